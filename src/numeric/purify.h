@@ -45,37 +45,7 @@ typedef struct gg_filtered {
  *
  * Fails with GG_EUSAGE (strength not in 0..1, or row does not divide elements), GG_EUNSUPPORTED
  * (row above 2^28 for fft), GG_ENOMEM or GG_ECANCELLED. */
-gg_status gg_filter_values(const gg_filter *f, float *x, uint64_t elements, gg_filtered *out,
-                           gg_error *err);
-
-/* ---- kernels ---- */
-
-/* sum[i] = (x[2i] + x[2i+1]) / sqrt 2 and detail[i] = (x[2i] - x[2i+1]) / sqrt 2, and the inverse.
- * The arrays must not overlap. */
-GG_DECLARE_KF(void, gg_nk_haar_split, (const float *x, size_t pairs, float *sum, float *detail));
-GG_DECLARE_KF(void, gg_nk_haar_merge,
-              (const float *sum, const float *detail, size_t pairs, float *x));
-/* Sum of squares with a relative error below 1e-6, for values whose squares fit float32. */
-GG_DECLARE_KF(double, gg_nk_energy, (const float *x, size_t n));
-
-/* Sums over the removed part r of the values: r, r^2 and (x - mean) r. */
-typedef struct gg_removal {
-    double r, rr, xr;
-} gg_removal;
-
-/* Replaces each of n details d by the part to remove, gain (1 - q) d. q compares (d inv)^2 with
- * (p inv_parent)^2, where p is the parent, at index i / 2. Adds the squares of the removed parts
- * to sums->rr and their products with the details to sums->xr. */
-typedef struct gg_damping {
-    float gain, inv, inv_parent;
-} gg_damping;
-GG_DECLARE_KF(void, gg_nk_haar_damp,
-              (float *detail, const float *parent, size_t n, gg_damping how, gg_removal *sums));
-
-/* x -= r; adds to *sums. */
-GG_DECLARE_KF(void, gg_nk_remove,
-              (float *x, const float *r, size_t n, double mean, gg_removal *sums));
-/* x = scale x + shift */
-GG_DECLARE_KF(void, gg_nk_affine, (float *x, size_t n, double scale, double shift));
+GG_DECLARE_KF(gg_status, gg_filter_values,
+              (const gg_filter *f, float *x, uint64_t elements, gg_filtered *out, gg_error *err));
 
 #endif

@@ -40,7 +40,7 @@ static double purify(gg_purify_method method, float *x, size_t n, size_t row, do
     gg_filter f = { method, strength, row, 1 };
     gg_filtered r;
     double start = now();
-    if (gg_filter_values(&f, x, n, &r, &err) != GG_OK) exit(1);
+    if (GG_PICK(gg_filter_values)(&f, x, n, &r, &err) != GG_OK) exit(1);
     return now() - start;
 }
 

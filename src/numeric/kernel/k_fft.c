@@ -1,248 +1,392 @@
-/* k_fft.c - the butterflies of the FFT, and the filters of the spectra of sixteen rows.
+/* k_fft.c - the real FFT: plans, butterflies, and the spectra of sixteen rows.
  *
  * Stockham's algorithm with decimation in frequency: a step of radix r takes its n points as
  * in[k][j][i] (l1 x r x ido, where l1 is the product of the previous radices) and writes
  *     out[j][k][i] = w(i, j) sum over q of in[k][q][i] e^(-2 pi i j q / r),
  * w(i, j) = e^(-2 pi i i j l1 / n). After the last step the points are in order.
+ *
+ * Bluestein's algorithm replaces a length n with a large prime factor by a convolution of a length
+ * m >= 2n - 1 that has only small factors. With c[k] = e^(-pi i k^2 / n),
+ *     X[k] = c[k] sum over j of (x[j] c[j]) conj(c[k - j]).
  */
 #include "numeric/fft.h"
 
+#include "base/error.h"
 #include "base/float_bits.h"
+#include "numeric/owntrig.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#define MAX_LENGTH ((size_t)1 << 28)
+#define MAX_RADIX 127
+#define MAX_STEPS 32
+#define PI 3.14159265358979323846
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* The lanes of one machine register, at the start of a gg_fft_point. Without AVX they are half of
- * its lanes, because gcc makes poor code for vectors larger than a register. Then everything runs
- * once more for the other half. Lanes are independent, so the bits are the same. */
-#if GG_LEVEL == 0
-typedef float vec __attribute__((vector_size(16), __may_alias__));
-typedef int32_t ivec __attribute__((vector_size(16), __may_alias__));
-typedef struct point {
-    vec re, other_re, im, other_im;
-} point;
-#else
-typedef float vec __attribute__((vector_size(32), __may_alias__));
-typedef int32_t ivec __attribute__((vector_size(32), __may_alias__));
-typedef struct point {
-    vec re, im;
-} point;
-#endif
+typedef gg_fft_point point;
 
-#define EACH_HALF for (size_t h = 0; h < sizeof(gg_f32x8) / sizeof(vec); h++)
-#define HALF(points) ((point *)(void *)((vec *)(points) + h))
-/* Values of rows 0-7 and of rows 8-15. */
-#define OF_A(values) (((const vec *)(const void *)(values))[h])
-#define OF_B(values) (((const vec *)(const void *)((values) + 8))[h])
+typedef struct fft_step {
+    size_t radix, ido, l1;
+    const float *twiddle; /* {re, im} of exp(-2 pi I i j l1 / n), [i][j - 1]; I^2 = -1 */
+    const float *root;    /* {re, im} of exp(-2 pi I j / radix) */
+} fft_step;
 
-/* o = (re + i im) w */
-ALWAYS void put_product(point *o, const vec *re, const vec *im, const float *w)
-{
-    vec r = *re * w[0] - *im * w[1];
-    o->im = *re * w[1] + *im * w[0];
-    o->re = r;
-}
+struct gg_fft_plan {
+    size_t n, m; /* m: n, or the length of the convolution */
+    unsigned steps;
+    fft_step step[MAX_STEPS]; /* for length m */
+    float *table;             /* the factors of all steps */
+    float *chirp;             /* n x {re, im}; NULL without Bluestein's algorithm */
+    float *kernel;            /* transform of the wrapped conj(chirp), divided by m: m x {re, im} */
+};
 
 /* ---- butterflies ------------------------------------------------------------------- */
 
-/* Stores output j of the butterfly of column i. Column 0 needs no twiddle factors. */
-#define STORE(j, r_, i_) \
-    do { \
-        vec re_ = (r_), im_ = (i_); \
-        point *o_ = out + (j)*s->l1 * s->ido; \
-        if ((j) == 0 || w == NULL) o_->re = re_, o_->im = im_; \
-        else put_product(o_, &re_, &im_, w + 2 * ((j)-1)); \
-    } while (0)
-
-ALWAYS void fly2(const point *in, point *out, const gg_fft_step *s, const float *w)
+/* *to = *z w */
+ALWAYS void put_product(point *to, const point *z, const float *w)
 {
-    vec ar = in[0].re, ai = in[0].im, br = in[s->ido].re, bi = in[s->ido].im;
-    STORE(0, ar + br, ai + bi);
-    STORE(1, ar - br, ai - bi);
+    gg_f32x8 re = z->re * w[0] - z->im * w[1];
+    to->im = z->re * w[1] + z->im * w[0];
+    to->re = re;
 }
 
-ALWAYS void fly4(const point *in, point *out, const gg_fft_step *s, const float *w)
+/* Stores output j of the butterfly of a column. Column 0 has no twiddle factors: w is NULL. */
+ALWAYS void put_output(point *out, const fft_step *s, size_t j, const float *w, const point *v)
+{
+    out += j * s->l1 * s->ido;
+    if (j == 0 || !w) *out = *v;
+    else put_product(out, v, w + 2 * (j - 1));
+}
+#define PUT(j, re, im) put_output(out, s, j, w, &(const point){ re, im })
+
+ALWAYS void fly2(const point *in, point *out, const fft_step *s, const float *w)
+{
+    const point *a = in, *b = a + s->ido;
+    PUT(0, a->re + b->re, a->im + b->im);
+    PUT(1, a->re - b->re, a->im - b->im);
+}
+
+ALWAYS void fly4(const point *in, point *out, const fft_step *s, const float *w)
 {
     const point *a = in, *b = a + s->ido, *c = b + s->ido, *d = c + s->ido;
-    vec pr = a->re + c->re, pi = a->im + c->im, mr = a->re - c->re, mi = a->im - c->im;
-    vec qr = b->re + d->re, qi = b->im + d->im, nr = b->re - d->re, ni = b->im - d->im;
-    STORE(0, pr + qr, pi + qi);
-    STORE(1, mr + ni, mi - nr);
-    STORE(2, pr - qr, pi - qi);
-    STORE(3, mr - ni, mi + nr);
+    gg_f32x8 pr = a->re + c->re, pi = a->im + c->im, mr = a->re - c->re, mi = a->im - c->im;
+    gg_f32x8 qr = b->re + d->re, qi = b->im + d->im, nr = b->re - d->re, ni = b->im - d->im;
+    PUT(0, pr + qr, pi + qi);
+    PUT(1, mr + ni, mi - nr);
+    PUT(2, pr - qr, pi - qi);
+    PUT(3, mr - ni, mi + nr);
 }
 
 /* Any odd radix r: inputs j and r - j have the same cosine and opposite sines. */
-ALWAYS void fly_odd(const point *in, point *out, const gg_fft_step *s, const float *w,
-                    const size_t r)
+static void fly_odd(const point *in, point *out, const fft_step *s, const float *w)
 {
-    point sum[GG_FFT_RADIX / 2 + 1], dif[GG_FFT_RADIX / 2 + 1], all = in[0];
+    const size_t r = s->radix;
+    point sum[MAX_RADIX / 2 + 1], dif[MAX_RADIX / 2 + 1], all = in[0];
     for (size_t j = 1; j <= r / 2; j++) {
         const point *a = in + j * s->ido, *b = in + (r - j) * s->ido;
         sum[j].re = a->re + b->re, sum[j].im = a->im + b->im;
         dif[j].re = a->re - b->re, dif[j].im = a->im - b->im;
         all.re += sum[j].re, all.im += sum[j].im;
     }
-    STORE(0, all.re, all.im);
+    PUT(0, all.re, all.im);
     for (size_t m = 1; m <= r / 2; m++) {
-        vec cr = in[0].re, ci = in[0].im, dr = { 0 }, di = { 0 };
+        point c = in[0], d = { { 0 }, { 0 } };
         for (size_t j = 1, at = m; j <= r / 2; j++, at = at + m < r ? at + m : at + m - r) {
             float cosine = s->root[2 * at], sine = s->root[2 * at + 1];
-            cr += sum[j].re * cosine, ci += sum[j].im * cosine;
-            dr += dif[j].re * sine, di += dif[j].im * sine;
+            c.re += sum[j].re * cosine, c.im += sum[j].im * cosine;
+            d.re += dif[j].re * sine, d.im += dif[j].im * sine;
         }
-        STORE(m, cr - di, ci + dr);
-        STORE(r - m, cr + di, ci - dr);
+        PUT(m, c.re - d.im, c.im + d.re);
+        PUT(r - m, c.re + d.im, c.im - d.re);
     }
 }
 
-/* Runs all l1 x ido butterflies of a step; inlined once per radix. */
-#define EACH(fly, ...) \
-    for (size_t k = 0; k < s->l1; k++) { \
-        const point *in = a + k * s->radix * s->ido; \
-        point *out = b + k * s->ido; \
-        fly(in, out, s, NULL __VA_ARGS__); \
-        for (size_t i = 1; i < s->ido; i++) \
-            fly(in + i, out + i, s, s->twiddle + 2 * (s->radix - 1) * i __VA_ARGS__); \
-    } \
-    break
-#define COMMA ,
-
-static void run_step(const gg_fft_step *s, const point *a, point *b)
+static void run_step(const fft_step *s, const point *a, point *b)
 {
-    switch (s->radix) {
-    case 2: EACH(fly2, );
-    case 3: EACH(fly_odd, COMMA 3);
-    case 4: EACH(fly4, );
-    case 5: EACH(fly_odd, COMMA 5);
-    default: EACH(fly_odd, COMMA s->radix);
-    }
-}
-
-bool GG_K(gg_nk_fft_run)(const gg_fft_core *core, gg_fft_point *a, gg_fft_point *b)
-{
-    bool in_b = false;
-    for (unsigned i = 0; i < core->steps; i++, in_b = !in_b)
-        EACH_HALF run_step(&core->step[i], HALF(in_b ? b : a), HALF(in_b ? a : b));
-    return in_b;
-}
-
-void GG_K(gg_nk_fft_multiply)(gg_fft_point *z, const float *w, size_t n)
-{
-    for (size_t k = 0; k < n; k++)
-        EACH_HALF put_product(HALF(z + k), &HALF(z + k)->re, &HALF(z + k)->im, w + 2 * k);
-}
-
-/* ---- rows and spectra ---------------------------------------------------------------- */
-
-/* The lanes of a point are those of the rows in order. */
-void GG_K(gg_nk_fft_load)(const float *rows, size_t n, size_t count, const float *scale,
-                          gg_fft_point *z)
-{
-    memset(z, 0, n * sizeof *z);
-    for (size_t at = 0; at < n; at += 16) { /* a line of the cache */
-        size_t end = at + 16 < n ? at + 16 : n;
-        for (size_t l = 0; l < count; l++)
-            for (size_t k = at; k < end; k++) ((float *)&z[k])[l] = rows[l * n + k] * scale[l];
-    }
-}
-
-void GG_K(gg_nk_fft_store)(const gg_fft_point *z, size_t n, size_t count, const float *scale,
-                           float *rows)
-{
-    float inverse = (float)(1.0 / (double)n);
-    for (size_t at = 0; at < n; at += 16) {
-        size_t end = at + 16 < n ? at + 16 : n;
-        for (size_t l = 0; l < count; l++)
-            for (size_t k = at; k < end; k++)
-                rows[l * n + k] = ((const float *)&z[k])[l ^ 8] * inverse * scale[l];
-    }
-}
-
-void GG_K(gg_nk_fft_split)(const gg_fft_spectra *s, size_t n, const float *scale)
-{
-    for (size_t k = 0; k < n / 2 + 1; k++) EACH_HALF
-        {
-            const point *p = HALF(s->z + k), *q = HALF(s->z + (k ? n - k : 0));
-            point *a = HALF(s->a + k), *b = HALF(s->b + k);
-            a->re = (p->re + q->re) * 0.5f * OF_A(scale);
-            a->im = (p->im - q->im) * 0.5f * OF_A(scale);
-            b->re = (p->im + q->im) * 0.5f * OF_B(scale);
-            b->im = (q->re - p->re) * 0.5f * OF_B(scale);
+    for (size_t k = 0; k < s->l1; k++)
+        for (size_t i = 0; i < s->ido; i++) {
+            const point *in = a + k * s->radix * s->ido + i;
+            point *out = b + k * s->ido + i;
+            const float *w = i ? s->twiddle + 2 * (s->radix - 1) * i : NULL;
+            if (s->radix == 4) fly4(in, out, s, w);
+            else if (s->radix == 2) fly2(in, out, s, w);
+            else fly_odd(in, out, s, w);
         }
 }
 
-void GG_K(gg_nk_fft_join)(const gg_fft_spectra *s, size_t n, const float *scale)
+static void exchange(point **z, point **other)
 {
-    for (size_t k = 0; k < n / 2 + 1; k++) EACH_HALF
-        {
-            const point *a = HALF(s->a + k), *b = HALF(s->b + k);
-            point *p = HALF(s->z + k), *q = HALF(s->z + (k ? n - k : 0));
-            vec ar = a->re * OF_A(scale), ai = a->im * OF_A(scale);
-            vec br = b->re * OF_B(scale), bi = b->im * OF_B(scale);
-            if (k == 0 || 2 * k == n) ai = bi = (vec){ 0 };
-            q->re = br - ai, q->im = ar + bi;
-            p->re = ai + br, p->im = ar - bi;
+    point *swap = *z;
+    *z = *other;
+    *other = swap;
+}
+
+/* Forward transform of m points in *z, which may exchange the buffers. */
+static void run_steps(const gg_fft_plan *p, point **z, point **other)
+{
+    for (unsigned i = 0; i < p->steps; i++) {
+        run_step(&p->step[i], *z, *other);
+        exchange(z, other);
+    }
+}
+
+/* z[k] *= w[k] */
+static void multiply(point *z, const float *w, size_t n)
+{
+    for (size_t k = 0; k < n; k++) put_product(z + k, z + k, w + 2 * k);
+}
+
+/* Forward transform of n points in *z, which may exchange the buffers. */
+static void transform(const gg_fft_plan *p, point **z, point **other)
+{
+    size_t n = p->n, m = p->m;
+    if (p->chirp) {
+        multiply(*z, p->chirp, n);
+        memset(*z + n, 0, (m - n) * sizeof **z);
+    }
+    run_steps(p, z, other);
+    if (!p->chirp) return;
+    /* The inverse transform is the conjugate of the forward transform of the conjugate. */
+    multiply(*z, p->kernel, m);
+    for (size_t k = 0; k < m; k++) (*z)[k].im = -(*z)[k].im;
+    run_steps(p, z, other);
+    for (size_t k = 0; k < n; k++) (*z)[k].im = -(*z)[k].im;
+    multiply(*z, p->chirp, n);
+}
+
+/* ---- plans ------------------------------------------------------------------------- */
+
+/* {re, im} of e^(-2 pi i k / n), k < n. */
+static void root_of_unity(float *out, uint64_t k, uint64_t n)
+{
+    double angle = 2.0 * PI * (double)k / (double)n;
+    out[0] = (float)gg_own_cos(angle);
+    out[1] = (float)-gg_own_sin(angle);
+}
+
+static size_t largest_factor(size_t n)
+{
+    size_t top = 1;
+    for (size_t f = 2; f * f <= n; f++)
+        while (n % f == 0) top = f, n /= f;
+    return n > top ? n : top;
+}
+
+/* The smallest 2^a 3^b 5^c that is at least `least`. */
+static size_t smooth_length(size_t least)
+{
+    size_t best = 1;
+    while (best < least) best *= 2;
+    for (size_t five = 1; five < best; five *= 5) {
+        for (size_t three = five; three < best; three *= 3) {
+            size_t m = three;
+            while (m < least) m *= 2;
+            if (m < best) best = m;
         }
+    }
+    return best;
+}
+
+/* The radix of the next step: 4 where possible, then the smallest prime. */
+static size_t next_radix(size_t n)
+{
+    if (n % 4 == 0) return 4;
+    for (size_t f = 2; f * f <= n; f++)
+        if (n % f == 0) return f;
+    return n;
+}
+
+static gg_status make_steps(gg_fft_plan *p, gg_error *err)
+{
+    size_t floats = 0;
+    for (size_t n = p->m, done = 1; n > 1; p->steps++) {
+        size_t radix = next_radix(n);
+        n /= radix;
+        p->step[p->steps] = (fft_step){ radix, n, done, NULL, NULL };
+        done *= radix;
+        floats += 2 * (radix - 1) * n + 2 * radix;
+    }
+    float *at = p->table = malloc((floats + 1) * sizeof *p->table);
+    if (!at) return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", p->m);
+    for (fft_step *s = p->step; s < p->step + p->steps; s++) {
+        s->twiddle = at;
+        for (size_t c = 0; c < s->ido; c++)
+            for (size_t j = 1; j < s->radix; j++, at += 2) root_of_unity(at, c * j * s->l1, p->m);
+        s->root = at;
+        for (size_t j = 0; j < s->radix; j++, at += 2) root_of_unity(at, j, s->radix);
+    }
+    return GG_OK;
+}
+
+/* Computes the transform of the wrapped conjugate chirp in lane 0. */
+static gg_status make_chirp(gg_fft_plan *p, gg_error *err)
+{
+    size_t n = p->n, m = p->m;
+    point *room = aligned_alloc(64, 2 * m * sizeof *room), *a = room, *b = room + m;
+    p->chirp = malloc(2 * n * sizeof *p->chirp);
+    p->kernel = malloc(2 * m * sizeof *p->kernel);
+    if (!room || !p->chirp || !p->kernel) {
+        free(room);
+        return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", n);
+    }
+    memset(a, 0, m * sizeof *a);
+    for (size_t k = 0; k < n; k++) {
+        float *c = p->chirp + 2 * k;
+        root_of_unity(c, (uint64_t)k * k % (2 * n), 2 * n);
+        a[k].re[0] = c[0], a[k].im[0] = -c[1];
+        if (k) a[m - k] = a[k];
+    }
+    run_steps(p, &a, &b);
+    for (size_t k = 0; k < m; k++) {
+        p->kernel[2 * k] = (float)((double)a[k].re[0] / (double)m);
+        p->kernel[2 * k + 1] = (float)((double)a[k].im[0] / (double)m);
+    }
+    free(room);
+    return GG_OK;
+}
+
+gg_fft_plan *GG_K(gg_fft_plan_new)(size_t n, gg_error *err)
+{
+    gg_fft_plan *p = n > 0 && n <= MAX_LENGTH ? calloc(1, sizeof *p) : NULL;
+    if (n == 0) gg_fail(err, GG_EUSAGE, "the length of an FFT is 0");
+    else if (n > MAX_LENGTH)
+        gg_fail(err, GG_EUNSUPPORTED, "the length of an FFT is %zu; the maximum is %zu", n,
+                MAX_LENGTH);
+    else if (!p) gg_fail(err, GG_ENOMEM, "no memory for an FFT plan");
+    if (!p) return NULL;
+    bool bluestein = largest_factor(n) > MAX_RADIX;
+    p->n = n;
+    p->m = bluestein ? smooth_length(2 * n - 1) : n;
+    gg_status status = make_steps(p, err);
+    if (status == GG_OK && bluestein) status = make_chirp(p, err);
+    if (status == GG_OK) return p;
+    GG_K(gg_fft_plan_free)(p);
+    return NULL;
+}
+
+void GG_K(gg_fft_plan_free)(gg_fft_plan *plan)
+{
+    if (!plan) return;
+    free(plan->table);
+    free(plan->chirp);
+    free(plan->kernel);
+    free(plan);
+}
+
+/* ---- rows and spectra -------------------------------------------------------------- */
+
+/* Both buffers of a batch have room for the points, for the spectra, or for the rows. */
+static size_t points_of_buffer(const gg_fft_plan *plan)
+{
+    return plan->m + 2;
+}
+
+size_t GG_K(gg_fft_scratch)(const gg_fft_plan *plan)
+{
+    return 2 * points_of_buffer(plan) * sizeof(point);
 }
 
 /* Raises *top to the bits of the magnitudes, which compare as integers. */
-ALWAYS void raise_top(ivec *top, const point *p)
+ALWAYS void raise_top(gg_i32x8 *top, const gg_f32x8 *v)
 {
-    ivec re = (ivec)p->re & INT32_MAX, im = (ivec)p->im & INT32_MAX, more = re > im;
-    ivec larger = (re & more) | (im & ~more);
-    more = larger > *top;
-    *top = (larger & more) | (*top & ~more);
+    gg_i32x8 bits = (gg_i32x8)*v & INT32_MAX, more = bits > *top;
+    *top = (bits & more) | (*top & ~more);
 }
 
-void GG_K(gg_nk_fft_largest)(const gg_fft_spectra *s, size_t n, size_t from, float *largest)
+void GG_K(gg_fft_largest)(const gg_fft_spectra *s, size_t n, size_t from, float *largest)
 {
-    EACH_HALF
-    {
-        ivec a = { 0 }, b = { 0 };
-        for (size_t k = from; k < n / 2 + 1; k++) {
-            raise_top(&a, HALF(s->a + k));
-            raise_top(&b, HALF(s->b + k));
+    gg_i32x8 top[2] = { { 0 }, { 0 } };
+    for (size_t k = from; k < n / 2 + 1; k++)
+        for (size_t h = 0; h < 2; h++) {
+            raise_top(&top[h], &s->bin[k][h].re);
+            raise_top(&top[h], &s->bin[k][h].im);
         }
-        memcpy((vec *)(void *)largest + h, &a, sizeof a);
-        memcpy((vec *)(void *)(largest + 8) + h, &b, sizeof b);
+    memcpy(largest, top, sizeof top);
+}
+
+static float largest_of(const float *x, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = gg_float_bits(x[i]) & INT32_MAX;
+        top = bits > top ? bits : top;
+    }
+    return gg_bits_float(top);
+}
+
+static float power_of_two(uint32_t exponent)
+{
+    return gg_bits_float(exponent << 23);
+}
+
+/* Rows that share a complex sequence are scaled by powers of two to about 1, so that they do not
+ * affect each other. The second factor undoes that. */
+static void find_scales(const float *largest, float *scale, float *unscale)
+{
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        uint32_t top = gg_float_bits(largest[l]), exponent = top >> 23;
+        uint32_t e = exponent == 0 ? 253 : exponent >= 254 ? 1 : 254 - exponent;
+        scale[l] = power_of_two(e);
+        /* A row of zeros must not pick up rounding errors of the row that it is paired with. */
+        unscale[l] = top ? power_of_two(254 - e) : 0.0f;
     }
 }
 
-ALWAYS void put_energy(vec *energy, const point *p, const vec *scale, float weight)
+/* The factors of rows 0-7 and of rows 8-15. */
+#define OF_ROWS(values, h) (((const gg_f32x8 *)(const void *)(values))[h])
+
+/* Loops over rows take 16 values of each, a line of the cache. The lanes of a point are those of
+ * the rows in order. */
+gg_fft_spectra GG_K(gg_fft_forward)(const gg_fft_plan *plan, const float *rows, size_t count,
+                                    void *scratch)
 {
-    vec re = p->re * *scale, im = p->im * *scale;
-    *energy = 2.0f * (re * re + im * im) * weight;
+    size_t n = plan->n;
+    point *z = scratch, *other = z + points_of_buffer(plan);
+    gg_fft_rows largest = { 0 }, scale, unscale;
+    for (size_t l = 0; l < count; l++) largest[l] = largest_of(rows + l * n, n);
+    find_scales(largest, scale, unscale);
+    memset(z, 0, n * sizeof *z);
+    for (size_t at = 0; at < n; at += 16)
+        for (size_t l = 0; l < count; l++)
+            for (size_t k = at; k < n && k < at + 16; k++)
+                ((float *)&z[k])[l] = rows[l * n + k] * scale[l];
+    transform(plan, &z, &other);
+    gg_fft_spectra s = { (point(*)[2])other, z };
+    const gg_f32x8 a = OF_ROWS(unscale, 0), b = OF_ROWS(unscale, 1);
+    for (size_t k = 0; k < n / 2 + 1; k++) {
+        const point *p = z + k, *q = z + (k ? n - k : 0);
+        s.bin[k][0].re = (p->re + q->re) * 0.5f * a;
+        s.bin[k][0].im = (p->im - q->im) * 0.5f * a;
+        s.bin[k][1].re = (p->im + q->im) * 0.5f * b;
+        s.bin[k][1].im = (q->re - p->re) * 0.5f * b;
+    }
+    return s;
 }
 
-void GG_K(gg_nk_fft_energies)(const gg_fft_spectra *s, size_t n, const float *scale,
-                              gg_fft_point *energy)
+/* The forward transform of points whose re and im are exchanged is the inverse with re and im
+ * exchanged, without the factor 1 / n. */
+const float *GG_K(gg_fft_inverse)(const gg_fft_plan *plan, const gg_fft_spectra *s, size_t count)
 {
-    for (size_t k = 1; k < n / 2 + 1; k++) EACH_HALF
-        {
-            /* The last bin of even lengths has no mirror image, the others have one. */
-            float weight = 2 * k == n ? 0.5f : 1.0f;
-            put_energy(&HALF(energy + k)->re, HALF(s->a + k), &OF_A(scale), weight);
-            put_energy(&HALF(energy + k)->im, HALF(s->b + k), &OF_B(scale), weight);
-        }
-}
-
-ALWAYS void keep_where(point *p, const ivec *keep)
-{
-    p->re = (vec)((ivec)p->re & *keep);
-    p->im = (vec)((ivec)p->im & *keep);
-}
-
-void GG_K(gg_nk_fft_keep_below)(const gg_fft_spectra *s, size_t n, gg_fft_point *energy,
-                                const float *cut)
-{
-    s->a[0] = s->b[0] = (gg_fft_point){ { 0 }, { 0 } };
-    for (size_t k = 1; k < n / 2 + 1; k++) EACH_HALF
-        {
-            const point *e = HALF(energy + k);
-            ivec keep_a = e->re < OF_A(cut), keep_b = e->im < OF_B(cut);
-            keep_where(HALF(s->a + k), &keep_a);
-            keep_where(HALF(s->b + k), &keep_b);
-        }
+    size_t n = plan->n;
+    point *z = s->z, *other = s->bin[0];
+    gg_fft_rows largest, scale, unscale;
+    GG_K(gg_fft_largest)(s, n, 0, largest);
+    find_scales(largest, scale, unscale);
+    for (size_t k = 0; k < n / 2 + 1; k++) {
+        const point *a = &s->bin[k][0], *b = &s->bin[k][1];
+        point *p = z + k, *q = z + (k ? n - k : 0);
+        gg_f32x8 ar = a->re * OF_ROWS(scale, 0), ai = a->im * OF_ROWS(scale, 0),
+                 br = b->re * OF_ROWS(scale, 1), bi = b->im * OF_ROWS(scale, 1);
+        if (k == 0 || 2 * k == n) ai = bi = (gg_f32x8){ 0 };
+        q->re = br - ai, q->im = ar + bi;
+        p->re = ai + br, p->im = ar - bi;
+    }
+    transform(plan, &z, &other);
+    float inverse = (float)(1.0 / (double)n), *rows = (float *)other;
+    for (size_t at = 0; at < n; at += 16)
+        for (size_t l = 0; l < count; l++)
+            for (size_t k = at; k < n && k < at + 16; k++)
+                rows[l * n + k] = ((const float *)&z[k])[l ^ 8] * inverse * unscale[l];
+    return rows;
 }

@@ -1,160 +1,640 @@
-/* k_purify.c - one scale of the Haar transform, damping, subtraction and the affine map. */
+/* k_purify.c - the filters of organ-purify.
+ *
+ * The first pass scans the values (moments, and for haar the energy of each scale). The second
+ * subtracts what the filter removes. Both transforms are applied to the part to remove, not to the
+ * signal, so the rest loses no accuracy. A third pass restores mean and std. Each pass
+ * works on parts of the values. A part writes only to its own slot, and the slots are added in
+ * order, so that the results do not depend on the threads.
+ */
 #include "numeric/purify.h"
 
+#include "base/error.h"
+#include "base/float_bits.h"
+#include "base/io.h"
+#include "base/parallel.h"
+#include "numeric/fft.h"
 #include "numeric/nlanes.h"
+#include "numeric/sort.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Number of values that are processed together. They fit into the first-level cache at all
+ * scales. */
+#define TILE 4096u
+#define TILE_LEVELS 12
+#define HAAR_LEVELS 64 /* enough for 2^64 values */
+
+typedef struct moments {
+    uint64_t n;
+    double mean, m2;
+} moments;
+
+/* Sums over the removed part r of the values: r, r^2 and (x - mean) r. */
+typedef struct removal {
+    double r, rr, xr;
+} removal;
+
+/* The sums over a part. */
+typedef struct filter_slot {
+    moments before;
+    uint64_t nonfinite;
+    removal removed;
+    double energy[TILE_LEVELS + 1]; /* haar, by level from 1 */
+} filter_slot;
+
+/* How the details d of a level are damped: the part to remove is gain (1 - q) d. q compares
+ * (d inv)^2 with (p inv_parent)^2, where p is the parent. */
+typedef struct damping {
+    float gain, inv, inv_parent;
+} damping;
+
+/* Some levels of the Haar tree. Every array has room for 8 more values, because details are taken
+ * eight at a time; those behind the last one are 0. */
+typedef struct haar_levels {
+    unsigned from, to;              /* the finest level, and the coarsest */
+    float *detail[HAAR_LEVELS + 1]; /* of each level */
+    float *node[2];                 /* the nodes below `from`, and room for those of other levels */
+} haar_levels;
+
+/* The levels above the tiles, which are the nodes of level TILE_LEVELS. */
+typedef struct haar_tree {
+    size_t tiles;
+    float *memory; /* of all arrays */
+    float *sum;    /* per tile: its node, later the part to remove from it */
+    float *parent; /* the details of the finest level */
+    haar_levels levels;
+    damping how[HAAR_LEVELS + 1];
+} haar_tree;
+
+typedef struct filter_job {
+    const gg_filter *o;
+    float *x;
+    uint64_t elements;
+    size_t parts;
+    uint64_t part_elements; /* elements of every part except the last */
+    filter_slot *slots;
+    char *scratch; /* per thread, scratch_size bytes */
+    size_t scratch_size;
+    bool active; /* there is something to filter */
+    moments before;
+    double scale, shift;
+    haar_tree tree;
+    gg_fft_plan *plan;
+} filter_job;
+
+/* ---- moments ----------------------------------------------------------------------- */
+
+/* The update of Chan, Golub and LeVeque. */
+static void merge_moments(moments *a, const moments *b)
+{
+    if (b->n == 0) return;
+    double na = (double)a->n, nb = (double)b->n, d = b->mean - a->mean, all = na + nb;
+    a->m2 += b->m2 + d * d * (na / all) * nb;
+    a->mean += d * (nb / all);
+    a->n += b->n;
+}
+
+/* Adds n > 0 values to the slot. */
+static void scan_moments(filter_slot *slot, const float *x, size_t n)
+{
+    double sum = GG_K(gg_nk_range)(x, n).sum, mean = sum / (double)n;
+    if (isfinite(sum)) /* finite floats do not overflow a double */
+        merge_moments(&slot->before, &(moments){ n, mean, GG_K(gg_nk_central)(x, n, mean).m2 });
+    else slot->nonfinite += GG_K(gg_nk_nonfinite)(x, n);
+}
+
+/* Returns the number of elements of a part, and sets *x to them. */
+static size_t values_of_part(const filter_job *f, size_t part, float **x)
+{
+    uint64_t first = (uint64_t)part * f->part_elements, left = f->elements - first;
+    *x = f->x + first;
+    return (size_t)(left < f->part_elements ? left : f->part_elements);
+}
+
+static void add_removal(removal *to, const removal *r)
+{
+    to->r += r->r;
+    to->rr += r->rr;
+    to->xr += r->xr;
+}
+
+/* x -= r; adds to *sums. Value i belongs to lane i mod 8, but at the end to lane i mod 4. */
+static void subtract(float *x, const float *r, size_t n, double mean, removal *sums)
+{
+    gg_nk_acc s[3] = { 0 };
+    for (size_t i = 0; i < n; i++) {
+        size_t h = i < n / 8 * 8 ? i / 4 % 2 : 0, l = i % 4;
+        double d = (double)r[i];
+        s[0].half[h][l] += d;
+        s[1].half[h][l] += d * d;
+        s[2].half[h][l] += ((double)x[i] - mean) * d;
+        x[i] -= r[i];
+    }
+    add_removal(sums, &(removal){ gg_nk_fold(&s[0]), gg_nk_fold(&s[1]), gg_nk_fold(&s[2]) });
+}
+
+/* ---- Fourier ----------------------------------------------------------------------- */
+
+/* A part is a whole number of batches of rows, with at least about this many values. */
+#define FFT_PART 65536u
+
+static gg_status start_fft(filter_job *f, gg_error *err)
+{
+    uint64_t row = f->o->row, batch = GG_FFT_BATCH * row;
+    if (row > SIZE_MAX / 1024) {
+        return gg_fail(err, GG_EUNSUPPORTED, "a row of %llu values is too long for the FFT filter",
+                       (unsigned long long)row);
+    }
+    f->plan = GG_K(gg_fft_plan_new)((size_t)row, err);
+    if (!f->plan) return err->status;
+    f->part_elements = batch * ((FFT_PART + batch - 1) / batch);
+    /* The energies of a batch, and the keys of a row with room to sort them. */
+    size_t bins = (size_t)row / 2 + 1;
+    f->scratch_size = GG_K(gg_fft_scratch)(f->plan) +
+                      bins * (sizeof(gg_fft_rows) + 2 * sizeof(float));
+    return GG_OK;
+}
+
+#define ENERGY_OCTAVES 256
+#define FEW_BINS 24 /* up to this number of bins, sorting all is faster */
+
+/* Finds the energy below which the bins of a row are dropped, in the order of their energy until a
+ * share of their sum is used up: first whole octaves, then the octave at the limit, sorted.
+ * `energy` has one row of a batch. If only some of the bins with the energy found are to be
+ * dropped, these are the ones of the highest frequencies, whose energies become -1. The energy of
+ * the strongest bin, which is never dropped, becomes infinite. */
+static float find_cut(float *energy, size_t bins, double share, gg_nk_key *keys)
+{
+    double in_octave[ENERGY_OCTAVES], total = 0, sum = 0;
+    size_t octaves = bins > FEW_BINS ? ENERGY_OCTAVES : 1, n = 0, ties = 0;
+    unsigned shift = bins > FEW_BINS ? 23 : 31, last = 0;
+    float cut = INFINITY, top = 0;
+    memset(in_octave, 0, octaves * sizeof *in_octave);
+    for (size_t k = 1; k < bins; k++) {
+        float e = energy[k * GG_FFT_BATCH];
+        in_octave[gg_float_bits(e) >> shift] += (double)e;
+        top = e > top ? e : top;
+    }
+    for (size_t i = 0; i < octaves; i++) total += in_octave[i];
+    while (last < gg_float_bits(top) >> shift && sum + in_octave[last] <= share * total)
+        sum += in_octave[last++];
+    for (size_t k = 1; k < bins; k++) {
+        keys[n] = gg_float_bits(energy[k * GG_FFT_BATCH]);
+        n += keys[n] >> shift == last; /* no branch: it would be mispredicted */
+    }
+    const gg_nk_key *sorted = gg_sort_few(keys, n, keys + bins);
+    for (size_t i = 0; i < n; i++, ties++) {
+        float e = gg_bits_float(sorted[i]);
+        if (i == 0 || e > cut) cut = e, ties = 0;
+        if (sum + (double)e > share * total) break;
+        sum += (double)e;
+    }
+    if (ties == 0) return cut;
+    size_t strongest = 1;
+    while (energy[strongest * GG_FFT_BATCH] < top) strongest++;
+    energy[strongest * GG_FFT_BATCH] = INFINITY;
+    for (size_t k = bins - 1; ties && k > 0; k--) {
+        float *e = energy + k * GG_FFT_BATCH;
+        if (*e <= cut && *e >= cut) *e = -1.0f, ties--;
+    }
+    return cut;
+}
+
+/* The energy 2 |scale X[k]|^2 of a bin of eight rows, half of that for the last bin of even n,
+ * which has no mirror image. */
+static inline void put_energy(float *energy, const gg_fft_point *p, const float *scale, bool last)
+{
+    for (size_t l = 0; l < 8; l++) {
+        float re = p->re[l] * scale[l], im = p->im[l] * scale[l];
+        energy[l] = 2.0f * (re * re + im * im) * (last ? 0.5f : 1.0f);
+    }
+}
+
+/* Leaves only the bins to remove in the spectra. */
+static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t count,
+                       gg_fft_rows *energy)
+{
+    size_t n = (size_t)f->o->row, bins = n / 2 + 1;
+    gg_fft_rows largest, scale = { 0 }, cut = { 0 };
+    GG_K(gg_fft_largest)(s, n, 1, largest);
+    for (size_t l = 0; l < count; l++) {
+        float inverse = 1.0f / largest[l];
+        if (isfinite(largest[l]) && isfinite(inverse)) scale[l] = inverse;
+    }
+    for (size_t k = 1; k < bins; k++)
+        for (size_t h = 0; h < 2; h++)
+            put_energy(energy[k] + 8 * h, &s->bin[k][h], scale + 8 * h, 2 * k == n);
+    double share = f->o->strength * f->o->strength;
+    for (size_t l = 0; l < count; l++)
+        if (scale[l] > 0)
+            cut[l] = find_cut(energy[0] + l, bins, share, (gg_nk_key *)(energy + bins));
+    memset(s->bin[0], 0, sizeof s->bin[0]);
+    for (size_t k = 1; k < bins; k++)
+        for (size_t l = 0; l < GG_FFT_BATCH; l++)
+            if (!(energy[k][l] < cut[l]))
+                s->bin[k][l / 8].re[l % 8] = s->bin[k][l / 8].im[l % 8] = 0.0f;
+}
+
+static void filter_fft(filter_job *f, size_t part, char *scratch)
+{
+    size_t n = (size_t)f->o->row, count;
+    gg_fft_rows *energy = (gg_fft_rows *)(void *)(scratch + GG_K(gg_fft_scratch)(f->plan));
+    float *x;
+    for (size_t left = values_of_part(f, part, &x); left; left -= count * n, x += count * n) {
+        count = left / n < GG_FFT_BATCH ? left / n : GG_FFT_BATCH;
+        gg_fft_spectra s = GG_K(gg_fft_forward)(f->plan, x, count, scratch);
+        keep_tails(f, &s, count, energy);
+        const float *removed = GG_K(gg_fft_inverse)(f->plan, &s, count);
+        subtract(x, removed, count * n, f->before.mean, &f->slots[part].removed);
+    }
+}
+
+/* ---- levels of the Haar tree ------------------------------------------------------- *
+ *
+ * The values are the leaves of a binary tree. If a level has an odd number of nodes, the last one
+ * is doubled. Tiles of 4096 leaves are transformed in cache, once for the energies and once to
+ * filter. The tree above the tiles is small and is kept in memory.
+ */
+
+#define ROOM 8 /* values behind the end of an array */
 #define ROOT_HALF 0.707106781186547524f
-
-void GG_K(gg_nk_haar_split)(const float *restrict x, size_t pairs, float *restrict sum,
-                            float *restrict detail)
-{
-    for (size_t i = 0; i < pairs; i++) {
-        float a = x[2 * i], b = x[2 * i + 1];
-        sum[i] = (a + b) * ROOT_HALF;
-        detail[i] = (a - b) * ROOT_HALF;
-    }
-}
-
-void GG_K(gg_nk_haar_merge)(const float *restrict sum, const float *restrict detail, size_t pairs,
-                            float *restrict x)
-{
-    for (size_t i = 0; i < pairs; i++) {
-        float a = (sum[i] + detail[i]) * ROOT_HALF, b = (sum[i] - detail[i]) * ROOT_HALF;
-        x[2 * i] = a;
-        x[2 * i + 1] = b;
-    }
-}
-
-/* Eight lanes in registers: one of eight or two of four. Compilers that split vectors of eight
- * themselves spill most of them. */
-#if GG_LEVEL == 0
-typedef gg_nk_f32x4 vec;
-typedef gg_nk_i32x4 ivec;
-#else
-typedef gg_f32x8 vec;
-typedef gg_i32x8 ivec;
-#endif
-#define WIDTH (sizeof(vec) / sizeof(float))
-
-typedef struct lanes {
-    vec v[8 / WIDTH];
-} lanes;
 
 /* Sums of squares are computed in float lanes within a short run and in double across runs. The
  * relative error is below 1e-6, at half the cost. */
 #define SQUARES_RUN 256
 
 /* ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) */
-static inline double fold_squares(const lanes *sums)
+static inline double fold_squares(const gg_f32x8 *sums)
 {
-    gg_nk_f32x4 low, high;
-    NK_LOAD4(low, sums);
-    NK_LOAD4(high, (const char *)sums + sizeof low);
-    gg_nk_f64x4 s = NK_WIDE(low) + NK_WIDE(high);
+    double s[4];
+    for (size_t l = 0; l < 4; l++) s[l] = (double)(*sums)[l] + (double)(*sums)[l + 4];
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-double GG_K(gg_nk_energy)(const float *x, size_t n)
+static double energy_of(const float *x, size_t n)
 {
     double sum = 0;
-    lanes s = { { { 0 } } };
+    gg_f32x8 s = { 0 }, v;
     for (size_t i = 0; i < n; i += 8) {
-        lanes v = { { { 0 } } };
-        if (n - i >= 8) memcpy(&v, x + i, sizeof v);
-        else memcpy(&v, x + i, (n - i) * sizeof *x);
-        for (size_t h = 0; h < 8 / WIDTH; h++) s.v[h] += v.v[h] * v.v[h];
+        memcpy(&v, x + i, sizeof v);
+        s += v * v;
         if (i + 8 < n && (i + 8) % SQUARES_RUN) continue;
         sum += fold_squares(&s);
-        s = (lanes){ { { 0 } } };
+        s = (gg_f32x8){ 0 };
     }
     return sum;
 }
 
-/* Damps eight details of four parents. Computes 1 - q = (max - min) / max of e and f without a
- * branch: max is half of e + f + |e - f|. The tiny term turns 0 / 0 into 0, which means
- * agreement. */
-static inline void damp8(float *detail, const float *parent, const gg_damping *how, lanes *rr,
-                         lanes *dr)
+/* Transforms one level, whose nodes are pairs. */
+static void split_level(const float *restrict in, size_t pairs, float *restrict out,
+                        float *restrict detail)
 {
-    float twice[8] = { parent[0], parent[0], parent[1], parent[1],
-                       parent[2], parent[2], parent[3], parent[3] };
-    for (size_t h = 0; h < 8 / WIDTH; h++) {
-        vec d, p;
-        memcpy(&d, detail + h * WIDTH, sizeof d);
-        memcpy(&p, twice + h * WIDTH, sizeof p);
-        vec a = d * how->inv, b = p * how->inv_parent, e = a * a, f = b * b;
-        vec apart = (vec)((ivec)(e - f) & INT32_MAX);
-        vec twice_max = ((e + f) + apart) + 1e-37f;
-        vec r = d * ((apart * (2.0f * how->gain)) / twice_max);
-        rr->v[h] += r * r;
-        dr->v[h] += d * r;
-        memcpy(detail + h * WIDTH, &r, sizeof r);
+    for (size_t i = 0; i < pairs; i++) {
+        float a = in[2 * i], b = in[2 * i + 1];
+        out[i] = (a + b) * ROOT_HALF;
+        detail[i] = (a - b) * ROOT_HALF;
     }
 }
 
-void GG_K(gg_nk_haar_damp)(float *detail, const float *parent, size_t n, gg_damping how,
-                           gg_removal *sums)
+static void merge_level(const float *restrict in, const float *restrict detail, size_t pairs,
+                        float *restrict out)
 {
-    lanes rr = { { { 0 } } }, dr = rr;
+    for (size_t i = 0; i < pairs; i++) {
+        float a = (in[i] + detail[i]) * ROOT_HALF, b = (in[i] - detail[i]) * ROOT_HALF;
+        out[2 * i] = a;
+        out[2 * i + 1] = b;
+    }
+}
+
+static void exchange_nodes(float **in, float **out)
+{
+    float *swap = *in;
+    *in = *out;
+    *out = swap;
+}
+
+/* Transforms n nodes, in t->node[0], and returns the top node. Adds the energies of the details,
+ * unless `energy` is NULL. */
+static float split_levels(const haar_levels *t, size_t n, double *energy)
+{
+    float *in = t->node[0], *out = t->node[1];
+    for (unsigned l = t->from; l <= t->to; l++) {
+        if (n % 2) in[n] = in[n - 1];
+        n = (n + 1) / 2;
+        split_level(in, n, out, t->detail[l]);
+        memset(t->detail[l] + n, 0, ROOM * sizeof(float));
+        if (energy) energy[l] += energy_of(t->detail[l], n);
+        exchange_nodes(&in, &out);
+    }
+    return in[0];
+}
+
+/* The inverse for n nodes, which are returned. */
+static const float *merge_levels(const haar_levels *t, float top, size_t n)
+{
+    float *in = t->node[0], *out = t->node[1];
+    in[0] = top;
+    for (unsigned l = t->to; l >= t->from; l--) {
+        unsigned below = l - t->from + 1;
+        merge_level(in, t->detail[l], (n + ((size_t)1 << below) - 1) >> below, out);
+        exchange_nodes(&in, &out);
+    }
+    return in;
+}
+
+/* Replaces n details by the parts to remove. The parent of detail i is at i / 2. Adds the squares
+ * of the removed parts to sums->rr and their products with the details to sums->xr. Computes
+ * 1 - q = (max - min) / max of e and f without a branch: max is half of e + f + |e - f|. The tiny
+ * term turns 0 / 0 into 0, which means agreement. */
+static void damp_level(damping how, float *detail, const float *parent, size_t n, removal *sums)
+{
+    gg_f32x8 rr = { 0 }, dr = { 0 }, d;
     for (size_t i = 0; i < n; i += 8) {
-        if (n - i >= 8) {
-            damp8(detail + i, parent + i / 2, &how, &rr, &dr);
-        } else { /* zeros do not change the sums */
-            float d[8] = { 0 }, p[4] = { 0 };
-            memcpy(d, detail + i, (n - i) * sizeof *d);
-            memcpy(p, parent + i / 2, (n - i + 1) / 2 * sizeof *p);
-            damp8(d, p, &how, &rr, &dr);
-            memcpy(detail + i, d, (n - i) * sizeof *d);
-        }
+        const float *p = parent + i / 2;
+        gg_f32x8 twice = { p[0], p[0], p[1], p[1], p[2], p[2], p[3], p[3] };
+        memcpy(&d, detail + i, sizeof d);
+        gg_f32x8 a = d * how.inv, b = twice * how.inv_parent, e = a * a, f = b * b;
+        gg_f32x8 apart = (gg_f32x8)((gg_i32x8)(e - f) & INT32_MAX);
+        gg_f32x8 twice_max = ((e + f) + apart) + 1e-37f;
+        gg_f32x8 r = d * ((apart * (2.0f * how.gain)) / twice_max);
+        rr += r * r;
+        dr += d * r;
+        memcpy(detail + i, &r, sizeof r);
         if (i + 8 < n && (i + 8) % SQUARES_RUN) continue;
         sums->rr += fold_squares(&rr);
         sums->xr += fold_squares(&dr);
-        rr = dr = (lanes){ { { 0 } } };
+        rr = dr = (gg_f32x8){ 0 };
     }
 }
 
-typedef struct removal_acc {
-    gg_nk_acc r, rr, xr;
-} removal_acc;
-
-static inline void remove4(float *x, const float *r, double mean, removal_acc *sums, size_t h)
+/* The same for all levels of n nodes but the coarsest, except details whose parent is padding. */
+static void damp_levels(const haar_levels *t, const damping *how, size_t n, removal *sums)
 {
-    gg_nk_f32x4 v, t;
-    NK_LOAD4(v, x);
-    NK_LOAD4(t, r);
-    gg_nk_f64x4 d = NK_WIDE(t), u = NK_WIDE(v) - mean;
-    sums->r.half[h] += d;
-    sums->rr.half[h] += d * d;
-    sums->xr.half[h] += u * d;
-    v -= t;
-    memcpy(x, &v, sizeof v);
+    for (unsigned l = t->from; l < t->to; l++) {
+        n = (n + 1) / 2;
+        damp_level(how[l], t->detail[l], t->detail[l + 1], n, sums);
+        if (n % 2) t->detail[l][n - 1] = 0.0f;
+    }
 }
 
-void GG_K(gg_nk_remove)(float *x, const float *r, size_t n, double mean, gg_removal *sums)
+/* ---- Haar -------------------------------------------------------------------------- */
+
+#define PART_TILES 64
+#define SCRATCH_FLOATS (3 * TILE + (TILE_LEVELS + 2) * ROOM)
+
+static haar_levels levels_of_tile(char *scratch)
 {
-    removal_acc s = { { { { 0 }, { 0 } } }, { { { 0 }, { 0 } } }, { { { 0 }, { 0 } } } };
-    size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) {
-        remove4(x + i, r + i, mean, &s, 0);
-        remove4(x + i + 4, r + i + 4, mean, &s, 1);
+    float *at = (float *)(void *)scratch;
+    haar_levels t = { .from = 1, .to = TILE_LEVELS, .node = { at, at + TILE + ROOM } };
+    at += 2 * (TILE + ROOM);
+    for (unsigned l = 1; l <= TILE_LEVELS; at += (TILE >> l++) + ROOM) t.detail[l] = at;
+    return t;
+}
+
+static gg_status start_haar(filter_job *f, gg_error *err)
+{
+    haar_tree *t = &f->tree;
+    haar_levels *levels = &t->levels;
+    f->part_elements = (uint64_t)PART_TILES * TILE;
+    f->scratch_size = SCRATCH_FLOATS * sizeof(float);
+    t->tiles = (size_t)((f->elements + TILE - 1) / TILE);
+    size_t side = t->tiles + ROOM;
+    /* Five arrays of at most `side` values, and the details of the other levels. */
+    t->memory = calloc(6 * side + HAAR_LEVELS * (ROOM + 1), sizeof *t->memory);
+    if (!t->memory) return gg_fail(err, GG_ENOMEM, "no memory for the scales of a tensor");
+    t->sum = t->memory;
+    t->parent = t->sum + side;
+    levels->node[0] = t->parent + side;
+    levels->node[1] = levels->node[0] + side;
+    levels->from = TILE_LEVELS + 1;
+    levels->to = TILE_LEVELS;
+    float *at = levels->node[1] + side;
+    for (size_t nodes = t->tiles; nodes > 1; at += nodes + ROOM) {
+        nodes = (nodes + 1) / 2;
+        levels->detail[++levels->to] = at;
     }
-    for (; i < n; i += 4) {
-        size_t left = n - i < 4 ? n - i : 4;
-        float v[4] = { 0 }, t[4] = { 0 };
-        memcpy(v, x + i, left * sizeof *v);
-        memcpy(t, r + i, left * sizeof *t);
-        remove4(v, t, mean, &s, 0);
-        memcpy(x + i, v, left * sizeof *v);
+    return GG_OK;
+}
+
+/* Scans a tile. The mean of a full one is its top node divided by 64, and its energy around the
+ * mean is that of the details. */
+static void scan_tile(filter_job *f, filter_slot *slot, size_t tile, const haar_levels *t,
+                      const float *x, size_t n)
+{
+    double energy[TILE_LEVELS + 1] = { 0 }, m2 = 0;
+    memcpy(t->node[0], x, n * sizeof *x);
+    float top = f->tree.sum[tile] = split_levels(t, n, energy);
+    for (unsigned level = 1; level <= TILE_LEVELS; level++) {
+        m2 += energy[level];
+        slot->energy[level] += energy[level];
     }
-    sums->r += gg_nk_fold(&s.r);
-    sums->rr += gg_nk_fold(&s.rr);
-    sums->xr += gg_nk_fold(&s.xr);
+    moments m = { n, (double)top / 64.0, m2 };
+    if (n == TILE && isfinite(m2)) merge_moments(&slot->before, &m);
+    else scan_moments(slot, x, n);
+}
+
+/* Computes the damping factors from the mean energies. Details of padding are 0 and not counted. */
+static bool set_damping(filter_job *f, const double *energy)
+{
+    haar_tree *t = &f->tree;
+    unsigned levels = t->levels.to;
+    double mean[HAAR_LEVELS + 2] = { 0 };
+    uint64_t nodes = f->elements;
+    for (unsigned level = 1; level <= levels; level++) {
+        uint64_t count = nodes / 2;
+        if (!isfinite(energy[level])) return false;
+        mean[level] = count ? energy[level] / (double)count : 0;
+        nodes = (nodes + 1) / 2;
+    }
+    for (unsigned level = 1; level <= levels; level++) {
+        damping *h = &t->how[level];
+        double noise = mean[level] > mean[1] ? mean[1] / mean[level] : 1.0;
+        h->gain = level < levels ? (float)(f->o->strength * noise) : 0.0f;
+        h->inv = mean[level] > 1e-60 ? (float)(1.0 / sqrt(mean[level])) : 0.0f;
+    }
+    for (unsigned level = 1; level < levels; level++)
+        t->how[level].inv_parent = t->how[level + 1].inv;
+    return true;
+}
+
+/* Transforms the tree above the tiles, and sets t->sum to the parts to remove. Returns false if the
+ * energies are too large for floats. */
+static bool join_haar(filter_job *f)
+{
+    haar_tree *t = &f->tree;
+    const haar_levels *levels = &t->levels;
+    double energy[HAAR_LEVELS + 1] = { 0 };
+    removal unused = { 0, 0, 0 };
+    for (size_t part = 0; part < f->parts; part++)
+        for (unsigned level = 1; level <= TILE_LEVELS; level++)
+            energy[level] += f->slots[part].energy[level];
+    memcpy(levels->node[0], t->sum, t->tiles * sizeof *t->sum);
+    split_levels(levels, t->tiles, energy);
+    if (!set_damping(f, energy)) return false;
+    if (t->tiles > 1) {
+        memcpy(t->parent, levels->detail[levels->from], (t->tiles + 1) / 2 * sizeof *t->parent);
+        damp_levels(levels, t->how, t->tiles, &unused);
+        levels->detail[levels->to][0] = 0.0f; /* the coarsest detail is kept */
+    }
+    memcpy(t->sum, merge_levels(levels, 0.0f, t->tiles), t->tiles * sizeof *t->sum);
+    return true;
+}
+
+/* For a full tile the sums over the removed part r follow from the coefficients, because the
+ * transform is orthonormal: sum r = 64 r0, sum r^2 = r0^2 + sum over the details, and with
+ * u = x - mean, sum u r = (top - 64 mean) r0 + sum over the details. */
+static void filter_tile(const filter_job *f, size_t tile, const haar_levels *levels, float *x,
+                        size_t n, removal *total)
+{
+    const haar_tree *t = &f->tree;
+    float *coarsest = levels->detail[TILE_LEVELS];
+    memcpy(levels->node[0], x, n * sizeof *x);
+    double top = (double)split_levels(levels, n, NULL), node = (double)t->sum[tile];
+    removal sums = { 64.0 * node, node * node, (top - 64.0 * f->before.mean) * node };
+    damp_levels(levels, t->how, n, &sums);
+    if (tile == t->tiles - 1 && t->tiles % 2 == 1) coarsest[0] = 0.0f; /* its parent is padding */
+    else damp_level(t->how[TILE_LEVELS], coarsest, t->parent + tile / 2, 1, &sums);
+    const float *removed = merge_levels(levels, t->sum[tile], n);
+    if (n < TILE) {
+        subtract(x, removed, n, f->before.mean, total);
+        return;
+    }
+    for (size_t i = 0; i < TILE; i++) x[i] -= removed[i];
+    add_removal(total, &sums);
+}
+
+/* ---- all passes ---------------------------------------------------------------------- */
+
+static gg_status scan_part(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    filter_job *f = ctx;
+    bool haar = f->o->method == GG_PURIFY_HAAR;
+    haar_levels levels = { 0 };
+    float *x;
+    size_t tile = i * PART_TILES;
+    if (haar) levels = levels_of_tile(f->scratch + worker * f->scratch_size);
+    for (size_t left = values_of_part(f, i, &x), n; left; left -= n, x += n, tile++) {
+        n = left < TILE ? left : TILE;
+        if (haar) scan_tile(f, &f->slots[i], tile, &levels, x, n);
+        else scan_moments(&f->slots[i], x, n);
+    }
+    return gg_cancelled(err);
+}
+
+static void filter_haar(filter_job *f, size_t part, char *scratch)
+{
+    const haar_levels levels = levels_of_tile(scratch);
+    float *x;
+    size_t tile = part * PART_TILES;
+    for (size_t left = values_of_part(f, part, &x), n; left; left -= n, x += n, tile++) {
+        n = left < TILE ? left : TILE;
+        filter_tile(f, tile, &levels, x, n, &f->slots[part].removed);
+    }
+}
+
+static gg_status filter_part(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    filter_job *f = ctx;
+    char *scratch = f->scratch + worker * f->scratch_size;
+    if (f->o->method == GG_PURIFY_HAAR) filter_haar(f, i, scratch);
+    else filter_fft(f, i, scratch);
+    return gg_cancelled(err);
 }
 
 /* x + (x (scale - 1) + shift). The scale is near 1, so the correction is small and float is as
  * accurate as double here. */
-void GG_K(gg_nk_affine)(float *x, size_t n, double scale, double shift)
+static gg_status finish_part(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    float gain = (float)(scale - 1.0), offset = (float)shift;
-    for (size_t i = 0; i < n; i++) x[i] += x[i] * gain + offset;
+    const filter_job *f = ctx;
+    float *x, gain = (float)(f->scale - 1.0), offset = (float)f->shift;
+    (void)worker;
+    for (size_t k = 0, n = values_of_part(f, i, &x); k < n; k++) x[k] += x[k] * gain + offset;
+    return gg_cancelled(err);
+}
+
+static void join_scan(filter_job *f, gg_filtered *out)
+{
+    for (size_t i = 0; i < f->parts; i++) {
+        merge_moments(&f->before, &f->slots[i].before);
+        out->nonfinite += f->slots[i].nonfinite;
+    }
+    const moments *m = &f->before;
+    if (m->n == 0 || out->nonfinite) return;
+    out->mean = m->mean;
+    out->std = sqrt(m->m2 / (double)m->n);
+    /* Equal values may have a tiny variance from rounding the mean; treat it as none. */
+    double least = (double)m->n * m->mean * m->mean * 1e-30;
+    f->active = f->o->strength > 0 && m->n > 1 && m->m2 > least && isfinite(m->m2);
+    /* haar computes squares in float32, which limits the range of std. */
+    if (f->active && f->o->method == GG_PURIFY_HAAR)
+        f->active = out->std > 1e-12 && out->std < 1e12 && join_haar(f);
+}
+
+/* Adds the sums of the filter. The mean of y = x - r is mean - r/n. The affine map restores the old
+ * mean and std. */
+static void join_filter(filter_job *f, gg_filtered *out)
+{
+    removal all = { 0, 0, 0 };
+    for (size_t i = 0; i < f->parts; i++) add_removal(&all, &f->slots[i].removed);
+    const moments *m = &f->before;
+    double n = (double)m->n, left = m->m2 - 2 * all.xr + all.rr - all.r * all.r / n;
+    if (!(left > 0)) left = 0;
+    f->scale = left > 0 ? sqrt(m->m2 / left) : 1.0;
+    f->shift = m->mean - f->scale * (m->mean - all.r / n);
+    /* With u = x - mean: after - before = (A - 1) u - A (r - mean of r). */
+    double a = f->scale, r0 = all.rr - all.r * all.r / n;
+    double change = (a - 1) * (a - 1) * m->m2 - 2 * a * (a - 1) * all.xr + a * a * r0;
+    double size = m->m2 + n * m->mean * m->mean;
+    out->energy_kept = left / m->m2;
+    out->rel_l2 = change > 0 ? sqrt(change / size) : 0;
+}
+
+static gg_status run_passes(filter_job *f, gg_filtered *out, gg_error *err)
+{
+    unsigned threads = f->o->threads;
+    gg_status st = gg_parallel(f->parts, threads, scan_part, f, err);
+    if (st == GG_OK) join_scan(f, out);
+    if (st != GG_OK || !f->active) return st;
+    st = gg_parallel(f->parts, threads, filter_part, f, err);
+    if (st == GG_OK) join_filter(f, out);
+    return st == GG_OK ? gg_parallel(f->parts, threads, finish_part, f, err) : st;
+}
+
+static gg_status check_filter(const gg_filter *o, uint64_t elements, gg_error *err)
+{
+    if (!(o->strength >= 0.0 && o->strength <= 1.0)) {
+        gg_fail(err, GG_EUSAGE, "the purification strength %g is not between 0 and 1", o->strength);
+        return gg_fix(err, "give a strength from 0 (no change) to 1");
+    }
+    if (o->row == 0 || elements % o->row) {
+        return gg_fail(err, GG_EUSAGE, "the row length %llu does not divide %llu values",
+                       (unsigned long long)o->row, (unsigned long long)elements);
+    }
+    if (elements > SIZE_MAX / sizeof(float))
+        return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
+    return GG_OK;
+}
+
+gg_status GG_K(gg_filter_values)(const gg_filter *o, float *x, uint64_t elements, gg_filtered *out,
+                                 gg_error *err)
+{
+    filter_job f = { .o = o, .x = x, .elements = elements };
+    *out = (gg_filtered){ .energy_kept = 1.0 };
+    gg_status st = check_filter(o, elements, err);
+    if (st == GG_OK) st = o->method == GG_PURIFY_FFT ? start_fft(&f, err) : start_haar(&f, err);
+    if (st == GG_OK) {
+        f.parts = (size_t)((elements + f.part_elements - 1) / f.part_elements);
+        f.scratch_size = (f.scratch_size + 63) & ~(size_t)63;
+        f.slots = calloc(f.parts + 1, sizeof *f.slots);
+        f.scratch = aligned_alloc(64, f.scratch_size * o->threads);
+        if (!f.slots || !f.scratch) st = gg_fail(err, GG_ENOMEM, "no memory for a filter");
+    }
+    if (st == GG_OK) st = run_passes(&f, out, err);
+    GG_K(gg_fft_plan_free)(f.plan);
+    free(f.tree.memory);
+    free(f.slots);
+    free(f.scratch);
+    return st;
 }

@@ -370,7 +370,7 @@ static gg_status filter_signal(purify_work *w, bool *changed, gg_error *err)
     const gg_tensor *t = &w->u->t;
     gg_filter f = { o->method, o->strength, t->n_dims ? t->dims[0] : 1, w->threads };
     gg_filtered r;
-    gg_status st = gg_filter_values(&f, w->x, w->values, &r, err);
+    gg_status st = GG_PICK(gg_filter_values)(&f, w->x, w->values, &r, err);
     w->nonfinite += r.nonfinite;
     double n = (double)w->values, energy = n * r.std * r.std,
            size = n * (r.std * r.std + r.mean * r.mean);
