@@ -431,11 +431,14 @@ static const rule rules[] = {
     { GG_EMBED, "class_embd" },    { GG_EMBED, "output" },        { GG_EMBED, "cls" },
     { GG_EMBED, "cls.output" },    { GG_EMBED, "dense_2" },       { GG_EMBED, "dense_3" },
 
-    { GG_OTHER, "rope_freqs" },    { GG_OTHER, "rope_factors_*" }, { GG_OTHER, "attn_rot_embd" },
-    { GG_OTHER, "output_hc_*" },   { GG_OTHER, "hc_*" },           { GG_OTHER, "altup_*" },
-    { GG_OTHER, "laurel_*" },      { GG_OTHER, "per_layer_*" },    { GG_OTHER, "inp_gate" },
-    { GG_OTHER, "proj" },          { GG_OTHER, "layer_output_scale" }, { GG_OTHER, "fc" },
-    { GG_OTHER, "d2t" },           { GG_OTHER, "masked_embd_*" },
+    { GG_EMBED, "d2t" },           { GG_EMBED, "t2d" },           { GG_EMBED, "masked_embd_*" },
+    { GG_EMBED, "nextn.embed_tokens" },                           { GG_EMBED, "nextn.shared_head_head" },
+
+    { GG_SKELETON, "rope_freqs" }, { GG_SKELETON, "rope_factors_*" }, { GG_SKELETON, "attn_rot_embd" },
+    { GG_SKELETON, "output_hc_*" }, { GG_SKELETON, "hc_*" },       { GG_SKELETON, "altup_*" },
+    { GG_SKELETON, "laurel_*" },   { GG_SKELETON, "per_layer_*" }, { GG_SKELETON, "inp_gate" },
+    { GG_SKELETON, "proj" },       { GG_SKELETON, "layer_output_scale" }, { GG_SKELETON, "fc" },
+    { GG_SKELETON, "nextn.*" },
 
     { GG_ORGAN, "exp_probs_b" },   { GG_ORGAN, "ffn_*" },          { GG_ORGAN, "ffn.act*" },
     { GG_ORGAN, "exp_probs_b_vl" },
@@ -446,7 +449,7 @@ static const rule rules[] = {
     { GG_SKELETON, "indexer*" },   { GG_SKELETON, "ssm_*" },        { GG_SKELETON, "shortconv.*" },
     { GG_SKELETON, "time_mix_*" }, { GG_SKELETON, "output_res_score" }, { GG_SKELETON, "hrm.*" },
 
-    { GG_OTHER, "conv1d" },        { GG_OTHER, "convnext.*" },      { GG_OTHER, "posnet.*" },
+    { GG_SKELETON, "conv1d" },     { GG_SKELETON, "posnet.*" },     { GG_ORGAN, "convnext.*" },
 };
 /* clang-format on */
 
@@ -503,7 +506,7 @@ static void classify(gg_anatomy *a, span name, span stem)
     } else if (is_norm_stem(stem) || (a->mtp && span_ends(stem, "norm")) ||
                (tower && is_tower_norm(stem))) {
         a->cls = GG_NORM;
-    } else if (a->mtp || span_starts(stem, "mm.") || span_starts(stem, "resampler.") ||
+    } else if (span_starts(stem, "mm.") || span_starts(stem, "resampler.") ||
                span_starts(stem, "adapter.")) {
         a->cls = GG_OTHER;
     } else {
@@ -513,7 +516,7 @@ static void classify(gg_anatomy *a, span name, span stem)
                 return;
             }
         a->cls = tower ? tower_class(stem) : GG_OTHER;
-        a->known = tower;
+        a->known = tower || a->mtp;
     }
 }
 

@@ -203,8 +203,28 @@ for (const arch of archs.keys()) {
         if (status === "optional" || (status === "decides-tensors" && !zero && key !== "attention.head_count")) need.delete(key);
         else if ((status === "required-by-graph" || !/\(variant/.test(note ?? "")) && !everywhere.has(key)) need.add(key);
     }
+    /* a model of it without experts loads too */
+    if (arch === "step35") for (const k of ["feed_forward_length", "expert_count", "expert_used_count", "rope.dimension_count", "expert_shared_feed_forward_length"]) need.delete(k);
     keys.set(arch, [...need].join(" "));
 }
+
+/* The types of keys: type -> keys, of which each has the architectures that read it. Keys that all or few
+ * architectures read have "*": an architecture that does not read them has none of that name. */
+const general = [["*", "general.architecture", "str"], ["*", "general.name", "str"], ["*", "general.file_type", "u32"]];
+const types = new Map();
+for (const [a, full, type] of [...general, ...common, ...own]) {
+    const key = full.startsWith(`${a}.`) ? full.slice(a.length + 1) : `/${full}`;
+    if (type === "raw" || full === "tokenizer.ggml.tokens") continue; /* rules of their own */
+    if (!types.has(key)) types.set(key, new Map());
+    types.get(key).set(type, [...(types.get(key).get(type) ?? []), a]);
+}
+const typed = new Map();
+for (const [key, byType] of types)
+    for (const [type, list] of byType) {
+        const all = byType.size === 1 && (list.includes("*") || list.length > 100 || list.length < 5);
+        const group = `${type}\t${all ? "*" : list.join(" ")}`;
+        typed.set(group, [...(typed.get(group) ?? []), key]);
+    }
 
 /* ==== Output ==== */
 
@@ -244,5 +264,10 @@ for (const [id, list] of groups) {
     const [k, g, b] = id.split("\n");
     console.log(`    { "${list.join(" ")}",\n${wrap(k)},\n${wrap(g)},\n${wrap(b)} },`);
 }
-console.log("    { NULL, NULL, NULL, NULL },\n};");
+console.log("    { NULL, NULL, NULL, NULL },\n};\n\nconst check_key_types gg_check_key_types[] = {");
+for (const [group, list] of [...typed].sort((a, b) => (a[0] < b[0] ? -1 : 1))) {
+    const [type, all] = group.split("\t");
+    console.log(`    { "${type}",\n${wrap(list.join(" "))},\n${wrap(all)} },`);
+}
+console.log("    { NULL, NULL, NULL },\n};");
 console.error(`${archs.size} architectures, ${groups.size} tables`);

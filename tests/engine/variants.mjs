@@ -398,9 +398,38 @@ const odd = {
     "zero-sized keys": (m) => { m.kv.set("my.empty", array(U32, [])); }
 };
 
+/* With WIDE=1: every key is absent or has another type, and one tensor of every role is absent, or has
+ * another shape or type. */
+function everything(name, m) {
+    for (const [k, e] of m.kv) {
+        if (k.startsWith("general.") || k.startsWith("tokenizer.")) continue;
+        const vary = (what, value) => { const c = copy(m); if (value) c.kv.set(k, value); else c.kv.delete(k); emit("damaged", name, `${k} ${what}`, c); };
+        vary("is missing");
+        if (e.type === U32) {
+            const v = e.value.readUInt32LE(0);
+            vary("is u64", scalar(U64, v)); vary("is i32", scalar(I32, v)); vary("is f32", f32(v)); vary("is a short array", array(U32, [v, v])); vary("is an array", array(U32, Array(number(m, "block_count")).fill(v)));
+            vary("is one more", u32(v + 1)); vary("is 0", u32(0));
+        } else if (e.type === F32) { vary("is u32", u32(1)); vary("is f64", { type: 12, value: Buffer.alloc(8) }); }
+        else if (e.type === BOOL) vary("is u32", u32(1));
+        else if (e.type === ARR) { vary("is a scalar", u32(1)); vary("is short", { ...e, value: e.value.slice(1) }); vary("is an array of strings", array(STR, e.value.map(() => "a"))); vary("is an array of u64", array(U64, e.value.map(() => 1))); }
+    }
+    const seen = new Set();
+    for (const [i, t] of m.tensors.entries()) {
+        const role = t.name.replace(/^((?:enc|dec)\.)?blk\.\d+/, "$1blk");
+        if (seen.has(role)) continue;
+        seen.add(role);
+        const vary = (what, f) => { const c = copy(m); f(c.tensors, c.tensors[i]); emit("damaged", name, `${t.name} ${what}`, c); };
+        vary("is missing", (all) => all.splice(i, 1));
+        vary("is longer", (all, x) => reshape(x, x.dims.map((d, k) => (k === x.dims.length - 1 ? d + 1 : d))));
+        vary("is f16", (all, x) => halves(x));
+        vary("is i32", (all, x) => { x.type = 26; });
+    }
+}
+
 for (const [name, make] of Object.entries(models)) {
     if (only && !new RegExp(only).test(name)) continue;
     const m = make();
+    if (process.env.WIDE) { emit("healthy", name, "as it is", m); everything(name, m); continue; }
     if (process.env.HEALTHY) { emit("healthy", name, "as it is", m); continue; }
     for (const [what, f] of Object.entries(healthy)) { const c = change(m, f); if (c) emit("healthy", name, what, c); }
     for (const [what, f] of Object.entries(damages)) { const c = change(m, f); if (c) emit("damaged", name, what, c); }

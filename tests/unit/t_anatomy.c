@@ -25,7 +25,7 @@ static const struct row {
     { "token_embd.weight", E, -1, "token_embd", -1 },
     { "output.weight", E, -1, "output", -1 },
     { "output_norm.weight", N, -1, "output_norm", -1 },
-    { "rope_freqs.weight", X, -1, "rope_freqs", -1 },
+    { "rope_freqs.weight", S, -1, "rope_freqs", -1 },
     { "blk.0.attn_norm.weight", N, 0, "attn_norm", -1 },
     { "blk.0.attn_q.weight", S, 0, "attn_q", -1 },
     { "blk.1.attn_k.weight", S, 1, "attn_k", -1 },
@@ -35,10 +35,10 @@ static const struct row {
     { "blk.7.ffn_gate.weight", O, 7, "ffn_gate", -1 },
     { "blk.7.ffn_up.weight", O, 7, "ffn_up", -1 },
     { "blk.127.ffn_down.weight", O, 127, "ffn_down", -1 },
-    { "blk.3.attn_rot_embd.weight", X, 3, "attn_rot_embd", -1 },
-    { "rope_factors_long.weight", X, -1, "rope_factors_long", -1 },
-    { "rope_factors_short.weight", X, -1, "rope_factors_short", -1 },
-    { "rope_factors_*long.weight", X, -1, "rope_factors_*long", -1 },
+    { "blk.3.attn_rot_embd.weight", S, 3, "attn_rot_embd", -1 },
+    { "rope_factors_long.weight", S, -1, "rope_factors_long", -1 },
+    { "rope_factors_short.weight", S, -1, "rope_factors_short", -1 },
+    { "rope_factors_*long.weight", S, -1, "rope_factors_*long", -1 },
     /* biases and scales follow their weight */
     { "blk.2.attn_q.bias", S, 2, "attn_q.bias", -1 },
     { "blk.2.attn_k.bias", S, 2, "attn_k.bias", -1 },
@@ -107,8 +107,8 @@ static const struct row {
     { "blk.8.indexer.attn_k.weight", S, 8, "indexer.attn_k", -1 },
     { "blk.8.indexer.k_norm.weight", N, 8, "indexer.k_norm", -1 },
     { "blk.8.indexer_compressor_kv.weight", S, 8, "indexer_compressor_kv", -1 },
-    { "blk.8.hc_attn_fn.weight", X, 8, "hc_attn_fn", -1 },
-    { "output_hc_base.weight", X, -1, "output_hc_base", -1 },
+    { "blk.8.hc_attn_fn.weight", S, 8, "hc_attn_fn", -1 },
+    { "output_hc_base.weight", S, -1, "output_hc_base", -1 },
     /* state space, recurrent, convolution */
     { "blk.9.ssm_in.weight", S, 9, "ssm_in", -1 },
     { "blk.9.ssm_conv1d.weight", S, 9, "ssm_conv1d", -1 },
@@ -137,17 +137,17 @@ static const struct row {
     { "dense_2.weight", E, -1, "dense_2", -1 },
     /* gemma 3n */
     { "per_layer_token_embd.weight", E, -1, "per_layer_token_embd", -1 },
-    { "per_layer_model_proj.weight", X, -1, "per_layer_model_proj", -1 },
-    { "altup_proj.weight", X, -1, "altup_proj", -1 },
-    { "blk.1.laurel_l.weight", X, 1, "laurel_l", -1 },
-    { "blk.1.inp_gate.weight", X, 1, "inp_gate", -1 },
-    { "blk.1.layer_output_scale.weight", X, 1, "layer_output_scale", -1 },
+    { "per_layer_model_proj.weight", S, -1, "per_layer_model_proj", -1 },
+    { "altup_proj.weight", S, -1, "altup_proj", -1 },
+    { "blk.1.laurel_l.weight", S, 1, "laurel_l", -1 },
+    { "blk.1.inp_gate.weight", S, 1, "inp_gate", -1 },
+    { "blk.1.layer_output_scale.weight", S, 1, "layer_output_scale", -1 },
     /* multi-token prediction */
-    { "blk.61.nextn.eh_proj.weight", X, 61, "nextn.eh_proj", -1 },
+    { "blk.61.nextn.eh_proj.weight", S, 61, "nextn.eh_proj", -1 },
     { "blk.61.nextn.enorm.weight", N, 61, "nextn.enorm", -1 },
     { "blk.61.nextn.hnorm.weight", N, 61, "nextn.hnorm", -1 },
     { "blk.61.nextn.shared_head_norm.weight", N, 61, "nextn.shared_head_norm", -1 },
-    { "blk.61.nextn.embed_tokens.weight", X, 61, "nextn.embed_tokens", -1 },
+    { "blk.61.nextn.embed_tokens.weight", E, 61, "nextn.embed_tokens", -1 },
     { "mtp.0.e_proj.weight", X, -1, "mtp.0.e_proj", -1 },
     /* vision, audio, projectors */
     { "v.patch_embd.weight", E, -1, "v.patch_embd", -1 },
@@ -572,7 +572,25 @@ static void stacks(void)
         T_CHECKF(!gg_is_expert_stack(&no[i], &n), "case %zu", i);
 }
 
+/* Every tensor that llama.cpp v0.5.0 asks for in any architecture. */
+static void engine_names(void)
+{
+    char name[200], cls[20];
+    size_t n = 0;
+    FILE *f = fopen("tests/data/tensor-names.tsv", "r");
+    T_CHECK(f != NULL);
+    for (; f && fscanf(f, "%199s %19s", name, cls) == 2; n++) {
+        gg_anatomy a = gg_anatomy_of(name, strlen(name));
+        T_CHECKF(strcmp(gg_class_name(a.cls), cls) == 0, "%s is %s, not %s", name,
+                 gg_class_name(a.cls), cls);
+        T_CHECKF(a.known && a.cls != GG_OTHER && a.role_len > 0, "%s has no class or role", name);
+    }
+    T_CHECKF(n == 313, "%zu names", n);
+    if (f) fclose(f);
+}
+
 static const t_case cases[] = {
+    { "tensors of all architectures", engine_names },
     { "names of all families", table },
     { "families", families },
     { "what no rule knows is said to be unknown", unknown_is_said },

@@ -20,6 +20,12 @@ typedef struct check_arch {
     const char *block;   /* tensors of a block */
 } check_arch;
 
+/* Keys that engines read with one type only. A type is "u32", "u32|arr" (also an array with one
+ * value per block), "arr[u32]" or "arr_len" (any array); "*" stands for all architectures. */
+typedef struct check_key_types {
+    const char *type, *keys, *archs;
+} check_key_types;
+
 typedef struct check {
     const gg_check_options *o;     /* who gets the findings */
     size_t found[GG_CHECK_LEVELS]; /* number of findings */
@@ -152,7 +158,9 @@ void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t siz
 
 /* ---- tables: check_arch.c ------------------------------------------------------------------ */
 
-extern const check_arch gg_check_learned[]; /* check_learned.c; ends with a NULL */
+/* check_learned.c; both end with NULL */
+extern const check_arch gg_check_learned[];
+extern const check_key_types gg_check_key_types[];
 const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
 extern const char gg_check_other_archs[];    /* of files that are not language models */

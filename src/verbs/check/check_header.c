@@ -293,112 +293,92 @@ static bool check_architecture(check *c)
 
 /* ---- language models: types of keys ------------------------------------------------------ */
 
-/* Keys of the architecture that an engine reads with one type only. */
-static const struct {
-    uint32_t type;
-    bool per_block; /* or as an array with one value per block */
-    const char *keys;
-} typed_keys[] = {
-    { GG_TYPE_U32, false,
-      "context_length embedding_length block_count expert_count expert_group_count "
-      "expert_group_used_count nextn_predict_layers attention.key_length attention.value_length "
-      "rope.dimension_count rope.scaling.original_context_length leading_dense_block_count "
-      "expert_shared_count attention.q_lora_rank attention.kv_lora_rank "
-      "attention.key_length_mla attention.value_length_mla attention.sliding_window "
-      "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count "
-      "decoder_block_count attention.relative_buckets_count" },
-    { GG_TYPE_U32, true,
-      "feed_forward_length attention.head_count attention.head_count_kv expert_used_count "
-      "expert_feed_forward_length" },
-    { GG_TYPE_F32, false,
-      "rope.freq_base rope.freq_base_swa rope.scaling.factor rope.scaling.attn_factor "
-      "attention.layer_norm_rms_epsilon attention.layer_norm_epsilon logit_scale residual_scale "
-      "embedding_scale attention.scale attn_logit_softcapping final_logit_softcapping "
-      "expert_weights_scale" },
-    { GG_TYPE_BOOL, false, "attention.causal expert_weights_norm rope.scaling.finetuned" },
-    { GG_TYPE_STR, false, "rope.scaling.type" },
-};
-
-/* The part of a key after "ARCH.", or NULL if it begins with something else. */
-static const char *own_name(const check *c, const gg_kv *kv, size_t *len)
+/* Part of the name of a type in a table, such as "u32" of "u32|arr". */
+static uint32_t type_in_table(const char *text)
 {
-    if (!c->arch_name || kv->key_len <= c->arch_len + 1 ||
-        memcmp(kv->key, c->arch_name, c->arch_len) != 0)
-        return NULL;
-    *len = kv->key_len - c->arch_len - 1;
-    return kv->key + c->arch_len + 1;
+    static const uint32_t types[] = { GG_TYPE_U32, GG_TYPE_I32, GG_TYPE_F32, GG_TYPE_BOOL,
+                                      GG_TYPE_STR };
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strncmp(text, gg_type_name(types[i]), strlen(gg_type_name(types[i]))) == 0)
+            return types[i];
+    return GG_TYPE_ARR;
 }
 
-static void expect_type(check *c, const gg_kv *kv, uint32_t type, const char *more)
+/* Engines read flags and signed numbers as u32 if they are in an array. */
+static bool is_array_of(const gg_kv *kv, uint32_t type)
 {
-    if (kv->type != type)
-        say_error(c, "key-type", at_key(kv), "its type is %s, but an engine reads it only as %s%s",
-                  gg_type_name(kv->type), gg_type_name(type), more);
+    if (kv->type != GG_TYPE_ARR) return false;
+    if (type != GG_TYPE_U32 && type != GG_TYPE_I32) return kv->elem_type == type;
+    return kv->elem_type == GG_TYPE_U32 || kv->elem_type == GG_TYPE_I32 ||
+           kv->elem_type == GG_TYPE_BOOL;
 }
 
-static void check_own_type(check *c, const gg_kv *kv, const char *name, size_t len)
+/* Checks a key that is a number, or an array with exactly one number per block (or four numbers:
+ * the sections of RoPE). */
+static void check_number_or_array(check *c, const gg_kv *kv, const char *name, uint32_t type)
 {
-    bool whole = kv->type == GG_TYPE_ARR &&
-                 (kv->elem_type == GG_TYPE_U32 || kv->elem_type == GG_TYPE_I32 ||
-                  kv->elem_type == GG_TYPE_BOOL);
-    for (size_t i = 0; i < sizeof typed_keys / sizeof typed_keys[0]; i++) {
-        bool array = typed_keys[i].per_block;
-        if (gg_check_word(typed_keys[i].keys, name, len) && !(array && whole))
-            expect_type(c, kv, typed_keys[i].type, array ? ", or as an array of u32 or i32" : "");
+    static const char trunk_only[] = "attention.indexer.types /xielu.alpha_n /xielu.alpha_p "
+                                     "/xielu.beta /xielu.eps";
+    uint64_t n = gg_check_word(trunk_only, name, strlen(name)) ? c->trunk : c->blocks;
+    bool sections = type == GG_TYPE_I32;
+    if (kv->type != type && !is_array_of(kv, type))
+        say_error(c, "key-type", at_key(kv),
+                  "its type is %s, but an engine reads it only as %s, or as an array of them",
+                  gg_type_name(kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type),
+                  gg_type_name(type));
+    else if (kv->type == GG_TYPE_ARR && sections && kv->count != 4)
+        say_error(c, "layer-array", at_key(kv), "it has %" PRIu64 " values; engines read 4",
+                  kv->count);
+    else if (kv->type == GG_TYPE_ARR && !sections && n > 0 && kv->count != n)
+        say_error(c, "layer-array", at_key(kv),
+                  "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count, n);
+}
+
+/* Checks a key that is an array, of which engines may also read one number or nothing. */
+static void check_array(check *c, const gg_kv *kv, const char *name, const char *type)
+{
+    bool pattern = gg_check_word("attention.sliding_window_pattern", name, strlen(name));
+    bool needed = c->arch && gg_check_word(c->arch->keys, name, strlen(name));
+    uint32_t item = type[3] == '[' ? type_in_table(type + 4) : GG_TYPE_ARR;
+    if (kv->type != GG_TYPE_ARR) {
+        if (item == GG_TYPE_ARR || needed || (pattern && kv->type != GG_TYPE_U32))
+            say_error(c, "key-type", at_key(kv),
+                      "its type is %s, but an engine reads it only as an array",
+                      gg_type_name(kv->type));
+    } else if (item != GG_TYPE_ARR && !is_array_of(kv, item)) {
+        say_error(c, "key-type", at_key(kv), "it is an array of %s; engines expect %s",
+                  gg_type_name(kv->elem_type), gg_type_name(item));
+    } else if (pattern && c->blocks > 0 && kv->count != c->blocks && kv->count != c->trunk) {
+        say_warning(c, "layer-array", at_key(kv),
+                    "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count,
+                    c->blocks);
     }
 }
 
-static bool tokenizer_key(const gg_kv *kv, const char *start, const char *end)
+static void check_types_of_keys(check *c)
 {
-    size_t n = strlen(start);
-    return kv->key_len > n && memcmp(kv->key, start, n) == 0 &&
-           ends_with(kv->key, kv->key_len, end);
-}
-
-static void check_key_types(check *c)
-{
-    static const char strings[] =
-        "general.architecture general.name tokenizer.ggml.model tokenizer.ggml.pre";
-    for (size_t i = 0; i < c->in->meta->n; i++) {
-        const gg_kv *kv = &c->in->meta->kv[i];
+    const gg_kv *kv;
+    for (const check_key_types *t = gg_check_key_types; t->type; t++) {
+        const char *at = t->keys, *word;
         size_t len;
-        const char *name = own_name(c, kv, &len);
-        if (name && name[-1] == '.') check_own_type(c, kv, name, len);
-        if (gg_check_word(strings, kv->key, kv->key_len)) expect_type(c, kv, GG_TYPE_STR, "");
-        if (tokenizer_key(kv, "tokenizer.ggml.", "_token_id")) expect_type(c, kv, GG_TYPE_U32, "");
-        if (tokenizer_key(kv, "tokenizer.ggml.add_", "_token"))
-            expect_type(c, kv, GG_TYPE_BOOL, "");
-        if (gg_check_word("general.file_type", kv->key, kv->key_len))
-            expect_type(c, kv, GG_TYPE_U32, "");
+        if (t->archs[0] != '*' && !gg_check_arch_in(c, t->archs)) continue;
+        while (gg_check_next_word(&at, &word, &len)) {
+            char name[100];
+            snprintf(name, sizeof name, "%.*s", (int)len, word);
+            kv = name[0] == '/' ? gg_check_key(c, name + 1) : gg_check_arch_key(c, name);
+            if (!kv) continue;
+            if (strstr(t->type, "|arr")) check_number_or_array(c, kv, name, type_in_table(t->type));
+            else if (strncmp(t->type, "arr", 3) == 0) check_array(c, kv, name, t->type);
+            else if (kv->type != type_in_table(t->type))
+                say_error(c, "key-type", at_key(kv),
+                          "its type is %s, but an engine reads it only as %s",
+                          gg_type_name(kv->type), t->type);
+        }
     }
-}
-
-/* ---- language models: arrays of one value per block -------------------------------------- */
-
-/* Read by engines with exactly block_count values. */
-static const char strict_arrays[] =
-    "feed_forward_length attention.head_count attention.head_count_kv expert_used_count "
-    "expert_feed_forward_length attention.recurrent_layers attention.indexer.types "
-    "swiglu_clamp_exp swiglu_clamp_shexp xielu.alpha_n xielu.alpha_p xielu.beta xielu.eps";
-/* Also one value per block, but engines accept any number of values. */
-static const char loose_arrays[] =
-    "attention.sliding_window_pattern attention.compress_ratios activation_sparsity_scale "
-    "attention.rope_pattern";
-
-static void check_layer_arrays(check *c)
-{
-    if (c->blocks == 0) return;
-    for (size_t i = 0; i < c->in->meta->n; i++) {
-        const gg_kv *kv = &c->in->meta->kv[i];
-        size_t len = 0;
-        const char *name = own_name(c, kv, &len);
-        if (!name || kv->type != GG_TYPE_ARR || kv->count == c->blocks) continue;
-        bool strict = gg_check_word(strict_arrays, name, len);
-        if (!strict && (!gg_check_word(loose_arrays, name, len) || kv->count == c->trunk)) continue;
-        gg_check_say(c, strict ? GG_CHECK_ERROR : GG_CHECK_WARNING, "layer-array", at_key(kv),
-                     "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count,
-                     c->blocks);
-    }
+    /* read beyond its end otherwise */
+    kv = gg_check_arch_key(c, "attention.compress_ratios");
+    if (gg_check_arch_in(c, "deepseek4") && kv && kv->count < c->blocks)
+        say_error(c, "layer-array", at_key(kv), "it has fewer values than the model has blocks");
 }
 
 /* ---- language models: values --------------------------------------------------------------- */
@@ -496,9 +476,8 @@ void gg_check_key_rules(check *c)
 {
     if (!check_architecture(c)) return;
     check_required_keys(c);
-    check_key_types(c);
+    check_types_of_keys(c);
     check_values(c);
-    check_layer_arrays(c);
     check_heads(c);
     check_rope(c);
     check_experts(c);
@@ -597,11 +576,12 @@ static void check_list_length(check *c, const char *key, uint64_t tokens, bool i
 
 static void check_special_tokens(check *c, uint64_t tokens)
 {
+    static const char start[] = "tokenizer.ggml.";
     for (size_t i = 0; i < c->in->meta->n; i++) {
         const gg_kv *kv = &c->in->meta->kv[i];
         uint64_t id;
-        if (kv->key_len < sizeof "tokenizer.ggml." + sizeof "_token_id" ||
-            !tokenizer_key(kv, "tokenizer.ggml.", "_token_id"))
+        if (kv->key_len < sizeof start || memcmp(kv->key, start, sizeof start - 1) != 0 ||
+            !ends_with(kv->key, kv->key_len, "_token_id"))
             continue;
         if (!gg_kv_u64(kv, &id) || id < tokens) continue;
         bool none = id == UINT32_MAX; /* this value means "no such token" */

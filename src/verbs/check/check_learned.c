@@ -841,7 +841,9 @@ const check_arch gg_check_learned[] = {
       "dense: ffn_gate? ffn_down ffn_up ffn_gate_inp? ffn_gate_exps? ffn_down_exps? "
       "ffn_up_exps? exp_probs_b.bias? moe: ffn_gate? ffn_down? ffn_up? ffn_gate_inp? "
       "ffn_gate_exps? ffn_down_exps? ffn_up_exps? exp_probs_b.bias?" },
-    { "step35", "attention.head_count attention.layer_norm_rms_epsilon attention.sliding_window",
+    { "step35",
+      "attention.head_count attention.layer_norm_rms_epsilon expert_feed_forward_length "
+      "attention.sliding_window attention.sliding_window_pattern",
       "token_embd output_norm output rope_freqs?=4",
       "attn_norm attn_q_norm? attn_k_norm? attn_qkv?=embd,heads*key+kvheads*key+kvheads*value "
       "attn_q.bias?=heads*key attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value "
@@ -915,4 +917,161 @@ const check_arch gg_check_learned[] = {
       "attn_norm attn_norm.bias qkv=embd:heads*value:heads*value attn_output=embd,embd "
       "ffn_norm ffn_norm.bias ffn_down ffn_up" },
     { NULL, NULL, NULL, NULL },
+};
+
+const check_key_types gg_check_key_types[] = {
+    { "arr[i32]",
+      "deepstack_mapping adapters.token_ids_activate adapters.token_ids_substitute "
+      "target_layers",
+      "*" },
+    { "arr[str]", "classifier.output_labels", "*" },
+    { "arr[u32]", "attention.rope_pattern", "*" },
+    { "arr[u32]", "attention.indexer.types", "dots3note" },
+    { "arr[u32]", "attention.sliding_window_pattern",
+      "llama4 gemma2 gemma3n gemma4 gemma4-assistant gemma-embedding maple cohere2 cohere2moe "
+      "muse-glimmer exaone-moe granite_swa dots3note afmoe gpt-oss mimo2 step35 spark2_5" },
+    { "arr_len", "ple.layers", "*" },
+    { "arr_len", "attention.compress_ratios", "deepseek4" },
+    { "bool",
+      "/tokenizer.ggml.add_bos_token /tokenizer.ggml.add_eos_token "
+      "/tokenizer.ggml.add_sep_token /tokenizer.ggml.add_space_prefix "
+      "/tokenizer.ggml.normalizer.lowercase /tokenizer.ggml.normalizer.strip_accents "
+      "/tokenizer.ggml.remove_extra_whitespaces attention.causal rope.scaling.finetuned "
+      "use_parallel_residual ssm.dt_b_c_rms swin_norm kda.safe_gate hrm.prefix_lm "
+      "norm_before_residual norm_before_fc skip_loop_final_norm",
+      "*" },
+    { "bool", "expert_weights_norm",
+      "cohere2moe deepseek2 deepseek2-ocr deepseek32 deepseek4 glm4moe glm-dsa nemotron_h "
+      "nemotron_h_moe exaone-moe bailingmoe bailingmoe2 bailingmoe3 dots1 dots3note afmoe "
+      "laguna hy_v3 hy_v4 minimax-m3 mistral4 step35 kimi-k3" },
+    { "f32",
+      "rope.freq_base rope.scale_linear rope.scaling.alpha rope.scaling.attn_factor "
+      "rope.scaling.factor attention.layer_norm_rms_epsilon attention.output_scale "
+      "attn_logit_softcapping router_logit_softcapping rope.scaling.yarn_ext_factor "
+      "rope.scaling.yarn_attn_factor rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow "
+      "attention.clamp_kqv attention.max_alibi_bias rope.scaling.yarn_log_multiplier "
+      "attention.temperature_scale attention.compress_rope_freq_base hyper_connection.epsilon "
+      "adapters.router_gain attention.group_norm_epsilon kda.gate_lower_bound "
+      "hyper_connection.magnitude expert_group_scale attention.value_scale "
+      "activation.situ_beta activation.situ_linear_beta",
+      "*" },
+    { "f32", "expert_weights_scale",
+      "cohere2moe deepseek deepseek2 deepseek2-ocr deepseek32 deepseek4 glm4moe glm-dsa "
+      "nemotron_h nemotron_h_moe exaone-moe bailingmoe bailingmoe2 bailingmoe3 dots1 "
+      "dots3note afmoe laguna hy_v3 hy_v4 minimax-m3 mistral4 step35 kimi-linear kimi-k3" },
+    { "f32", "attention.layer_norm_epsilon",
+      "falcon gpt2 gptneox mpt starcoder bert modern-bert nomic-bert nomic-bert-moe "
+      "jina-bert-v2 jina-bert-v3 bloom stablelm phi2 codeshell orion starcoder2 command-r "
+      "cohere2 cohere2moe dbrx olmo jais jais2 nemotron nemotron_h nemotron_h_moe rwkv6 "
+      "rwkv6qwen2 rwkv7 arwkv7 wavtokenizer-dec pockettts" },
+    { "f32", "attention.scale",
+      "granite granitemoe granitehybrid graniteswitch granite_swa dflash" },
+    { "f32", "final_logit_softcapping", "grok gemma2 gemma3 gemma4 muse-glimmer dflash" },
+    { "f32", "logit_scale",
+      "grok minicpm command-r cohere2 cohere2moe muse-glimmer granite granitemoe "
+      "granitehybrid graniteswitch granite_swa dflash talkie" },
+    { "f32", "embedding_scale",
+      "grok minicpm granite granitemoe granitehybrid graniteswitch granite_swa hrm_text "
+      "dflash" },
+    { "f32", "rope.freq_base_swa",
+      "llama4 gemma2 gemma3n gemma4 gemma4-assistant gemma-embedding maple cohere2 cohere2moe "
+      "muse-glimmer exaone-moe dots3note afmoe gpt-oss mimo2 step35 spark2_5" },
+    { "f32", "residual_scale",
+      "minicpm granite granitemoe granitehybrid graniteswitch granite_swa minimax-01" },
+    { "f32|arr", "swiglu_clamp_shexp /xielu.alpha_n /xielu.alpha_p /xielu.beta /xielu.eps", "*" },
+    { "f32|arr", "swiglu_clamp_exp", "maple deepseek4 bailingmoe3 hy_v4 step35" },
+    { "i32|arr", "rope.dimension_sections",
+      "qwen2vl qwen3vl qwen3vlmoe qwen35 qwen35moe qwen4exp deepseek32 glm4 glm4moe glm-dsa "
+      "ernie4_5 ernie4_5-moe hunyuan-dense hunyuan_vl dflash paddleocr qwen3tts" },
+    { "str",
+      "/general.architecture /general.name /tokenizer.ggml.model /tokenizer.ggml.pre "
+      "rope.scaling.type hidden_activation",
+      "*" },
+    { "u32",
+      "/general.file_type /tokenizer.ggml.bos_token_id /tokenizer.ggml.eom_token_id "
+      "/tokenizer.ggml.eos_token_id /tokenizer.ggml.eot_token_id "
+      "/tokenizer.ggml.fim_mid_token_id /tokenizer.ggml.fim_pad_token_id "
+      "/tokenizer.ggml.fim_pre_token_id /tokenizer.ggml.fim_rep_token_id "
+      "/tokenizer.ggml.fim_sep_token_id /tokenizer.ggml.fim_suf_token_id "
+      "/tokenizer.ggml.mask_token_id /tokenizer.ggml.middle_token_id "
+      "/tokenizer.ggml.padding_token_id /tokenizer.ggml.prefix_token_id "
+      "/tokenizer.ggml.seperator_token_id /tokenizer.ggml.suffix_token_id "
+      "/tokenizer.ggml.token_type_count /tokenizer.ggml.unknown_token_id attention.key_length "
+      "attention.key_length_swa attention.value_length attention.value_length_swa block_count "
+      "context_length embedding_length embedding_length_out expert_group_count "
+      "expert_group_used_count nextn_predict_layers pooling_type rope.dimension_count "
+      "rope.dimension_count_swa rope.scaling.original_context_length expert_count vocab_size "
+      "interleave_moe_layer_step attention.temperature_length moe_every_n_layers "
+      "n_deepstack_layers hyper_connection.count hyper_connection.low_rank "
+      "attention.shared_kv_layers embedding_length_per_layer_input dense_2_feat_in "
+      "dense_2_feat_out dense_3_feat_in dense_3_feat_out attention.output_group_count "
+      "attention.output_lora_rank hyper_connection.sinkhorn_iterations hash_layer_count "
+      "attention.relative_buckets_count decoder_start_token_id decoder_block_count "
+      "moe_latent_size wkv.head_size time_mix_extra_dim time_decay_extra_dim "
+      "rescale_every_n_layers token_shift_count attention.decay_lora_rank "
+      "attention.iclr_lora_rank attention.value_residual_mix_lora_rank "
+      "attention.gate_lora_rank adapters.count adapters.lora_rank features_length "
+      "posnet.embedding_length posnet.block_count convnext.embedding_length "
+      "convnext.block_count attention.group_norm_groups kda.head_dim "
+      "attention.kv_lora_rank_swa attention.key_length_mla_swa attention.value_length_mla_swa "
+      "shortconv.l_cache expert_chunk_feed_forward_length experts_per_group "
+      "hrm.layers_per_stack hrm.h_cycles hrm.l_cycles attention.indexer.block_size "
+      "attention.indexer.local_blocks target_hidden_size block_size conv_kernel_size "
+      "conv_group_size selector_rank selector_top_k expert_latent_length attn_res.block_size "
+      "num_loops",
+      "*" },
+    { "u32", "expert_shared_count",
+      "cohere2moe deepseek deepseek2 deepseek2-ocr deepseek32 deepseek4 glm4moe glm-dsa "
+      "nemotron_h nemotron_h_moe exaone-moe bailingmoe bailingmoe2 bailingmoe3 dots1 "
+      "dots3note afmoe laguna hy_v4 minimax-m3 mistral4 kimi-linear kimi-k3" },
+    { "u32", "leading_dense_block_count",
+      "cohere2moe deepseek deepseek2 deepseek2-ocr deepseek32 glm4moe glm-dsa exaone-moe "
+      "bailingmoe bailingmoe2 bailingmoe3 dots1 dots3note afmoe laguna ernie4_5-moe hy_v4 "
+      "lfm2moe minimax-m3 mistral4 kimi-linear kimi-k3" },
+    { "u32", "expert_gating_func",
+      "cohere2moe deepseek2 deepseek2-ocr deepseek32 deepseek4 glm4moe glm-dsa exaone-moe "
+      "bailingmoe2 bailingmoe3 dots1 dots3note afmoe laguna hy_v3 hy_v4 lfm2moe smallthinker "
+      "minimax-m2 minimax-m3 mistral4 step35 kimi-linear kimi-k3" },
+    { "u32", "attention.key_length_mla attention.value_length_mla",
+      "deepseek2 deepseek32 glm-dsa bailingmoe3 dots3note hy_v4 mistral4 kimi-linear kimi-k3" },
+    { "u32", "attention.sliding_window",
+      "llama4 modern-bert phi3 plamo3 gemma2 gemma3 gemma3n gemma4 gemma4-assistant "
+      "gemma-embedding maple cohere2 cohere2moe olmo2 muse-glimmer deepseek4 exaone4 "
+      "exaone-moe granite_swa dots3note afmoe laguna gpt-oss lfm2 smallthinker dflash mimo2 "
+      "step35 spark2_5 mellum" },
+    { "u32", "attention.q_lora_rank",
+      "minicpm3 deepseek2 deepseek32 deepseek4 glm-dsa bailingmoe3 dots3note hy_v4 mistral4 "
+      "kimi-k3" },
+    { "u32", "attention.kv_lora_rank",
+      "minicpm3 deepseek2 deepseek32 glm-dsa plm bailingmoe3 dots3note hy_v4 mistral4 "
+      "kimi-linear kimi-k3" },
+    { "u32", "expert_shared_feed_forward_length",
+      "qwen2moe qwen3next qwen35moe qwen4exp cohere2moe nemotron_h nemotron_h_moe exaone-moe "
+      "granite granitemoe granitehybrid graniteswitch granite_swa bailingmoe2 bailingmoe3 "
+      "laguna ernie4_5-moe hunyuan-moe hy_v3 step35" },
+    { "u32", "full_attention_interval", "qwen3next qwen35 qwen35moe qwen4exp minimax-01" },
+    { "u32", "ssm.inner_size ssm.state_size ssm.time_step_rank",
+      "qwen3next qwen35 qwen35moe qwen4exp plamo2 mamba mamba2 jamba falcon-h1 nemotron_h "
+      "nemotron_h_moe granitehybrid" },
+    { "u32", "ssm.conv_kernel",
+      "qwen3next qwen35 qwen35moe qwen4exp plamo2 mamba mamba2 jamba falcon-h1 nemotron_h "
+      "nemotron_h_moe granitehybrid bailingmoe3 kimi-linear kimi-k3" },
+    { "u32", "ssm.group_count",
+      "qwen3next qwen35 qwen35moe qwen4exp plamo2 mamba2 falcon-h1 nemotron_h nemotron_h_moe "
+      "granitehybrid" },
+    { "u32", "attention.indexer.head_count attention.indexer.key_length attention.indexer.top_k",
+      "qwen4exp deepseek32 deepseek4 glm-dsa dots3note hy_v4 minimax-m3" },
+    { "u32|arr",
+      "attention.head_count attention.head_count_kv feed_forward_length expert_used_count", "*" },
+    { "u32|arr", "attention.indexer.types", "glm-dsa hy_v4" },
+    { "u32|arr", "expert_feed_forward_length",
+      "llama4 grok qwen2moe qwen3moe qwen3next qwen3vlmoe qwen35moe qwen4exp gemma4 maple "
+      "cohere2moe deepseek deepseek2 deepseek2-ocr deepseek32 deepseek4 glm4moe glm-dsa "
+      "nemotron_h nemotron_h_moe exaone-moe bailingmoe bailingmoe2 bailingmoe3 dots1 "
+      "dots3note afmoe laguna ernie4_5-moe hunyuan-moe hy_v3 hy_v4 gpt-oss lfm2moe "
+      "smallthinker llada-moe grovemoe minimax-m2 minimax-m3 rnd1 mistral4 mimo2 step35 "
+      "kimi-linear kimi-k3 mellum" },
+    { "u32|arr", "attention.recurrent_layers", "qwen3next qwen35 qwen35moe qwen4exp minimax-01" },
+    { "u32|arr", "attention.compress_ratios", "qwen4exp" },
+    { NULL, NULL, NULL },
 };
