@@ -37,13 +37,13 @@ done
 
 say "6. A chimera: the FFN organs of another model in blocks 1 and 2"
 run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
-	--type organ --layers 1-2 --check
+	--type ffn --layers 1-2 --check
 run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
-	--type organ --layers 1-2 --output "$tmp/chimera.gguf"
+	--type ffn --layers 1-2 --output "$tmp/chimera.gguf"
 
 say "7. The same by organ directories"
 run "$BIN/organ-extract" "$LAB/lab-code-q4_k_m.gguf" --output "$tmp/code.organs"
-run "$BIN/organ-graft" --source "$tmp/code.organs" --target "$tmp/verse.organs" --type organ --layers 1-2 \
+run "$BIN/organ-graft" --source "$tmp/code.organs" --target "$tmp/verse.organs" --type ffn --layers 1-2 \
 	--output "$tmp/graft.organs"
 run "$BIN/organ-assemble" "$tmp/graft.organs" --output "$tmp/graft.gguf"
 run cmp "$tmp/graft.gguf" "$tmp/chimera.gguf"
@@ -62,14 +62,14 @@ done
 echo "$same_code organs are the donor's, $same_verse the base's, to the byte"
 
 say "9. Filter what was grafted: its incoherent part is damped, its mean and deviation stay"
-run "$BIN/organ-purify" "$tmp/graft.organs" --method haar --type organ --layers 1-2 --output "$tmp/pure.organs" > "$tmp/pure.tsv"
+run "$BIN/organ-purify" "$tmp/graft.organs" --method haar --type ffn --layers 1-2 --output "$tmp/pure.organs" > "$tmp/pure.tsv"
 awk -F '\t' 'NR > 1 && $11 == "purified" { printf "%s: relative change %.3f\n", $1, $8 }' "$tmp/pure.tsv"
 run "$BIN/organ-assemble" "$tmp/pure.organs" --output "$tmp/pure.gguf"
 
 say "10. In place, and back"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/model.gguf"
 run "$BIN/organ-transplant" --base "$tmp/model.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
-	--type organ --layers 1-2 --in-place --undo "$tmp/undo.bin"
+	--type ffn --layers 1-2 --in-place --undo "$tmp/undo.bin"
 run cmp "$tmp/model.gguf" "$tmp/chimera.gguf"
 run "$BIN/organ-transplant" --base "$tmp/model.gguf" --donor "$tmp/undo.bin" --in-place
 run cmp "$tmp/model.gguf" "$LAB/lab-verse-q4_k_m.gguf"

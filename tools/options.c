@@ -9,7 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/nearest.h" /* the option that was meant */
+#include "base/nearest.h"       /* the option that was meant */
+#include "organ/tensor_names.h" /* names of classes for people */
 
 #define NAME_MAX_LEN 64
 
@@ -208,7 +209,7 @@ static void set_value(cli *c, cli_row *row, const char *option, const char *valu
 
 static const char *class_at(size_t i)
 {
-    return i < GG_CLASS_COUNT ? gg_class_name((gg_class)i) : NULL;
+    return i < GG_CLASS_COUNT ? gg_class_label((gg_class)i) : NULL;
 }
 
 static const char *part_at(size_t i)

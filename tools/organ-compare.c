@@ -127,7 +127,7 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
     table *rows = ctx;
     table_begin(rows, columns);
     const gg_tensor *t = r->a ? r->a : r->b;
-    table_line(rows, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(r->anatomy.cls)),
+    table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(r->anatomy.cls)),
                cell_i64_if(r->anatomy.block), cell_text(gg_sameness_name(r->status)),
                cell_dtype(r->a), cell_dtype(r->b), cell_u64(t->elements),
                cell_f64_when(r->measured, r->cosine), cell_f64_when(r->measured, r->rel_l2),
@@ -248,7 +248,7 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
 static void print_group(table *rows, const char *name, const gg_compare_group *g)
 {
     const gg_lineage *l = &g->lineage;
-    table_put(rows, cell_text(name), cell_u64(g->tensors));
+    table_put(rows, cell_class(name), cell_u64(g->tensors));
     for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(g->by[s]));
     double n = (double)g->measured;
     bool known = l->n || l->verdict == GG_LINEAGE_IDENTICAL;

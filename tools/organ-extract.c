@@ -2,6 +2,8 @@
 #include "cli.h"
 #include "lists.h"
 
+#include "organ/tensor_names.h" /* names of classes for people */
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +31,7 @@ static void print_columns(cli *c)
 
 static void print_classes(cli *c)
 {
-    table to = list_start(c, "name\tmeaning");
+    table to = list_start(c, "name\tmeaning\tshown");
     static const char *const meanings[GG_CLASS_COUNT] = {
         [GG_SKELETON] = "attention and state-space layers",
         [GG_ORGAN] = "feed-forward layers: their weights, experts and routers",
@@ -38,9 +40,9 @@ static void print_classes(cli *c)
         [GG_ADAPTER] = "LoRA pairs and control vectors",
         [GG_OTHER] = "everything else",
     };
-    for (size_t i = 0; i < GG_CLASS_COUNT; i++) {
-        table_line(&to, cell_text(gg_class_name((gg_class)i)), cell_text(meanings[i]));
-    }
+    for (gg_class i = 0; i < GG_CLASS_COUNT; i++)
+        table_line(&to, cell_text(gg_class_name(i)), cell_text(meanings[i]),
+                   cell_text(gg_class_label(i)));
 }
 
 static void print_parts(cli *c)
@@ -100,7 +102,7 @@ static const char intro[] =
 
 static const char examples[] =
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
-    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
     "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
@@ -111,7 +113,7 @@ static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
     const gg_anatomy *a = r->anatomy;
     table *rows = ctx;
     table_begin(rows, columns);
-    table_line(rows, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(a->cls)),
+    table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(a->cls)),
                cell_i64_if(a->block), cell_bytes(t->name + a->role_at, a->role_len),
                cell_text(gg_dtype_get(t->dtype)->name), cell_dims(t), cell_u64(t->elements),
                cell_u64(t->bytes), cell_u64(t->offset), cell_text(gg_part_name(a->part)));

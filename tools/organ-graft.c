@@ -62,7 +62,7 @@ static const char intro[] =
     "--donor or --source.\n";
 
 static const char examples[] =
-    "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --type organ \\\n"
+    "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --type ffn \\\n"
     "    --target tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
     "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --layers 1-2 \\\n"
     "    --target tests/data/lab/lab-verse-q4_k_m.gguf --blend slerp:0.5 \\\n"

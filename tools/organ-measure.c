@@ -101,7 +101,7 @@ static const cli_option options[] = {
     { .group = cli_selection },
     { .group = cli_experts },
     { CLI_COLUMNS(columns),
-      .help = "only rows that satisfy it: 'theta<40', 'class=organ', 'name!=*norm*'; operators "
+      .help = "only rows that satisfy it: 'theta<40', 'class=ffn', 'name!=*norm*'; operators "
               "< <= > >= = !=; may be repeated" },
     { .group = cli_common },
     { CLI_JSON },
@@ -129,7 +129,7 @@ static table_cell cell_of_tensor(const char *column, const gg_tensor_measure *r)
 {
     const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
     if (strcmp(column, "name") == 0) return cell_bytes(r->t.name, r->t.name_len);
-    if (strcmp(column, "class") == 0) return cell_text(gg_class_name(r->a.cls));
+    if (strcmp(column, "class") == 0) return cell_class(gg_class_name(r->a.cls));
     if (strcmp(column, "dtype") == 0) return cell_text(info ? info->name : "unknown");
     if (strcmp(column, "part") == 0) return cell_text(gg_part_name(r->a.part));
     return cell_i64_if(r->a.block);
@@ -318,8 +318,9 @@ static void print_group(table *t, const gg_group *g)
     static const char *const stars[] = { "-", "*", "**", "***" }, *const numbers[] = { "null", "1",
                                                                                        "2", "3" };
     bool known = g->measured;
-    table_line(t, cell_text(kinds[g->kind]), cell_bytes(g->name, g->name_len), cell_u64(g->tensors),
-               cell_u64(g->measured), cell_f64_when(known, g->theta),
+    table_line(t, cell_text(kinds[g->kind]),
+               g->kind == GG_GROUP_CLASS ? cell_class(g->name) : cell_bytes(g->name, g->name_len),
+               cell_u64(g->tensors), cell_u64(g->measured), cell_f64_when(known, g->theta),
                cell_f64_when(known, g->theta_min), cell_f64_when(known, g->theta_max),
                cell_f64_when(known, g->signal), cell_f64_when(known, g->calibrated),
                cell_f64_when(known, g->row_theta), cell_json(stars[g->stars], numbers[g->stars]),
@@ -375,7 +376,7 @@ static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
 
 static void print_bin(table *t, size_t cls, double low, double high, double values)
 {
-    table_line(t, cell_text(gg_class_name((gg_class)cls)), cell_f64_if(low), cell_f64_if(high),
+    table_line(t, cell_class(gg_class_name((gg_class)cls)), cell_f64_if(low), cell_f64_if(high),
                cell_f64(values));
 }
 

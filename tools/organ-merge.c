@@ -157,7 +157,7 @@ static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
     const gg_dtype_info *type = gg_dtype_get(t->dtype);
     (void)err;
     table_begin(to, "name\tclass\tdtype\telements\thow\tparameters");
-    table_line(to, cell_bytes(t->name, t->name_len), cell_text(gg_class_name(row->a.cls)),
+    table_line(to, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(row->a.cls)),
                cell_text(type ? type->name : "?"), cell_u64(t->elements), cell_text(row->how),
                cell_text(row->parameters[0] ? row->parameters : "-"));
     return GG_OK;

@@ -53,8 +53,8 @@ static const char intro[] =
 
 static const char examples[] =
     "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method haar \\\n"
-    "    --type organ --dry-run\n"
-    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method fft --type organ \\\n"
+    "    --type ffn --dry-run\n"
+    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method fft --type ffn \\\n"
     "    --dtype Q8_0 --output /tmp/pure.gguf --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
@@ -70,7 +70,7 @@ static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
     (void)err;
     begin(t);
     bool known = r->outcome <= GG_PURIFY_IDENTICAL;
-    table_line(t, cell_bytes(r->t.name, r->t.name_len), cell_text(gg_class_name(r->a.cls)),
+    table_line(t, cell_bytes(r->t.name, r->t.name_len), cell_class(gg_class_name(r->a.cls)),
                cell_i64_if(r->a.block),
                cell_text(gg_dtype_get(r->dtype) ? gg_dtype_get(r->dtype)->name : "unknown"),
                cell_text(opt.o.method == GG_PURIFY_FFT ? "fft" : "haar"), cell_f64(opt.o.strength),

@@ -69,8 +69,8 @@ static const char intro[] =
 
 static const char examples[] =
     "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type organ --layers 1 --check\n"
-    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type organ \\\n"
+    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type ffn --layers 1 --check\n"
+    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
     "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 

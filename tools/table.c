@@ -13,6 +13,7 @@
 
 #include "base/buf.h"            /* rows that are held back */
 #include "organ/manifest_json.h" /* names that are not UTF-8 */
+#include "organ/tensor_names.h"  /* names of classes for people */
 #define MAX_COLUMNS 40
 #define MAX_HELD 1000 /* rows that are held back to find the widths of columns */
 
@@ -263,6 +264,18 @@ static void put_bytes(table *t, const char *bytes, size_t n)
     }
 }
 
+static void put_class(table *t, const char *name)
+{
+    gg_class cls;
+    bool label = t->aligned && gg_class_by_name(name, strlen(name), &cls);
+    if (label) {
+        keep_text(t, name, strlen(name));
+        put_text(gg_class_label(cls));
+    } else {
+        put_bytes(t, name, strlen(name));
+    }
+}
+
 static void put_number(table *t, const table_cell *c)
 {
     char text[32];
@@ -316,6 +329,7 @@ static void put_cell(table *t, const table_cell *c)
     form.as = t->json ? GG_KEY_JSON : GG_KEY_LINE;
     switch (c->kind) {
     case CELL_BYTES: put_bytes(t, c->text, c->n); break;
+    case CELL_CLASS: put_class(t, c->text); break;
     case CELL_BOOL: put_either(t, c->u64 ? "true" : "false", c->u64 ? "true" : "false"); break;
     case CELL_DIMS: put_dims(t, c->tensor); break;
     case CELL_JSON: put_either(t, c->text, c->json); break;

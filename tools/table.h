@@ -52,6 +52,7 @@ typedef struct table_cell {
     enum {
         CELL_NULL, /* "-" in TSV, null in JSON */
         CELL_BYTES,
+        CELL_CLASS,
         CELL_U64,
         CELL_I64,
         CELL_F64,
@@ -74,6 +75,8 @@ typedef struct table_cell {
 #define cell_null() ((table_cell){ .kind = CELL_NULL })
 /* Escaped; {"base64"} in JSON where not UTF-8. */
 #define cell_bytes(bytes, len) ((table_cell){ CELL_BYTES, .text = (bytes), .n = (len) })
+/* The name of a class, which people see as attention, ffn or embedding; or another word. */
+#define cell_class(name) ((table_cell){ CELL_CLASS, .text = (name) })
 #define cell_u64(v) ((table_cell){ CELL_U64, .u64 = (v) })
 #define cell_i64(v) ((table_cell){ CELL_I64, .i64 = (v) })
 #define cell_f64(v) ((table_cell){ CELL_F64, .f64 = (v) }) /* shortest; nan, inf: null in JSON */

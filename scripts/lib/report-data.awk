@@ -213,6 +213,8 @@ function stars(g,   t) {
     return t >= 89 ? 3 : t >= 80 ? 2 : 1
 }
 function role_group(role) { return "all" SUBSEP "role" SUBSEP role }
+# The name of a class for people.
+function label_of(c) { return c in Label ? Label[c] : c }
 function class_group(m, c) { return m SUBSEP "class" SUBSEP c }
 function role_mean(role,   g) { g = role_group(role); return G_measured[g] ? G_theta[g] / G_measured[g] : -1 }
 function avg(sum, g) { return G_measured[g] ? sum[g] / G_measured[g] : 0 }
@@ -279,6 +281,7 @@ BEGIN {
     K = ENVIRON["REPORT_WELLS"] + 0
     G_count["all"] = G_measured["all"] = G_parameters["all"] = Noise["all"] = By_edge = 0
     n_classes = split("skeleton organ embed norm adapter other", Class, " ")
+    Label["skeleton"] = "attention"; Label["organ"] = "ffn"; Label["embed"] = "embedding"
     Says["skeleton"] = "attention and its projections"
     Says["organ"] = "feed-forward layers, experts, routers"
     Says["embed"] = "token embeddings and the output head"

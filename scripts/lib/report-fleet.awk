@@ -52,7 +52,7 @@ function dissection(   i, m) {
     if (!N_dissected) return
     print "<section id=\"dissection\"><h2>Dissection</h2><p class=\"lead\">What was extracted from each model: its organs, one file per tensor, their size and how long that took; then the size of each class.</p>" \
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Model</th><th>Organs</th><th>Size</th><th>Seconds</th><th>MB/s</th>"
-    for (i = 1; i <= n_classes; i++) if (O_class["all", Class[i]]) print "<th class=\"" Class[i] "\"><span class=\"dot\"></span>" Class[i] "</th>"
+    for (i = 1; i <= n_classes; i++) if (O_class["all", Class[i]]) print "<th class=\"" Class[i] "\"><span class=\"dot\"></span>" label_of(Class[i]) "</th>"
     print "</tr></thead><tbody>"
     for (i = 1; i <= N_dissected; i++) dissected_row(Dissected[i], (G_measured[Dissected[i]] ? "<a href=\"#m" Dissected[i] "\">" h(Name[Dissected[i]]) "</a>" : h(Name[Dissected[i]])))
     print "</tbody>"

@@ -65,7 +65,7 @@ function wells_rows(list, with_model,   i, w) {
     for (i = 1; i <= N_wells[list]; i++) {
         split(W_row[list, i], w, "\t")
         print "<tr><td class=\"l n\"><code>" broken(w[2]) "</code></td>" (with_model ? "<td class=\"l n\"><a href=\"#m" w[1] "\">" h(Name[w[1]]) "</a></td>" : "") \
-            "<td class=\"l " h(w[3]) "\"><span class=\"dot\"></span>" h(w[3]) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
+            "<td class=\"l " h(w[3]) "\"><span class=\"dot\"></span>" h(label_of(w[3])) "</td><td class=\"l\">" h(w[4]) "</td>" int_cell(w[5], short(w[5])) \
             "<td class=\"strong\" data-v=\"" number(W_theta[list, i]) "\">" fixed(W_theta[list, i], 2) "</td>" num_cell(w[6], 2) "</tr>"
     }
 }
@@ -107,7 +107,7 @@ function findings(   g) {
     if (!N_ranked) return
     print "<ul class=\"card findings\">"
     g = class_group("all", Best_class)
-    print "<li>The class whose values are least Gaussian: <b>" Best_class "</b> (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
+    print "<li>The class whose values are least Gaussian: <b>" label_of(Best_class) "</b> (" Says[Best_class] "), " fixed(avg(G_calibrated, g), 2) "\302\260 calibrated.</li>"
     print "<li>" commas(Noise["all"]) " of " commas(G_measured["all"]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices.</li>"
     if (Fitted)
         print "<li>A model with ten times the parameters scores " fixed(Slope < 0 ? -Slope : Slope, 2) "\302\260 " (Slope < 0 ? "lower" : "higher") \
@@ -141,7 +141,7 @@ function types(   i, g) {
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Class</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n_classes; i++) {
         g = class_group("all", Class[i])
-        if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" Class[i] "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
+        if (G_count[g]) print "<tr><td class=\"l n " Class[i] "\"><span class=\"dot\"></span><span class=\"strong\">" label_of(Class[i]) "</span> <span class=\"dim\">" Says[Class[i]] "</span></td>" group_cells(g, Class[i]) "</tr>"
     }
     print "</tbody></table></div></section>"
 }
@@ -152,7 +152,7 @@ function kinds(   i, c, n) {
         "<div class=\"card scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Kind</th><th>Tensors</th><th>Parameters</th><th>\316\270</th><th class=\"l\">Stars</th><th class=\"c\">Range</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th>" (By_edge ? "<th>Edge</th>" : "") "</tr></thead><tbody>"
     for (i = 1; i <= n; i++) {
         c = ROLE_CLASS["all", By_role[i]]
-        print "<tr><td class=\"l n " h(c) "\"><span class=\"dot\" title=\"" h(c) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
+        print "<tr><td class=\"l n " h(c) "\"><span class=\"dot\" title=\"" h(label_of(c)) "\"></span><code>" broken(By_role[i]) "</code></td>" group_cells(role_group(By_role[i]), c) "</tr>"
     }
     print "</tbody></table></div></section>"
 }

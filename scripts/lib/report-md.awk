@@ -114,20 +114,20 @@ BEGIN {
     print "\n## Organ types\n"
     print "| class | tensors | parameters | theta | stars | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
     print "|:---|---:|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
-    for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(Class[i], class_group(a, Class[i]))
+    for (i = 1; i <= n_classes; i++) if (G_count[class_group(a, Class[i])]) print "| " group_row(label_of(Class[i]), class_group(a, Class[i]))
     if (Best_class != "")
-        print "\nThe class whose values are least Gaussian: " Best_class " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices."
+        print "\nThe class whose values are least Gaussian: " label_of(Best_class) " (" Says[Best_class] "). " whole(Noise[a]) " of " whole(G_measured[a]) " tensors have calibrated 0: their values are distributed like Gaussian noise, as in many trained matrices."
 
     print "\n## Profile by tensor kind\n"
     print "| kind | class | tensors | parameters | theta | stars | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")
     print "|:---|:---|---:|---:|---:|---:|:---:|---:|---:|---:|" (By_edge ? "---:|" : "")
-    for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(ROLE_CLASS[a, By_role[i]], role_group(By_role[i]))
+    for (i = 1; i <= ROLES[a]; i++) print "| " code(By_role[i]) " | " group_row(label_of(ROLE_CLASS[a, By_role[i]]), role_group(By_role[i]))
 
     print "\n## Wells\n\nThe tensors with the lowest theta, whose values are closest to Gaussian. They may be untrained, or trained\nmatrices that look like this. That is not a defect.\n"
     print "| tensor | model | class | type | values | theta | calibrated |"
     print "|:---|:---|:---|:---|---:|---:|---:|"
     for (i = 1; i <= N_wells[a]; i++) {
         split(W_row[a, i], w, "\t")
-        print "| " code(w[2]) " | " code(Name[w[1]]) " | " escaped(w[3]) " | " escaped(w[4]) " | " short(w[5]) " | " fixed(W_theta[a, i], 2) " | " fixed(w[6], 2) " |"
+        print "| " code(w[2]) " | " code(Name[w[1]]) " | " escaped(label_of(w[3])) " | " escaped(w[4]) " | " short(w[5]) " | " fixed(W_theta[a, i], 2) " | " fixed(w[6], 2) " |"
     }
 }

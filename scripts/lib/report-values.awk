@@ -18,7 +18,7 @@ function histogram(m, c,   k, i, d, w, y, zero) {
         y = px(66 - 62 * H_bin[k, i] / H_top[k])
         d = d (i == 1 ? "M2 66V" y : "V" y) "H" px(2 + i * w)
     }
-    print "<figure class=\"" c "\"><figcaption><span class=\"dot\"></span>" c "</figcaption><svg viewBox=\"0 0 160 84\" role=\"img\" aria-label=\"Values of " c ", from " brief(H_low[k]) " to " brief(H_high[k]) "; " percent(H_out[k] + 0, H_sum[k]) " lie beyond\">"
+    print "<figure class=\"" c "\"><figcaption><span class=\"dot\"></span>" label_of(c) "</figcaption><svg viewBox=\"0 0 160 84\" role=\"img\" aria-label=\"Values of " label_of(c) ", from " brief(H_low[k]) " to " brief(H_high[k]) "; " percent(H_out[k] + 0, H_sum[k]) " lie beyond\">"
     print "<path class=\"bars\" d=\"" d "V66Z\"/><line class=\"axis\" x1=\"2\" x2=\"158\" y1=\"66\" y2=\"66\"/>"
     zero = 2 - 156 * H_low[k] / (H_high[k] - H_low[k])
     if (zero > 55 && zero < 105) print "<line class=\"axis\" x1=\"" px(zero) "\" x2=\"" px(zero) "\" y1=\"66\" y2=\"70\"/><text x=\"" px(zero) "\" y=\"81\" text-anchor=\"middle\">0</text>"

@@ -104,7 +104,7 @@ export async function purifyView(main, signal, query) {
   const model = modelSelect(query.get("model") || undefined, () => rename());
   const method = select([["haar", "haar: wavelet details"], ["fft", "fft: the tail of the spectrum"]], undefined, () => { strength.value = usual[method.value]; draw(); });
   const strength = number({ min: 0, max: 1, step: "any", value: usual.haar, required: true }, () => draw());
-  const type = select([["", "all matrices"], ["organ", "FFN"], ["skeleton", "attention"]], "organ", () => draw()), output = nameField("");
+  const type = select([["", "all matrices"], ["ffn", "FFN"], ["attention", "attention"]], "ffn", () => draw()), output = nameField("");
   const args = (preview) => ({ error: strength.value ? null : "Give a strength.", words: [model.value, "--method", method.value, "--strength", strength.value, ...(type.value ? ["--type", type.value] : []),
     ...(preview ? ["--dry-run"] : ["--output", output.value])] });
   draw = form(main, { title: "Purify", lead: "Damp the incoherent part of each matrix. In measurements this made no model better; it shows how much detail a model can do without.", tool: "organ-purify", args, output, verb: "Purify", preview: true, signal,

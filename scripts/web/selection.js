@@ -29,6 +29,7 @@ export function parseRanges(text) {
   return out;
 }
 
+const labels = { skeleton: "attention", organ: "ffn", embed: "embedding" }; // of classes
 const plain = /^[\w.*:\/ -]+$/; // no comma, and nothing that a pattern gives a meaning
 
 // Options that select exactly these tensors. Classes and blocks are tried first, because they
@@ -39,7 +40,7 @@ export function selectOptions(tensors, chosen) {
   const classes = new Set(picked.map((t) => t.class)), rows = new Set(picked.map(rowOf));
   const blocks = new Set(picked.filter((t) => t.block !== null).map((t) => t.block));
   const exact = (f) => tensors.every((t) => f(t) === chosen.has(nameOf(t)));
-  const type = ["--type", [...classes].join(",")], layers = ["--layers", ranges(blocks)];
+  const type = ["--type", [...classes].map((c) => labels[c] || c).join(",")], layers = ["--layers", ranges(blocks)];
   if (exact((t) => classes.has(t.class))) return { args: type };
   if (exact((t) => blocks.has(t.block))) return { args: layers };
   if (exact((t) => classes.has(t.class) && blocks.has(t.block))) return { args: [...type, ...layers] };

@@ -15,11 +15,14 @@
 /* ---- classes and parts -------------------------------------------------------------- */
 
 static const struct {
-    const char *name, *folder;
+    const char *name, *folder, *label;
 } classes[GG_CLASS_COUNT] = {
-    [GG_SKELETON] = { "skeleton", "skeleton" }, [GG_ORGAN] = { "organ", "organs" },
-    [GG_EMBED] = { "embed", "embed" },          [GG_NORM] = { "norm", "norm" },
-    [GG_ADAPTER] = { "adapter", "adapters" },   [GG_OTHER] = { "other", "other" },
+    [GG_SKELETON] = { "skeleton", "skeleton", "attention" },
+    [GG_ORGAN] = { "organ", "organs", "ffn" },
+    [GG_EMBED] = { "embed", "embed", "embedding" },
+    [GG_NORM] = { "norm", "norm", "norm" },
+    [GG_ADAPTER] = { "adapter", "adapters", "adapter" },
+    [GG_OTHER] = { "other", "other", "other" },
 };
 
 const char *gg_class_name(gg_class c)
@@ -32,15 +35,10 @@ const char *gg_class_folder(gg_class c)
     return classes[c].folder;
 }
 
-/* Aliases of the classes, as papers and other tools use them. */
-static const struct {
-    const char *name;
-    gg_class cls;
-} aliases[] = { { "attention", GG_SKELETON },
-                { "attn", GG_SKELETON },
-                { "ffn", GG_ORGAN },
-                { "embedding", GG_EMBED },
-                { "normalization", GG_NORM } };
+const char *gg_class_label(gg_class c)
+{
+    return classes[c].label;
+}
 
 static bool same_word(const char *name, size_t len, const char *word)
 {
@@ -50,10 +48,11 @@ static bool same_word(const char *name, size_t len, const char *word)
 bool gg_class_by_name(const char *name, size_t len, gg_class *c)
 {
     for (int i = 0; i < GG_CLASS_COUNT; i++)
-        if (same_word(name, len, classes[i].name) || same_word(name, len, classes[i].folder))
+        if (same_word(name, len, classes[i].name) || same_word(name, len, classes[i].folder) ||
+            same_word(name, len, classes[i].label))
             return *c = (gg_class)i, true;
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (same_word(name, len, aliases[i].name)) return *c = aliases[i].cls, true;
+    if (same_word(name, len, "attn")) return *c = GG_SKELETON, true;
+    if (same_word(name, len, "normalization")) return *c = GG_NORM, true;
     return false;
 }
 

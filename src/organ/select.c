@@ -317,7 +317,7 @@ static gg_status add_words(const char *list, bool parts, uint32_t *set, gg_error
         if (!(parts ? gg_part_by_name(p, n, &part) : gg_class_by_name(p, n, &cls))) {
             const char *names[(int)GG_CLASS_COUNT + (int)GG_PART_COUNT];
             for (size_t k = 0; k < count; k++)
-                names[k] = parts ? gg_part_name((gg_part)k) : gg_class_name((gg_class)k);
+                names[k] = parts ? gg_part_name((gg_part)k) : gg_class_label((gg_class)k);
             fail_word(p, n, names, count, err);
             return gg_about(err, parts ? GG_HINT_PARTS : GG_HINT_CLASSES);
         }
@@ -553,7 +553,7 @@ static gg_status no_such_kind(const found *f, gg_error *err)
 {
     for (int c = 0; c < GG_CLASS_COUNT; c++)
         if (f->s->classes & ~f->classes & 1u << c)
-            return gg_fail(err, GG_NO, "no tensor is of class %s", gg_class_name((gg_class)c));
+            return gg_fail(err, GG_NO, "no tensor is of class %s", gg_class_label((gg_class)c));
     for (int p = 0; p < GG_PART_COUNT; p++)
         if (f->s->parts & ~f->parts & 1u << p)
             return gg_fail(err, GG_NO, "no tensor is of part %s", gg_part_name((gg_part)p));

@@ -10,6 +10,8 @@
 gg_anatomy gg_anatomy_of(const char *name, size_t name_len);
 
 const char *gg_class_folder(gg_class c); /* "skeleton" "organs" "embed" "norm" "adapters" "other" */
+/* What people see: "attention" "ffn" "embedding" "norm" "adapter" "other". */
+const char *gg_class_label(gg_class c);
 
 /* Makes "blk.7.x.weight" from "blk.3.x.weight" and 7, with any prefix (enc., v.). The result is
  * NUL-terminated. Returns false if the name has no block or the result does not fit. */

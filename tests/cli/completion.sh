@@ -54,10 +54,10 @@ done
 if [ $n -ge 12 ]; then ok; else bad "$n tools only"; fi
 
 offers "an option begun" "--summary" organ-measure --su
-offers "classes" "skeleton" organ-extract --type sk
-offers "classes after a comma" "norm,skeleton" organ-extract --type norm,sk
+offers "classes" "attention" organ-extract --type at
+offers "classes after a comma" "norm,attention" organ-extract --type norm,at
 offers "classes after =" "adapter" organ-extract --type = ad
-offers "classes right after =" "skeleton organ embed norm adapter other" organ-extract --type =
+offers "classes right after =" "attention ffn embedding norm adapter other" organ-extract --type =
 offers "match modes" "exact retype convert" organ-graft --match ""
 offers "methods" "haar fft" organ-purify --method ""
 offers "blends" "slerp:" organ-transplant --blend s
@@ -100,7 +100,7 @@ made zsh > "$T/_organ"
 made fish > "$T/organ.fish"
 check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed 1d "$T/options.tsv" | cut -f 1 | sort -u | wc -l | tr -d ' ')" "zsh: all tools"
 grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" && ok || bad "zsh: organ-graft"
-grep -q "^organ-measure) .* '--type=:type:_values -s , value skeleton .* '-j+:j: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
+grep -q "^organ-measure) .* '--type=:type:_values -s , value attention .* '-j+:j: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
 grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok || bad "fish: organ-graft"
 grep -qx "complete -c organ-graft -l link" "$T/organ.fish" && ok || bad "fish: a flag"
 if have zsh; then check "zsh reads it" zsh -n "$T/_organ"; fi

@@ -113,7 +113,7 @@ for what in types presets; do
     sed -n "/^\.\\\\\" $what/,/^\.\\\\\" end/p" docs/man/organ-assemble.1 | sed -n 's/^\.Cm //; s/ \.$//; /^\./!p' | tr A-Z a-z > "$T/said"
 documented "$what in organ-assemble(1)"
 done
-names organ-extract classes > "$T/names"
+organ-extract --list-classes | sed 1d | cut -f 3 > "$T/names" # as people see them
 section organ-extract Selection Conditions | sed -n '/^\.It Fl -type/,/^\.It Fl -part/p' | grep -oE '^\.Cm [a-z]+' | sed 's/.* //' | grep -xFf "$T/names" > "$T/said"
 documented "classes in organ-extract(1)"
 organ-extract --help | sed -n 's/.*--type CLASS,\.\.\.//p' > "$T/said"

@@ -56,6 +56,16 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         terminal "$1"
         check_text "$(tail -n 1 "$T/seen")" "$2" "$1"
     }
+    # Classes have the names that people use on a terminal, and those of the manifest elsewhere.
+    terminal "organ-extract -q $V --list"
+    check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort -u | tr '\n' ' ')" "attention embedding ffn norm " "classes of --list"
+    check_text "$(organ-extract -q "$V" --list | sed 1d | cut -f 2 | sort -u | tr '\n' ' ')" "embed norm organ skeleton " "and in a pipe"
+    terminal "organ-measure -q $V --summary"
+    check_text "$(awk '$1 == "class" { print $2 }' "$T/seen" | tr '\n' ' ')" "attention ffn embedding norm " "classes of --summary"
+    for class in ffn organ; do
+        terminal "organ-measure -q $V --columns name,class --where class=$class"
+        check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort | uniq -c | tr -s ' ')" " 12 ffn" "class=$class on a terminal"
+    done
     size="1.78 MiB, 5.18 bits per weight; check: no findings; next:"
     told "organ-assemble $V -o $T/a.gguf" "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
     told "organ-extract $V --output $T/d" "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"

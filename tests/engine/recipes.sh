@@ -96,18 +96,18 @@ recipes_types() {
 
 recipes_grafts() {
     V="\$LAB/lab-verse-$kind.gguf" C="\$LAB/lab-code-$kind.gguf" S="\$LAB/lab-stranger-$kind.gguf" A="\$LAB/lab-base-$kind.gguf"
-    make_model chimera "organ-transplant --base $V --donor $C --type organ --output \$OUT"
-    make_model graft-dir "organ-graft --source $C --target $V --type organ --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model chimera-skeleton "organ-transplant --base $V --donor $C --type skeleton --output \$OUT"
-    make_model chimera-12 "organ-transplant --base $V --donor $C --type organ --layers 1-2 --output \$OUT"
-    make_model stranger "organ-transplant --base $V --donor $S --type organ --output \$OUT"
-    make_model stranger-1 "organ-transplant --base $V --donor $S --type organ --layers 1 --output \$OUT"
-    make_model mapped "organ-transplant --base $V --donor $C --map 0-2=1-3 --type organ --output \$OUT"
+    make_model chimera "organ-transplant --base $V --donor $C --type ffn --output \$OUT"
+    make_model graft-dir "organ-graft --source $C --target $V --type ffn --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model chimera-skeleton "organ-transplant --base $V --donor $C --type attention --output \$OUT"
+    make_model chimera-12 "organ-transplant --base $V --donor $C --type ffn --layers 1-2 --output \$OUT"
+    make_model stranger "organ-transplant --base $V --donor $S --type ffn --output \$OUT"
+    make_model stranger-1 "organ-transplant --base $V --donor $S --type ffn --layers 1 --output \$OUT"
+    make_model mapped "organ-transplant --base $V --donor $C --map 0-2=1-3 --type ffn --output \$OUT"
     make_model donor8 "organ-extract $C --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
-    make_model retype "organ-transplant --base $V --donor \$M/donor8.gguf --match retype --type organ --output \$OUT"
-    make_model convert "organ-transplant --base $V --donor \$M/donor8.gguf --match convert --type organ --output \$OUT"
+    make_model retype "organ-transplant --base $V --donor \$M/donor8.gguf --match retype --type ffn --output \$OUT"
+    make_model convert "organ-transplant --base $V --donor \$M/donor8.gguf --match convert --type ffn --output \$OUT"
     make_model base8 "organ-extract $V --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
-    make_model convert-back "organ-transplant --base \$M/base8.gguf --donor $C --match convert --type organ --output \$OUT"
+    make_model convert-back "organ-transplant --base \$M/base8.gguf --donor $C --match convert --type ffn --output \$OUT"
     for name in chimera chimera-skeleton chimera-12 stranger stranger-1 mapped graft-dir retype convert convert-back; do ppl_made $name; done
     gen "$M/chimera.gguf" "The " 24
 }
@@ -120,7 +120,7 @@ recipes_blends() {
         make_model "$name" "organ-transplant --base $V --donor $C --blend $text$more --output \$OUT"
         ppl_made "$name"
     done
-    make_model blend-blocks "organ-transplant --base $V --donor $C --type organ,skeleton --blend linear:0.5 --output \$OUT"
+    make_model blend-blocks "organ-transplant --base $V --donor $C --type ffn,attention --blend linear:0.5 --output \$OUT"
     make_model task-stranger "organ-transplant --base $V --donor $S --blend linear:0.5 --output \$OUT"
     make_model merge-iso "organ-merge --method iso --base $A --model $V --model $C --output \$OUT"
     for name in blend-blocks task-stranger merge-iso; do ppl_made $name; done
@@ -147,7 +147,7 @@ recipes_adapter() {
 
 recipes_purified() {
     for method in haar fft; do
-        make_model "purified-$method" "organ-purify $V --type organ --method $method --output \$OUT"
+        make_model "purified-$method" "organ-purify $V --type ffn --method $method --output \$OUT"
         ppl_made "purified-$method"
     done
 }
@@ -163,7 +163,7 @@ record_head() {
 # Four experts a block, stacked from the FFNs of base, verse, code and base, with a
 # router whose rows are all the same: which two are used does not depend on the text.
 make_moe() {
-    for m in base verse code; do organ-extract "$LAB/lab-$m-$kind.gguf" --type organ --output "$M/moe-$m" || return 1; done
+    for m in base verse code; do organ-extract "$LAB/lab-$m-$kind.gguf" --type ffn --output "$M/moe-$m" || return 1; done
     for b in 0 1 2 3; do
         for role in gate up down; do
             type=$(organ-extract "$LAB/lab-base-$kind.gguf" --tensors "blk.$b.ffn_$role.weight" --list | awk 'NR == 2 { print $5 }')

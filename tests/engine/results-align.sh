@@ -20,7 +20,7 @@ permuted() { # MODEL WHAT [NOISE]: the command
 # NAME<TAB>TRUTH<TAB>COMMAND: what became of lab-verse. TRUTH is what base and code are to it.
 variants() {
     v='$LAB/lab-verse-f16.gguf'
-    all="--type organ,skeleton"
+    all="--type ffn,attention"
     echo "unchanged${TAB}same${TAB}cp $v \$OUT"
     for t in q4_k q3_k q2_k; do echo "in $t${TAB}same${TAB}organ-assemble -q $v --dtype 'blk.*=$t' --output \$OUT"; done
     for x in 0.2 0.5; do echo "noise $x${TAB}same${TAB}$(permuted verse none $x)"; done
@@ -50,7 +50,7 @@ if [ ! -s "$M/answers" ]; then
         n=$((n + 1))
         make_model "variant-$n" "$command" < /dev/null
     done < "$M/variants"
-    blend='organ-transplant -q --base $LAB/lab-verse-f16.gguf --blend linear:0.5 --type organ,skeleton --output $OUT'
+    blend='organ-transplant -q --base $LAB/lab-verse-f16.gguf --blend linear:0.5 --type ffn,attention --output $OUT'
     for donor in permuted noise q2_k; do
         make_model "blend-$donor" "$blend --donor \$M/code-$donor.gguf"
         make_model "blend-$donor-aligned" "$blend --align --donor \$M/code-$donor.gguf"
@@ -58,8 +58,8 @@ if [ ! -s "$M/answers" ]; then
         ppl_made "blend-$donor-aligned"
     done
     make_model blend-original "$blend --donor \$LAB/lab-code-f16.gguf"
-    make_model whole "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$M/variant-12.gguf --type organ --output \$OUT"
-    make_model whole-original "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-verse-f16.gguf --type organ --output \$OUT"
+    make_model whole "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$M/variant-12.gguf --type ffn --output \$OUT"
+    make_model whole-original "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-verse-f16.gguf --type ffn --output \$OUT"
     for name in blend-original whole whole-original code-permuted; do ppl_made "$name"; done
     ppl "$LAB/lab-code-f16.gguf" verse
     ppl "$LAB/lab-code-f16.gguf" code

@@ -21,7 +21,7 @@ largest() { # N
 }
 # The sum of the squared weights of an expert.
 norms() {
-    organ-measure -q "$moe" --split-experts --type organ --sample 0 | awk -F '\t' '
+    organ-measure -q "$moe" --split-experts --type ffn --sample 0 | awk -F '\t' '
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
         match($1, /\.[0-9]+\.weight$/) {
             expert = substr($1, RSTART + 1, RLENGTH - 8)

@@ -46,20 +46,20 @@ base=$LAB/lab-base-f16.gguf
 
 # ---- grafts ----
 start_recipes
-organ-extract -q "$LAB/lab-stranger-f16.gguf" --type organ --output - > "$M/stranger.bin"
+organ-extract -q "$LAB/lab-stranger-f16.gguf" --type ffn --output - > "$M/stranger.bin"
 for text in verse code; do ppl "$base" $text; done
 for m in verse code stranger; do
-    make_model $m "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$m-f16.gguf --type organ --output \$OUT"
+    make_model $m "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$m-f16.gguf --type ffn --output \$OUT"
     ppl_made $m
 done
 cosines="0.95 0.9 0.8 0.7 0.5 0.3"
 for c in $cosines; do
-    make_model "mixed-$c" "organ-extract \$LAB/lab-base-f16.gguf --type organ --output - | node tests/engine/spoil.mjs mix $c \$M/stranger.bin | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
+    make_model "mixed-$c" "organ-extract \$LAB/lab-base-f16.gguf --type ffn --output - | node tests/engine/spoil.mjs mix $c \$M/stranger.bin | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
     ppl_made "mixed-$c"
 done
 run_engine
 row() { # WHAT MODEL
-    echo "$1$TAB$(lineage "$base" "$2" --type organ --sample 0 | awk -F '\t' '{ print $1 == $3 ? $1 : $1 " to " $3 }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
+    echo "$1$TAB$(lineage "$base" "$2" --type ffn --sample 0 | awk -F '\t' '{ print $1 == $3 ? $1 : $1 " to " $3 }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
 }
 {
     row base "$base"

@@ -86,7 +86,7 @@ organ-measure -q "$LAB/lab-moe-q8_0.gguf" --wells 4 | awk -F '\t' -v OFS='\t' '
 {
     printf 'model\tedge\tlowest to highest matrix\tshuffled\n'
     for m in base verse code stranger; do
-        organ-extract -q "$LAB/lab-$m-f16.gguf" --type skeleton,organ --output - > "$M/whole.bin"
+        organ-extract -q "$LAB/lab-$m-f16.gguf" --type attention,organ --output - > "$M/whole.bin"
         node tests/engine/spoil.mjs shuffle 1 < "$M/whole.bin" > "$M/shuffled.bin"
         for part in whole shuffled; do organ-measure -q "$M/$part.bin" --spectral | sed 1d; done | awk -F '\t' -v m=$m '
             { n++; e[n] = $22 }

@@ -14,7 +14,7 @@ mkdir -p "$M"
 if [ ! -s "$M/answers" ]; then
     start_recipes
     for part in references round_trips types grafts blends adapter purified moe mtp experts stack; do "recipes_$part"; done
-    make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type organ --output \$OUT"
+    make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
     ppl_made verse-in-base
     run_engine
     run_predict
@@ -110,7 +110,7 @@ types() {
     for t in $TYPES_EXACT $TYPES8 q6_k q5_k q5_1 q5_0 $TYPES4 nvfp4 q3_k iq3_s iq3_xxs q2_k iq2_s iq1_m q2_0 tq2_0 tq1_0 q1_0; do
         p=$(perplexity "$M/type-$t.gguf" verse)
         bits=$(organ-extract "$M/type-$t.gguf" --tensors blk.0.attn_q.weight --list | awk 'NR == 2 { printf "%.4g", 8 * $8 / $7 }')
-        l2=$(organ-compare "$fine" "$M/type-$t.gguf" --type organ,skeleton --summary 2> /dev/null | awk -F '\t' '$1 == "model" { printf "%.4f", $11 }')
+        l2=$(organ-compare "$fine" "$M/type-$t.gguf" --type ffn,attention --summary 2> /dev/null | awk -F '\t' '$1 == "model" { printf "%.4f", $11 }')
         ratio=$(awk -v p="${p:-0}" -v f="$f16" 'BEGIN { if (p > 0) printf "%.3f", p / f; else print "-" }')
         line "$(echo "$t" | tr '[:lower:]' '[:upper:]')" "$bits" "$l2" "$(figure "$p")" "$ratio"
     done

@@ -15,11 +15,11 @@ base=$LAB/lab-base-f16.gguf
 spoiled() {
     echo "organ-extract \$LAB/lab-base-f16.gguf $3 --output - | node tests/engine/spoil.mjs $1 $2 | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
 }
-all="--type organ,skeleton"
+all="--type ffn,attention"
 variants() {
     for x in 0.05 0.1 0.2 0.5 1; do echo "noise $x$TAB$(spoiled noise $x "$all")"; done
-    echo "noise 0.5 in FFN$TAB$(spoiled noise 0.5 "--type organ")"
-    echo "noise 0.5 in attention$TAB$(spoiled noise 0.5 "--type skeleton")"
+    echo "noise 0.5 in FFN$TAB$(spoiled noise 0.5 "--type ffn")"
+    echo "noise 0.5 in attention$TAB$(spoiled noise 0.5 "--type attention")"
     for b in 0 2; do echo "noise 1 in block $b$TAB$(spoiled noise 1 "$all --layers $b")"; done
     for x in 0.05 0.1 0.25 0.5; do echo "zero $x$TAB$(spoiled zero $x "$all")"; done
     echo "zero 0.5 in block 1$TAB$(spoiled zero 0.5 "$all --layers 1")"
@@ -27,22 +27,22 @@ variants() {
     for x in 0.01 0.05; do echo "flip $x$TAB$(spoiled flip $x "$all")"; done
     for x in 0.9 1.1; do echo "scale $x$TAB$(spoiled scale $x "$all")"; done
     for x in 0.05 0.2 1; do echo "shuffle $x$TAB$(spoiled shuffle $x "$all")"; done
-    echo "shuffle 1 in attention of block 1$TAB$(spoiled shuffle 1 "--type skeleton --layers 1")"
-    echo "rows 1 in FFN of block 2$TAB$(spoiled rows 1 "--type organ --layers 2")"
+    echo "shuffle 1 in attention of block 1$TAB$(spoiled shuffle 1 "--type attention --layers 1")"
+    echo "rows 1 in FFN of block 2$TAB$(spoiled rows 1 "--type ffn --layers 2")"
     for t in q8_0 q6_k q5_k q4_k iq3_xxs q3_k q2_k iq1_m tq2_0; do
         echo "type $t${TAB}organ-assemble \$LAB/lab-base-f16.gguf -q --dtype 'blk.*=$t' --output \$OUT"
     done
     for b in 0 1 2 3; do echo "block $b zeroed$TAB$(spoiled zero 1 "$all --layers $b")"; done
-    echo "FFN of block 3 zeroed$TAB$(spoiled zero 1 "--type organ --layers 3")"
+    echo "FFN of block 3 zeroed$TAB$(spoiled zero 1 "--type ffn --layers 3")"
     for map in 2=1 1=2 3=0; do
         echo "block ${map%=*} is a copy of ${map#*=}${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-base-f16.gguf --map $map --output \$OUT"
     done
     for donor in verse code stranger; do
-        echo "FFN of $donor${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$donor-f16.gguf --type organ --output \$OUT"
+        echo "FFN of $donor${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$donor-f16.gguf --type ffn --output \$OUT"
     done
-    echo "FFN of stranger in block 1${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-stranger-f16.gguf --type organ --layers 1 --output \$OUT"
-    echo "attention of code${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-code-f16.gguf --type skeleton --output \$OUT"
-    for s in 0.5 1; do echo "haar $s${TAB}organ-purify \$LAB/lab-base-f16.gguf -q --type organ --method haar --strength $s --output \$OUT"; done
+    echo "FFN of stranger in block 1${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-stranger-f16.gguf --type ffn --layers 1 --output \$OUT"
+    echo "attention of code${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-code-f16.gguf --type attention --output \$OUT"
+    for s in 0.5 1; do echo "haar $s${TAB}organ-purify \$LAB/lab-base-f16.gguf -q --type ffn --method haar --strength $s --output \$OUT"; done
 }
 
 variants > "$M/variants"

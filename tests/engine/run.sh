@@ -124,7 +124,7 @@ for text in verse code; do
 done
 hold "a stranger's FFN in one block harms" 'x > 1.05 * y' "$(made stranger-1 verse)" "$(lab verse verse)"
 check() { # EXIT TEXT DONOR
-    organ-graft --source "$LAB/lab-$3-$kind.gguf" --target "$LAB/lab-verse-$kind.gguf" --type organ --check > "$M/out" 2> "$M/err"
+    organ-graft --source "$LAB/lab-$3-$kind.gguf" --target "$LAB/lab-verse-$kind.gguf" --type ffn --check > "$M/out" 2> "$M/err"
     status=$?
     if [ $status = "$1" ] && grep -q "lineage: $2" "$M/err"; then ok; else bad "--check of lab-$3: exit $status, $(tail -n 2 "$M/err")"; fi
 }
@@ -182,7 +182,7 @@ for text in verse code; do
     hold "two of them left speak, $text" 'x < 3 * y' "$(made pruned $text)" "$(lab base $text)"
     same "experts onto themselves, $text" "$(made expert $text)" "$(made moe $text)"
 done
-make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type organ --output \$OUT"
+make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
 node tests/engine/engine.mjs ppl "$M/verse-in-base.gguf" "$LAB/text-verse.txt" >> "$M/answers"
 hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "$(made one-expert verse)" "$(made verse-in-base verse)"
 

@@ -176,7 +176,7 @@ async function strangers() {
 
 async function graft() {
   await view("#/graft?base=verse.gguf&donor=code.gguf", ".map .cell");
-  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --type organ --match convert --output verse-code.gguf", "the first choice");
+  same(await command(), "organ-transplant --base verse.gguf --donor code.gguf --type ffn --match convert --output verse-code.gguf", "the first choice");
   await press("None");
   good(await p.eval(`document.querySelector("button.primary").disabled`), "nothing to graft");
   await p.click('[aria-label="Row ffn_up"]');
@@ -329,7 +329,7 @@ async function build() {
   same(existsSync(join(T, "data", "verse-bpw.gguf")), false, "the plan writes nothing");
   await view("#/purify?model=verse.gguf", "form.card");
   const pure = await command();
-  same(pure, "organ-purify verse.gguf --method haar --strength 0.125 --type organ --output verse-pure.gguf", "purify");
+  same(pure, "organ-purify verse.gguf --method haar --strength 0.125 --type ffn --output verse-pure.gguf", "purify");
   await press("Purify");
   await shown(".created", "the purified model");
   await check("verse-pure.gguf", pure, "purify");
