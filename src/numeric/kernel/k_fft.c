@@ -223,13 +223,14 @@ static gg_status make_steps(gg_fft_plan *p, gg_error *err)
 static gg_status make_chirp(gg_fft_plan *p, gg_error *err)
 {
     size_t n = p->n, m = p->m;
-    point *room = aligned_alloc(64, 2 * m * sizeof *room), *a = room, *b = room + m;
+    point *room = aligned_alloc(64, 2 * m * sizeof *room), *a = room, *b;
     p->chirp = malloc(2 * n * sizeof *p->chirp);
     p->kernel = malloc(2 * m * sizeof *p->kernel);
     if (!room || !p->chirp || !p->kernel) {
         free(room);
         return gg_fail(err, GG_ENOMEM, "no memory for an FFT of length %zu", n);
     }
+    b = a + m;
     memset(a, 0, m * sizeof *a);
     for (size_t k = 0; k < n; k++) {
         float *c = p->chirp + 2 * k;

@@ -218,6 +218,7 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
 {
     size_t n = (size_t)f->o->row, bins = n / 2 + 1;
     gg_fft_rows largest, scale = { 0 }, cut = { 0 };
+    gg_nk_key *keys = (void *)(energy + bins);
     GG_K(gg_fft_largest)(s, n, 1, largest);
     for (size_t l = 0; l < count; l++) {
         float inverse = 1.0f / largest[l];
@@ -228,8 +229,7 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
             put_energy(energy[k] + 8 * h, &s->bin[k][h], scale + 8 * h, 2 * k == n);
     double share = f->o->strength * f->o->strength;
     for (size_t l = 0; l < count; l++)
-        if (scale[l] > 0)
-            cut[l] = find_cut(energy[0] + l, bins, share, (gg_nk_key *)(energy + bins));
+        if (scale[l] > 0) cut[l] = find_cut(energy[0] + l, bins, share, keys);
     memset(s->bin[0], 0, sizeof s->bin[0]);
     for (size_t k = 1; k < bins; k++)
         for (size_t l = 0; l < GG_FFT_BATCH; l++)
