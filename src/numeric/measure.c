@@ -666,53 +666,45 @@ static gg_status measure_floats(pass *p, gg_error *err)
 
 /* ---- blocks of a scale and 32 signed bytes, such as Q8_0 --------------------------------- *
  *
- * Every scale that occurs gets a row with a counter for each of the 256 bytes. Each of several
- * threads reads all blocks and counts those of its own scales, so that no counter is shared.
+ * Every scale that occurs gets a row with a counter for each of the 256 bytes.
  */
 
 #define BLOCK 32 /* values per block */
 #define BLOCK_BYTES 34
-#define SCALE_THREADS 4 /* all threads read all blocks */
 
 typedef struct scale_counts {
-    gg_measure_room *room;
     const gg_values *v;
-    unsigned threads;
     uint32_t n_rows;
     uint32_t (*rows)[256];
     uint16_t row_of[CODES]; /* number of the row from 1; 0: none */
 } scale_counts;
 
 /* Returns false if there are too many scales. */
-static bool count_blocks(scale_counts *s, unsigned thread, const uint8_t *b, size_t blocks)
+static bool count_blocks(scale_counts *s, const uint8_t *b, size_t blocks)
 {
     for (; blocks > 0; blocks--, b += BLOCK_BYTES) {
-        uint32_t scale = b[0] | (uint32_t)b[1] << 8, row = s->row_of[scale];
-        if (s->threads > 1 && scale % s->threads != thread) continue;
-        if (row == 0) {
-            row = __atomic_add_fetch(&s->n_rows, 1, __ATOMIC_RELAXED);
-            if (row > SCALES_MOST) return false;
-            s->row_of[scale] = (uint16_t)row;
-            memset(s->rows[row - 1], 0, sizeof s->rows[0]);
+        uint32_t scale = b[0] | (uint32_t)b[1] << 8;
+        if (s->row_of[scale] == 0) {
+            if (s->n_rows == SCALES_MOST) return false;
+            memset(s->rows[s->n_rows++], 0, sizeof s->rows[0]);
+            s->row_of[scale] = (uint16_t)s->n_rows;
         }
-        for (size_t i = 2; i < BLOCK_BYTES; i++) s->rows[row - 1][b[i]]++;
+        uint32_t *row = s->rows[s->row_of[scale] - 1];
+        for (size_t i = 2; i < BLOCK_BYTES; i++) row[b[i]]++;
     }
     return true;
 }
 
-static gg_status count_scales(void *ctx, size_t thread, unsigned worker, gg_error *err)
+/* Sets *fits to false if there are too many scales. */
+static gg_status count_scales(scale_counts *s, void *raw, bool *fits, gg_error *err)
 {
-    (void)worker;
-    scale_counts *s = ctx;
     const gg_values *v = s->v;
-    uint8_t *raw = (uint8_t *)s->room->parts[thread].x;
     gg_status st = GG_OK;
-    bool fits = true;
-    for (uint64_t at = 0; at < v->n && st == GG_OK && fits; at += RUN) {
+    for (uint64_t at = 0; at < v->n && st == GG_OK && *fits; at += RUN) {
         size_t n = v->n - at < RUN ? (size_t)(v->n - at) : RUN;
         st = gg_cancelled(err);
         if (st == GG_OK) st = v->read_raw(v->ctx, at, n, raw, err);
-        if (st == GG_OK) fits = count_blocks(s, (unsigned)thread, raw, n / BLOCK);
+        if (st == GG_OK) *fits = count_blocks(s, raw, n / BLOCK);
     }
     return st;
 }
@@ -765,12 +757,11 @@ static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
     scale_counts *s = p->v->n <= UINT32_MAX ? calloc(1, sizeof *s) : NULL;
     uint32_t(*rows)[256] = malloc(SCALES_MOST * sizeof *rows);
     gg_status st = GG_OK;
-    *done = false;
-    if (s && rows) {
-        unsigned threads = p->room->threads < SCALE_THREADS ? p->room->threads : SCALE_THREADS;
-        *s = (scale_counts){ .room = p->room, .v = p->v, .rows = rows, .threads = threads };
-        st = gg_parallel(threads, threads, count_scales, s, err);
-        *done = st != GG_OK || s->n_rows <= SCALES_MOST;
+    *done = s && rows;
+    if (*done) {
+        s->v = p->v;
+        s->rows = rows;
+        st = count_scales(s, p->room->parts[0].x, done, err);
         if (st == GG_OK && *done) st = measure_counted(p, s, err);
     }
     free(s);

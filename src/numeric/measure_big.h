@@ -44,8 +44,8 @@ void gg_measure_room_free(gg_measure_room *room); /* accepts NULL */
 
 /* Measures the values, as gg_measure_values does, with the same results up to rounding. They do
  * not depend on the number of threads. Floats are read twice, or up to 20 times if they cover a
- * large part of all floats. Codes are read once, and scaled blocks once by each thread, if they
- * have at most 16384 different scales. Fails with the status of `read`, GG_ENOMEM or
+ * large part of all floats. Codes are read once, and so are scaled blocks with at most 16384
+ * different scales. Fails with the status of `read`, GG_ENOMEM or
  * GG_ECANCELLED. */
 gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err);
 

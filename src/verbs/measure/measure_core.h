@@ -105,14 +105,13 @@ typedef struct measure_many {
     uint32_t coded;
 } measure_many;
 
-/* Buffers of one thread. Start from { 0 } and gg_measure_many_init. */
+/* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
     uint8_t *raw;  /* MEASURE_RAW */
     float *row[2]; /* GG_ROW_RUN + 1 values each */
     float *values; /* room for `cap` values */
     uint64_t cap;
-    void *scratch;      /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
-    measure_many alone; /* for tensors that this thread measures alone; needs no lock */
+    void *scratch; /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
 } measure_space;
 
 /* Makes room for that many values. */

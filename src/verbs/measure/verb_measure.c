@@ -158,10 +158,6 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, uint64
     return st;
 }
 
-/* Tensors of counted codes up to this size are measured by one thread each, which saves starting
- * threads and waiting for them. */
-#define MEASURE_ALONE (UINT64_C(1) << 26)
-
 /* ---- measuring ------------------------------------------------------------------ */
 
 /* A piece that a thread is working on. */
@@ -171,9 +167,8 @@ typedef struct work {
     edge_taker edge;
     importance_taker importance;
     gg_data data;
-    bool open;  /* `data` is open */
-    bool held;  /* many.lock is held */
-    bool alone; /* measured without many.lock, by this thread alone */
+    bool open; /* `data` is open */
+    bool held; /* many.lock is held */
 } work;
 
 static void hold(job *j, work *k)
@@ -189,18 +184,16 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     const gg_selected *p = &k->d.p;
     gg_status st = GG_OK;
     double weight = take->count ? (double)p->t.elements / (double)take->count : 0;
-    if (take->count >= GG_MEASURE_BIG && !k->alone) hold(j, k);
+    if (take->count >= GG_MEASURE_BIG) hold(j, k);
     if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
     else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
     if (st != GG_OK) return st;
-    measure_many *many = k->alone ? &w->alone : &j->many;
-    if (take->later) st = gg_measure_data(many, &k->data, p, j->run, &row->m, err);
+    if (take->later) st = gg_measure_data(&j->many, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
         st = gg_measure_array(&j->many, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     if (st != GG_OK || !gg_measure_null_first(&j->null, p->t.dtype, take->count, err)) return st;
-    if (take->count >= GG_MEASURE_BIG) hold(j, k);
     if (err->status != GG_OK) return err->status;
     return gg_measure_null_compute(&j->null, &j->many, p->t.dtype, take->count, err);
 }
@@ -225,11 +218,9 @@ static void plan_take(const job *j, work *k)
 {
     const gg_tensor *t = &k->d.p.t;
     measure_take *take = &k->take;
-    bool coded = t->dtype == GG_F16 || t->dtype == GG_BF16;
     take->blocks = j->o->blocks;
     take->count = gg_measure_count(t, j->o);
     take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
-    k->alone = take->later && coded && take->count <= MEASURE_ALONE;
 }
 
 /* Finds a place for the samples, and starts with the columns that are wanted. */
@@ -240,7 +231,7 @@ static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
     uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0;
     plan_take(j, k);
     bool large = !take->later && take->count > MEASURE_SHARED, weighed = false;
-    if ((take->later && !k->alone) || large || matrix > MEASURE_SHARED) hold(j, k);
+    if (take->later || large || matrix > MEASURE_SHARED) hold(j, k);
     gg_status st = gg_measure_space(w, take->later || large ? 0 : take->count, err);
     if (st == GG_OK && !take->later) {
         take->values = large ? large_buffer(j, take->count, err) : w->values;
@@ -329,7 +320,6 @@ static gg_status run_job(job *j, gg_error *err)
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
     gg_measure_many_init(&j->many, j->threads);
-    for (unsigned i = 0; i < j->threads; i++) gg_measure_many_init(&j->spaces[i].alone, 1);
     pthread_mutex_init(&j->leave, NULL);
     gg_status st = gg_parallel(j->threads, j->threads, worker, j, err);
     while (j->waiting) {
@@ -342,10 +332,7 @@ static gg_status run_job(job *j, gg_error *err)
     gg_measure_many_free(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
-    for (unsigned i = 0; i < j->threads; i++) {
-        gg_measure_many_free(&j->spaces[i].alone);
-        gg_measure_space_free(&j->spaces[i]);
-    }
+    for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);
     free(j->spaces);
     free(j->pieces);
     free(j->large);
