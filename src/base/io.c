@@ -65,11 +65,6 @@ gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err)
     return gg_put_all(fd, buf, n, GG_AT_POS, err);
 }
 
-gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err)
-{
-    return gg_put_all(fd, buf, n, offset, err);
-}
-
 static gg_status ended_early(gg_error *err, uint64_t missing)
 {
     gg_fail(err, GG_EFORMAT, "the input ends %llu bytes early", (unsigned long long)missing);
@@ -180,7 +175,7 @@ static gg_status copy_by_buffer(copy *c, gg_error *err)
     return st;
 }
 
-gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err)
+gg_status gg_copy(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err)
 {
     copy c = { in.fd, out.fd, in_name, in.at, out.at, n };
     bool broken = false;
@@ -189,11 +184,6 @@ gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t 
         if (st != GG_OK) return st;
     }
     return c.left > 0 ? copy_by_buffer(&c, err) : GG_OK;
-}
-
-gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err)
-{
-    return gg_copy_from(NULL, in, out, n, err);
 }
 
 bool gg_copy_by_kernel(int in, int out)
@@ -231,12 +221,12 @@ gg_stamp gg_stamp_fd(int fd)
     return stamp_of(&s);
 }
 
-static bool same_stamp(const gg_stamp *a, const gg_stamp *b)
+static bool same_stamp(const gg_stamp *a, gg_stamp b)
 {
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified[0] == b->modified[0] && a->modified[1] == b->modified[1] &&
-           (a->links != b->links ||
-            (a->changed[0] == b->changed[0] && a->changed[1] == b->changed[1]));
+    return a->device == b.device && a->inode == b.inode && a->size == b.size &&
+           a->modified[0] == b.modified[0] && a->modified[1] == b.modified[1] &&
+           (a->links != b.links ||
+            (a->changed[0] == b.changed[0] && a->changed[1] == b.changed[1]));
 }
 
 static bool is_watched(const gg_stamp *was)
@@ -247,17 +237,11 @@ static bool is_watched(const gg_stamp *was)
 bool gg_stamp_holds_fd(const gg_stamp *was, int fd)
 {
     struct stat s;
-    if (!is_watched(was)) return true;
-    if (fstat(fd, &s) != 0) return false;
-    gg_stamp now = stamp_of(&s);
-    return same_stamp(was, &now);
+    return !is_watched(was) || (fstat(fd, &s) == 0 && same_stamp(was, stamp_of(&s)));
 }
 
 bool gg_stamp_holds_name(const gg_stamp *was, const char *path)
 {
     struct stat s;
-    if (!is_watched(was)) return true;
-    if (stat(path, &s) != 0) return false;
-    gg_stamp now = stamp_of(&s);
-    return same_stamp(was, &now);
+    return !is_watched(was) || (stat(path, &s) == 0 && same_stamp(was, stamp_of(&s)));
 }

@@ -20,7 +20,9 @@ typedef struct gg_place {
 } gg_place;
 
 gg_status gg_write_all(int fd, const void *buf, size_t n, gg_error *err);
-gg_status gg_pwrite_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
+
+/* Writes n bytes at `offset`, or at the current position if offset is GG_AT_POS. */
+gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
 
 /* Reads exactly n bytes at offset. Fails with GG_EFORMAT if the file ends before. */
 gg_status gg_pread_all(int fd, void *buf, size_t n, uint64_t offset, gg_error *err);
@@ -32,20 +34,14 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err);
 /* Copies n bytes between two descriptors, inside the kernel where possible. It tries
  * copy_file_range (which shares extents if the file system can), sendfile to a pipe or socket,
  * splice from a pipe, and finally read and write. Fails with GG_EFORMAT if the input ends
- * before n bytes. */
-gg_status gg_copy(gg_place in, gg_place out, uint64_t n, gg_error *err);
-
-/* The same. If the input causes the error, in_name becomes its file; an error of the output has
- * no file yet. */
-gg_status gg_copy_from(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err);
+ * before n bytes. If the input causes the error, in_name, which may be NULL, becomes its file; an
+ * error of the output has no file yet. */
+gg_status gg_copy(const char *in_name, gg_place in, gg_place out, uint64_t n, gg_error *err);
 
 /* Whether gg_copy may be faster between two files than reads and writes: if the file system can
  * share extents or let a server copy. Others copy pages in the same way as read and write, but only
  * one thread at a time can use it for an output, which then waits for the reads too. */
 bool gg_copy_by_kernel(int in, int out);
-
-/* Writes n bytes at `offset`, or at the current position if offset is GG_AT_POS. */
-gg_status gg_put_all(int fd, const void *buf, size_t n, uint64_t offset, gg_error *err);
 
 /* The offset n bytes after `at`; GG_AT_POS remains GG_AT_POS. */
 static inline uint64_t gg_offset_after(uint64_t at, uint64_t n)

@@ -640,10 +640,12 @@ typedef struct decimal {
 } decimal;
 
 /* Splits the text of a number, which the parser has already checked. */
-static void split_decimal(const char *s, size_t len, decimal *d)
+static gg_status split_decimal(const gg_json_node *node, decimal *d, gg_error *err)
 {
+    const char *s = node ? node->text : NULL;
+    size_t len = node ? node->len : 0, i;
     bool fraction = false, more = false;
-    size_t i = 0;
+    if (expect_type(node, GG_JSON_NUMBER, err) != GG_OK) return GG_EFORMAT;
     d->n = 0;
     d->exp = 0;
     d->negative = s[0] == '-';
@@ -664,7 +666,7 @@ static void split_decimal(const char *s, size_t len, decimal *d)
         d->digits[d->n++] = '1';
         d->exp--;
     }
-    if (i >= len) return;
+    if (i >= len) return GG_OK;
     bool minus = s[++i] == '-';
     if (minus || s[i] == '+') i++;
     /* Clamped to a limit from which no text of less than 4 GiB could bring it back into range. */
@@ -672,14 +674,7 @@ static void split_decimal(const char *s, size_t len, decimal *d)
     for (; i < len; i++)
         if (e < INT64_C(1000000000000)) e = e * 10 + (s[i] - '0');
     d->exp += minus ? -e : e;
-}
-
-static gg_status wrong_type(const gg_json_node *node, gg_error *err)
-{
-    gg_fail(err, GG_EFORMAT, "JSON: expected a number, found %s",
-            json_type_name(gg_json_type_of(node)));
-    gg_at_offset(err, gg_json_offset(node));
-    return GG_EFORMAT;
+    return GG_OK;
 }
 
 static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
@@ -716,10 +711,9 @@ static bool magnitude(decimal *d, uint64_t *value, bool *whole)
 static gg_status whole_number(const gg_json_node *node, uint64_t *value, bool *negative, bool *fits,
                               gg_error *err)
 {
-    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
     decimal d;
     bool whole;
-    split_decimal(node->text, node->len, &d);
+    if (split_decimal(node, &d, err) != GG_OK) return GG_EFORMAT;
     *fits = magnitude(&d, value, &whole);
     *negative = d.negative;
     return whole ? GG_OK : bad_value(node, "not a whole number", err);
@@ -804,9 +798,8 @@ static float to_f32(const decimal *d)
 
 gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
 {
-    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
     decimal d;
-    split_decimal(node->text, node->len, &d);
+    if (split_decimal(node, &d, err) != GG_OK) return GG_EFORMAT;
     double v = to_f64(&d);
     if (isinf(v)) return bad_value(node, "too large for an f64", err);
     *value = d.negative ? -v : v;
@@ -815,9 +808,8 @@ gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
 
 gg_status gg_json_f32(const gg_json_node *node, float *value, gg_error *err)
 {
-    if (gg_json_type_of(node) != GG_JSON_NUMBER) return wrong_type(node, err);
     decimal d;
-    split_decimal(node->text, node->len, &d);
+    if (split_decimal(node, &d, err) != GG_OK) return GG_EFORMAT;
     float v = to_f32(&d);
     if (isinf(v)) return bad_value(node, "too large for an f32", err);
     *value = d.negative ? -v : v;

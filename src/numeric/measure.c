@@ -20,6 +20,7 @@
 #include "base/float_bits.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "mix.h"
 #include "nkernel.h"
 #include "numeric/numeric.h"
 #include "ownlog.h"
@@ -305,7 +306,7 @@ static gg_status read_run(const pass *p, uint64_t i, size_t r, float *x, size_t 
     *n = run_length(p->v, i, r);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = p->v->read(p->v->ctx, i * SPAN + r * RUN, *n, x, err);
-    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(x, *n)) *n = copy_finite(x, *n, x);
+    if (st == GG_OK && GG_PICK(gg_mix_beyond)(x, *n, INFINITY)) *n = copy_finite(x, *n, x);
     return st;
 }
 

@@ -23,8 +23,6 @@ typedef struct gg_nk_central {
     double m2, m4; /* sums, not means */
 } gg_nk_central;
 
-/* Number of non-finite values among n. */
-GG_DECLARE_KF(size_t, gg_nk_nonfinite, (const float *x, size_t n));
 /* Sum, min and max of n >= 1 finite values. If some are not finite, neither is the sum. */
 GG_DECLARE_KF(gg_nk_range, gg_nk_range, (const float *x, size_t n));
 /* Sums of (x - mean)^2 and (x - mean)^4. */

@@ -601,7 +601,7 @@ static gg_status copy_pipe(gg_source *s, size_t i, uint64_t offset, uint64_t n, 
     p->pos += have;
     p->taken += have;
     out.at = gg_offset_after(out.at, have);
-    st = gg_copy_from(s->name, (gg_place){ p->fd, GG_AT_POS }, out, n - have, err);
+    st = gg_copy(s->name, (gg_place){ p->fd, GG_AT_POS }, out, n - have, err);
     p->taken += n - have;
     return st;
 }
@@ -694,7 +694,7 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
     const gg_gguf *g = s->model->files[file];
     *bytes = gg_source_trailing(s, file);
     gg_place in = { s->model->fds[file], g->data_start + g->data_bytes };
-    return gg_copy_from(s->model->paths[file], in, (gg_place){ out, GG_AT_POS }, *bytes, err);
+    return gg_copy(s->model->paths[file], in, (gg_place){ out, GG_AT_POS }, *bytes, err);
 }
 
 /* ---- views ------------------------------------------------------------------------------- */
@@ -1408,7 +1408,7 @@ gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg
 {
     if (d->source->view) return copy_view(d, offset, n, out, err);
     if (d->fd < 0) copy_pipe(d->source, d->index, offset, n, out, err);
-    else gg_copy_from(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
+    else gg_copy(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
     bool writing = err->status == GG_EIO && !err->file[0]; /* the caller adds the output's name */
     return err->status == GG_OK || writing ? err->status : data_error(d, err);
 }

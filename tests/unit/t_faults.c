@@ -149,18 +149,16 @@ static void copies_tell_sides(void)
         gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
         uint64_t to = in_order ? GG_AT_POS : 0;
         bad_read = "f/in";
-        T_CHECK(gg_copy_from("IN", (gg_place){ in, 0 }, (gg_place){ out, to }, 100, &e) == GG_EIO &&
+        T_CHECK(gg_copy("IN", (gg_place){ in, 0 }, (gg_place){ out, to }, 100, &e) == GG_EIO &&
                 strcmp(e.file, "IN") == 0);
         T_CHECKF(strstr(e.what, "read failed") && e.sys_errno == EIO, "%s", e.what);
         all_well();
         bad_write = "f/out";
-        T_CHECK(gg_copy_from("IN", (gg_place){ in, 0 }, (gg_place){ out, to }, 100, &e2) ==
-                    GG_EIO &&
+        T_CHECK(gg_copy("IN", (gg_place){ in, 0 }, (gg_place){ out, to }, 100, &e2) == GG_EIO &&
                 !e2.file[0]);
         T_CHECKF(strstr(e2.what, "write failed") && e2.sys_errno == EIO, "%s", e2.what);
         all_well();
-        T_CHECK(gg_copy_from("IN", (gg_place){ in, 90 }, (gg_place){ out, to }, 11, &e3) ==
-                    GG_EFORMAT &&
+        T_CHECK(gg_copy("IN", (gg_place){ in, 90 }, (gg_place){ out, to }, 11, &e3) == GG_EFORMAT &&
                 strcmp(e3.file, "IN") == 0);
     }
     close(in);
@@ -344,7 +342,7 @@ static void short_writes_go_on(void)
     int fd = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
     short_writes = true;
     T_EQ(gg_write_all(fd, bytes, 500, &e), GG_OK);
-    T_EQ(gg_pwrite_all(fd, bytes + 500, 500, 500, &e), GG_OK);
+    T_EQ(gg_put_all(fd, bytes + 500, 500, 500, &e), GG_OK);
     all_well();
     close(fd);
     got = slurp(scratch("f/out"), &n);

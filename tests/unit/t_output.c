@@ -218,7 +218,7 @@ static void room_is_made(void)
     gg_error e = GG_ERROR_INIT;
     T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
     T_CHECK(gg_output_reserve(o, 0, 0, &e) == GG_OK && gg_output_reserve(o, 10000, 0, &e) == GG_OK);
-    T_EQ(gg_pwrite_all(gg_output_fd(o), "end", 3, 9997, &e), GG_OK);
+    T_EQ(gg_put_all(gg_output_fd(o), "end", 3, 9997, &e), GG_OK);
     T_EQ(gg_output_commit(o, &e), GG_OK);
     size_t n;
     char *bytes = slurp(scratch("f/x"), &n);
@@ -366,11 +366,11 @@ static void copies_are_exact(void)
     spew(scratch("f/in"), bytes, n);
     int in = open(scratch("f/in"), O_RDONLY), out = open(scratch("f/out"), O_RDWR | O_CREAT, 0666);
     gg_error e = GG_ERROR_INIT;
-    T_EQ(gg_copy((gg_place){ in, 5 }, (gg_place){ out, 3 }, n - 5, &e), GG_OK);
+    T_EQ(gg_copy(NULL, (gg_place){ in, 5 }, (gg_place){ out, 3 }, n - 5, &e), GG_OK);
     char *back = malloc(n);
     if (!back) exit(1);
     T_CHECK(gg_pread_all(out, back, n - 5, 3, &e) == GG_OK && memcmp(back, bytes + 5, n - 5) == 0);
-    T_EQ(gg_copy((gg_place){ in, n - 4 }, (gg_place){ out, 0 }, 5, &e),
+    T_EQ(gg_copy(NULL, (gg_place){ in, n - 4 }, (gg_place){ out, 0 }, 5, &e),
          GG_EFORMAT); /* one byte more than there is */
     gg_error e2 = GG_ERROR_INIT;
     T_EQ(gg_pread_all(out, back, 5, n - 6, &e2), GG_EFORMAT);

@@ -357,7 +357,7 @@ static bool send_part(api *a, int fd, uint64_t size, const char *type)
     print_head(status, type, n, extra);
     if (fflush(stdout) != 0 || api_is(a, "HEAD")) return true;
     /* The header was sent already, so an error can only cut the body short. */
-    (void)gg_copy((gg_place){ fd, from }, (gg_place){ STDOUT_FILENO, GG_AT_POS }, n, &err);
+    (void)gg_copy(NULL, (gg_place){ fd, from }, (gg_place){ STDOUT_FILENO, GG_AT_POS }, n, &err);
     return true;
 }
 

@@ -280,7 +280,7 @@ static bool receive(api *a, gg_output *o, size_t *tensors)
     gg_status st = gg_output_reserve(o, a->length, 0, &err);
     a->reading = st == GG_OK;
     if (st == GG_OK)
-        st = gg_copy((gg_place){ STDIN_FILENO, GG_AT_POS }, (gg_place){ gg_output_fd(o), 0 },
+        st = gg_copy(NULL, (gg_place){ STDIN_FILENO, GG_AT_POS }, (gg_place){ gg_output_fd(o), 0 },
                      a->length, &err);
     if (st == GG_EFORMAT) return api_fail(a, 400, "the body ended before its Content-Length");
     if (st != GG_OK) return api_fail_error(a, &err);

@@ -3,21 +3,6 @@
 
 #include "numeric/numeric.h"
 
-size_t GG_K(gg_nk_nonfinite)(const float *x, size_t n)
-{
-    size_t total = 0;
-    while (n) {
-        size_t run = n < 1u << 20 ? n : 1u << 20;
-        uint32_t count = 0;
-        for (size_t i = 0; i < run; i++)
-            count += (gg_float_bits(x[i]) & NK_EXPONENT) == NK_EXPONENT;
-        total += count;
-        x += run;
-        n -= run;
-    }
-    return total;
-}
-
 /* Loads the last values of a run, fewer than eight, and fills up with `fill`. */
 static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill)
 {

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/fft.h"
+#include "numeric/mix.h"
 #include "numeric/nlanes.h"
 #include "numeric/sort.h"
 
@@ -102,7 +103,7 @@ static void scan_moments(filter_slot *slot, const float *x, size_t n)
     double sum = GG_K(gg_nk_range)(x, n).sum, mean = sum / (double)n;
     if (isfinite(sum)) /* finite floats do not overflow a double */
         merge_moments(&slot->before, &(moments){ n, mean, GG_K(gg_nk_central)(x, n, mean).m2 });
-    else slot->nonfinite += GG_K(gg_nk_nonfinite)(x, n);
+    else slot->nonfinite += GG_K(gg_mix_beyond)(x, n, INFINITY);
 }
 
 /* Returns the number of elements of a part, and sets *x to them. */

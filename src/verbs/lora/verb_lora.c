@@ -177,7 +177,7 @@ static gg_status store_lines(lora_job *x, const sheet *s, gg_error *err)
             bool have = i < s->have_lines && k < s->have_length;
             line[k] = have ? (float)(s->factor * (double)s->x[i * s->line_step + k * s->step]) : 0;
         }
-        st = gg_pwrite_all(x->fd, line, s->length * sizeof *line, x->stored, err);
+        st = gg_put_all(x->fd, line, s->length * sizeof *line, x->stored, err);
         if (st != GG_OK) gg_fix(err, "set TMPDIR to a folder with room for the adapter");
         x->stored += s->length * sizeof *line;
     }
@@ -403,7 +403,7 @@ static gg_status make_half(void *ctx, const gg_target *to, gg_error *err)
 {
     const lora_half *h = ctx;
     gg_place from = { h->fd, h->at };
-    gg_status st = gg_copy(from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
+    gg_status st = gg_copy(NULL, from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
     gg_progress_add(to->run, to->t->bytes);
     return st;
 }

@@ -499,7 +499,7 @@ static gg_status write_card(const merge_run *g, int fd)
                   g->report->merged, g->report->copied);
     for (size_t i = !g->all[0].source; i <= g->n; i++)
         put_row(&b, &g->all[i], i ? "model" : "base", err);
-    if (err->status == GG_OK) gg_pwrite_all(fd, b.data, b.len, 0, err);
+    if (err->status == GG_OK) gg_put_all(fd, b.data, b.len, 0, err);
     gg_buf_free(&b);
     return err->status;
 }

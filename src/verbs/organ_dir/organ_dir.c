@@ -403,7 +403,7 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     if (st != GG_OK) gg_at_file(err, path);
     else st = gg_outdir_create(d->out, name, &fd, err);
     if (st == GG_OK)
-        st = gg_copy_from(path, (gg_place){ in, 0 }, (gg_place){ fd, 0 }, (uint64_t)bytes, err);
+        st = gg_copy(path, (gg_place){ in, 0 }, (gg_place){ fd, 0 }, (uint64_t)bytes, err);
     if (fd >= 0 && close(fd) != 0 && st == GG_OK)
         st = gg_fail_errno(err, "close of %s failed", name);
     if (in >= 0) close(in);

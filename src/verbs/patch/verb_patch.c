@@ -461,7 +461,7 @@ static gg_status copy_trailing(void *ctx, const gg_target *to, gg_error *err)
     const diff *d = ctx;
     const gg_model *m = d->model;
     gg_place from = { m->fds[0], m->file_sizes[0] - to->t->bytes };
-    return gg_copy_from(m->paths[0], from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
+    return gg_copy(m->paths[0], from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
 }
 
 static gg_status add_trailing(diff *d, gg_plan *p, gg_error *err)

@@ -173,7 +173,7 @@ static gg_status copy_trailing(const gg_plan_file *pf, int in, int out, uint64_t
             st = gg_fail(err, GG_EFORMAT, "the file does not match the sha256 in the manifest");
         if (st != GG_OK) return gg_at_file(err, pf->trailing);
     }
-    return gg_copy_from(pf->trailing, from, to, pf->trailing_bytes, err);
+    return gg_copy(pf->trailing, from, to, pf->trailing_bytes, err);
 }
 
 /* Copies the bytes that follow the tensors of a file. With p->verify their sha256 is checked. */
@@ -448,7 +448,7 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
     const gg_plan_file *pf = &w->p->files[f];
     const file_plan *fp = &w->files[f].at;
     int fd = gg_output_fd(w->files[f].out);
-    gg_status st = gg_pwrite_all(fd, fp->header, fp->header_len, 0, err);
+    gg_status st = gg_put_all(fd, fp->header, fp->header_len, 0, err);
     uint64_t want = fp->data_start - fp->header_len;
     if (st == GG_OK)
         st = write_pad_bytes(fd, fp->header_len, want, find_pad(pf, fp, NULL, want, pf->n == 0),

@@ -16,7 +16,6 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
-#include "numeric/nkernel.h"
 #include "numeric/numeric.h"
 #include "numeric/purify.h"
 #include "organ/manifest.h"
@@ -387,7 +386,7 @@ static gg_status emit_bytes(purify_work *w, const void *bytes, size_t n, gg_erro
     gg_place *s = &w->sink;
     if (s->fd < 0) return GG_OK;
     if (s->at == GG_AT_POS) return gg_write_all(s->fd, bytes, n, err);
-    gg_status st = gg_pwrite_all(s->fd, bytes, n, s->at, err);
+    gg_status st = gg_put_all(s->fd, bytes, n, s->at, err);
     s->at += n;
     return st;
 }
@@ -422,7 +421,7 @@ static gg_status encode_step(void *ctx, size_t i, unsigned worker, gg_error *err
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = gg_encode(dtype, x, to, n, n, weights, err);
     if (st == GG_OK) st = gg_decode(dtype, to, x, n, err);
-    if (st == GG_OK && GG_PICK(gg_nk_nonfinite)(x, n)) {
+    if (st == GG_OK && gg_count_bad(x, n) > 0) {
         st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(dtype)->name);
         gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
     }
