@@ -1,4 +1,4 @@
-/* grow.c - grow arrays one item at a time. */
+/* grow.c - grow arrays one item at a time, and order them. */
 #include "grow.h"
 
 #include <assert.h>
@@ -22,4 +22,16 @@ void *gg_grow_pow2(void *list, size_t n, size_t size, gg_error *err)
     void *grown = more > n && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;
     if (!grown) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
     return grown;
+}
+
+int gg_order_i64(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int gg_order_f64(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
 }

@@ -1,4 +1,4 @@
-/* grow.h - grow arrays one item at a time. Internal. */
+/* grow.h - grow arrays one item at a time, and order them. Internal. */
 #ifndef GG_GROW_H
 #define GG_GROW_H
 
@@ -13,5 +13,9 @@ void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err);
 /* The same for short lists that do not store their capacity: the capacity is n rounded up to a
  * power of two. Such a list must not be grown in any other way. */
 void *gg_grow_pow2(void *list, size_t n, size_t size, gg_error *err);
+
+/* Ascending orders of int64_t and of doubles, for qsort and bsearch. */
+int gg_order_i64(const void *a, const void *b);
+int gg_order_f64(const void *a, const void *b);
 
 #endif

@@ -236,12 +236,6 @@ static bool from_table(gg_size_item *it, const entry *rows, size_t n_rows)
     return n > 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 /* The median of stated losses divided by their guesses; 1 if there are none. */
 static gg_status median_ratio(const gg_losses *l, const gg_size_item *items, size_t n,
                               double *median, gg_error *err)
@@ -259,7 +253,7 @@ static gg_status median_ratio(const gg_losses *l, const gg_size_item *items, siz
                 loss_in_table(rows, n_rows, it->options[k].dtype, &loss) && count < l->n)
                 ratios[count++] = loss / (factor * it->options[k].error);
     }
-    qsort(ratios, count, sizeof *ratios, by_value);
+    qsort(ratios, count, sizeof *ratios, gg_order_f64);
     *median = count && ratios[count / 2] > 0 ? ratios[count / 2] : 1;
     free(ratios);
     return GG_OK;

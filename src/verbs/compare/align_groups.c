@@ -67,12 +67,6 @@ static gg_status add_part(align_group *g, const twins *w, gg_slice s, bool count
     return GG_OK;
 }
 
-static int ascending_blocks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_error *err)
 {
     size_t all = gg_source_count(s), k = 0;
@@ -84,7 +78,7 @@ gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_erro
         if (t->name_len > 4 && memcmp(t->name, "blk.", 4) == 0)
             (*list)[k] = gg_anatomy_of(t->name, t->name_len).block, k += (*list)[k] >= 0;
     }
-    if (k) qsort(*list, k, sizeof **list, ascending_blocks);
+    if (k) qsort(*list, k, sizeof **list, gg_order_i64);
     for (size_t i = 0; i < k; i++)
         if (i == 0 || (*list)[i] != (*list)[i - 1]) (*list)[(*n)++] = (*list)[i];
     return GG_OK;
@@ -212,7 +206,7 @@ static bool is_strange(const gg_tensor *t, const gg_anatomy *a)
 static bool strange_attention(const align_models *m, int k, int64_t block)
 {
     return m->n_strange[k] &&
-           bsearch(&block, m->strange[k], m->n_strange[k], sizeof block, ascending_blocks);
+           bsearch(&block, m->strange[k], m->n_strange[k], sizeof block, gg_order_i64);
 }
 
 gg_status gg_align_models_open(align_models *m, gg_error *err)
@@ -228,7 +222,7 @@ gg_status gg_align_models_open(align_models *m, gg_error *err)
             if (is_strange(t, &a)) m->strange[k][m->n_strange[k]++] = a.block;
         }
         if (m->n_strange[k])
-            qsort(m->strange[k], m->n_strange[k], sizeof *m->strange[k], ascending_blocks);
+            qsort(m->strange[k], m->n_strange[k], sizeof *m->strange[k], gg_order_i64);
     }
     return GG_OK;
 }

@@ -622,15 +622,9 @@ static int by_used_piece(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int by_donor(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static bool is_donor(const job *j, int64_t block)
 {
-    return j->n_donors && bsearch(&block, j->donors, j->n_donors, sizeof block, by_donor);
+    return j->n_donors && bsearch(&block, j->donors, j->n_donors, sizeof block, gg_order_i64);
 }
 
 static gg_status rest_selected(void *ctx, const gg_selected *p, gg_error *err)
@@ -719,7 +713,7 @@ static gg_status run_named(job *j, gg_error *err)
         if (st == GG_OK && j->pipe >= 0) st = run_batch(j, err);
     }
     if (j->n_used) qsort(j->used, j->n_used, sizeof *j->used, by_used_piece);
-    if (j->n_donors) qsort(j->donors, j->n_donors, sizeof *j->donors, by_donor);
+    if (j->n_donors) qsort(j->donors, j->n_donors, sizeof *j->donors, gg_order_i64);
     for (size_t i = 0; st == GG_OK && i < gg_source_count(j->other); i++)
         st = gg_selected_of(j->other, i, &rest, err);
     return st;

@@ -23,12 +23,6 @@ bool gg_lineage_counts(const gg_compare_row *row)
            row->compared >= GG_LINEAGE_VALUES;
 }
 
-static int ascending_cosines(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static gg_lineage_verdict verdict_of(const gg_lineage *l)
 {
     if (l->tensors > 0 && l->identical == l->tensors) return GG_LINEAGE_IDENTICAL;
@@ -44,7 +38,7 @@ void gg_lineage_judge(double *cosines, size_t n, gg_lineage *l)
     l->min = l->median = l->max = 0;
     l->same = l->strange = 0;
     if (n) {
-        qsort(cosines, n, sizeof *cosines, ascending_cosines);
+        qsort(cosines, n, sizeof *cosines, gg_order_f64);
         l->min = cosines[0];
         l->median = (cosines[(n - 1) / 2] + cosines[n / 2]) / 2;
         l->max = cosines[n - 1];

@@ -3,6 +3,7 @@
 #include "align_core.h"
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/parallel.h"
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
@@ -56,12 +57,6 @@ typedef struct finder {
 
 /* ---- matrices ----------------------------------------------------------------------------- */
 
-static int by_block_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The number of a role and shape, which is added if there is room; ROLES if it does not count. */
 static size_t role_of(finder *f, const gg_tensor *t, const gg_anatomy *a)
 {
@@ -90,7 +85,7 @@ static gg_status list_matrices(finder *f, side *s, gg_error *err)
         const gg_tensor *t = gg_source_tensor(s->source, i);
         gg_anatomy a = gg_source_anatomy(s->source, i);
         if (t->name_len < 4 || memcmp(t->name, "blk.", 4) != 0 || a.block < 0) continue;
-        int64_t *at = bsearch(&a.block, s->blocks, s->n, sizeof *at, by_block_number);
+        int64_t *at = bsearch(&a.block, s->blocks, s->n, sizeof *at, gg_order_i64);
         size_t role = at ? role_of(f, t, &a) : ROLES;
         if (role == ROLES) continue;
         s->of[at - s->blocks][role] = (matrix){ .tensor = i };
@@ -147,12 +142,6 @@ static gg_status read_matrix(void *ctx, size_t i, unsigned worker, gg_error *err
 
 /* ---- partners ----------------------------------------------------------------------------- */
 
-static int ascending_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The median cosine of the matrices that two blocks have in common; -1 if they have none. */
 static double similarity(const finder *f, size_t i, size_t j)
 {
@@ -166,7 +155,7 @@ static double similarity(const finder *f, size_t i, size_t j)
         n++;
     }
     if (n == 0) return -1;
-    qsort(cosines, n, sizeof cosines[0], ascending_doubles);
+    qsort(cosines, n, sizeof cosines[0], gg_order_f64);
     return (cosines[(n - 1) / 2] + cosines[n / 2]) / 2;
 }
 

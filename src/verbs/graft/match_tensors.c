@@ -315,12 +315,6 @@ typedef struct matcher {
     gg_error *err;
 } matcher;
 
-static int order_blocks(const void *a, const void *b)
-{
-    const int64_t *x = a, *y = b;
-    return *x < *y ? -1 : *x > *y;
-}
-
 static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_error *err)
 {
     size_t n = gg_source_count(s);
@@ -331,7 +325,7 @@ static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_erro
         gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         if (a.block >= 0) out->list[out->n++] = a.block;
     }
-    if (out->n) qsort(out->list, out->n, sizeof *out->list, order_blocks);
+    if (out->n) qsort(out->list, out->n, sizeof *out->list, gg_order_i64);
     return GG_OK;
 }
 
@@ -339,7 +333,7 @@ static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_erro
 static bool lacks_block(const struct block_list *l, int64_t block)
 {
     return block >= 0 &&
-           (l->n == 0 || !bsearch(&block, l->list, l->n, sizeof *l->list, order_blocks));
+           (l->n == 0 || !bsearch(&block, l->list, l->n, sizeof *l->list, gg_order_i64));
 }
 
 static gg_move *new_move(matcher *m)

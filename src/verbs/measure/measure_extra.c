@@ -3,6 +3,7 @@
 #include "measure_core.h"
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "numeric/numeric.h"
 #include "numeric/spectral.h"
 #include "organ/gg_quant.h"
@@ -75,18 +76,12 @@ gg_status gg_edge_add(edge_taker *k, const uint8_t *bytes, uint64_t first, uint6
     return st;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double gg_edge_end(edge_taker *k)
 {
     double edge = NAN;
     if (k->rows && k->matrix == k->matrices) {
         size_t n = (size_t)k->matrices, half = n / 2;
-        qsort(k->edges, n, sizeof *k->edges, ascending);
+        qsort(k->edges, n, sizeof *k->edges, gg_order_f64);
         edge = n % 2 ? k->edges[half] : (k->edges[half - 1] + k->edges[half]) / 2;
     }
     free(k->x);

@@ -150,15 +150,9 @@ static int order_roles(const void *a, const void *b)
     return c ? c : order_shown(a, b);
 }
 
-static int order_blocks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static size_t find_block(const grid *g, int64_t block)
 {
-    const int64_t *at = bsearch(&block, g->blocks, g->n_blocks, sizeof *g->blocks, order_blocks);
+    const int64_t *at = bsearch(&block, g->blocks, g->n_blocks, sizeof *g->blocks, gg_order_i64);
     return (size_t)(at - g->blocks);
 }
 
@@ -167,7 +161,7 @@ static void list_blocks(grid *g, const gg_picture *p)
     for (size_t i = 0; i < p->n; i++)
         if (p->cells[i].a.block >= 0) g->blocks[g->n_blocks++] = p->cells[i].a.block;
     if (g->n_blocks == 0) return;
-    qsort(g->blocks, g->n_blocks, sizeof *g->blocks, order_blocks);
+    qsort(g->blocks, g->n_blocks, sizeof *g->blocks, gg_order_i64);
     size_t used = 1;
     for (size_t i = 1; i < g->n_blocks; i++)
         if (g->blocks[i] != g->blocks[used - 1]) g->blocks[used++] = g->blocks[i];
@@ -201,12 +195,6 @@ static bool list_roles(grid *g, const gg_picture *p)
 
 /* ---- scale ----------------------------------------------------------------------- */
 
-static int order_values(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The nearest multiple of 5 that is at least v, or at most. */
 static double multiple_of_five(double v, bool up)
 {
@@ -227,7 +215,7 @@ static bool set_scale(grid *g, const gg_picture *p)
     for (size_t i = 0; i < p->n; i++)
         if (!isnan(p->cells[i].value)) v[n++] = p->cells[i].value;
     if (n) {
-        qsort(v, n, sizeof *v, order_values);
+        qsort(v, n, sizeof *v, gg_order_f64);
         size_t out = (size_t)(0.05 * (double)(n - 1) + 0.5);
         if (v[out] == v[n - 1 - out]) out = 0;
         g->low = v[out];
