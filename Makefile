@@ -138,6 +138,17 @@ $(BINS): $(SHARED) $(LIB)
 $(B)/bin/organ-api: $(API) $(B)/obj/tools/api/organ-api.o
 $(filter-out %/organ-api,$(BINS)): $(B)/bin/%: $(B)/obj/tools/%.o
 
+# organ-probe needs llama.cpp: its pkg-config file, or LLAMA=DIR with include/ and lib/ of an installation.
+LLAMA_CFLAGS = $(if $(LLAMA),-I$(LLAMA)/include,$(shell pkg-config --cflags llama))
+LLAMA_LIBS = $(if $(LLAMA),-L$(LLAMA)/lib -Wl$(comma)-rpath$(comma)$(LLAMA)/lib -lllama -lggml -lggml-base,$(shell pkg-config --libs llama))
+PROBE := $(wildcard tools/probe/*.c)
+.PHONY: probe
+probe: $(B)/bin/organ-probe ## build organ-probe, which runs models (needs llama.cpp: pkg-config llama, or LLAMA=DIR)
+$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(SHARED) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
+		$(PROBE) $(SHARED) $(LIB) $(LLAMA_LIBS) -ldl -lm
+
 # The options of all tools and scripts. Tools built for another machine run with RUN, an emulator, or the table is
 # that of other tools: OPTIONS=FILE.
 $(B)/options.tsv: $(or $(OPTIONS),$(filter-out %/organ-api,$(BINS)) $(wildcard scripts/options*))
@@ -203,7 +214,7 @@ check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) test-web
 
 FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
-	tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch])
+	tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch])
 .PHONY: format
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
@@ -324,7 +335,7 @@ DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml docs/*.svg))
 # One list for install and uninstall: FROM:FOLDER:NAME:MODE. FOLDER is the name of a
 # variable, because its value may have spaces.
 define INSTALL_LIST
-$(foreach f,$(BINS),$(f):bindir:$(notdir $(f)):755 )\
+$(foreach f,$(BINS) $(wildcard $(B)/bin/organ-probe),$(f):bindir:$(notdir $(f)):755 )\
 $(foreach f,$(SCRIPTS),$(f):bindir:$(notdir $(f)):755 )\
 $(LIB):libdir:libgguf.a:644 scripts/libgguf.pc.in:pkgconfigdir:libgguf.pc:644 \
 $(foreach f,$(HEADERS),$(f):includedir:organ/$(notdir $(f)):644 )\

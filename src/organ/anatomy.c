@@ -523,7 +523,8 @@ static void classify(gg_anatomy *a, span name, span stem)
  * it. */
 static span strip_imatrix(span name)
 {
-    static const char *const ends[] = { ".in_sum2", ".counts", ".in_sum", NULL };
+    static const char *const ends[] = { ".in_sum2", ".counts",        ".in_sum",
+                                        ".sample",  ".weighted_norm", NULL };
     return strip_ending(name, ends);
 }
 

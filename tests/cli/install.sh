@@ -67,7 +67,7 @@ left_out() {
     cat << 'END'
 https://|ORGAN_URL|(^|&& )organ-serve	a network or a web server: see stream.sh and api.sh
 --sshlogin|--slurm	other hosts: see fleet.sh
-^llama-cli |^organ-(search|sensitivity|validate) |losses.tsv|^make -f best.mk	an engine: see search.sh, sensitivity.sh and validate.sh
+^llama-cli |^organ-(probe|search|sensitivity|validate) |losses.tsv|^make -f best.mk	an engine: see search.sh, sensitivity.sh and validate.sh
 END
 }
 

@@ -332,6 +332,13 @@ build_engine_program() {
         $engine/libllama.v*.so $engine/libggml.v*.so $engine/libggml-base.so -lm -Wl,-rpath,"$PWD/$engine" -Wl,--allow-shlib-undefined
 }
 
+# Builds organ-probe beside the other tools, with what build_engine_program found.
+build_probe() {
+    build_engine_program memory || return 1 # unpacks the headers
+    make -s probe B="${BIN%/bin}" LLAMA_CFLAGS="-I$PWD/$include/include -I$PWD/$include/ggml/include" \
+        LLAMA_LIBS="$(echo "$PWD"/$engine/libllama.v*.so "$PWD"/$engine/libggml.v*.so "$PWD/$engine/libggml-base.so") -Wl,-rpath,$PWD/$engine -Wl,--allow-shlib-undefined"
+}
+
 # $M/predictions: MODEL, then what predict.c prints of it, or the word error.
 run_predict() {
     : > "$M/predictions"

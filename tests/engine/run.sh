@@ -265,6 +265,10 @@ else
     clear_progress
     echo "engine: the memory for caches was not compared; that needs git and a C compiler"
 fi
+progress "running organ-probe"
+if sh tests/engine/probe.sh > "$M/probe" 2>&1; then ok; else bad "organ-probe: $(grep FAIL "$M/probe" || tail -n 3 "$M/probe")"; fi
+clear_progress
+tail -n 1 "$M/probe"
 
 echo "engine: $passed passed, $failed failed"
 [ $failed -eq 0 ]

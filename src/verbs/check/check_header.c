@@ -234,7 +234,10 @@ static void check_imatrix(check *c)
     for (size_t i = 0; i < 3; i++)
         if (!gg_check_key(c, keys[i]))
             say_error(c, "imatrix", at_name(keys[i]), "llama-quantize requires this key");
-    for (size_t i = 0; i < c->in->n; i++) check_pair(c, "imatrix", ends, i);
+    for (size_t i = 0; i < c->in->n; i++)
+        if (!name_ends_with(&c->in->tensors[i], ".sample") &&
+            !name_ends_with(&c->in->tensors[i], ".weighted_norm"))
+            check_pair(c, "imatrix", ends, i);
 }
 
 void gg_check_file_rules(check *c)

@@ -1,0 +1,141 @@
+#!/bin/sh
+# probe.sh - builds organ-probe against the pinned engine and tests it. Prints the checks that fail, and at
+# last "probe: N passed, M failed"; exit 1 if one failed. Needs node, git and a C compiler.
+#
+#   BIN=build/bin          the tools; organ-probe is built beside them
+#   LAB=tests/data/lab     a folder of lab models
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+sh tests/engine/install.sh || exit 1
+BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
+M=$(mktemp -d "${TMPDIR:-/tmp}/probe.XXXXXX") || exit 1
+trap 'rm -rf "$M"' EXIT
+trap 'exit 130' INT TERM HUP
+LC_ALL=C PATH=$BIN:$PATH
+export LC_ALL M BIN PATH
+# shellcheck source=tests/engine/recipes.sh
+. tests/engine/recipes.sh
+build_probe > "$M/build.log" 2>&1 || { cat "$M/build.log"; exit 1; }
+
+passed=0 failed=0
+ok() { passed=$((passed + 1)); }
+bad() {
+    failed=$((failed + 1))
+    echo "FAIL probe: $1"
+}
+hold() { # WHAT AWK-CONDITION-of-x-and-y X Y
+    if [ -n "$3" ] && [ -n "$4" ] && awk -v x="$3" -v y="$4" "BEGIN { exit !($2) }"; then ok; else bad "$1: x '$3', y '$4'"; fi
+}
+# probe NAME ARGUMENT...: the table in $M/NAME.
+probe() {
+    to=$M/$1
+    shift
+    organ-probe -j 1 "$@" > "$to" 2> "$M/err" || bad "organ-probe $*: $(cat "$M/err")"
+}
+# cell NAME ROW COLUMN
+cell() {
+    awk -F '\t' -v row="$2" -v name="$3" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == row + 1 && c { print $c }' "$M/$1"
+}
+refused() { # STATUS TEXT ARGUMENT...
+    want=$1 words=$2
+    shift 2
+    organ-probe -j 1 "$@" > "$M/out" 2> "$M/err"
+    status=$?
+    if [ $status = "$want" ] && grep -q -e "$words" "$M/err"; then ok; else bad "organ-probe $*: exit $status, $(cat "$M/err")"; fi
+}
+verse=$LAB/lab-verse-q4_k_m.gguf code=$LAB/lab-code-q4_k_m.gguf text=$LAB/text-verse.txt
+organ-assemble -q "$verse" --dtype q2_k --output "$M/q2.gguf"
+
+# ---- losses: those of the other harness ------------------------------------------------------------
+node tests/engine/engine.mjs ppl "$verse" "$text" > "$M/node" 2> /dev/null
+probe loss "$verse" --text "$text"
+hold "the perplexity is that of engine.mjs" 'x < 1.0001 * y && x > 0.9999 * y' "$(cell loss 1 perplexity)" "$(cut -f 3 "$M/node")"
+hold "as many tokens" 'x == y' "$(cell loss 1 tokens)" "$(cut -f 4 "$M/node")"
+hold "the standard error" 'x > 0.02 && x < 0.05' "$(cell loss 1 error)" 0
+probe part "$verse" --text "$text" --tokens 129
+hold "the first tokens only" 'x == y' "$(cell part 1 tokens)" 128
+organ-probe -q -j 2 "$verse" --text "$text" --tokens 129 > "$M/two"
+hold "two threads" 'x == y' "$(cell two 1 loss)" "$(cell part 1 loss)"
+
+# ---- divergence --------------------------------------------------------------------------------------
+probe self "$verse" --text "$text" --against "$verse"
+hold "a model diverges by 0 from itself" 'x == 0 && y == 1' "$(cell self 1 kl_max)" "$(cell self 1 same_top)"
+probe short "$M/q2.gguf" --text "$text" --against "$verse"
+probe whole "$M/q2.gguf" --text "$text" --against "$verse" --top 100000
+hold "64 probabilities are within 1 % of all" 'x < 1.01 * y && x > 0.99 * y' "$(cell short 1 kl)" "$(cell whole 1 kl)"
+hold "a few probabilities are still near" 'x < 1.05 * y && x > 0.95 * y' "$(organ-probe -j 1 "$M/q2.gguf" --text "$text" --against "$verse" --top 4 | sed 1d | cut -f 6)" "$(cell whole 1 kl)"
+hold "Q2_K diverges" 'x > 0.01' "$(cell short 1 kl)" 0
+hold "the percentiles ascend" 'x < y' "$(cell short 1 kl_median)" "$(cell short 1 kl_99)"
+hold "and end at the largest" 'x < y' "$(cell short 1 kl_999)" "$(cell short 1 kl_max)"
+probe other "$code" --text "$text" --text "$LAB/text-code.txt" --against "$verse"
+hold "another model diverges more" 'x > 2 * y' "$(cell other 1 kl)" "$(cell short 1 kl)"
+hold "the change is the difference of the losses" 'x - y < 1e-6 && y - x < 1e-6' "$(cell other 1 loss_change)" \
+    "$(awk -v a="$(cell other 1 loss)" -v b="$(cell loss 1 loss)" 'BEGIN { printf "%.9f", a - b }')"
+probe saved "$verse" --text "$text" --text "$LAB/text-code.txt" --save-base "$M/base.gguf"
+probe again "$code" --text "$text" --text "$LAB/text-code.txt" --against "$M/base.gguf"
+if cmp -s "$M/again" "$M/other"; then ok; else bad "a stored reference gives other figures"; fi
+hold "a few MB" 'x < 7e6' "$(wc -c < "$M/base.gguf")" 0
+refused 2 "the file exists" "$verse" --text "$text" --save-base "$M/base.gguf"
+refused 2 "made from other texts" "$code" --text "$LAB/text-code.txt" --against "$M/base.gguf"
+refused 2 "use --context 192" "$code" --text "$text" --against "$M/base.gguf" --context 100
+node -e '
+const fs = require("fs"), b = fs.readFileSync(process.argv[1]);
+b[b.indexOf("<0x41>") + 4] = 0x5a;
+fs.writeFileSync(process.argv[2], b);' "$M/q2.gguf" "$M/renamed.gguf"
+refused 1 "its vocabulary (1024 tokens) differs" "$M/renamed.gguf" --text "$text" --against "$verse" --tokens 20
+
+# ---- blocks --------------------------------------------------------------------------------------------
+probe trace "$verse" --random 64 --trace
+hold "one row per block" 'x == y' "$(wc -l < "$M/trace")" 5
+hold "the stream goes from block to block" 'x == y' "$(cell trace 2 in)" "$(cell trace 1 out)"
+hold "attention adds something" 'x > 0.1' "$(cell trace 2 attention)" 0
+hold "a cosine" 'x > 0.5 && x < 1' "$(cell trace 3 cosine)" 0
+
+# ---- inputs of matrices ----------------------------------------------------------------------------------
+probe acts "$verse" --text "$text" --activations "$M/act.gguf" --rows 50
+organ-assemble -q "$verse" --dtype iq2_s --imatrix "$M/act.gguf" --output "$M/iq2.gguf" 2> "$M/err" || bad "as an importance matrix: $(cat "$M/err")"
+probe acts2 "$verse" --text "$text" --activations "$M/act2.gguf" --rows 50
+if cmp -s "$M/act.gguf" "$M/act2.gguf"; then ok; else bad "two runs store other samples"; fi
+probe acts3 "$verse" --text "$text" --activations "$M/act3.gguf" --rows 50 --seed 1
+if cmp -s "$M/act.gguf" "$M/act3.gguf"; then bad "the seed has no effect"; else ok; fi
+# The mean square of the samples is near that of all inputs.
+organ-extract -q "$M/act.gguf" --tensors 'blk.0.ffn_down.weight.*' --list > "$M/list"
+hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x50x1" }' "$M/list")" 1
+organ-measure -q "$M/act.gguf" --sample 0 --columns name,mean,std > "$M/measures"
+hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.sample" { print $2 * $2 + $3 * $3 }' "$M/measures")" \
+    "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.in_sum2" { s = $2 } $1 == "blk.1.attn_q.weight.counts" { c = $2 } END { print s / c }' "$M/measures")"
+# Two experts are the same and the router knows no difference, so that the first two of four get all tokens.
+start_recipes
+OUT=$M/moe.gguf
+make_moe > "$M/err" 2>&1 || bad "no model with experts: $(cat "$M/err")"
+probe moe "$M/moe.gguf" --text "$text" --activations "$M/experts.gguf" --rows 300
+organ-extract "$M/experts.gguf" --tensors 'blk.0.ffn_down_exps*' --list > "$M/list"
+hold "samples of each expert" 'x == 1' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x300x4" }' "$M/list")" 0
+organ-measure -q "$M/experts.gguf" --sample 0 --columns name,elements,mean,max > "$M/measures"
+hold "two of four experts are used" 'x == 2 * y && y > 1000' "$(awk -F '\t' '$1 == "blk.0.ffn_down_exps.weight.counts" { print $2 * $3 }' "$M/measures")" "$(cell moe 1 tokens)"
+hold "outputs of each expert" 'x > 0.01 && y == 4' "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $3 }' "$M/measures")" \
+    "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $2 }' "$M/measures")"
+
+# ---- requests ----------------------------------------------------------------------------------------------
+head -c 3000 "$verse" > "$M/cut.gguf"
+printf 'ppl\t%s\t%s\nppl\t%s\t%s\nkl\t%s\t%s\nnonsense\n' "$verse" "$text" "$M/cut.gguf" "$text" "$code" "$text" |
+    organ-probe -j 1 --batch --against "$verse" > "$M/answers" 2> "$M/err"
+hold "a perplexity" 'x < 1.000001 * y && x > 0.999999 * y' "$(sed -n 1p "$M/answers" | cut -f 3)" "$(cell loss 1 perplexity)"
+hold "an error, and then a divergence" 'x == 1 && y == 1' "$(sed -n 2p "$M/answers" | grep -c "	error	")" \
+    "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' "$M/answers")"
+
+# ---- bad input -----------------------------------------------------------------------------------------------
+printf a > "$M/a.txt"
+: > "$M/empty.txt"
+refused 2 "at least 2 are needed" "$verse" --text "$M/empty.txt"
+refused 4 "cannot open" "$verse" --text "$M/missing.txt"
+refused 3 "" "$M/cut.gguf" --text "$text"
+refused 2 "give --model or --batch" --text "$text"
+refused 2 "give --text" "$verse"
+refused 3 "needs a GGUF file" - --text "$text"
+printf 'To be or not to be' > "$M/short.txt"
+organ-probe -j 1 "$verse" --text "$M/short.txt" > /dev/null 2> "$M/err"
+if grep -q "less than one window of 192" "$M/err"; then ok; else bad "a short text: $(cat "$M/err")"; fi
+
+echo "probe: $passed passed, $failed failed"
+[ $failed -eq 0 ]

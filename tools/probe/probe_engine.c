@@ -1,0 +1,196 @@
+/* probe_engine.c - loads a model in llama.cpp, reads texts and evaluates them in windows. */
+#include "probe.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char engine_message[200]; /* the first error that the engine logged */
+
+static void keep_error(enum ggml_log_level level, const char *text, void *data)
+{
+    (void)data;
+    if (level != GGML_LOG_LEVEL_ERROR || engine_message[0]) return;
+    snprintf(engine_message, sizeof engine_message, "%s", text);
+    engine_message[strcspn(engine_message, "\n")] = 0;
+}
+
+/* Engines that choose a processor's library at run time look for it beside themselves here. */
+static void load_backends(void)
+{
+    Dl_info info;
+    if (ggml_backend_dev_count() == 0) ggml_backend_load_all();
+    if (ggml_backend_dev_count() == 0 && dladdr((void *)(uintptr_t)&llama_model_free, &info)) {
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%s", info.dli_fname);
+        char *slash = strrchr(folder, '/');
+        if (slash) *slash = 0;
+        ggml_backend_load_all_from_path(slash ? folder : ".");
+    }
+    llama_backend_init();
+}
+
+static gg_status refuse_model(const probe_engine *e, gg_error *err)
+{
+    if (!e->model)
+        gg_fail(err, GG_EFORMAT, "the engine does not load it: %s",
+                engine_message[0] ? engine_message : "it gave no reason");
+    else if (e->n_vocab < 2 || !llama_model_has_decoder(e->model) ||
+             llama_model_has_encoder(e->model))
+        gg_fail(err, GG_EUNSUPPORTED, "it is not a model that predicts the next token");
+    else
+        gg_fail(err, GG_EFORMAT, "the engine does not start it: %s",
+                engine_message[0] ? engine_message : "it gave no reason");
+    return gg_at_file(err, e->path);
+}
+
+gg_status probe_open(probe_engine *e, const char *path, const probe_setup *setup, gg_error *err)
+{
+    *e = (probe_engine){ .path = path, .window = setup->window };
+    engine_message[0] = 0;
+    llama_log_set(keep_error, NULL);
+    load_backends();
+    struct llama_model_params mp = llama_model_default_params();
+    mp.n_gpu_layers = 0;
+    e->model = llama_model_load_from_file(path, mp);
+    if (!e->model) return refuse_model(e, err);
+    e->vocab = llama_model_get_vocab(e->model);
+    e->n_vocab = llama_vocab_n_tokens(e->vocab);
+    if (e->n_vocab < 2 || !llama_model_has_decoder(e->model) || llama_model_has_encoder(e->model))
+        return refuse_model(e, err);
+    e->vocab_hash = 1469598103934665603u; /* FNV-1a */
+    for (int32_t i = 0; i < e->n_vocab; i++)
+        for (const char *p = llama_vocab_get_text(e->vocab, i);; p++) {
+            e->vocab_hash = (e->vocab_hash ^ (unsigned char)*p) * 1099511628211u;
+            if (!*p) break;
+        }
+    struct llama_context_params p = llama_context_default_params();
+    p.n_ctx = p.n_batch = p.n_ubatch = setup->window;
+    p.n_threads = p.n_threads_batch = (int32_t)setup->threads;
+    p.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+    p.cb_eval = setup->watch;
+    p.cb_eval_user_data = setup->watcher;
+    e->ctx = llama_init_from_model(e->model, p);
+    return e->ctx ? GG_OK : refuse_model(e, err);
+}
+
+void probe_close(probe_engine *e)
+{
+    if (e->ctx) llama_free(e->ctx);
+    if (e->model) llama_model_free(e->model);
+    *e = (probe_engine){ 0 };
+}
+
+static gg_status read_all(const char *path, char **text, size_t *n, gg_error *err)
+{
+    FILE *f = fopen(path, "rb");
+    size_t cap = 0, got = 1;
+    if (!f) return gg_fail_errno(err, "cannot open it");
+    *n = 0;
+    while (got > 0 && *n < (size_t)INT32_MAX) {
+        if (*n == cap) {
+            char *more = realloc(*text, cap = cap ? 2 * cap : 65536);
+            if (!more) break;
+            *text = more;
+        }
+        got = fread(*text + *n, 1, cap - *n, f);
+        *n += got;
+    }
+    if (ferror(f)) gg_fail_errno(err, "cannot read it");
+    else if (got > 0) gg_fail(err, GG_EUNSUPPORTED, "the text is too large");
+    fclose(f);
+    return err->status;
+}
+
+gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, probe_text *out,
+                          gg_error *err)
+{
+    char *text = NULL;
+    size_t n = 0;
+    *out = (probe_text){ .name = path };
+    gg_status st = read_all(path, &text, &n, err);
+    if (st == GG_OK) {
+        out->tokens = malloc((n + 16) * sizeof *out->tokens);
+        int32_t got = out->tokens ? llama_tokenize(e->vocab, text, (int32_t)n, out->tokens,
+                                                   (int32_t)n + 16, false, false)
+                                  : 0;
+        out->n = got > 0 ? (size_t)got : 0;
+        if (most && out->n > most) out->n = most;
+        if (!out->tokens) st = gg_fail(err, GG_ENOMEM, "no memory for the tokens");
+        else if (out->n < 2) {
+            st = gg_fail(err, GG_EUSAGE, "the text has %zu tokens, but at least 2 are needed",
+                         out->n);
+            gg_fix(err, "give a longer text");
+        }
+    }
+    free(text);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+gg_status probe_random_text(const probe_engine *e, size_t n, uint64_t seed, probe_text *out,
+                            gg_error *err)
+{
+    *out = (probe_text){ "(random)", malloc((n + 1) * sizeof *out->tokens), 0 };
+    if (!out->tokens) return gg_fail(err, GG_ENOMEM, "no memory for the tokens");
+    uint64_t x = seed + 1;
+    for (size_t tried = 0; out->n < n; tried++) {
+        x = x * 6364136223846793005u + 1442695040888963407u;
+        llama_token t = (llama_token)((x >> 33) % (uint64_t)e->n_vocab);
+        if (tried < 100 * n &&
+            (llama_vocab_is_control(e->vocab, t) || !*llama_vocab_get_text(e->vocab, t)))
+            continue;
+        out->tokens[out->n++] = t;
+    }
+    return GG_OK;
+}
+
+double probe_log_sum(const float *logits, int32_t n)
+{
+    float top = logits[0];
+    double sum = 0;
+    for (int32_t i = 1; i < n; i++) top = logits[i] > top ? logits[i] : top;
+    for (int32_t i = 0; i < n; i++) sum += (double)expf(logits[i] - top);
+    return sum == 0 ? NAN : (double)top + log(sum);
+}
+
+static gg_status evaluate_window(const probe_engine *e, struct llama_batch *b,
+                                 const llama_token *tokens, size_t n, gg_error *err)
+{
+    b->n_tokens = (int32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        b->token[i] = tokens[i];
+        b->pos[i] = (llama_pos)i;
+        b->n_seq_id[i] = 1;
+        b->seq_id[i][0] = 0;
+        b->logits[i] = 1;
+    }
+    llama_memory_clear(llama_get_memory(e->ctx), true);
+    int32_t status = llama_decode(e->ctx, *b);
+    if (status == 0) return gg_cancelled(err);
+    gg_fail(err, GG_EUNSUPPORTED, "the engine cannot evaluate it: %s",
+            engine_message[0] ? engine_message : "it gave no reason");
+    return gg_at_file(err, e->path);
+}
+
+gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each, void *ctx,
+                    gg_error *err)
+{
+    struct llama_batch b = llama_batch_init((int32_t)e->window, 0, 1);
+    gg_status st = GG_OK;
+    for (size_t at = 0; at + 1 < t->n && st == GG_OK; at += e->window) {
+        size_t n = t->n - 1 - at < e->window ? t->n - 1 - at : e->window;
+        st = evaluate_window(e, &b, t->tokens + at, n, err);
+        for (size_t i = 0; i < n && st == GG_OK && each; i++) {
+            const float *logits = llama_get_logits_ith(e->ctx, (int32_t)i);
+            if (logits) st = each(ctx, logits, t->tokens[at + i + 1], err);
+            else {
+                st = gg_fail(err, GG_EUNSUPPORTED, "it is not a model that predicts tokens");
+                gg_at_file(err, e->path);
+            }
+        }
+    }
+    llama_batch_free(b);
+    return st;
+}
