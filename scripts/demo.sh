@@ -36,14 +36,14 @@ for other in code stranger; do
 done
 
 say "6. A chimera: the FFN organs of another model in blocks 1 and 2"
-run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
+run "$BIN/organ-transplant" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" \
 	--type ffn --layers 1-2 --check
-run "$BIN/organ-transplant" --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
+run "$BIN/organ-transplant" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" \
 	--type ffn --layers 1-2 --output "$tmp/chimera.gguf"
 
 say "7. The same by organ directories"
 run "$BIN/organ-extract" "$LAB/lab-code-q4_k_m.gguf" --output "$tmp/code.organs"
-run "$BIN/organ-graft" --source "$tmp/code.organs" --target "$tmp/verse.organs" --type ffn --layers 1-2 \
+run "$BIN/organ-graft" "$tmp/verse.organs" "$tmp/code.organs" --type ffn --layers 1-2 \
 	--output "$tmp/graft.organs"
 run "$BIN/organ-assemble" "$tmp/graft.organs" --output "$tmp/graft.gguf"
 run cmp "$tmp/graft.gguf" "$tmp/chimera.gguf"
@@ -68,10 +68,10 @@ run "$BIN/organ-assemble" "$tmp/pure.organs" --output "$tmp/pure.gguf"
 
 say "10. In place, and back"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/model.gguf"
-run "$BIN/organ-transplant" --base "$tmp/model.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
+run "$BIN/organ-transplant" "$tmp/model.gguf" "$LAB/lab-code-q4_k_m.gguf" \
 	--type ffn --layers 1-2 --in-place --undo "$tmp/undo.bin"
 run cmp "$tmp/model.gguf" "$tmp/chimera.gguf"
-run "$BIN/organ-transplant" --base "$tmp/model.gguf" --donor "$tmp/undo.bin" --in-place
+run "$BIN/organ-transplant" "$tmp/model.gguf" "$tmp/undo.bin" --in-place
 run cmp "$tmp/model.gguf" "$LAB/lab-verse-q4_k_m.gguf"
 echo "restored to the byte"
 

@@ -34,14 +34,14 @@ void next_command(const gg_info *i, const char *file, size_t k, char *out, size_
                                          "organ-assemble %s --dtype q4_k_m -o NEW.gguf" };
     static const char *const directory[] = { "organ-assemble %s -o NEW.gguf",
                                              "organ-measure %s --summary",
-                                             "organ-graft --donor DONOR --base %s -o NEW" };
-    static const char *const adapter[] = { "organ-transplant --base BASE --adapter %s -o NEW.gguf",
+                                             "organ-graft %s DONOR -o NEW" };
+    static const char *const adapter[] = { "organ-transplant BASE --adapter %s -o NEW.gguf",
                                            "organ-extract %s --list", "organ-measure %s" };
     static const char *const imatrix[] = {
         "organ-assemble MODEL --imatrix %s --dtype iq4_xs -o NEW.gguf",
         "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list"
     };
-    static const char *const patch[] = { "organ-transplant --base BASE --donor %s -o NEW.gguf",
+    static const char *const patch[] = { "organ-transplant BASE %s -o NEW.gguf",
                                          "organ-extract %s --list", "organ-keys %s" };
     static const char *const other[] = { "organ-extract %s --list", "organ-keys %s",
                                          "organ-check %s" };

@@ -99,10 +99,11 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-assemble [--model|--dir] MODEL --output FILE\n"
+    "usage: organ-assemble MODEL --output FILE\n"
     "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
     "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
-    "What you did not change in a directory is restored byte for byte.\n";
+    "What you did not change in a directory is restored byte for byte.\n"
+    "MODEL may be named: --model or --dir.\n";
 
 static const char examples[] =
     "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"

@@ -60,7 +60,7 @@ static const cli_option options[] = {
       .excludes = "lineage " TENSOR_OPTIONS, .excludes_why = "compares keys only" },
     { "patch", CLI_NEW_MODEL, &opt.patch, "FILE",
       "write a patch that turns A into B, byte for byte, instead of a table; organ-transplant "
-      "--base A --donor FILE applies it",
+      "A FILE applies it",
       .excludes = "keys summary lineage json " TENSOR_OPTIONS,
       .excludes_why = "writes everything that differs to a file and prints no table" },
     { "svg", CLI_NEW_FILE, &opt.svg, "FILE",

@@ -93,12 +93,12 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-extract [--model] MODEL --output DIR\n"
-    "       organ-extract [--model] MODEL --output - > ORGANS\n"
-    "       organ-extract [--model] MODEL --list\n"
+    "usage: organ-extract MODEL --output DIR\n"
+    "       organ-extract MODEL --output - > ORGANS\n"
+    "       organ-extract MODEL --list\n"
     "Take a GGUF model apart into organs: one record (.bin) per tensor, in folders\n"
     "by class, with a manifest.json. MODEL is a GGUF file, any shard of a split\n"
-    "model, an organ directory, or - for stdin.\n";
+    "model, an organ directory, or - for stdin; it may be named: --model.\n";
 
 static const char examples[] =
     "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"

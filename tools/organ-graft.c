@@ -13,7 +13,7 @@ static struct {
     cli_list adapters;
     bool check;
     gg_transplant_options o;
-} opt = { .o = { .scale = 1, .directory = true } };
+} opt = { .o.scale = 1 };
 
 static const cli_option options[] = {
     { "source", CLI_MODEL, &opt.source, "DONOR", .place = 2 },
@@ -53,19 +53,19 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-graft BASE DONOR --output DIR [selection]\n"
+    "usage: organ-graft BASE DONOR --output DIR|NEW.gguf [selection]\n"
     "       organ-graft BASE DONOR --check [selection]\n"
     "       organ-graft BASE --adapter LORA -o DIR [--scale S]\n"
     "       organ-graft --svg FILE DIR\n"
-    "Write a new organ directory: BASE with the selected organs of DONOR. Both are\n"
-    "organ directories or models; - is stdin. They may be named: --base or --target,\n"
-    "--donor or --source.\n";
+    "Write a new organ directory, or a model as organ-transplant does: BASE with the\n"
+    "selected organs of DONOR. Both are organ directories or models; - is stdin.\n"
+    "They may be named: --base or --target, --donor or --source.\n";
 
 static const char examples[] =
-    "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --type ffn \\\n"
-    "    --target tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
-    "  organ-graft --source tests/data/lab/lab-code-q4_k_m.gguf --layers 1-2 \\\n"
-    "    --target tests/data/lab/lab-verse-q4_k_m.gguf --blend slerp:0.5 \\\n"
+    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --check\n"
+    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf --layers 1-2 \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --blend slerp:0.5 \\\n"
     "    --output /tmp/graft.organs --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
@@ -123,11 +123,10 @@ static void check_inputs(const cli *c)
     bool donor = opt.source || opt.adapters.n;
     if (c->args.n == 1 && opt.svg && !donor && !opt.output) opt.finished = opt.target;
     if (opt.finished) return;
-    if (opt.output && is_model_name(opt.output))
-        cli_usage(c,
-                  "--output %s: a graft is an organ directory; use organ-transplant for a model, "
-                  "or another name",
-                  opt.output);
+    opt.o.directory = !opt.output || !is_model_name(opt.output);
+    if (!opt.o.directory && (opt.svg || opt.o.link))
+        cli_usage(c, "--%s needs an organ directory, but %s would be a model: choose another name",
+                  opt.svg ? "svg" : "link", opt.output);
     if (!opt.target) cli_usage(c, "give --target");
     if (!donor || (opt.source && opt.adapters.n)) cli_usage(c, "give --source or --adapter");
     if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");

@@ -31,16 +31,17 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-lora [--base] M [--tuned] M2 --output ADAPTER.gguf [option...]\n"
-    "Write a LoRA adapter that turns M nearly into M2, for llama.cpp's --lora and for\n"
-    "organ-transplant --adapter. Each matrix of the difference is cut after its\n"
-    "leading singular values. One row per matrix is printed: its rank, and the share\n"
-    "of the squared difference that is kept. A model is a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin.\n";
+    "usage: organ-lora BASE TUNED --output ADAPTER.gguf [option...]\n"
+    "Write a LoRA adapter that turns BASE nearly into TUNED, for llama.cpp's --lora\n"
+    "and for organ-transplant --adapter. Each matrix of the difference is cut after\n"
+    "its leading singular values. One row per matrix is printed: its rank, and the\n"
+    "share of the squared difference that is kept. A model is a GGUF file, any shard\n"
+    "of a split model, an organ directory, or - for stdin. The models may be named:\n"
+    "--base and --tuned.\n";
 
 static const char examples[] =
-    "  organ-lora --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    --tuned tests/data/lab/lab-code-q4_k_m.gguf --rank 16 \\\n"
+    "  organ-lora tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --rank 16 \\\n"
     "    --output /tmp/code-lora.gguf --force\n"
     "exit: 0 done, 1 no difference or models that do not match, 2 usage,\n"
     "3 malformed input, 4 I/O failure\n";

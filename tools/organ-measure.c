@@ -109,9 +109,10 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-measure [--dir DIR | MODEL | FILE.bin... | -] [option...]\n"
+    "usage: organ-measure MODEL | DIR | FILE.bin... | - [option...]\n"
     "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
-    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n";
+    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n"
+    "DIR may be named: --dir.\n";
 
 static const char examples[] =
     "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"

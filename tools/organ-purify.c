@@ -44,12 +44,13 @@ static const cli_option options[] = {
 };
 
 static const char intro[] =
-    "usage: organ-purify [--dir] SOURCE --output OUTPUT [--method haar|fft]\n"
-    "       organ-purify [--dir] SOURCE --dry-run [--method haar|fft]\n"
+    "usage: organ-purify SOURCE --output OUTPUT [--method haar|fft]\n"
+    "       organ-purify SOURCE --dry-run [--method haar|fft]\n"
     "Damp the incoherent part of each matrix; dims, mean, std and dtype are kept.\n"
     "SOURCE is an organ directory, a .bin file, a GGUF file (any shard), or - for an\n"
     "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (if\n"
-    "SOURCE is a GGUF), or - for an organ stream. Other tensors are copied.\n";
+    "SOURCE is a GGUF), or - for an organ stream. Other tensors are copied.\n"
+    "SOURCE may be named: --dir.\n";
 
 static const char examples[] =
     "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method haar \\\n"

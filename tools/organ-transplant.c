@@ -68,10 +68,10 @@ static const char intro[] =
     "A DONOR that is a patch (organ-compare --patch) is applied as a whole.\n";
 
 static const char examples[] =
-    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --type ffn --layers 1 --check\n"
-    "  organ-transplant --base tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
-    "    --donor tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
+    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --layers 1 --check\n"
+    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
 static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)

@@ -160,6 +160,18 @@ check "--skip-mismatched" graft --source "$T/code8" --target "$T/verse" --layers
 check_text "$(grafted)" "blk.1.attn_norm.weight blk.1.ffn_norm.weight " "--skip-mismatched: the norms match"
 check_exit 2 "an unknown mode" graft --source "$T/code" --target "$T/verse" --match some
 
+# ---- a model instead of a directory --------------------------------------------------------------
+check "a model" organ-graft "$VERSE" "$CODE" --type ffn --layers 1 -o "$T/direct.gguf"
+organ-transplant -q "$VERSE" "$CODE" --type ffn --layers 1 -o "$T/by-transplant.gguf"
+check_same "$T/direct.gguf" "$T/by-transplant.gguf" "as organ-transplant writes it"
+check "an adapter" organ-graft "$VERSE" --adapter "$LAB/lab-lora-code.gguf" -o "$T/direct.gguf" --force
+organ-transplant -q "$VERSE" --adapter "$LAB/lab-lora-code.gguf" -o "$T/by-transplant.gguf" --force
+check_same "$T/direct.gguf" "$T/by-transplant.gguf" "an adapter, as organ-transplant writes it"
+for with in --link "--svg $T/x.svg"; do
+    check_error 2 "needs an organ directory" "a model $with" organ-graft "$VERSE" "$CODE" --type ffn $with -o "$T/none.gguf"
+    check_absent "$T/none.gguf" "a model $with"
+done
+
 # ---- --check ------------------------------------------------------------------------------------
 check "same lineage" organ-graft --source "$CODE" --target "$VERSE" --type organ --check
 check_text "$(awk -F "$TAB" '$2 == "replace"' "$T/out" | wc -l | tr -d ' ')" 12 "one row per tensor"

@@ -48,9 +48,9 @@ head -c 500000 "$VERSE" > "$T/part.gguf"
 check_error 3 "500000 of at least $(($(wc -c < "$VERSE"))) bytes" "an incomplete download" organ-extract "$T/part.gguf" --output "$T/d"
 
 # ---- did you mean ----
-check_error 2 "did you mean 'skeleton'?" "a class" organ-extract "$VERSE" --list --type skelton
-check_error 2 "did you mean 'organ'?" "the second class" organ-extract "$VERSE" --list --type embed,orgna
-check_error 2 "'zzz': expected skeleton, organ, embed, norm, adapter or other" "a word that resembles none" organ-extract "$VERSE" --list --type zzz
+check_error 2 "did you mean 'attention'?" "a class" organ-extract "$VERSE" --list --type atention
+check_error 2 "did you mean 'embedding'?" "the second class" organ-extract "$VERSE" --list --type ffn,embeding
+check_error 2 "'zzz': expected attention, ffn, embedding, norm, adapter or other" "a word that resembles none" organ-extract "$VERSE" --list --type zzz
 check_error 2 "did you mean 'vision'?" "a part" organ-extract "$VERSE" --list --part vison
 check_error 2 "did you mean 'Q4_K'?" "a type" organ-assemble "$VERSE" --dtype '*=q4k' --output "$T/x.gguf"
 check_error 2 "did you mean 'Q8_0'?" "a type of organ-purify" organ-purify "$VERSE" --dtype q80 --dry-run

@@ -11,8 +11,6 @@ check_error 2 "more than one donor" "three models" organ-transplant "$V" "$C" --
 organ-graft --base "$V" --donor "$C" --layers 1 -o "$T/1.d" 2> /dev/null
 check "graft" organ-graft "$V" "$C" --layers 1 -o "$T/2.d"
 check_same "$T/1.d/manifest.json" "$T/2.d/manifest.json" "graft: base, donor"
-check_error 2 "use organ-transplant for a model" "graft to a model's name" organ-graft "$V" "$C" -o "$T/x.gguf"
-check_absent "$T/x.gguf" "graft to a model's name"
 check_error 2 "use organ-assemble for a model" "extract to a model's name" organ-extract "$V" -o "$T/x.gguf"
 check_absent "$T/x.gguf" "extract to a model's name"
 organ-lora -q --base "$M" --tuned "$C" --rank 2 -o "$T/1.gguf" --force > /dev/null
