@@ -150,12 +150,18 @@ typedef struct gg_source_options {
      * GG_EUSAGE if one of the files has no organ records. */
     char *const *more;
     size_t n_more;
+    /* The keys of the model that a PEFT adapter is for, which tell how its matrices are moved. Used
+     * during the call only. NULL = those of the base that the adapter names. */
+    const gg_meta *adapter_base;
 } gg_source_options;
 
 /* Opens a source of which all tensors are known, and can be read in any order. A pipe is stored
  * first, as with gg_source_options.spooled. `spec` is
  * - a GGUF file; any shard of a split model opens the whole model,
  * - an organ directory, or a .bin file with one or more organ records,
+ * - a Hugging Face checkpoint: a folder with config.json and safetensors files, or one such file.
+ * Its tensors have the names, shapes and values of GGUF (docs/safetensors.md). So has a PEFT
+ * adapter, a folder with adapter_config.json,
  * - "-" for standard input, or the path of a FIFO. It may carry a GGUF or organ records, which
  *   the first four bytes tell apart.
  * Shards concatenated in one file or on a pipe are one model. A split model keeps one file
@@ -210,11 +216,12 @@ gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err);
 typedef struct gg_data {
     gg_source *source;
     size_t index;   /* of the tensor */
-    int fd;         /* -1 for a pipe */
+    int fd;         /* -1 for a pipe, and for values that a checkpoint has in another form */
     uint64_t at;    /* offset of the data in fd */
     uint64_t bytes; /* size of the data */
     bool close_fd;  /* private */
     int hidden;     /* private: descriptor of an aligned source; -1 = none */
+    void *cache;    /* private: values of a checkpoint */
 } gg_data;
 
 /* Opens the data of tensor i. *d is the caller's to close, before the source is closed. From a

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/names.h"
 #include "gguf/gguf.h"
+#include "organ/checkpoint.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
@@ -38,6 +39,7 @@ typedef enum source_kind {
     SOURCE_RECORDS,      /* .bin files */
     SOURCE_PIPE_MODEL,   /* GGUF on a pipe */
     SOURCE_PIPE_RECORDS, /* organ stream on a pipe */
+    SOURCE_CHECKPOINT,   /* safetensors, with the names and shapes of GGUF */
     SOURCE_VIEW,         /* another source in a different order */
 } source_kind;
 
@@ -107,6 +109,7 @@ struct gg_source {
     size_t *by_name; /* indices sorted by name; NULL for a pipe of records */
     gg_model *model;
     gg_manifest *manifest;
+    gg_checkpoint *checkpoint;
     char **paths;
     size_t n_paths;
     gg_stamp *stamps;     /* of each path */
@@ -689,6 +692,7 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
 {
     *bytes = 0;
     /* On a pipe only the last shard can have trailing bytes. */
+    if (s->checkpoint) return GG_OK;
     if (!s->model && file + 1 < s->pipe.n_shards) return GG_OK;
     if (!s->model) return drain_pipe(s, out, bytes, err);
     const gg_gguf *g = s->model->files[file];
@@ -1053,7 +1057,25 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
     return gg_at_file(err, path);
 }
 
-typedef enum spec_kind { SPEC_GGUF, SPEC_DIR, SPEC_RECORDS, SPEC_PIPE, SPEC_BAD } spec_kind;
+static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
+{
+    s->kind = SOURCE_CHECKPOINT;
+    gg_status st = gg_checkpoint_open(path, s->o.adapter_base, &s->checkpoint, err);
+    if (st != GG_OK) return st;
+    s->tensors = s->checkpoint->header.tensors;
+    s->n = s->checkpoint->header.n_tensors;
+    if (s->checkpoint->note[0]) send_note(s, path, s->checkpoint->note);
+    return GG_OK;
+}
+
+typedef enum spec_kind {
+    SPEC_GGUF,
+    SPEC_DIR,
+    SPEC_RECORDS,
+    SPEC_PIPE,
+    SPEC_CHECKPOINT,
+    SPEC_BAD
+} spec_kind;
 
 static bool path_ends_with(const char *s, const char *tail)
 {
@@ -1071,6 +1093,7 @@ static spec_kind kind_of_spec(const char *spec, gg_error *err)
         gg_at_file(err, spec);
         return SPEC_BAD;
     }
+    if (gg_is_checkpoint(spec)) return SPEC_CHECKPOINT;
     if (S_ISDIR(s.st_mode)) return SPEC_DIR;
     if (!S_ISREG(s.st_mode)) return SPEC_PIPE;
     char magic[32] = "";
@@ -1121,6 +1144,7 @@ static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o,
 static gg_status index_names(gg_source *s, gg_error *err)
 {
     gg_gguf *header = s->model           ? s->model->files[0]
+                      : s->checkpoint    ? &s->checkpoint->header
                       : s->pipe.n_shards ? s->pipe.shards[0].header
                                          : NULL;
     if (gg_source_grows(s)) return GG_OK;
@@ -1183,10 +1207,11 @@ gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_s
     gg_source *s = new_source(SOURCE_RECORDS, spec);
     if (!s) return no_memory(err);
     if (o) s->o = *o;
-    gg_status st = kind == SPEC_PIPE      ? open_pipe(s, spec, err)
-                   : kind == SPEC_DIR     ? open_dir(s, spec, err)
-                   : kind == SPEC_RECORDS ? add_record_file(s, spec, err)
-                                          : open_model(s, spec, err);
+    gg_status st = kind == SPEC_PIPE         ? open_pipe(s, spec, err)
+                   : kind == SPEC_DIR        ? open_dir(s, spec, err)
+                   : kind == SPEC_CHECKPOINT ? open_checkpoint(s, spec, err)
+                   : kind == SPEC_RECORDS    ? add_record_file(s, spec, err)
+                                             : open_model(s, spec, err);
     return opened(s, st, out, err);
 }
 
@@ -1215,6 +1240,7 @@ void gg_source_close(gg_source *s)
     free(s->stamps);
     free(s->by_name);
     gg_model_free(s->model);
+    gg_checkpoint_close(s->checkpoint);
     gg_manifest_free(s->manifest);
     free(s->name);
     free(s);
@@ -1235,6 +1261,7 @@ const gg_meta *gg_source_meta(const gg_source *s)
     if (s->view) return gg_source_meta(s->view->of);
     if (s->manifest) return &s->manifest->meta;
     const gg_gguf *header = gg_source_header(s);
+    if (s->checkpoint && !s->checkpoint->has_keys) return NULL;
     return header ? &header->meta : NULL;
 }
 
@@ -1250,11 +1277,12 @@ const gg_gguf *gg_source_header(const gg_source *s)
 
 size_t gg_source_files(const gg_source *s)
 {
-    return s->model ? s->model->n_files : s->pipe.n_shards;
+    return s->model ? s->model->n_files : s->checkpoint ? 1 : s->pipe.n_shards;
 }
 
 const gg_gguf *gg_source_file(const gg_source *s, size_t i)
 {
+    if (s->checkpoint) return &s->checkpoint->header;
     return s->model ? s->model->files[i] : s->pipe.shards[i].header;
 }
 
@@ -1310,6 +1338,7 @@ static const char *data_name(const gg_data *d)
     const gg_source *s = d->source;
     if (s->kind == SOURCE_MODEL && s->model->n_files > 1)
         return s->model->paths[s->tensors[d->index].file];
+    if (s->checkpoint) return gg_checkpoint_file(s->checkpoint, d->index);
     return s->kind == SOURCE_RECORDS ? s->paths[s->places[d->index].path] : s->name;
 }
 
@@ -1350,13 +1379,16 @@ static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
     return GG_OK;
 }
 
-static gg_status read_view(const gg_data *d, view_span span, gg_error *err)
+static gg_status read_view(gg_data *d, view_span span, gg_error *err)
 {
     gg_source *of = d->source->view->of;
     gg_data in = { .source = of, .index = d->index, .fd = -1, .at = d->at, .hidden = -1 };
     *(of->view ? &in.hidden : &in.fd) = d->hidden;
     in.bytes = gg_source_tensor(of, d->index)->bytes;
-    return read_moved(&in, d->source->view, d->index, span, err);
+    in.cache = d->cache;
+    gg_status st = read_moved(&in, d->source->view, d->index, span, err);
+    d->cache = in.cache;
+    return st;
 }
 
 gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
@@ -1376,6 +1408,11 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
         d->close_fd = true;
         if (d->fd < 0) gg_fail_errno(err, "cannot open");
         return gg_at_file(err, s->paths[s->places[i].path]);
+    case SOURCE_CHECKPOINT: {
+        gg_place place;
+        if (gg_checkpoint_place(s->checkpoint, i, &place)) d->fd = place.fd, d->at = place.at;
+        return GG_OK;
+    }
     case SOURCE_PIPE_MODEL:
     case SOURCE_PIPE_RECORDS: break;
     case SOURCE_VIEW: return open_view(s, i, d, err);
@@ -1386,14 +1423,18 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
     if (d->source->view) return read_view(d, (view_span){ offset, buf, n }, err);
-    gg_status st = d->fd < 0 ? read_pipe(d->source, d->index, offset, buf, n, err)
-                             : gg_pread_all(d->fd, buf, n, d->at + offset, err);
+    const gg_checkpoint *ck = d->source->checkpoint;
+    gg_status st = d->fd >= 0 ? gg_pread_all(d->fd, buf, n, d->at + offset, err)
+                   : ck       ? gg_checkpoint_read(ck, d->index, &d->cache,
+                                                   (gg_ck_span){ offset, buf, n }, err)
+                              : read_pipe(d->source, d->index, offset, buf, n, err);
     return st == GG_OK ? GG_OK : data_error(d, err);
 }
 
-static gg_status copy_view(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
+/* Copies what has no place in a file. */
+static gg_status copy_made(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    uint8_t buf[16384];
+    uint8_t buf[65536];
     gg_status st = GG_OK;
     for (uint64_t done = 0; done < n && st == GG_OK;) {
         size_t step = n - done < sizeof buf ? (size_t)(n - done) : sizeof buf;
@@ -1406,7 +1447,8 @@ static gg_status copy_view(gg_data *d, uint64_t offset, uint64_t n, gg_place out
 
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    if (d->source->view) return copy_view(d, offset, n, out, err);
+    if (d->source->view || (d->source->checkpoint && d->fd < 0))
+        return copy_made(d, offset, n, out, err);
     if (d->fd < 0) copy_pipe(d->source, d->index, offset, n, out, err);
     else gg_copy(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
     bool writing = err->status == GG_EIO && !err->file[0]; /* the caller adds the output's name */
@@ -1417,6 +1459,8 @@ void gg_data_close(gg_data *d)
 {
     int fd = d->hidden >= 0 ? d->hidden : d->fd;
     if (d->close_fd && fd >= 0) close(fd);
+    gg_checkpoint_end_reading(d->cache);
+    d->cache = NULL;
     d->fd = d->hidden = -1;
 }
 
@@ -1453,6 +1497,10 @@ gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
     for (size_t i = 0; s->model && i < s->model->n_files; i++)
         if (!gg_stamp_holds_fd(&s->model->stamps[i], s->model->fds[i]))
             return gg_fail_changed(s->own_fd ? s->name : s->model->paths[i], err);
+    const gg_checkpoint *ck = s->checkpoint;
+    for (size_t i = 0; ck && i < ck->n_files; i++)
+        if (!gg_stamp_holds_fd(&ck->stamps[i], ck->fds[i]))
+            return gg_fail_changed(ck->paths[i], err);
     for (size_t i = 0; i < s->n_paths; i++)
         if (!gg_stamp_holds_name(&s->stamps[i], s->paths[i]))
             return gg_fail_changed(s->paths[i], err);

@@ -1,0 +1,1136 @@
+/* checkpoint.c - opens Hugging Face checkpoints and safetensors files, and reads their tensors as
+ * GGUF has them. */
+#include "organ/checkpoint.h"
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/grow.h"
+#include "organ/manifest.h"
+#include "organ/manifest_json.h"
+#include "quant/quant.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gg_status no_room(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+}
+
+static const gg_json_node *root_of(const gg_json *json)
+{
+    return json ? gg_json_root(json) : NULL;
+}
+
+/* ---- paths -------------------------------------------------------------------------------- */
+
+static bool name_ends_with(const char *s, const char *tail)
+{
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && strcmp(s + n - m, tail) == 0;
+}
+
+static char *path_in(const char *folder, const char *name)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s", folder, name);
+    return path;
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+    struct stat s;
+    char *path = path_in(folder, name);
+    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    free(path);
+    return yes;
+}
+
+#define INDEX "model.safetensors.index.json"
+
+bool gg_is_checkpoint(const char *path)
+{
+    struct stat s;
+    if (stat(path, &s) != 0) return false;
+    if (S_ISREG(s.st_mode))
+        return name_ends_with(path, ".safetensors") || name_ends_with(path, INDEX);
+    return S_ISDIR(s.st_mode) && !has_file(path, GG_MANIFEST) &&
+           (has_file(path, "config.json") || has_file(path, "adapter_config.json") ||
+            has_file(path, INDEX) || has_file(path, "model.safetensors"));
+}
+
+/* ---- files -------------------------------------------------------------------------------- */
+
+gg_status gg_ck_open_file(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
+{
+    char **paths = realloc(ck->paths, (ck->n_files + 1) * sizeof *paths);
+    if (paths) ck->paths = paths;
+    int *fds = realloc(ck->fds, (ck->n_files + 1) * sizeof *fds);
+    if (fds) ck->fds = fds;
+    gg_stamp *stamps = realloc(ck->stamps, (ck->n_files + 1) * sizeof *stamps);
+    if (stamps) ck->stamps = stamps;
+    if (!paths || !fds || !stamps) return no_room(err);
+    struct stat s;
+    size_t first = ck->in.n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &s) != 0) {
+        gg_fail_errno(err, "cannot open");
+        if (fd >= 0) close(fd);
+        return gg_at_file(err, path);
+    }
+    ck->fds[ck->n_files] = fd;
+    ck->stamps[ck->n_files] = gg_stamp_fd(fd);
+    ck->paths[ck->n_files] = strdup(path);
+    ck->n_files++;
+    if (!ck->paths[ck->n_files - 1]) return no_room(err);
+    gg_status st = S_ISREG(s.st_mode) ? gg_st_read(fd, &ck->in, metadata, err)
+                                      : gg_fail(err, GG_EFORMAT, "it is not a file");
+    for (size_t i = first; i < ck->in.n; i++) ck->in.items[i].file = (uint32_t)(ck->n_files - 1);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+static int stored_by_name(const void *a, const void *b)
+{
+    const gg_st_tensor *x = *(const gg_st_tensor *const *)a, *y = *(const gg_st_tensor *const *)b;
+    return strcmp(x->name, y->name);
+}
+
+const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name)
+{
+    gg_st_tensor key = { .name = name };
+    const gg_st_tensor *at = &key;
+    const gg_st_tensor **found = ck->in.n ? bsearch(&at, ck->by_name, ck->in.n, sizeof *ck->by_name,
+                                                    stored_by_name)
+                                          : NULL;
+    return found ? *found : NULL;
+}
+
+static gg_status index_stored(gg_checkpoint *ck, gg_error *err)
+{
+    ck->by_name = malloc((ck->in.n + 1) * sizeof *ck->by_name);
+    if (!ck->by_name) return no_room(err);
+    for (size_t i = 0; i < ck->in.n; i++) ck->by_name[i] = &ck->in.items[i];
+    qsort(ck->by_name, ck->in.n, sizeof *ck->by_name, stored_by_name);
+    for (size_t i = 1; i < ck->in.n; i++) {
+        const gg_st_tensor *t = ck->by_name[i];
+        if (strcmp(t->name, ck->by_name[i - 1]->name) != 0) continue;
+        gg_fail(err, GG_EFORMAT, "two files of the checkpoint have this tensor");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_at_file(err, ck->paths[t->file]);
+    }
+    return GG_OK;
+}
+
+static gg_status parse_json_file(const char *path, gg_json **out, gg_error *err)
+{
+    char *text = NULL;
+    size_t len;
+    gg_stamp stamp;
+    gg_status st = gg_manifest_slurp(path, &text, &len, &stamp, err);
+    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
+    free(text);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+}
+
+/* ---- which files ------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+typedef struct file_list {
+    char **list;
+    size_t n;
+} file_list;
+
+static gg_status add_file_name(file_list *files, const char *name, size_t len, gg_error *err)
+{
+    char **grown = gg_grow_pow2(files->list, files->n, sizeof *grown, err);
+    if (!grown) return err->status;
+    files->list = grown;
+    if (!(grown[files->n] = strndup(name, len))) return no_room(err);
+    files->n++;
+    return GG_OK;
+}
+
+static void sort_file_names(file_list *files)
+{
+    size_t n = 0;
+    if (files->n) qsort(files->list, files->n, sizeof *files->list, by_text);
+    for (size_t i = 0; i < files->n; i++) {
+        if (n && strcmp(files->list[n - 1], files->list[i]) == 0) free(files->list[i]);
+        else files->list[n++] = files->list[i];
+    }
+    files->n = n;
+}
+
+/* The files that an index names. They must be plain names in its folder. */
+static gg_status files_of_index(const gg_json_node *map, file_list *files, gg_error *err)
+{
+    const char *last = "";
+    size_t last_len = SIZE_MAX;
+    if (gg_json_type_of(map) != GG_JSON_OBJECT)
+        return gg_fail(err, GG_EFORMAT, "the index has no weight_map");
+    for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
+        const char *name;
+        size_t len;
+        if (gg_json_string(m, &name, &len, err) != GG_OK) return err->status;
+        if (len == last_len && memcmp(name, last, len) == 0) continue;
+        last = name, last_len = len;
+        if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len)) {
+            gg_fail(err, GG_EFORMAT, "the index names a file outside its folder: '%.*s'",
+                    len < 100 ? (int)len : 100, name);
+            return gg_at_offset(err, gg_json_offset(m));
+        }
+        if (add_file_name(files, name, len, err) != GG_OK) return err->status;
+    }
+    sort_file_names(files);
+    return GG_OK;
+}
+
+/* Every tensor of the index must be in the file that it names, and no other may exist. */
+static gg_status compare_with_index(const gg_checkpoint *ck, const gg_json_node *map, gg_error *err)
+{
+    for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
+        const char *name, *file;
+        size_t name_len, len;
+        char text[512];
+        name = gg_json_key(m, &name_len);
+        gg_json_string(m, &file, &len, err);
+        snprintf(text, sizeof text, "%.*s", (int)name_len, name);
+        const gg_st_tensor *t = gg_ck_stored(ck, text);
+        const char *path = t ? ck->paths[t->file] : "", *base = strrchr(path, '/');
+        base = base ? base + 1 : path;
+        if (t && strlen(base) == len && memcmp(base, file, len) == 0) continue;
+        gg_fail(err, GG_EFORMAT, "the index says that %.*s has this tensor, but it has not",
+                len < 100 ? (int)len : 100, file);
+        gg_fix(err, "download the files and their index again");
+        return gg_at_tensor(err, name, name_len);
+    }
+    if (gg_json_count(map) == ck->in.n) return GG_OK;
+    return gg_fail(err, GG_EFORMAT, "the index names %zu tensors, but the files have %zu",
+                   gg_json_count(map), ck->in.n);
+}
+
+static gg_status files_of_folder(const char *folder, file_list *files, gg_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return gg_fail_errno(err, "cannot open");
+    gg_status st = GG_OK;
+    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir))
+        if (strncmp(e->d_name, "model", 5) == 0 && name_ends_with(e->d_name, ".safetensors"))
+            st = add_file_name(files, e->d_name, strlen(e->d_name), err);
+    closedir(dir);
+    sort_file_names(files);
+    if (st == GG_OK && files->n == 0) {
+        gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
+        gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
+    }
+    return st;
+}
+
+static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **metadata,
+                            gg_error *err)
+{
+    file_list files = { 0 };
+    gg_json *index = NULL;
+    gg_status st = GG_OK;
+    bool indexed = has_file(folder, INDEX);
+    char *path = path_in(folder, INDEX);
+    if (!path) return no_room(err);
+    if (indexed) {
+        st = parse_json_file(path, &index, err);
+        if (st == GG_OK)
+            st = files_of_index(gg_json_get(root_of(index), "weight_map"), &files, err);
+        gg_at_file(err, path);
+    } else {
+        st = files_of_folder(folder, &files, err);
+    }
+    for (size_t i = 0; i < files.n && st == GG_OK; i++) {
+        char *file = path_in(folder, files.list[i]);
+        st = file ? gg_ck_open_file(ck, file, i == 0 ? metadata : NULL, err) : no_room(err);
+        free(file);
+    }
+    if (st == GG_OK) st = index_stored(ck, err);
+    if (st == GG_OK && indexed) {
+        st = compare_with_index(ck, gg_json_get(root_of(index), "weight_map"), err);
+        gg_at_file(err, path);
+    }
+    for (size_t i = 0; i < files.n; i++) free(files.list[i]);
+    free(files.list);
+    gg_json_free(index);
+    free(path);
+    return st;
+}
+
+/* ---- tensors of the model ------------------------------------------------------------------ */
+
+gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
+                             gg_error *err)
+{
+    gg_gguf *g = &ck->header;
+    size_t len = strlen(name);
+    *fresh = false;
+    for (size_t i = g->n_tensors; i-- > 0;) /* experts follow each other, so the last is near */
+        if (g->tensors[i].name_len == len && memcmp(g->tensors[i].name, name, len) == 0)
+            return *index = i, GG_OK;
+    size_t cap = ck->cap;
+    gg_tensor *tensors = gg_grow(g->tensors, g->n_tensors, &cap, sizeof *tensors, err);
+    if (!tensors) return err->status;
+    g->tensors = tensors;
+    gg_ck_tensor *made = gg_grow(ck->made, g->n_tensors, &ck->cap, sizeof *made, err);
+    if (!made) return err->status;
+    ck->made = made;
+    *index = g->n_tensors;
+    made[*index] = (gg_ck_tensor){ .times = 0 };
+    tensors[*index] = (gg_tensor){ .name_len = len };
+    tensors[*index].name = gg_names_add(&ck->names, name, len, err);
+    if (!tensors[*index].name) return err->status;
+    g->n_tensors++;
+    *fresh = true;
+    return GG_OK;
+}
+
+gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err)
+{
+    gg_ck_piece *grown = gg_grow(t->pieces, t->n_pieces, &t->cap_pieces, sizeof *grown, err);
+    if (!grown) return err->status;
+    t->pieces = grown;
+    gg_ck_piece *p = &grown[t->n_pieces++];
+    *p = *piece;
+    p->n = 1;
+    for (uint32_t i = 0; i < p->view.n; i++) p->n *= p->view.count[i];
+    return GG_OK;
+}
+
+static gg_status at_stored(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
+{
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, ck->paths[t->file]);
+}
+
+/* Adds what a stored tensor contributes to the tensor `name` of the model. */
+static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char *name,
+                           int64_t expert, const gg_hf_move *move, gg_error *err)
+{
+    size_t index;
+    bool fresh;
+    gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
+    if (st != GG_OK) return st;
+    gg_ck_tensor *t = &ck->made[index];
+    if (fresh) {
+        t->hf_name = in->name;
+        t->neg_exp = move->neg_exp;
+        t->shape = move->n_dims;
+        memcpy(t->dims, move->dims, sizeof t->dims);
+    } else if (expert < 0 || t->pieces[0].expert < 0 || t->shape != move->n_dims ||
+               memcmp(t->dims, move->dims, t->shape * sizeof *t->dims) != 0) {
+        gg_fail(err, GG_EFORMAT, "it and '%.100s' %s", t->hf_name,
+                expert < 0 ? "both become the same GGUF tensor" : "have different shapes");
+        return at_stored(ck, in, err);
+    }
+    for (uint32_t v = 0; v < move->n_views && st == GG_OK; v++) {
+        gg_ck_piece piece = { .in = (uint32_t)(in - ck->in.items),
+                              .expert = expert,
+                              .view = move->view[v] };
+        st = gg_ck_add_piece(t, &piece, err);
+    }
+    return st;
+}
+
+/* Scales of F8 weights and what quantizers leave beside them. */
+static bool is_scale_of_f8(const gg_checkpoint *ck, const gg_st_tensor *t)
+{
+    static const char *const ends[] = { "_scale_inv", "_scale" };
+    char name[512];
+    if (name_ends_with(t->name, ".input_scale") || name_ends_with(t->name, ".output_scale") ||
+        name_ends_with(t->name, ".k_scale") || name_ends_with(t->name, ".v_scale"))
+        return true;
+    for (int i = 0; i < 2; i++) {
+        if (!name_ends_with(t->name, ends[i])) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(t->name_len - strlen(ends[i])), t->name);
+        const gg_st_tensor *w = gg_ck_stored(ck, name);
+        return w && gg_st_type_size(w->type) == 1;
+    }
+    return false;
+}
+
+static const gg_st_tensor *scale_of(const gg_checkpoint *ck, const gg_st_tensor *t)
+{
+    char name[512];
+    const gg_st_tensor *s = NULL;
+    if (t->type != GG_ST_F8_E4M3 && t->type != GG_ST_F8_E5M2) return NULL;
+    if (t->name_len + 12 > sizeof name) return NULL;
+    snprintf(name, sizeof name, "%s_scale_inv", t->name);
+    if (!(s = gg_ck_stored(ck, name))) {
+        snprintf(name, sizeof name, "%s_scale", t->name);
+        s = gg_ck_stored(ck, name);
+    }
+    return s;
+}
+
+static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_sizes *sizes,
+                            uint64_t blocks, const gg_st_tensor *in, gg_error *err)
+{
+    gg_hf_match m = gg_hf_find(arch, in->name, in->name_len);
+    bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
+    if (beyond && strcmp(arch, "deepseek2") == 0) return GG_OK; /* multi-token prediction */
+    if (!m.rule && is_scale_of_f8(ck, in)) return GG_OK;
+    if (!m.rule) {
+        gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor", arch);
+        gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
+        return at_stored(ck, in, err);
+    }
+    if (m.rule->gguf[0] == '-') return GG_OK;
+    if (beyond) {
+        gg_fail(err, GG_EFORMAT, "config.json gives the model only %llu blocks",
+                (unsigned long long)blocks);
+        return at_stored(ck, in, err);
+    }
+    for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
+        char name[GG_HF_NAME];
+        gg_hf_move move;
+        if (!gg_hf_gguf_name(r, &m, name) ||
+            !gg_hf_views(r->ops, sizes, in->n_dims, in->dims, &move)) {
+            gg_fail(err, GG_EFORMAT, "its shape does not fit the sizes in config.json");
+            return at_stored(ck, in, err);
+        }
+        gg_status st = add_moved(ck, in, name, m.expert, &move, err);
+        if (st != GG_OK) return st;
+    }
+    return GG_OK;
+}
+
+/* A tensor that is taken as it is, with its axes in GGUF order. */
+static gg_status add_unmoved(gg_checkpoint *ck, const gg_st_tensor *in, gg_error *err)
+{
+    gg_hf_move move;
+    gg_hf_sizes none = { 0 };
+    uint64_t dims[GG_ST_DIMS] = { 1 };
+    uint32_t n = in->n_dims;
+    memcpy(dims, in->dims, n * sizeof *dims);
+    if (n > GG_MAX_DIMS || !gg_hf_views(NULL, &none, n, dims, &move)) {
+        gg_fail(err, GG_EUNSUPPORTED, "it has %u axes, and GGUF tensors have at most %d", n,
+                GG_MAX_DIMS);
+        return at_stored(ck, in, err);
+    }
+    return add_moved(ck, in, in->name, -1, &move, err);
+}
+
+/* ---- shapes and types ----------------------------------------------------------------------- */
+
+static int by_expert(const void *a, const void *b)
+{
+    const gg_ck_piece *x = a, *y = b;
+    return x->expert < y->expert ? -1 : x->expert > y->expert;
+}
+
+/* Puts experts in the order of their numbers, of which none may be missing. */
+static gg_status stack_experts(const gg_checkpoint *ck, gg_ck_tensor *t, uint64_t experts,
+                               gg_error *err)
+{
+    const gg_st_tensor *in = &ck->in.items[t->pieces[0].in];
+    qsort(t->pieces, t->n_pieces, sizeof *t->pieces, by_expert);
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        if (t->pieces[i].expert == (int64_t)i) continue;
+        gg_fail(err, GG_EFORMAT, "expert %zu %s", i,
+                t->pieces[i].expert > (int64_t)i ? "is missing" : "exists twice");
+        return at_stored(ck, in, err);
+    }
+    if (experts && experts != t->n_pieces) {
+        gg_fail(err, GG_EFORMAT,
+                "the model should have %llu experts, but only %zu of them are here",
+                (unsigned long long)experts, t->n_pieces);
+        return at_stored(ck, in, err);
+    }
+    return GG_OK;
+}
+
+/* The type of the tensor in the model: F32, F16 and BF16 are kept, unless pieces differ. */
+static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
+{
+    gg_st_type type = ck->in.items[t->pieces[0].in].type;
+    for (size_t i = 1; i < t->n_pieces; i++)
+        if (ck->in.items[t->pieces[i].in].type != type) return GG_F32;
+    if (t->plus_one || t->neg_exp || t->times != 0) return GG_F32;
+    return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
+}
+
+static gg_status check_f8_scales(const gg_checkpoint *ck, const gg_ck_tensor *t, gg_error *err)
+{
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        const gg_st_tensor *in = &ck->in.items[t->pieces[i].in];
+        if (in->type != GG_ST_F8_E4M3 && in->type != GG_ST_F8_E5M2) continue;
+        const gg_st_tensor *s = scale_of(ck, in);
+        uint64_t rows = in->n_dims ? in->dims[0] : 1;
+        bool fits = s && s->elements > 0 && s->elements <= in->elements &&
+                    gg_st_type_size(s->type) >= 2 &&
+                    (s->elements == 1 || s->elements == rows || s->n_dims == 2);
+        if (fits) continue;
+        gg_fail(err, GG_EUNSUPPORTED,
+                s ? "the shape of its scale does not fit it"
+                  : "its values are F8, and the checkpoint has no scale for them");
+        gg_fix(err, "save the model as BF16");
+        return at_stored(ck, in, err);
+    }
+    return GG_OK;
+}
+
+static gg_status finish_tensor(gg_checkpoint *ck, size_t i, bool f32_rules, gg_error *err)
+{
+    gg_tensor *t = &ck->header.tensors[i];
+    gg_ck_tensor *m = &ck->made[i];
+    uint64_t start = 0;
+    bool stack = m->n_pieces && m->pieces[0].expert >= 0;
+    gg_status st = GG_OK;
+    uint64_t experts = gg_arch_number(&ck->header.meta, "expert_count");
+    if (stack) st = stack_experts(ck, m, experts, err);
+    for (size_t k = 0; k < m->n_pieces; k++) {
+        m->pieces[k].start = start;
+        start += m->pieces[k].n;
+    }
+    if (st == GG_OK) st = check_f8_scales(ck, m, err);
+    if (st != GG_OK) return st;
+    if (m->shape + stack > GG_MAX_DIMS || m->shape + stack == 0) {
+        gg_fail(err, GG_EUNSUPPORTED, "it has a shape that GGUF tensors cannot have");
+        return at_stored(ck, &ck->in.items[m->pieces[0].in], err);
+    }
+    t->n_dims = m->shape + stack;
+    for (uint32_t k = 0; k < GG_MAX_DIMS; k++)
+        t->dims[k] = k < m->shape ? m->dims[m->shape - 1 - k] : 1;
+    if (stack) t->dims[m->shape] = m->n_pieces;
+    t->dtype = !m->n_pieces || (f32_rules && gg_hf_is_f32(t->name, t->n_dims))
+                   ? GG_F32
+                   : type_of_pieces(ck, m);
+    return gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+}
+
+/* Gives all tensors their shapes, types and offsets. */
+static gg_status finish_tensors(gg_checkpoint *ck, bool f32_rules, gg_error *err)
+{
+    gg_gguf *g = &ck->header;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < g->n_tensors && st == GG_OK; i++)
+        st = finish_tensor(ck, i, f32_rules, err);
+    if (st == GG_OK)
+        st = gg_plan_offsets(g->tensors, g->n_tensors, g->alignment, &g->data_bytes, err);
+    return st == GG_OK ? gg_name_index(g->tensors, g->n_tensors, &g->by_name, err) : st;
+}
+
+/* ---- exceptions -------------------------------------------------------------------------------
+ */
+
+static gg_status add_values(gg_checkpoint *ck, const char *name, float *values, size_t n,
+                            gg_error *err)
+{
+    size_t index;
+    bool fresh;
+    gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
+    if (st != GG_OK || !fresh) return free(values), st;
+    ck->made[index].values = values;
+    ck->made[index].shape = 1;
+    ck->made[index].dims[0] = n;
+    return GG_OK;
+}
+
+/* A list of numbers in config.json as a tensor. */
+static gg_status add_list(gg_checkpoint *ck, const char *field, const char *name, gg_error *err)
+{
+    char path[64];
+    snprintf(path, sizeof path, "rope_scaling.%s", field);
+    const gg_json_node *list = gg_hf_field(root_of(ck->config), path);
+    snprintf(path, sizeof path, "rope_parameters.%s", field);
+    if (!list) list = gg_hf_field(root_of(ck->config), path);
+    size_t n = gg_json_count(list), i = 0;
+    if (n == 0) return GG_OK;
+    float *values = malloc(n * sizeof *values);
+    if (!values) return no_room(err);
+    for (const gg_json_node *v = gg_json_first(list); v; v = gg_json_next(v))
+        if (gg_json_f32(v, &values[i++], err) != GG_OK) return free(values), err->status;
+    return add_values(ck, name, values, n, err);
+}
+
+static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    float *values = NULL;
+    size_t n = 0;
+    gg_status st = GG_OK;
+    if (strcmp(arch, "llama") == 0 || strncmp(arch, "granite", 7) == 0) {
+        st = gg_hf_rope_freqs(root_of(ck->config), &values, &n, err);
+        if (st == GG_OK && n) st = add_values(ck, "rope_freqs.weight", values, n, err);
+    }
+    if (strcmp(arch, "phi3") == 0) {
+        st = add_list(ck, "long_factor", "rope_factors_long.weight", err);
+        if (st == GG_OK) st = add_list(ck, "short_factor", "rope_factors_short.weight", err);
+    }
+    return st;
+}
+
+static bool same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b)
+{
+    enum { STEP = 1 << 18 };
+    gg_error ignored = GG_ERROR_INIT;
+    uint8_t *buf = malloc((size_t)2 * STEP);
+    bool same = buf && a->type == b->type && a->bytes == b->bytes;
+    for (uint64_t at = 0; same && at < a->bytes; at += STEP) {
+        size_t n = a->bytes - at < STEP ? (size_t)(a->bytes - at) : STEP;
+        same = gg_pread_all(ck->fds[a->file], buf, n, a->at + at, &ignored) == GG_OK &&
+               gg_pread_all(ck->fds[b->file], buf + STEP, n, b->at + at, &ignored) == GG_OK &&
+               memcmp(buf, buf + STEP, n) == 0;
+    }
+    free(buf);
+    return same;
+}
+
+/* Whether lm_head is a copy of the embeddings, which mamba has and GGUF leaves out. */
+static bool is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_st_tensor *t)
+{
+    if (!gg_hf_has("mamba mamba2", arch) || strcmp(t->name, "lm_head.weight") != 0) return false;
+    const gg_st_tensor *e = gg_ck_stored(ck, "backbone.embeddings.weight");
+    if (!e) e = gg_ck_stored(ck, "backbone.embedding.weight");
+    return e && same_values(ck, t, e);
+}
+
+/* The number of tokens that gemma3's embeddings are cut to. */
+static uint64_t count_tokens(const gg_checkpoint *ck, const char *folder)
+{
+    uint64_t most = 0, id;
+    gg_error ignored = GG_ERROR_INIT;
+    gg_json *json = NULL;
+    if (!has_file(folder, "tokenizer.model") && has_file(folder, "tokenizer.json")) {
+        char *path = path_in(folder, "tokenizer.json");
+        if (path) parse_json_file(path, &json, &ignored);
+        free(path);
+        const gg_json_node *root = root_of(json),
+                           *vocab = gg_json_get(gg_json_get(root, "model"), "vocab"),
+                           *added = gg_json_get(root, "added_tokens");
+        for (const gg_json_node *n = gg_json_first(vocab); n; n = gg_json_next(n))
+            if (gg_json_u64(n, &id, &ignored) == GG_OK && id >= most) most = id + 1;
+        for (const gg_json_node *n = gg_json_first(added); n; n = gg_json_next(n))
+            if (gg_json_u64(gg_json_get(n, "id"), &id, &ignored) == GG_OK && id >= most)
+                most = id + 1;
+        gg_json_free(json);
+    }
+    if (most == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), &most, &ignored);
+    return most ? most : UINT64_MAX;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static gg_status fail_class(const char *name, size_t len, gg_error *err)
+{
+    gg_buf list = GG_BUF_INIT;
+    const char *last = "";
+    for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
+        if (strcmp(c->arch, last) != 0) gg_buf_printf(&list, err, " %s", last = c->arch);
+    gg_fail(err, GG_EUNSUPPORTED, "models of class %.*s are not covered; architectures that are:%s",
+            len < 60 ? (int)len : 60, name, list.data ? list.data : "");
+    gg_buf_free(&list);
+    return gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
+}
+
+static gg_status class_of_config(const gg_checkpoint *ck, const gg_hf_class **out, gg_error *err)
+{
+    const gg_json_node *first = gg_json_first(gg_json_get(root_of(ck->config), "architectures"));
+    const char *name;
+    size_t len;
+    if (!first) return gg_fail(err, GG_EFORMAT, "config.json does not name the model's class");
+    gg_status st = gg_json_string(first, &name, &len, err);
+    if (st != GG_OK) return st;
+    *out = gg_hf_class_find(name, len);
+    return *out ? GG_OK : fail_class(name, len, err);
+}
+
+/* The last part of a path. */
+static const char *last_part(const char *path, size_t *len)
+{
+    *len = strlen(path);
+    while (*len > 1 && path[*len - 1] == '/') --*len;
+    size_t from = *len;
+    while (from > 0 && path[from - 1] != '/') from--;
+    *len -= from;
+    return path + from;
+}
+
+static gg_status general_keys(gg_checkpoint *ck, const char *arch, const char *folder,
+                              gg_error *err)
+{
+    gg_meta *meta = &ck->header.meta;
+    gg_error ignored = GG_ERROR_INIT;
+    const char *name, *stated;
+    size_t len;
+    char text[256];
+    name = last_part(folder, &len);
+    if (gg_json_string(gg_json_get(root_of(ck->config), "_name_or_path"), &stated, &len,
+                       &ignored) == GG_OK &&
+        len > 0 && len < sizeof text) {
+        snprintf(text, sizeof text, "%.*s", (int)len, stated);
+        name = last_part(text, &len);
+    } else {
+        name = last_part(folder, &len);
+    }
+    gg_status st = gg_meta_set_str(meta, "general.architecture", arch, strlen(arch), err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
+    return st == GG_OK ? gg_meta_set_str(meta, "general.name", name, len, err) : st;
+}
+
+/* general.file_type: the type of the first matrix. */
+static gg_status type_keys(gg_checkpoint *ck, gg_error *err)
+{
+    gg_gguf *g = &ck->header;
+    uint32_t dtype = GG_F32;
+    for (size_t i = 0; i < g->n_tensors && dtype == GG_F32; i++)
+        if (g->tensors[i].n_dims > 1) dtype = g->tensors[i].dtype;
+    gg_status st = gg_meta_set_u32(&g->meta, "general.file_type",
+                                   (uint32_t)gg_dtype_get(dtype)->file_type, err);
+    return st == GG_OK ? gg_meta_set_u32(&g->meta, "general.quantization_version", 2, err) : st;
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab, gg_error *err)
+{
+    gg_hf_sizes sizes = gg_hf_sizes_of(&ck->header.meta);
+    uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
+    gg_status st = GG_OK;
+    sizes.vocab = vocab;
+    for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
+        if (!is_copied_head(ck, arch, &ck->in.items[i]))
+            st = add_stored(ck, arch, &sizes, blocks, &ck->in.items[i], err);
+    for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
+        gg_ck_tensor *t = &ck->made[i];
+        t->plus_one = t->hf_name && gg_hf_is_plus_one(arch, t->hf_name, strlen(t->hf_name));
+    }
+    return st;
+}
+
+static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *err)
+{
+    const gg_hf_class *class = NULL;
+    char *path = path_in(folder, "config.json");
+    if (!path) return no_room(err);
+    gg_status st = parse_json_file(path, &ck->config, err);
+    const gg_json_node *root = root_of(ck->config);
+    if (st == GG_OK) st = class_of_config(ck, &class, err);
+    if (st == GG_OK) st = general_keys(ck, class->arch, folder, err);
+    if (st == GG_OK) st = gg_hf_make_keys(root, class->arch, &ck->header.meta, err);
+    gg_at_file(err, path);
+    free(path);
+    if (st == GG_OK) st = open_files(ck, folder, NULL, err);
+    if (st != GG_OK) return st;
+    const gg_json_node *block = gg_hf_field(root, "quantization_config.weight_block_size");
+    gg_error ignored = GG_ERROR_INIT;
+    for (int i = 0; i < 2 && block; i++)
+        gg_json_u64(i ? gg_json_next(gg_json_first(block)) : gg_json_first(block), &ck->block[i],
+                    &ignored);
+    ck->has_keys = true;
+    st = add_rope_tensors(ck, class->arch, err);
+    bool cut = strcmp(class->arch, "gemma3") == 0;
+    if (st == GG_OK) st = map_tensors(ck, class->arch, cut ? count_tokens(ck, folder) : 1, err);
+    if (st == GG_OK) st = finish_tensors(ck, true, err);
+    return st == GG_OK ? type_keys(ck, err) : st;
+}
+
+/* The keys of a file that these tools have written, in its metadata. */
+static gg_status stored_keys(gg_checkpoint *ck, const gg_json_node *metadata, bool *hf,
+                             gg_error *err)
+{
+    const char *text;
+    size_t len;
+    gg_json *keys = NULL;
+    const gg_json_node *node = gg_json_get(metadata, "gguf.keys"), *names;
+    if (!node) return GG_OK;
+    gg_status st = gg_json_string(node, &text, &len, err);
+    if (st == GG_OK) st = gg_json_parse(text, len, &keys, err);
+    for (const gg_json_node *k = gg_json_first(root_of(keys)); k && st == GG_OK;
+         k = gg_json_next(k))
+        st = gg_mj_kv(k, &ck->header.meta, err);
+    gg_json_free(keys);
+    ck->has_keys = true;
+    names = gg_json_get(metadata, "gguf.names");
+    *hf = names && gg_json_string(names, &text, &len, err) == GG_OK && len == 2 &&
+          memcmp(text, "hf", 2) == 0;
+    return st;
+}
+
+/* Opens a file, or all files of a folder, without config.json. */
+static gg_status open_without_config(gg_checkpoint *ck, const char *path, bool folder,
+                                     gg_error *err)
+{
+    gg_json *metadata = NULL;
+    bool hf = false;
+    gg_status st = folder ? open_files(ck, path, &metadata, err)
+                          : gg_ck_open_file(ck, path, &metadata, err);
+    if (st == GG_OK && !folder) st = index_stored(ck, err);
+    if (st == GG_OK) st = stored_keys(ck, gg_json_get(root_of(metadata), "__metadata__"), &hf, err);
+    const char *arch;
+    size_t len;
+    char name[64] = "";
+    if (gg_kv_str(gg_meta_find(&ck->header.meta, "general.architecture"), &arch, &len))
+        snprintf(name, sizeof name, "%.*s", (int)len, arch);
+    if (st == GG_OK && hf) st = map_tensors(ck, name, 1, err);
+    for (size_t i = 0; i < ck->in.n && st == GG_OK && !hf; i++)
+        if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
+    if (st == GG_OK) st = finish_tensors(ck, false, err);
+    gg_json_free(metadata);
+    return st;
+}
+
+/* The folder of a file, if that is one file of a checkpoint in this folder; else NULL. */
+static char *checkpoint_of_file(const char *path)
+{
+    const char *base = strrchr(path, '/');
+    char *folder = base ? strndup(path, (size_t)(base - path)) : strdup(".");
+    base = base ? base + 1 : path;
+    if (folder && folder[0] == '\0') strcpy(folder, "/");
+    bool part = folder && strncmp(base, "model", 5) == 0 &&
+                (has_file(folder, "config.json") || has_file(folder, INDEX));
+    if (part) return folder;
+    free(folder);
+    return NULL;
+}
+
+static gg_status open_folder(gg_checkpoint *ck, const char *folder, const gg_meta *base,
+                             gg_error *err)
+{
+    (void)base;
+    return has_file(folder, "config.json") ? open_config(ck, folder, err)
+                                           : open_without_config(ck, folder, true, err);
+}
+
+gg_status gg_checkpoint_open(const char *path, const gg_meta *base, gg_checkpoint **out,
+                             gg_error *err)
+{
+    struct stat s;
+    gg_checkpoint *ck = calloc(1, sizeof *ck);
+    if (!ck) return no_room(err);
+    ck->header.version = 3;
+    ck->header.alignment = GG_DEFAULT_ALIGNMENT;
+    gg_status st;
+    if (stat(path, &s) != 0) {
+        st = gg_fail_errno(err, "cannot open");
+    } else if (S_ISDIR(s.st_mode)) {
+        st = open_folder(ck, path, base, err);
+    } else {
+        char *folder = checkpoint_of_file(path);
+        st = folder ? open_folder(ck, folder, base, err)
+                    : open_without_config(ck, path, false, err);
+        free(folder);
+    }
+    if (st == GG_OK) return *out = ck, GG_OK;
+    gg_checkpoint_close(ck);
+    return gg_at_file(err, path);
+}
+
+void gg_checkpoint_close(gg_checkpoint *ck)
+{
+    if (!ck) return;
+    for (size_t i = 0; i < ck->n_files; i++) {
+        close(ck->fds[i]);
+        free(ck->paths[i]);
+    }
+    for (size_t i = 0; i < ck->header.n_tensors; i++) {
+        free(ck->made[i].pieces);
+        free(ck->made[i].values);
+    }
+    free(ck->made);
+    free(ck->header.tensors);
+    free(ck->header.by_name);
+    gg_meta_free(&ck->header.meta);
+    gg_names_free(&ck->names);
+    gg_names_free(&ck->in.names);
+    free(ck->paths);
+    free(ck->fds);
+    free(ck->stamps);
+    free(ck->in.items);
+    free(ck->by_name);
+    gg_json_free(ck->config);
+    free(ck);
+}
+
+const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i)
+{
+    const gg_ck_tensor *t = &ck->made[i];
+    return t->n_pieces ? ck->paths[ck->in.items[t->pieces[0].in].file] : ck->paths[0];
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+#define WINDOW ((uint64_t)4 << 20) /* bytes that are read at once to be moved */
+#define BATCH ((size_t)2048)       /* elements that are converted at once */
+
+/* What a reader holds: consecutive elements of one stored tensor, and its scales if it is F8. */
+typedef struct ck_cache {
+    uint32_t in;
+    uint64_t from, n;
+    uint8_t *raw;
+    size_t cap;
+    const gg_st_tensor *scaled; /* whose scales are loaded */
+    float *scale;
+    uint64_t scale_rows, scale_cols, block_rows, block_cols;
+} ck_cache;
+
+void gg_checkpoint_end_reading(void *cache)
+{
+    ck_cache *c = cache;
+    if (!c) return;
+    free(c->raw);
+    free(c->scale);
+    free(c);
+}
+
+bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
+{
+    const gg_ck_tensor *t = &ck->made[i];
+    const gg_ck_piece *p = t->pieces;
+    if (t->n_pieces != 1 || t->plus_one || t->neg_exp || t->times != 0) return false;
+    const gg_st_tensor *in = &ck->in.items[p->in];
+    uint64_t step = 1;
+    for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
+        if (p->view.count[k] != 1 && p->view.step[k] != step) return false;
+    uint32_t dtype = ck->header.tensors[i].dtype;
+    if (!(in->type == GG_ST_F32 && dtype == GG_F32) &&
+        !(in->type == GG_ST_F16 && dtype == GG_F16) &&
+        !(in->type == GG_ST_BF16 && dtype == GG_BF16))
+        return false;
+    *place = (gg_place){ ck->fds[in->file], in->at + p->view.first * gg_st_type_size(in->type) };
+    return true;
+}
+
+static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, uint64_t from,
+                             uint64_t n, gg_error *err)
+{
+    const gg_st_tensor *t = &ck->in.items[in];
+    uint64_t size = gg_st_type_size(t->type), bytes = n * size;
+    c->n = 0;
+    if (bytes > c->cap) {
+        free(c->raw);
+        c->cap = 0;
+        if (!(c->raw = malloc((size_t)bytes)))
+            return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
+        c->cap = (size_t)bytes;
+    }
+    gg_status st = gg_pread_all(ck->fds[t->file], c->raw, (size_t)bytes, t->at + from * size, err);
+    if (st != GG_OK) return st;
+    c->in = in;
+    c->from = from;
+    c->n = n;
+    return GG_OK;
+}
+
+/* Elements of a piece that are `step` apart in the stored tensor, from `src` on. */
+typedef struct ck_run {
+    const gg_ck_tensor *t;
+    const gg_ck_piece *p;
+    uint64_t at[GG_HF_AXES]; /* indices of the first element */
+    uint64_t src, step;
+    size_t n;
+    bool plain; /* values are copied */
+} ck_run;
+
+/* Makes the window hold the run: with as many axes from the last as fit in WINDOW, or the whole
+ * tensor. */
+static gg_status choose_window(const gg_checkpoint *ck, ck_cache *c, const ck_run *r, gg_error *err)
+{
+    const gg_ck_piece *p = r->p;
+    const gg_hf_view *v = &p->view;
+    uint64_t size = gg_st_type_size(ck->in.items[p->in].type), base = r->src, all = 1;
+    uint64_t best_from = r->src, best_n = 0, span = (r->n - 1) * r->step + 1;
+    if (c->n && c->in == p->in && r->src >= c->from && r->src + span <= c->from + c->n)
+        return GG_OK;
+    for (uint32_t k = v->n; k-- > 0;) {
+        base -= r->at[k] * v->step[k];
+        all += (v->count[k] - 1) * v->step[k];
+        if (all * size > WINDOW) break;
+        best_from = base;
+        best_n = all;
+    }
+    if (best_n == 0 && r->step == 1) best_n = span;
+    if (best_n == 0) best_from = 0, best_n = ck->in.items[p->in].elements;
+    return load_window(ck, c, p->in, best_from, best_n, err);
+}
+
+static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_tensor *in,
+                             gg_error *err)
+{
+    if (c->scaled == in) return GG_OK;
+    const gg_st_tensor *s = scale_of(ck, in);
+    free(c->scale);
+    c->scaled = NULL;
+    uint8_t *raw = malloc((size_t)s->bytes);
+    c->scale = malloc((size_t)s->elements * sizeof *c->scale);
+    gg_status st = raw && c->scale
+                       ? gg_pread_all(ck->fds[s->file], raw, (size_t)s->bytes, s->at, err)
+                       : no_room(err);
+    if (st == GG_OK) gg_st_decode(s->type, raw, c->scale, (size_t)s->elements);
+    free(raw);
+    if (st != GG_OK) return st;
+    uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1,
+             rows = cols ? in->elements / cols : 0;
+    c->scale_cols = s->n_dims == 2 && s->dims[1] ? s->dims[1] : 1;
+    c->scale_rows = s->elements / c->scale_cols;
+    c->block_rows = (rows + c->scale_rows - 1) / c->scale_rows;
+    c->block_cols = (cols + c->scale_cols - 1) / c->scale_cols;
+    uint64_t block[2] = { ck->block[0] ? ck->block[0] : 128, ck->block[1] ? ck->block[1] : 128 };
+    if (c->scale_rows > 1 && (rows + block[0] - 1) / block[0] == c->scale_rows)
+        c->block_rows = block[0];
+    if (c->scale_cols > 1 && (cols + block[1] - 1) / block[1] == c->scale_cols)
+        c->block_cols = block[1];
+    c->scaled = in;
+    return GG_OK;
+}
+
+/* Multiplies consecutive elements from `src` on by their scales. */
+static void apply_scales(const ck_cache *c, const gg_st_tensor *in, uint64_t src, uint64_t step,
+                         float *x, size_t n)
+{
+    uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t e = src + i * step, row = e / cols / c->block_rows, col = e % cols / c->block_cols;
+        if (row >= c->scale_rows) row = c->scale_rows - 1;
+        if (col >= c->scale_cols) col = c->scale_cols - 1;
+        x[i] *= c->scale[row * c->scale_cols + col];
+    }
+}
+
+/* An F16 tensor is computed in F16, as the reference does. */
+static void apply_ops(const gg_ck_tensor *t, gg_st_type type, float *x, size_t n)
+{
+    bool half = type == GG_ST_F16;
+    for (size_t i = 0; i < n; i++) {
+        if (t->plus_one) x[i] += 1;
+        if (t->neg_exp) x[i] = -(float)gg_hf_exp(x[i]);
+        if (half && (t->plus_one || t->neg_exp)) x[i] = gg_f16_to_f32(gg_f32_to_f16(x[i]));
+        if (t->times != 0) x[i] *= t->times;
+    }
+}
+
+/* Moves the elements of a run, which lie in the window, to `out`. */
+static void move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r, uint8_t *out)
+{
+    const gg_st_tensor *in = &ck->in.items[r->p->in];
+    size_t size = gg_st_type_size(in->type);
+    const uint8_t *raw = c->raw + (r->src - c->from) * size;
+    if (r->plain && r->step == 1) {
+        memcpy(out, raw, r->n * size);
+        return;
+    }
+    uint8_t strided[BATCH * 8];
+    float x[BATCH];
+    for (size_t done = 0; done < r->n;) {
+        size_t n = r->n - done < BATCH ? r->n - done : BATCH;
+        const uint8_t *from = raw + done * r->step * size;
+        if (r->step != 1) {
+            uint8_t *to = r->plain ? out + done * size : strided;
+            for (size_t i = 0; i < n; i++) memcpy(to + i * size, from + i * r->step * size, size);
+            from = strided;
+        }
+        if (!r->plain) {
+            gg_st_decode(in->type, from, x, n);
+            if (c->scaled == in) apply_scales(c, in, r->src + done * r->step, r->step, x, n);
+            apply_ops(r->t, in->type, x, n);
+            memcpy(out + done * sizeof *x, x, n * sizeof *x);
+        }
+        done += n;
+    }
+}
+
+/* The piece that has element `e`. */
+static const gg_ck_piece *piece_at(const gg_ck_tensor *t, uint64_t e)
+{
+    size_t low = 0, high = t->n_pieces;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (t->pieces[mid].start <= e) low = mid;
+        else high = mid;
+    }
+    return &t->pieces[low];
+}
+
+/* The longest run from element e of a tensor on, of at most `most` elements. */
+static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t most)
+{
+    const gg_ck_tensor *t = &ck->made[index];
+    ck_run r = { .t = t, .p = piece_at(t, e) };
+    const gg_hf_view *v = &r.p->view;
+    uint64_t left = e - r.p->start;
+    r.src = v->first;
+    for (uint32_t k = v->n; k-- > 0;) {
+        r.at[k] = left % v->count[k];
+        left /= v->count[k];
+        r.src += r.at[k] * v->step[k];
+    }
+    uint64_t more = v->count[v->n - 1] - r.at[v->n - 1];
+    r.step = v->step[v->n - 1];
+    r.n = more < most ? (size_t)more : most;
+    gg_st_type type = ck->in.items[r.p->in].type;
+    r.plain = !t->plus_one && !t->neg_exp && t->times == 0 &&
+              (ck->header.tensors[index].dtype == GG_F32 ? type == GG_ST_F32
+                                                         : type == GG_ST_F16 || type == GG_ST_BF16);
+    return r;
+}
+
+/* Produces the first elements of a run, and sets its length to their number. */
+static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, uint8_t *out,
+                             gg_error *err)
+{
+    const gg_st_tensor *in = &ck->in.items[r->p->in];
+    size_t size = gg_st_type_size(in->type);
+    gg_status st = GG_OK;
+    if (r->step == 1 && r->plain && r->n * size >= WINDOW / 64)
+        return gg_pread_all(ck->fds[in->file], out, r->n * size, in->at + r->src * size, err);
+    if (r->step == 1 && r->n > WINDOW / 16) r->n = WINDOW / 16;
+    if (in->type == GG_ST_F8_E4M3 || in->type == GG_ST_F8_E5M2) st = load_scales(ck, c, in, err);
+    if (st == GG_OK) st = choose_window(ck, c, r, err);
+    if (st == GG_OK) move_run(ck, c, r, out);
+    return st;
+}
+
+/* Reads whole elements. */
+static gg_status read_elements(const gg_checkpoint *ck, size_t i, ck_cache *c, gg_ck_span span,
+                               gg_error *err)
+{
+    size_t size = ck->header.tensors[i].dtype == GG_F32 ? 4 : 2, n = span.n / size;
+    uint64_t e = span.offset / size;
+    uint8_t *out = span.buf;
+    gg_status st = GG_OK;
+    while (n > 0 && st == GG_OK) {
+        ck_run r = run_from(ck, i, e, n);
+        st = produce_run(ck, c, &r, out, err);
+        out += r.n * size;
+        e += r.n;
+        n -= r.n;
+    }
+    return st;
+}
+
+gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg_ck_span span,
+                             gg_error *err)
+{
+    const gg_ck_tensor *t = &ck->made[i];
+    if (t->values) return memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n), GG_OK;
+    if (!*cache && !(*cache = calloc(1, sizeof(ck_cache)))) return no_room(err);
+    size_t size = ck->header.tensors[i].dtype == GG_F32 ? 4 : 2;
+    uint8_t one[4];
+    gg_status st = GG_OK;
+    while (span.n > 0 && st == GG_OK) {
+        size_t skip = (size_t)(span.offset % size), part = span.n;
+        if (skip || span.n < size) { /* a part of an element */
+            if (size - skip < part) part = size - skip;
+            st = read_elements(ck, i, *cache, (gg_ck_span){ span.offset - skip, one, size }, err);
+            memcpy(span.buf, one + skip, part);
+        } else {
+            part -= span.n % size;
+            st = read_elements(ck, i, *cache, (gg_ck_span){ span.offset, span.buf, part }, err);
+        }
+        span = (gg_ck_span){ span.offset + part, (uint8_t *)span.buf + part, span.n - part };
+    }
+    return st;
+}

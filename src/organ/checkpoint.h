@@ -1,0 +1,99 @@
+/* checkpoint.h - Hugging Face checkpoints, safetensors files and PEFT adapters as models with GGUF
+ * names, shapes and keys. Internal.
+ *
+ * Opening reads only headers. Values are read and moved when they are asked for: at most a few MiB
+ * at a time, or one tensor as stored if it is transposed.
+ */
+#ifndef GG_CHECKPOINT_H
+#define GG_CHECKPOINT_H
+
+#include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/hf.h"
+#include "organ/safetensors.h"
+
+/* Elements of a stored tensor that become a part of a tensor of the model. */
+typedef struct gg_ck_piece {
+    uint32_t in;    /* index in gg_checkpoint.in */
+    int64_t expert; /* -1 = none */
+    uint64_t start; /* its first element in the tensor of the model */
+    uint64_t n;
+    gg_hf_view view;
+} gg_ck_piece;
+
+/* How a tensor of the model is made. */
+typedef struct gg_ck_tensor {
+    gg_ck_piece *pieces;
+    size_t n_pieces, cap_pieces;
+    float *values; /* of a tensor that is made from config.json; otherwise NULL */
+    bool plus_one, neg_exp;
+    float times;    /* each value times this; 0 = not */
+    uint32_t shape; /* n_dims and dims of one piece, row-major */
+    uint64_t dims[GG_HF_AXES];
+    const char *hf_name; /* for errors: the first stored tensor */
+} gg_ck_tensor;
+
+typedef struct gg_checkpoint {
+    gg_gguf header; /* keys and tensors, as if from a GGUF file without data */
+    bool has_keys;
+    gg_ck_tensor *made; /* one for each tensor of the header */
+    size_t cap;
+    gg_names names;
+    char **paths; /* of the safetensors files, open as fds */
+    int *fds;
+    gg_stamp *stamps;
+    size_t n_files;
+    gg_st_list in;                /* all stored tensors, file after file */
+    const gg_st_tensor **by_name; /* sorted */
+    gg_json *config;
+    uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
+    char note[256];    /* about the model as a whole; "" = none */
+} gg_checkpoint;
+
+/* Whether the path is a safetensors file, its index, or a folder with config.json or
+ * adapter_config.json and without a manifest.json. */
+bool gg_is_checkpoint(const char *path);
+
+/* Opens it. `base` is NULL or the keys of the model that an adapter is for.
+ * Errors: GG_EUNSUPPORTED for a class that is not covered, a tensor that it should not have, and
+ * types without a meaning here; GG_EFORMAT for malformed files; GG_EIO; GG_ENOMEM. */
+gg_status gg_checkpoint_open(const char *path, const gg_meta *base, gg_checkpoint **out,
+                             gg_error *err);
+void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
+
+/* If the bytes of the tensor are stored as they are, sets their place and returns true. */
+bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place);
+
+/* Bytes [offset, offset + n) of a tensor as GGUF has it, to be read into buf. */
+typedef struct gg_ck_span {
+    uint64_t offset;
+    void *buf;
+    size_t n;
+} gg_ck_span;
+
+/* Reads a part of tensor i. *cache is NULL at first and belongs to one reader at a time;
+ * gg_checkpoint_end_reading frees it. */
+gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg_ck_span span,
+                             gg_error *err);
+void gg_checkpoint_end_reading(void *cache);
+
+/* The file that holds a tensor's first value, for errors. */
+const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i);
+
+/* ---- for adapters (peft.c) ------------------------------------------------------------------ */
+
+/* Makes room for a tensor of that name, or finds the one that has it. *fresh tells which. */
+gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
+                             gg_error *err);
+gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err);
+
+/* The stored tensor of that name, or NULL. */
+const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
+
+/* Opens a safetensors file of the checkpoint and reads its header. */
+gg_status gg_ck_open_file(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err);
+
+/* Fills ck from an adapter's folder, or from its file alone. */
+gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_meta *base, gg_error *err);
+
+#endif

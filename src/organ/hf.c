@@ -1,0 +1,661 @@
+/* hf.c - keys from config.json, names of tensors, and the movement of their values, as the tables
+ * of hf_table.c describe them. */
+#include "organ/hf.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/float_bits.h"
+#include "gguf/gguf.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ------------------------------------------------------------------------------- */
+
+/* Whether a list of words separated by spaces has this one. */
+static bool list_has_word(const char *list, const char *word, size_t len)
+{
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == len && memcmp(p, word, len) == 0) return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+bool gg_hf_has(const char *archs, const char *arch)
+{
+    if (!archs) return true;
+    bool all_but = archs[0] == '!';
+    return list_has_word(archs + all_but, arch, strlen(arch)) != all_but;
+}
+
+const gg_hf_class *gg_hf_class_find(const char *name, size_t len)
+{
+    for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
+        if (strlen(c->name) == len && memcmp(c->name, name, len) == 0) return c;
+    return NULL;
+}
+
+static bool text_ends_with(const char *text, size_t len, const char *tail)
+{
+    size_t n = strlen(tail);
+    return len >= n && memcmp(text + len - n, tail, n) == 0;
+}
+
+/* ---- arithmetic --------------------------------------------------------------------------- */
+
+/* e^x = 2^k e^r with |r| <= ln 2 / 2, by its series. */
+double gg_hf_exp(double x)
+{
+    if (!(x > -700)) return x > -700 || x < 0 ? 0 : x; /* x itself if it is NaN */
+    if (x > 700) return 1e308 * 10;
+    int k = (int)(x * 1.4426950408889634 + (x < 0 ? -0.5 : 0.5));
+    double r = x - k * 0.693147180369123816490 - k * 1.90821492927058770002e-10, sum = 1;
+    for (int i = 17; i > 0; i--) sum = 1 + r / i * sum;
+    return sum * gg_power_of_two(k / 2) * gg_power_of_two(k - k / 2);
+}
+
+/* log m for m in [1/sqrt 2, sqrt 2], and the exponent: 2 (t + t^3/3 + ...), t = (m-1)/(m+1). */
+static double hf_log(double x)
+{
+    int e = 0;
+    while (x > 1.4142135623730951) x /= 2, e++;
+    while (x < 0.70710678118654757) x *= 2, e--;
+    double t = (x - 1) / (x + 1), sum = 0;
+    for (int i = 25; i > 0; i -= 2) sum = 1.0 / i + t * t * sum;
+    return e * 0.69314718055994530942 + 2 * t * sum;
+}
+
+/* Newton's method, from a start that is at most a factor of two away. */
+static double hf_sqrt(double x)
+{
+    double y = x > 1 ? x : 1;
+    for (int i = 0; i < 60; i++) y = (y + x / y) / 2;
+    return y;
+}
+
+/* ---- fields of config.json ---------------------------------------------------------------- */
+
+static const gg_json_node *not_null(const gg_json_node *node)
+{
+    return gg_json_type_of(node) == GG_JSON_NULL ? NULL : node;
+}
+
+const gg_json_node *gg_hf_field(const gg_json_node *config, const char *path)
+{
+    const gg_json_node *from[] = { gg_json_get(config, "text_config"),
+                                   gg_json_get(config, "llm_config"), config };
+    for (int i = 0; i < 3; i++) {
+        const gg_json_node *node = from[i];
+        for (const char *p = path; node && *p;) {
+            char key[64];
+            size_t n = strcspn(p, ".");
+            if (n >= sizeof key) return NULL;
+            memcpy(key, p, n);
+            key[n] = '\0';
+            node = not_null(gg_json_get(node, key));
+            p += n + (p[n] == '.');
+        }
+        if (node) return node;
+    }
+    return NULL;
+}
+
+static bool number_of(const gg_json_node *node, double *value)
+{
+    gg_error ignored = GG_ERROR_INIT;
+    bool yes = false;
+    if (gg_json_type_of(node) == GG_JSON_BOOL && gg_json_bool(node, &yes, &ignored) == GG_OK)
+        return *value = yes, true;
+    return node && gg_json_f64(node, value, &ignored) == GG_OK;
+}
+
+static bool field_is(const gg_json_node *config, const char *field, const char *text)
+{
+    const char *got;
+    size_t len;
+    gg_error ignored = GG_ERROR_INIT;
+    return gg_json_string(gg_hf_field(config, field), &got, &len, &ignored) == GG_OK &&
+           strlen(text) == len && memcmp(text, got, len) == 0;
+}
+
+/* The value of an alternative such as "hidden_size/num_attention_heads". */
+static bool evaluate(const gg_json_node *config, const char *text, size_t len, double *value)
+{
+    char op = 0, word[64];
+    for (size_t i = 0; i < len;) {
+        size_t n = 0;
+        double x;
+        while (i + n < len && !strchr("*/+-", text[i + n])) n++;
+        if (n == 0 || n >= sizeof word) return false;
+        memcpy(word, text + i, n);
+        word[n] = '\0';
+        if (isdigit((unsigned char)word[0])) x = strtod(word, NULL);
+        else if (!number_of(gg_hf_field(config, word), &x)) return false;
+        if (op == '/' && x == 0) return false;
+        *value = op == '*'   ? *value * x
+                 : op == '/' ? *value / x
+                 : op == '+' ? *value + x
+                 : op == '-' ? *value - x
+                             : x;
+        i += n;
+        op = i < len ? text[i++] : 0;
+    }
+    return true;
+}
+
+/* "one of FIELD a b c": 1, 2, 3; "if FIELD": only if true; "is FIELD TEXT": 0 or 1. */
+static bool evaluate_words(const gg_json_node *config, const char *text, double *value)
+{
+    char field[64], list[128];
+    if (sscanf(text, "one of %63s %127[^\n]", field, list) == 2) {
+        int i = 0;
+        for (char *save = NULL, *w = strtok_r(list, " ", &save); w;
+             w = strtok_r(NULL, " ", &save)) {
+            *value = ++i;
+            if (field_is(config, field, w)) return true;
+        }
+        return false;
+    }
+    if (sscanf(text, "if %63s", field) == 1)
+        return number_of(gg_hf_field(config, field), value) && *value != 0;
+    return sscanf(text, "is %63s %127s", field, list) == 2 &&
+           (*value = field_is(config, field, list), true);
+}
+
+static bool key_value(const gg_json_node *config, const char *text, double *value)
+{
+    if (strncmp(text, "one of ", 7) == 0 || strncmp(text, "if ", 3) == 0 ||
+        strncmp(text, "is ", 3) == 0)
+        return evaluate_words(config, text, value);
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, " ");
+        if (evaluate(config, p, n, value)) return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------- */
+
+static gg_status set_number(gg_meta *meta, const char *arch, const char *name, uint32_t type,
+                            double value, gg_error *err)
+{
+    char key[128];
+    uint8_t le[4] = { value != 0 };
+    snprintf(key, sizeof key, "%s.%s", arch, name);
+    if (type == GG_TYPE_F32) gg_put_le32(le, gg_float_bits((float)value));
+    else if (type == GG_TYPE_U32)
+        gg_put_le32(le, value >= 0 && value < 4294967296.0 ? (uint32_t)value : 0);
+    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
+    return gg_meta_set(meta, &kv, err);
+}
+
+static gg_status set_text(gg_meta *meta, const char *arch, const char *name, const char *text,
+                          size_t len, gg_error *err)
+{
+    char key[128];
+    snprintf(key, sizeof key, "%s.%s", arch, name);
+    return gg_meta_set_str(meta, key, text, len, err);
+}
+
+/* The scaling of rotary positions that the general rules of the converter write. */
+static gg_status set_rope_scaling(const gg_json_node *config, const char *arch, gg_meta *meta,
+                                  gg_error *err)
+{
+    static const struct {
+        const char *key;
+        uint32_t type;
+        const char *value;
+    } yarn[] = {
+        { "rope.scaling.original_context_length", GG_TYPE_U32,
+          "rope_scaling.original_max_position_embeddings "
+          "rope_parameters.original_max_position_embeddings" },
+        { "rope.scaling.yarn_ext_factor", GG_TYPE_F32, "rope_scaling.extrapolation_factor" },
+        { "rope.scaling.yarn_attn_factor", GG_TYPE_F32,
+          "rope_scaling.attention_factor rope_scaling.attn_factor" },
+        { "rope.scaling.yarn_beta_fast", GG_TYPE_F32, "rope_scaling.beta_fast" },
+        { "rope.scaling.yarn_beta_slow", GG_TYPE_F32, "rope_scaling.beta_slow" },
+    };
+    static const char *const types[] = { "linear", "yarn" };
+    static const char *const fields[] = { "rope_scaling.rope_type", "rope_scaling.type",
+                                          "rope_parameters.full_attention.rope_type",
+                                          "rope_parameters.rope_type" };
+    double x;
+    for (int t = 0; t < 2; t++) {
+        bool is = false;
+        for (int f = 0; f < 4 && !is; f++) is = field_is(config, fields[f], types[t]);
+        if (!is || !key_value(config,
+                              "rope_scaling.factor rope_parameters.full_attention.factor "
+                              "rope_parameters.factor",
+                              &x))
+            continue;
+        gg_status st = set_text(meta, arch, "rope.scaling.type", types[t], strlen(types[t]), err);
+        if (st == GG_OK) st = set_number(meta, arch, "rope.scaling.factor", GG_TYPE_F32, x, err);
+        for (size_t i = 0; t == 1 && i < sizeof yarn / sizeof *yarn && st == GG_OK; i++)
+            if (key_value(config, yarn[i].value, &x))
+                st = set_number(meta, arch, yarn[i].key, yarn[i].type, x, err);
+        return st;
+    }
+    return GG_OK;
+}
+
+/* What phi3 has instead: the strength of attention for contexts beyond the original one. */
+static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_meta *meta,
+                               gg_error *err)
+{
+    double most, original;
+    if (!key_value(config, "max_position_embeddings n_positions", &most) ||
+        !key_value(config,
+                   "original_max_position_embeddings "
+                   "rope_scaling.original_max_position_embeddings "
+                   "rope_parameters.original_max_position_embeddings max_position_embeddings",
+                   &original))
+        return GG_OK;
+    gg_status st = set_number(meta, arch, "rope.scaling.original_context_length", GG_TYPE_U32,
+                              original, err);
+    bool scaled = gg_hf_field(config, "rope_scaling.long_factor") ||
+                  gg_hf_field(config, "rope_parameters.long_factor");
+    if (st != GG_OK || !scaled) return st;
+    double scale = most / original, factor = 1;
+    if (scale > 1 && original > 1) factor = hf_sqrt(1 + hf_log(scale) / hf_log(original));
+    return set_number(meta, arch, "rope.scaling.attn_factor", GG_TYPE_F32, factor, err);
+}
+
+static gg_status set_rope_sections(const gg_json_node *config, const char *arch, gg_meta *meta,
+                                   gg_error *err)
+{
+    const uint32_t usual[4] = { 11, 11, 10, 0 };
+    const gg_json_node *list = gg_hf_field(config, "rope_parameters.mrope_section");
+    char key[64];
+    uint8_t le[16] = { 0 };
+    int i = 0;
+    if (!list) list = gg_hf_field(config, "rope_scaling.mrope_section");
+    for (const gg_json_node *n = gg_json_first(list); n && i < 4; n = gg_json_next(n), i++) {
+        double x = 0;
+        if (number_of(n, &x) && x >= 0 && x < 65536) gg_put_le32(le + 4 * i, (uint32_t)x);
+    }
+    for (i = 0; !list && i < 4; i++) gg_put_le32(le + 4 * i, usual[i]);
+    snprintf(key, sizeof key, "%s.rope.dimension_sections", arch);
+    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, GG_TYPE_I32, 4, le, sizeof le };
+    return gg_meta_set(meta, &kv, err);
+}
+
+gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
+                          gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (const gg_hf_key *k = gg_hf_keys; k->key && st == GG_OK; k++) {
+        double x = 0;
+        if (!gg_hf_has(k->archs, arch)) continue;
+        if (k->value[0] == '\'')
+            st = set_text(meta, arch, k->key, k->value + 1, strlen(k->value) - 2, err);
+        else if (key_value(config, k->value, &x))
+            st = set_number(meta, arch, k->key, k->type, x, err);
+    }
+    if (st == GG_OK && strcmp(arch, "phi3") == 0) st = set_long_rope(config, arch, meta, err);
+    else if (st == GG_OK && gg_hf_has("!gemma gemma2 phi2 command-r", arch))
+        st = set_rope_scaling(config, arch, meta, err);
+    if (st == GG_OK && strcmp(arch, "qwen35") == 0) st = set_rope_sections(config, arch, meta, err);
+    return st;
+}
+
+gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err)
+{
+    double dim, base = 10000, factor = 8, low = 1, high = 4, original = 8192;
+    *n = 0;
+    if ((!field_is(config, "rope_scaling.rope_type", "llama3") &&
+         !field_is(config, "rope_scaling.type", "llama3") &&
+         !field_is(config, "rope_parameters.rope_type", "llama3")) ||
+        !key_value(config, "head_dim hidden_size/num_attention_heads", &dim) || !(dim >= 2) ||
+        dim > 65536)
+        return GG_OK;
+    key_value(config, "rope_theta rope_parameters.rope_theta", &base);
+    key_value(config, "rope_scaling.factor rope_parameters.factor", &factor);
+    key_value(config, "rope_scaling.low_freq_factor rope_parameters.low_freq_factor", &low);
+    key_value(config, "rope_scaling.high_freq_factor rope_parameters.high_freq_factor", &high);
+    key_value(config,
+              "rope_scaling.original_max_position_embeddings "
+              "rope_parameters.original_max_position_embeddings",
+              &original);
+    if (!(base > 0) || !(low > 0) || !(high > low))
+        return gg_fail(err, GG_EFORMAT, "rope_scaling in config.json has impossible values");
+    *n = (size_t)dim / 2;
+    if (!(*out = malloc(*n * sizeof **out))) return gg_fail(err, GG_ENOMEM, "no memory");
+    for (size_t i = 0; i < *n; i++) {
+        float power = (float)gg_hf_exp((double)((float)(2 * i) / (float)dim) * hf_log(base));
+        float length = (float)(2 * 3.14159265358979323846) / (1.0f / power);
+        float smooth = ((float)original / length - (float)low) / (float)(high - low);
+        (*out)[i] = length < (float)(original / high) ? 1
+                    : length > (float)(original / low)
+                        ? (float)factor
+                        : 1 / ((1 - smooth) / (float)factor + smooth);
+    }
+    return GG_OK;
+}
+
+/* ---- names --------------------------------------------------------------------------------- */
+
+/* Reads a number of a name; *name is then behind it. Numbers over a million are the same. */
+static int64_t number_in_name(const char **name, const char *end)
+{
+    int64_t n = 0;
+    for (; *name < end && isdigit((unsigned char)**name); ++*name)
+        if (n < 1000000) n = n * 10 + (**name - '0');
+    return n;
+}
+
+/* Returns what follows the prefixes of models and "layers.N", and sets *block to N. */
+static const char *skip_prefixes(const char *name, const char *end, int64_t *block)
+{
+    static const char *const prefixes[] = { "model.",    "language_model.", "transformer.",
+                                            "backbone.", "gpt_neox.",       "text_model." };
+    static const char *const lists[] = { "layers.", "h.", "blocks." };
+    for (size_t i = 0; i < 6; i++) {
+        size_t n = strlen(prefixes[i]);
+        if ((size_t)(end - name) <= n || memcmp(name, prefixes[i], n) != 0) continue;
+        name += n;
+        i = (size_t)-1; /* again: prefixes may be nested */
+    }
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = strlen(lists[i]);
+        if ((size_t)(end - name) <= n || memcmp(name, lists[i], n) != 0 ||
+            !isdigit((unsigned char)name[n]))
+            continue;
+        name += n;
+        *block = number_in_name(&name, end);
+        break;
+    }
+    return name;
+}
+
+/* The name as the table has it: without prefixes, with L. for the block and E for the expert. */
+static bool plain_name(const char *name, size_t len, gg_hf_match *m, char out[GG_HF_NAME])
+{
+    const char *end = name + len;
+    size_t at = 0;
+    name = skip_prefixes(name, end, &m->block);
+    if (m->block >= 0) out[at++] = 'L';
+    while (name < end) {
+        if (at + 1 >= GG_HF_NAME) return false;
+        if (m->expert < 0 && at >= 9 && memcmp(out + at - 9, ".experts.", 9) == 0 &&
+            isdigit((unsigned char)*name)) {
+            m->expert = number_in_name(&name, end);
+            out[at++] = 'E';
+        } else {
+            out[at++] = *name++;
+        }
+    }
+    out[at] = '\0';
+    return true;
+}
+
+/* Tensors of image and sound encoders, and of multi-token prediction. */
+static bool is_other_part(const char *plain)
+{
+    static const char *const parts[] = {
+        "vision_tower.",          "visual.",       "vision_model.",
+        "multi_modal_projector.", "audio_tower.",  "mtp.",
+        "vision_encoder.",        "embed_vision.", "embed_audio."
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strncmp(plain, parts[i], strlen(parts[i])) == 0) return true;
+    return false;
+}
+
+gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
+{
+    static const gg_hf_name none = { NULL, "", "-", NULL };
+    gg_hf_match m = { .block = -1, .expert = -1, .ending = "" };
+    char plain[GG_HF_NAME];
+    if (!plain_name(name, len, &m, plain)) return m;
+    if (is_other_part(plain)) return m.rule = &none, m;
+    size_t n = strlen(plain), stem = n;
+    if (text_ends_with(plain, n, ".weight")) m.ending = ".weight";
+    else if (text_ends_with(plain, n, ".bias")) m.ending = ".bias";
+    stem -= strlen(m.ending);
+    for (const gg_hf_name *r = gg_hf_names; r->hf; r++)
+        if (strlen(r->hf) == stem && memcmp(r->hf, plain, stem) == 0 && gg_hf_has(r->archs, arch))
+            return m.rule = r, m;
+    return m;
+}
+
+const gg_hf_name *gg_hf_further(const gg_hf_name *rule)
+{
+    const char *a = rule->archs ? rule->archs : "";
+    bool same = rule->hf[0] && rule[1].hf && strcmp(rule[1].hf, rule->hf) == 0 &&
+                strcmp(rule[1].archs ? rule[1].archs : "", a) == 0;
+    return same ? rule + 1 : NULL;
+}
+
+bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_HF_NAME])
+{
+    int n = rule->gguf[0] == 'B' ? snprintf(out, GG_HF_NAME, "blk.%lld%s%s", (long long)m->block,
+                                            rule->gguf + 1, m->ending)
+                                 : snprintf(out, GG_HF_NAME, "%s%s", rule->gguf, m->ending);
+    return n > 0 && n < GG_HF_NAME;
+}
+
+bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
+{
+    return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
+           text_ends_with(name, len, "norm.weight") &&
+           !text_ends_with(name, len, "linear_attn.norm.weight");
+}
+
+bool gg_hf_is_f32(const char *name, uint32_t n_dims)
+{
+    static const char *const always[] = { "ffn_gate_inp.weight",  "ffn_gate_inp_shexp.weight",
+                                          "position_embd.weight", "token_types.weight",
+                                          "ssm_conv1d.weight",    "shortconv.conv.weight",
+                                          "_norm.weight" };
+    size_t n = strlen(name);
+    if (n_dims <= 1 || !text_ends_with(name, n, ".weight")) return true;
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (text_ends_with(name, n, always[i])) return true;
+    return false;
+}
+
+/* ---- movement of values -------------------------------------------------------------------- */
+
+gg_hf_sizes gg_hf_sizes_of(const gg_meta *meta)
+{
+    gg_hf_sizes s = { .heads = gg_arch_number(meta, "attention.head_count"),
+                      .kv = gg_arch_number(meta, "attention.head_count_kv"),
+                      .value = gg_arch_number(meta, "attention.value_length_mla"),
+                      .groups = gg_arch_number(meta, "ssm.group_count"),
+                      .key_heads = gg_arch_number(meta, "ssm.group_count"),
+                      .value_heads = gg_arch_number(meta, "ssm.time_step_rank"),
+                      .key_dim = gg_arch_number(meta, "ssm.state_size") };
+    uint64_t key = gg_arch_number(meta, "attention.key_length_mla"),
+             rope = gg_arch_number(meta, "rope.dimension_count");
+    s.nope = key > rope ? key - rope : 0;
+    if (!s.kv) s.kv = s.heads;
+    if (s.value_heads) s.value_dim = gg_arch_number(meta, "ssm.inner_size") / s.value_heads;
+    return s;
+}
+
+/* A size: a number or a word. Returns false if the word is unknown or the size is 0. */
+static bool size_of_word(const char *w, size_t len, const gg_hf_sizes *s, uint64_t *value)
+{
+    uint64_t group = s->kv ? s->heads / s->kv : 0,
+             ratio = s->key_heads ? s->value_heads / s->key_heads : 0;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } words[] = {
+        { "heads", s->heads },
+        { "kv", s->kv },
+        { "group", group },
+        { "group1", group + 1 },
+        { "group2", group + 2 },
+        { "nope", s->nope },
+        { "value", s->value },
+        { "groups", s->groups },
+        { "key_heads", s->key_heads },
+        { "ratio", ratio },
+        { "key_dim", s->key_dim },
+        { "two_keys", 2 * s->key_dim },
+        { "values", ratio * s->value_dim },
+        { "to_gate", 2 * s->key_dim + ratio * s->value_dim },
+        { "all_keys", 2 * s->key_heads * s->key_dim },
+        { "all_values", s->value_heads * s->value_dim },
+        { "vocab", s->vocab },
+    };
+    if (len && isdigit((unsigned char)w[0])) return *value = strtoull(w, NULL, 10), true;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].name) == len && memcmp(words[i].name, w, len) == 0)
+            return *value = words[i].value, words[i].value > 0;
+    return false;
+}
+
+static bool cut_axis(gg_hf_view *v, unsigned k, const uint64_t *sizes, unsigned n)
+{
+    uint64_t product = 1;
+    unsigned free_at = n;
+    if (v->n + n - 1 > GG_HF_AXES) return false;
+    for (unsigned i = 0; i < n; i++) {
+        if (sizes[i] == UINT64_MAX) free_at = i;
+        else if (sizes[i] > v->count[k]) return false;
+        else product *= sizes[i];
+        if (product > v->count[k]) return false;
+    }
+    if (product == 0 || v->count[k] % product != 0 || (free_at == n && product != v->count[k]))
+        return false;
+    uint64_t left = v->count[k] / product, step = v->step[k];
+    for (unsigned i = v->n; i-- > k + 1;) {
+        v->count[i + n - 1] = v->count[i];
+        v->step[i + n - 1] = v->step[i];
+        v->origin[i + n - 1] = v->origin[i];
+    }
+    v->n += n - 1;
+    for (unsigned i = n; i-- > 0;) {
+        v->count[k + i] = i == free_at ? left : sizes[i];
+        v->step[k + i] = step;
+        v->origin[k + i] = v->origin[k];
+        step *= v->count[k + i];
+    }
+    return true;
+}
+
+static bool swap_axes(gg_hf_view *v, unsigned a, unsigned b)
+{
+    if (v->n == 1) return true; /* the bias of a transposed matrix */
+    if (a >= v->n || b >= v->n) return false;
+    uint64_t count = v->count[a], step = v->step[a];
+    uint8_t origin = v->origin[a];
+    v->count[a] = v->count[b], v->step[a] = v->step[b], v->origin[a] = v->origin[b];
+    v->count[b] = count, v->step[b] = step, v->origin[b] = origin;
+    return true;
+}
+
+static bool take_items(gg_hf_view *v, unsigned k, uint64_t from, uint64_t n)
+{
+    if (n == 0 || n > v->count[k] || from > v->count[k] - n) return false;
+    v->first += from * v->step[k];
+    v->count[k] = n;
+    return true;
+}
+
+static void drop_unit_axes(gg_hf_view *v)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (v->count[i] == 1) continue;
+        v->count[n] = v->count[i], v->step[n] = v->step[i], v->origin[n++] = v->origin[i];
+    }
+    if (n) v->n = n;
+}
+
+/* The sizes after the colon of a word; UINT64_MAX for *. Returns false if one is wrong. */
+static bool arguments_of(const char *w, size_t len, const gg_hf_sizes *sizes,
+                         uint64_t args[GG_HF_AXES], unsigned *n)
+{
+    const char *p = memchr(w, ':', len), *end = w + len;
+    if (!p) return false;
+    for (p++; p < end; p++) {
+        size_t m = 0;
+        while (p + m < end && p[m] != ',') m++;
+        if (*n >= GG_HF_AXES) return false;
+        args[*n] = UINT64_MAX;
+        if (*p != '*' && !size_of_word(p, m, sizes, &args[*n])) return false;
+        ++*n;
+        p += m;
+    }
+    return true;
+}
+
+/* Applies one word to a view; sets flags. */
+static bool apply_word(gg_hf_view *v, const char *w, size_t len, const gg_hf_sizes *sizes,
+                       bool *keep, bool *neg_exp)
+{
+    uint64_t args[GG_HF_AXES];
+    unsigned n = 0;
+    if (strncmp(w, "keep", 4) == 0) return *keep = true;
+    if (strncmp(w, "exp", 3) == 0) return *neg_exp = true;
+    if (strncmp(w, "squeeze", 7) == 0) return drop_unit_axes(v), true;
+    if (strncmp(w, "swap", 4) == 0)
+        return swap_axes(v, (unsigned)(w[4] - '0'), (unsigned)(w[6] - '0'));
+    unsigned k = (unsigned)(w[strcspn(w, "0123456789")] - '0');
+    if (k >= v->n || !arguments_of(w, len, sizes, args, &n)) return false;
+    if (w[0] == 'c') return cut_axis(v, k, args, n);
+    if (w[0] == 't')
+        return take_items(v, k, args[0], args[1] > v->count[k] ? v->count[k] : args[1]);
+    return v->count[k] % 2 == 0 && take_items(v, k, args[0] * (v->count[k] / 2), v->count[k] / 2);
+}
+
+/* The dims of the result: axes that were cut from one are joined, unless they are kept. */
+static bool dims_of_view(const gg_hf_view *v, bool keep, gg_hf_move *out)
+{
+    uint64_t dims[GG_HF_AXES];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (i > 0 && !keep && v->origin[i] == v->origin[i - 1]) dims[n - 1] *= v->count[i];
+        else dims[n++] = v->count[i];
+    }
+    if (out->n_views == 0) {
+        out->n_dims = n;
+        memcpy(out->dims, dims, sizeof dims);
+        return true;
+    }
+    out->dims[0] += dims[0];
+    return n == out->n_dims && memcmp(dims + 1, out->dims + 1, (n - 1) * sizeof *dims) == 0;
+}
+
+static bool whole_view(uint32_t n_dims, const uint64_t *dims, gg_hf_view *v)
+{
+    uint64_t step = 1;
+    *v = (gg_hf_view){ .n = n_dims ? n_dims : 1, .count = { 1 }, .step = { 1 } };
+    if (n_dims > GG_HF_AXES) return false;
+    for (uint32_t i = n_dims; i-- > 0;) {
+        v->count[i] = dims[i];
+        v->step[i] = step;
+        v->origin[i] = (uint8_t)i;
+        step *= dims[i];
+    }
+    return true;
+}
+
+bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, const uint64_t *dims,
+                 gg_hf_move *out)
+{
+    const char *p = ops ? ops : "";
+    *out = (gg_hf_move){ .n_views = 0 };
+    do {
+        bool keep = false;
+        gg_hf_view *v = &out->view[out->n_views];
+        if (out->n_views == GG_HF_VIEWS || !whole_view(n_dims, dims, v)) return false;
+        while (*p && *p != '+') {
+            size_t n = strcspn(p, " ");
+            if (!apply_word(v, p, n, sizes, &keep, &out->neg_exp)) return false;
+            p += n + strspn(p + n, " ");
+        }
+        if (!dims_of_view(v, keep, out)) return false;
+        out->n_views++;
+        p += *p == '+' ? 1 + strspn(p + 1, " ") : 0;
+    } while (*p);
+    return true;
+}

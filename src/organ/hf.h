@@ -1,0 +1,136 @@
+/* hf.h - Hugging Face checkpoints in terms of GGUF: classes, keys, names, and how values move.
+ * Internal.
+ *
+ * Nothing here reads tensors. hf_table.c has the tables; hf.c interprets them.
+ */
+#ifndef GG_HF_H
+#define GG_HF_H
+
+#include "organ/gg_gguf.h"
+#include "json/json.h"
+
+/* ---- the tables --------------------------------------------------------------------------- */
+
+/* A model class of config.json and the GGUF architecture that it becomes. */
+typedef struct gg_hf_class {
+    const char *name; /* "LlamaForCausalLM" */
+    const char *arch; /* "llama" */
+} gg_hf_class;
+
+/* Where a key comes from. `value` is a list of alternatives, of which the first that config.json
+ * can give is taken: an expression of fields, numbers and * / + -, evaluated from left to right, or
+ * 'text', or a list of names of which `one of` the fields has one. */
+typedef struct gg_hf_key {
+    const char *archs; /* architectures that have it; "!..." = all but these; NULL = all */
+    const char *key;   /* without the architecture */
+    uint32_t type;     /* a gg_type */
+    const char *value;
+} gg_hf_key;
+
+/* A tensor name. In `hf` and `gguf`, "L." and "B." stand for the block, and E for an expert. The
+ * prefixes of models (model., transformer. and others) and the endings .weight and .bias are left
+ * out; a name that has neither is written in full, and so is then its GGUF name. A tensor for
+ * which several rows in a row have the same name becomes several tensors. */
+typedef struct gg_hf_name {
+    const char *archs; /* NULL = all */
+    const char *hf;
+    const char *gguf; /* "-" = the tensor is not part of the model */
+    const char *ops;  /* how values move, see gg_hf_views; NULL = not at all */
+} gg_hf_name;
+
+extern const gg_hf_class gg_hf_classes[]; /* the last has no name */
+extern const gg_hf_key gg_hf_keys[];      /* the last has no key */
+extern const gg_hf_name gg_hf_names[];    /* the last has no hf */
+
+/* Whether a list of architectures, as in the tables, has this one. */
+bool gg_hf_has(const char *archs, const char *arch);
+
+/* The class with that name, or NULL. */
+const gg_hf_class *gg_hf_class_find(const char *name, size_t len);
+
+/* ---- keys --------------------------------------------------------------------------------- */
+
+/* A field of config.json. With "text_config", its members come before those of the root. `path` may
+ * have one dot: "rope_scaling.factor". NULL if it is absent or null. */
+const gg_json_node *gg_hf_field(const gg_json_node *config, const char *path);
+
+/* Sets the keys of the architecture that config.json gives. */
+gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
+                          gg_error *err);
+
+/* Makes rope_freqs.weight for rope scaling of type llama3: *n malloc'd factors in *out, or none. */
+gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err);
+
+/* Natural exponential function with the same bits on every machine. */
+double gg_hf_exp(double x);
+
+/* ---- names -------------------------------------------------------------------------------- */
+
+#define GG_HF_NAME 128
+
+typedef struct gg_hf_match {
+    const gg_hf_name *rule; /* NULL = unknown name */
+    int64_t block, expert;  /* -1 = none */
+    const char *ending;     /* ".weight", ".bias" or "" */
+} gg_hf_match;
+
+/* Finds the row for a tensor name. */
+gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len);
+
+/* The next row for the same name, or NULL. */
+const gg_hf_name *gg_hf_further(const gg_hf_name *rule);
+
+/* Writes the GGUF name that the rule gives a matched tensor; false if it does not fit. */
+bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_HF_NAME]);
+
+/* Whether one is added to a norm of that name. */
+bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len);
+
+/* Whether the tensor of that GGUF name is always F32 in GGUF files. */
+bool gg_hf_is_f32(const char *name, uint32_t n_dims);
+
+/* ---- movement of values ------------------------------------------------------------------- */
+
+#define GG_HF_AXES 6
+#define GG_HF_VIEWS 3
+
+/* Elements of a row-major array in another order: axis i has count[i] items that are step[i]
+ * elements apart; the first element is `first`. */
+typedef struct gg_hf_view {
+    uint32_t n;
+    uint64_t first, count[GG_HF_AXES], step[GG_HF_AXES];
+    uint8_t origin[GG_HF_AXES]; /* axis of the array that it is a part of */
+} gg_hf_view;
+
+/* What becomes of a tensor: its views one after another, each value changed. */
+typedef struct gg_hf_move {
+    gg_hf_view view[GG_HF_VIEWS];
+    uint32_t n_views;
+    bool neg_exp; /* y = -exp(x) */
+    uint32_t n_dims;
+    uint64_t dims[GG_HF_AXES]; /* row-major */
+} gg_hf_move;
+
+/* Sizes that words of `ops` name. */
+typedef struct gg_hf_sizes {
+    uint64_t heads, kv, nope, value, groups, key_heads, value_heads, key_dim, value_dim, vocab;
+} gg_hf_sizes;
+
+/* Takes them from the keys of a model; those that are absent are 0. */
+gg_hf_sizes gg_hf_sizes_of(const gg_meta *meta);
+
+/* Applies `ops` to an array with these row-major dims. Returns false if they do not fit. The words,
+ * applied from left to right to the axes as they are then:
+ *     cutK:a,b,c   cuts axis K into axes of these sizes; * is the size that is left
+ *     swapJ,K      exchanges two axes
+ *     takeK:f,n    takes n items of axis K from f on
+ *     halfK:i      takes the first or second half of axis K
+ *     squeeze      removes axes of length 1
+ *     keep         keeps all axes; without it those that were cut from one axis are joined again
+ *     exp          y = -exp(x)
+ *     +            another view of the same array follows in the first axis
+ * Sizes are numbers or words of the table in hf.c. */
+bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, const uint64_t *dims,
+                 gg_hf_move *out);
+
+#endif

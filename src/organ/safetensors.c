@@ -1,0 +1,254 @@
+/* safetensors.c - reads the header of a .safetensors file, and its types of elements. */
+#include "organ/safetensors.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/io.h"
+#include "quant/quant.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+} st_types[GG_ST_TYPES] = {
+    [GG_ST_F32] = { "F32", 4 },         [GG_ST_F16] = { "F16", 2 },
+    [GG_ST_BF16] = { "BF16", 2 },       [GG_ST_F64] = { "F64", 8 },
+    [GG_ST_F8_E4M3] = { "F8_E4M3", 1 }, [GG_ST_F8_E5M2] = { "F8_E5M2", 1 },
+    [GG_ST_I8] = { "I8", 1 },           [GG_ST_I16] = { "I16", 2 },
+    [GG_ST_I32] = { "I32", 4 },         [GG_ST_I64] = { "I64", 8 },
+    [GG_ST_U8] = { "U8", 1 },           [GG_ST_BOOL] = { "BOOL", 1 },
+};
+
+const char *gg_st_type_name(gg_st_type type)
+{
+    return st_types[type].name;
+}
+
+size_t gg_st_type_size(gg_st_type type)
+{
+    return st_types[type].size;
+}
+
+/* ---- elements ---------------------------------------------------------------------------- */
+
+/* E4M3: four bits of exponent with bias 7, three of mantissa, no infinities; 0x7f is NaN. E5M2 is
+ * the upper half of an F16. */
+static float decode_f8(gg_st_type type, uint8_t b)
+{
+    if (type == GG_ST_F8_E5M2) return gg_f16_to_f32((uint16_t)(b << 8));
+    unsigned e = b >> 3 & 15, m = b & 7;
+    uint32_t sign = (uint32_t)(b >> 7) << 31, bits;
+    float f;
+    if (e == 15 && m == 7) bits = 0x7fc00000;
+    else if (e == 0) {
+        f = (float)m / 512.0f;
+        memcpy(&bits, &f, sizeof bits);
+    } else {
+        bits = (e + 120) << 23 | m << 20;
+    }
+    bits |= sign;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+static uint32_t to_ggml(gg_st_type type)
+{
+    switch (type) {
+    case GG_ST_F32: return GG_F32;
+    case GG_ST_F16: return GG_F16;
+    case GG_ST_BF16: return GG_BF16;
+    case GG_ST_F64: return GG_F64;
+    case GG_ST_I8: return GG_I8;
+    case GG_ST_I16: return GG_I16;
+    case GG_ST_I32: return GG_I32;
+    case GG_ST_I64: return GG_I64;
+    default: return GG_DTYPE_COUNT;
+    }
+}
+
+void gg_st_decode(gg_st_type type, const uint8_t *raw, float *out, size_t n)
+{
+    gg_error ignored = GG_ERROR_INIT;
+    uint32_t dtype = to_ggml(type);
+    if (dtype != GG_DTYPE_COUNT) {
+        gg_decode(dtype, raw, out, n, &ignored);
+        return;
+    }
+    bool f8 = type == GG_ST_F8_E4M3 || type == GG_ST_F8_E5M2;
+    for (size_t i = 0; i < n; i++) out[i] = f8 ? decode_f8(type, raw[i]) : (float)raw[i];
+}
+
+/* ---- the header -------------------------------------------------------------------------- */
+
+static gg_status bad_tensor(const gg_st_tensor *t, const gg_json_node *node, const char *what,
+                            gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "%s", what);
+    gg_fix(err, "download the file again: its header is damaged");
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_offset(err, 8 + gg_json_offset(node));
+}
+
+static gg_status read_dtype(gg_st_tensor *t, const gg_json_node *node, gg_error *err)
+{
+    const char *text;
+    size_t len;
+    if (gg_json_string(node, &text, &len, err) != GG_OK)
+        return gg_at_tensor(err, t->name, t->name_len);
+    for (int i = 0; i < GG_ST_TYPES; i++)
+        if (strlen(st_types[i].name) == len && memcmp(st_types[i].name, text, len) == 0)
+            return t->type = (gg_st_type)i, GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "its type %.*s is not supported", len < 24 ? (int)len : 24, text);
+    gg_fix(err, "save the model as BF16, F16 or F32");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* Shape and size. Products are checked, because the numbers may be hostile. */
+static gg_status read_shape(gg_st_tensor *t, const gg_json_node *shape, gg_error *err)
+{
+    t->elements = 1;
+    if (gg_json_type_of(shape) != GG_JSON_ARRAY)
+        return bad_tensor(t, shape, "the header gives no shape for it", err);
+    if (gg_json_count(shape) > GG_ST_DIMS) {
+        gg_fail(err, GG_EUNSUPPORTED, "it has more than %d axes", GG_ST_DIMS);
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
+    for (const gg_json_node *d = gg_json_first(shape); d; d = gg_json_next(d)) {
+        uint64_t dim;
+        if (gg_json_u64(d, &dim, err) != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+        if (dim && t->elements > ((uint64_t)1 << 60) / dim)
+            return bad_tensor(t, d, "its shape is impossibly large", err);
+        t->dims[t->n_dims++] = dim;
+        t->elements *= dim;
+    }
+    t->bytes = t->elements * gg_st_type_size(t->type);
+    return GG_OK;
+}
+
+static gg_status read_offsets(gg_st_tensor *t, const gg_json_node *node, uint64_t data,
+                              uint64_t size, gg_error *err)
+{
+    uint64_t from, to;
+    const gg_json_node *first = gg_json_first(node);
+    if (gg_json_count(node) != 2)
+        return bad_tensor(t, node, "the header gives no place for its data", err);
+    if (gg_json_u64(first, &from, err) != GG_OK ||
+        gg_json_u64(gg_json_next(first), &to, err) != GG_OK)
+        return gg_at_tensor(err, t->name, t->name_len);
+    if (to < from || to - from != t->bytes)
+        return bad_tensor(t, node, "its shape and the size of its data contradict each other", err);
+    if (to > size - data) {
+        gg_fail(err, GG_EFORMAT,
+                "its data ends at byte %llu, but the file ends at %llu: the download is incomplete",
+                (unsigned long long)(to > UINT64_MAX - data ? to : data + to),
+                (unsigned long long)size);
+        gg_fix(err, "download the file again");
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
+    t->at = data + from;
+    return GG_OK;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const gg_st_tensor *x = a, *y = b;
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+/* The header, and how many bytes the file and all before the data have. */
+typedef struct st_header {
+    gg_json *json;
+    uint64_t data, size;
+} st_header;
+
+static gg_status list_tensors(const st_header *h, gg_names *names, gg_st_tensor *list, size_t *n,
+                              gg_error *err)
+{
+    const gg_json_node *root = gg_json_root(h->json);
+    for (const gg_json_node *m = gg_json_first(root); m; m = gg_json_next(m)) {
+        gg_st_tensor *t = &list[*n];
+        size_t len;
+        const char *key = gg_json_key(m, &len);
+        if (gg_json_key_is(m, "__metadata__")) continue;
+        *t = (gg_st_tensor){ .name_len = len };
+        if (!(t->name = gg_names_add(names, key, len, err))) return err->status;
+        gg_status st = read_dtype(t, gg_json_get(m, "dtype"), err);
+        if (st == GG_OK) st = read_shape(t, gg_json_get(m, "shape"), err);
+        if (st == GG_OK)
+            st = read_offsets(t, gg_json_get(m, "data_offsets"), h->data, h->size, err);
+        if (st != GG_OK) return st;
+        ++*n;
+    }
+    if (*n == 0) return GG_OK;
+    qsort(list, *n, sizeof *list, by_place);
+    for (size_t i = 1; i < *n; i++)
+        if (list[i].at < list[i - 1].at + list[i - 1].bytes) {
+            gg_fail(err, GG_EFORMAT, "its data overlaps that of tensor '%.100s'", list[i - 1].name);
+            gg_at_tensor(err, list[i].name, list[i].name_len);
+            return gg_at_offset(err, list[i].at);
+        }
+    return GG_OK;
+}
+
+static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *len, gg_error *err)
+{
+    uint8_t head[8];
+    if (size < 10) return gg_fail(err, GG_EFORMAT, "the file is too short for safetensors");
+    gg_status st = gg_pread_all(fd, head, sizeof head, 0, err);
+    if (st != GG_OK) return st;
+    *len = gg_le64(head);
+    if (*len > size - 8) {
+        gg_fail(err, GG_EFORMAT,
+                "the header should have %llu bytes, but the file has only %llu: it is not "
+                "safetensors, or the download is incomplete",
+                (unsigned long long)*len, (unsigned long long)size);
+        return gg_at_offset(err, 0);
+    }
+    if (*len > GG_ST_HEADER) {
+        gg_fail(err, GG_EUNSUPPORTED, "the header has %llu bytes, more than the limit of %llu",
+                (unsigned long long)*len, (unsigned long long)GG_ST_HEADER);
+        return gg_at_offset(err, 0);
+    }
+    if (!(*text = malloc((size_t)*len + 1)))
+        return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    return gg_pread_all(fd, *text, (size_t)*len, 8, err);
+}
+
+static gg_status parse_header(int fd, st_header *h, gg_error *err)
+{
+    struct stat file;
+    char *text = NULL;
+    uint64_t len = 0;
+    if (fstat(fd, &file) != 0) return gg_fail_errno(err, "cannot get the file's size");
+    h->size = (uint64_t)file.st_size;
+    gg_status st = read_header_text(fd, h->size, &text, &len, err);
+    if (st == GG_OK && (st = gg_json_parse(text, (size_t)len, &h->json, err)) != GG_OK &&
+        err->offset != GG_ERROR_NO_OFFSET)
+        err->offset += 8;
+    free(text);
+    h->data = 8 + len;
+    if (st == GG_OK && gg_json_type_of(gg_json_root(h->json)) != GG_JSON_OBJECT)
+        st = gg_fail(err, GG_EFORMAT, "the header is not a JSON object");
+    return st;
+}
+
+gg_status gg_st_read(int fd, gg_st_list *to, gg_json **metadata, gg_error *err)
+{
+    st_header h = { 0 };
+    gg_status st = parse_header(fd, &h, err);
+    size_t more = st == GG_OK ? gg_json_count(gg_json_root(h.json)) : 0, got = 0;
+    gg_st_tensor *list = st == GG_OK ? realloc(to->items, (to->n + more + 1) * sizeof *list) : NULL;
+    if (st == GG_OK && !list) st = gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
+    if (list) to->items = list;
+    if (st == GG_OK) st = list_tensors(&h, &to->names, list + to->n, &got, err);
+    to->n += st == GG_OK ? got : 0;
+    if (st == GG_OK && metadata && gg_json_get(gg_json_root(h.json), "__metadata__"))
+        *metadata = h.json;
+    else gg_json_free(h.json);
+    return st;
+}

@@ -1,0 +1,127 @@
+#!/bin/sh
+# Checkpoints and adapters in safetensors: names, shapes and values as the reference converter
+# makes them, and files that are refused. HF_VECTORS=FOLDER compares all cases of a folder with the
+# GGUF files in it.
+. "$(dirname "$0")/lib.sh"
+H=$D/hf
+
+# hashes FILE: name, type with dims, and hash of each tensor.
+hashes() {
+    organ-check --hash "$1" 2> /dev/null |
+        awk -F'\t' '$2 == "tensor" { print $3 "\t" $4 "\t" $1 }' | sort
+}
+
+# ssm_a of mamba is an exponential, whose last bit may differ.
+without_exp() {
+    for f in have want; do grep -v ssm_a "$T/$f" > "$T/$f.2" && mv "$T/$f.2" "$T/$f"; done
+}
+
+# ---- values ------------------------------------------------------------------------------------
+
+for dir in "$H"/*/config.json; do
+    dir=${dir%/config.json}
+    c=${dir##*/}
+    check "$c as F32" organ-assemble "$dir" --dtype f32 -q -o "$T/$c.gguf"
+    hashes "$T/$c.gguf" > "$T/have"
+    awk -F'\t' -v OFS='\t' -v c="$c" '$1 == c { print $2, $3, $4 }' "$H/tensors.tsv" | sort > "$T/want"
+    case $c in mamba*) without_exp ;; esac
+    check_same "$T/have" "$T/want" "$c: tensors of the reference"
+done
+
+if [ -n "${HF_VECTORS:-}" ]; then
+    for dir in "$HF_VECTORS"/*/hf/config.json; do
+        dir=${dir%/hf/config.json}
+        c=${dir##*/}
+        for f in "$dir/$c".*.gguf; do
+            t=${f%.gguf}
+            t=${t##*.}
+            [ "$t" = auto ] && t=f16
+            organ-assemble "$dir/hf" --dtype "$t" -q --force -o "$T/v.gguf" 2> "$T/err" || {
+                grep -q 'too large for' "$T/err" || bad "$c $t: $(cat "$T/err")"
+                continue # values that the reference makes infinite are refused
+            }
+            hashes "$T/v.gguf" > "$T/have"
+            hashes "$f" > "$T/want"
+            case $c in mamba*) without_exp ;; esac
+            check_same "$T/have" "$T/want" "$c $t"
+        done
+    done
+fi
+
+# Types are kept where GGUF allows it.
+check_text "$(organ-extract --list "$H/falcon" | awk -F'\t' '$1 ~ /attn_qkv|attn_norm_2.w/ { printf "%s ", $5 }')" \
+    "F32 BF16 F32 BF16 " "types of a BF16 checkpoint"
+check_text "$(organ-keys "$H/falcon" --get falcon.attention.head_count_kv)" 2 "a key of config.json"
+check_text "$(organ-keys "$H/qwen35-nested" --get qwen35.rope.dimension_sections | tr '\n' ' ')" \
+    "1 1 0 0 " "a list of config.json"
+
+# Every tool reads it; a file of the folder stands for the folder.
+check "measure" organ-measure "$H/gptneox"
+check_exit 1 "compare" organ-compare "$H/gptneox/model.safetensors" "$T/gptneox.gguf"
+check_text "$(awk -F'\t' '$4 == "differs"' "$T/out" | grep -vc keys)" 0 "nothing differs"
+check "extract" organ-extract "$H/gptneox" --output "$T/gptneox"
+check "assemble a directory" organ-assemble "$T/gptneox" --dtype f32 -o "$T/g2.gguf"
+hashes "$T/g2.gguf" > "$T/have"
+hashes "$T/gptneox.gguf" > "$T/want"
+check_same "$T/have" "$T/want" "by way of an organ directory"
+check "graft" organ-transplant --base "$T/gptneox.gguf" --donor "$H/gptneox" --type organ \
+    --match convert -o "$T/g3.gguf"
+hashes "$T/g3.gguf" > "$T/have"
+check_same "$T/have" "$T/want" "grafted from a checkpoint"
+check "merge" organ-merge --method linear --model "$H/gptneox" --model "$T/gptneox" --dtype f32 -o "$T/g4.gguf"
+hashes "$T/g4.gguf" > "$T/have"
+check_same "$T/have" "$T/want" "merged from checkpoints"
+
+# ---- refusals ------------------------------------------------------------------------------------
+
+# st FILE HEADER BYTES: a file with this header, and a number of zero bytes.
+st() {
+    n=${#2}
+    printf '%b' "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256)))" > "$1"
+    printf '%s' "$2" >> "$1"
+    head -c "$3" /dev/zero >> "$1"
+}
+
+one='"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}'
+st "$T/a.safetensors" "{$one}" 16
+check "a plain file" organ-extract --list "$T/a.safetensors"
+check_text "$(awk -F'\t' 'NR > 1 { print $1, $5, $6 }' "$T/out")" "a F32 2x2" "its tensor"
+refused() {
+    st "$T/b.safetensors" "$2" "$3"
+    check_error 3 "$4" "$1" organ-extract --list "$T/b.safetensors"
+}
+refused "data past the end" "{$one}" 15 "the download is incomplete"
+refused "wrong size" '{"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 16]}}' 16 "contradict"
+refused "overlap" "{$one, \"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [12, 20]}}" 20 \
+    "overlaps that of tensor 'a'"
+refused "a name twice" "{$one, $one}" 16 "appears twice"
+refused "unknown type" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}' 1 "F4 is not supported"
+refused "a huge shape" '{"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 1]}}' 1 \
+    "impossibly large"
+refused "no offsets" '{"a": {"dtype": "F32", "shape": [1]}}' 4 "no place"
+refused "not an object" '[1]' 4 "not a JSON object"
+refused "not JSON" '{"a"' 4 "offset"
+refused "F8 without a scale" '{"a": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}' 4 "no scale"
+deep=$(printf '%070d' 0 | tr 0 '[')
+refused "nesting" "{\"a\": $deep}" 4 "nest"
+printf '\377\377\377\377\377\377\377\377{}' > "$T/c.safetensors"
+check_error 3 "the file has only" "header length" organ-extract --list "$T/c.safetensors"
+
+mkdir "$T/ck"
+echo '{"architectures": ["WeirdForCausalLM"]}' > "$T/ck/config.json"
+check_error 3 "class WeirdForCausalLM are not covered; architectures that are: llama qwen2" "unknown class" \
+    organ-extract --list "$T/ck"
+sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' "$H/gptneox/config.json" > "$T/ck/config.json"
+cp "$H/gptneox/model.safetensors" "$T/ck"
+check_error 3 "only 1 blocks" "a block too many" organ-extract --list "$T/ck"
+sed 's/"num_attention_heads": 2/"num_attention_heads": 7/' "$H/gptneox/config.json" > "$T/ck/config.json"
+check_error 3 "does not fit the sizes" "wrong heads" organ-extract --list "$T/ck"
+cp "$H/gptneox/config.json" "$T/ck"
+for name in ../model.safetensors /etc/passwd ''; do
+    echo "{\"weight_map\": {\"a\": \"$name\"}}" > "$T/ck/model.safetensors.index.json"
+    check_error 3 "outside its folder" "index with '$name'" organ-extract --list "$T/ck"
+done
+echo '{"weight_map": {"a": "model.safetensors"}}' > "$T/ck/model.safetensors.index.json"
+check_error 3 "but it has not" "an index of other tensors" organ-extract --list "$T/ck"
+
+finish
