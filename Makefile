@@ -249,12 +249,8 @@ valgrind: all units ## run command-line tests with every tool under valgrind (ab
 
 # NEON has to give the same results. gcc 12 cannot compile some of
 # the tests with -O2. ONLY=PATTERN selects tests.
-arm: ## run the unit tests on an emulated aarch64 (needs gcc-aarch64-linux-gnu and qemu-user)
-	@command -v qemu-aarch64 > /dev/null || { echo 'make arm: qemu-aarch64 not found: install qemu-user' >&2; exit 1; }
-	$(MAKE) B=build/arm CC=aarch64-linux-gnu-gcc CFLAGS="-O1 -g" LDFLAGS=-static units
-	@for t in build/arm/test/t_*; do \
-		case $$t in *.d) ;; *$(ONLY)*) qemu-aarch64 $$t || exit 1 ;; esac; \
-	done
+arm: ## run tests on an emulated aarch64 (needs gcc-aarch64-linux-gnu and qemu-user; ONLY="TEXT ..." selects)
+	@ONLY="$(ONLY)" sh tests/arm.sh
 
 cross: ## build for other systems with zig, which is installed from npm (TARGETS="aarch64-macos ...")
 	sh tests/cross/build.sh $(TARGETS)

@@ -3,7 +3,7 @@
 # failed, and end with "tests: N passed, M failed"; exit 1 if anything failed.
 #
 #   B=build        the build folder            BIN=build/bin  the tools
-#   JOBS=N         how many run at a time      ONLY=PATTERN   names that contain it
+#   JOBS=N         how many run at a time      ONLY='TEXT...' names that contain a text
 #                  (processors + 1)            TIMES=1        print the seconds of each
 #
 # A program that ends without its own "NAME: P passed, F failed" line, or with a status
@@ -29,7 +29,9 @@ for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac
     case " $all " in *" $f "*) continue ;; esac
     all="$all $f"
-    case ${f#"$B"/} in *"${ONLY:-}"*) ;; *) continue ;; esac
+    wanted=${ONLY:+no}
+    for text in ${ONLY:-}; do case ${f#"$B"/} in *"$text"*) wanted=yes ;; esac; done
+    [ "$wanted" != no ] || continue
     n=$((n + 1))
     echo "$f" > "$T/$n.name"
 done

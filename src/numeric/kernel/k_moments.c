@@ -1,7 +1,46 @@
 /* k_moments.c - sums, range, histogram and gaps, each in one pass over the values. */
 #include "numeric/nlanes.h"
 
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
 #include "numeric/numeric.h"
+
+/* Doubles that fit into a register: gcc keeps wider vectors in memory on aarch64, even in loops. */
+#ifdef __aarch64__
+#define REG 2
+#else
+#define REG 4
+#endif
+typedef float reg_f32 __attribute__((vector_size(4 * REG)));
+typedef double reg_f64 __attribute__((vector_size(8 * REG)));
+#if GG_LEVEL == 1
+#define REG_WIDE(v) NK_WIDE(v)
+#elif defined(__aarch64__) /* gcc 12 widens value by value otherwise */
+#define REG_WIDE(v) ((reg_f64)vcvt_f64_f32((float32x2_t)(v)))
+#else
+#define REG_WIDE(v) __builtin_convertvector(v, reg_f64)
+#endif
+#define REGS (NK_LANES / REG) /* for eight lanes */
+
+static double fold_regs(const reg_f64 sum[REGS])
+{
+    gg_nk_acc acc;
+    memcpy(&acc, sum, sizeof acc);
+    return gg_nk_fold(&acc);
+}
+
+/* Adds eight values. */
+static inline void add_values(reg_f64 sum[REGS], const float *x)
+{
+#pragma GCC unroll 4
+    for (size_t r = 0; r < REGS; r++) {
+        reg_f32 v;
+        memcpy(&v, x + REG * r, sizeof v);
+        sum[r] += REG_WIDE(v);
+    }
+}
 
 /* Loads the last values of a run, fewer than eight, and fills up with `fill`. */
 static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill)
@@ -11,29 +50,25 @@ static void load_rest(float rest[NK_LANES], const float *x, size_t n, float fill
 
 gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 {
-    gg_nk_acc sum = { { { 0 }, { 0 } } };
+    reg_f64 sum[REGS] = { { 0 } };
     float rest[NK_LANES], lane[2][NK_LANES];
     gg_nk_f32x4 lo[2], hi[2], v;
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) lo[h] = hi[h] = (gg_nk_f32x4){ x[0], x[0], x[0], x[0] };
     for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
+        add_values(sum, x + i);
 #pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
             NK_LOAD4(v, x + i + 4 * h);
-            sum.half[h] += NK_WIDE(v);
             lo[h] = NK_SELECT4(v < lo[h], v, lo[h]);
             hi[h] = NK_SELECT4(v > hi[h], v, hi[h]);
         }
     }
     load_rest(rest, x + n / NK_LANES * NK_LANES, n % NK_LANES, 0.0f);
-#pragma GCC unroll 2
-    for (size_t h = 0; h < 2; h++) {
-        NK_LOAD4(v, rest + 4 * h);
-        sum.half[h] += NK_WIDE(v);
-    }
+    add_values(sum, rest);
     memcpy(lane[0], lo, sizeof lo);
     memcpy(lane[1], hi, sizeof hi);
-    gg_nk_range r = { gg_nk_fold(&sum), x[0], x[0] };
+    gg_nk_range r = { fold_regs(sum), x[0], x[0] };
     for (size_t l = 0; l < NK_LANES; l++) {
         r.min = lane[0][l] < r.min ? lane[0][l] : r.min;
         r.max = lane[1][l] > r.max ? lane[1][l] : r.max;
@@ -46,31 +81,31 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 }
 
 /* Adds the second and fourth powers of eight values. Lanes from `used` on are ignored. */
-static inline void add_central(gg_nk_acc *s2, gg_nk_acc *s4, const float *x, double mean,
+static inline void add_central(reg_f64 s2[REGS], reg_f64 s4[REGS], const float *x, double mean,
                                size_t used)
 {
-#pragma GCC unroll 2
-    for (size_t h = 0; h < 2; h++) {
-        gg_nk_f32x4 v;
-        NK_LOAD4(v, x + 4 * h);
-        gg_nk_f64x4 d = NK_WIDE(v) - mean;
+#pragma GCC unroll 4
+    for (size_t r = 0; r < REGS; r++) {
+        reg_f32 v;
+        memcpy(&v, x + REG * r, sizeof v);
+        reg_f64 d = REG_WIDE(v) - mean;
         if (used < NK_LANES)
-            for (size_t l = 0; l < 4; l++) d[l] = 4 * h + l < used ? d[l] : 0.0;
-        gg_nk_f64x4 d2 = d * d;
-        s2->half[h] += d2;
-        s4->half[h] += d2 * d2;
+            for (size_t l = 0; l < REG; l++) d[l] = REG * r + l < used ? d[l] : 0.0;
+        reg_f64 d2 = d * d;
+        s2[r] += d2;
+        s4[r] += d2 * d2;
     }
 }
 
 gg_nk_central GG_K(gg_nk_central)(const float *x, size_t n, double mean)
 {
-    gg_nk_acc s2 = { { { 0 }, { 0 } } }, s4 = s2;
+    reg_f64 s2[REGS] = { { 0 } }, s4[REGS] = { { 0 } };
     float rest[NK_LANES];
     size_t i = 0;
-    for (; i + NK_LANES <= n; i += NK_LANES) add_central(&s2, &s4, x + i, mean, NK_LANES);
+    for (; i + NK_LANES <= n; i += NK_LANES) add_central(s2, s4, x + i, mean, NK_LANES);
     load_rest(rest, x + i, n - i, 0.0f);
-    add_central(&s2, &s4, rest, mean, n - i);
-    return (gg_nk_central){ gg_nk_fold(&s2), gg_nk_fold(&s4) };
+    add_central(s2, s4, rest, mean, n - i);
+    return (gg_nk_central){ fold_regs(s2), fold_regs(s4) };
 }
 
 /* Four tables, so that equal values in a row do not wait for the same counter. Each has one extra

@@ -18,9 +18,8 @@
 #elif defined(__SSE2__)
 #include <emmintrin.h>
 #elif defined(__aarch64__) && !defined(GG_NO_NEON)
-#define GG_NEON \
-    1 /* every aarch64 processor has it; with GG_NO_NEON the compiler has to find it \
-       */
+/* Every aarch64 processor has it. With GG_NO_NEON the compiler has to find it. */
+#define GG_NEON 1
 #include <arm_neon.h>
 #endif
 
