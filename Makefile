@@ -348,7 +348,7 @@ endef
 DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/web/*))
 ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
 # Files named by the examples of --help and of the manual pages.
-EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt)
+EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt) tests/data/lab/lab-verse.imatrix.gguf
 INSTALL_VARS := DESTDIR prefix exec_prefix bindir libdir includedir mandir docdir pkgdatadir \
 	pkgconfigdir bashcompdir zshcompdir fishcompdir version
 INSTALL_DIRS = $(foreach v,$(INSTALL_VARS),export $(v)='$(subst ','\'',$($(v)))';)

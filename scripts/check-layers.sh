@@ -36,7 +36,7 @@ BEGIN {
     owner["gg_quant.h"] = "quant"
     owner["gg_gguf.h"] = "gguf"
     owner["gg_organ.h"] = "organ"
-    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_write gg_stack gg_check gg_lora gg_merge gg_picture gg_align gg_info", v, " ")
+    n = split("gg_verbs gg_transplant gg_measure_model gg_compare_model gg_purify gg_write gg_stack gg_check gg_lora gg_merge gg_picture gg_align gg_info gg_imatrix", v, " ")
     for (i = 1; i <= n; i++) owner[v[i] ".h"] = "verbs"
     owner["organ.h"] = "verbs"
     owner["gg_keys.h"] = owner["gg_patch.h"] = "verbs"
@@ -95,7 +95,7 @@ for f in include/organ/*.h; do
     case $(basename "$f") in
     organ.h | gg_version.h | gg_status.h | gg_numeric.h | gg_quant.h | gg_gguf.h | gg_organ.h | gg_verbs.h) ;;
     gg_transplant.h | gg_measure_model.h | gg_compare_model.h | gg_purify.h | gg_write.h | gg_stack.h | gg_check.h | gg_lora.h) ;;
-    gg_keys.h | gg_patch.h | gg_merge.h | gg_picture.h | gg_align.h | gg_info.h) ;;
+    gg_keys.h | gg_patch.h | gg_merge.h | gg_picture.h | gg_align.h | gg_info.h | gg_imatrix.h) ;;
     *) echo "$f: no layer owns this header; name its owner in scripts/check-layers.sh"; status=1 ;;
     esac
 done

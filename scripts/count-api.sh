@@ -1,10 +1,10 @@
 #!/bin/sh
 # count-api.sh [MOST] - counts the functions that the public headers declare. Prints one
 # line, or one function per line with --list, and exits 1 if there are more than MOST
-# (default 110).
+# (default 113).
 set -u
 cd "$(dirname "$0")/.." || exit 2
-most=110 list=
+most=113 list=
 case ${1:-} in
 --list) list=1 ;;
 ?*) most=$1 ;;

@@ -39,6 +39,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 #include "gg_transplant.h"
+#include "gg_imatrix.h"
 #include "gg_info.h"
 #include "gg_lora.h"
 #include "gg_stack.h"

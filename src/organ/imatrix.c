@@ -426,3 +426,53 @@ void gg_importance_free(gg_importance *importance)
     free(importance->counts);
     memset(importance, 0, sizeof *importance);
 }
+
+/* ---- entries ---------------------------------------------------------------------------- */
+
+gg_imatrix_entry gg_imatrix_entry_at(const gg_imatrix *im, size_t i)
+{
+    const entry *e = &im->entries[i];
+    gg_imatrix_entry out = { e->name, e->name_len, e->n, 0, 0, e->calls };
+    if (!im->source) return out;
+    const gg_tensor *t = gg_source_tensor(im->source, e->sums);
+    out.values = t->elements;
+    out.columns = t->dims[0];
+    out.matrices = t->elements / t->dims[0];
+    return out;
+}
+
+size_t gg_imatrix_find(const gg_imatrix *im, const char *name, size_t len)
+{
+    const entry *e = find(im, name, len);
+    return e ? (size_t)(e - im->entries) : SIZE_MAX;
+}
+
+gg_status gg_imatrix_sums(const gg_imatrix *im, size_t i, uint64_t first, uint64_t n, float *out,
+                          gg_error *err)
+{
+    const entry *e = &im->entries[i];
+    gg_status st = im->source ? read_floats(im, e->sums, first, out, n, err)
+                              : gg_pread_all(im->fd, out, 4 * n, e->at + 4 * first, err);
+    return st == GG_OK ? GG_OK : gg_at_file(err, im->path);
+}
+
+gg_status gg_imatrix_count(const gg_imatrix *im, size_t i, uint64_t matrix, float *out,
+                           gg_error *err)
+{
+    const entry *e = &im->entries[i];
+    gg_status st = GG_OK;
+    *out = (float)e->calls;
+    if (im->source) st = read_floats(im, e->counts, matrix, out, 1, err);
+    if (st == GG_OK && isfinite(*out) && *out >= 0) return GG_OK;
+    if (st == GG_OK) {
+        st = gg_fail(err, GG_EFORMAT,
+                     "the importance matrix has a count that is negative or not finite");
+        gg_at_tensor(err, e->name, e->name_len);
+    }
+    return gg_at_file(err, im->path);
+}
+
+const gg_meta *gg_imatrix_meta(const gg_imatrix *im)
+{
+    return im->source ? gg_source_meta(im->source) : NULL;
+}

@@ -65,4 +65,32 @@ gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, 
 
 void gg_importance_free(gg_importance *importance);
 
+/* ---- entries as the file has them, for those who write importance matrices ------------------ */
+
+#define GG_IMATRIX_CHUNK 512 /* tokens of a call, if nothing states them; llama.cpp's default */
+
+typedef struct gg_imatrix_entry {
+    const char *name; /* of the tensor; sorted; belongs to im */
+    size_t name_len;
+    uint64_t values;            /* columns x matrices */
+    uint64_t columns, matrices; /* both 0 in the older format, which does not state them */
+    uint32_t calls;             /* older format; 0 in GGUF */
+} gg_imatrix_entry;
+
+/* Entry i of the gg_imatrix_info.entries of the file. */
+gg_imatrix_entry gg_imatrix_entry_at(const gg_imatrix *im, size_t i);
+size_t gg_imatrix_find(const gg_imatrix *im, const char *name, size_t len); /* SIZE_MAX: none */
+
+/* Reads n sums of entry i from value `first` on: sums of squared inputs, or in the older format
+ * calls times their mean. */
+gg_status gg_imatrix_sums(const gg_imatrix *im, size_t i, uint64_t first, uint64_t n, float *out,
+                          gg_error *err);
+/* The number of inputs of a matrix, or in the older format of calls. GG_EFORMAT, naming the tensor,
+ * unless it is finite and not negative. */
+gg_status gg_imatrix_count(const gg_imatrix *im, size_t i, uint64_t matrix, float *out,
+                           gg_error *err);
+
+/* The keys; NULL in the older format. */
+const gg_meta *gg_imatrix_meta(const gg_imatrix *im);
+
 #endif

@@ -89,6 +89,7 @@ page_models() { # PAGE
     organ-validate.1) set -- m.organs ;;
     organ-compare.1) set -- base.gguf donor.gguf tuned.gguf model.gguf ;;
     organ-graft.1) set -- code.organs chat.organs good.gguf code.gguf chat.gguf base.gguf ;;
+    organ-imatrix.1) set -- model.gguf model.imatrix.gguf prose.imatrix.gguf code.imatrix.gguf ;;
     organ-lora.1) set -- base.gguf tuned.gguf other.gguf ;;
     organ-measure.1) set -- model.gguf d donor.gguf ;;
     organ-merge.1) set -- a.gguf b.gguf base.gguf config.yml ;;
@@ -101,8 +102,10 @@ page_models() { # PAGE
     esac
     from=$T/small
     [ "$1" != b.gguf ] || from=$T/lab # whose example names layers
+    [ "${2:-}" != model.imatrix.gguf ] || from=$T/lab
     for name; do
         case $name in
+        *.imatrix.gguf) cp "$T/lab/verse.imatrix.gguf" "$name" ;;
         deep/*) cp "$T/deep.gguf" "${name#deep/}" ;;
         moe.gguf) mkmodel moe.gguf blk.0.ffn_gate_exps.weight:F16:64x96x4 blk.0.ffn_gate_inp.weight:F32:64x4 ;;
         model-f16.gguf) organ-assemble -q "$from/verse.gguf" --dtype f16 --output $name ;;
@@ -134,6 +137,7 @@ examples() { # PREFIX
     made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
         $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; i=$((i + 1)); done)
     mkdir "$T/lab" "$T/small"
+    cp "$LAB/lab-verse.imatrix.gguf" "$T/lab/verse.imatrix.gguf"
     for name in base code verse; do
         cp "$LAB/lab-$name-q4_k_m.gguf" "$T/lab/$name.gguf"
         organ-stack -q --drop 1-3 "$T/lab/$name.gguf" --output "$T/small/$name.gguf" || bad "a small model"

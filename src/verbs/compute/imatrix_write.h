@@ -1,0 +1,47 @@
+/* imatrix_write.h - writes importance matrices that are made of others: sums of several, and
+ * entries with other names, experts or columns. Internal. */
+#ifndef GG_IMATRIX_WRITE_H
+#define GG_IMATRIX_WRITE_H
+
+#include "organ/imatrix.h"
+#include "verbs/compute/compute.h"
+#include "verbs/plan/plan.h"
+
+/* A matrix of an entry of an open importance matrix. */
+typedef struct gg_imatrix_part {
+    const gg_imatrix *im;
+    size_t entry;
+    uint64_t matrix;
+} gg_imatrix_part;
+
+/* An entry to write. Each of its matrices is the sum of n parts; parts[m * n] is the first of
+ * matrix m. All parts have from_columns columns. */
+typedef struct gg_imatrix_sum {
+    const char *name;
+    size_t name_len, n;
+    uint64_t matrices, from_columns, columns;
+    const gg_imatrix_part *parts;
+    /* The columns to write, `columns` of them per matrix, of those that the parts have; NULL = all.
+     */
+    const uint32_t *chosen;
+} gg_imatrix_sum;
+
+/* A file to be written. Start from all zero, with the importance matrices that give the keys. */
+typedef struct gg_imatrix_file {
+    gg_imatrix *const *from;
+    size_t n_from;
+    uint32_t chunk; /* tokens of a call; 0: as the first file states that does, or 512 */
+    gg_plan plan;
+    gg_computations made;
+} gg_imatrix_file;
+
+/* Adds an entry, which is copied. The importance matrices and `chosen` must outlive the file. */
+gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_error *err);
+
+/* Writes the file: as GGUF, or in the older format, which needs a file that can be seeked. Counts
+ * of calls become counts of tokens by the chunk size of the first file that states one. */
+gg_status gg_imatrix_file_write(gg_imatrix_file *f, const char *path, bool old, const gg_run *run,
+                                gg_error *err);
+void gg_imatrix_file_free(gg_imatrix_file *f);
+
+#endif

@@ -1,0 +1,169 @@
+/* organ-imatrix - add up, convert and look at importance matrices, and let them follow a model. */
+#include "cli.h"
+#include "table.h"
+
+#include "organ/gg_imatrix.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct {
+    const char *output, *model, *format;
+    uint64_t chunk;
+    bool show, experts;
+} opt;
+
+static const cli_option options[] = {
+    { "", CLI_TEXT, NULL, "ACTION", .place = 1, .many = true },
+    { "", CLI_FILE, NULL, "FILE", .place = 2, .many = true },
+    { "output", CLI_NEW_FILE, &opt.output, "FILE", "the importance matrix to write" },
+    { "format", CLI_TEXT, &opt.format, "F",
+      "gguf or dat, the older format (default: dat for a name that ends in .dat)",
+      .values = "gguf dat" },
+    { "model", CLI_MODEL, &opt.model, "M",
+      "the model of an importance matrix in the older format, which does not state the number of "
+      "experts" },
+    { "chunk-size", CLI_U64, &opt.chunk, "N",
+      "tokens of a call in the older format (default: as another file states, or 512)", .low = 1,
+      .high = 1e9 },
+    { "show", CLI_FLAG, &opt.show, NULL, "the same as the action show" },
+    { "experts", CLI_FLAG, &opt.experts, NULL, "with show: also one row per expert" },
+    { CLI_FORCE, .help = "replace an existing output" },
+    { .group = cli_common },
+    { CLI_JSON, .help = "(of show)" },
+    { 0 },
+};
+
+static const char intro[] =
+    "usage: organ-imatrix combine FILE... --output FILE\n"
+    "       organ-imatrix convert FILE --output FILE\n"
+    "       organ-imatrix follow NEW FILE MODEL [FILE MODEL]... --output FILE\n"
+    "       organ-imatrix show FILE [--experts]\n"
+    "Importance matrices as GGUF or in the older format. combine adds sums and\n"
+    "counts. follow writes one for the model NEW, which was made from MODEL by\n"
+    "organ-stack, by removing experts, or by a transplant from another MODEL. show\n"
+    "prints the statistics of llama-imatrix.\n";
+
+static const char examples[] =
+    "  organ-imatrix show tests/data/lab/lab-verse.imatrix.gguf\n"
+    "  organ-imatrix convert tests/data/lab/lab-verse.imatrix.gguf \\\n"
+    "    -o /tmp/verse.imatrix.dat --force\n"
+    "  organ-stack --drop 2 tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    -o /tmp/3.gguf --force\n"
+    "  organ-imatrix follow /tmp/3.gguf tests/data/lab/lab-verse.imatrix.gguf \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf -o /tmp/3.imatrix.gguf --force\n"
+    "exit: 0 done, 1 files of different models or no entry that fits, 2 usage,\n"
+    "3 malformed input, 4 I/O failure\n";
+
+static gg_status print_row(void *ctx, const gg_imatrix_row *r, gg_error *err)
+{
+    table *t = ctx;
+    table_begin(t,
+                "name\texpert\tcolumns\tcount\tshare\tsum\tmin\tmax\tmean\tstd\tactive\tentropy\t"
+                "evenness\toutliers\tcosine");
+    table_line(t, cell_bytes(r->name, r->name_len), cell_i64_if(r->expert), cell_u64(r->columns),
+               cell_f64(r->count), cell_f64(r->share), cell_f64_if(r->sum), cell_f64_if(r->min),
+               cell_f64_if(r->max), cell_f64_if(r->mean), cell_f64_if(r->std),
+               cell_f64_if(r->active), cell_f64_if(r->entropy), cell_f64_if(r->evenness),
+               cell_f64_if(r->outliers), cell_f64_if(r->cosine));
+    return ferror(stdout) ? cli_stdout_lost(err, table_errno()) : GG_OK;
+}
+
+static gg_status show(cli *c, const char *path, const gg_imatrix_options *o)
+{
+    table t = { .json = c->json };
+    return gg_imatrix_show(path, opt.experts, o, print_row, &t, &c->err);
+}
+
+static gg_status follow(cli *c, const char *const *args, size_t n)
+{
+    gg_imatrix_of *from = calloc(n / 2 + 1, sizeof *from);
+    gg_imatrix_report r = { 0 };
+    gg_source *model = NULL;
+    gg_status st = from ? cli_open(c, args[0], CLI_DATA, &model)
+                        : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    for (size_t i = 0; 2 * i + 1 < n && st == GG_OK; i++) {
+        from[i].path = args[2 * i + 1];
+        st = cli_open(c, args[2 * i + 2], CLI_DATA, &from[i].model);
+    }
+    if (st == GG_OK) st = gg_imatrix_follow(model, from, opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu entries, %zu of them found by name", r.entries, r.by_name);
+    for (size_t i = 0; from && i < n / 2; i++) gg_source_close(from[i].model);
+    gg_source_close(model);
+    free(from);
+    return st;
+}
+
+/* An importance matrix that is read must not be replaced. */
+static void guard_inputs(const cli *c)
+{
+    struct stat in, out;
+    if (!opt.output || stat(opt.output, &out) != 0) return;
+    for (size_t i = 0; i < c->args.n; i++)
+        if (stat(c->args.items[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            cli_usage(c, "%s: this output is also an input: choose another name", opt.output);
+}
+
+/* Whether the older format is to be written. */
+static bool old_format(const cli *c)
+{
+    size_t n = opt.output ? strlen(opt.output) : 0;
+    bool old = opt.format ? strcmp(opt.format, "dat") == 0
+                          : n > 4 && strcmp(opt.output + n - 4, ".dat") == 0;
+    if (opt.format && !old && strcmp(opt.format, "gguf") != 0)
+        cli_usage(c, "--format %s: use gguf or dat", opt.format);
+    if (old && strcmp(opt.output, "-") == 0)
+        cli_usage(c, "the older format cannot be written to stdout: name a file");
+    return old;
+}
+
+typedef enum imatrix_action { SHOW, FOLLOW, COMBINE, CONVERT, UNKNOWN } imatrix_action;
+static const char *const actions[] = { "show", "follow", "combine", "convert" };
+
+/* Checks the number of files and the options of an action. */
+static void check_action(const cli *c, imatrix_action a, size_t n)
+{
+    const char *action = actions[a];
+    if (n == 0) cli_usage(c, "%s takes an importance matrix", action);
+    if ((a == SHOW || a == CONVERT) && n != 1)
+        cli_usage(c, "%s takes one importance matrix at a time", action);
+    if (a == FOLLOW && (n < 3 || n % 2 == 0))
+        cli_usage(c, "follow takes the new model, and then pairs of an importance matrix and its "
+                     "model");
+    if (a == SHOW && opt.output) cli_usage(c, "show prints to stdout and takes no --output");
+    if (a != SHOW && !opt.output) cli_usage(c, "%s needs --output", action);
+    if (a != SHOW && opt.experts) cli_usage(c, "--experts prints rows, so it needs show");
+    if (a == FOLLOW && old_format(c)) cli_usage(c, "follow writes GGUF; convert its result");
+}
+
+static gg_status run_action(cli *c, const char *action, const char *const *args, size_t n)
+{
+    gg_imatrix_options o = { .chunk_size = (uint32_t)opt.chunk };
+    imatrix_action a = SHOW;
+    while (a != UNKNOWN && strcmp(action, actions[a]) != 0) a = (imatrix_action)(a + 1);
+    if (a == UNKNOWN)
+        cli_usage(c, "unknown action '%s': use combine, convert, follow or show", action);
+    check_action(c, a, n);
+    guard_inputs(c);
+    if (a == FOLLOW) return follow(c, args, n);
+    gg_status st = opt.model ? cli_open(c, opt.model, CLI_HEADER_ONLY, &o.model) : GG_OK;
+    o.old_format = a != SHOW && old_format(c);
+    if (st == GG_OK)
+        st = a == SHOW ? show(c, args[0], &o)
+                       : gg_imatrix_combine(args, n, &o, opt.output, &c->run, &c->err);
+    gg_source_close(o.model);
+    return st;
+}
+
+int main(int argc, char **argv)
+{
+    cli c = { .tool = "organ-imatrix", .intro = intro, .examples = examples };
+    cli_start(&c, argc, argv, options);
+    if (c.args.n == 0) cli_usage(&c, "no action given: use combine, convert, follow or show");
+    const char *action = opt.show ? "show" : c.args.items[0];
+    const char *const *args = c.args.items + !opt.show;
+    return cli_end(&c, run_action(&c, action, args, c.args.n - !opt.show));
+}
