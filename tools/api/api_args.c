@@ -11,7 +11,6 @@
 #include "base/utf8.h" /* what JSON can hold */
 #include "json/json.h" /* the one JSON reader and writer */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* ksearch.c - the scale searches of the encoders; ksearch.h explains the method. */
 #include "ksearch.h"
 
-#include <float.h>
 
 enum { MAX_N = 32 };
 

@@ -4,7 +4,6 @@
 #include "check_context.h"
 
 #include "organ/record.h"
-#include "quant/quant.h"
 #include "verbs/shared/chat_template.h"
 
 #include <stdio.h>

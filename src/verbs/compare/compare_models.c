@@ -13,7 +13,6 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "numeric/numeric.h"
-#include "organ/gg_numeric.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
 #include "verbs/shared/column_weights.h"

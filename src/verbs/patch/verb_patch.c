@@ -14,7 +14,6 @@
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "gguf/gguf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
-#include "base/sha256.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
