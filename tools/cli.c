@@ -1,7 +1,9 @@
-/* cli.c - start, errors, signals and end of the tools. */
+/* cli.c - what all tools share: reads the arguments by the tool's table of options and checks the
+ * conditions of the table; prints the help and --list-options; start, errors, signals and end. */
 #include "cli.h"
 #include "hints.h"
 #include "model_text.h"
+#include "organ/gg_version.h"
 #include "progress.h"
 #include "table.h"
 
@@ -13,34 +15,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"               /* whole reads and writes */
+#include "base/nearest.h"          /* the option that was meant */
 #include "organ/output_guard.h"    /* an output must not replace an input */
+#include "organ/tensor_names.h"    /* names of classes for people */
 #include "verbs/shared/verb_run.h" /* notes as the verbs write them */
 
-static volatile sig_atomic_t got_signal;
+#define NAME_MAX_LEN 64
 
-/* The first signal asks the verb to clean up; a second one kills. */
-static void on_signal(int sig)
-{
-    got_signal = sig;
-    gg_cancel();
-}
-
-static void catch_signals(void)
-{
-    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
-    sigemptyset(&a.sa_mask);
-    static const int stop[] = { SIGINT, SIGTERM, SIGHUP };
-    for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++) {
-        struct sigaction was;
-        if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
-            sigaction(stop[i], &a, NULL);
-    }
-    signal(SIGPIPE, SIG_IGN); /* write returns EPIPE: exit 4 */
-    signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG: exit 4 */
-}
+/* ---- mistakes and notes -------------------------------------------------------------- */
 
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...)
 {
@@ -68,7 +54,767 @@ void cli_note(const cli *c, const char *fmt, ...)
     va_end(ap);
 }
 
+static void *allocated(const cli *c, void *p)
+{
+    if (p) return p;
+    fprintf(stderr, "%s: out of memory for the arguments\n", c->tool);
+    exit(4);
+}
+
+static void list_add(const cli *c, cli_list *l, const char *item)
+{
+    l->items = allocated(c, realloc(l->items, (l->n + 1) * sizeof *l->items));
+    l->items[l->n++] = item;
+}
+
+/* ---- words ------------------------------------------------------------------------- */
+
+/* Copies the next word of a list to `word` and advances; false at its end. */
+static bool next_word(const char **list, char word[NAME_MAX_LEN])
+{
+    if (!*list) return false;
+    *list += strspn(*list, " \t");
+    size_t n = strcspn(*list, " \t");
+    snprintf(word, NAME_MAX_LEN, "%.*s", (int)n, *list);
+    *list += n;
+    return n > 0;
+}
+
+static const char *option_value(const cli_option *o, size_t i, char word[NAME_MAX_LEN])
+{
+    const char *list = o->values;
+    if (o->list) return o->list(i);
+    while (next_word(&list, word))
+        if (i-- == 0) return word;
+    return NULL;
+}
+
+/* Appends a word to a list such as "a, b or c". */
+static void join_word(char *text, size_t size, const char *dashes, const char *word, bool last)
+{
+    size_t n = strlen(text);
+    snprintf(text + n, size - n, "%s%s%s", n == 0 ? "" : last ? " or " : ", ", dashes, word);
+}
+
+/* The options --a, --b or --c of a list of names. */
+static void join_options(char text[256], const char *names)
+{
+    char word[NAME_MAX_LEN], after[NAME_MAX_LEN];
+    bool more = next_word(&names, word);
+    for (text[0] = '\0'; more; strcpy(word, after)) {
+        more = next_word(&names, after);
+        join_word(text, 256, "--", word, !more);
+    }
+}
+
+static const char *kind_name(cli_kind kind)
+{
+    static const char *const kinds[] = {
+        [CLI_FLAG] = "flag",       [CLI_MORE] = "flag",
+        [CLI_ACT] = "flag",        [CLI_ACT_NOW] = "flag",
+        [CLI_TEXT] = "text",       [CLI_MODEL] = "model",
+        [CLI_PARAMS] = "params",   [CLI_DIR] = "dir",
+        [CLI_FILE] = "file",       [CLI_NEW_MODEL] = "new-model",
+        [CLI_NEW_DIR] = "new-dir", [CLI_NEW_FILE] = "new-file",
+        [CLI_INTO] = "into",       [CLI_RULES] = "rules",
+        [CLI_RANGES] = "ranges",   [CLI_RANGE_FILE] = "range-file",
+        [CLI_MAP] = "map",         [CLI_WORDS] = "words",
+        [CLI_WHERE] = "where",     [CLI_WORD] = "word",
+        [CLI_U64] = "number",      [CLI_COUNT] = "count",
+        [CLI_SIZE] = "size",       [CLI_F64] = "float",
+    };
+    return kinds[kind];
+}
+
+/* ---- help ---------------------------------------------------------------------------------
+ *
+ * The texts of a tool name files of the source tree. For an installed tool in PREFIX/bin the same
+ * files are in PREFIX/share/organ-suite, so the paths are replaced. The examples then work
+ * when pasted, both in the source tree and outside of it. */
+
+#define EXAMPLES "/share/organ-suite/examples"
+
+/* Paths of the source tree, and what replaces each of them after PREFIX. */
+static const struct {
+    const char *in_source, *installed;
+} places[] = { { "tests/data/lab", EXAMPLES },
+               { "$PWD/build/bin", "/bin" },
+               { "build/bin", "/bin" } };
+
+/* Writes PREFIX to path[size]; false if the tool is not installed. */
+static bool find_prefix(char *path, size_t size)
+{
+    struct stat s;
+    ssize_t n = readlink("/proc/self/exe", path, size);
+    if (n <= 0 || (size_t)n >= size) return false;
+    path[n] = '\0';
+    for (int up = 0; up < 2; up++) { /* PREFIX/bin/TOOL */
+        char *slash = strrchr(path, '/');
+        if (!slash) return false;
+        *slash = '\0';
+    }
+    size_t len = strlen(path);
+    if (len + sizeof EXAMPLES > size) return false;
+    strcpy(path + len, EXAMPLES);
+    bool found = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    path[len] = '\0';
+    return found;
+}
+
+static void put_installed(const char *help)
+{
+    char prefix[4096];
+    bool installed = find_prefix(prefix, sizeof prefix);
+    while (*help) {
+        size_t skip = 0;
+        for (size_t i = 0; installed && !skip && i < sizeof places / sizeof places[0]; i++) {
+            size_t n = strlen(places[i].in_source);
+            if (strncmp(help, places[i].in_source, n) != 0) continue;
+            printf("%s%s", prefix, places[i].installed);
+            skip = n;
+        }
+        if (!skip) putchar(*help++);
+        help += skip;
+    }
+}
+
+/* ---- the options -------------------------------------------------------------------------- */
+
+#define SCREEN 80
+#define TEXT_AT 21 /* column of the explanation of an option */
+
+/* Prints text word by word, with lines of at most SCREEN columns; `*column` is the current one.
+ * Lines after the first begin at `indent`. */
+static void put_wrapped(const char *text, size_t *column, size_t indent)
+{
+    bool first = true;
+    while (*text) {
+        size_t n = strcspn(text, " \n");
+        if (!first && *column + 1 + n > SCREEN) {
+            printf("\n%*s", (int)indent, "");
+            *column = indent;
+        } else if (!first) {
+            putchar(' ');
+            ++*column;
+        }
+        printf("%.*s", (int)n, text);
+        *column += n;
+        text += n;
+        first = false;
+        if (*text == '\n') {
+            printf("\n%*s", (int)indent, "");
+            *column = indent;
+            first = true;
+        }
+        text += *text != '\0';
+    }
+}
+
+/* Writes "--name ARG", or "-n ARG" with `letter`. */
+static void option_head(const cli_option *o, bool letter, char *text, size_t size)
+{
+    char short_name[] = { o->letter, '\0' };
+    snprintf(text, size, "%s%s%s%s", letter ? "-" : "--", letter ? short_name : o->name,
+             o->arg ? " " : "", o->arg ? o->arg : "");
+}
+
+/* Prints an option in the line of the row before, or in a new line if that is full. */
+static void put_flowing(const cli_option *o, size_t *column)
+{
+    char head[100], item[256];
+    option_head(o, o->letter && o->help, head, sizeof head);
+    int n = snprintf(item, sizeof item, "%s%s%s", head, o->help ? " " : "", o->help ? o->help : "");
+    if (*column + strlen(o->flow) + (size_t)n > SCREEN - 1) {
+        printf("%s\n%*s", o->flow[0] == ',' ? "," : "", 8, "");
+        *column = 8;
+    } else {
+        *column += (size_t)printf("%s", o->flow);
+    }
+    *column += (size_t)printf("%s", item);
+}
+
+/* Writes all words of the value of an option, separated by spaces. */
+static void join_values(const cli_option *o, char *text, size_t size)
+{
+    char word[NAME_MAX_LEN];
+    const char *value;
+    text[0] = '\0';
+    for (size_t i = 0; (value = option_value(o, i, word)); i++) {
+        size_t n = strlen(text);
+        snprintf(text + n, size - n, "%s%s", n ? " " : "", value);
+    }
+}
+
+/* Prints an option in a line of its own, or a line without an option. */
+static void put_row(const cli_option *o, size_t *column)
+{
+    char head[100], values[1024];
+    if (*column) putchar('\n');
+    *column = 0;
+    if (!o->name) {
+        put_wrapped(o->help, column, 0);
+        return;
+    }
+    join_values(o, values, sizeof values);
+    const char *text = *o->help ? o->help : values;
+    option_head(o, false, head, sizeof head);
+    *column = (size_t)printf(*text ? "  %-18s " : "  %s", head);
+    if (!*text) return;
+    if (*column > TEXT_AT) *column += (size_t)printf(" ");
+    put_wrapped(text, column, TEXT_AT);
+}
+
+static void print_help(cli *c)
+{
+    size_t column = 0;
+    put_installed(c->intro);
+    putchar('\n');
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_option *o = c->rows[i].o;
+        if (o->flow) put_flowing(o, &column);
+        else if (o->help && !o->place) put_row(o, &column);
+    }
+    printf("\n\nexamples:\n");
+    put_installed(c->examples);
+}
+
+/* ---- --list-options -------------------------------------------------------------------------- */
+
+static void print_options(cli *c)
+{
+    table t = table_start(
+        c->json, "option\tletter\targ\tkind\tmany\thttp\tplace\tneeds\texcludes\tvalues\thelp");
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_option *o = c->rows[i].o;
+        char values[4096];
+        if (!o->name || o->act == print_options) continue;
+        char letter[] = { o->letter                        ? o->letter
+                          : strcmp(o->name, "output") == 0 ? 'o'
+                                                           : '\0',
+                          '\0' };
+        bool acts = o->kind == CLI_ACT || o->kind == CLI_ACT_NOW;
+        join_values(o, values, sizeof values);
+        table_line(&t, cell_text_if(o->name), cell_text_if(letter), cell_text_if(o->arg),
+                   cell_text(kind_name(o->kind)), cell_bool(o->many), cell_bool(!o->local && !acts),
+                   cell_i64_if(o->place ? o->place : -1), cell_text_if(o->needs),
+                   cell_text_if(o->excludes), cell_text_if(values), cell_text_if(o->help));
+    }
+}
+
+/* ---- values ------------------------------------------------------------------------ */
+
+static uint64_t parse_u64(const cli *c, const char *option, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || errno || *end)
+        cli_usage(c, "%s %s: use a whole number", option, text);
+    return v;
+}
+
+/* 100k is 100000. */
+static uint64_t parse_count(const cli *c, const char *option, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    uint64_t factor = *end == 'k' || *end == 'K'   ? 1000
+                      : *end == 'm' || *end == 'M' ? 1000000
+                      : *end == 'g' || *end == 'G' ? 1000000000
+                                                   : 1;
+    if (text[0] < '0' || text[0] > '9' || errno || end[factor > 1] || v > UINT64_MAX / factor)
+        cli_usage(c, "%s %s: use a whole number, such as 5000, 100k or 2M", option, text);
+    return v * factor;
+}
+
+/* The factor of a unit such as M or MB, and the end of the unit. */
+static uint64_t parse_unit(const char *text, const char **end)
+{
+    static const char units[] = "KMGT";
+    const char *u = *text ? strchr(units, *text >= 'a' ? *text - 32 : *text) : NULL;
+    uint64_t factor = 1;
+    *end = text;
+    if (!u || !*u) return factor;
+    bool decimal = text[1] == 'B' || text[1] == 'b';
+    for (long i = 0; i <= u - units; i++) factor *= decimal ? 1000 : 1024;
+    *end += decimal ? 2 : 1;
+    return factor;
+}
+
+static uint64_t parse_size(const cli *c, const char *option, const char *text)
+{
+    char *number_end;
+    const char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &number_end, 10);
+    if (text[0] < '0' || text[0] > '9') errno = EINVAL; /* strtoull takes signs and blanks */
+    uint64_t part = 0, of = 1;                          /* of a number such as 4.5 */
+    if (*number_end == '.')
+        for (number_end++; *number_end >= '0' && *number_end <= '9' && of <= 1000; of *= 10)
+            part = 10 * part + (uint64_t)(*number_end++ - '0');
+    uint64_t factor = parse_unit(number_end, &end);
+    if (errno || *end || v > (uint64_t)INT64_MAX / factor - 1 || (of > 1 && factor == 1) ||
+        v * factor + part * factor / of == 0)
+        cli_usage(c, "%s %s: use a size such as 500M or 2.5G", option, text);
+    return v * factor + part * factor / of;
+}
+
+static double parse_f64(const cli *c, const char *option, const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    double v = strtod(text, &end);
+    if (end == text || *end || errno || v != v || v - v != 0)
+        cli_usage(c, "%s %s: use a number", option, text);
+    return v;
+}
+
+static int parse_word(const cli *c, const cli_option *o, const char *option, const char *text)
+{
+    char words[32][NAME_MAX_LEN], all[512] = "", meant[GG_MEANT];
+    const char *list[32];
+    size_t n = 0;
+    while (n < 32 && (list[n] = option_value(o, n, words[n]))) n++;
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i], text) == 0) return (int)i;
+        join_word(all, sizeof all, "", list[i], i + 1 == n);
+    }
+    cli_usage(c, "%s %s: use %s%s", option, text, all,
+              gg_meant(gg_nearest(text, strlen(text), list, n), meant));
+}
+
+static void check_range(const cli *c, const cli_option *o, const char *option, double v)
+{
+    if (o->high > 0 && !(v >= o->low && v <= o->high))
+        cli_usage(c, "%s %g: use %g to %g", option, v, o->low, o->high);
+}
+
+/* `option` is as it was given: "--threads" or "-j". */
+static void set_value(cli *c, cli_row *row, const char *option, const char *value)
+{
+    const cli_option *o = row->o;
+    void *to = row->to;
+    c->rows[row->first].given = true;
+    switch (o->kind) {
+    case CLI_FLAG: *(bool *)to = true; return;
+    case CLI_MORE: ++*(int *)to; return;
+    case CLI_ACT:
+        if (c->act && c->act != o->act) cli_usage(c, "%s: only one list can be printed", option);
+        c->act = o->act;
+        return;
+    case CLI_ACT_NOW: o->act(c); exit(cli_end(c, GG_OK));
+    case CLI_WORD: *(int *)to = parse_word(c, o, option, value); return;
+    case CLI_F64:
+        *(double *)to = parse_f64(c, option, value);
+        check_range(c, o, option, *(double *)to);
+        return;
+    case CLI_U64: *(uint64_t *)to = parse_u64(c, option, value); break;
+    case CLI_COUNT: *(uint64_t *)to = parse_count(c, option, value); break;
+    case CLI_SIZE: *(uint64_t *)to = parse_size(c, option, value); break;
+    default:
+        if (o->many) list_add(c, to, value);
+        else *(const char **)to = value;
+        return;
+    }
+    check_range(c, o, option, (double)*(uint64_t *)to);
+}
+
+/* ---- the table --------------------------------------------------------------------- */
+
+static const char *class_at(size_t i)
+{
+    return i < GG_CLASS_COUNT ? gg_class_label((gg_class)i) : NULL;
+}
+
+static const char *part_at(size_t i)
+{
+    return i < GG_PART_COUNT ? gg_part_name((gg_part)i) : NULL;
+}
+
+static void print_version(cli *c)
+{
+    printf("%s %s\n", c->tool, gg_version());
+}
+
+#define SELECTS(kind) .many = true, .at = offsetof(cli, selected[kind])
+
+const cli_option cli_selection[] = {
+    { .help = "select:" },
+    { "type", CLI_WORDS, SELECTS(GG_SELECT_TYPES), .arg = "CLASS,...", .list = class_at,
+      .help = "" },
+    { "part", CLI_WORDS, SELECTS(GG_SELECT_PARTS), .arg = "PART,...", .list = part_at, .help = "" },
+    { "names-from", CLI_FILE, SELECTS(GG_SELECT_NAMES), .arg = "FILE",
+      .help = "one tensor name per line (first TSV column); - is stdin" },
+    { "layers", CLI_RANGES, SELECTS(GG_SELECT_LAYERS), .arg = "5-20,25", .help = "" },
+    { "tensors", CLI_TEXT, SELECTS(GG_SELECT_TENSORS), .arg = "GLOB,...", .flow = "   " },
+    { 0 },
+};
+
+const cli_option cli_experts[] = {
+    { "experts", CLI_RANGES, SELECTS(GG_SELECT_EXPERTS), .arg = "0-3,17", .flow = "   " },
+    { 0 },
+};
+
+const cli_option cli_expert_map[] = {
+    { "experts", CLI_MAP, SELECTS(GG_SELECT_EXPERT_MAP), .arg = "3,2=5",
+      .help = "of stacks only these: 3 from the donor's 3, 2 from its 5" },
+    { 0 },
+};
+
+const cli_option cli_common[] = {
+    { .help = "common:" },
+    { "threads", CLI_U64, .at = offsetof(cli, threads), .letter = 'j', .low = 1, .high = 1024,
+      .arg = "N", .help = "threads", .flow = " " },
+    { "quiet", CLI_FLAG, .at = offsetof(cli, quiet), .letter = 'q', .help = "quiet", .flow = ", " },
+    { "verbose", CLI_MORE, .at = offsetof(cli, verbose), .letter = 'v', .help = "verbose",
+      .flow = ", " },
+    { "help", CLI_ACT_NOW, .act = print_help, .letter = 'h', .flow = ", " },
+    { "version", CLI_ACT_NOW, .act = print_version, .letter = 'V', .flow = ", " },
+    { "list-options", CLI_ACT, .act = print_options },
+    { 0 },
+};
+
+static size_t count_rows(const cli_option *o)
+{
+    size_t n = 0;
+    for (; o->name || o->help || o->group; o++) n += o->group ? count_rows(o->group) : 1;
+    return n;
+}
+
+static void add_row(cli *c, const cli_option *o, void *base)
+{
+    cli_row *row = &c->rows[c->n_rows];
+    *row = (cli_row){ .o = o, .to = o->to, .first = c->n_rows };
+    if (!o->to && o->at) row->to = (char *)base + o->at;
+    for (size_t i = c->n_rows; row->to && i-- > 0;)
+        if (c->rows[i].to == row->to) row->first = i;
+    c->n_rows++;
+}
+
+static void add_rows(cli *c, const cli_option *o, void *base)
+{
+    for (; o->name || o->help || o->group; o++) {
+        if (o->group) add_rows(c, o->group, o->to ? o->to : base);
+        else add_row(c, o, base);
+    }
+}
+
+static cli_row *row_of(const cli *c, const char *name, char letter)
+{
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_option *o = c->rows[i].o;
+        if (!o->name) continue;
+        if (letter ? o->letter == letter : *o->name && strcmp(o->name, name) == 0)
+            return &c->rows[i];
+    }
+    return letter == 'o' ? row_of(c, "output", 0) : NULL;
+}
+
+static bool has_option(const cli *c, const char *name)
+{
+    return row_of(c, name, 0) != NULL;
+}
+
+bool cli_given(const cli *c, const char *name)
+{
+    const cli_row *row = row_of(c, name, 0);
+    return row && c->rows[row->first].given;
+}
+
+static void free_options(cli *c)
+{
+    for (size_t i = 0; i < c->n_rows; i++)
+        if (c->rows[i].o->many && c->rows[i].first == i && c->rows[i].to)
+            free(((cli_list *)c->rows[i].to)->items);
+    free(c->rows);
+    free(c->args.items);
+    c->n_rows = 0;
+}
+
+/* ---- the arguments ------------------------------------------------------------------ */
+
+static bool takes_value(const cli_option *o)
+{
+    return o->kind > CLI_ACT_NOW;
+}
+
+/* Reports an unknown option, and the known option that it resembles. */
+static _Noreturn void unknown_option(const cli *c, const char *name)
+{
+    const char **names = allocated(c, calloc(c->n_rows, sizeof *names));
+    for (size_t i = 0; i < c->n_rows; i++) names[i] = c->rows[i].o->name;
+    const char *near = gg_nearest(name, strlen(name), names, c->n_rows);
+    char dashed[GG_MEANT], meant[GG_MEANT];
+    if (near) snprintf(dashed, sizeof dashed, "--%s", near);
+    cli_usage(c, "unknown option '--%s'%s", name, gg_meant(near ? dashed : NULL, meant));
+}
+
+/* Handles --name, --name=value or --name value; returns the number of arguments used. */
+static int long_option(cli *c, int left, char **argv)
+{
+    char name[NAME_MAX_LEN], option[NAME_MAX_LEN + 2];
+    const char *text = argv[0] + 2, *eq = strchr(text, '=');
+    size_t n = eq ? (size_t)(eq - text) : strlen(text);
+    if (n >= sizeof name) cli_usage(c, "unknown option '%s'", argv[0]);
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    snprintf(option, sizeof option, "--%s", name);
+    cli_row *row = row_of(c, name, 0);
+    if (!row) unknown_option(c, name);
+    bool valued = takes_value(row->o);
+    if (eq && !valued) cli_usage(c, "%s takes no value", option);
+    if (!eq && valued && left < 2) cli_usage(c, "%s needs a value", option);
+    set_value(c, row, option, eq ? eq + 1 : valued ? argv[1] : NULL);
+    return valued && !eq ? 2 : 1;
+}
+
+/* Handles -q, -qv, -j N and -jN; returns the number of arguments used. */
+static int short_options(cli *c, int left, char **argv)
+{
+    for (const char *p = argv[0] + 1; *p; p++) {
+        char option[] = { '-', *p, '\0' };
+        cli_row *row = row_of(c, "", *p);
+        if (!row) cli_usage(c, "unknown option '%s'", option);
+        if (takes_value(row->o)) {
+            if (!p[1] && left < 2) cli_usage(c, "%s needs a value", option);
+            set_value(c, row, option, p[1] ? p + 1 : argv[1]);
+            return p[1] ? 1 : 2;
+        }
+        set_value(c, row, option, NULL);
+    }
+    return 1;
+}
+
+/* The row of the i-th argument without a name. The last of them are repeated if they may be. */
+static cli_row *placed(const cli *c, size_t i)
+{
+    size_t n = 0, many = 0;
+    for (size_t r = 0; r < c->n_rows; r++) {
+        if (!c->rows[r].o->place) continue;
+        n++;
+        many += c->rows[r].o->many;
+    }
+    if (i >= n && many) i = n - many + (i - n) % many;
+    for (size_t r = 0; r < c->n_rows; r++)
+        if (c->rows[r].o->place == (int)i + 1) return &c->rows[r];
+    return NULL;
+}
+
+static void place_arguments(cli *c)
+{
+    for (size_t i = 0; i < c->args.n; i++) {
+        const char *item = c->args.items[i];
+        cli_row *row = placed(c, i), *last = placed(c, 0);
+        if (!row && last && *last->o->name)
+            cli_usage(c, "more than one %s given: '%s'", last->o->name, item);
+        if (!row) cli_usage(c, "unexpected argument '%s'", item);
+        if (*row->o->name && !row->o->many && c->rows[row->first].given)
+            cli_usage(c, "more than one %s given: '%s'", row->o->name, item);
+        if (row->to) set_value(c, row, item, item);
+    }
+}
+
+/* ---- conditions ---------------------------------------------------------------------- */
+
+static size_t dashes(const cli_list *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n; i++) n += strcmp(l->items[i], "-") == 0;
+    return n;
+}
+
+static bool reads(const cli_option *o)
+{
+    return o->kind == CLI_MODEL || o->kind == CLI_PARAMS || o->kind == CLI_DIR;
+}
+
+/* Stdin can be read only once, so at most one input may be "-". */
+static void check_stdin(const cli *c)
+{
+    size_t names = dashes(&c->selected[GG_SELECT_NAMES]), readers = names;
+    for (size_t i = 0; i < c->args.n; i++) {
+        const cli_row *row = placed(c, i);
+        bool model = !row || reads(row->o);
+        readers += model && strcmp(c->args.items[i], "-") == 0;
+    }
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        if (!row->to || row->first != i || !reads(row->o)) continue;
+        const char *value = *(const char **)row->to;
+        if (row->o->many) readers += dashes(row->to);
+        else readers += value && strcmp(value, "-") == 0;
+    }
+    if (readers <= 1) return;
+    if (names == readers)
+        cli_usage(c, "--names-from - is given twice, but stdin can be read only once: use a file");
+    if (names)
+        cli_usage(c, "--names-from - and a model both read stdin: put one of them in a file");
+    cli_usage(c, "only one model can be read from stdin: put the other in a file");
+}
+
+/* Copies the first of these names that was given. */
+static bool given_of(const cli *c, const char *names, char name[NAME_MAX_LEN])
+{
+    while (next_word(&names, name))
+        if (cli_given(c, name)) return true;
+    return false;
+}
+
+bool cli_given_any(const cli *c, const char *names)
+{
+    char name[NAME_MAX_LEN];
+    return given_of(c, names, name);
+}
+
+static void check_conditions(const cli *c, const cli_row *row)
+{
+    const cli_option *o = row->o;
+    char other[NAME_MAX_LEN], text[256];
+    if (row->given && o->needs && !given_of(c, o->needs, other)) {
+        join_options(text, o->needs);
+        cli_usage(c, "--%s needs %s%s%s", o->name, text, o->needs_why ? ": " : "",
+                  o->needs_why ? o->needs_why : "");
+    }
+    if (row->given && given_of(c, o->excludes, other)) {
+        if (o->excludes_why)
+            cli_usage(c, "--%s %s: leave out --%s", o->name, o->excludes_why, other);
+        cli_usage(c, "give --%s or --%s, not both", o->name, other);
+    }
+    if (row->given || !o->required || given_of(c, o->required, other)) return;
+    if (o->place && !*o->required)
+        cli_usage(c, "no %s given", *o->name ? o->name : kind_name(o->kind));
+    snprintf(text, sizeof text, "%s %s", o->name, o->required);
+    char all[256];
+    join_options(all, text);
+    cli_usage(c, "give %s", all);
+}
+
+/* The values of "-": what is written to stdout must be one thing, and no binary on a terminal. */
+static void check_stdout(const cli *c)
+{
+    const cli_option *first = NULL;
+    char other[NAME_MAX_LEN];
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_option *o = c->rows[i].o;
+        if (o->kind < CLI_NEW_MODEL || o->kind > CLI_NEW_FILE || c->rows[i].first != i) continue;
+        const char *value = *(const char **)c->rows[i].to;
+        if (!value || strcmp(value, "-") != 0 || given_of(c, o->required, other)) continue;
+        if (first)
+            cli_usage(c, "--%s - and --%s - both write to stdout: name a file", first->name,
+                      o->name);
+        first = o;
+        if (o->kind != CLI_NEW_FILE) cli_no_terminal(c, 1);
+    }
+}
+
+/* ---- all of it ----------------------------------------------------------------------- */
+
+/* The path of a row that writes (or else reads) a file of the given kinds, or NULL. */
+static const char *path_of(const cli_row *row, cli_kind from, cli_kind to)
+{
+    if (!row->to || row->o->many || row->o->kind < from || row->o->kind > to) return NULL;
+    const char *path = *(const char **)row->to;
+    return path && strcmp(path, "-") != 0 ? path : NULL;
+}
+
+/* An importance matrix or another file that is read must not be replaced. Those of models are
+ * checked when they are opened. */
+static void check_overwriting(const cli *c)
+{
+    struct stat in, out;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const char *written = path_of(&c->rows[i], CLI_NEW_MODEL, CLI_NEW_FILE);
+        if (!written || stat(written, &out) != 0) continue;
+        for (size_t k = 0; k < c->n_rows; k++) {
+            const char *from = path_of(&c->rows[k], CLI_FILE, CLI_FILE);
+            if (from && stat(from, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+                cli_usage(c, "%s: this output is also an input (--%s): choose another name",
+                          written, c->rows[k].o->name);
+        }
+    }
+}
+
+static void apply_selection(cli *c)
+{
+    for (size_t k = 0; k < GG_SELECT_KINDS; k++)
+        for (size_t i = 0; i < c->selected[k].n; i++)
+            if ((!c->select && gg_select_new(&c->select, &c->err) != GG_OK) ||
+                gg_select_add(c->select, (gg_select_kind)k, c->selected[k].items[i], &c->err) !=
+                    GG_OK)
+                exit(cli_end(c, c->err.status));
+}
+
+static void set_where(cli *c)
+{
+    char why[WHERE_WHY];
+    for (size_t i = 0; i < c->n_rows; i++)
+        if (c->rows[i].o->kind == CLI_WHERE && c->rows[i].o->values)
+            c->where_columns = c->rows[i].o->values;
+    if (c->wheres.n == 0) return;
+    c->where = allocated(c, calloc(c->wheres.n, sizeof *c->where));
+    for (size_t i = 0; i < c->wheres.n; i++)
+        if (!where_parse(c->wheres.items[i], c->where_columns, &c->where[i], why))
+            cli_usage(c, "%s", why);
+    table_where(c->where_columns, c->where, c->wheres.n);
+}
+
+static void read_options(cli *c, int argc, char **argv, const cli_option *options)
+{
+    size_t n = count_rows(options);
+    c->rows = allocated(c, calloc(n, sizeof *c->rows));
+    add_rows(c, options, c);
+    for (int i = 1; i < argc;) {
+        const char *a = argv[i];
+        if (strcmp(a, "--") == 0) {
+            for (i++; i < argc; i++) list_add(c, &c->args, argv[i]);
+        } else if (a[0] == '-' && a[1] == '-') {
+            i += long_option(c, argc - i, argv + i);
+        } else if (a[0] == '-' && a[1]) {
+            i += short_options(c, argc - i, argv + i);
+        } else {
+            list_add(c, &c->args, a);
+            i++;
+        }
+    }
+    if (c->act) {
+        c->act(c);
+        exit(cli_end(c, GG_OK));
+    }
+    check_stdin(c);
+    place_arguments(c);
+    for (size_t i = 0; i < c->n_rows; i++)
+        if (c->rows[i].first == i) check_conditions(c, &c->rows[i]);
+    check_stdout(c);
+    check_overwriting(c);
+    apply_selection(c);
+    set_where(c);
+    c->run.threads = (unsigned)c->threads;
+}
+
 /* ---- start and end ------------------------------------------------------------------ */
+
+static volatile sig_atomic_t got_signal;
+
+/* The first signal asks the verb to clean up; a second one kills. */
+static void on_signal(int sig)
+{
+    got_signal = sig;
+    gg_cancel();
+}
+
+static void catch_signals(void)
+{
+    struct sigaction a = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    sigemptyset(&a.sa_mask);
+    static const int stop[] = { SIGINT, SIGTERM, SIGHUP };
+    for (size_t i = 0; i < sizeof stop / sizeof stop[0]; i++) {
+        struct sigaction was;
+        if (sigaction(stop[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+            sigaction(stop[i], &a, NULL);
+    }
+    signal(SIGPIPE, SIG_IGN); /* write returns EPIPE: exit 4 */
+    signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG: exit 4 */
+}
 
 /* If the caller closed a standard descriptor, the first file we open would get its number,
  * and messages would be written into that file. Occupy the number with a descriptor on
@@ -101,7 +847,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     c->run.progress = &c->progress;
     c->run.note = print_note;
     c->run.ctx = c;
-    options_read(c, argc, argv, options);
+    read_options(c, argc, argv, options);
     const char *level = getenv("GG_ISA");
     if (level && level[0] && (level[0] < '0' || level[0] > '2' || level[1]))
         cli_usage(c, "the variable GG_ISA is '%s', but the levels are 0, 1 and 2", level);
@@ -153,7 +899,7 @@ int cli_end(cli *c, gg_status status)
     if (status == GG_OK) tell_what_was_written(c);
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
         char line[1536];
-        if (c->err.fix_hint == GG_HINT_IN_PLACE && !options_has(c, "in-place"))
+        if (c->err.fix_hint == GG_HINT_IN_PLACE && !has_option(c, "in-place"))
             c->err.fix_hint = GG_HINT_NONE;
         hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
         hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
@@ -162,7 +908,7 @@ int cli_end(cli *c, gg_status status)
     }
     gg_select_free(c->select);
     free(c->where);
-    options_free(c);
+    free_options(c);
     if (status == GG_ECANCELLED && got_signal) {
         signal((int)got_signal, SIG_DFL);
         raise((int)got_signal);

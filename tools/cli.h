@@ -169,18 +169,4 @@ static inline const char *cli_s(uint64_t n)
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
 
-/* ---- between options.c, cli.c and help.c ---- */
-
-/* Read the arguments into their destinations, and check the conditions of the table. */
-void options_read(cli *c, int argc, char **argv, const cli_option *options);
-void options_free(cli *c);
-bool options_has(const cli *c, const char *name);
-/* The i-th word of o->values or o->list in `word`, or NULL. */
-const char *options_value(const cli_option *o, size_t i, char word[64]);
-
-const char *options_kind(cli_kind kind); /* as --list-options prints it */
-
-void help_print(cli *c);        /* --help */
-void help_list_options(cli *c); /* --list-options */
-
 #endif

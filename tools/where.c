@@ -1,9 +1,10 @@
 /* where.c - parses and checks conditions on the rows of a table. */
 #include "where.h"
-#include "cli.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,17 +48,16 @@ static span trimmed(const char *s, size_t n)
     return (span){ s, n };
 }
 
-static size_t find_operator(const cli *c, const char *at, const char *given)
+static bool GG_PRINTF(2, 3) refuse(char why[WHERE_WHY], const char *fmt, ...)
 {
-    for (size_t i = 0; *at && i < sizeof operators / sizeof operators[0]; i++)
-        if (strncmp(at, operators[i].text, strlen(operators[i].text)) == 0) return i;
-    cli_usage(c,
-              "--where '%s': expected COLUMN<VALUE in quotes, such as 'theta<40'; the operators "
-              "are < <= > >= = !=",
-              given);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, WHERE_WHY, fmt, args);
+    va_end(args);
+    return false;
 }
 
-static size_t find_column(const cli *c, span name, const char *columns)
+static bool find_column(span name, const char *columns, size_t *at, char why[WHERE_WHY])
 {
     static char copy[1024]; /* one list of columns, in separate words */
     const char *words[MANY_COLUMNS];
@@ -70,14 +70,15 @@ static size_t find_column(const cli *c, span name, const char *columns)
         words[n++] = p;
     }
     for (size_t i = 0; i < n; i++)
-        if (strlen(words[i]) == name.n && memcmp(words[i], name.s, name.n) == 0) return i;
+        if (strlen(words[i]) == name.n && memcmp(words[i], name.s, name.n) == 0)
+            return *at = i, true;
     char all[sizeof copy], meant[GG_MEANT];
     gg_meant(gg_nearest(name.s, name.n, words, n), meant);
     strcpy(all, columns);
     for (char *p = all; *p; p++)
         if (*p == '\t') *p = ' ';
-    cli_usage(c, "--where: unknown column '%.*s'%s; the columns are: %s", (int)name.n, name.s,
-              meant, all);
+    return refuse(why, "--where: unknown column '%.*s'%s; the columns are: %s", (int)name.n, name.s,
+                  meant, all);
 }
 
 /* Reads a decimal number; NaN is none. */
@@ -101,39 +102,45 @@ static bool parse_number(span text, where_value *v)
 }
 
 /* A text is a pattern; classes may be given by their aliases. */
-static void set_text(const cli *c, const char *given, span name, span value, where *out)
+static bool set_text(const char *given, span name, span value, where *out, char why[WHERE_WHY])
 {
     gg_class cls;
     if (out->op != WHERE_EQUAL && out->op != WHERE_NOT_EQUAL)
-        cli_usage(c, "--where '%s': column %.*s holds text; use = or !=", given, (int)name.n,
-                  name.s);
+        return refuse(why, "--where '%s': column %.*s holds text; use = or !=", given, (int)name.n,
+                      name.s);
     if (name.n == 5 && memcmp(name.s, "class", 5) == 0 && gg_class_by_name(value.s, value.n, &cls))
         value = (span){ gg_class_name(cls), strlen(gg_class_name(cls)) };
     if (value.n == 0 || value.n >= sizeof out->text)
-        cli_usage(c, "--where '%s': expected a name or a pattern after the operator", given);
+        return refuse(why, "--where '%s': expected a name or a pattern after the operator", given);
     for (size_t i = 0; i < value.n; i++)
         out->text[i] = out->folds_case ? (char)tolower((unsigned char)value.s[i]) : value.s[i];
     out->text[value.n] = '\0';
     out->value.kind = WHERE_TEXT;
+    return true;
 }
 
-void where_parse(const cli *c, const char *given, const char *columns, where *out)
+bool where_parse(const char *given, const char *columns, where *out, char why[WHERE_WHY])
 {
     *out = (where){ .given = given };
-    size_t at = strcspn(given, "<>=!"), op = find_operator(c, given + at, given);
+    size_t at = strcspn(given, "<>=!"), op = 0, n = sizeof operators / sizeof operators[0];
+    while (op < n && strncmp(given + at, operators[op].text, strlen(operators[op].text)) != 0) op++;
+    if (op == n)
+        return refuse(why,
+                      "--where '%s': expected COLUMN<VALUE in quotes, such as 'theta<40'; the "
+                      "operators are < <= > >= = !=",
+                      given);
     span name = trimmed(given, at);
     const char *after = given + at + strlen(operators[op].text);
     span value = trimmed(after, strlen(after));
     out->op = operators[op].op;
-    out->column = find_column(c, name, columns);
+    if (!find_column(name, columns, &out->column, why)) return false;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         if (strlen(texts[i].name) != name.n || memcmp(texts[i].name, name.s, name.n) != 0) continue;
         out->folds_case = texts[i].folds_case;
-        set_text(c, given, name, value, out);
-        return;
+        return set_text(given, name, value, out, why);
     }
-    if (!parse_number(value, &out->value))
-        cli_usage(c,
+    if (parse_number(value, &out->value)) return true;
+    return refuse(why,
                   "--where '%s': column %.*s holds numbers; expected a number such as 40, -0.5 "
                   "or 1e-3 after the operator",
                   given, (int)name.n, name.s);

@@ -2,11 +2,11 @@
 #ifndef WHERE_H
 #define WHERE_H
 
+#include "organ/gg_status.h" /* GG_PRINTF */
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct cli;
 
 typedef enum where_op {
     WHERE_LESS,
@@ -37,9 +37,10 @@ typedef struct where {
     char text[256];  /* the pattern of a text */
 } where;
 
-/* Parse one value of --where for a table with these tab-separated columns. Exits with a usage
- * error if it is wrong. */
-void where_parse(const struct cli *c, const char *given, const char *columns, where *out);
+#define WHERE_WHY 4096
+/* Parse one value of --where for a table with these tab-separated columns. If it is wrong, returns
+ * false and the reason. */
+bool where_parse(const char *given, const char *columns, where *out, char why[WHERE_WHY]);
 
 /* Whether a cell satisfies the condition. An absent value and NaN satisfy none. */
 bool where_holds(const where *w, const where_value *cell);

@@ -2,11 +2,9 @@
  * condition of which the opposite holds for exactly the other rows. */
 #include "room.h"
 
-#include "cli.h"
+#include "where.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,27 +14,12 @@ const char *const fuzz_seeds[] = { "tests/fuzz/seeds/where", NULL };
 static const char *const columns[] = { "name\tblock\tclass\tdtype\tdims\tbytes",
                                        "name\tpart\trole\tstatus\tcosine\trel_l2", "theta" };
 
-static jmp_buf refused;
-
-/* In place of the tools' own, which ends the program. */
-_Noreturn void cli_usage(const cli *c, const char *fmt, ...)
-{
-    static char line[8192];
-    va_list list;
-    (void)c;
-    va_start(list, fmt);
-    int n = vsnprintf(line, sizeof line, fmt, list);
-    va_end(list);
-    FUZZ_MUST(n > 0 && strncmp(line, "--where", 7) == 0);
-    longjmp(refused, 1);
-}
-
 static bool parse(const char *text, const char *of, where *w)
 {
-    cli c = { .tool = "fuzz" };
-    if (setjmp(refused)) return false;
-    where_parse(&c, text, of, w);
-    return true;
+    char why[WHERE_WHY];
+    if (where_parse(text, of, w, why)) return true;
+    FUZZ_MUST(strncmp(why, "--where", 7) == 0);
+    return false;
 }
 
 /* Each operator and the one that holds where it does not, as numbers that are not NaN. */
