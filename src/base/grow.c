@@ -3,25 +3,20 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
-void *gg_grow(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
+gg_status gg_room(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
 {
-    assert(n <= *cap && size > 0);
-    if (n < *cap) return list;
-    size_t more = *cap ? *cap * 2 : 64;
-    void *grown = more > *cap && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;
-    if (grown) *cap = more;
-    else gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
-    return grown;
-}
-
-void *gg_grow_pow2(void *list, size_t n, size_t size, gg_error *err)
-{
-    if (n & (n - 1)) return list;
-    size_t more = n ? n * 2 : 1;
-    void *grown = more > n && more <= SIZE_MAX / size ? realloc(list, more * size) : NULL;
-    if (!grown) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
-    return grown;
+    void *items, *grown;
+    assert((!cap || n <= *cap) && size > 0);
+    if (cap ? n < *cap : (n & (n - 1)) != 0) return GG_OK;
+    memcpy(&items, list, sizeof items); /* whatever the type of the items */
+    size_t have = cap ? *cap : n, more = have ? have * 2 : cap ? 64 : 1;
+    grown = more > have && more <= SIZE_MAX / size ? realloc(items, more * size) : NULL;
+    if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu items", more);
+    memcpy(list, &grown, sizeof grown);
+    if (cap) *cap = more;
+    return GG_OK;
 }
 
 int gg_order_i64(const void *a, const void *b)

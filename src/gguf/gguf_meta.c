@@ -80,12 +80,7 @@ static gg_status store_copy(gg_meta *meta, const gg_kv *kv, gg_kv *slot, gg_erro
     copy.key = (const char *)b->bytes;
     copy.data = b->bytes + kv->key_len;
     if (!slot) {
-        gg_kv *grown = gg_grow(meta->kv, meta->n, &meta->cap, sizeof *grown, err);
-        if (!grown) {
-            free(b);
-            return GG_ENOMEM;
-        }
-        meta->kv = grown;
+        if (GG_ROOM(meta->kv, meta->n, &meta->cap, err) != GG_OK) return free(b), GG_ENOMEM;
         slot = &meta->kv[meta->n++];
     }
     b->next = meta->owned;

@@ -45,13 +45,12 @@ static bool before(const reached *a, const reached *b)
 
 static gg_status push(assignment *a, double dist, uint32_t column, gg_error *err)
 {
-    reached *grown = gg_grow(a->heap, a->n_heap, &a->cap_heap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    a->heap = grown;
+    if (GG_ROOM(a->heap, a->n_heap, &a->cap_heap, err) != GG_OK) return GG_ENOMEM;
     reached item = { dist, column };
     size_t i = a->n_heap++;
-    for (size_t up; i > 0 && before(&item, &grown[up = (i - 1) / 2]); i = up) grown[i] = grown[up];
-    grown[i] = item;
+    for (size_t up; i > 0 && before(&item, &a->heap[up = (i - 1) / 2]); i = up)
+        a->heap[i] = a->heap[up];
+    a->heap[i] = item;
     return GG_OK;
 }
 

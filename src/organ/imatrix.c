@@ -70,12 +70,10 @@ static gg_status sort_entries(gg_imatrix *im, gg_error *err)
 
 static gg_status add(gg_imatrix *im, const entry *e, gg_error *err)
 {
-    entry *list = gg_grow(im->entries, im->n, &im->cap, sizeof *e, err);
-    if (!list) return err->status;
-    im->entries = list;
-    list[im->n] = *e;
-    list[im->n].name = gg_names_add(&im->names, e->name, e->name_len, err);
-    if (!list[im->n].name) return err->status;
+    if (GG_ROOM(im->entries, im->n, &im->cap, err) != GG_OK) return err->status;
+    im->entries[im->n] = *e;
+    im->entries[im->n].name = gg_names_add(&im->names, e->name, e->name_len, err);
+    if (!im->entries[im->n].name) return err->status;
     im->n++;
     return GG_OK;
 }

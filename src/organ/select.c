@@ -114,9 +114,7 @@ gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_erro
             gg_fail(err, GG_EUSAGE, "'%s': expected numbers and ranges such as 5-20,25", text);
             return gg_about(err, about);
         }
-        struct gg_range *grown = gg_grow_pow2(r->items, r->n, sizeof *grown, err);
-        if (!grown) return GG_ENOMEM;
-        r->items = grown;
+        if (GG_ROOM(r->items, r->n, NULL, err) != GG_OK) return GG_ENOMEM;
         r->items[r->n++] = one;
         if (*p++ == '\0') return GG_OK;
     }
@@ -165,9 +163,7 @@ static gg_status map_add(gg_map *m, const map_option *o, const char **p, const c
     for (size_t i = 0; i < m->n; i++)
         if (b0 <= m->pairs[i].base_last && m->pairs[i].base <= b1)
             return gg_fail(err, GG_EUSAGE, "'%s': a base %s appears twice", text, o->noun);
-    struct pair *grown = gg_grow_pow2(m->pairs, m->n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    m->pairs = grown;
+    if (GG_ROOM(m->pairs, m->n, NULL, err) != GG_OK) return GG_ENOMEM;
     m->pairs[m->n++] = (struct pair){ b0, b1, d0 };
     return GG_OK;
 }
@@ -282,9 +278,7 @@ void gg_select_free(gg_select *s)
 
 static gg_status add_text(gg_select *s, text_list *l, const char *text, size_t len, gg_error *err)
 {
-    const char **grown = gg_grow(l->items, l->n, &l->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    l->items = grown;
+    if (GG_ROOM(l->items, l->n, &l->cap, err) != GG_OK) return GG_ENOMEM;
     l->items[l->n] = gg_names_add(&s->texts, text, len, err);
     if (!l->items[l->n]) return err->status;
     l->n++;

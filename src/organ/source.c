@@ -190,19 +190,13 @@ static gg_status append_record(gg_source *s, const gg_tensor *t, record_place pl
     const char *name = gg_names_add(&s->names, t->name, t->name_len, err);
     if (!name) return err->status;
     if (s->kind == SOURCE_PIPE_RECORDS) {
-        gg_tensor **list = gg_grow(s->streamed, s->n, &s->cap_streamed, sizeof *list, err);
-        if (!list) return err->status;
-        s->streamed = list;
+        if (GG_ROOM(s->streamed, s->n, &s->cap_streamed, err) != GG_OK) return err->status;
         if (!(to = s->streamed[s->n] = malloc(sizeof *to))) return no_memory(err);
     } else {
-        record_place *places = gg_grow_pow2(s->places, s->n, sizeof *places, err);
-        if (!places) return err->status;
-        s->places = places;
-        gg_tensor *tensors = gg_grow_pow2(s->tensors, s->n, sizeof *tensors, err);
-        if (!tensors) return err->status;
-        s->tensors = tensors;
-        places[s->n] = place;
-        to = &tensors[s->n];
+        if (GG_ROOM(s->places, s->n, NULL, err) != GG_OK) return err->status;
+        if (GG_ROOM(s->tensors, s->n, NULL, err) != GG_OK) return err->status;
+        s->places[s->n] = place;
+        to = &s->tensors[s->n];
     }
     *to = *t;
     to->name = name;
@@ -234,9 +228,7 @@ static gg_status keep_padding(gg_source *s, pad_list *pads, const gg_tensor *aft
     s->pad_bytes += n;
     if (s->pad_bytes > MOST_PADDING) /* on a pipe gg_source_pads reports it */
         return s->kind == SOURCE_PIPE_MODEL ? GG_OK : too_much(err);
-    gg_pad *grown = gg_grow_pow2(pads->list, pads->n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    pads->list = grown;
+    if (GG_ROOM(pads->list, pads->n, NULL, err) != GG_OK) return GG_ENOMEM;
     gg_pad *pad = &pads->list[pads->n++];
     *pad = (gg_pad){ .n = n, .bytes = malloc(n ? n : 1), .after_len = after ? after->name_len : 0 };
     pad->after = after ? malloc(after->name_len + 1) : NULL;
@@ -344,9 +336,7 @@ static gg_status read_pipe_header(gg_source *s, gg_error *err)
     uint8_t *surplus;
     size_t surplus_len;
     uint64_t no, count;
-    pipe_shard *grown = gg_grow(p->shards, p->n_shards, &p->cap_shards, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    p->shards = grown;
+    if (GG_ROOM(p->shards, p->n_shards, &p->cap_shards, err) != GG_OK) return GG_ENOMEM;
     gg_gguf *g;
     gg_status st = gg_gguf_read_pipe(p->fd, p->buf + p->pos, p->len - p->pos, &g, &surplus,
                                      &surplus_len, err);
@@ -753,14 +743,12 @@ bool gg_source_view_decoded(const gg_source *view, size_t index)
 
 static gg_status insert_moved(moved **list, size_t *n, moved m, gg_error *err)
 {
-    moved *grown = gg_grow_pow2(*list, *n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    *list = grown;
+    if (GG_ROOM(*list, *n, NULL, err) != GG_OK) return GG_ENOMEM;
     size_t i = (*n)++;
     uint64_t key = m.s.columns ? m.s.row : m.s.first;
-    for (; i > 0 && (m.s.columns ? grown[i - 1].s.row : grown[i - 1].s.first) > key; i--)
-        grown[i] = grown[i - 1];
-    grown[i] = m;
+    for (; i > 0 && (m.s.columns ? (*list)[i - 1].s.row : (*list)[i - 1].s.first) > key; i--)
+        (*list)[i] = (*list)[i - 1];
+    (*list)[i] = m;
     return GG_OK;
 }
 
@@ -1038,12 +1026,8 @@ static gg_status scan_records(gg_source *s, size_t path, int fd, gg_error *err)
 
 static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
 {
-    char **paths = gg_grow_pow2(s->paths, s->n_paths, sizeof *paths, err);
-    if (!paths) return GG_ENOMEM;
-    s->paths = paths;
-    gg_stamp *stamps = gg_grow_pow2(s->stamps, s->n_paths, sizeof *stamps, err);
-    if (!stamps) return GG_ENOMEM;
-    s->stamps = stamps;
+    if (GG_ROOM(s->paths, s->n_paths, NULL, err) != GG_OK) return GG_ENOMEM;
+    if (GG_ROOM(s->stamps, s->n_paths, NULL, err) != GG_OK) return GG_ENOMEM;
     if (!(s->paths[s->n_paths] = strdup(path))) return no_memory(err);
     s->n_paths++;
     int fd = open(path, O_RDONLY | O_CLOEXEC);

@@ -54,10 +54,9 @@ static void lists_grow(void)
     uint64_t *list = NULL;
     for (size_t n = 0; n < 100000; n++) {
         size_t before = cap;
-        uint64_t *grown = gg_grow(list, n, &cap, sizeof *list, &e);
-        T_CHECK(grown && cap > n);
-        if (!grown) break;
-        list = grown;
+        bool room = GG_ROOM(list, n, &cap, &e) == GG_OK;
+        T_CHECK(room && cap > n);
+        if (!room) break;
         list[n] = n;
         moves += cap != before;
     }
@@ -65,9 +64,8 @@ static void lists_grow(void)
     for (size_t n = 0; n < 100000; n++) wrong += list[n] != n;
     T_CHECKF(wrong == 0 && moves < 20, "%d wrong, %zu moves", wrong, moves);
     size_t huge = SIZE_MAX / 2, most = SIZE_MAX / 8;
-    T_CHECK(gg_grow(list, huge, &huge, 8, &e) == NULL && e.status == GG_ENOMEM &&
-            huge == SIZE_MAX / 2);
-    T_CHECK(gg_grow(list, most, &most, 8, &e) == NULL && most == SIZE_MAX / 8);
+    T_CHECK(GG_ROOM(list, huge, &huge, &e) == GG_ENOMEM && list && huge == SIZE_MAX / 2);
+    T_CHECK(GG_ROOM(list, most, &most, &e) == GG_ENOMEM && list && most == SIZE_MAX / 8);
     free(list);
 }
 

@@ -303,9 +303,7 @@ static gg_status check_expert_shape(const directory *d, size_t k, const gg_entry
 
 static gg_status list_expert(expert_list *l, const gg_manifest *m, size_t entry, gg_error *err)
 {
-    present_expert *list = gg_grow_pow2(l->list, l->n, sizeof *list, err);
-    if (!list) return GG_ENOMEM;
-    l->list = list;
+    if (GG_ROOM(l->list, l->n, NULL, err) != GG_OK) return GG_ENOMEM;
     if (l->n == 0) l->first = entry;
     l->list[l->n++] = (present_expert){ (uint64_t)m->entries[entry].a.expert, entry };
     return GG_OK;
@@ -609,9 +607,7 @@ struct gg_keep_experts {
 
 static gg_status add_line(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
 {
-    kept_line *grown = gg_grow_pow2(k->lines, k->n, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    k->lines = grown;
+    if (GG_ROOM(k->lines, k->n, NULL, err) != GG_OK) return GG_ENOMEM;
     *out = &k->lines[k->n++];
     **out = (kept_line){ .block = block };
     return GG_OK;

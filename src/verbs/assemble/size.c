@@ -116,9 +116,7 @@ static gg_status add_loss(gg_losses *l, char **fields, size_t n, gg_error *err)
     gg_escape(text, strlen(text), shown, sizeof shown);
     if (!gg_parse_decimal(text, strlen(text), &loss) || !isfinite(loss))
         return gg_fail(err, GG_EUSAGE, "'%s' is not a loss", shown);
-    entry *grown = gg_grow(l->list, l->n, &l->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    l->list = grown;
+    if (GG_ROOM(l->list, l->n, &l->cap, err) != GG_OK) return GG_ENOMEM;
     name = gg_names_add(&l->names, name, strlen(name), err);
     if (!name) return GG_ENOMEM;
     l->list[l->n++] = (entry){ name, info->id, loss > 0 ? loss : 0 };

@@ -306,9 +306,7 @@ static int by_identity(const void *a, const void *b)
 static gg_status remember_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
     output_findings *all = ctx;
-    uint64_t *grown = gg_grow(all->known, all->n, &all->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    all->known = grown;
+    if (GG_ROOM(all->known, all->n, &all->cap, err) != GG_OK) return GG_ENOMEM;
     all->known[all->n++] = identity(f);
     return GG_OK;
 }

@@ -47,9 +47,7 @@ static void rows_free(rows *r)
 static row *add_hash_row(rows *r, const char *kind, const char *name, const char *detail,
                          gg_error *err)
 {
-    row *grown = gg_grow(r->list, r->n, &r->cap, sizeof *grown, err);
-    if (!grown) return NULL;
-    r->list = grown;
+    if (GG_ROOM(r->list, r->n, &r->cap, err) != GG_OK) return NULL;
     row *x = &r->list[r->n];
     *x = (row){ .kind = kind, .place = r->n };
     x->name = gg_names_add(&r->names, name, strlen(name), err);

@@ -60,9 +60,7 @@ static presence look_up(const align_models *m, const align_place *p, const char 
 
 static gg_status add_part(align_group *g, const twins *w, gg_slice s, bool counts, gg_error *err)
 {
-    align_part *grown = gg_grow(g->parts, g->n_parts, &g->cap_parts, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    g->parts = grown;
+    if (GG_ROOM(g->parts, g->n_parts, &g->cap_parts, err) != GG_OK) return GG_ENOMEM;
     g->parts[g->n_parts++] = (align_part){ .slice = s, .a = w->a, .b = w->b, .counts = counts };
     return GG_OK;
 }

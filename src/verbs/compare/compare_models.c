@@ -569,9 +569,7 @@ static bool find_partner(const job *j, const gg_selected *like, const char *name
 
 static gg_status note_used(job *j, const gg_selected *p, gg_error *err)
 {
-    used_piece *grown = gg_grow(j->used, j->n_used, &j->cap_used, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    j->used = grown;
+    if (GG_ROOM(j->used, j->n_used, &j->cap_used, err) != GG_OK) return GG_ENOMEM;
     j->used[j->n_used++] = (used_piece){ p->source, p->at };
     return GG_OK;
 }
@@ -581,9 +579,7 @@ static gg_status note_used(job *j, const gg_selected *p, gg_error *err)
 static gg_status note_donor(job *j, int64_t block, gg_error *err)
 {
     if (j->n_donors && j->donors[j->n_donors - 1] == block) return GG_OK;
-    int64_t *grown = gg_grow(j->donors, j->n_donors, &j->cap_donors, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    j->donors = grown;
+    if (GG_ROOM(j->donors, j->n_donors, &j->cap_donors, err) != GG_OK) return GG_ENOMEM;
     j->donors[j->n_donors++] = block;
     return GG_OK;
 }

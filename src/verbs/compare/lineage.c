@@ -80,9 +80,7 @@ void gg_lineage_text(const gg_lineage *l, char *out, size_t size)
 gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_error *err)
 {
     if (!gg_lineage_counts(row)) return GG_OK;
-    gg_lineage_cosine *grown = gg_grow(rows->list, rows->n, &rows->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    rows->list = grown;
+    if (GG_ROOM(rows->list, rows->n, &rows->cap, err) != GG_OK) return GG_ENOMEM;
     rows->list[rows->n++] = (gg_lineage_cosine){ row->anatomy.cls, row->cosine };
     return GG_OK;
 }

@@ -339,9 +339,7 @@ static bool lacks_block(const struct block_list *l, int64_t block)
 static gg_move *new_move(matcher *m)
 {
     gg_moves *to = m->moves;
-    gg_move *grown = gg_grow(to->list, to->n, &m->cap, sizeof *grown, m->err);
-    if (!grown) return NULL;
-    to->list = grown;
+    if (GG_ROOM(to->list, to->n, &m->cap, m->err) != GG_OK) return NULL;
     to->list[to->n] = (gg_move){ .base = SIZE_MAX, .donor = SIZE_MAX };
     return &to->list[to->n++];
 }

@@ -205,9 +205,7 @@ static gg_status store_factors(lora_job *x, const lora_target *g, const gg_facto
 static gg_status add_half(lora_job *x, const lora_target *g, char letter, uint64_t rank,
                           uint64_t bytes, gg_error *err)
 {
-    lora_half **grown = gg_grow(x->halves, x->n, &x->cap, sizeof(lora_half *), err);
-    if (!grown) return GG_ENOMEM;
-    x->halves = grown;
+    if (GG_ROOM(x->halves, x->n, &x->cap, err) != GG_OK) return GG_ENOMEM;
     lora_half *h = calloc(1, sizeof *h);
     if (!h) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
     x->halves[x->n++] = h;

@@ -57,9 +57,7 @@ typedef struct job {
 static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     job *j = ctx;
-    gg_selected *grown = gg_grow(j->pieces, j->n_pieces, &j->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    j->pieces = grown;
+    if (GG_ROOM(j->pieces, j->n_pieces, &j->cap, err) != GG_OK) return GG_ENOMEM;
     j->pieces[j->n_pieces++] = *p;
     return GG_OK;
 }

@@ -14,9 +14,7 @@
 
 gg_status gg_measures_add(gg_measures *list, const gg_tensor_measure *row, gg_error *err)
 {
-    gg_tensor_measure *grown = gg_grow(list->rows, list->n, &list->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    list->rows = grown;
+    if (GG_ROOM(list->rows, list->n, &list->cap, err) != GG_OK) return GG_ENOMEM;
     char *name = malloc(row->t.name_len + 1);
     if (!name) return gg_fail(err, GG_ENOMEM, "no memory for a name");
     memcpy(name, row->t.name, row->t.name_len);

@@ -99,11 +99,9 @@ static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *on
     gg_status st = one->values ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
     for (size_t i = 0; i < one->n && st == GG_OK; i++)
         st = check_range(one->param, one->values[i], err);
-    gg_merge_setting *grown = st == GG_OK ? gg_grow(s->list, s->n, &s->cap, sizeof *grown, err)
-                                          : NULL;
-    if (!grown) return free(one->filter), free(one->values), err->status;
-    s->list = grown;
-    grown[s->n++] = *one;
+    if (st == GG_OK) st = GG_ROOM(s->list, s->n, &s->cap, err);
+    if (st != GG_OK) return free(one->filter), free(one->values), st;
+    s->list[s->n++] = *one;
     return GG_OK;
 }
 
@@ -571,11 +569,8 @@ static gg_status take_parameters(const gg_json_node *n, char **out, gg_error *er
 static gg_status append_model(const config_reader *r, char *path, const gg_json_node *parameters)
 {
     gg_merge_config *c = r->c;
-    struct gg_merge_config_model *grown = gg_grow_pow2(c->models, c->n_models, sizeof *grown,
-                                                       r->err);
-    if (!grown) return free(path), GG_ENOMEM;
-    c->models = grown;
-    struct gg_merge_config_model *one = &grown[c->n_models++];
+    if (GG_ROOM(c->models, c->n_models, NULL, r->err) != GG_OK) return free(path), GG_ENOMEM;
+    struct gg_merge_config_model *one = &c->models[c->n_models++];
     *one = (struct gg_merge_config_model){ .path = path };
     return take_parameters(parameters, &one->parameters, r->err);
 }
@@ -626,9 +621,7 @@ static gg_status read_copied_slice(const config_reader *r, const gg_json_node *s
     if (gg_json_get(source, "parameters"))
         return gg_fail(r->err, GG_EUNSUPPORTED,
                        "parameters of a slice are not supported: slices are copied unchanged");
-    gg_merge_slice *grown = gg_grow_pow2(c->slices, c->n_slices, sizeof *grown, r->err);
-    if (!grown) return GG_ENOMEM;
-    c->slices = grown;
+    if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
     char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
     if (!path) return r->err->status;
     while (one.model < c->n_models && strcmp(c->models[one.model].path, path) != 0) one.model++;

@@ -133,9 +133,7 @@ static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, gg_dir_item *i
 
 static gg_status add_stack(gg_manifest *m, const gg_tensor *t, gg_error *err)
 {
-    gg_stack *grown = gg_grow_pow2(m->stacks, m->n_stacks, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    m->stacks = grown;
+    if (GG_ROOM(m->stacks, m->n_stacks, NULL, err) != GG_OK) return GG_ENOMEM;
     gg_stack *k = &m->stacks[m->n_stacks++];
     k->t = *t;
     k->t.name = copy_bytes(t->name, t->name_len);
@@ -240,9 +238,7 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item, gg_error *err)
 {
-    gg_dir_item *grown = gg_grow(d->items, d->n, &d->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    d->items = grown;
+    if (GG_ROOM(d->items, d->n, &d->cap, err) != GG_OK) return GG_ENOMEM;
     gg_dir_item *it = &d->items[d->n];
     *it = (gg_dir_item){
         .t = p->t, .a = p->a, .source = p->source, .at = p->at, .expert = p->expert

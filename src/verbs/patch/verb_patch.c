@@ -58,9 +58,7 @@ typedef struct patch_lists {
 static gg_status add_patch_name(patch_names *names, const char *name, size_t len, size_t index,
                                 gg_error *err)
 {
-    patch_name *grown = gg_grow(names->list, names->n, &names->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    names->list = grown;
+    if (GG_ROOM(names->list, names->n, &names->cap, err) != GG_OK) return GG_ENOMEM;
     names->list[names->n++] = (patch_name){ name, len, index };
     return GG_OK;
 }

@@ -291,10 +291,8 @@ static gg_status make_grid(const gg_picture *p, grid *g, gg_error *err)
 gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, const gg_anatomy *a, double value,
                          gg_error *err)
 {
-    gg_picture_cell *cells = gg_grow(p->cells, p->n, &p->cap, sizeof *cells, err);
-    if (!cells) return err->status;
-    p->cells = cells;
-    gg_picture_cell *c = &cells[p->n];
+    if (GG_ROOM(p->cells, p->n, &p->cap, err) != GG_OK) return err->status;
+    gg_picture_cell *c = &p->cells[p->n];
     *c = (gg_picture_cell){ malloc(t->name_len + 1), t->name_len, *a, value };
     if (!c->name) return gg_fail(err, GG_ENOMEM, "no memory for a picture of %zu tensors", p->n);
     memcpy(c->name, t->name, t->name_len);
@@ -309,13 +307,11 @@ gg_status gg_picture_source(gg_picture *p, const char *name, double *index, gg_e
 {
     for (size_t i = 0; i < p->n_sources && i < 64; i++)
         if (strcmp(p->sources[i], name) == 0) return *index = (double)i, GG_OK;
-    char **list = gg_grow_pow2(p->sources, p->n_sources, sizeof *list, err);
-    if (!list) return err->status;
-    p->sources = list;
+    if (GG_ROOM(p->sources, p->n_sources, NULL, err) != GG_OK) return err->status;
     char *copy = strdup(name);
     if (!copy) return gg_fail(err, GG_ENOMEM, "out of memory");
     *index = (double)p->n_sources;
-    list[p->n_sources++] = copy;
+    p->sources[p->n_sources++] = copy;
     return GG_OK;
 }
 

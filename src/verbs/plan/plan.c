@@ -22,9 +22,7 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
                 t->name_len, GG_MAX_NAME);
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    gg_plan_tensor *grown = gg_grow(p->tensors, p->n, &p->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    p->tensors = grown;
+    if (GG_ROOM(p->tensors, p->n, &p->cap, err) != GG_OK) return GG_ENOMEM;
     gg_plan_tensor *pt = &p->tensors[p->n];
     *pt = (gg_plan_tensor){ .t = *t };
     pt->t.name = gg_names_add(&p->names, t->name, t->name_len, err);
@@ -36,9 +34,7 @@ gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_e
 
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err)
 {
-    gg_plan_part *grown = gg_grow_pow2(t->parts, t->n_parts, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    t->parts = grown;
+    if (GG_ROOM(t->parts, t->n_parts, NULL, err) != GG_OK) return GG_ENOMEM;
     t->parts[t->n_parts++] = *part;
     return GG_OK;
 }
@@ -243,9 +239,7 @@ static gg_status cut_files(gg_plan *p, const gg_split *o, uint32_t version, cons
     for (size_t i = 0; i < p->n; i++)
         total += gg_align_up(p->tensors[i].t.bytes, GG_DEFAULT_ALIGNMENT);
     while (first < p->n || p->n_files == 0) { /* a model without tensors is one shard */
-        gg_plan_file *grown = gg_grow(p->files, p->n_files, &cap, sizeof *grown, err);
-        if (!grown) return GG_ENOMEM;
-        p->files = grown;
+        if (GG_ROOM(p->files, p->n_files, &cap, err) != GG_OK) return GG_ENOMEM;
         gg_plan_file *f = &p->files[p->n_files];
         *f = (gg_plan_file){ .version = version, .first = first };
         f->n = tensors_of_shard(p, o, first, p->n_files, &done, total);

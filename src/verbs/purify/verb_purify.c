@@ -177,9 +177,7 @@ static gg_status add_purify_row(void *ctx, const gg_selected *p, gg_error *err)
 {
     collector *c = ctx;
     purify_job *j = c->j;
-    purify_row *grown = gg_grow(j->rows, j->n_rows, &j->cap_rows, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    j->rows = grown;
+    if (GG_ROOM(j->rows, j->n_rows, &j->cap_rows, err) != GG_OK) return GG_ENOMEM;
     purify_row *row = &j->rows[j->n_rows];
     *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
     row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err)
@@ -220,9 +218,7 @@ static gg_status set_unit_dtype(const purify_job *j, purify_unit *u, gg_error *e
 
 static gg_status plan_unit(purify_job *j, size_t i, gg_error *err)
 {
-    purify_unit *grown = gg_grow(j->units, j->n_units, &j->cap_units, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    j->units = grown;
+    if (GG_ROOM(j->units, j->n_units, &j->cap_units, err) != GG_OK) return GG_ENOMEM;
     const gg_manifest *m = gg_source_manifest(j->source);
     purify_unit *u = &j->units[j->n_units];
     *u = (purify_unit){

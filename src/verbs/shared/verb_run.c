@@ -44,9 +44,7 @@ gg_status gg_watch_add(gg_watch *w, const gg_source *s, gg_error *err)
     for (size_t i = w->n; i > 0; i--) /* from the end: parts of one source follow one another */
         if (w->list[i - 1] == s) return GG_OK;
     if (!s) return GG_OK;
-    const gg_source **grown = gg_grow(w->list, w->n, &w->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    w->list = grown;
+    if (GG_ROOM(w->list, w->n, &w->cap, err) != GG_OK) return GG_ENOMEM;
     w->list[w->n++] = s;
     return GG_OK;
 }

@@ -58,9 +58,7 @@ static gg_status join_model(gg_block_order *o, gg_source *model, size_t *index, 
 {
     for (*index = 0; *index < o->n_models; ++*index)
         if (o->models[*index] == model) return GG_OK;
-    gg_source **grown = gg_grow(o->models, o->n_models, &o->models_cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    o->models = grown;
+    if (GG_ROOM(o->models, o->n_models, &o->models_cap, err) != GG_OK) return GG_ENOMEM;
     o->models[o->n_models++] = model;
     return GG_OK;
 }
@@ -69,9 +67,7 @@ static gg_status append_block(gg_block_order *o, size_t model, uint64_t block, g
 {
     if (o->n == GG_LAYERS_MAX)
         return gg_fail(err, GG_EUSAGE, "a model can have at most %d blocks", GG_LAYERS_MAX);
-    gg_block_ref *grown = gg_grow(o->blocks, o->n, &o->cap, sizeof *grown, err);
-    if (!grown) return GG_ENOMEM;
-    o->blocks = grown;
+    if (GG_ROOM(o->blocks, o->n, &o->cap, err) != GG_OK) return GG_ENOMEM;
     o->blocks[o->n++] = (gg_block_ref){ model, block };
     return GG_OK;
 }
