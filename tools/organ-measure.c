@@ -6,6 +6,7 @@
 #include "organ/gg_measure_model.h"
 
 #include "base/buf.h"            /* histograms on their way to a file */
+#include "base/text.h"           /* the order of names */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
 #include <math.h>
@@ -232,12 +233,6 @@ static double sort_value(const gg_tensor_measure *r)
     return strcmp(name, "dtype") == 0 ? (double)r->t.dtype : 0;
 }
 
-static int compare_names(const gg_tensor *x, const gg_tensor *y)
-{
-    int order = memcmp(x->name, y->name, x->name_len < y->name_len ? x->name_len : y->name_len);
-    return order ? order : (x->name_len > y->name_len) - (x->name_len < y->name_len);
-}
-
 /* Rows without a value come last, whatever the order. Equal rows keep the order of the model. */
 static int by_sort_column(const void *a, const void *b)
 {
@@ -246,7 +241,8 @@ static int by_sort_column(const void *a, const void *b)
     double v = sort_value(x), w = sort_value(y);
     int order = (v > w) - (v < w);
     if (isnan(v) || isnan(w)) return isnan(v) != isnan(w) ? (isnan(v) ? 1 : -1) : (x > y) - (x < y);
-    if (strcmp(sort_column->name, "name") == 0) order = compare_names(&x->t, &y->t);
+    if (strcmp(sort_column->name, "name") == 0)
+        order = gg_text_order(x->t.name, x->t.name_len, y->t.name, y->t.name_len);
     if (opt.sort[0] == '-') order = -order;
     return order ? order : (x > y) - (x < y);
 }

@@ -66,6 +66,14 @@ bool gg_meta_delete(gg_meta *meta, const char *key);
 /* Like gg_kv_u64, for an f32. */
 bool gg_kv_f32(const gg_kv *kv, float *value);
 
+/* Whether the key is this text; also for general.architecture. */
+bool gg_meta_text_is(const gg_meta *meta, const char *key, const char *text);
+bool gg_arch_is(const gg_meta *meta, const char *name);
+/* Whether both exist and have the same type and bytes. */
+bool gg_same_value(const gg_kv *a, const gg_kv *b);
+/* Whether the dimensions are equal; those after n_dims count as 1. */
+bool gg_same_dims(const gg_tensor *a, const gg_tensor *b);
+
 /* Like gg_meta_set_str, for a u32. */
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
 

@@ -4,6 +4,7 @@
 
 #include "base/cursor.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 
 #include <stdio.h>
@@ -168,6 +169,29 @@ bool gg_kv_str(const gg_kv *kv, const char **text, size_t *len)
     *text = (const char *)kv->data;
     *len = kv->size;
     return true;
+}
+
+bool gg_meta_text_is(const gg_meta *meta, const char *key, const char *text)
+{
+    const char *value;
+    size_t n;
+    return gg_kv_str(gg_meta_find(meta, key), &value, &n) && gg_text_is(value, n, text);
+}
+
+bool gg_arch_is(const gg_meta *meta, const char *name)
+{
+    return gg_meta_text_is(meta, "general.architecture", name);
+}
+
+bool gg_same_value(const gg_kv *a, const gg_kv *b)
+{
+    return a && b && a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
+           a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+bool gg_same_dims(const gg_tensor *a, const gg_tensor *b)
+{
+    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
 }
 
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len)

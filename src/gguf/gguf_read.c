@@ -14,6 +14,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "quant/quant.h"
 
@@ -124,24 +125,17 @@ static gg_status fail_other_kind(const uint8_t *m, uint64_t size, gg_error *err)
 
 /* Hostile input cannot make look-ups in a sorted list quadratic, as it can with a hash table. */
 
-static int order_bytes(const void *a, size_t a_len, const void *b, size_t b_len)
-{
-    size_t n = a_len < b_len ? a_len : b_len;
-    int c = n ? memcmp(a, b, n) : 0;
-    return c ? c : a_len < b_len ? -1 : a_len > b_len;
-}
-
 static int order_kv(const void *a, const void *b)
 {
     const gg_kv *x = *(const gg_kv *const *)a, *y = *(const gg_kv *const *)b;
-    return order_bytes(x->key, x->key_len, y->key, y->key_len);
+    return gg_text_order(x->key, x->key_len, y->key, y->key_len);
 }
 
 /* Tensors with the same name keep their order. */
 static int order_tensor(const void *a, const void *b)
 {
     const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    int c = order_bytes(x->name, x->name_len, y->name, y->name_len);
+    int c = gg_text_order(x->name, x->name_len, y->name, y->name_len);
     return c ? c : x < y ? -1 : x > y;
 }
 
@@ -214,7 +208,7 @@ size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         const gg_tensor *t = &tensors[by_name[mid]];
-        int c = order_bytes(t->name, t->name_len, name, name_len);
+        int c = gg_text_order(t->name, t->name_len, name, name_len);
         if (c == 0) return by_name[mid];
         if (c < 0) lo = mid + 1;
         else hi = mid;

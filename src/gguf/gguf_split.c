@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 
 #include <errno.h>
@@ -51,9 +52,7 @@ void gg_meta_delete_split(gg_meta *meta)
 bool gg_is_split_key(const gg_kv *kv)
 {
     for (size_t i = 0; i < SPLIT_KEYS; i++)
-        if (kv->key_len == strlen(split_keys[i]) &&
-            memcmp(kv->key, split_keys[i], kv->key_len) == 0)
-            return true;
+        if (gg_text_is(kv->key, kv->key_len, split_keys[i])) return true;
     return false;
 }
 

@@ -13,6 +13,8 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/names.h"
+#include "base/text.h"
+#include "gguf/gguf.h"
 #include "organ/tensor_names.h"
 
 #define MOST_ENTRIES ((uint32_t)1 << 24)
@@ -37,16 +39,10 @@ struct gg_imatrix {
     size_t n, cap;
 };
 
-static int compare_names(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
-    return c ? c : (a_len > b_len) - (a_len < b_len);
-}
-
 static int by_name(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
-    return compare_names(x->name, x->name_len, y->name, y->name_len);
+    return gg_text_order(x->name, x->name_len, y->name, y->name_len);
 }
 
 static const entry *find(const gg_imatrix *im, const char *name, size_t len)
@@ -83,9 +79,7 @@ static gg_status add(gg_imatrix *im, const entry *e, gg_error *err)
 /* The length of a name without the suffix, or 0 if it does not have it. */
 static size_t stem(const gg_tensor *t, const char *suffix)
 {
-    size_t n = strlen(suffix);
-    bool has = t->name_len > n && memcmp(t->name + t->name_len - n, suffix, n) == 0;
-    return has ? t->name_len - n : 0;
+    return gg_text_ends(t->name, t->name_len, suffix) ? t->name_len - strlen(suffix) : 0;
 }
 
 static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first, float *to,
@@ -135,8 +129,7 @@ static gg_status read_keys(gg_imatrix *im, gg_error *err)
     const char *text;
     size_t len;
     uint64_t pos = 0;
-    if (!m || !gg_kv_str(gg_meta_find(m, "general.type"), &text, &len) || len != 7 ||
-        memcmp(text, "imatrix", 7) != 0)
+    if (!m || !gg_meta_text_is(m, "general.type", "imatrix"))
         return gg_fail(err, GG_EFORMAT, "this GGUF file is not an importance matrix");
     (void)gg_kv_u64(gg_meta_find(m, "imatrix.chunk_count"), &im->chunks);
     const gg_kv *sets = gg_meta_find(m, "imatrix.datasets");

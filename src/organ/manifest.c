@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
@@ -629,11 +630,6 @@ static gg_status check_unique_names(const gg_manifest *m, gg_error *err)
     return err->status;
 }
 
-static bool equal_texts(const char *a, size_t an, const char *b, size_t bn)
-{
-    return a && b && an == bn && memcmp(a, b, an) == 0;
-}
-
 /* At extraction, model.name and the key general.name are equal, and "layout" records the value.
  * If only model.name was edited since, the key is set to it. An edited key has priority. */
 static gg_status apply_name(gg_manifest *m, gg_error *err)
@@ -641,12 +637,12 @@ static gg_status apply_name(gg_manifest *m, gg_error *err)
     const char *key = NULL;
     size_t key_len = 0;
     gg_kv_str(gg_meta_find(&m->meta, "general.name"), &key, &key_len);
-    bool renamed = m->name && !equal_texts(m->name, m->name_len, m->name_was, m->name_was_len);
-    bool untouched = m->name_was ? equal_texts(key, key_len, m->name_was, m->name_was_len)
+    bool renamed = m->name && !same_text(m->name, m->name_len, m->name_was, m->name_was_len);
+    bool untouched = m->name_was ? same_text(key, key_len, m->name_was, m->name_was_len)
                                  : gg_meta_find(&m->meta, "general.name") == NULL;
     if (renamed && untouched)
         return gg_meta_set_str(&m->meta, "general.name", m->name, m->name_len, err);
-    if (!key || equal_texts(key, key_len, m->name, m->name_len)) return GG_OK;
+    if (!key || same_text(key, key_len, m->name, m->name_len)) return GG_OK;
     char *copy = malloc(key_len + 1);
     if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for the model's name");
     memcpy(copy, key, key_len);

@@ -8,6 +8,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/checkpoint.h"
 #include "organ/manifest.h"
@@ -1061,12 +1062,6 @@ typedef enum spec_kind {
     SPEC_BAD
 } spec_kind;
 
-static bool path_ends_with(const char *s, const char *tail)
-{
-    size_t n = strlen(s), m = strlen(tail);
-    return n > m && strcmp(s + n - m, tail) == 0;
-}
-
 static spec_kind kind_of_spec(const char *spec, gg_error *err)
 {
     struct stat s;
@@ -1095,9 +1090,10 @@ static spec_kind kind_of_spec(const char *spec, gg_error *err)
         return SPEC_BAD;
     }
     /* A record starts with the length of its name, which is so small that its high bytes are 0. */
-    if (memcmp(magic, "GGUF", 4) == 0 || path_ends_with(spec, ".gguf")) return SPEC_GGUF;
+    if (memcmp(magic, "GGUF", 4) == 0 || gg_text_ends(spec, strlen(spec), ".gguf"))
+        return SPEC_GGUF;
     if (gg_is_other_kind((const uint8_t *)magic, got)) return SPEC_GGUF; /* for its message */
-    return path_ends_with(spec, ".bin") ||
+    return gg_text_ends(spec, strlen(spec), ".bin") ||
                    (got >= 4 && magic[1] == 0 && magic[2] == 0 && magic[3] == 0)
                ? SPEC_RECORDS
                : SPEC_GGUF;

@@ -2,6 +2,8 @@
  * block, of a stack of experts and each of its experts, of the scale of a weight. */
 #include "organ/gg_organ.h"
 
+#include "base/text.h"
+
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 
@@ -16,9 +18,7 @@ bool gg_is_router(const char *name, const gg_anatomy *a)
     static const char *const roles[] = { "ffn_gate_inp", "ffn_gate_inp.bias", "exp_probs_b.bias",
                                          "exp_probs_b" };
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        if (a->block >= 0 && a->role_len == strlen(roles[i]) &&
-            memcmp(name + a->role_at, roles[i], a->role_len) == 0)
-            return true;
+        if (a->block >= 0 && gg_text_is(name + a->role_at, a->role_len, roles[i])) return true;
     return false;
 }
 
@@ -26,10 +26,8 @@ bool gg_is_router(const char *name, const gg_anatomy *a)
 static bool find_exps(const char *name, size_t len, size_t *at)
 {
     static const char *const suffixes[] = { "_exps.weight", "_exps.bias", "_exps.scale" };
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        size_t n = strlen(suffixes[i]);
-        if (len > n && memcmp(name + len - n, suffixes[i], n) == 0) return *at = len - n, true;
-    }
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (gg_text_ends(name, len, suffixes[i])) return *at = len - strlen(suffixes[i]), true;
     return false;
 }
 

@@ -46,7 +46,7 @@ static presence look_at_twins(const align_models *m, twins *w)
     if (w->a == SIZE_MAX || w->b == SIZE_MAX) return UNUSABLE;
     w->t = gg_source_tensor(m->a, w->a);
     const gg_tensor *d = gg_source_tensor(m->b, w->b);
-    if (memcmp(w->t->dims, d->dims, sizeof d->dims) != 0 || w->t->elements == 0) return UNUSABLE;
+    if (!gg_same_dims(w->t, d) || w->t->elements == 0) return UNUSABLE;
     w->rows = w->t->elements / w->t->dims[0];
     return gg_can_decode(w->t->dtype) && gg_can_decode(d->dtype) ? PRESENT : UNUSABLE;
 }

@@ -12,6 +12,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "gguf/gguf.h"
 #include "numeric/numeric.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
@@ -108,16 +109,11 @@ const char *gg_sameness_name(gg_sameness s)
 
 /* ---- division into chunks ----------------------------------------------------------- */
 
-static bool same_dims(const gg_tensor *a, const gg_tensor *b)
-{
-    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
-}
-
 static gg_sameness sameness_of(const compare_pair *p)
 {
     if (!p->has_b) return GG_SAME_ONLY_A;
     if (!p->has_a) return GG_SAME_ONLY_B;
-    if (!same_dims(&p->a.t, &p->b.t)) return GG_SAME_SHAPE;
+    if (!gg_same_dims(&p->a.t, &p->b.t)) return GG_SAME_SHAPE;
     if (p->a.t.dtype != p->b.t.dtype) return GG_SAME_DTYPE;
     return atomic_load(&p->differs) ? GG_SAME_DIFFERS : GG_SAME_IDENTICAL;
 }
@@ -131,7 +127,7 @@ static compare_cut cut_pair(const gg_tensor *a, const gg_tensor *b, uint64_t sam
 {
     compare_cut c = { .same_type = a->dtype == b->dtype };
     c.decodes = gg_can_decode(a->dtype) && gg_can_decode(b->dtype);
-    if (!same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
+    if (!gg_same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
     c.elements = c.decodes ? a->elements : a->bytes;
     c.row = c.decodes && a->n_dims ? a->dims[0] : c.elements;
     c.rows = c.row ? c.elements / c.row : 0;

@@ -3,6 +3,7 @@
 #include "compute.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "numeric/mix.h"
 #include "organ/record.h"
@@ -27,28 +28,13 @@ typedef struct lora_pair {
 
 /* ---- the adapter ------------------------------------------------------------------------- */
 
-static bool ends_with(const gg_tensor *t, const char *tail, size_t *rest)
-{
-    size_t n = strlen(tail);
-    if (t->name_len <= n || memcmp(t->name + t->name_len - n, tail, n) != 0) return false;
-    *rest = t->name_len - n;
-    return true;
-}
-
-static bool key_is(const gg_meta *meta, const char *key, const char *text)
-{
-    const char *s;
-    size_t n;
-    return gg_kv_str(gg_meta_find(meta, key), &s, &n) && n == strlen(text) &&
-           memcmp(s, text, n) == 0;
-}
-
 static gg_status check_adapter_keys(const gg_source *adapter, const gg_source *base, gg_error *err)
 {
     const gg_meta *meta = gg_source_meta(adapter), *of = gg_source_meta(base);
     const char *a, *b;
     size_t an, bn;
-    if (!meta || !key_is(meta, "general.type", "adapter") || !key_is(meta, "adapter.type", "lora"))
+    if (!meta || !gg_meta_text_is(meta, "general.type", "adapter") ||
+        !gg_meta_text_is(meta, "adapter.type", "lora"))
         return gg_fail(
             err, GG_EFORMAT,
             "this is not a LoRA adapter: general.type must be adapter and adapter.type lora");
@@ -65,12 +51,6 @@ static gg_status check_adapter_keys(const gg_source *adapter, const gg_source *b
     gg_escape(b, bn, y, sizeof y);
     return gg_fail(err, GG_EFORMAT, "the adapter is for the architecture %s, but the base is %s", x,
                    y);
-}
-
-static bool is_token_embd(const gg_tensor *w)
-{
-    static const char name[] = "token_embd.weight";
-    return w->name_len == sizeof name - 1 && memcmp(w->name, name, w->name_len) == 0;
 }
 
 /* Finds both halves of the pair for a tensor name. */
@@ -113,7 +93,7 @@ static gg_status find_pair(const gg_source *adapter, const gg_tensor *w, lora_pa
         share = *found = find_halves(adapter, stack, len, &a, &b);
     if (!*found) return GG_OK;
     const gg_tensor *ta = gg_source_tensor(adapter, a), *tb = gg_source_tensor(adapter, b);
-    bool swapped = is_token_embd(w);
+    bool swapped = gg_text_is(w->name, w->name_len, "token_embd.weight");
     *pair = (lora_pair){ .wide = swapped ? b : a,
                          .tall = swapped ? a : b,
                          .swapped = swapped,
@@ -164,16 +144,17 @@ static gg_status check_adapter_tensor(const gg_source *adapter, const gg_source 
                                       gg_lora *out, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(adapter, i);
-    size_t n;
-    bool a = ends_with(t, ".lora_a", &n), b = !a && ends_with(t, ".lora_b", &n);
+    bool a = gg_text_ends(t->name, t->name_len, ".lora_a"),
+         b = gg_text_ends(t->name, t->name_len, ".lora_b");
     targets of = { 0 };
-    if (!a && !b && ends_with(t, "_norm.weight", &n)) return out->ignored++, GG_OK;
+    if (!a && !b && gg_text_ends(t->name, t->name_len, "_norm.weight"))
+        return out->ignored++, GG_OK;
     if (!a && !b) {
         gg_fail(err, GG_EFORMAT,
                 "its name ends in neither .lora_a nor .lora_b, so it is not part of a LoRA pair");
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    gg_status st = check_targets(adapter, base, t, n, &of, err);
+    gg_status st = check_targets(adapter, base, t, t->name_len - strlen(".lora_a"), &of, err);
     if (st == GG_OK && !of.found) {
         st = gg_fail(err, GG_EFORMAT, "the base does not have the tensor that it changes");
         gg_fix(err, "use the model that the adapter was made for");

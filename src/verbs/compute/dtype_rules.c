@@ -313,14 +313,6 @@ static uint64_t first_number(const gg_meta *meta, const char *name)
     return gg_kv_u64(&one, &v) ? v : 0;
 }
 
-static bool arch_is(const gg_meta *meta, const char *name)
-{
-    const char *text;
-    size_t n;
-    return gg_kv_str(gg_meta_find(meta, "general.architecture"), &text, &n) && n == strlen(name) &&
-           memcmp(text, name, n) == 0;
-}
-
 static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const gg_meta *meta)
 {
     uint64_t heads = first_number(meta, "attention.head_count");
@@ -329,8 +321,8 @@ static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const 
     c->layers = first_number(meta, "block_count");
     c->experts = first_number(meta, "expert_count");
     c->gqa4 = kv && heads / kv >= 4;
-    c->falcon = arch_is(meta, "falcon");
-    c->large = c->layers == 80 && (arch_is(meta, "llama") || arch_is(meta, "qwen2"));
+    c->falcon = gg_arch_is(meta, "falcon");
+    c->large = c->layers == 80 && (gg_arch_is(meta, "llama") || gg_arch_is(meta, "qwen2"));
     c->tied = true;
     for (size_t i = 0; i < n; i++) {
         unsigned kind = kind_of(&tensors[i]);

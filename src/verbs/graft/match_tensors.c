@@ -364,11 +364,6 @@ static gg_status with_hint(gg_move *move, gg_hint hint, gg_status st)
     return st;
 }
 
-static bool same_dims(const gg_tensor *a, const gg_tensor *b)
-{
-    return memcmp(a->dims, b->dims, sizeof a->dims) == 0; /* dims after n_dims count as 1 */
-}
-
 /* Makes the move a mismatch if the donor's values, or those of the ancestor in a task blend, cannot
  * be converted to the base's dtype. */
 static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
@@ -384,7 +379,7 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
     if (i == SIZE_MAX) return mismatch(m, move, "the ancestor does not have %.63s", d->name);
     const gg_tensor *t = ancestor ? gg_source_tensor(ancestor, i) : NULL;
-    if (t && !same_dims(t, d))
+    if (t && !gg_same_dims(t, d))
         return mismatch(m, move, "the ancestor's dims differ from the donor's");
     if (t && !gg_can_decode(t->dtype))
         return mismatch(m, move, "no codec decodes the ancestor's %s",
@@ -433,7 +428,7 @@ static gg_status judge(matcher *m, gg_move *move)
                     *d = gg_source_tensor(m->donor, move->donor);
     gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
     if (gg_select_has_experts(m->o->select) && a.expert < 0) return judge_experts(m, move, b, d);
-    if (!same_dims(b, d)) {
+    if (!gg_same_dims(b, d)) {
         char bd[96], dd[96];
         gg_dims_text(b, bd);
         gg_dims_text(d, dd);

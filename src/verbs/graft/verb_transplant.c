@@ -10,6 +10,7 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "base/platform.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/gg_compare_model.h"
 #include "organ/manifest.h"
@@ -222,8 +223,7 @@ static gg_status find_ancestor(const mover *m, const gg_tensor *donor, size_t *i
 {
     *index = gg_source_find(m->blend->ancestor, donor->name, donor->name_len);
     if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor does not have this tensor");
-    else if (memcmp(gg_source_tensor(m->blend->ancestor, *index)->dims, donor->dims,
-                    sizeof donor->dims) != 0)
+    else if (!gg_same_dims(gg_source_tensor(m->blend->ancestor, *index), donor))
         gg_fail(err, GG_EFORMAT, "its dims differ from those in base and donor");
     else return GG_OK;
     gg_at_tensor(err, donor->name, donor->name_len);
@@ -423,19 +423,14 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
                               "places: the moved tensors will not fit the others");
 }
 
-static bool key_ends(const gg_kv *kv, const char *end)
-{
-    size_t n = strlen(end);
-    return kv->key_len > n && memcmp(kv->key + kv->key_len - n, end, n) == 0;
-}
-
 /* The value of a per-layer key for a block, as bits; false if there is none. The key may also
  * be a period, by which every n-th block differs. */
 static bool layer_value(const gg_kv *kv, uint64_t block, uint64_t *bits)
 {
     uint64_t n;
     if (kv->type != GG_TYPE_ARR) {
-        if (!key_ends(kv, ".sliding_window_pattern") && !key_ends(kv, ".full_attention_interval"))
+        if (!gg_text_ends(kv->key, kv->key_len, ".sliding_window_pattern") &&
+            !gg_text_ends(kv->key, kv->key_len, ".full_attention_interval"))
             return false;
         if (!gg_kv_u64(kv, &n) || n == 0) return false;
         *bits = block % n == n - 1;

@@ -2,6 +2,7 @@
 #include "info_cache.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -115,11 +116,10 @@ static bool is_origin_key(const gg_kv *kv)
     static const char *const whole[] = { "organ.merge.base", "organ.merge.models",
                                          "imatrix.datasets" };
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        if (kv->key_len == strlen(whole[i]) && memcmp(kv->key, whole[i], kv->key_len) == 0)
-            return true;
-    size_t n = strlen("general.base_model.");
-    return kv->key_len > n + 5 && memcmp(kv->key, "general.base_model.", n) == 0 &&
-           memcmp(kv->key + kv->key_len - 5, ".name", 5) == 0;
+        if (gg_text_is(kv->key, kv->key_len, whole[i])) return true;
+    return kv->key_len > strlen("general.base_model..name") &&
+           gg_text_begins(kv->key, kv->key_len, "general.base_model.") &&
+           gg_text_ends(kv->key, kv->key_len, ".name");
 }
 
 static void add_origin(gg_info *info, gg_text t)

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "numeric/lowrank.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
@@ -288,11 +289,6 @@ static gg_status add_pair(lora_job *x, const lora_target *g, gg_error *err)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-static bool tensor_is(const gg_tensor *t, const char *name)
-{
-    return t->name_len == strlen(name) && memcmp(t->name, name, t->name_len) == 0;
-}
-
 static void describe_target(const lora_job *x, lora_target *g)
 {
     uint64_t experts;
@@ -301,7 +297,7 @@ static void describe_target(const lora_job *x, lora_target *g)
     g->cols = t->dims[0];
     g->rows = t->dims[1];
     g->experts = stack ? experts : 1;
-    g->swapped = tensor_is(t, "token_embd.weight");
+    g->swapped = gg_text_is(t->name, t->name_len, "token_embd.weight");
     g->matrix = t->n_dims >= 2 && g->rows > 1 && g->cols > 1 &&
                 t->elements == g->rows * g->cols * g->experts;
     if (g->swapped && gg_source_find(x->base, "output.weight", 13) == SIZE_MAX) g->matrix = false;
@@ -317,7 +313,7 @@ static gg_status find_target(const lora_job *x, size_t i, lora_target *g, gg_err
         st = gg_fail(err, GG_NO, "the tuned model does not have this tensor");
     } else {
         const gg_tensor *t = gg_source_tensor(x->tuned, g->tuned);
-        if (memcmp(t->dims, g->t.dims, sizeof t->dims) != 0)
+        if (!gg_same_dims(t, &g->t))
             st = gg_fail(err, GG_NO, "the tuned model has this tensor with other dimensions");
         else if (!gg_can_decode(t->dtype) || !gg_can_decode(g->t.dtype))
             st = gg_fail(err, GG_EUNSUPPORTED, "its dtype cannot be decoded");

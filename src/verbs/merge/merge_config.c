@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/nearest.h"
+#include "base/text.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
 #include "json/json.h"
@@ -271,7 +272,7 @@ static bool json_is(const gg_json_node *n, const char *text)
     size_t len;
     gg_error ignored = GG_ERROR_INIT;
     return gg_json_type_of(n) == GG_JSON_STRING && gg_json_string(n, &s, &len, &ignored) == GG_OK &&
-           len == strlen(text) && memcmp(s, text, len) == 0;
+           gg_text_is(s, len, text);
 }
 
 /* ---- parameters -------------------------------------------------------------------------- */

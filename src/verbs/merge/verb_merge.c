@@ -249,20 +249,14 @@ static void note_conflict(void *ctx, const char *line)
     if (k->n++ < SHOWN) gg_check_notes_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
 }
 
-static bool same_value(const gg_kv *a, const gg_kv *b)
-{
-    return a && b && a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
-           a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
-}
-
 static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_error *err)
 {
     static const char arch[] = "general.architecture", tokens[] = "tokenizer.ggml.tokens";
     const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
     const gg_kv *mine = gg_meta_find(a, tokens), *theirs = gg_meta_find(b, tokens);
-    if (!same_value(gg_meta_find(a, arch), gg_meta_find(b, arch)))
+    if (!gg_same_value(gg_meta_find(a, arch), gg_meta_find(b, arch)))
         gg_fail(err, GG_NO, "its architecture is not that of %.200s", gg_source_name(first));
-    else if (mine && theirs && !embeddings && !same_value(mine, theirs)) {
+    else if (mine && theirs && !embeddings && !gg_same_value(mine, theirs)) {
         gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",
                 (unsigned long long)theirs->count, gg_source_name(first),
                 (unsigned long long)mine->count);
@@ -282,7 +276,7 @@ static gg_status judge_lineage(gg_source *first, gg_source *s, bool *doubtful, g
         const gg_tensor *t = gg_source_tensor(first, i);
         size_t twin = gg_source_find(s, t->name, t->name_len);
         if (twin == SIZE_MAX || t->dims[1] < 2 || (count > 2 * JUDGED && i % step)) continue;
-        if (memcmp(t->dims, gg_source_tensor(s, twin)->dims, sizeof t->dims) != 0) continue;
+        if (!gg_same_dims(t, gg_source_tensor(s, twin))) continue;
         pairs[n++] = (gg_tensor_pair){ i, twin };
     }
     gg_compare_report r = { 0 };
@@ -550,7 +544,7 @@ static gg_status find_in_model(const gg_source *s, const gg_tensor *t, size_t *a
         return gg_at_file(err, gg_source_name(s));
     }
     const gg_tensor *theirs = gg_source_tensor(s, *at);
-    if (memcmp(t->dims, theirs->dims, sizeof t->dims) != 0) return other_dims(t, theirs, s, err);
+    if (!gg_same_dims(t, theirs)) return other_dims(t, theirs, s, err);
     if (gg_can_decode(theirs->dtype)) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded",
             gg_dtype_get(theirs->dtype) ? gg_dtype_get(theirs->dtype)->name : "its type");

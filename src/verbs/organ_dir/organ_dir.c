@@ -5,6 +5,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
@@ -185,12 +186,6 @@ static gg_status make_manifest(const gg_organ_dir *d, gg_manifest **out, gg_erro
 
 /* ---- replacing a directory -------------------------------------------------- */
 
-static bool ends_with(const char *name, const char *tail)
-{
-    size_t n = strlen(name), m = strlen(tail);
-    return n >= m && strcmp(name + n - m, tail) == 0;
-}
-
 static bool is_folder(const char *name)
 {
     for (int c = 0; c < GG_CLASS_COUNT; c++)
@@ -205,7 +200,7 @@ static bool only_records(int dirfd, const char *name)
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     bool only = dir != NULL;
     for (struct dirent *e; only && (e = readdir(dir));)
-        only = e->d_name[0] == '.' || ends_with(e->d_name, ".bin");
+        only = e->d_name[0] == '.' || gg_text_ends(e->d_name, strlen(e->d_name), ".bin");
     if (dir) closedir(dir);
     else if (fd >= 0) close(fd);
     return only;
@@ -220,8 +215,10 @@ static bool may_replace(const char *path)
     for (struct dirent *e; may && (e = readdir(dir));) {
         const char *name = e->d_name;
         bool ours = strcmp(name, GG_MANIFEST) == 0 || strcmp(name, ".") == 0 ||
-                    strcmp(name, "..") == 0 || (name[0] == '.' && ends_with(name, ".tmp")) ||
-                    (strncmp(name, "trailing-", 9) == 0 && ends_with(name, ".raw"));
+                    strcmp(name, "..") == 0 ||
+                    (name[0] == '.' && gg_text_ends(name, strlen(name), ".tmp")) ||
+                    (strncmp(name, "trailing-", 9) == 0 &&
+                     gg_text_ends(name, strlen(name), ".raw"));
         may = ours || (is_folder(name) && only_records(dirfd(dir), name));
     }
     if (dir) closedir(dir);

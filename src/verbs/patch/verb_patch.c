@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
@@ -110,9 +111,7 @@ static bool is_patch_key(const char *name, size_t len)
 static int by_patch_name(const void *a, const void *b)
 {
     const patch_name *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int c = n ? memcmp(x->name, y->name, n) : 0;
-    return c ? c : x->len < y->len ? -1 : x->len > y->len;
+    return gg_text_order(x->name, x->len, y->name, y->len);
 }
 
 /* A sorted copy whose indices are the positions in the list. */
@@ -306,8 +305,7 @@ static gg_status compare_task(void *ctx, size_t i, unsigned worker, gg_error *er
     const gg_tensor *t = gg_source_tensor(d->b, ib);
     size_t ia = gg_source_find(d->a, t->name, t->name_len);
     const gg_tensor *was = ia == SIZE_MAX ? NULL : gg_source_tensor(d->a, ia);
-    bool same = was && was->n_dims == t->n_dims && was->dtype == t->dtype &&
-                memcmp(was->dims, t->dims, sizeof t->dims) == 0;
+    bool same = was && was->n_dims == t->n_dims && was->dtype == t->dtype && gg_same_dims(was, t);
     gg_status st = same ? same_bytes(d, ia, ib, &same, err) : GG_OK;
     d->changed[ib] = !same;
     gg_progress_add(d->run, t->bytes);
@@ -334,12 +332,6 @@ static gg_status compare_tensors(diff *d, gg_error *err)
 
 /* ---- keys --------------------------------------------------------------------------- */
 
-static bool same_value(const gg_kv *a, const gg_kv *b)
-{
-    return a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&
-           a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
-}
-
 static gg_status list_keys(diff *d, gg_error *err)
 {
     const gg_meta *a = gg_source_meta(d->a), *b = gg_source_meta(d->b);
@@ -355,7 +347,7 @@ static gg_status list_keys(diff *d, gg_error *err)
     for (size_t i = 0; i < b->n && st == GG_OK; i++) {
         const gg_kv *kv = &b->kv[i], *was = gg_meta_order_find(&in_a, kv->key, kv->key_len);
         st = add_patch_name(&d->keys.order, kv->key, kv->key_len, i, err);
-        if (st == GG_OK && !(was && same_value(was, kv)))
+        if (st == GG_OK && !(was && gg_same_value(was, kv)))
             st = add_patch_name(&d->keys.patch, kv->key, kv->key_len, i, err);
     }
     free(in_a.list);
@@ -374,7 +366,7 @@ static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
         const patch_name *x = picks[i].patch ? &l->patch.list[picks[i].index]
                                              : &l->base.list[picks[i].index];
         const patch_name *y = &l->order.list[i];
-        *needed = x->len != y->len || memcmp(x->name, y->name, x->len) != 0;
+        *needed = by_patch_name(x, y) != 0;
     }
     free(picks);
     return st;
@@ -612,7 +604,7 @@ static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
         const gg_kv *kv = &meta->kv[i];
         bool ok = !is_patch_key(kv->key, kv->key_len);
         for (size_t k = 0; k < sizeof known / sizeof known[0] && !ok; k++)
-            ok = kv->key_len == strlen(known[k]) && memcmp(kv->key, known[k], kv->key_len) == 0;
+            ok = gg_text_is(kv->key, kv->key_len, known[k]);
         if (ok) continue;
         char shown[128];
         gg_escape(kv->key, kv->key_len < 64 ? kv->key_len : 64, shown, sizeof shown);

@@ -51,12 +51,6 @@ static bool element(const gg_kv *kv, uint64_t i, uint64_t *v)
     return gg_kv_u64(&one, v);
 }
 
-static bool same_bytes(const gg_kv *a, const gg_kv *b)
-{
-    return a->type == b->type && a->elem_type == b->elem_type && a->size == b->size &&
-           memcmp(a->data, b->data, a->size) == 0;
-}
-
 /* Element i of two arrays, or of an array and a scalar. */
 static bool same_element(const gg_kv *a, const gg_kv *b, uint64_t i)
 {
@@ -78,7 +72,7 @@ static bool same_elements(const gg_kv *a, const gg_kv *b, uint64_t n)
 static bool same_value(const gg_kv *a, const gg_kv *b)
 {
     if (!a || !b) return a == b;
-    if (same_bytes(a, b)) return true;
+    if (gg_same_value(a, b)) return true;
     bool array = a->type == GG_TYPE_ARR;
     if (array && b->type == GG_TYPE_ARR && a->count != b->count) return false;
     return same_elements(a, b, array ? a->count : b->type == GG_TYPE_ARR ? b->count : 1);

@@ -1,6 +1,8 @@
 /* layer_keys.c - keys of a model made of other models' blocks: block_count, per-layer arrays. */
 #include "layer_keys.h"
 
+#include "base/text.h"
+
 #include "gguf/gguf.h"
 
 #include <stdlib.h>
@@ -70,14 +72,6 @@ static const struct {
 /* Architectures without rotary positions in every fourth block. */
 static const char *const no_rope[] = { "llama4", "smollm3", "smallthinker", "afmoe" };
 
-static bool arch_is(const gg_meta *meta, const char *name)
-{
-    const char *text;
-    size_t n;
-    return gg_kv_str(gg_meta_find(meta, "general.architecture"), &text, &n) && n == strlen(name) &&
-           memcmp(text, name, n) == 0;
-}
-
 static const gg_kv *arch_kv(const gg_meta *meta, const char *name)
 {
     char key[160];
@@ -94,7 +88,7 @@ static bool window_pattern(const gg_meta *meta, pattern *out)
     if (kv && kv->type == GG_TYPE_ARR) return false;
     *out = (pattern){ WINDOW, gg_arch_number(meta, WINDOW), LAST };
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
-        if (!arch_is(meta, windows[i].arch)) continue;
+        if (!gg_arch_is(meta, windows[i].arch)) continue;
         if (windows[i].only_with_window && window == 0) return false;
         if (!kv) *out = (pattern){ "the sliding window pattern", windows[i].period, LAST };
         out->rule = windows[i].rule;
@@ -110,8 +104,8 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = arch_kv(meta, "attention.recurrent_layers");
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
-    bool by_default = arch_is(meta, "qwen3next") || arch_is(meta, "qwen35") ||
-                      arch_is(meta, "qwen35moe");
+    bool by_default = gg_arch_is(meta, "qwen3next") || gg_arch_is(meta, "qwen35") ||
+                      gg_arch_is(meta, "qwen35moe");
     if (out->period == 0 && by_default) out->period = 4;
     return out->period > 1;
 }
@@ -128,7 +122,7 @@ static size_t patterns_of(const gg_meta *meta, pattern out[8])
     if (attention_pattern(meta, &out[n])) n++;
     if (window_pattern(meta, &out[n])) n++;
     for (size_t i = 0; i < sizeof no_rope / sizeof no_rope[0]; i++)
-        if (arch_is(meta, no_rope[i]))
+        if (gg_arch_is(meta, no_rope[i]))
             out[n++] = (pattern){ "the pattern of rotary positions", 4, LAST };
     return n;
 }
@@ -186,7 +180,7 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 static gg_status check_first(const gg_layer_model *models, const gg_layer *layers, size_t n,
                              gg_error *err)
 {
-    if (!arch_is(models[0].meta, "rwkv7") && !arch_is(models[0].meta, "arwkv7")) return GG_OK;
+    if (!gg_arch_is(models[0].meta, "rwkv7") && !gg_arch_is(models[0].meta, "arwkv7")) return GG_OK;
     for (size_t i = 0; i < n; i++) {
         if ((layers[i].block == 0) == (i == 0)) continue;
         gg_fail(
@@ -258,12 +252,6 @@ static bool key_is(const gg_kv *kv, size_t at, const char *name)
     return kv->key_len == at + n && memcmp(kv->key + at, name, n) == 0;
 }
 
-static bool begins(const gg_kv *kv, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return kv->key_len > n && memcmp(kv->key, prefix, n) == 0;
-}
-
 /* Arrays whose length can equal the number of blocks only by chance. */
 static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
 {
@@ -277,8 +265,8 @@ static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
 /* The length of the prefix that marks a per-layer key; 0 for other keys. */
 static size_t layer_prefix(const char *arch, const gg_kv *kv)
 {
-    if (begins(kv, arch)) return strlen(arch);
-    return begins(kv, "xielu.") ? strlen("xielu.") : 0;
+    if (gg_text_begins(kv->key, kv->key_len, arch)) return strlen(arch);
+    return gg_text_begins(kv->key, kv->key_len, "xielu.") ? strlen("xielu.") : 0;
 }
 
 static bool is_layer_array(const char *arch, const gg_kv *kv, uint64_t blocks)

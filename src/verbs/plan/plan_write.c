@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
@@ -33,9 +34,7 @@ typedef struct file_plan {
 static int order_name(const char *after, size_t len, const gg_pad *pad)
 {
     if (!after || !pad->after) return (after != NULL) - (pad->after != NULL);
-    size_t n = len < pad->after_len ? len : pad->after_len;
-    int c = n ? memcmp(after, pad->after, n) : 0;
-    return c ? c : len < pad->after_len ? -1 : len > pad->after_len;
+    return after ? gg_text_order(after, len, pad->after, pad->after_len) : 0;
 }
 
 static int order_pad(const void *a, const void *b)

@@ -1,0 +1,35 @@
+/* text.h - compare texts that need not end with a NUL. Internal. */
+#ifndef GG_TEXT_H
+#define GG_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* The order of two texts by their bytes, for qsort; of two that begin alike the shorter is first.
+ */
+static inline int gg_text_order(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+    size_t n = a_len < b_len ? a_len : b_len;
+    int c = n ? memcmp(a, b, n) : 0;
+    return c ? c : (a_len > b_len) - (a_len < b_len);
+}
+
+/* Whether the n bytes are this text, or begin or end with it and are longer. */
+static inline bool gg_text_is(const void *bytes, size_t n, const char *text)
+{
+    return n == strlen(text) && memcmp(bytes, text, n) == 0;
+}
+
+static inline bool gg_text_begins(const void *bytes, size_t n, const char *start)
+{
+    return n > strlen(start) && memcmp(bytes, start, strlen(start)) == 0;
+}
+
+static inline bool gg_text_ends(const char *bytes, size_t n, const char *end)
+{
+    size_t m = strlen(end);
+    return n > m && memcmp(bytes + n - m, end, m) == 0;
+}
+
+#endif
