@@ -152,10 +152,8 @@ typedef struct file_list {
 
 static gg_status add_file_name(file_list *files, const char *name, size_t len, gg_error *err)
 {
-    char **grown = gg_grow_pow2(files->list, files->n, sizeof *grown, err);
-    if (!grown) return err->status;
-    files->list = grown;
-    if (!(grown[files->n] = strndup(name, len))) return no_room(err);
+    if (GG_ROOM(files->list, files->n, NULL, err) != GG_OK) return err->status;
+    if (!(files->list[files->n] = strndup(name, len))) return no_room(err);
     files->n++;
     return GG_OK;
 }
@@ -282,17 +280,13 @@ gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index,
         if (g->tensors[i].name_len == len && memcmp(g->tensors[i].name, name, len) == 0)
             return *index = i, GG_OK;
     size_t cap = ck->cap;
-    gg_tensor *tensors = gg_grow(g->tensors, g->n_tensors, &cap, sizeof *tensors, err);
-    if (!tensors) return err->status;
-    g->tensors = tensors;
-    gg_ck_tensor *made = gg_grow(ck->made, g->n_tensors, &ck->cap, sizeof *made, err);
-    if (!made) return err->status;
-    ck->made = made;
+    if (GG_ROOM(g->tensors, g->n_tensors, &cap, err) != GG_OK) return err->status;
+    if (GG_ROOM(ck->made, g->n_tensors, &ck->cap, err) != GG_OK) return err->status;
     *index = g->n_tensors;
-    made[*index] = (gg_ck_tensor){ .times = 0 };
-    tensors[*index] = (gg_tensor){ .name_len = len };
-    tensors[*index].name = gg_names_add(&ck->names, name, len, err);
-    if (!tensors[*index].name) return err->status;
+    ck->made[*index] = (gg_ck_tensor){ .times = 0 };
+    g->tensors[*index] = (gg_tensor){ .name_len = len };
+    g->tensors[*index].name = gg_names_add(&ck->names, name, len, err);
+    if (!g->tensors[*index].name) return err->status;
     g->n_tensors++;
     *fresh = true;
     return GG_OK;
@@ -300,10 +294,8 @@ gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index,
 
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err)
 {
-    gg_ck_piece *grown = gg_grow(t->pieces, t->n_pieces, &t->cap_pieces, sizeof *grown, err);
-    if (!grown) return err->status;
-    t->pieces = grown;
-    gg_ck_piece *p = &grown[t->n_pieces++];
+    if (GG_ROOM(t->pieces, t->n_pieces, &t->cap_pieces, err) != GG_OK) return err->status;
+    gg_ck_piece *p = &t->pieces[t->n_pieces++];
     *p = *piece;
     p->n = 1;
     for (uint32_t i = 0; i < p->view.n; i++) p->n *= p->view.count[i];
