@@ -1,7 +1,6 @@
 /* ksearch.c - the scale searches of the encoders; ksearch.h explains the method. */
 #include "ksearch.h"
 
-
 enum { MAX_N = 32 };
 
 /* Candidates are independent of each other. So the number of lanes does not affect the results, as
