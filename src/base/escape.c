@@ -3,7 +3,6 @@
 #include "organ/gg_status.h"
 #include "utf8.h"
 
-
 /* Code points that could move the cursor or reorder what a terminal shows. */
 static bool unsafe(uint32_t cp)
 {

@@ -8,8 +8,8 @@
 #include "gguf/gguf.h"         /* names of shards */
 #include "organ/gg_gguf.h"
 
-#include <errno.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
