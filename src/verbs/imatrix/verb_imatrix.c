@@ -336,11 +336,9 @@ static gg_status add_pieces(follower *f, size_t of, size_t i, gg_error *err)
     gg_status st = n ? gg_data_open(s, i, &d, err) : GG_OK;
     if (n == 0 || st != GG_OK) return st;
     for (uint64_t m = 0; m < n && st == GG_OK; m++) {
-        matrix_piece *grown = gg_grow(f->pieces, f->n_pieces, &f->cap, sizeof *grown, err);
-        if (!grown) st = err->status;
-        if (!grown) break;
-        f->pieces = grown;
-        matrix_piece *p = &grown[f->n_pieces++];
+        st = GG_ROOM(f->pieces, f->n_pieces, &f->cap, err);
+        if (st != GG_OK) break;
+        matrix_piece *p = &f->pieces[f->n_pieces++];
         *p = (matrix_piece){ .of = of, .tensor = i, .expert = m };
         st = hash_piece(&d, t, m, p->hash, err);
     }
