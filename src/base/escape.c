@@ -3,12 +3,18 @@
 #include "organ/gg_status.h"
 #include "utf8.h"
 
-/* Code points that could move the cursor or reorder what a terminal shows. */
+/* Code points that could move the cursor, reorder what a terminal shows, or hide in a name. */
 static bool unsafe(uint32_t cp)
 {
-    return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 ||
-           (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069) || cp == 0x200e ||
-           cp == 0x200f || cp == 0x061c || cp == 0xfeff;
+    static const uint32_t ranges[][2] = {
+        { 0, 0x1f },          { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },
+        { 0x180e, 0x180e },   { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x2065 },
+        { 0x2066, 0x2069 },   { 0x206a, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
+        { 0xe0000, 0xe007f },
+    };
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+        if (cp >= ranges[i][0] && cp <= ranges[i][1]) return true;
+    return false;
 }
 
 static void put(char *out, size_t size, size_t *used, char c)

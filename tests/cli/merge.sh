@@ -64,6 +64,19 @@ check_text "$(organ-keys "$T/m.gguf" --get general.name)" "lab-verse + lab-code 
 sha=$(sha256sum < $C | cut -d' ' -f1)
 if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
+# Names in a card are text, whatever they contain.
+merge --method linear --model $V -o "$T/first.gguf" --no-hash -q
+name=$(printf '# <script>x</script> [a](http://b) **c** `d` | www.e.f \033[1m \342\200\256 \342\200\213 \377 \001 q4_k_m _g_ &amp; ![h](i)\\')
+printf '%s' "$name" > "$T/name"
+organ-keys -q "$T/first.gguf" --set-file "general.name=$T/name" --output "$T/hostile.gguf"
+organ-merge -q --force --no-hash --method linear "$T/hostile.gguf" "$V" --card - -o "$T/h2.gguf" > "$T/card2.md" 2> "$T/err"
+plain='\# \<script\>x\</script\> \[a\](http\://b) \*\*c\*\* \`d\` \| www\.e.f \\x1b\[1m \\xe2\\x80\\xae \\xe2\\x80\\x8b \\xff \\x01 q4_k_m \_g\_ \&amp; \!\[h\](i)\\\\'
+check_text "$(head -n 1 "$T/card2.md")" "# $plain + lab-verse (linear)" "the title of the card"
+check_text "$(sed -n 's/^| model | \(.*\) |  |  |$/\1/p' "$T/card2.md" | head -n 1)" "$plain" "a cell of the card"
+check_text "$(head -c 20 "$T/name")" "$(organ-keys "$T/h2.gguf" --get general.name | head -c 20)" "the key keeps the name"
+organ-merge -q --force --no-hash --method linear "$T/hostile.gguf" "$V" --card "$T/card3.md" -o "$T/h2.gguf"
+check_same "$T/card2.md" "$T/card3.md" "--card - prints the card"
+check_error 2 "both write to stdout" "card and model on stdout" organ-merge -q --method linear "$V" "$C" --card - -o -
 check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear --model $V --card "$T/card.md" -o "$T/new.gguf"
 check_absent "$T/new.gguf" "nothing is written before an existing card is refused"
 check_error 2 "same name" "a card instead of the model" merge --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"

@@ -120,16 +120,21 @@ static const struct {
     { "a\\b", 3, "a\\\\b" },
     { "a\tb\nc", 5, "a\\tb\\nc" },
     { "\0\x01\x1b\x7f", 4, "\\x00\\x01\\x1b\\x7f" },
-    { "\xc2\x85", 2, "\\xc2\\x85" },          /* a C1 control */
-    { "\xff\xc3", 2, "\\xff\\xc3" },          /* not UTF-8 */
-    { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" }, /* a surrogate */
-    { "\xc0\xaf", 2, "\\xc0\\xaf" },          /* overlong */
-    { "\xe2\x80\xae", 3, "\\xe2\\x80\\xae" }, /* right-to-left override */
-    { "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6" }, /* isolate */
-    { "\xe2\x81\xa9", 3, "\\xe2\\x81\\xa9" }, /* the end of an isolate */
-    { "\xe2\x80\xaa", 3, "\\xe2\\x80\\xaa" }, /* left-to-right embedding */
-    { "\xe2\x80\x8f", 3, "\\xe2\\x80\\x8f" }, /* right-to-left mark */
-    { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" }, /* byte order mark */
+    { "\xc2\x85", 2, "\\xc2\\x85" },                   /* a C1 control */
+    { "\xff\xc3", 2, "\\xff\\xc3" },                   /* not UTF-8 */
+    { "\xed\xa0\x80", 3, "\\xed\\xa0\\x80" },          /* a surrogate */
+    { "\xc0\xaf", 2, "\\xc0\\xaf" },                   /* overlong */
+    { "\xe2\x80\xae", 3, "\\xe2\\x80\\xae" },          /* right-to-left override */
+    { "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6" },          /* isolate */
+    { "\xe2\x81\xa9", 3, "\\xe2\\x81\\xa9" },          /* the end of an isolate */
+    { "\xe2\x80\xaa", 3, "\\xe2\\x80\\xaa" },          /* left-to-right embedding */
+    { "\xe2\x80\x8f", 3, "\\xe2\\x80\\x8f" },          /* right-to-left mark */
+    { "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf" },          /* byte order mark */
+    { "\xe2\x80\x8b", 3, "\\xe2\\x80\\x8b" },          /* zero width space */
+    { "\xe2\x81\xa0", 3, "\\xe2\\x81\\xa0" },          /* word joiner */
+    { "\xe2\x81\xaf", 3, "\\xe2\\x81\\xaf" },          /* nominal digit shapes */
+    { "\xc2\xad", 2, "\\xc2\\xad" },                   /* soft hyphen */
+    { "\xf3\xa0\x81\xa1", 4, "\\xf3\\xa0\\x81\\xa1" }, /* a tag */
     { "\xc3\xa4\xe6\x97\xa5", 5, "\xc3\xa4\xe6\x97\xa5" },
     { "\xf0\x9f\xa7\xa0", 4, "\xf0\x9f\xa7\xa0" },
 };

@@ -25,10 +25,12 @@
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -356,14 +358,39 @@ static void append_name(gg_buf *b, const merge_member *m, gg_error *err)
     gg_buf_append(b, name, len, err);
 }
 
-/* "Verse + Code (ties)" */
-static void put_title(const merge_run *g, gg_buf *b)
+/* Whether this character would mean something in Markdown. An underscore within a word and a colon
+ * without slashes mean nothing. */
+static bool is_markup(const char *text, const char *p)
 {
+    bool inside = p > text && isalnum((unsigned char)p[-1]) && isalnum((unsigned char)p[1]);
+    return *p == '_'   ? !inside
+           : *p == ':' ? p[1] == '/'
+           : *p == '.' ? p - text >= 3 && strncasecmp(p - 3, "www", 3) == 0
+                       : strchr("\\`*{}[]<>#|!~&$@", *p) != NULL;
+}
+
+/* Text in Markdown that shows as it is: one line without markup, HTML or links. */
+static gg_status put_plain(gg_buf *b, const void *text, size_t len, gg_error *err)
+{
+    char safe[4 * 200 + 1];
+    gg_escape(text, len < 200 ? len : 200, safe, sizeof safe);
+    for (const char *p = safe; *p; p++)
+        gg_buf_printf(b, err, "%s%c", is_markup(safe, p) ? "\\" : "", *p);
+    return err->status;
+}
+
+/* "Verse + Code (ties)", each name as `put` puts it. */
+static void put_title(const merge_run *g, gg_buf *b,
+                      gg_status (*put)(gg_buf *b, const void *text, size_t len, gg_error *err))
+{
+    const char *name;
+    size_t len;
     bool lead = g->all[0].source && g->m.method->base == GG_MERGE_BASE_FIRST;
     size_t first = lead ? 0 : 1;
     for (size_t i = first; i <= g->n; i++) {
         if (i > first) gg_buf_text(b, " + ", g->err);
-        append_name(b, &g->all[i], g->err);
+        name_of(g->all[i].source, &name, &len);
+        put(b, name, len, g->err);
     }
     gg_buf_printf(b, g->err, " (%s)", g->m.method->name);
 }
@@ -427,7 +454,7 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
     gg_buf name = GG_BUF_INIT;
     char seed[64];
     delete_history(meta);
-    put_title(g, &name);
+    put_title(g, &name, gg_buf_append);
     if (g->err->status == GG_OK) gg_meta_set_str(meta, "general.name", name.data, name.len, g->err);
     gg_buf_clear(&name);
     set_text(g, meta, "organ.merge.method", g->m.method->name);
@@ -452,25 +479,15 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
 
 /* ---- history: the card ------------------------------------------------------------------- */
 
-/* Text in a table of Markdown: without line breaks and bars. */
-static void put_cell(gg_buf *b, const char *text, size_t len, gg_error *err)
-{
-    char safe[400];
-    gg_escape(text, len < 90 ? len : 90, safe, sizeof safe);
-    for (char *p = safe; *p; p++)
-        if (*p == '|' || *p == '`') *p = '/';
-    gg_buf_text(b, safe, err);
-}
-
 static void put_row(gg_buf *b, const merge_member *m, const char *role, gg_error *err)
 {
     const char *name;
     size_t len;
     gg_buf_printf(b, err, "| %s | ", role);
     name_of(m->source, &name, &len);
-    put_cell(b, name, len, err);
+    put_plain(b, name, len, err);
     gg_buf_text(b, " | ", err);
-    if (m->text) put_cell(b, m->text, strlen(m->text), err);
+    if (m->text) put_plain(b, m->text, strlen(m->text), err);
     gg_buf_printf(b, err, " | %s |\n", m->sha256);
 }
 
@@ -481,11 +498,11 @@ static gg_status write_card(const merge_run *g, int fd)
     gg_error *err = g->err;
     gg_buf b = GG_BUF_INIT;
     gg_buf_text(&b, "# ", err);
-    put_title(g, &b);
+    put_title(g, &b, put_plain);
     gg_buf_printf(&b, err, "\n\nThis model was merged with organ-merge.\n\nMethod: %s",
                   g->m.method->name);
     if (parameters[0]) gg_buf_text(&b, " with ", err);
-    put_cell(&b, parameters, strlen(parameters), err);
+    put_plain(&b, parameters, strlen(parameters), err);
     if (g->m.method->random) gg_buf_printf(&b, err, ", seed %llu", (unsigned long long)g->m.seed);
     gg_buf_printf(&b, err,
                   ". %zu tensors were merged and %zu copied.\n\n"
@@ -796,7 +813,8 @@ static gg_status write_files(merge_run *g)
     gg_run run = bounded_run(g);
     gg_output *card = NULL;
     gg_status st = GG_OK;
-    if (g->o->card) {
+    bool print = g->o->card && strcmp(g->o->card, "-") == 0;
+    if (g->o->card && !print) {
         st = gg_output_open(g->o->card, g->run->force, &card, g->err);
         if (st == GG_OK) st = write_card(g, gg_output_fd(card));
         if (st == GG_OK) st = gg_output_sync(card, g->err);
@@ -804,6 +822,7 @@ static gg_status write_files(merge_run *g)
     }
     if (st == GG_OK) st = gg_plan_write(&g->plan, &run, &g->report->bytes, g->err);
     if (st == GG_OK && card) return gg_output_commit(card, g->err);
+    if (st == GG_OK && print) return write_card(g, STDOUT_FILENO);
     gg_output_abort(card);
     return st;
 }
