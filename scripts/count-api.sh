@@ -1,10 +1,10 @@
 #!/bin/sh
 # count-api.sh [MOST] - counts the functions that the public headers declare. Prints one
 # line, or one function per line with --list, and exits 1 if there are more than MOST
-# (default 113).
+# (default 115).
 set -u
 cd "$(dirname "$0")/.." || exit 2
-most=113 list=
+most=115 list=
 case ${1:-} in
 --list) list=1 ;;
 ?*) most=$1 ;;

@@ -550,6 +550,20 @@ static _Noreturn void unknown_option(const cli *c, const char *name)
     cli_usage(c, "unknown option '--%s'%s", name, gg_meant(near ? dashed : NULL, meant));
 }
 
+/* Whether a text consists of words of the option, separated by commas. */
+static bool has_words(const cli_option *o, const char *text)
+{
+    char word[NAME_MAX_LEN];
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        const char *known = NULL;
+        n = strcspn(text, ",");
+        for (size_t i = 0; (known = option_value(o, i, word)); i++)
+            if (strlen(known) == n && memcmp(known, text, n) == 0) break;
+        if (!known) return false;
+    }
+    return true;
+}
+
 /* Handles --name, --name=value or --name value; returns the number of arguments used. */
 static int long_option(cli *c, int left, char **argv)
 {
@@ -562,6 +576,8 @@ static int long_option(cli *c, int left, char **argv)
     cli_row *row = row_of(c, name, 0);
     if (!row) unknown_option(c, name);
     bool valued = takes_value(row->o);
+    if (!eq && row->o->maybe && (left < 2 || !has_words(row->o, argv[1])))
+        return set_value(c, row, option, ""), 1;
     if (eq && !valued) cli_usage(c, "%s takes no value", option);
     if (!eq && valued && left < 2) cli_usage(c, "%s needs a value", option);
     set_value(c, row, option, eq ? eq + 1 : valued ? argv[1] : NULL);
@@ -934,6 +950,18 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
         gg_source_close(*out);
         *out = NULL;
     }
+    return st;
+}
+
+gg_status cli_like(cli *c, const gg_source *like, gg_source **source)
+{
+    const gg_source *before = *source;
+    gg_status st = gg_source_like(like, source, &c->err);
+    if (st == GG_OK && *source != before && c->verbose)
+        cli_note(c,
+                 "%s has fused tensors where %s has separate ones, or the reverse; it is read "
+                 "in the form of the latter",
+                 gg_source_name(*source), gg_source_name(like));
     return st;
 }
 

@@ -79,6 +79,7 @@ typedef struct cli_option {
     size_t at;                      /* see `to` */
     int place;   /* the value may be given without name, as the argument with this number */
     char letter; /* -j; shown in the help if the row has `flow` and `help` */
+    bool maybe;  /* CLI_WORDS that may be left out: the next argument is them if all are words */
     bool many;   /* may be repeated; then the destination is a cli_list */
     bool local;  /* not over HTTP, because it needs a terminal or reads any file */
 } cli_option;
@@ -142,6 +143,8 @@ bool cli_given_any(const cli *c, const char *names);
  * incomplete data; CLI_SPOOLED stores a pipe first. */
 typedef enum cli_open_kind { CLI_DATA, CLI_HEADER_ONLY, CLI_SPOOLED } cli_open_kind;
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out);
+/* gg_source_like, with a note. */
+gg_status cli_like(cli *c, const gg_source *like, gg_source **source);
 
 /* Print the error, if any, check that all output was written, and return the exit code.
  * An interrupted run ends by its signal instead. */

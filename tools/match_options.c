@@ -67,10 +67,15 @@ static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **mo
     return GG_OK;
 }
 
-gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor)
+gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor,
+                              gg_source **used)
 {
-    if (!o->align) return GG_OK;
-    gg_status st = align(c, o, base, donor, 0);
+    gg_status st = cli_like(c, base, donor);
+    if (st == GG_OK && o->opened) st = cli_like(c, base, &o->opened);
+    if (o->opened) o->match.blend.ancestor = o->opened;
+    *used = *donor;
+    if (!o->align || st != GG_OK) return st;
+    st = align(c, o, base, used, 0);
     if (st == GG_OK && o->opened) st = align(c, o, base, &o->match.blend.ancestor, 1);
     return st;
 }

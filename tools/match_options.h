@@ -25,9 +25,11 @@ extern const cli_option match_group[];
 /* Parses the map and the blend, and opens the ancestor. match_options_close must follow, also
  * after an error. Exits on mistakes of usage. */
 gg_status match_options_open(cli *c, match_options *o);
-/* With --align, replaces *donor and the ancestor of o->match by their aligned versions, which
- * belong to `o`. match_options_unalign must follow before the donor is closed. */
-gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor);
+/* Reads *donor and the ancestor of o->match in the form of the base (gg_source_like). Sets *used to
+ * *donor; with --align it and the ancestor are aligned versions, which belong to `o`.
+ * match_options_unalign must follow before the donor is closed. */
+gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor,
+                              gg_source **used);
 void match_options_unalign(match_options *o);
 
 /* Notes how many tensors are converted because that is the default. */

@@ -359,6 +359,7 @@ int main(int argc, char **argv)
     opt.o.sample = opt.lineage && !cli_given(&c, "sample") ? GG_LINEAGE_SAMPLE : opt.sample;
     if (st == GG_OK) st = cli_open(&c, c.args.items[0], CLI_DATA, &a);
     if (st == GG_OK) st = cli_open(&c, c.args.items[1], CLI_DATA, &b);
+    if (st == GG_OK && !opt.patch) st = cli_like(&c, a, &b);
     if (st == GG_OK) st = picture_allowed(&c, opt.svg);
     if (st == GG_OK) st = compare(&c, a, b);
     gg_source_close(a);

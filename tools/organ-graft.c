@@ -95,8 +95,8 @@ static gg_status graft(cli *c)
     gg_status st = cli_open(c, adapter ? adapter : opt.source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = cli_open(c, opt.target, CLI_SPOOLED, &base);
     if (st == GG_OK) st = picture_allowed(c, opt.svg);
-    gg_source *used = donor;
-    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &used);
+    gg_source *used = NULL;
+    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
     opt.o.match = opt.match.match;
     if (st == GG_OK && opt.check) st = check_moves(c, base, used);
     else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);

@@ -279,6 +279,8 @@ static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_model
         list[i].blocks = from->models[i].blocks;
         st = cli_open(c, path, CLI_SPOOLED, &list[i].source);
         to->n++;
+        const gg_source *first = to->base ? to->base : list[0].source;
+        if (st == GG_OK && first != list[i].source) st = cli_like(c, first, &list[i].source);
     }
     return st;
 }

@@ -10,8 +10,9 @@
 #include <string.h>
 
 static struct {
-    const char *output, *drop, *svg;
+    const char *output, *drop, *svg, *fuse, *unfuse;
     bool drop_mtp, check;
+    gg_fuse_options forms;
 } opt;
 
 static const cli_option options[] = {
@@ -27,6 +28,13 @@ static const cli_option options[] = {
     { "drop", CLI_RANGES, &opt.drop, "BLOCKS", "write all blocks of M except these" },
     { "drop-mtp", CLI_FLAG, &opt.drop_mtp, NULL,
       "leave out the multi-token-prediction blocks of M" },
+    { "fuse", CLI_WORDS, &opt.fuse, "[FORMS]",
+      "join attn_q, attn_k and attn_v (qkv), and gate and up matrices (gate_up)",
+      .values = "qkv gate_up", .maybe = true, .excludes = "unfuse drop drop-mtp check svg",
+      .excludes_why = "keeps all blocks of a model" },
+    { "unfuse", CLI_WORDS, &opt.unfuse, "[FORMS]", "divide them again", .values = "qkv gate_up",
+      .maybe = true, .excludes = "drop drop-mtp check svg",
+      .excludes_why = "keeps all blocks of a model" },
     { "check", CLI_FLAG, &opt.check, NULL, "print the new order and write nothing" },
     { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
     { CLI_FORCE, .help = "replace an existing output" },
@@ -39,6 +47,7 @@ static const cli_option options[] = {
 static const char intro[] =
     "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
     "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp] M\n"
+    "       organ-stack --output OUT.gguf --fuse [qkv,gate_up] M  (or --unfuse)\n"
     "       organ-stack --check ...\n"
     "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
     "blocks, or join those of several models. The keys and all tensors outside the\n"
@@ -69,9 +78,10 @@ static gg_status open_model(cli *c, models *m, const char *name, gg_source **out
     gg_source_options spooled = { .spooled = true };
     gg_status st = gg_source_open_with(name, &spooled, out, &c->err);
     if (st != GG_OK) return st;
+    st = m->n ? cli_like(c, m->sources[0], out) : GG_OK;
     m->names[m->n] = name;
     m->sources[m->n++] = *out;
-    return GG_OK;
+    return st;
 }
 
 static gg_status read_order(cli *c, models *m, gg_block_order *order)
@@ -151,11 +161,44 @@ static gg_status stack(cli *c)
     return st;
 }
 
+/* Reads "qkv,gate_up". */
+static void read_forms(const cli *c, const char *text)
+{
+    for (size_t n; *text; text += n + (text[n] == ',')) {
+        n = strcspn(text, ",");
+        bool qkv = n == 3 && memcmp(text, "qkv", 3) == 0;
+        if (!qkv && !(n == 7 && memcmp(text, "gate_up", 7) == 0))
+            cli_usage(c, "--fuse and --unfuse take qkv or gate_up, not '%.*s'", (int)n, text);
+        *(qkv ? &opt.forms.qkv : &opt.forms.gate_up) = true;
+    }
+}
+
+static gg_status change_forms(cli *c)
+{
+    gg_source *source = NULL;
+    gg_stack_report r;
+    opt.forms.unfuse = opt.unfuse != NULL;
+    gg_status st = cli_open(c, c->args.items[0], CLI_SPOOLED, &source);
+    if (st == GG_OK) st = gg_stack_fuse(source, &opt.forms, opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu group%s changed; %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks),
+                 r.tensors, (unsigned long long)r.bytes);
+    gg_source_close(source);
+    return st;
+}
+
 /* Checks the models and blocks. */
 static void check_arguments(const cli *c)
 {
     bool drops = opt.drop || opt.drop_mtp;
     if (c->args.n == 0) cli_usage(c, "no model given");
+    if (opt.fuse || opt.unfuse) {
+        if (c->args.n != 1)
+            cli_usage(c, "--%s takes one model and no list of blocks",
+                      opt.fuse ? "fuse" : "unfuse");
+        read_forms(c, opt.fuse ? opt.fuse : opt.unfuse);
+        return;
+    }
     if (drops && c->args.n != 1)
         cli_usage(c, "--%s takes exactly one model and no list of blocks after it",
                   opt.drop ? "drop" : "drop-mtp");
@@ -169,5 +212,5 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-stack", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
     check_arguments(&c);
-    return cli_end(&c, stack(&c));
+    return cli_end(&c, opt.fuse || opt.unfuse ? change_forms(&c) : stack(&c));
 }

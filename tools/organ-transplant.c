@@ -131,8 +131,8 @@ static gg_status transplant(cli *c)
     if (st == GG_OK)
         st = in_place ? gg_source_open(opt.base, &base, &c->err)
                       : cli_open(c, opt.base, CLI_SPOOLED, &base);
-    gg_source *used = donor;
-    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &used);
+    gg_source *used = NULL;
+    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
     opt.o.match = opt.match.match;
     if (st == GG_OK)
         st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)

@@ -182,6 +182,15 @@ void gg_source_close(gg_source *s);
 
 const char *gg_source_name(const gg_source *s); /* the spec it was opened with */
 
+/* Shows *source in the form of another model: if `like` has attn_q, attn_k and attn_v where *source
+ * has attn_qkv, or the reverse, and likewise the gate and up matrices of a feed-forward layer
+ * (ffn_gate_up_exps, or an ffn_up with the rows of both). *source is then replaced by a source that
+ * has the tensors of `like`, and closes the given one when it is closed. Nothing is stored: rows
+ * are found when they are read. Parts that have different types become F32 when they are fused.
+ * *source stays the same if nothing differs in this way, or if either is a pipe.
+ * Errors: GG_ENOMEM; *source is then unchanged. */
+gg_status gg_source_like(const gg_source *like, gg_source **source, gg_error *err);
+
 /* Whether tensors can be read in any order. False for a pipe, which is read once from front to
  * back. */
 bool gg_source_seekable(const gg_source *s);

@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
+#include "organ/fused.h"
 #include "organ/tensor_names.h"
 
 #define MOST_ENTRIES ((uint32_t)1 << 24)
@@ -298,16 +299,27 @@ typedef struct span {
     matrices_rule rule;
 } span;
 
+/* The entry of a name, or of the same matrix in a model that has it fused, or separate. Parts of a
+ * fused tensor have the same inputs. */
+static const entry *find_either_form(const gg_imatrix *im, const char *name, size_t len)
+{
+    char other[256];
+    const entry *e = find(im, name, len);
+    for (size_t k = 0; !e && gg_fused_sibling(name, len, k, other, sizeof other); k++)
+        e = find(im, other, strlen(other));
+    return e;
+}
+
 /* The entry of the tensor, or of the stack that a single expert belongs to. */
 static span find_span(const gg_imatrix *im, const gg_tensor *t, matrices_rule rule)
 {
     char stack[256];
     size_t len = 0;
-    span s = { find(im, t->name, t->name_len), 0, rule };
+    span s = { find_either_form(im, t->name, t->name_len), 0, rule };
     if (s.e || !gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return s;
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     if (a.expert < 0) return s;
-    return (span){ find(im, stack, len), (uint64_t)a.expert, MATRICES_ONE };
+    return (span){ find_either_form(im, stack, len), (uint64_t)a.expert, MATRICES_ONE };
 }
 
 /* Checks that the entry has the tensor's columns and matrices. */

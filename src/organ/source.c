@@ -42,6 +42,7 @@ typedef enum source_kind {
     SOURCE_PIPE_RECORDS, /* organ stream on a pipe */
     SOURCE_CHECKPOINT,   /* safetensors, with the names and shapes of GGUF */
     SOURCE_VIEW,         /* another source in a different order */
+    SOURCE_JOIN,         /* another source, some of whose tensors are joined or divided */
 } source_kind;
 
 /* Position of a record's data, for SOURCE_RECORDS. */
@@ -101,6 +102,19 @@ typedef struct source_view {
     tensor_view *tensors;
 } source_view;
 
+/* A tensor that consists of strips of others. */
+typedef struct joined {
+    gg_strip strips[GG_STRIPS];
+    size_t n;      /* 0: it is strips[0].index, unchanged */
+    uint64_t unit; /* values per row */
+} joined;
+
+typedef struct source_join {
+    gg_source *of;
+    bool owned;
+    joined *tensors;
+} source_join;
+
 struct gg_source {
     source_kind kind;
     gg_source_options o;
@@ -122,6 +136,7 @@ struct gg_source {
     gg_tensor **streamed;
     size_t cap_streamed;
     source_view *view;
+    source_join *join;
     source_pipe pipe;
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
@@ -955,6 +970,107 @@ static gg_status read_moved(gg_data *in, const source_view *v, size_t index, vie
     return st;
 }
 
+/* ---- joined and divided tensors ------------------------------------------------------------ */
+
+gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_error *err)
+{
+    gg_source *s = calloc(1, sizeof *s);
+    if (!s) return no_memory(err);
+    *s = (gg_source){ .kind = SOURCE_JOIN, .join = calloc(1, sizeof *s->join) };
+    s->name = strdup(gg_source_name(of));
+    s->tensors = calloc(most + 1, sizeof *s->tensors);
+    if (s->join) s->join->tensors = calloc(most + 1, sizeof *s->join->tensors);
+    if (!s->join || !s->join->tensors || !s->name || !s->tensors) {
+        gg_source_close(s);
+        return no_memory(err);
+    }
+    s->join->of = of;
+    *out = s;
+    return GG_OK;
+}
+
+gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *strips, size_t n,
+                             uint64_t unit, gg_error *err)
+{
+    gg_tensor *to = &s->tensors[s->n];
+    joined *j = &s->join->tensors[s->n];
+    *to = *t;
+    to->name = gg_names_add(&s->names, t->name, t->name_len, err);
+    if (!to->name) return err->status;
+    *j = (joined){ .n = n, .unit = unit };
+    memcpy(j->strips, strips, (n ? n : 1) * sizeof *strips);
+    s->n++;
+    return gg_tensor_extent(to->dtype, to->n_dims, to->dims, &to->elements, &to->bytes, err);
+}
+
+gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
+{
+    gg_status st = gg_name_index(s->tensors, s->n, &s->by_name, err);
+    s->join->owned = owned && st == GG_OK;
+    return st;
+}
+
+/* Reads whole rows, or a part of one, that lie in one strip of one slice, and decodes them if they
+ * have another dtype than the joined tensor. At most *n bytes; sets *n to their number. */
+static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to, size_t *n,
+                            gg_error *err)
+{
+    const joined *j = &s->join->tensors[index];
+    uint64_t row_out, row_in, rows = 0, row, first;
+    size_t k = 0;
+    gg_status st = gg_row_bytes(s->tensors[index].dtype, j->unit, &row_out, err);
+    if (st != GG_OK) return st;
+    for (size_t i = 0; i < j->n; i++) rows += j->strips[i].rows;
+    row = at / row_out % rows;
+    for (; row >= j->strips[k].rows; k++) row -= j->strips[k].rows;
+    const gg_strip *strip = &j->strips[k];
+    const gg_tensor *from = gg_source_tensor(s->join->of, strip->index);
+    first = at / row_out / rows * strip->every + strip->first + row;
+    bool decoded = from->dtype != s->tensors[index].dtype;
+    uint64_t left = (decoded ? 1 : strip->rows - row) * row_out - at % row_out;
+    if (left < *n) *n = (size_t)left;
+    st = gg_row_bytes(from->dtype, j->unit, &row_in, err);
+    gg_data d;
+    if (st == GG_OK) st = gg_data_open(s->join->of, strip->index, &d, err);
+    if (st != GG_OK) return st;
+    if (!decoded) {
+        st = gg_data_read(&d, first * row_in + at % row_out, to, *n, err);
+    } else {
+        uint8_t *raw = malloc((size_t)row_in);
+        float *values = malloc((size_t)row_out);
+        st = raw && values ? gg_data_read(&d, first * row_in, raw, (size_t)row_in, err)
+                           : gg_fail(err, GG_ENOMEM, "no memory for a row of a tensor");
+        if (st == GG_OK) st = gg_decode(from->dtype, raw, values, (size_t)j->unit, err);
+        if (st == GG_OK) memcpy(to, (uint8_t *)values + at % row_out, *n);
+        free(values);
+        free(raw);
+    }
+    gg_data_close(&d);
+    return st;
+}
+
+static gg_status read_joined(const gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
+{
+    uint8_t *to = buf;
+    gg_status st = GG_OK;
+    if (d->source->join->tensors[d->index].n == 0) { /* in a view of this source */
+        gg_data in;
+        st = gg_data_open(d->source, d->index, &in, err);
+        if (st != GG_OK) return st;
+        st = gg_data_read(&in, offset, buf, n, err);
+        gg_data_close(&in);
+        return st;
+    }
+    while (n > 0 && st == GG_OK) {
+        size_t got = n;
+        st = read_strip(d->source, d->index, offset, to, &got, err);
+        to += got;
+        offset += got;
+        n -= got;
+    }
+    return st;
+}
+
 /* ---- files ------------------------------------------------------------------------------- */
 
 static void note_model(const gg_source *s)
@@ -1212,8 +1328,13 @@ void gg_source_close(gg_source *s)
     if (s->own_fd) close(s->own_fd - 1);
     free(s->places);
     gg_names_free(&s->names);
-    if (s->kind == SOURCE_DIR || s->kind == SOURCE_VIEW || s->kind == SOURCE_RECORDS)
+    if (s->kind == SOURCE_DIR || s->kind >= SOURCE_VIEW || s->kind == SOURCE_RECORDS)
         free(s->tensors);
+    if (s->join) {
+        if (s->join->owned) gg_source_close(s->join->of);
+        free(s->join->tensors);
+        free(s->join);
+    }
     free_view(s->view, s->n);
     for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
     free(s->paths);
@@ -1239,6 +1360,7 @@ bool gg_source_seekable(const gg_source *s)
 const gg_meta *gg_source_meta(const gg_source *s)
 {
     if (s->view) return gg_source_meta(s->view->of);
+    if (s->join) return gg_source_meta(s->join->of);
     if (s->manifest) return &s->manifest->meta;
     const gg_gguf *header = gg_source_header(s);
     if (s->checkpoint && !s->checkpoint->has_keys) return NULL;
@@ -1247,7 +1369,7 @@ const gg_meta *gg_source_meta(const gg_source *s)
 
 const gg_model *gg_source_model(const gg_source *s)
 {
-    return s->model;
+    return s->join ? gg_source_model(s->join->of) : s->model;
 }
 
 const gg_gguf *gg_source_header(const gg_source *s)
@@ -1291,6 +1413,8 @@ gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
     if (s->view) return gg_source_anatomy(s->view->of, i);
+    if (s->join && s->join->tensors[i].n == 0)
+        return gg_source_anatomy(s->join->of, s->join->tensors[i].strips[0].index);
     return s->manifest ? s->manifest->entries[i].a : gg_anatomy_of(t->name, t->name_len);
 }
 
@@ -1377,6 +1501,9 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
         .source = s, .index = i, .fd = -1, .bytes = gg_source_tensor(s, i)->bytes, .hidden = -1
     };
     switch (s->kind) {
+    case SOURCE_JOIN:
+        if (s->join->tensors[i].n) return GG_OK;
+        return gg_data_open(s->join->of, s->join->tensors[i].strips[0].index, d, err);
     case SOURCE_MODEL:
         d->fd = s->model->fds[s->tensors[i].file];
         d->at = gg_model_at(s->model, &s->tensors[i]);
@@ -1403,6 +1530,7 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
     if (d->source->view) return read_view(d, (view_span){ offset, buf, n }, err);
+    if (d->source->join) return read_joined(d, offset, buf, n, err);
     const gg_checkpoint *ck = d->source->checkpoint;
     gg_status st = d->fd >= 0 ? gg_pread_all(d->fd, buf, n, d->at + offset, err)
                    : ck       ? gg_checkpoint_read(ck, d->index, &d->cache,
@@ -1427,7 +1555,7 @@ static gg_status copy_made(gg_data *d, uint64_t offset, uint64_t n, gg_place out
 
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    if (d->source->view || (d->source->checkpoint && d->fd < 0))
+    if (d->source->view || d->source->join || (d->source->checkpoint && d->fd < 0))
         return copy_made(d, offset, n, out, err);
     if (d->fd < 0) copy_pipe(d->source, d->index, offset, n, out, err);
     else gg_copy(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
@@ -1471,7 +1599,7 @@ static gg_status check_dir_unchanged(const gg_source *s, gg_error *err)
 
 gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
 {
-    if (s && s->view) s = s->view->of;
+    while (s && (s->view || s->join)) s = s->view ? s->view->of : s->join->of;
     if (!s) return GG_OK;
     if (s->manifest) return check_dir_unchanged(s, err);
     for (size_t i = 0; s->model && i < s->model->n_files; i++)

@@ -82,4 +82,28 @@ gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
 bool gg_source_view_moved(const gg_source *view, size_t index);
 bool gg_source_view_decoded(const gg_source *view, size_t index);
 
+/* ---- joined and divided tensors -----------------------------------------------------------
+ *
+ * A source that shows some tensors of another one joined, or one tensor as several. Bytes are found
+ * when they are read, and decoded to F32 if joined tensors differ in dtype. */
+
+/* Rows of a tensor that are a part of a joined one: of each slice (a matrix of a stack, else the
+ * whole tensor) of `every` rows, `rows` rows from `first` on. */
+typedef struct gg_strip {
+    size_t index; /* of the tensor */
+    uint64_t first, rows, every;
+} gg_strip;
+#define GG_STRIPS 3 /* at most */
+
+/* Opens a source without tensors, for at most `most`. gg_source_join_add appends tensor t, whose
+ * slices consist of the strips in this order; `unit` is the number of values per row. With n = 0
+ * it is tensor strips[0].index, unchanged except for its name. t->elements and t->bytes are
+ * computed. gg_source_join_end must follow before anything else; if it succeeds and with `owned`,
+ * closing the source closes `of` too. Name, keys and files are those of `of`, which must be
+ * seekable. */
+gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_error *err);
+gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *strips, size_t n,
+                             uint64_t unit, gg_error *err);
+gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err);
+
 #endif

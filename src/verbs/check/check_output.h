@@ -3,6 +3,7 @@
 #ifndef GG_CHECK_OUTPUT_H
 #define GG_CHECK_OUTPUT_H
 
+#include "organ/fused.h"
 #include "organ/gg_check.h"
 
 /* The kind of a source, from its keys and its tensors' names. A pipe must have been opened, but
@@ -43,5 +44,20 @@ gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *f
 
 /* Pass the notes to the run if `done`, and free them. */
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done);
+
+/* ---- fused tensors: check_fused.c ----------------------------------------------------------- */
+
+/* Which forms of a kind of tensors an engine loads in a block, by the table of the architecture. */
+typedef struct gg_fused_rule {
+    int64_t block;
+    gg_fused_kind kind;
+    uint64_t rows; /* of the fused tensor */
+    bool fused, separate;
+    bool divided; /* `parts` has the rows of the parts, which have `rows` together */
+    uint64_t parts[GG_FUSED_PARTS];
+} gg_fused_rule;
+
+/* Fills the rules, of which block, kind and rows are set. GG_NO if there is no table. */
+gg_status gg_fused_rules(const gg_meta *meta, gg_fused_rule *rules, size_t n, gg_error *err);
 
 #endif
