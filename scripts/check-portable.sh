@@ -100,5 +100,6 @@ other	sbatch
 other	scancel
 other	qemu-aarch64
 other	shellcheck
+other	pkg-config
 EOT
 LC_ALL=C awk -v table="$T/table" -v list_all="$list" -f "$here/check-portable.awk" "$@"

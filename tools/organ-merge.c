@@ -260,6 +260,25 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     return st;
 }
 
+/* Opens the activations that "activations=FILE" names among the parameters of a model, and takes
+ * them out of the text. */
+static gg_status open_activations(cli *c, char *text, gg_source **out)
+{
+    static const char key[] = "activations=";
+    char *at = text;
+    while (at && strncmp(at, key, sizeof key - 1) != 0) at = (at = strchr(at, ',')) ? at + 1 : NULL;
+    if (!at) return GG_OK;
+    char *path = at + sizeof key - 1;
+    size_t n = path_length(path);
+    char *name = strndup(path, n);
+    if (!name) return gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
+    gg_status st = cli_open(c, name, CLI_SPOOLED, out);
+    free(name);
+    if (path[n]) memmove(at, path + n + 1, strlen(path + n + 1) + 1);
+    else *(at > text ? at - 1 : at) = 0;
+    return st;
+}
+
 /* Opens the models. Standard input can be only one of them. */
 static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_models *to,
                              gg_merge_model *list)
@@ -275,9 +294,10 @@ static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_model
             return gg_at_file(&c->err, path);
         }
         piped = piped || pipe;
+        if (!opt.config) st = open_activations(c, from->models[i].parameters, &list[i].activations);
         list[i].parameters = from->models[i].parameters;
         list[i].blocks = from->models[i].blocks;
-        st = cli_open(c, path, CLI_SPOOLED, &list[i].source);
+        if (st == GG_OK) st = cli_open(c, path, CLI_SPOOLED, &list[i].source);
         to->n++;
         const gg_source *first = to->base ? to->base : list[0].source;
         if (st == GG_OK && first != list[i].source) st = cli_like(c, first, &list[i].source);
@@ -322,7 +342,10 @@ static gg_status merge(cli *c)
     if (st == GG_OK) st = open_models(c, &config, &models, list);
     if (st == GG_OK) st = merge_models(c, &models);
     gg_source_close(models.base);
-    for (size_t i = 0; i < models.n; i++) gg_source_close(list[i].source);
+    for (size_t i = 0; i < models.n; i++) {
+        gg_source_close(list[i].source);
+        gg_source_close(list[i].activations);
+    }
     free(list);
     gg_merge_config_free(&config);
     return st;

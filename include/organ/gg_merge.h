@@ -62,6 +62,8 @@ typedef struct gg_merge_model {
     gg_source *source;      /* seekable (gg_source_options.spooled) */
     const char *parameters; /* of this model */
     uint64_t blocks;        /* how many blocks it must have; 0 = any number */
+    gg_source *activations; /* samples of the inputs of its matrices (docs/formats.md), which some
+                               methods need; NULL = none */
 } gg_merge_model;
 
 /* Blocks from <= N < to of models.list[model]. */

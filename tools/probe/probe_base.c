@@ -93,7 +93,7 @@ gg_status probe_base_add_text(probe_base *b, const probe_text *t, gg_error *err)
 }
 
 /* The part of the tail is the sum of p (r - 1 - log r) with r = q / p, estimated from the samples,
- * of which q - p is taken away again: that is known exactly, and what is left to chance is small.
+ * of which q - p is taken away again: that is known exactly, so that chance has little effect.
  */
 double probe_divergence(const probe_base *b, size_t at, const float *logits, double log_sum,
                         bool *same)

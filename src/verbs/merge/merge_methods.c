@@ -885,6 +885,12 @@ static const gg_merge_method methods[] = {
       MANY, TAKES({ GG_MP_FILTER_WISE, 0 }), ANGLES, .solve = solve_model_stock },
     { "iso", NULL, "sum of the differences with equal singular values", GG_MERGE_BASE_MUST, 1, MANY,
       TAKES({ GG_MP_T, 0.6 }, { GG_MP_WEIGHT, 1 }), .whole = iso_matrix },
+    { "regmean", NULL, "outputs nearest to those of the models on samples of their inputs",
+      GG_MERGE_BASE_MAY, 1, MANY, TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_RIDGE, 0.01 }),
+      .whole = iso_matrix, .grams = true },
+    { "regmean_iso", NULL, "mean of regmean and iso", GG_MERGE_BASE_MUST, 1, MANY,
+      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_RIDGE, 0.01 }, { GG_MP_T, 1 }, { GG_MP_SHARE, 0.5 }),
+      .whole = iso_matrix, .grams = true },
     { "passthrough", NULL, "one model, scaled", GG_MERGE_BASE_KEYS, 1, 1, TAKES({ GG_MP_SCALE, 1 }),
       COMBINES, .start = passthrough_start, .unchanged = combination_unchanged, .slices = true },
 };

@@ -152,6 +152,8 @@ typedef struct merge_ctx {
 
 typedef struct work {
     gg_merge_job *job;
+    const gg_merging *merging;
+    const size_t *at; /* as in merge_ctx */
     gg_steps steps;
     merge_reader *readers; /* one per thread */
     gg_merge_pass pass;    /* the current one; without scan: the result is computed */
@@ -328,8 +330,78 @@ static void add_up(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_tall
 {
     double weights[GG_MERGE_MODELS];
     (void)t;
-    for (size_t k = 0; k < j->n; k++) weights[k] = j->p[k][GG_MP_WEIGHT];
+    for (size_t k = 0; k < j->n; k++)
+        weights[k] = j->only == SIZE_MAX ? j->p[k][GG_MP_WEIGHT] : j->only == k;
     GG_PICK(gg_mk_combine)(j->whole + (c->first - j->whole_at), NULL, c->x, weights, j->n, c->n);
+}
+
+/* Sums the differences of one model, or of all with their weights (SIZE_MAX), in m->d. */
+static gg_status sum_models(work *w, const gg_whole_matrix *m, size_t only, gg_error *err)
+{
+    uint64_t at = w->job->whole_at;
+    w->job->only = only;
+    w->checked = false;
+    w->pass = (gg_merge_pass){ .from = at, .to = at + m->rows * m->cols, .scan = add_up };
+    gg_status st = run_pass(w, err);
+    w->pass = (gg_merge_pass){ 0 };
+    return st;
+}
+
+/* Finds the samples of all models for the tensor of the job. *n: how many have some. */
+static gg_status find_samples(const work *w, gg_regmean_samples *list, size_t *n, gg_error *err)
+{
+    const gg_merge_job *j = w->job;
+    const gg_merging *m = w->merging;
+    gg_status st = GG_OK;
+    *n = 0;
+    for (size_t k = 0; k < j->n && st == GG_OK; k++) {
+        const gg_tensor *stack = gg_source_tensor(m->models[k], w->at[k]);
+        list[k] = (gg_regmean_samples){ m->inputs[k], SIZE_MAX, 0, j->p[k][GG_MP_WEIGHT] };
+        if (j->t.elements) list[k].matrix = j->skip / j->t.elements;
+        st = gg_regmean_find(m->inputs[k], stack, &j->t, &list[k].at, err);
+        *n += list[k].at != SIZE_MAX;
+        if (st != GG_OK || *n == 0 || *n == k + 1) continue;
+        st = gg_fail(err, GG_NO, "not all activations have samples of this tensor");
+    }
+    return st;
+}
+
+/* The mean of regmean in r->sum; without samples, as of embeddings and vectors, the weighted mean.
+ */
+static gg_status regression_mean(work *w, const gg_whole_matrix *m, gg_regmean *r, gg_error *err)
+{
+    const gg_merge_job *j = w->job;
+    gg_regmean_samples list[GG_MERGE_MODELS];
+    double weights = 0;
+    size_t n = 0, values = m->rows * m->cols;
+    gg_status st = find_samples(w, list, &n, err);
+    if (st == GG_OK) st = gg_regmean_open(r, m->rows, n ? m->cols : 0, values, err);
+    for (size_t k = 0; k < n && st == GG_OK; k++) {
+        st = sum_models(w, m, k, err);
+        if (st == GG_OK) st = gg_regmean_add(r, m->d, &list[k], m->p[GG_MP_RIDGE], m->threads, err);
+    }
+    if (st != GG_OK || n) return st == GG_OK ? gg_regmean_solve(r, m->threads, err) : st;
+    for (size_t k = 0; k < j->n; k++) weights += j->p[k][GG_MP_WEIGHT];
+    if (weights == 0) return gg_fail(err, GG_EUSAGE, "the weights add up to 0");
+    st = sum_models(w, m, SIZE_MAX, err);
+    for (size_t i = 0; i < values; i++) r->sum[i] = (float)((double)m->d[i] / weights);
+    return st;
+}
+
+static gg_status merge_by_grams(work *w, const gg_whole_matrix *m, gg_error *err)
+{
+    gg_regmean r = { 0 };
+    size_t n = m->rows * m->cols;
+    double share = m->p[GG_MP_SHARE];
+    gg_status st = regression_mean(w, m, &r, err);
+    if (st == GG_OK && share > 0) {
+        st = sum_models(w, m, SIZE_MAX, err);
+        if (st == GG_OK) st = w->job->method->whole(m, err);
+        for (size_t i = 0; i < n && st == GG_OK; i++)
+            m->d[i] = (float)((1 - share) * (double)r.sum[i] + share * (double)m->d[i]);
+    } else if (st == GG_OK) memcpy(m->d, r.sum, n * sizeof *m->d);
+    gg_regmean_close(&r);
+    return st;
 }
 
 static gg_status make_whole(work *w, gg_error *err)
@@ -347,11 +419,11 @@ static gg_status make_whole(work *w, gg_error *err)
         gg_whole_matrix m = { j->whole, (size_t)dims[1], (size_t)dims[0],
                               j->n,     j->p[j->n],      w->steps.threads };
         j->whole_at = at;
-        w->checked = false;
-        w->pass = (gg_merge_pass){ .from = at, .to = at + size, .scan = add_up };
-        st = run_pass(w, err);
-        if (st == GG_OK) st = j->method->whole(&m, err);
-        w->pass = (gg_merge_pass){ 0 };
+        if (j->method->grams) st = merge_by_grams(w, &m, err);
+        else {
+            st = sum_models(w, &m, SIZE_MAX, err);
+            if (st == GG_OK) st = j->method->whole(&m, err);
+        }
         w->checked = true;
         if (st == GG_OK) st = write_values(w, at, at + size, err);
     }
@@ -406,7 +478,7 @@ static gg_status verify_inputs(const merge_ctx *ctx, gg_error *err)
 static gg_status merge_values(const merge_ctx *ctx, gg_merge_job *job, const gg_target *to,
                               gg_error *err)
 {
-    work w = { .job = job };
+    work w = { .job = job, .merging = ctx->m, .at = ctx->at };
     bool whole = ctx->m->method->whole != NULL;
     gg_status st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);

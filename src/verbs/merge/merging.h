@@ -42,6 +42,8 @@ typedef enum gg_merge_param {
     GG_MP_EPS,
     GG_MP_FLATTEN,
     GG_MP_SCALE,
+    GG_MP_RIDGE,
+    GG_MP_SHARE,
     GG_MP_COUNT
 } gg_merge_param;
 
@@ -103,6 +105,7 @@ typedef struct gg_merge_job {
     void *kept;        /* these bytes, or NULL if they are too many: compute the values anew */
     float *whole;      /* of a method with `whole`: the matrix in memory, */
     uint64_t whole_at; /* and the index of its first value */
+    size_t only;       /* the model whose difference is added to it; SIZE_MAX: all, weighted */
 } gg_merge_job;
 
 /* A piece of all inputs, with whole rows if the job has `rows`. The method may change the values of
@@ -184,6 +187,8 @@ typedef struct gg_merge_method {
     /* The model whose tensor is the result unchanged, n for the base, or SIZE_MAX. May be NULL. */
     size_t (*unchanged)(const gg_merge_job *j);
     gg_status (*whole)(const gg_whole_matrix *w, gg_error *err); /* or NULL */
+    bool grams; /* of methods with `whole`: the mean is that of regmean, and the share of `whole` in
+                   the result is GG_MP_SHARE, or 0 if the method does not take it */
 } gg_merge_method;
 
 /* The table of all n methods. */
@@ -205,6 +210,36 @@ static inline bool gg_merge_flag(const gg_merge_job *j, gg_merge_param p)
     return j->p[j->n][p] != 0;
 }
 
+/* ---- Gram matrices (merge_regmean.c) --------------------------------------------------------- */
+
+/* The samples of the inputs of one matrix of a model. */
+typedef struct gg_regmean_samples {
+    gg_source *source; /* activations */
+    size_t at;         /* index of the tensor with the samples, */
+    uint64_t matrix;   /* and of the matrix in it */
+    double weight;
+} gg_regmean_samples;
+
+/* The equations for a matrix. gg_regmean_close ends it, also after an error. */
+typedef struct gg_regmean {
+    size_t rows, cols;
+    float *sum;    /* of the products, rows x cols; after gg_regmean_solve the result */
+    double *grams; /* their sum */
+} gg_regmean;
+
+/* The index of the samples for a tensor, or SIZE_MAX if there are none; `t` is the tensor or an
+ * expert of the stack. GG_NO if they do not have its shape. */
+gg_status gg_regmean_find(gg_source *s, const gg_tensor *stack, const gg_tensor *t, size_t *at,
+                          gg_error *err);
+/* cols: 0 if there are no samples. `values`: those of the matrix. */
+gg_status gg_regmean_open(gg_regmean *r, size_t rows, size_t cols, size_t values, gg_error *err);
+/* Adds a model with the values d, which are overwritten. `ridge`: the multiple of the mean diagonal
+ * that is added. Memory: cols x cols floats, and the samples. */
+gg_status gg_regmean_add(gg_regmean *r, float *d, const gg_regmean_samples *from, double ridge,
+                         unsigned threads, gg_error *err);
+gg_status gg_regmean_solve(gg_regmean *r, unsigned threads, gg_error *err);
+void gg_regmean_close(gg_regmean *r);
+
 /* ---- tensors (merge_tensor.c) ---------------------------------------------------------------- */
 
 /* A merge, as far as its tensors need it. */
@@ -212,6 +247,7 @@ typedef struct gg_merging {
     const gg_merge_method *method;
     gg_source *base;    /* NULL if there is none */
     gg_source **models; /* as in gg_merge_job: with the base if it is the first of them */
+    gg_source **inputs; /* activations of each, for methods with Gram matrices */
     size_t n;
     bool has_base;
     gg_merge_settings global, *of_model; /* of_model has n */

@@ -164,7 +164,9 @@ static gg_status read_parameters(merge_run *g)
     gg_merging *m = &g->m;
     m->models = calloc(g->given->n + 1, sizeof *m->models);
     m->of_model = calloc(g->given->n + 1, sizeof *m->of_model);
-    if (!m->models || !m->of_model) return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
+    m->inputs = calloc(g->given->n + 1, sizeof *m->inputs);
+    if (!m->models || !m->of_model || !m->inputs)
+        return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
     gg_status st = gg_merge_settings_add(&m->global, g->o->parameters, g->err);
     bool lead = g->given->base && m->method->base == GG_MERGE_BASE_FIRST;
     for (size_t i = 0; i < g->given->n && st == GG_OK; i++)
@@ -212,6 +214,22 @@ static gg_status check_number(const merge_run *g, size_t n)
                    method->least, method->least == 1 ? "" : "s", besides);
 }
 
+static gg_status check_activations(const merge_run *g, const gg_merge_model *one)
+{
+    bool needs = g->m.method->grams;
+    if (needs == (one->activations != NULL) && !(needs && g->o->align)) return GG_OK;
+    if (needs && g->o->align)
+        return gg_fail(g->err, GG_EUNSUPPORTED,
+                       "samples of inputs are in the order of their model, so models cannot be "
+                       "aligned with %s",
+                       g->m.method->name);
+    gg_fail(g->err, GG_EUSAGE,
+            needs ? "%s needs the activations of this model" : "%s does not use activations",
+            g->m.method->name);
+    if (needs) gg_fix(g->err, "write them with organ-probe, and give MODEL,activations=FILE");
+    return gg_at_file(g->err, gg_source_name(one->source));
+}
+
 /* Lists the models in the order in which the method gets them. */
 static gg_status arrange_models(merge_run *g)
 {
@@ -224,6 +242,8 @@ static gg_status arrange_models(merge_run *g)
     if (lead) m->models[m->n++] = g->given->base;
     for (size_t i = 0; i < g->n && st == GG_OK; i++) {
         st = check_settings(g, &m->of_model[m->n]);
+        if (st == GG_OK) st = check_activations(g, &g->given->list[i]);
+        m->inputs[m->n] = g->given->list[i].activations;
         m->models[m->n++] = g->all[1 + i].source;
     }
     m->base = g->given->base;
@@ -334,9 +354,30 @@ static gg_status hash_model(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(m->source));
 }
 
+/* The samples must be those of the model. */
+static gg_status check_sample_hashes(const merge_run *g)
+{
+    const char *sha;
+    size_t len;
+    for (size_t i = 0; i < g->n; i++) {
+        gg_source *s = g->given->list[i].activations;
+        const gg_meta *m = s ? gg_source_meta(s) : NULL;
+        const char *own = g->all[1 + i].sha256;
+        if (!m || !own[0] || !gg_kv_str(gg_meta_find(m, "activations.model.sha256"), &sha, &len) ||
+            (len == 64 && memcmp(sha, own, 64) == 0))
+            continue;
+        gg_fail(g->err, GG_NO, "these are the activations of another model than %.200s",
+                gg_source_name(g->all[1 + i].source));
+        gg_fix(g->err, "write them again with organ-probe");
+        return gg_at_file(g->err, gg_source_name(s));
+    }
+    return GG_OK;
+}
+
 static gg_status hash_models(merge_run *g)
 {
-    return gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
+    gg_status st = gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
+    return st == GG_OK ? check_sample_hashes(g) : st;
 }
 
 /* ---- history: keys ----------------------------------------------------------------------- */
@@ -795,6 +836,9 @@ static gg_status guard_files(const merge_run *g, const char *output)
     if (g->o->card) st = guard_card(g, output);
     for (size_t i = 0; i <= g->n && st == GG_OK; i++)
         st = gg_guard_output(output, g->all[i].source, g->err);
+    for (size_t i = 0; i < g->n && st == GG_OK; i++)
+        if (g->given->list[i].activations)
+            st = gg_guard_output(output, g->given->list[i].activations, g->err);
     return st;
 }
 
@@ -952,6 +996,7 @@ static void close_run(merge_run *g)
     for (size_t i = 0; i <= g->n; i++) gg_source_close(g->all[i].aligned);
     free(g->slices);
     free(g->m.models);
+    free(g->m.inputs);
     free(g->m.of_model);
     pthread_mutex_destroy(&g->m.whole);
 }
