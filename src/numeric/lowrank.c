@@ -11,7 +11,6 @@
 #include "lowrank.h"
 
 #include "base/error.h"
-#include "lowrank_kernel.h"
 #include "matmul.h"
 #include "nkernel.h"
 

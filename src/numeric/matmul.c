@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "matmul_kernel.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,7 +10,6 @@
 #include "base/float_bits.h"
 #include "base/parallel.h"
 #include "nkernel.h"
-#include "spectral_kernel.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* k_spectral.c - the product of a Gram matrix and a vector, in one pass over the rows. */
-#include "numeric/spectral_kernel.h"
+#include "numeric/nkernel.h"
 
 #include <string.h>
 
