@@ -17,11 +17,6 @@ size_t gg_base64_length(size_t n)
     return n / 3 * 4 + (n % 3 ? 4 : 0);
 }
 
-size_t gg_base64_capacity(size_t len)
-{
-    return len / 4 * 3;
-}
-
 void gg_base64_encode(const void *bytes, size_t n, char *out)
 {
     const unsigned char *b = bytes;

@@ -12,10 +12,7 @@ size_t gg_base64_length(size_t n);
 /* Writes gg_base64_length(n) characters and no NUL. */
 void gg_base64_encode(const void *bytes, size_t n, char *out);
 
-/* Maximum number of bytes that `len` characters can decode to. */
-size_t gg_base64_capacity(size_t len);
-
-/* Writes at most gg_base64_capacity(len) bytes and sets *n. `out` may be the text itself.
+/* Writes at most len / 4 * 3 bytes and sets *n. `out` may be the text itself.
  * Returns false if the text contains a character outside the alphabet (white space included),
  * if padding is missing or misplaced, or if unused bits at the end are not zero. Therefore
  * exactly one text decodes to any given bytes. */

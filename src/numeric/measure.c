@@ -187,7 +187,7 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
     if (n == 0) return;
     gg_nk_range r = GG_PICK(gg_nk_range)(values, n);
     if (!isfinite(r.sum)) { /* not all values are finite; finite floats do not overflow a double */
-        /* The keys replace the copy in place; see gg_sort_floats. */
+        /* The keys replace the copy in place. */
         float *kept = (float *)(void *)base;
         n = copy_finite(values, n, kept);
         out->nonfinite = out->sampled - n;

@@ -33,9 +33,8 @@ GG_DECLARE_KF(void, gg_nk_histogram,
 /* The same for n sorted keys, which is faster. */
 GG_DECLARE_KF(void, gg_nk_histogram_sorted,
               (const gg_nk_key *keys, size_t n, double min, double range, uint64_t *counts));
-/* Converts floats to keys that sort in the same order, and back. May work in place. */
+/* Converts floats to keys that sort in the same order. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
-GG_DECLARE_KF(void, gg_nk_unkeys, (const gg_nk_key *keys, size_t n, float *x));
 /* The magnitudes of n keys, which are the bits of the values without their signs: all their bits,
  * the least above 0 minus 1, and the largest. */
 typedef struct gg_nk_bounds {

@@ -51,27 +51,17 @@ double gg_theta(double h, double k, double c);
 /* 90 max(0, theta - null) / (90 - null), or 0 if null >= 90. */
 double gg_calibrated(double theta, double null_theta);
 
-/* Sorts floats in ascending total order: negative NaN, -Inf, ..., -0, +0, ..., +Inf, NaN. tmp has
- * room for n floats. O(n) time, no allocation. */
-void gg_sort_floats(float *values, size_t n, float *tmp);
-
 /* ---- row angle --------------------------------------------------------- */
 
 #define GG_ROW_PAIRS 64
 
-/* Number of pairs of adjacent rows to sample: min(GG_ROW_PAIRS, rows - 1); 0 for one row. */
+/* Number of pairs of adjacent rows to sample: min(GG_ROW_PAIRS, rows - 1); 0 for one row. The first
+ * row of pair i is floor(i (rows - 1) / pairs); the second is the next. */
 uint64_t gg_row_pairs(uint64_t rows);
 
-/* The first row of pair i: floor(i (rows - 1) / pairs); the second is the next. */
-uint64_t gg_row_pair(uint64_t i, uint64_t rows);
-
-/* Pearson's r of a and b in two passes, in double, clamped to -1..1. Pairs with a value that is
- * not finite are ignored. Returns 0 if fewer than two pairs remain or if either side is
- * constant. */
-double gg_pearson(const float *a, const float *b, size_t n);
-
-/* The same for rows that are read in pieces: start from {0} and add the pieces in order. A single
- * piece gives the same bits as gg_pearson; with several, only the last bits may differ. */
+/* Pearson's r of rows that are read in pieces, in double, clamped to -1..1: start from {0} and add
+ * the pieces in order. Where they are cut changes only the last bits. Pairs with a value that is
+ * not finite are ignored. r is 0 if fewer than two pairs remain or if either side is constant. */
 typedef struct gg_pair_sums {
     uint64_t n; /* pairs with two finite values */
     double mean_a, mean_b;
@@ -88,7 +78,6 @@ typedef struct gg_row_theta {
     uint64_t pairs;
 } gg_row_theta;
 
-void gg_row_theta_add(gg_row_theta *acc, const float *a, const float *b, size_t n);
 void gg_row_theta_add_sums(gg_row_theta *acc, const gg_pair_sums *sums);
 
 /* arccos(mean |r|) in degrees; 90 if nothing was added. */

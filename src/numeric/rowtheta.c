@@ -12,11 +12,6 @@ uint64_t gg_row_pairs(uint64_t rows)
     return rows - 1 < GG_ROW_PAIRS ? rows - 1 : GG_ROW_PAIRS;
 }
 
-uint64_t gg_row_pair(uint64_t i, uint64_t rows)
-{
-    return gg_sample_index(i, rows < 2 ? 0 : rows - 1, gg_row_pairs(rows));
-}
-
 /* Combines the sums of two runs around their own means into sums around the common mean (Chan,
  * Golub and LeVeque 1979). With d the difference of the means, the sum of squares grows by
  * d^2 n m / (n + m). */
@@ -52,24 +47,10 @@ double gg_pearson_of(const gg_pair_sums *s)
     return r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
-double gg_pearson(const float *a, const float *b, size_t n)
-{
-    gg_pair_sums sums = { 0 };
-    gg_pearson_add(&sums, a, b, n);
-    return gg_pearson_of(&sums);
-}
-
 void gg_row_theta_add_sums(gg_row_theta *acc, const gg_pair_sums *sums)
 {
     acc->sum_abs += fabs(gg_pearson_of(sums));
     acc->pairs++;
-}
-
-void gg_row_theta_add(gg_row_theta *acc, const float *a, const float *b, size_t n)
-{
-    gg_pair_sums sums = { 0 };
-    gg_pearson_add(&sums, a, b, n);
-    gg_row_theta_add_sums(acc, &sums);
 }
 
 double gg_row_theta_degrees(const gg_row_theta *acc)

@@ -258,11 +258,3 @@ uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp)
     insertion(entries, n, true);
     return entries;
 }
-
-void gg_sort_floats(float *values, size_t n, float *tmp)
-{
-    gg_nk_key *keys = (gg_nk_key *)(void *)values, *other = (gg_nk_key *)(void *)tmp;
-    GG_PICK(gg_nk_keys)(values, n, keys);
-    gg_nk_key *sorted = gg_sort_keys(keys, n, other);
-    GG_PICK(gg_nk_unkeys)(sorted, n, values);
-}

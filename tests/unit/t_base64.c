@@ -81,8 +81,7 @@ static void round_trips(void)
         size_t chars = gg_base64_length(len), n;
         text[chars] = '!';
         gg_base64_encode(bytes, len, text);
-        T_CHECK(text[chars] == '!' && gg_base64_capacity(chars) >= len &&
-                gg_base64_capacity(chars) <= len + 2);
+        T_CHECK(text[chars] == '!' && chars / 4 * 3 >= len && chars / 4 * 3 <= len + 2);
         T_CHECK(gg_base64_decode(text, chars, back, &n) && n == len &&
                 memcmp(back, bytes, len) == 0);
         T_CHECK(gg_base64_decode(text, chars, text, &n) && n == len &&

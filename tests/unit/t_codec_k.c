@@ -2,6 +2,7 @@
  * (tests/data/codec-k, see how-made.sh there), at every instruction-set level. */
 #include "base/isa.h"
 #include "organ/gg_quant.h"
+#include "quant/kernel/lanes.h"
 #include "quant/quant.h"
 #include "t.h"
 
@@ -286,26 +287,26 @@ static uint32_t bits(float f)
 static void scalars(void)
 {
     for (uint32_t h = 0; h < 65536; h++) {
-        float f = gg_f16_to_f32((uint16_t)h), b = gg_bf16_to_f32((uint16_t)h);
+        float f = gg_half_decode((uint16_t)h), b = gg_bf16_decode((uint16_t)h);
         int e = (int)(h >> 10 & 31), m = (int)(h & 1023);
         double want = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
         if (h & 0x8000) want = -want;
         T_CHECKF(isnan(want) ? isnan(f) && (bits(f) & 0x400000) : (double)f == want, "half %04x",
                  (unsigned)h);
-        T_CHECK(isnan(f) ? isnan(gg_f16_to_f32(gg_f32_to_f16(f))) : gg_f32_to_f16(f) == h);
-        T_CHECK(isnan(b) ? (gg_f32_to_bf16(b) & 0x7f) >= 0x40
-                         : gg_f32_to_bf16(b) == h && bits(b) == h << 16);
+        T_CHECK(isnan(f) ? isnan(gg_half_decode(gg_half_encode(f))) : gg_half_encode(f) == h);
+        T_CHECK(isnan(b) ? (gg_bf16_encode(b) & 0x7f) >= 0x40
+                         : gg_bf16_encode(b) == h && bits(b) == h << 16);
         if (isnan(f) || isinf(f) || (h & 0x7fff) >= 0x7bff) continue;
         /* The middle of two neighbours goes to the even one, a hair more goes up. */
-        double mid = ((double)f + (double)gg_f16_to_f32((uint16_t)(h + 1))) / 2;
-        T_EQ(gg_f32_to_f16((float)mid), (h & 1 ? h + 1 : h));
-        T_EQ(gg_f32_to_f16(nextafterf((float)mid, h & 0x8000 ? -INFINITY : INFINITY)), h + 1);
-        T_EQ(gg_f32_to_f16(nextafterf((float)mid, 0.0f)), h);
+        double mid = ((double)f + (double)gg_half_decode((uint16_t)(h + 1))) / 2;
+        T_EQ(gg_half_encode((float)mid), (h & 1 ? h + 1 : h));
+        T_EQ(gg_half_encode(nextafterf((float)mid, h & 0x8000 ? -INFINITY : INFINITY)), h + 1);
+        T_EQ(gg_half_encode(nextafterf((float)mid, 0.0f)), h);
     }
-    T_CHECK(gg_f32_to_f16(65519.0f) == 0x7bff && gg_f32_to_f16(65520.0f) == 0x7c00);
-    T_CHECK(gg_f32_to_f16(-FLT_MAX) == 0xfc00 && gg_f32_to_f16(0x1p-26f) == 0);
-    T_CHECK(gg_f32_to_bf16(1.00390625f) == 0x3f80 && gg_f32_to_bf16(1.01171875f) == 0x3f82);
-    T_EQ(gg_f32_to_bf16(FLT_MAX), 0x7f80);
+    T_CHECK(gg_half_encode(65519.0f) == 0x7bff && gg_half_encode(65520.0f) == 0x7c00);
+    T_CHECK(gg_half_encode(-FLT_MAX) == 0xfc00 && gg_half_encode(0x1p-26f) == 0);
+    T_CHECK(gg_bf16_encode(1.00390625f) == 0x3f80 && gg_bf16_encode(1.01171875f) == 0x3f82);
+    T_EQ(gg_bf16_encode(FLT_MAX), 0x7f80);
 }
 
 /* What a finite value must not become. */
@@ -327,9 +328,9 @@ static void half_rows(void)
         size_t bad = 0;
         gg_isa_set(level);
         gg_decode(GG_F16, in, f, N, &err);
-        for (int i = 0; i < N; i++) bad += bits(f[i]) != bits(gg_f16_to_f32(in[i]));
+        for (int i = 0; i < N; i++) bad += bits(f[i]) != bits(gg_half_decode(in[i]));
         gg_decode(GG_BF16, in, f, N, &err);
-        for (int i = 0; i < N; i++) bad += bits(f[i]) != bits(gg_bf16_to_f32(in[i]));
+        for (int i = 0; i < N; i++) bad += bits(f[i]) != bits(gg_bf16_decode(in[i]));
         T_CHECKF(bad == 0, "level %d: %zu values differ", level, bad);
 
         random_state = 7;
@@ -339,9 +340,9 @@ static void half_rows(void)
                                       0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f };
         for (int i = 0; i < 70; i++) f[N - 70 + i] = i & 1 ? -ends[i % 7] : ends[i % 7];
         gg_encode(GG_F16, f, out, N, N, NULL, &err);
-        for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_f16(f[i]), 0x7c00);
+        for (int i = 0; i < N; i++) bad += out[i] != below(gg_half_encode(f[i]), 0x7c00);
         gg_encode(GG_BF16, f, out, N, N, NULL, &err);
-        for (int i = 0; i < N; i++) bad += out[i] != below(gg_f32_to_bf16(f[i]), 0x7f80);
+        for (int i = 0; i < N; i++) bad += out[i] != below(gg_bf16_encode(f[i]), 0x7f80);
         T_CHECKF(bad == 0, "level %d: %zu halves differ", level, bad);
     }
     T_EQ(err.status, GG_OK);
@@ -363,7 +364,7 @@ static void half_tails(void)
             gg_decode(dtypes[n % 2], in + n % 9, y + at, n, &err);
             for (size_t i = 0; i < n; i++)
                 bad += bits(y[at + i]) !=
-                       bits(n % 2 ? gg_bf16_to_f32(in[n % 9 + i]) : gg_f16_to_f32(in[n % 9 + i]));
+                       bits(n % 2 ? gg_bf16_decode(in[n % 9 + i]) : gg_half_decode(in[n % 9 + i]));
             bad += bits(y[at + n]) != 0x55555555 || (at && bits(y[at - 1]) != 0x55555555);
             T_CHECKF(bad == 0, "level %d: %zu values at %zu", level, n, at);
         }

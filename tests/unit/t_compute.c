@@ -1,5 +1,6 @@
 /* Tensors computed on the way - convert, blend - against the same thing done
  * naively in double, and the bytes where nothing is to be computed. */
+#include "quant/kernel/lanes.h"
 #include "tensors.h"
 
 #include "quant/quant.h"
@@ -68,7 +69,7 @@ static void convert_parts(void)
     T_CHECK(bytes != NULL);
     for (size_t i = 0; bytes && i < 1536; i++) {
         uint16_t h = (uint16_t)(bytes[2 * i] | bytes[2 * i + 1] << 8);
-        T_EQ(h, gg_f32_to_f16(x[i < 768 ? 1536 + i : i - 768]));
+        T_EQ(h, gg_half_encode(x[i < 768 ? 1536 + i : i - 768]));
     }
     in.n_parts = 1;
     T_EQ(gg_compute_convert(&list, &out, &in, &p, &e), GG_EFORMAT);

@@ -1,5 +1,6 @@
 /* t_haar.c - the Haar transform and both purifications. */
 #include "base/isa.h"
+#include "measures.h"
 #include "numeric/numeric.h"
 #include "numeric/purify.h"
 #include "organ/gg_quant.h"
@@ -181,7 +182,7 @@ static void mild(void)
 /* Signal to noise in dB, whatever affine map lies between: r^2 / (1 - r^2). */
 static double snr(const float *clean, const float *x, size_t n)
 {
-    double r = gg_pearson(clean, x, n);
+    double r = t_pearson(clean, x, n);
     return 10 * log10(r * r / (1 - r * r));
 }
 

@@ -1,7 +1,9 @@
 /* t_measure.c - measures, scores, sampling, row angle, null model, comparison. */
 #include "base/isa.h"
+#include "measures.h"
 #include "numeric/numeric.h"
 #include "organ/gg_quant.h"
+#include "quant/kernel/lanes.h"
 #include "quant/quant.h"
 #include "t.h"
 
@@ -227,13 +229,13 @@ static void sorting(void)
     for (size_t i = 0; i < N; i += 5) x[i] *= 1e-30f;
     for (size_t i = 0; i < N; i += 11) x[i] = x[i / 2];
     memcpy(y, x, N * sizeof *x);
-    gg_sort_floats(x, N, tmp);
+    t_sort_floats(x, N, tmp);
     qsort(y, N, sizeof *y, by_value);
     T_CHECK(memcmp(x, y, N * sizeof *x) == 0);
     float odd[6] = { NAN, INFINITY, 0.0f, -0.0f, -INFINITY, -1 };
-    gg_sort_floats(odd, 6, tmp);
+    t_sort_floats(odd, 6, tmp);
     T_CHECK(isinf(odd[0]) && signbit(odd[2]) && !signbit(odd[3]) && isinf(odd[4]) && isnan(odd[5]));
-    gg_sort_floats(odd, 0, tmp);
+    t_sort_floats(odd, 0, tmp);
     free(x), free(y), free(tmp);
 }
 
@@ -266,7 +268,7 @@ static void short_floats(void)
         for (size_t i = 0; c >= 3 && i < N; i += 97) x[i] = i % 2 ? 0.0f : -0.0f;
         x[N / 2] = c < 6 ? -0x1p-24f : 0x1p-126f; /* far from the others */
         memcpy(y, x, N * sizeof *x);
-        gg_sort_floats(x, N, tmp);
+        t_sort_floats(x, N, tmp);
         qsort(y, N, sizeof *y, by_key);
         T_CHECKF(memcmp(x, y, N * sizeof *x) == 0, "case %zu", c);
         free(x), free(y);
@@ -312,7 +314,7 @@ static void sorts(void)
             fill_case(x, n, c);
             memcpy(y, x, n * sizeof *x);
             gg_isa_set((int)((c + s) % 2));
-            gg_sort_floats(x, n, tmp);
+            t_sort_floats(x, n, tmp);
             qsort(y, n, sizeof *y, by_key);
             T_CHECKF(memcmp(x, y, n * sizeof *x) == 0, "case %zu of %zu values", c, n);
         }
@@ -320,7 +322,7 @@ static void sorts(void)
     for (size_t n = 199999; n <= 200001; n++) {
         size_t wrong = 0;
         for (size_t i = 0; i < n; i++) x[i] = (float)((i * 7919u) % n) - 100000.5f;
-        gg_sort_floats(x, n, tmp);
+        t_sort_floats(x, n, tmp);
         for (size_t i = 0; i < n; i++) wrong += x[i] != (float)i - 100000.5f;
         T_CHECKF(wrong == 0, "%zu values of %zu", wrong, n);
     }
@@ -344,7 +346,7 @@ static void null_model(void)
     gg_measure m = measure(x, N);
     T_CHECK(fabs(m.mean) < 4 / sqrt(N) && fabs(m.std - 1) < 4 / sqrt(2.0 * N) &&
             fabs(m.kurtosis) < 4 * sqrt(24.0 / N));
-    gg_sort_floats(x, N, tmp);
+    t_sort_floats(x, N, tmp);
     for (size_t i = 0; i < N; i++) {
         double cdf = 0.5 * erfc(-(double)x[i] / sqrt(2)), at = (double)i / N;
         worst = fmax(worst, fmax(fabs(cdf - at), fabs(cdf - at - 1.0 / N)));
@@ -364,30 +366,30 @@ static void row_angle(void)
     float *a = gaussian(N, 1), *b = gaussian(N, 2);
     gg_row_theta acc = { 0, 0 };
     T_CHECK(NEAR(gg_row_theta_degrees(&acc), 90, 0));
-    T_CHECK(NEAR(gg_pearson(a, a, N), 1, 1e-12));
-    gg_row_theta_add(&acc, a, a, N);
+    T_CHECK(NEAR(t_pearson(a, a, N), 1, 1e-12));
+    t_row_theta_add(&acc, a, a, N);
     T_CHECK(NEAR(gg_row_theta_degrees(&acc), 0, 1e-4));
     for (size_t i = 0; i < N; i++) b[i] = 5 - 2 * a[i];
-    T_CHECK(NEAR(gg_pearson(a, b, N), -1, 1e-9));
+    T_CHECK(NEAR(t_pearson(a, b, N), -1, 1e-9));
     gg_gauss_fill(b, N, 2);
-    T_CHECK(fabs(gg_pearson(a, b, N)) < 0.13);
+    T_CHECK(fabs(t_pearson(a, b, N)) < 0.13);
     for (size_t i = 0; i < N; i++) b[i] = 0.5f * a[i] + sqrtf(0.75f) * b[i]; /* r near 0.5 */
     gg_row_theta sixty = { 0, 0 };
-    gg_row_theta_add(&sixty, a, b, N);
+    t_row_theta_add(&sixty, a, b, N);
     T_CHECK(NEAR(gg_row_theta_degrees(&sixty), 60, 5));
     gg_pair_sums runs = { 0 };
     for (size_t i = 0; i < N; i += 100)
         gg_pearson_add(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
-    T_CHECK(runs.n == N && NEAR(gg_pearson_of(&runs), gg_pearson(a, b, N), 1e-13));
-    double r = gg_pearson(a, b, N - 1);
+    T_CHECK(runs.n == N && NEAR(gg_pearson_of(&runs), t_pearson(a, b, N), 1e-13));
+    double r = t_pearson(a, b, N - 1);
     b[N - 1] = NAN;
-    T_CHECK(NEAR(gg_pearson(a, b, N), r, 1e-12));
+    T_CHECK(NEAR(t_pearson(a, b, N), r, 1e-12));
     for (size_t i = 0; i < N; i++) b[i] = 0.1f;
-    T_CHECK(NEAR(gg_pearson(a, b, N), 0, 0) && NEAR(gg_pearson(a, a, 1), 0, 0) &&
-            NEAR(gg_pearson(a, a, 0), 0, 0));
+    T_CHECK(NEAR(t_pearson(a, b, N), 0, 0) && NEAR(t_pearson(a, a, 1), 0, 0) &&
+            NEAR(t_pearson(a, a, 0), 0, 0));
     T_CHECK(gg_row_pairs(0) == 0 && gg_row_pairs(1) == 0 && gg_row_pairs(2) == 1 &&
             gg_row_pairs(1000) == 64);
-    T_CHECK(gg_row_pair(0, 1000) == 0 && gg_row_pair(63, 1000) == 983 && gg_row_pair(2, 4) == 2);
+    T_CHECK(t_row_pair(0, 1000) == 0 && t_row_pair(63, 1000) == 983 && t_row_pair(2, 4) == 2);
     free(a), free(b);
 }
 
@@ -519,8 +521,8 @@ static void comparison_of_halves(void)
     enum { N = GG_PAIR_BLOCK };
     float *a = gaussian(N, 5), *b = gaussian(N, 6);
     for (size_t i = 0; i < N; i++) {
-        a[i] = gg_f16_to_f32(gg_f32_to_f16(a[i] * (float)pow(10, (double)(i % 9) - 6)));
-        b[i] = i % 5 ? gg_f16_to_f32(gg_f32_to_f16(b[i])) : a[i];
+        a[i] = gg_half_decode(gg_half_encode(a[i] * (float)pow(10, (double)(i % 9) - 6)));
+        b[i] = i % 5 ? gg_half_decode(gg_half_encode(b[i])) : a[i];
     }
     gg_compare plain = GG_COMPARE_INIT;
     gg_isa_set(0);
@@ -555,7 +557,7 @@ static void levels(void)
         gg_isa_set(level);
         m[level] = measure(a, N);
         gg_compare_add(&c[level], a, b, N);
-        r[level] = gg_pearson(a, b, N);
+        r[level] = t_pearson(a, b, N);
     }
     for (int level = 1; level < 3; level++) {
         T_CHECK(memcmp(&m[0], &m[level], sizeof m[0]) == 0);

@@ -1,6 +1,7 @@
 /* t_verb_measure.c - measuring whole sources: rows are what the numeric layer makes of
  * the decoded values, from files and pipes, for any count and any threads. */
 #include "files.h"
+#include "measures.h"
 
 #include "organ/gg_measure_model.h"
 #include "quant/quant.h"
@@ -279,10 +280,10 @@ static void expect(const gg_tensor *t, const uint8_t *bytes, uint64_t sample,
     for (uint64_t i = 0; i < n; i++) x[i] = all[gg_sample_index(i, t->elements, n)];
     gg_measure_values(x, n, scratch, &want->m);
     gg_row_theta acc = { 0 };
-    if (rows == 1) gg_row_theta_add(&acc, all, all + 1, row - 1);
+    if (rows == 1) t_row_theta_add(&acc, all, all + 1, row - 1);
     for (uint64_t i = 0; i < gg_row_pairs(rows); i++) {
-        const float *a = all + gg_row_pair(i, rows) * row;
-        gg_row_theta_add(&acc, a, a + row, row);
+        const float *a = all + t_row_pair(i, rows) * row;
+        t_row_theta_add(&acc, a, a + row, row);
     }
     want->row_theta = gg_row_theta_degrees(&acc);
     free(all);

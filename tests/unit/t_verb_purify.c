@@ -1,5 +1,6 @@
 /* t_verb_purify.c - purification of what files hold: records in, records out. */
 #include "files.h"
+#include "measures.h"
 #include "numeric/numeric.h"
 #include "organ/gg_purify.h"
 #include "organ/record.h"
@@ -152,7 +153,7 @@ static void mean_and_std(void)
 /* Signal-to-noise ratio in dB. */
 static double snr(const float *clean, const float *x, size_t n)
 {
-    double r = gg_pearson(clean, x, n);
+    double r = t_pearson(clean, x, n);
     return 10 * log10(r * r / (1 - r * r));
 }
 

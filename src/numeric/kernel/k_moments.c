@@ -189,11 +189,6 @@ static float unkey(uint32_t k)
     return gg_bits_float(u);
 }
 
-void GG_K(gg_nk_unkeys)(const gg_nk_key *keys, size_t n, float *x)
-{
-    for (size_t i = 0; i < n; i++) x[i] = unkey(keys[i]);
-}
-
 void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
 {
     for (size_t i = 0; i < n; i++) {
