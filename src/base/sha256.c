@@ -74,7 +74,7 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-/* ---- one message with the SHA instructions ----------------------------------------------- */
+/* ---- one, two or four messages with the SHA instructions --------------------------------- */
 
 /* The instructions keep the state as two registers, ABEF and CDGH, from word 3 down to word 0. */
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
@@ -87,14 +87,6 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
     } while (0)
 #define LAST_ROUNDS(abef, cdgh, wk) \
     (abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)))
-
-/* Four rounds. */
-#define ROUNDS(abef, cdgh, m, t) \
-    do { \
-        __m128i wk_; \
-        FIRST_ROUNDS(abef, cdgh, wk_, m, t); \
-        LAST_ROUNDS(abef, cdgh, wk_); \
-    } while (0)
 
 /* a, b, c, d hold the last 16 words of the schedule, the oldest in a. Replaces a by the next
  * four. */
@@ -129,32 +121,66 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
         d = _mm_shuffle_epi8(_mm_loadu_si128(in_ + 3), swap_); \
     } while (0)
 
-WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
+/* Unrolled for each message and each step, which keeps the arrays in registers. */
+#define EACH _Pragma("GCC unroll 4") for (size_t i = 0; i < n; i++)
+
+/* Four rounds of each message, with words q of its block. */
+#define FOUR_ROUNDS(q, t, more) \
+    do { \
+        EACH FIRST_ROUNDS(abef[i], cdgh[i], wk[i], m[i][q], (t) + 4 * (q)); \
+        if (more) \
+            EACH SCHEDULE(m[i][q], m[i][((q) + 1) & 3], m[i][((q) + 2) & 3], m[i][((q) + 3) & 3]); \
+        EACH LAST_ROUNDS(abef[i], cdgh[i], wk[i]); \
+    } while (0)
+
+#define SIXTEEN_ROUNDS(t) \
+    do { \
+        FOUR_ROUNDS(0, t, true); \
+        FOUR_ROUNDS(1, t, true); \
+        FOUR_ROUNDS(2, t, true); \
+        FOUR_ROUNDS(3, t, true); \
+    } while (0)
+
+/* Hashes `blocks` blocks of each of n messages: 1, 2 or 4. */
+WITH_SHA static inline __attribute__((always_inline)) void compress_few(
+    gg_sha256_piece *const *list, size_t blocks, const size_t n)
 {
-    __m128i abef, cdgh;
-    LOAD_STATE(abef, cdgh, state);
-    for (; blocks; blocks--, p += 64) {
-        const __m128i abef_in = abef, cdgh_in = cdgh;
-        __m128i a, b, c, d;
-        LOAD_BLOCK(a, b, c, d, p);
-        for (int t = 0; t < 48; t += 16) {
-            ROUNDS(abef, cdgh, a, t);
-            SCHEDULE(a, b, c, d);
-            ROUNDS(abef, cdgh, b, t + 4);
-            SCHEDULE(b, c, d, a);
-            ROUNDS(abef, cdgh, c, t + 8);
-            SCHEDULE(c, d, a, b);
-            ROUNDS(abef, cdgh, d, t + 12);
-            SCHEDULE(d, a, b, c);
+    __m128i abef[4], cdgh[4];
+    EACH LOAD_STATE(abef[i], cdgh[i], list[i]->h->state);
+    for (size_t at = 0; at < 64 * blocks; at += 64) {
+        __m128i m[4][4], wk[4], abef_in[4], cdgh_in[4];
+        EACH
+        {
+            LOAD_BLOCK(m[i][0], m[i][1], m[i][2], m[i][3], list[i]->bytes + at);
+            abef_in[i] = abef[i];
+            cdgh_in[i] = cdgh[i];
         }
-        ROUNDS(abef, cdgh, a, 48);
-        ROUNDS(abef, cdgh, b, 52);
-        ROUNDS(abef, cdgh, c, 56);
-        ROUNDS(abef, cdgh, d, 60);
-        abef = _mm_add_epi32(abef, abef_in);
-        cdgh = _mm_add_epi32(cdgh, cdgh_in);
+        /* A loop costs a tenth of the speed of two messages, and a fiftieth of that of four. */
+        if (n == 2) {
+            SIXTEEN_ROUNDS(0);
+            SIXTEEN_ROUNDS(16);
+            SIXTEEN_ROUNDS(32);
+        } else {
+#pragma GCC unroll 1
+            for (size_t t = 0; t < 48; t += 16) SIXTEEN_ROUNDS(t);
+        }
+        FOUR_ROUNDS(0, 48, false);
+        FOUR_ROUNDS(1, 48, false);
+        FOUR_ROUNDS(2, 48, false);
+        FOUR_ROUNDS(3, 48, false);
+        EACH
+        {
+            abef[i] = _mm_add_epi32(abef[i], abef_in[i]);
+            cdgh[i] = _mm_add_epi32(cdgh[i], cdgh_in[i]);
+        }
     }
-    STORE_STATE(state, abef, cdgh);
+    EACH STORE_STATE(list[i]->h->state, abef[i], cdgh[i]);
+}
+
+WITH_SHA static void compress_sha(gg_sha256 *h, const unsigned char *p, size_t blocks)
+{
+    gg_sha256_piece one = { h, p, 64 * blocks }, *list = &one;
+    compress_few(&list, blocks, 1);
 }
 
 /* __builtin_cpu_supports of gcc 12 and clang 14 does not know "sha", so this asks the
@@ -175,9 +201,9 @@ static bool machine_has_sha(void)
 #define WITH_SHA __attribute__((target("+crypto")))
 #endif
 
-WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
+WITH_SHA static void compress_sha(gg_sha256 *h, const unsigned char *p, size_t blocks)
 {
-    uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4), m[4];
+    uint32x4_t abcd = vld1q_u32(h->state), efgh = vld1q_u32(h->state + 4), m[4];
     for (; blocks; blocks--, p += 64) {
         const uint32x4_t abcd_in = abcd, efgh_in = efgh;
 #pragma GCC unroll 4
@@ -196,8 +222,8 @@ WITH_SHA static void compress_sha(uint32_t state[8], const unsigned char *p, siz
         abcd = vaddq_u32(abcd, abcd_in);
         efgh = vaddq_u32(efgh, efgh_in);
     }
-    vst1q_u32(state, abcd);
-    vst1q_u32(state + 4, efgh);
+    vst1q_u32(h->state, abcd);
+    vst1q_u32(h->state + 4, efgh);
 }
 
 static bool machine_has_sha(void)
@@ -205,9 +231,9 @@ static bool machine_has_sha(void)
     return gg_sys_has_sha2();
 }
 #else
-static void compress_sha(uint32_t state[8], const unsigned char *p, size_t blocks)
+static void compress_sha(gg_sha256 *h, const unsigned char *p, size_t blocks)
 {
-    compress_plain(state, p, blocks);
+    compress_plain(h->state, p, blocks);
 }
 
 static bool machine_has_sha(void)
@@ -245,10 +271,10 @@ bool gg_sha256_force(gg_sha256_code wanted)
     return true;
 }
 
-static void compress(uint32_t state[8], const unsigned char *p, size_t blocks)
+static void compress(gg_sha256 *h, const unsigned char *p, size_t blocks)
 {
-    if (gg_sha256_in_use() == GG_SHA256_SHA) compress_sha(state, p, blocks);
-    else compress_plain(state, p, blocks);
+    if (gg_sha256_in_use() == GG_SHA256_SHA) compress_sha(h, p, blocks);
+    else compress_plain(h->state, p, blocks);
 }
 
 void gg_sha256_init(gg_sha256 *h)
@@ -270,11 +296,11 @@ void gg_sha256_update(gg_sha256 *h, const void *bytes, size_t n)
         size_t take = n < 64 - held ? n : 64 - held;
         memcpy(h->block + held, p, take);
         if (held + take < 64) return;
-        compress(h->state, h->block, 1);
+        compress(h, h->block, 1);
         p += take;
         n -= take;
     }
-    if (n >= 64) compress(h->state, p, n / 64);
+    if (n >= 64) compress(h, p, n / 64);
     if (n & 63) memcpy(h->block, p + (n & ~(size_t)63), n & 63);
 }
 
@@ -289,7 +315,7 @@ void gg_sha256_final(gg_sha256 *h, unsigned char digest[32])
     tail[held] = 0x80;
     size_t size = held < 56 ? 64 : 128;
     for (size_t i = 0; i < 8; i++) tail[size - 1 - i] = (unsigned char)(bits >> (8 * i));
-    compress(h->state, tail, size / 64);
+    compress(h, tail, size / 64);
     for (size_t i = 0; i < 32; i++)
         digest[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }
@@ -304,68 +330,12 @@ void gg_sha256_hex(const unsigned char digest[32], char out[65])
     out[64] = '\0';
 }
 
+/* ---- several messages ---------------------------------------------------------------- */
+
 /* Hash `blocks` blocks of each of k messages. */
 typedef void (*compress_many)(gg_sha256_piece *const *list, size_t k, size_t blocks);
 
 #if defined(__x86_64__) && defined(__GNUC__)
-
-/* ---- two or four messages ------------------------------------------------------------ */
-
-/* Unrolled for each message and each step, which keeps the arrays in registers. */
-#define EACH _Pragma("GCC unroll 4") for (size_t i = 0; i < n; i++)
-
-/* Four rounds of each message, with words q of its block. */
-#define FOUR_ROUNDS(q, t, more) \
-    do { \
-        EACH FIRST_ROUNDS(abef[i], cdgh[i], wk[i], m[i][q], (t) + 4 * (q)); \
-        if (more) \
-            EACH SCHEDULE(m[i][q], m[i][((q) + 1) & 3], m[i][((q) + 2) & 3], m[i][((q) + 3) & 3]); \
-        EACH LAST_ROUNDS(abef[i], cdgh[i], wk[i]); \
-    } while (0)
-
-#define SIXTEEN_ROUNDS(t) \
-    do { \
-        FOUR_ROUNDS(0, t, true); \
-        FOUR_ROUNDS(1, t, true); \
-        FOUR_ROUNDS(2, t, true); \
-        FOUR_ROUNDS(3, t, true); \
-    } while (0)
-
-/* Hashes `blocks` blocks of each of n messages, n <= 4. */
-WITH_SHA static inline __attribute__((always_inline)) void compress_few(
-    gg_sha256_piece *const *list, size_t blocks, const size_t n)
-{
-    __m128i abef[4], cdgh[4];
-    EACH LOAD_STATE(abef[i], cdgh[i], list[i]->h->state);
-    for (size_t at = 0; at < 64 * blocks; at += 64) {
-        __m128i m[4][4], wk[4], abef_in[4], cdgh_in[4];
-        EACH
-        {
-            LOAD_BLOCK(m[i][0], m[i][1], m[i][2], m[i][3], list[i]->bytes + at);
-            abef_in[i] = abef[i];
-            cdgh_in[i] = cdgh[i];
-        }
-        /* A loop costs a tenth of the speed of two messages, and a fiftieth of that of four. */
-        if (n == 2) {
-            SIXTEEN_ROUNDS(0);
-            SIXTEEN_ROUNDS(16);
-            SIXTEEN_ROUNDS(32);
-        } else {
-#pragma GCC unroll 1
-            for (size_t t = 0; t < 48; t += 16) SIXTEEN_ROUNDS(t);
-        }
-        FOUR_ROUNDS(0, 48, false);
-        FOUR_ROUNDS(1, 48, false);
-        FOUR_ROUNDS(2, 48, false);
-        FOUR_ROUNDS(3, 48, false);
-        EACH
-        {
-            abef[i] = _mm_add_epi32(abef[i], abef_in[i]);
-            cdgh[i] = _mm_add_epi32(cdgh[i], cdgh_in[i]);
-        }
-    }
-    EACH STORE_STATE(list[i]->h->state, abef[i], cdgh[i]);
-}
 
 WITH_SHA static void compress_2(gg_sha256_piece *const *list, size_t blocks)
 {
@@ -389,7 +359,7 @@ static void compress_ni(gg_sha256_piece *const *list, size_t k, size_t blocks)
         compress_4(four, blocks);
     }
     for (; i + 2 <= k; i += 2) compress_2(list + i, blocks);
-    for (; i < k; i++) compress(list[i]->h->state, list[i]->bytes, blocks);
+    for (; i < k; i++) compress(list[i]->h, list[i]->bytes, blocks);
 }
 
 /* ---- eight messages ---------------------------------------------------------------------- */
@@ -466,7 +436,7 @@ WITH_AVX2 static void compress_8(gg_sha256_piece *const *list, size_t k, size_t 
 #else
 static void compress_ni(gg_sha256_piece *const *list, size_t k, size_t blocks)
 {
-    for (size_t i = 0; i < k; i++) compress(list[i]->h->state, list[i]->bytes, blocks);
+    for (size_t i = 0; i < k; i++) compress(list[i]->h, list[i]->bytes, blocks);
 }
 
 #define compress_8 compress_ni
