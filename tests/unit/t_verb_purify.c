@@ -199,16 +199,17 @@ static void not_finite(void)
     free(x);
 }
 
-/* The record of an organ directory, whose chunks several threads write at their places. */
-static char *in_directory(const char *in, gg_purify_options o, size_t *n, seen *s)
+/* A record of an organ directory, whose chunks several threads write at their places. */
+static char *in_directory(const char *in, gg_purify_options o, const char *record, size_t *n,
+                          seen *s)
 {
     gg_error err = GG_ERROR_INIT;
-    gg_run run = { .threads = 3 };
+    gg_run run = { .threads = 3, .force = true };
     gg_source *src = NULL;
     gg_purify_report sum;
     char dir[4096], path[5000];
     snprintf(dir, sizeof dir, "%s", scratch("dir"));
-    snprintf(path, sizeof path, "%s/other/big.bin", dir);
+    snprintf(path, sizeof path, "%s/%s", dir, record);
     s->n = 0;
     o.row = see;
     o.ctx = s;
@@ -232,7 +233,7 @@ static void threads(void)
         seen a, b;
         char *one = purified(in, o, 1, &n1, &a, &err), *four = purified(in, o, 4, &n4, NULL, &err);
         T_CHECK(one && four && n1 == n4 && memcmp(one, four, n1) == 0);
-        char *three = method ? NULL : in_directory(in, o, &n3, &b);
+        char *three = method ? NULL : in_directory(in, o, "other/big.bin", &n3, &b);
         T_CHECK(method || (one && three && n1 == n3 && memcmp(one, three, n1) == 0));
         T_CHECK(method || (b.n == 1 && b.row[0].theta_before == a.row[0].theta_before &&
                            b.row[0].theta_after == a.row[0].theta_after));
@@ -258,6 +259,10 @@ static void experts(void)
         seen s;
         char *all = purified(path, o, 1, &n, &s, &err);
         T_CHECK(all && s.n == 1 && s.row[0].outcome == GG_PURIFY_DONE);
+        seen flat; /* the same values as one matrix */
+        free(purified(one_record("e.bin", "a.weight", GG_F32, ROW, ROWS * E, x),
+                      options((gg_purify_method)method, 0), 1, &m, &flat, &err));
+        T_CHECK(flat.n == 1 && flat.row[0].theta_before == s.row[0].theta_before);
         for (size_t e = 0; e < E && all; e++) {
             char *alone = purified(one_record("e.bin", "a.weight", GG_F32, ROW, ROWS, x + e * ONE),
                                    o, 1, &m, NULL, &err);
@@ -276,6 +281,15 @@ static void experts(void)
                     memcmp(some + n - ONE * 4, x + 2 * ONE, ONE * 4) == 0);
             T_CHECK(memcmp(some + n - 2 * ONE * 4, all + n - 2 * ONE * 4, ONE * 4) == 0);
         }
+        size_t k = 0;
+        char *placed = in_directory(path, o, "organs/blk_0_ffn_up_exps.bin", &k, &s);
+        T_CHECK(some && placed && k == m && memcmp(some, placed, k) == 0);
+        free(placed);
+        o.strength = 0;
+        placed = in_directory(path, o, "organs/blk_0_ffn_up_exps.bin", &k, &s);
+        T_CHECK(placed && k >= ONE * E * 4 &&
+                memcmp(placed + k - ONE * E * 4, x, ONE * E * 4) == 0);
+        free(placed);
         o.dtype = gg_dtype_get(GG_Q8_0);
         gg_error other = GG_ERROR_INIT;
         T_CHECK(!purified(path, o, 1, &m, NULL, &other) && other.status == GG_EUSAGE);

@@ -249,6 +249,8 @@ typedef struct gg_steps {
      * STEPS_UNHASHED. They are hashed together with the output of a step. May be NULL. */
     size_t (*unhashed)(void *ctx, gg_sha256_piece *pieces);
     gg_encode_error *error; /* what is written is compared with its values; NULL = it is not */
+    bool
+        back; /* the values become those that a reader will get; if one is not finite, it is lost */
 
     size_t n_slots; /* set by gg_steps_open */
     struct gg_slot *slots;

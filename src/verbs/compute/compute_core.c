@@ -159,7 +159,7 @@ static uint64_t count_beyond(uint32_t dtype, const float *x, size_t n)
     return GG_PICK(gg_mix_beyond)(x, n, limit);
 }
 
-static gg_status encode_step(const gg_steps *s, gg_slot *slot, const float *x, gg_error *err)
+static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
     float *room = s->room ? s->room + slot->step.worker * 2 * COMPUTE_STEP : NULL;
@@ -169,6 +169,10 @@ static gg_status encode_step(const gg_steps *s, gg_slot *slot, const float *x, g
         const float *w = gg_weights_of(&s->weights, slot->step.first + done, n, room);
         uint8_t *to = slot->bytes + encoded_bytes(s, done);
         st = gg_encode(dtype, x + done, to, n, n, w, err);
+        if (st == GG_OK && s->back) {
+            st = gg_decode(dtype, to, x + done, n, err);
+            slot->lost += gg_count_bad(x + done, n);
+        }
         if (st != GG_OK || !s->error) continue;
         const gg_encoded made = { dtype, x + done, to, n, w, room + COMPUTE_STEP };
         st = gg_encode_error_add(&slot->error, &made, err);

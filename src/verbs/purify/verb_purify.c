@@ -15,7 +15,6 @@
 #include "base/names.h"
 #include "base/output.h"
 #include "base/parallel.h"
-#include "base/sha256.h"
 #include "numeric/numeric.h"
 #include "numeric/purify.h"
 #include "organ/manifest.h"
@@ -36,6 +35,7 @@
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -45,12 +45,6 @@
 
 /* Larger signals are purified one at a time by all threads. */
 #define PURIFY_SHARED (UINT64_C(4) << 20)
-
-/* Values that a thread reads or encodes at once: whole blocks of any dtype. A step and its bytes,
- * at most 8 per value, stay in the cache. */
-#define STEP ((size_t)8192)
-#define STEP_BYTES (8 * STEP)
-#define STEPS_PER_THREAD 16 /* that are encoded before they are written */
 
 typedef struct purify_row {
     gg_purify_row r; /* r.t.name belongs to the source or, for an expert, to the job */
@@ -83,6 +77,7 @@ typedef struct purify_job {
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
     pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
+    int nowhere;         /* gets what is not to be written */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
@@ -270,46 +265,32 @@ static gg_status check_plan(const purify_job *j, gg_error *err)
     return st;
 }
 
-/* ---- reading a signal ---------------------------------------------------------------- */
+/* ---- a signal ------------------------------------------------------------------------ */
 
 typedef struct sampled { /* the samples of a row, for theta */
     float *values;
     uint64_t n;
 } sampled;
 
-/* The current signal and the row that it belongs to. */
+/* A tensor, and its current signal and row. */
 typedef struct purify_work {
     purify_unit *u;
     gg_place sink;
-    gg_data data;
-    uint32_t dtype; /* dtype of the source */
-    unsigned threads;
+    gg_plan_part whole;
+    operand operand;
+    feed in;
     uint64_t values, bytes; /* size of a signal as read */
     float *x;
-    uint8_t *kept; /* the signal's bytes from a pipe, which cannot be read again */
-    uint8_t *raw;  /* STEPS_PER_THREAD steps per thread */
-    gg_weights weights;
-    float *room;     /* per thread: the weights of a step */
+    uint8_t *kept;   /* the signal's bytes from a pipe, which cannot be read again */
+    gg_steps steps;  /* encode and write x */
     uint64_t no;     /* number of the signal */
     uint64_t in_row; /* its number in the row */
-    uint64_t from;   /* first byte of the signal in the data */
-    uint64_t at;     /* first value of the steps that are encoded */
-    bool hashed;     /* the manifest has a sha256 to compare with */
-    gg_sha256 in;
     /* The row and its totals. */
-    gg_purify_row *row;
     sampled before, after;
     uint64_t row_values, nonfinite;
     double left, energy, change, size; /* sums of squares */
     bool same;                         /* all bytes are unchanged */
 } purify_work;
-
-/* The number of bytes of n values that start at a block boundary. */
-static size_t bytes_of_values(uint32_t dtype, uint64_t n)
-{
-    const gg_dtype_info *info = gg_dtype_get(dtype);
-    return (size_t)(n / info->block_elems * info->block_bytes);
-}
 
 /* Takes the row's samples among the values of the signal. */
 static void take_samples(const purify_work *w, const sampled *s)
@@ -325,46 +306,39 @@ static void take_samples(const purify_work *w, const sampled *s)
     }
 }
 
-static size_t steps_of(uint64_t values)
+/* Writes n bytes of the signal, from its byte `at` on. */
+static gg_status emit_bytes(const purify_work *w, uint64_t at, const void *bytes, size_t n,
+                            gg_error *err)
 {
-    return (size_t)((values + STEP - 1) / STEP);
+    uint64_t before = w->no * gg_encoded_bytes(w->u->t.dtype, w->values);
+    return gg_put_all(w->sink.fd, bytes, n, gg_offset_after(w->sink.at, before + at), err);
 }
 
-/* Reads and decodes one step. */
-static gg_status load_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+/* Reads the values of the signal. With `pass` its bytes are written unchanged instead. */
+static gg_status load_signal(purify_work *w, bool pass, gg_error *err)
 {
-    purify_work *w = ctx;
-    uint64_t at = (uint64_t)i * STEP;
-    size_t n = w->values - at < STEP ? (size_t)(w->values - at) : STEP;
-    size_t bytes = bytes_of_values(w->dtype, n), done = bytes_of_values(w->dtype, at);
-    uint8_t *to = w->kept ? w->kept + done : w->raw + worker * STEP_BYTES;
-    gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = gg_data_read(&w->data, w->from + done, to, bytes, err);
-    if (st == GG_OK) st = gg_decode(w->dtype, to, w->x + at, n, err);
-    if (st != GG_OK) return st;
-    if (w->hashed) gg_sha256_update(&w->in, to, bytes);
-    gg_progress_add(w->u->job->run, bytes);
-    return GG_OK;
-}
-
-/* A pipe, and data to hash, is read in order. */
-static gg_status load_signal(purify_work *w, gg_error *err)
-{
-    unsigned threads = w->hashed || w->kept ? 1 : w->threads;
-    gg_status st = gg_parallel(steps_of(w->values), threads, load_step, w, err);
-    if (st == GG_OK) take_samples(w, &w->before);
+    gg_status st = GG_OK;
+    for (uint64_t at = 0; at < w->values && st == GG_OK; at += COMPUTE_STEP) {
+        size_t n = w->values - at < COMPUTE_STEP ? (size_t)(w->values - at) : COMPUTE_STEP;
+        size_t bytes = (size_t)gg_encoded_bytes(w->operand.dtype, n);
+        uint64_t done = gg_encoded_bytes(w->operand.dtype, at);
+        st = gg_feed_next(&w->in, n, err);
+        if (st == GG_OK && pass) st = emit_bytes(w, done, w->in.raw, bytes, err);
+        if (st != GG_OK) break;
+        memcpy(w->x + at, w->in.x, n * sizeof *w->x);
+        if (w->kept) memcpy(w->kept + done, w->in.raw, bytes);
+        gg_progress_add(w->u->job->run, bytes);
+    }
     return st;
 }
-
-/* ---- filtering and writing a signal ---------------------------------------------------- */
 
 /* Sets *changed to false if the values are the same as before. */
 static gg_status filter_signal(purify_work *w, bool *changed, gg_error *err)
 {
     const gg_purify_options *o = w->u->job->o;
     const gg_tensor *t = &w->u->t;
-    gg_filter f = { o->method, o->strength, t->n_dims ? t->dims[0] : 1, w->threads };
-    gg_filtered r;
+    gg_filter f = { o->method, o->strength, t->n_dims ? t->dims[0] : 1, w->steps.threads };
+    gg_filtered r = { 0 };
     gg_status st = GG_PICK(gg_filter_values)(&f, w->x, w->values, &r, err);
     w->nonfinite += r.nonfinite;
     double n = (double)w->values, energy = n * r.std * r.std,
@@ -377,83 +351,48 @@ static gg_status filter_signal(purify_work *w, bool *changed, gg_error *err)
     return st;
 }
 
-static gg_status emit_bytes(purify_work *w, const void *bytes, size_t n, gg_error *err)
+static gg_status make_values(void *ctx, const gg_step *s, float **x, gg_error *err)
 {
-    gg_place *s = &w->sink;
-    if (s->fd < 0) return GG_OK;
-    if (s->at == GG_AT_POS) return gg_write_all(s->fd, bytes, n, err);
-    gg_status st = gg_put_all(s->fd, bytes, n, s->at, err);
-    s->at += n;
-    return st;
-}
-
-/* Copies the signal's bytes unchanged. If `again` is false, they are read for the first time. */
-static gg_status pass_signal(purify_work *w, bool again, gg_error *err)
-{
-    gg_status st = GG_OK;
-    if (again && w->kept) return emit_bytes(w, w->kept, (size_t)w->bytes, err);
-    for (uint64_t at = 0; at < w->bytes && st == GG_OK; at += STEP_BYTES) {
-        size_t n = w->bytes - at < STEP_BYTES ? (size_t)(w->bytes - at) : STEP_BYTES;
-        st = gg_data_read(&w->data, w->from + at, w->raw, n, err);
-        if (st == GG_OK) st = emit_bytes(w, w->raw, n, err);
-        if (again) continue;
-        if (w->hashed) gg_sha256_update(&w->in, w->raw, n);
-        gg_progress_add(w->u->job->run, n);
-    }
-    return st;
-}
-
-/* Encodes a step, and decodes it as a reader will. Steps are whole blocks but not whole rows, so
- * each value has its own weight. */
-static gg_status encode_step(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    purify_work *w = ctx;
-    uint64_t at = w->at + i * STEP;
-    size_t n = w->values - at < STEP ? (size_t)(w->values - at) : STEP;
-    uint32_t dtype = w->u->t.dtype;
-    uint8_t *to = w->raw + i * bytes_of_values(dtype, STEP);
-    float *x = w->x + at, *room = w->room ? w->room + worker * STEP : NULL;
-    const float *weights = gg_weights_of(&w->weights, w->no * w->values + at, n, room);
-    gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = gg_encode(dtype, x, to, n, n, weights, err);
-    if (st == GG_OK) st = gg_decode(dtype, to, x, n, err);
-    if (st == GG_OK && gg_count_bad(x, n) > 0) {
-        st = gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_get(dtype)->name);
-        gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
-    }
-    return st;
+    const purify_work *w = ctx;
+    (void)err;
+    *x = w->x + (s->first - w->no * w->values);
+    return GG_OK;
 }
 
 /* Encodes and writes x, which then has the values as stored. */
 static gg_status store_signal(purify_work *w, gg_error *err)
 {
-    gg_status st = GG_OK;
-    uint64_t most = (uint64_t)STEPS_PER_THREAD * w->threads * STEP, n;
-    for (w->at = 0; w->at < w->values && st == GG_OK; w->at += n) {
-        n = w->values - w->at < most ? w->values - w->at : most;
-        st = gg_parallel(steps_of(n), w->threads, encode_step, w, err);
-        if (st == GG_OK) st = emit_bytes(w, w->raw, bytes_of_values(w->u->t.dtype, n), err);
-    }
-    return st;
+    gg_steps *s = &w->steps;
+    uint64_t first = w->no * w->values;
+    gg_status st = gg_steps_run(s, first, first + w->values, s->threads, true, err);
+    if (st != GG_OK || s->lost == 0) return st;
+    gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_name(w->u->t.dtype));
+    return gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
 }
 
-/* Purifies a signal of the row. Non-finite values are only counted. */
-static gg_status purify_signal(purify_work *w, uint64_t from, uint64_t in_row, gg_error *err)
+/* Copies the bytes of the signal, which was read before. */
+static gg_status copy_signal(const purify_work *w, gg_error *err)
+{
+    if (w->kept) return emit_bytes(w, 0, w->kept, (size_t)w->bytes, err);
+    gg_plan_part part = { w->whole.source, w->whole.index, w->no * w->bytes, w->bytes, NULL };
+    gg_place to = { w->sink.fd, gg_offset_after(w->sink.at, part.at) };
+    return gg_copy_part(&part, to, NULL, NULL, err);
+}
+
+/* Purifies signal `no`. Non-finite values are only counted. */
+static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_error *err)
 {
     bool changed = false;
     if (w->values == 0) return GG_OK;
-    w->from = from;
+    w->no = no;
     w->in_row = in_row;
-    w->no = w->bytes ? from / w->bytes : 0;
-    gg_status st = load_signal(w, err);
+    gg_status st = load_signal(w, false, err);
+    if (st == GG_OK) take_samples(w, &w->before);
     if (st == GG_OK) st = filter_signal(w, &changed, err);
     if (st != GG_OK || w->nonfinite) return st;
-    if (changed || w->u->t.dtype != w->dtype) {
-        w->same = false;
-        st = store_signal(w, err);
-    } else {
-        st = pass_signal(w, true, err);
-    }
+    changed = changed || w->u->t.dtype != w->operand.dtype;
+    w->same = w->same && !changed;
+    st = changed ? store_signal(w, err) : copy_signal(w, err);
     if (st == GG_OK) take_samples(w, &w->after);
     return st;
 }
@@ -471,19 +410,17 @@ static gg_status theta_of(const sampled *s, double *theta, gg_error *err)
     return GG_OK;
 }
 
-/* Purifies one row, which consists of n signals that start at byte `from` of the data. */
-static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t from, uint64_t n,
+/* Purifies one row, which consists of n signals from number `first` on. */
+static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t first, uint64_t n,
                                 gg_error *err)
 {
     gg_status st = GG_OK;
-    w->row = &row->r;
     w->row_values = n * w->values;
     w->before.n = w->after.n = gg_sample_count(w->row_values, GG_SAMPLE_DEFAULT);
     w->nonfinite = 0;
     w->left = w->energy = w->change = w->size = 0;
     w->same = true;
-    for (uint64_t i = 0; i < n && st == GG_OK; i++)
-        st = purify_signal(w, from + i * w->bytes, i, err);
+    for (uint64_t i = 0; i < n && st == GG_OK; i++) st = purify_signal(w, first + i, i, err);
     if (st == GG_OK && w->nonfinite) {
         st = gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite",
                      (unsigned long long)w->nonfinite);
@@ -500,42 +437,36 @@ static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t from, 
 
 /* ---- a tensor ------------------------------------------------------------------------- */
 
-static gg_status allocate_work(purify_work *w, gg_error *err)
+static gg_status open_work(purify_work *w, unsigned threads, gg_error *err)
 {
-    bool again = gg_source_seekable(w->u->job->source);
+    purify_job *j = w->u->job;
+    bool again = gg_source_seekable(j->source);
+    w->operand = (operand){ gg_source_tensor(j->source, w->u->source)->dtype, &w->whole, 1 };
+    gg_feed_open(&w->in, &w->operand, true);
+    w->steps = (gg_steps){ .to = { .t = &w->u->t, .fd = w->sink.fd, .at = w->sink.at },
+                           .size = COMPUTE_STEP,
+                           .threads = threads,
+                           .ctx = w,
+                           .make = make_values,
+                           .back = true };
     w->x = malloc((size_t)w->values * sizeof *w->x + 1);
-    w->raw = malloc((size_t)STEPS_PER_THREAD * w->threads * STEP_BYTES);
     w->kept = again ? NULL : malloc((size_t)w->bytes + 1);
     w->before.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
     w->after.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
-    if (!w->x || !w->raw || !(w->kept || again) || !w->before.values || !w->after.values)
+    if (!w->x || !(w->kept || again) || !w->before.values || !w->after.values)
         return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor",
                        (unsigned long long)w->values);
-    gg_status st = gg_weights_open(&w->weights, w->u->job->imatrix, &w->u->t, 0, 0, err);
-    if (st != GG_OK || !w->weights.of.mean2) return st;
-    w->room = malloc(w->threads * STEP * sizeof *w->room);
-    return w->room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the weights of a tensor");
+    return gg_steps_open(&w->steps, j->imatrix, 0, 0, err);
 }
 
-static void free_work(purify_work *w)
+static void close_work(purify_work *w)
 {
+    gg_feed_close(&w->in);
+    gg_steps_close(&w->steps);
     free(w->x);
-    free(w->raw);
     free(w->kept);
-    free(w->room);
-    gg_weights_close(&w->weights);
     free(w->before.values);
     free(w->after.values);
-}
-
-static gg_status check_input_hash(purify_work *w, gg_error *err)
-{
-    unsigned char digest[32];
-    char hex[65];
-    if (!w->hashed) return GG_OK;
-    gg_sha256_final(&w->in, digest);
-    gg_sha256_hex(digest, hex);
-    return gg_check_sha256(hex, w->u->sha256, err);
 }
 
 /* Purifies the rows in order. Signals that belong to no row are copied unchanged. */
@@ -548,39 +479,33 @@ static gg_status purify_rows(purify_work *w, uint64_t signals, gg_error *err)
     size_t k = 0;
     for (uint64_t i = 0; i < signals && st == GG_OK; i++) {
         bool mine = k < u->n && row[k].expert == i && row[k].r.outcome <= GG_PURIFY_IDENTICAL;
-        w->from = i * w->bytes;
-        st = mine ? purify_one_row(w, &row[k], w->from, 1, err) : pass_signal(w, false, err);
+        w->no = i;
+        st = mine ? purify_one_row(w, &row[k], i, 1, err) : load_signal(w, true, err);
         k += k < u->n && row[k].expert == i;
     }
     return st;
 }
 
-/* Purifies unit u, writes it to the sink unless the sink's fd is -1, and fills its rows. Any
- * thread may call this. */
+/* Purifies unit u, writes it to the sink, and fills its rows. Any thread may call this. */
 static gg_status purify_unit_data(purify_unit *u, gg_place sink, gg_error *err)
 {
-    const gg_tensor *t = gg_source_tensor(u->job->source, u->source);
+    purify_job *j = u->job;
+    const gg_tensor *t = gg_source_tensor(j->source, u->source);
     uint64_t signals = 1;
     if (!gg_is_expert_stack(t, &signals) || signals == 0 || t->elements % signals) signals = 1;
-    purify_work w = { .u = u, .sink = sink, .dtype = t->dtype, .threads = 1 };
+    purify_work w = { .u = u, .sink = sink };
+    w.whole = (gg_plan_part){ j->source, u->source, 0, t->bytes, u->sha256 };
     w.values = t->elements / signals;
     w.bytes = t->bytes / signals;
     if (w.values > SIZE_MAX / 8)
         return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
-    bool big = w.values > PURIFY_SHARED || !gg_source_seekable(u->job->source);
-    if (big) w.threads = u->job->threads;
-    if (big) pthread_mutex_lock(&u->job->big);
-    w.hashed = u->sha256 && u->sha256[0];
-    gg_sha256_init(&w.in);
-    gg_status st = allocate_work(&w, err);
-    if (st == GG_OK) st = gg_data_open(u->job->source, u->source, &w.data, err);
-    if (st == GG_OK) {
-        st = purify_rows(&w, signals, err);
-        if (st == GG_OK) st = check_input_hash(&w, err);
-        gg_data_close(&w.data);
-    }
-    free_work(&w);
-    if (big) pthread_mutex_unlock(&u->job->big);
+    bool big = w.values > PURIFY_SHARED || !gg_source_seekable(j->source);
+    if (big) pthread_mutex_lock(&j->big);
+    gg_status st = open_work(&w, big ? j->threads : 1, err);
+    if (st == GG_OK) st = purify_rows(&w, signals, err);
+    if (st == GG_OK && t->bytes == 0) st = gg_verify_data(j->source, u->source, err);
+    close_work(&w);
+    if (big) pthread_mutex_unlock(&j->big);
     return st == GG_OK || st == GG_EIO ? st : gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -617,7 +542,7 @@ static gg_status try_unit(void *ctx, size_t i, unsigned worker, gg_error *err)
     purify_job *j = ctx;
     purify_unit *u = &j->units[i];
     (void)worker;
-    if (u->touched) return purify_unit_data(u, (gg_place){ -1, GG_AT_POS }, err);
+    if (u->touched) return purify_unit_data(u, (gg_place){ j->nowhere, GG_AT_POS }, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
 }
@@ -813,7 +738,9 @@ static gg_status run_purify(purify_job *j, const char *output, int fd, gg_error 
     bool pipe = !gg_source_seekable(j->source);
     gg_status st = GG_OK;
     pthread_mutex_init(&j->big, NULL);
-    if (j->o->imatrix) st = gg_imatrix_open(j->o->imatrix, &j->imatrix, err);
+    j->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (j->nowhere < 0) st = gg_fail_errno(err, "cannot open /dev/null");
+    if (st == GG_OK && j->o->imatrix) st = gg_imatrix_open(j->o->imatrix, &j->imatrix, err);
     j->weighed.imatrix = j->imatrix;
     if (st == GG_OK && pipe)
         st = gg_select_check(j->o->select, j->source, NULL, &(gg_select_when){ 0 }, err);
@@ -824,6 +751,7 @@ static gg_status run_purify(purify_job *j, const char *output, int fd, gg_error 
     if (st == GG_OK && (!output || j->o->form == GG_PURIFY_STREAM))
         st = gg_source_unchanged(j->source, err);
     pthread_mutex_destroy(&j->big);
+    if (j->nowhere >= 0) close(j->nowhere);
     gg_imatrix_close(j->imatrix);
     free(j->units);
     free(j->rows);
