@@ -229,15 +229,17 @@ for (const [key, byType] of types)
 /* ==== Output ==== */
 
 /* What the rows cannot tell. */
-const conv = (b) => b.replace(/(ssm_conv1d_[qkv]|ssm_a\.)\??=\S*/g, "$1=any");
+const conv = (b) => b.replace(/(ssm_conv1d_[qkv])\??=\S*/g, "$1=conv,1,heads*kdahead").replace(/(ssm_a\.)\??=1,heads,1,1/, "$1=1,heads");
 const keysOf = (head, q) => `attn_qkv^=embd,heads*${head}+2*kvheads*${head} attn_q|=embd,heads*${head} attn_v?=embd,kvheads*${head} attn_output=heads*${head},embd attn_q_norm=${head} `
     + `${q}&ownkv: attn_k|=embd,kvheads*${head} attn_k_norm=${head} ${q}&sharedkv: attn_k?=embd,kvheads*${head} attn_k_norm?=${head}`;
 const overrides = {
     "glm-dsa": (b) => b.replace(/ indexer.*? dense:/, " dense:") + " indexed: indexer.k_norm=ixkey indexer.k_norm.bias=ixkey indexer.proj=embd,ixheads indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey "
         + "unindexed: indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj?=embd,ixheads indexer.attn_k?=embd,ixkey indexer.attn_q_b?=qrank,ixheads*ixkey",
-    "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b.replace(/(_shexp)(?=[ =]|$)/g, "$1?")} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
+    "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b.replace(/(_shexp)(?=[ =]|$)/g, "$1?").replace("ffn_gate_up_exps? ", "").replace(/ dense: .* moe: .*/, " ffn_gate? ffn_down? ffn_up? ffn_gate_inp^ exp_probs_b.?=experts ffn_down_exps& gate_up_exps& ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp?")} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
     gemma4: (b) => b.replace(/swa: .*?attn_k_norm\S* full: .*?attn_k_norm\S*/, `swa: ${keysOf("keyswa", "swa")} full: ${keysOf("key", "full")}`).replace("ffn_gate_inp?", "ffn_gate_inp ffn_gate_inp.scale.=embd"),
     bailingmoe3: (b) => `${conv(b).replace(/ attn_q_a\S* attn_q_a_norm\S* attn_q_b\S*/, "")} attention&qlora: attn_q_a attn_q_a_norm attn_q_b attention&noqlora: attn_q=embd,heads*keymla`,
+    deci: (b) => b.replace("ffn_norm ffn_gate ffn_down ffn_up", "").replace(" heads:", " hasff: ffn_norm ffn_gate ffn_down ffn_up heads:").trim().replace(/ +/g, " "),
+    arwkv7: (b) => `${b.replace("time_mix_lerp_fused=embd,1,1,6 ", "")} time_mix_lerp_fused=embd,1,1,6 nogate: time_mix_lerp_fused=embd,1,1,5`,
     jamba: (b) => `${b.replace(/ffn_gate_inp\?|ffn_gate_exps|ffn_down_exps|ffn_up_exps|ffn_gate\b|ffn_down\b|ffn_up\b/g, "").replace(/=embd,ff,experts|=ff,embd,experts/g, "")} all: ffn_gate_inp^ ffn_gate| ffn_down| ffn_up| ffn_gate_exps&=embd,ff,experts ffn_down_exps&=ff,embd,experts ffn_up_exps&=embd,ff,experts`.replace(/ +/g, " ")
 };
 

@@ -32,6 +32,7 @@ static int evaluate(struct llama_model *m)
     p.n_threads = p.n_threads_batch = 1;
     struct llama_context *c = llama_init_from_model(m, p);
     if (!c) return draft ? 0 : 2;
+    if (llama_pooling_type(c) != LLAMA_POOLING_TYPE_NONE) llama_set_embeddings(c, true);
     llama_token token = 1;
     struct llama_batch b = llama_batch_get_one(&token, 1);
     if (llama_model_has_encoder(m) && llama_encode(c, b) != 0) return 3;

@@ -64,7 +64,7 @@ const own = {
     deepseek4: { "attention.head_count_kv": 1, "attention.key_length": 32, "attention.value_length": 32, "rope.dimension_count": 16, "attention.compress_ratios": list(0, 0, 4, 128), swiglu_clamp_exp: { floats: [7, 7, 7, 7] }, expert_gating_func: 4, expert_weights_norm: { bool: 1 } },
     apertus: Object.fromEntries(["alpha_n", "alpha_p", "beta", "eps"].map((x) => [`/xielu.${x}`, { floats: [1, 1, 1, 1] }])),
     eagle3: { target_layers: { ints: [0, 1, 2] }, target_hidden_size: 64 }, dflash: { target_layers: { ints: [0, 1, 2] } },
-    arwkv7: { token_shift_count: 1 }, rwkv6qwen2: { token_shift_count: 1 }, "gemma-embedding": { pooling_type: 1, "attention.causal": { bool: 0 } }, "gemma4-assistant": { ...windowed, embedding_length_out: 48, nextn_predict_layers: 4 },
+    arwkv7: { token_shift_count: 1 }, rwkv6qwen2: { token_shift_count: 1 }, "gemma-embedding": { block_count: 6, pooling_type: 1, "attention.causal": { bool: 0 } }, "gemma4-assistant": { ...windowed, embedding_length_out: 48, nextn_predict_layers: 4 },
     hrm_text: { "hrm.h_cycles": 2 }, "minimax-m3": { "attention.indexer.head_count": 2 }, plamo2: { ...hybrid, "ssm.group_count": 0 },
     plm: { ...mla, "attention.head_count_kv": 4, "rope.dimension_count": 8, "attention.key_length": 24 }, "wavtokenizer-dec": { block_count: 6 },
     graniteswitch: { "adapters.token_ids_activate": { ints: [10, 11] }, "adapters.token_ids_substitute": { ints: [12, 13] } }
@@ -137,7 +137,7 @@ function entry(word) {
 }
 const rowsOf = { "": "heads*key:kvheads*key:kvheads*value", e: "embd:kvheads*value:kvheads*value", v: "heads*key:kvheads*value:kvheads*value", r: "heads*rot:kvheads*rot:kvheads*rot" };
 function expand(word) {
-    if (word === "gate_up_exps") return ["ffn_gate_exps", "ffn_up_exps"];
+    if (/^gate_up_exps&?$/.test(word)) return ["ffn_gate_exps", "ffn_up_exps"];
     const m = /^qkv(?:_(\w))?(?:=(.*))?$/.exec(word);
     if (!m) return [word];
     const [q, k, v] = (m[2] ?? rowsOf[m[1] ?? ""]).split(":");
@@ -147,7 +147,7 @@ function expand(word) {
 /* The profiles of a table: dense, moe, with prediction blocks. */
 export function profiles(t) {
     const out = [];
-    const dense = /\bdense(&\w+)*:/.test(t.block), moe = /\bmoe(&\w+)*:/.test(t.block), needs = t.keys.includes("expert_count");
+    const dense = /\bdense(&\w+)*:/.test(t.block), moe = /\bmoe(&\w+)*:|exps&/.test(t.block), needs = t.keys.includes("expert_count");
     if (!needs && (dense || moe)) out.push("dense");
     if (moe || needs) out.push("moe");
     if (!out.length) out.push("dense");
@@ -163,7 +163,7 @@ export function model(t, name, profile, vocab) {
     for (const x of ["context_length", "embedding_length", "attention.head_count", "feed_forward_length", ...t.keys]) put(x);
     k.block_count ??= profile === "mtp" ? 5 : 4;
     if (profile === "mtp") k.nextn_predict_layers = 1;
-    const experts = profile !== "dense" && !(profile === "mtp" && !t.keys.includes("expert_count") && !/\bmoe/.test(t.block));
+    const experts = profile !== "dense" && !(profile === "mtp" && !t.keys.includes("expert_count") && !/\bmoe|exps&/.test(t.block));
     if (experts) for (const x of ["expert_count", "expert_used_count"]) put(x);
     if (!experts) for (const x of Object.keys(k)) if (x.startsWith("expert_") && !t.keys.includes(x)) delete k[x];
     if (/\bdense(&\w+)*:/.test(t.block) && experts && t.keys.includes("expert_count") && !/llama4|nomic/.test(name)) put("leading_dense_block_count");
@@ -180,7 +180,7 @@ export function model(t, name, profile, vocab) {
         const add = (word, b) => {
             for (const x of expand(word)) {
                 const e = entry(x);
-                if (e.mark === "?" || e.mark === "^" || e.mark === "&") continue;
+                if (e.mark === "?" || ((e.mark === "^" || e.mark === "&") && !(name === "hy_v3" && experts))) continue;
                 const full = b < 0 ? e.rest : `blk.${b}.${e.rest}`;
                 if (!e.shape || e.shape === "any") e.shape = odd[`${name} ${e.rest}`];
                 if (!e.shape) { unknown.push(full); continue; }

@@ -106,10 +106,12 @@ function tensor(name, dims, type = 0) {
     return { name, dims, type, data: half };
 }
 
-function tokenizer() {
-    const kv = new Map();
+/* chameleon needs the 8192 tokens of images */
+const vocabularyOf = (name) => (name === "chameleon" ? 8200 : VOCAB);
+function tokenizer(n) {
+    const kv = new Map(), grown = (e) => Array.from({ length: n }, (_, i) => (i < VOCAB ? e.value[i] : e.items === STR ? Buffer.from(`<image ${i}>`) : e.value[VOCAB - 1]));
     for (const [key, e] of source.kv)
-        if (key.startsWith("tokenizer.")) kv.set(key, e.type === ARR ? { ...e, value: e.value.slice(0, VOCAB) } : e);
+        if (key.startsWith("tokenizer.")) kv.set(key, e.type === ARR ? { ...e, value: grown(e) } : e);
     return kv;
 }
 
@@ -118,7 +120,7 @@ function small(arch, keys, list, options = {}) {
     const kv = new Map([["general.architecture", text(arch)], ["general.name", text("small")]]);
     const base = { context_length: u32(CTX), embedding_length: u32(E), block_count: u32(BLOCKS), ...keys };
     for (const [k, v] of Object.entries(base)) if (v) kv.set(k[0] === "/" ? k.slice(1) : `${arch}.${k}`, v);
-    for (const [k, v] of tokenizer()) kv.set(k, v);
+    for (const [k, v] of tokenizer(vocabularyOf(arch))) kv.set(k, v);
     for (const [k, v] of Object.entries(options.kv ?? {})) kv.set(k, v);
     const tensors = [];
     const add = (word, name) => {
@@ -220,7 +222,7 @@ const models = {
 
 /* The architectures whose tables were learned from the engine. */
 function learned(t, name, profile) {
-    const { keys, tensors, unknown } = model(t, name, profile, VOCAB), list = {};
+    const { keys, tensors, unknown } = model(t, name, profile, vocabularyOf(name)), list = {};
     for (const [k, v] of Object.entries(keys))
         list[k] = v.list ? array(U32, v.list) : v.floats ? array(F32, v.floats) : v.ints ? array(I32, v.ints) : v.flags ? array(U32, v.flags) : v.text ? text(v.text) : v.f32 !== undefined ? f32(v.f32) : v.bool !== undefined ? scalar(BOOL, v.bool)
             : /(scale|clamp_exp|_beta|magnitude)$/.test(k) ? f32(v) : u32(v);

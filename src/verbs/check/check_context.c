@@ -244,6 +244,10 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
     if (gg_check_word("vocab", name, len)) return (*v = gg_check_vocabulary(c)) > 0;
     if (gg_check_word("types", name, len))
         return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
+    /* engines do not read the sizes of heads if there are none */
+    if (gg_check_word("key value rot headsize head", name, len) &&
+        gg_check_number(c, "attention.head_count", 0, v) && *v == 0)
+        return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *key = names[i].key, *otherwise = names[i].otherwise;
         int how = names[i].how;

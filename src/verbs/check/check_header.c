@@ -32,19 +32,38 @@ static void check_names(check *c)
     }
 }
 
-/* Whether engines crash when they multiply by a tensor of this type. Some tables of integers are
- * not weights. */
-static bool is_number_type(const gg_tensor *t)
+static bool name_has(const gg_tensor *t, const char *const *parts)
 {
-    static const char *const tables[] = { "tid2eid", "_ordering", "d2t", "t2d" };
     char name[GG_MAX_NAME + 1];
-    if (t->dtype != GG_F64 && t->dtype != GG_I8 && t->dtype != GG_I16 && t->dtype != GG_I32 &&
-        t->dtype != GG_I64)
-        return false;
     snprintf(name, sizeof name, "%.*s", (int)t->name_len, t->name);
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        if (strstr(name, tables[i])) return false;
-    return true;
+    for (; *parts; parts++)
+        if (strstr(name, *parts)) return true;
+    return false;
+}
+
+/* What keeps engines from using a tensor of a language model, as a format for its type, or NULL.
+ * They multiply by matrices of nearly any type, and by everything else only in F32. */
+static const char *unusable_type(const check *c, size_t i, gg_check_level *level)
+{
+    static const char *const lists[] = { "tid2eid", "_ordering", "d2t", "t2d", NULL },
+                             *const small[] = { "ssm_conv1d",     "ssm_a",          "ssm_d",
+                                                "shortconv.conv", "token_types",    "_exps.bias",
+                                                "time_mix_lerp",  "time_mix_first", NULL },
+                             *const spared[] = { "ssm_", "shortconv.", "vis_", NULL };
+    const gg_tensor *t = &c->in->tensors[i];
+    bool integers = t->dtype == GG_I8 || t->dtype == GG_I16 || t->dtype == GG_I32 ||
+                    t->dtype == GG_I64 || t->dtype == GG_F64;
+    bool vector = (t->dims[1] == 1 && t->dims[2] == 1 && t->dims[3] == 1) ||
+                  c->anatomy[i].cls == GG_NORM || name_has(t, small);
+    int64_t block = c->anatomy[i].block;
+    if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
+    /* prediction blocks and draft heads are used only on demand, and not all operations fail */
+    *level = (block >= 0 && (uint64_t)block >= c->trunk) || c->kind == GG_KIND_DRAFT ||
+                     (integers && name_has(t, spared))
+                 ? GG_CHECK_WARNING
+                 : GG_CHECK_ERROR;
+    if (integers) return "engines load a tensor in %s, and crash when they use it";
+    return vector ? "engines load it in %s, and crash when they use it; it must be F32" : NULL;
 }
 
 static void check_tensor_types(check *c)
@@ -55,19 +74,10 @@ static void check_tensor_types(check *c)
         gg_check_level level = GG_CHECK_ERROR;
         const char *text = NULL;
         if (!info) continue;
-        if (info->kind == GG_DTYPE_FORK) {
-            text = "only ik_llama.cpp can read its type %s";
-        } else if (t->dtype == GG_Q8_1 || t->dtype == GG_Q8_K) {
+        if (info->kind == GG_DTYPE_FORK) text = "only ik_llama.cpp can read its type %s";
+        else if (t->dtype == GG_Q8_1 || t->dtype == GG_Q8_K)
             text = "engines use %s for intermediate results, and cannot load it";
-        } else if (c->text_model && is_number_type(t)) {
-            text = "engines load a tensor in %s, and crash when they use it";
-            /* prediction blocks are used only on demand */
-            if (c->anatomy[i].block >= 0 && (uint64_t)c->anatomy[i].block >= c->trunk)
-                level = GG_CHECK_WARNING;
-        } else if (c->text_model && c->anatomy[i].cls == GG_NORM && t->dtype != GG_F32) {
-            level = GG_CHECK_WARNING;
-            text = "norms are stored as F32; engines may fail to run one in %s";
-        }
+        else if (c->text_model) text = unusable_type(c, i, &level);
         if (text) gg_check_say(c, level, "tensor-type", at_tensor(t), text, info->name);
     }
 }
@@ -402,9 +412,36 @@ static void check_experts(check *c)
     if (groups > 0 && (groups >= count || (groups > 1 && count % groups)))
         say_error(c, "experts", at_arch_key(c, "expert_group_count"),
                   "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count, groups);
+    const char *gating = "expert_gating_func";
+    bool defaults = gg_check_arch_in(c, "afmoe cohere2moe deepseek2 deepseek2-ocr glm-dsa glm4moe "
+                                        "hy_v3 laguna step35");
+    if (count > 0 && gg_check_number(c, gating, 0, &used) && (used > 4 || (!used && !defaults)))
+        say_warning(c, "experts", at_arch_key(c, gating),
+                    "engines know the numbers 1 to 4, and crash with others");
+    if (gg_check_arch_in(c, "deepseek4") && gg_check_number(c, gating, 0, &used) && used != 4)
+        say_error(c, "experts", at_arch_key(c, gating), "engines load deepseek4 only with 4");
     if (groups > 1 && count > 0 && (of_them == 0 || of_them >= groups))
         say_error(c, "experts", at_arch_key(c, "expert_group_used_count"),
                   "it must be at least 1 and less than expert_group_count");
+}
+
+static void check_head_sizes(check *c, bool latent)
+{
+    static const char *const mla[] = { "attention.key_length_mla", "attention.value_length_mla" };
+    uint64_t key, value, stored;
+    for (size_t i = 0; i < 2; i++)
+        if (c->arch && gg_check_word(c->arch->keys, mla[i], strlen(mla[i])) &&
+            gg_check_arch_key(c, mla[i]) && !gg_check_positive(c, mla[i]))
+            say_error(c, "key-value", at_arch_key(c, mla[i]),
+                      "engines load this architecture only with latent attention");
+    if (!gg_check_value(c, "key", &key) || !gg_check_value(c, "value", &value)) return;
+    if (latent && gg_check_value(c, "kvrank+rot", &stored) && key != stored)
+        say_warning(c, "heads", at_arch_key(c, "attention.key_length"),
+                    "engines crash unless it is kv_lora_rank + rope.dimension_count, %" PRIu64,
+                    stored);
+    if (gg_check_arch_in(c, "gpt-oss deepseek4 gemma4 gemma4-assistant") && key != value)
+        say_warning(c, "heads", at_arch_key(c, "attention.value_length"),
+                    "engines crash unless it is the same as key_length");
 }
 
 static void check_heads(check *c)
@@ -423,9 +460,10 @@ static void check_heads(check *c)
     /* latent attention has one key-value head for all query heads */
     bool latent = gg_check_arch_in(c, "deepseek2 deepseek32 glm-dsa dots3note hy_v4 mistral4") &&
                   gg_check_positive(c, "attention.key_length_mla");
-    if ((latent || gg_check_arch_in(c, "deepseek4")) &&
-        gg_check_number(c, "attention.head_count_kv", 0, &kv) && kv != 1)
+    if ((latent || gg_check_arch_in(c, "deepseek4")) && gg_check_value(c, "kvheads", &kv) &&
+        kv != 1)
         say_error(c, "heads", where, "it must be 1 in a model with latent attention");
+    check_head_sizes(c, gg_check_positive(c, "attention.key_length_mla"));
 }
 
 static void check_rope(check *c)
@@ -447,10 +485,12 @@ static void check_rope(check *c)
         say_error(c, "rope", where, "RoPE rotates %" PRIu64 " dimensions, but a head has %" PRIu64,
                   rot, key);
     else if (rot % 2) say_error(c, "rope", where, "it must be even");
+    else if (rot == 0) say_warning(c, "rope", where, "it is 0; engines may hang");
 }
 
 static void check_values(check *c)
 {
+    static const char interleave[] = "interleave_moe_layer_step";
     uint64_t v, w;
     if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
         say_error(c, "key-value", at_arch_key(c, "block_count"), "engines accept 1 to %d blocks",
@@ -470,6 +510,11 @@ static void check_values(check *c)
         gg_check_value(c, "stack*cycles*inner_cycles+stack*cycles", &v) && v != c->blocks)
         say_error(c, "key-value", at_arch_key(c, "block_count"),
                   "the stacks and cycles of the model take %" PRIu64 " blocks", v);
+    if (gg_check_arch_in(c, "ernie4_5-moe") && gg_check_number_or(c, interleave, 1) == 0)
+        say_error(c, "key-value", at_arch_key(c, interleave), "it must not be 0");
+    if (gg_check_arch_in(c, "plm"))
+        say_warning(c, "architecture", at_name("general.architecture"),
+                    "llama.cpp v0.5.0 loads plm, and crashes when it is used");
     if (gg_check_number(c, "context_length", 0, &v) && v == 0)
         say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
 }

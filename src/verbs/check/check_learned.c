@@ -12,8 +12,8 @@ const check_arch gg_check_learned[] = {
       "ffn_up_shexp=embd,expff dense: ffn_gate ffn_down ffn_up" },
     { "deci", "attention.head_count attention.layer_norm_rms_epsilon",
       "token_embd output_norm output? rope_freqs?=any",
-      "attn_output.bias? ffn_norm ffn_gate ffn_down ffn_up ffn_gate.bias? ffn_down.bias? "
-      "ffn_up.bias? heads: attn_norm qkv attn_output" },
+      "attn_output.bias? ffn_gate.bias? ffn_down.bias? ffn_up.bias? hasff: ffn_norm ffn_gate "
+      "ffn_down ffn_up heads: attn_norm qkv attn_output" },
     { "grok",
       "attention.head_count feed_forward_length expert_count expert_used_count "
       "attention.layer_norm_rms_epsilon",
@@ -489,12 +489,12 @@ const check_arch gg_check_learned[] = {
       "attention.value_residual_mix_lora_rank token_shift_count",
       "token_embd output_norm output",
       "attn_norm time_mix_w0 time_mix_w1=embd,ldecay time_mix_w2=ldecay,embd time_mix_a0 "
-      "time_mix_a1=embd,liclr time_mix_a2=liclr,embd time_mix_v0 "
-      "time_mix_lerp_fused=embd,1,1,6 time_mix_k_k time_mix_k_a time_mix_r_k time_mix_key "
-      "time_mix_value time_mix_receptance time_mix_ln? time_mix_ln.bias? time_mix_output "
-      "ffn_norm ffn_gate ffn_down ffn_up first: time_mix_v1=embd,liclr time_mix_v2=liclr,embd "
-      "later: time_mix_v1=embd,lvalue time_mix_v2=lvalue,embd gate: time_mix_g1=embd,lgate "
-      "time_mix_g2=lgate,embd" },
+      "time_mix_a1=embd,liclr time_mix_a2=liclr,embd time_mix_v0 time_mix_k_k time_mix_k_a "
+      "time_mix_r_k time_mix_key time_mix_value time_mix_receptance time_mix_ln? "
+      "time_mix_ln.bias? time_mix_output ffn_norm ffn_gate ffn_down ffn_up first: "
+      "time_mix_v1=embd,liclr time_mix_v2=liclr,embd later: time_mix_v1=embd,lvalue "
+      "time_mix_v2=lvalue,embd gate: time_mix_g1=embd,lgate time_mix_g2=lgate,embd "
+      "time_mix_lerp_fused=embd,1,1,6 nogate: time_mix_lerp_fused=embd,1,1,5" },
     { "granitehybrid",
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count",
@@ -599,10 +599,11 @@ const check_arch gg_check_learned[] = {
       "kda.gate_lower_bound expert_feed_forward_length expert_shared_count "
       "leading_dense_block_count expert_gating_func",
       "token_embd output_norm output?",
-      "attn_norm ffn_norm recurrent: ssm_conv1d_q=any ssm_conv1d_k=any ssm_conv1d_v=any "
+      "attn_norm ffn_norm recurrent: ssm_conv1d_q=conv,1,heads*kdahead "
+      "ssm_conv1d_k=conv,1,heads*kdahead ssm_conv1d_v=conv,1,heads*kdahead "
       "qkv=heads*kdahead:heads*kdahead:heads*kdahead ssm_f_a=embd,heads*kdahead "
-      "ssm_beta=embd,heads ssm_a.=any ssm_dt.bias=heads*kdahead ssm_g_a=embd,heads*kdahead "
-      "ssm_norm=kdahead attn_output=heads*kdahead,embd attention: "
+      "ssm_beta=embd,heads ssm_a.=1,heads ssm_dt.bias=heads*kdahead "
+      "ssm_g_a=embd,heads*kdahead ssm_norm=kdahead attn_output=heads*kdahead,embd attention: "
       "attn_output=heads*valuemla,embd attn_kv_a_mqa attn_kv_a_norm attn_k_b attn_v_b "
       "attn_gate=embd,heads dense: ffn_gate ffn_up ffn_down moe: ffn_gate_inp "
       "exp_probs_b.bias ffn_gate_exps ffn_up_exps ffn_down_exps ffn_gate_shexp ffn_up_shexp "
@@ -680,13 +681,10 @@ const check_arch gg_check_learned[] = {
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "expert_feed_forward_length",
       "token_embd output_norm output?",
-      "attn_norm qkv attn_output attn_q_norm attn_k_norm ffn_norm ffn_gate_up_exps? dense: "
-      "ffn_gate? ffn_down ffn_up ffn_gate_inp? exp_probs_b.?=experts ffn_down_exps? "
-      "ffn_gate_exps? ffn_up_exps? ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp? moe: "
-      "ffn_gate? ffn_down? ffn_up? ffn_gate_inp? exp_probs_b.?=experts ffn_down_exps "
-      "ffn_gate_exps? ffn_up_exps ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp? mtp: "
-      "nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? "
-      "nextn.shared_head_norm?" },
+      "attn_norm qkv attn_output attn_q_norm attn_k_norm ffn_norm ffn_gate? ffn_down? ffn_up? "
+      "ffn_gate_inp^ exp_probs_b.?=experts ffn_down_exps& gate_up_exps& ffn_gate_shexp? "
+      "ffn_up_shexp? ffn_down_shexp? mtp: nextn.eh_proj nextn.enorm nextn.hnorm "
+      "nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?" },
     { "hy_v4",
       "attention.head_count feed_forward_length expert_count expert_used_count "
       "attention.head_count_kv attention.key_length rope.dimension_count "
@@ -869,11 +867,12 @@ const check_arch gg_check_learned[] = {
       "attention.value_length_mla attention.kv_lora_rank ssm.conv_kernel kda.head_dim "
       "expert_feed_forward_length expert_shared_count expert_gating_func",
       "token_embd output_norm output",
-      "attn_norm ffn_norm recurrent: ssm_conv1d_q=any ssm_conv1d_k=any ssm_conv1d_v=any "
+      "attn_norm ffn_norm recurrent: ssm_conv1d_q=conv,1,heads*kdahead "
+      "ssm_conv1d_k=conv,1,heads*kdahead ssm_conv1d_v=conv,1,heads*kdahead "
       "qkv=heads*kdahead:heads*kdahead:heads*kdahead ssm_f_a=embd,kdahead "
-      "ssm_f_b=kdahead,heads*kdahead ssm_beta=embd,heads ssm_a.=any ssm_dt.bias=heads*kdahead "
-      "ssm_g_a=embd,kdahead ssm_g_b=kdahead,heads*kdahead ssm_norm=kdahead "
-      "attn_output=heads*kdahead,embd attention: attn_q=embd,heads*keymla "
+      "ssm_f_b=kdahead,heads*kdahead ssm_beta=embd,heads ssm_a.=1,heads "
+      "ssm_dt.bias=heads*kdahead ssm_g_a=embd,kdahead ssm_g_b=kdahead,heads*kdahead "
+      "ssm_norm=kdahead attn_output=heads*kdahead,embd attention: attn_q=embd,heads*keymla "
       "attn_output=heads*valuemla,embd attn_kv_a_norm attn_kv_a_mqa attn_kv_b? attn_k_b "
       "attn_v_b dense: ffn_gate ffn_down ffn_up moe: ffn_gate_inp ffn_gate_exps ffn_down_exps "
       "ffn_up_exps ffn_gate_shexp?=embd,expff*shared ffn_down_shexp?=expff*shared,embd "
@@ -885,9 +884,10 @@ const check_arch gg_check_learned[] = {
       "expert_feed_forward_length expert_shared_count expert_gating_func attn_res.block_size "
       "activation.situ_beta activation.situ_linear_beta",
       "token_embd output_norm output output_res_score=embd",
-      "attn_norm ffn_norm attn_res_score=embd ffn_res_score=embd recurrent: ssm_conv1d_q=any "
-      "ssm_conv1d_k=any ssm_conv1d_v=any qkv=heads*kdahead:heads*kdahead:heads*kdahead "
-      "ssm_f_a=embd,kdahead ssm_f_b=kdahead,heads*kdahead ssm_beta=embd,heads ssm_a.=any "
+      "attn_norm ffn_norm attn_res_score=embd ffn_res_score=embd recurrent: "
+      "ssm_conv1d_q=conv,1,heads*kdahead ssm_conv1d_k=conv,1,heads*kdahead "
+      "ssm_conv1d_v=conv,1,heads*kdahead qkv=heads*kdahead:heads*kdahead:heads*kdahead "
+      "ssm_f_a=embd,kdahead ssm_f_b=kdahead,heads*kdahead ssm_beta=embd,heads ssm_a.=heads "
       "ssm_dt.bias=heads*kdahead ssm_g=embd,heads*kdahead ssm_norm=kdahead "
       "attn_output=heads*kdahead,embd attention: attn_q=embd,heads*keymla "
       "attn_output=heads*valuemla,embd attn_q_a_norm? attn_kv_a_norm attn_kv_a_mqa attn_kv_b? "

@@ -170,7 +170,9 @@ static void apply_table(place *p, const char *words)
             active = gg_check_block_is(p->c, p->prefix, (uint64_t)p->block, word, len - 1);
         else if (!active) continue;
         else if (len >= 3 && memcmp(word, "qkv", 3) == 0) want_qkv(p, word, len);
-        else if (gg_check_word("gate_up_exps", word, len)) want_gate_up(p);
+        else if (gg_check_word("gate_up_exps", word, len) ||
+                 (p->fused && gg_check_word("gate_up_exps&", word, len)))
+            want_gate_up(p);
         else want_tensor(p, word, len);
     }
 }
