@@ -137,7 +137,7 @@ function entry(word) {
 }
 const rowsOf = { "": "heads*key:kvheads*key:kvheads*value", e: "embd:kvheads*value:kvheads*value", v: "heads*key:kvheads*value:kvheads*value", r: "heads*rot:kvheads*rot:kvheads*rot" };
 function expand(word) {
-    if (/^gate_up_exps&?$/.test(word)) return ["ffn_gate_exps", "ffn_up_exps"];
+    if (/^gate_up_exps&?$/.test(word)) return ["ffn_gate_exps", "ffn_up_exps"].map((x) => x + word.slice(12));
     const m = /^qkv(?:_(\w))?(?:=(.*))?$/.exec(word);
     if (!m) return [word];
     const [q, k, v] = (m[2] ?? rowsOf[m[1] ?? ""]).split(":");
