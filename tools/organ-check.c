@@ -33,6 +33,9 @@ static const cli_option options[] = {
       "read the weights too: find NaN, infinite values, tensors of zeros, dead rows, repeated "
       "blocks",
       .excludes = "hash verify" },
+    { "target", CLI_MODEL, &opt.o.target, "MODEL",
+      "check that a draft head, prediction blocks or a small model can draft for MODEL",
+      .excludes = "hash verify" },
     { "hash", CLI_FLAG, &opt.hash, NULL, "print the SHA-256 of files, keys and tensors as a list",
       .excludes = "verify" },
     { "verify", CLI_FILE, &opt.list, "LIST", "compare a model with such a list" },
@@ -47,6 +50,7 @@ static const cli_option options[] = {
 
 static const char intro[] =
     "usage: organ-check MODEL...\n"
+    "       organ-check HEAD --target MODEL\n"
     "       organ-check --hash MODEL > LIST\n"
     "       organ-check --verify LIST MODEL\n"
     "Check whether an engine will load a model and whether it makes sense: one row\n"

@@ -11,7 +11,7 @@
 
 static struct {
     const char *output, *drop, *svg, *fuse, *unfuse;
-    bool drop_mtp, check;
+    bool drop_mtp, mtp_only, check;
     gg_fuse_options forms;
 } opt;
 
@@ -35,6 +35,9 @@ static const cli_option options[] = {
     { "unfuse", CLI_WORDS, &opt.unfuse, "[FORMS]", "divide them again", .values = "qkv gate_up",
       .maybe = true, .excludes = "drop drop-mtp check svg",
       .excludes_why = "keeps all blocks of a model" },
+    { "mtp-only", CLI_FLAG, &opt.mtp_only, NULL,
+      "write the multi-token-prediction blocks of M to a file of their own",
+      .excludes = "drop drop-mtp fuse unfuse" },
     { "check", CLI_FLAG, &opt.check, NULL, "print the new order and write nothing" },
     { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
     { CLI_FORCE, .help = "replace an existing output" },
@@ -46,7 +49,7 @@ static const cli_option options[] = {
 
 static const char intro[] =
     "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
-    "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp] M\n"
+    "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp | --mtp-only] M\n"
     "       organ-stack --output OUT.gguf --fuse [qkv,gate_up] M  (or --unfuse)\n"
     "       organ-stack --check ...\n"
     "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
@@ -88,7 +91,7 @@ static gg_status read_order(cli *c, models *m, gg_block_order *order)
 {
     gg_source *source;
     gg_status st = GG_OK;
-    if (opt.drop || opt.drop_mtp) {
+    if (opt.drop || opt.drop_mtp || opt.mtp_only) {
         st = open_model(c, m, c->args.items[0], &source);
         return st == GG_OK ? gg_block_order_drop(order, source, opt.drop, opt.drop_mtp, &c->err)
                            : st;
@@ -131,6 +134,7 @@ static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
     gg_stack_options o = { .ctx = &p };
     if (opt.svg) o = (gg_stack_options){ .tensor = draw_tensor, .ctx = &picture };
     else if (opt.check) o.row = print_block;
+    o.mtp_only = opt.mtp_only;
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
@@ -190,7 +194,7 @@ static gg_status change_forms(cli *c)
 /* Checks the models and blocks. */
 static void check_arguments(const cli *c)
 {
-    bool drops = opt.drop || opt.drop_mtp;
+    bool drops = opt.drop || opt.drop_mtp || opt.mtp_only;
     if (c->args.n == 0) cli_usage(c, "no model given");
     if (opt.fuse || opt.unfuse) {
         if (c->args.n != 1)
@@ -201,7 +205,9 @@ static void check_arguments(const cli *c)
     }
     if (drops && c->args.n != 1)
         cli_usage(c, "--%s takes exactly one model and no list of blocks after it",
-                  opt.drop ? "drop" : "drop-mtp");
+                  opt.drop       ? "drop"
+                  : opt.mtp_only ? "mtp-only"
+                                 : "drop-mtp");
     if (!drops && c->args.n % 2)
         cli_usage(c, "no blocks given after '%s'; for example %s 0-3", c->args.items[c->args.n - 1],
                   c->args.items[c->args.n - 1]);

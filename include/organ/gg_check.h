@@ -42,6 +42,7 @@ typedef enum gg_kind {
     GG_KIND_VOCABULARY, /* keys without tensors */
     GG_KIND_RECORDS,    /* organ records, which have no keys */
     GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
+    GG_KIND_MTP,        /* multi-token-prediction blocks without the trunk of their model */
     GG_KIND_COUNT
 } gg_kind;
 
@@ -69,6 +70,9 @@ const gg_check_rule *gg_check_rule_at(size_t i);
 
 typedef struct gg_check_options {
     bool data; /* read the weights too, to find NaN, infinities, zeros and repeated blocks */
+    /* The model for which the checked model drafts tokens, to check that they fit: NULL = none.
+     * Findings have the rule "target". */
+    const char *target;
     /* Called for each finding, one at a time. Another status than GG_OK ends the check. */
     gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err);
     void *ctx;

@@ -431,13 +431,13 @@ static const rule rules[] = {
     { GG_EMBED, "cls.output" },    { GG_EMBED, "dense_2" },       { GG_EMBED, "dense_3" },
 
     { GG_EMBED, "d2t" },           { GG_EMBED, "t2d" },           { GG_EMBED, "masked_embd_*" },
-    { GG_EMBED, "nextn.embed_tokens" },                           { GG_EMBED, "nextn.shared_head_head" },
+    { GG_EMBED, "nextn.embed_tokens" },    { GG_EMBED, "nextn.shared_head_head" },
 
-    { GG_SKELETON, "rope_freqs" }, { GG_SKELETON, "rope_factors_*" }, { GG_SKELETON, "attn_rot_embd" },
-    { GG_SKELETON, "output_hc_*" }, { GG_SKELETON, "hc_*" },       { GG_SKELETON, "altup_*" },
-    { GG_SKELETON, "laurel_*" },   { GG_SKELETON, "per_layer_*" }, { GG_SKELETON, "inp_gate" },
-    { GG_SKELETON, "proj" },       { GG_SKELETON, "layer_output_scale" }, { GG_SKELETON, "fc" },
-    { GG_SKELETON, "nextn.*" },
+    { GG_SKELETON, "rope_freqs" },     { GG_SKELETON, "rope_factors_*" },
+    { GG_SKELETON, "attn_rot_embd" },  { GG_SKELETON, "output_hc_*" }, { GG_SKELETON, "hc_*" },
+    { GG_SKELETON, "altup_*" },        { GG_SKELETON, "laurel_*" }, { GG_SKELETON, "per_layer_*" },
+    { GG_SKELETON, "inp_gate" },       { GG_SKELETON, "proj" },     { GG_SKELETON, "fc" },
+    { GG_SKELETON, "layer_output_scale" },                          { GG_SKELETON, "nextn.*" },
 
     { GG_ORGAN, "exp_probs_b" },   { GG_ORGAN, "ffn_*" },          { GG_ORGAN, "ffn.act*" },
     { GG_ORGAN, "exp_probs_b_vl" },

@@ -104,6 +104,38 @@ finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
 if grep -q token_embd "$T/out"; then bad "the halves for token_embd have the other form"; else ok; fi
 check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
 
+# ---- a draft and its target ---------------------------------------------------------------------
+# fits WHAT WHERE HEAD: where the findings of the rule "target" are, with the verse model as target.
+fits() { check_text "$(organ-check -q "$3" --target "$V" 2> "$T/err" | awk -F '\t' '$3 == "target" { printf "%s ", $4 }')" "$2" "$1"; }
+EAGLE="--set general.architecture=str:eagle3 --set eagle3.block_count=u32:1 --set eagle3.embedding_length=u32:64"
+head_of() { # HIDDEN LAYERS [OPTION...]: an eagle head with the keys of the verse model
+    h_hidden=$1 h_layers=$2
+    shift 2
+    organ-keys -q "$V" $EAGLE --set eagle3.target_hidden_size=u32:$h_hidden --set "eagle3.target_layers=i32[]:$h_layers" "$@" --output "$T/head.gguf" --force || bad "head"
+}
+fits "a model drafts for itself" "" "$V"
+head_of 256 0,2,4
+fits "a head that fits" "" "$T/head.gguf"
+head_of 128 0,2,5
+fits "the wrong hidden size and layers" "eagle3.target_hidden_size eagle3.target_layers " "$T/head.gguf"
+head_of 256 0,2,4 --set tokenizer.ggml.eos_token_id=u32:3 --set tokenizer.ggml.add_bos_token=bool:true
+fits "other special tokens" "tokenizer.ggml.eos_token_id tokenizer.ggml.add_bos_token " "$T/head.gguf"
+sed 's/"<0x02>"/"<0x_2>"/; s/"<0x01>"/"<0x_1>"/' "$T/verse/manifest.json" > "$T/m" && rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
+fits "another token" "tokenizer.ggml.tokens " "$T/d"
+check_text "$(organ-check -q "$T/d" --target "$V" | cut -f 5 | tail -n 1)" "token 5 is another one than in the target" "which one"
+# d2t has four numbers, at the end of the file
+eagle() { mkmodel "$T/e.gguf" $1 d2t:I64:4 && head -c "$(($(wc -c < "$T/e.gguf") - 32))" "$T/e.gguf" > "$T/e2.gguf" && printf '%b' "$2" >> "$T/e2.gguf" && organ-keys -q "$T/e2.gguf" $EAGLE --output "$T/head.gguf" --force || bad "d2t"; }
+zeros='\0000\0000\0000\0000\0000\0000'
+eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" "\\0001\\0000$zeros\\0377\\0003$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
+fits "d2t within the vocabulary" "" "$T/head.gguf"
+eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" "\\0001\\0000$zeros\\0000\\0004$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
+fits "d2t past its end" "d2t " "$T/head.gguf"
+check_text "$(organ-check -q "$T/head.gguf" --target "$V" | awk -F '\t' '$3 == "target" { print $5 }')" "number 1 is 1024, but the target has 1024 tokens" "which one"
+eagle "output.weight:F32:64x5" "\\0001\\0000$zeros\\0000\\0000$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
+fits "d2t of another length, and an embedding to share" "eagle3.embedding_length d2t " "$T/head.gguf"
+organ-check "$V" --target "$T/no-such.gguf" > "$T/out" 2> "$T/err"
+check_text "$? $(grep -c no-such.gguf "$T/err")" "4 1" "a target that is absent"
+
 # ---- files of other kinds -----------------------------------------------------------------------
 # kind MODEL WORDS: an error of the rule kind names it, and nothing else is found.
 kind() {

@@ -176,6 +176,23 @@ check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_lengt
 refuse "block 3 is a multi-token-prediction block: it cannot come before block 0" "$T/mtp.gguf" 1-3,0
 refuse "only multi-token-prediction blocks are left" "$T/mtp.gguf" 3-4
 refuse "no multi-token-prediction blocks" --drop-mtp "$T/bare.gguf"
+check "--mtp-only" stack --mtp-only "$T/mtp.gguf"
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" "keys without a trunk"
+check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | cut -f 1 | grep -c 'blk\.[0-2]\.'):$(organ-extract "$T/c.gguf" --list | grep -c 'blk\.[34]\.')" \
+    "0:$(organ-extract "$T/mtp.gguf" --list | grep -c 'blk\.[34]\.')" "blocks without a trunk"
+check_text "$(organ-extract "$T/c.gguf" --list | grep -vc 'blk\.')" "$(organ-extract "$T/mtp.gguf" --list | grep -vc 'blk\.')" "tensors outside the blocks stay"
+check_text "$(organ-info "$T/c.gguf" | sed -n 1p)" "$T/c.gguf: prediction blocks, llama" "their kind"
+check_text "$(organ-info "$T/mtp.gguf" | sed -n 1p)" "$T/mtp.gguf: language model, llama" "the kind of the whole"
+check_text "$(organ-check -q "$T/c.gguf" --target "$T/mtp.gguf" | awk '$3 == "target"')" "" "they fit their model"
+check_text "$(organ-check -q "$T/c.gguf" --target "$T/bare.gguf" | awk '$3 == "target"')" "" "and its trunk"
+check_text "$(organ-check -q "$T/c.gguf" --target "$V" | awk -F '\t' '$3 == "target" && /block_count/ { print $4 }')" llama.block_count "they do not fit another trunk"
+cp "$T/c.gguf" "$T/only.gguf"
+check "the trunk and they" organ-transplant --base "$T/dropped.gguf" --donor "$T/only.gguf" --mtp --output "$T/back.gguf" --force
+check_same "$T/back.gguf" "$T/mtp.gguf" "--drop-mtp and --mtp-only make one model again"
+check "rows of --check" organ-stack --mtp-only "$T/mtp.gguf" --check
+check_text "$(cut -f 3 "$T/out" | tr '\n' ' ')" "source_block 3 4 " "blocks that are written"
+refuse "no multi-token-prediction blocks" --mtp-only "$T/bare.gguf"
+refuse "no multi-token-prediction blocks" --mtp-only "$T/dropped.gguf"
 
 # ---- experts --------------------------------------------------------------------------------------
 # shellcheck disable=SC2046,SC2086
@@ -295,6 +312,7 @@ check_error 2 "no blocks given after" "a model without blocks" stack $V
 check_error 2 "no blocks given after" "the last without blocks" stack $V 0 $C
 check_error 2 "takes exactly one model" "--drop with blocks" stack --drop 1 $V 0-2
 check_error 2 "takes exactly one model" "--drop-mtp with blocks" stack --drop-mtp $V 0-2
+check_error 2 "takes exactly one model" "--mtp-only with blocks" stack --mtp-only $V 0-2
 check_error 2 "give --output" "no output" organ-stack $V 0
 check_error 2 "--json needs --check" "--json" stack --json $V 0
 for text in x 1- 3-1 1,,2 '' 1..3 0x1 99999999999; do

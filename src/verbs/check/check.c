@@ -62,6 +62,8 @@ static const gg_check_rule rules[] = {
       "a LoRA adapter needs its keys, and pairs of matrices of one rank" },
     { "imatrix", GG_CHECK_ERROR,
       "an importance matrix needs its keys, and pairs of sums and counts" },
+    { "target", GG_CHECK_ERROR,
+      "engines draft only with a model whose vocabulary and sizes fit the target" },
     { "nan", GG_CHECK_ERROR, "one NaN makes all results that depend on it NaN" },
     { "infinite", GG_CHECK_ERROR, "an infinite value leads to NaN in the results" },
     { "zeros", GG_CHECK_WARNING, "a tensor of zeros contributes nothing" },
@@ -83,7 +85,8 @@ const char *gg_kind_name(gg_kind kind)
 {
     static const char *const names[] = { "language model",    "adapter",       "control vector",
                                          "importance matrix", "projector",     "patch",
-                                         "vocabulary",        "organ records", "draft head" };
+                                         "vocabulary",        "organ records", "draft head",
+                                         "prediction blocks" };
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
@@ -154,6 +157,7 @@ void gg_check_find_architecture(check *c)
     c->blocks = gg_check_number_or(c, "block_count", 0);
     uint64_t nextn = gg_check_number_or(c, "nextn_predict_layers", 0);
     c->trunk = nextn < c->blocks ? c->blocks - nextn : c->blocks;
+    if (c->kind == GG_KIND_MODEL && gg_check_mtp_alone(c)) c->kind = GG_KIND_MTP;
 }
 
 /* Runs all rules on c->in. Findings are reported in a fixed order. */
@@ -257,6 +261,7 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
         c.in = &(gg_check_input){ gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n,
                                   files_of(s) };
         st = run_rules(&c);
+        if (st == GG_OK && c.o->target) st = gg_check_target(&c, s, c.o->target);
         if (st == GG_OK && c.o->data) st = gg_check_data(&c, s, run);
     } else if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) {
         st = check_header(&c, spec, &why, run, &incomplete);

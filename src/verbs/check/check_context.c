@@ -132,6 +132,10 @@ void gg_check_close(check *c)
     free(c->by_name);
     free(c->anatomy);
     free(c->expected);
+    c->keys.list = NULL;
+    c->by_name = NULL;
+    c->anatomy = NULL;
+    c->expected = NULL;
 }
 
 /* ---- lists of words ---------------------------------------------------------------- */
@@ -233,21 +237,27 @@ static const struct {
 
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out);
 
+/* Engines do not read the sizes of heads if there are none. */
+static bool has_no_heads(const check *c, uint64_t *size)
+{
+    return gg_check_number(c, "attention.head_count", 0, size) && *size == 0;
+}
+
+static bool decimal_number(const char *text, size_t len, uint64_t *v)
+{
+    *v = 0;
+    for (size_t i = 0; i < len; i++) *v = *v * 10 + (uint64_t)(text[i] - '0');
+    return true;
+}
+
 /* The value of a name or a number in a formula. */
 static bool factor(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
-    if (len && name[0] >= '0' && name[0] <= '9') {
-        *v = 0;
-        for (size_t i = 0; i < len; i++) *v = *v * 10 + (uint64_t)(name[i] - '0');
-        return true;
-    }
+    if (len && name[0] >= '0' && name[0] <= '9') return decimal_number(name, len, v);
     if (gg_check_word("vocab", name, len)) return (*v = gg_check_vocabulary(c)) > 0;
     if (gg_check_word("types", name, len))
         return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
-    /* engines do not read the sizes of heads if there are none */
-    if (gg_check_word("key value rot headsize head", name, len) &&
-        gg_check_number(c, "attention.head_count", 0, v) && *v == 0)
-        return true;
+    if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *key = names[i].key, *otherwise = names[i].otherwise;
         int how = names[i].how;

@@ -41,6 +41,12 @@ static bool name_has(const gg_tensor *t, const char *const *parts)
     return false;
 }
 
+static bool is_whole_or_double(uint32_t dtype)
+{
+    return dtype == GG_I8 || dtype == GG_I16 || dtype == GG_I32 || dtype == GG_I64 ||
+           dtype == GG_F64;
+}
+
 /* What keeps engines from using a tensor of a language model, as a format for its type, or NULL.
  * They multiply by matrices of nearly any type, and by everything else only in F32. */
 static const char *unusable_type(const check *c, size_t i, gg_check_level *level)
@@ -51,17 +57,17 @@ static const char *unusable_type(const check *c, size_t i, gg_check_level *level
                                                 "time_mix_lerp",  "time_mix_first", NULL },
                              *const spared[] = { "ssm_", "shortconv.", "vis_", NULL };
     const gg_tensor *t = &c->in->tensors[i];
-    bool integers = t->dtype == GG_I8 || t->dtype == GG_I16 || t->dtype == GG_I32 ||
-                    t->dtype == GG_I64 || t->dtype == GG_F64;
+    bool integers = is_whole_or_double(t->dtype);
     bool vector = (t->dims[1] == 1 && t->dims[2] == 1 && t->dims[3] == 1) ||
                   c->anatomy[i].cls == GG_NORM || name_has(t, small);
-    int64_t block = c->anatomy[i].block;
-    if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
     /* prediction blocks and draft heads are used only on demand, and not all operations fail */
-    *level = (block >= 0 && (uint64_t)block >= c->trunk) || c->kind == GG_KIND_DRAFT ||
-                     (integers && name_has(t, spared))
-                 ? GG_CHECK_WARNING
-                 : GG_CHECK_ERROR;
+    bool spare = c->anatomy[i].block >= (int64_t)c->trunk || c->kind == GG_KIND_DRAFT ||
+                 (integers && name_has(t, spared));
+    *level = GG_CHECK_ERROR;
+    if (gg_check_word("d2t", t->name, t->name_len))
+        return t->dtype == GG_I64 ? NULL : "engines read it only as I64, not as %s";
+    if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
+    if (spare) *level = GG_CHECK_WARNING;
     if (integers) return "engines load a tensor in %s, and crash when they use it";
     return vector ? "engines load it in %s, and crash when they use it; it must be F32" : NULL;
 }
@@ -395,6 +401,20 @@ static void check_types_of_keys(check *c)
 
 /* ---- language models: values --------------------------------------------------------------- */
 
+static void check_gating(check *c)
+{
+    uint64_t gating;
+    const char *key = "expert_gating_func";
+    bool defaults = gg_check_arch_in(c, "afmoe cohere2moe deepseek2 deepseek2-ocr glm-dsa glm4moe "
+                                        "hy_v3 laguna step35");
+    if (!gg_check_positive(c, "expert_count") || !gg_check_number(c, key, 0, &gating)) return;
+    if (gg_check_arch_in(c, "deepseek4") && gating != 4)
+        say_error(c, "experts", at_arch_key(c, key), "engines load deepseek4 only with 4");
+    else if (gating > 4 || (gating == 0 && !defaults))
+        say_warning(c, "experts", at_arch_key(c, key),
+                    "engines know the numbers 1 to 4, and crash with others");
+}
+
 static void check_experts(check *c)
 {
     uint64_t count = gg_check_number_or(c, "expert_count", 0), most = 0, used;
@@ -412,14 +432,6 @@ static void check_experts(check *c)
     if (groups > 0 && (groups >= count || (groups > 1 && count % groups)))
         say_error(c, "experts", at_arch_key(c, "expert_group_count"),
                   "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count, groups);
-    const char *gating = "expert_gating_func";
-    bool defaults = gg_check_arch_in(c, "afmoe cohere2moe deepseek2 deepseek2-ocr glm-dsa glm4moe "
-                                        "hy_v3 laguna step35");
-    if (count > 0 && gg_check_number(c, gating, 0, &used) && (used > 4 || (!used && !defaults)))
-        say_warning(c, "experts", at_arch_key(c, gating),
-                    "engines know the numbers 1 to 4, and crash with others");
-    if (gg_check_arch_in(c, "deepseek4") && gg_check_number(c, gating, 0, &used) && used != 4)
-        say_error(c, "experts", at_arch_key(c, gating), "engines load deepseek4 only with 4");
     if (groups > 1 && count > 0 && (of_them == 0 || of_them >= groups))
         say_error(c, "experts", at_arch_key(c, "expert_group_used_count"),
                   "it must be at least 1 and less than expert_group_count");
@@ -490,7 +502,6 @@ static void check_rope(check *c)
 
 static void check_values(check *c)
 {
-    static const char interleave[] = "interleave_moe_layer_step";
     uint64_t v, w;
     if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
         say_error(c, "key-value", at_arch_key(c, "block_count"), "engines accept 1 to %d blocks",
@@ -510,13 +521,19 @@ static void check_values(check *c)
         gg_check_value(c, "stack*cycles*inner_cycles+stack*cycles", &v) && v != c->blocks)
         say_error(c, "key-value", at_arch_key(c, "block_count"),
                   "the stacks and cycles of the model take %" PRIu64 " blocks", v);
-    if (gg_check_arch_in(c, "ernie4_5-moe") && gg_check_number_or(c, interleave, 1) == 0)
-        say_error(c, "key-value", at_arch_key(c, interleave), "it must not be 0");
+    if (gg_check_number(c, "context_length", 0, &v) && v == 0)
+        say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
+}
+
+/* What the loader of one architecture does not check. */
+static void check_known_crashes(check *c)
+{
+    const char *step = "interleave_moe_layer_step";
+    if (gg_check_arch_in(c, "ernie4_5-moe") && gg_check_number_or(c, step, 1) == 0)
+        say_error(c, "key-value", at_arch_key(c, step), "it must not be 0");
     if (gg_check_arch_in(c, "plm"))
         say_warning(c, "architecture", at_name("general.architecture"),
                     "llama.cpp v0.5.0 loads plm, and crashes when it is used");
-    if (gg_check_number(c, "context_length", 0, &v) && v == 0)
-        say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
 }
 
 void gg_check_key_rules(check *c)
@@ -528,6 +545,8 @@ void gg_check_key_rules(check *c)
     check_heads(c);
     check_rope(c);
     check_experts(c);
+    check_gating(c);
+    check_known_crashes(c);
 }
 
 /* ---- the vocabulary: lists --------------------------------------------------------------- */

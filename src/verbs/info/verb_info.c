@@ -184,6 +184,7 @@ static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
     gg_status st = gg_check_open(&c);
     if (st == GG_OK) {
         gg_check_find_architecture(&c);
+        if (c.kind == GG_KIND_MTP) info->kind = c.kind;
         if (c.arch_name) read_numbers(info, &c);
         if (info->kind == GG_KIND_MODEL || info->kind == GG_KIND_DRAFT)
             info->cache = gg_info_cache(&c);

@@ -405,6 +405,24 @@ static gg_status add_block(stacker *s, size_t to)
     return st;
 }
 
+/* Whether a tensor belongs to the trunk of a model of which only the prediction blocks are kept. */
+static bool is_left_out(const stacker *s, int64_t block)
+{
+    return s->o->mtp_only && block >= 0 && (uint64_t)block < gg_layer_trunk(&s->models[0]);
+}
+
+/* Prediction blocks keep their numbers, and the model its keys, if they are written alone. */
+static gg_status check_mtp_only(const stacker *s)
+{
+    const gg_layer_model *m = s->models;
+    const size_t *first = s->tensors[0].first;
+    if (!s->o->mtp_only) return GG_OK;
+    if (!s->same) return gg_fail(s->err, GG_EUSAGE, "only one whole model can lose its trunk");
+    if (first[gg_layer_trunk(m)] < first[m->blocks]) return GG_OK;
+    gg_fail(s->err, GG_NO, "it has no multi-token-prediction blocks");
+    return gg_at_file(s->err, m->name);
+}
+
 /* The blocks are placed where the first block of the first model was. Tensors that it has
  * between its blocks follow after them. */
 static gg_status plan_stack(stacker *s)
@@ -413,8 +431,9 @@ static gg_status plan_stack(stacker *s)
     size_t n = gg_source_count(first), i = 0;
     gg_status st = GG_OK;
     for (; i < n && st == GG_OK; i++) {
-        if (!s->same && block_of(gg_source_tensor(first, i)) >= 0) break;
-        st = add_as_is(s, i);
+        int64_t block = block_of(gg_source_tensor(first, i));
+        if (!s->same && block >= 0) break;
+        if (!is_left_out(s, block)) st = add_as_is(s, i);
     }
     for (size_t b = 0; b < s->order->n && st == GG_OK && !s->same; b++) st = add_block(s, b);
     for (; i < n && st == GG_OK; i++)
@@ -459,7 +478,7 @@ static gg_status plan_files(stacker *s, const char *output)
     gg_status st = plan_stack(s);
     if (st == GG_OK)
         st = gg_layer_keys(s->models, s->order->n_models, s->layers, s->order->n, &meta, s->err);
-    if (st == GG_OK && !s->same) st = follow_types(s, &meta);
+    if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
     if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
@@ -475,6 +494,7 @@ static gg_status report_blocks(const stacker *s)
     gg_status st = GG_OK;
     for (size_t i = 0; i < s->order->n && st == GG_OK && s->o->row; i++) {
         gg_block_ref from = s->order->blocks[i];
+        if (is_left_out(s, (int64_t)from.block)) continue;
         const block_tensors *by = &s->tensors[from.model];
         size_t first = by->first[from.block], end = by->first[from.block + 1];
         gg_stack_row row = { i, from, end - first, 0 };
@@ -508,6 +528,7 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
         .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err
     };
     gg_status st = read_stack(&s, run);
+    if (st == GG_OK) st = check_mtp_only(&s);
     *report = (gg_stack_report){ .blocks = order->n };
     for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
         st = gg_guard_output(output, order->models[k], err);

@@ -1,0 +1,172 @@
+/* check_target.c - whether a draft model fits the model for which it drafts tokens: an eagle3 or
+ * dflash head, prediction blocks in a file of their own, or any small model.
+ *
+ * Source: llama.cpp v0.5.0, common/speculative.cpp and the loaders of the heads. */
+#include "check_context.h"
+
+#include <string.h>
+
+#define RULE "target"
+#define MOST_DIFFERENT 128 /* tokens that one vocabulary may have more */
+#define FIRST_COMPARED 5   /* the tokens before are not compared */
+
+bool gg_check_mtp_alone(const check *c)
+{
+    bool predicts = false;
+    if (c->trunk == c->blocks) return false;
+    for (size_t i = 0; i < c->in->n; i++) {
+        if (c->anatomy[i].block < 0) continue;
+        if ((uint64_t)c->anatomy[i].block < c->trunk) return false;
+        predicts = true;
+    }
+    return predicts;
+}
+
+/* ---- vocabularies --------------------------------------------------------------------------- */
+
+static bool same_value(const gg_kv *a, const gg_kv *b)
+{
+    return a->type == b->type && a->count == b->count && a->size == b->size &&
+           memcmp(a->data, b->data, a->size) == 0;
+}
+
+static void compare_tokens(check *head, const gg_kv *ours, const gg_kv *theirs)
+{
+    uint64_t at = 0, other = 0, n = ours->count, m = theirs->count, most = n > m ? n - m : m - n;
+    const char *a, *b;
+    size_t a_len, b_len;
+    if (most > MOST_DIFFERENT)
+        say_error(head, RULE, at_key(ours),
+                  "it has %" PRIu64 " tokens, but the target has %" PRIu64
+                  "; engines accept a difference of %d",
+                  n, m, MOST_DIFFERENT);
+    for (uint64_t i = 0; i < n && i < m; i++) {
+        if (!gg_kv_next_str(ours, &at, &a, &a_len) || !gg_kv_next_str(theirs, &other, &b, &b_len))
+            return;
+        if (i < FIRST_COMPARED || (a_len == b_len && memcmp(a, b, a_len) == 0)) continue;
+        say_error(head, RULE, at_key(ours), "token %" PRIu64 " is another one than in the target",
+                  i);
+        return;
+    }
+}
+
+static void compare_vocabularies(check *head, const check *target)
+{
+    static const char *const keys[] = { "tokenizer.ggml.model", "tokenizer.ggml.bos_token_id",
+                                        "tokenizer.ggml.eos_token_id",
+                                        "tokenizer.ggml.add_bos_token",
+                                        "tokenizer.ggml.add_eos_token" };
+    const gg_kv *ours, *theirs;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        ours = gg_check_key(head, keys[i]);
+        theirs = gg_check_key(target, keys[i]);
+        if (ours && theirs && !same_value(ours, theirs))
+            say_error(head, RULE, at_key(ours), "it differs from that of the target");
+    }
+    ours = gg_check_key(head, "tokenizer.ggml.tokens");
+    theirs = gg_check_key(target, "tokenizer.ggml.tokens");
+    if (ours && theirs && ours->type == GG_TYPE_ARR && theirs->type == GG_TYPE_ARR)
+        compare_tokens(head, ours, theirs);
+}
+
+/* ---- heads ---------------------------------------------------------------------------------- */
+
+/* Compares a key of the head with a key of the target. */
+static void expect_equal(check *head, const char *key, const check *target, const char *other)
+{
+    uint64_t ours, theirs;
+    if (gg_check_number(head, key, 0, &ours) && gg_check_number(target, other, 0, &theirs) &&
+        ours != theirs)
+        say_error(head, RULE, at_arch_key(head, key),
+                  "it is %" PRIu64 ", but %s of the target is %" PRIu64, ours, other, theirs);
+}
+
+/* The layers of the target whose outputs the head reads. */
+static void check_layers(check *head, const check *target)
+{
+    const gg_kv *kv = gg_check_arch_key(head, "target_layers");
+    uint64_t layer;
+    for (uint64_t i = 0; kv && kv->type == GG_TYPE_ARR && i < kv->count && i < 512; i++)
+        if (gg_check_number(head, "target_layers", i, &layer) && layer > target->trunk)
+            say_error(head, RULE, at_key(kv),
+                      "it names layer %" PRIu64 ", but the target has %" PRIu64 " blocks", layer,
+                      target->trunk);
+}
+
+/* d2t has the number that each token of the head's own vocabulary has in the target. */
+static gg_status check_map(check *head, gg_source *s, const check *target)
+{
+    size_t index = gg_check_find(head, "d2t", 3), out;
+    uint64_t vocab = gg_check_vocabulary(target);
+    if (index == SIZE_MAX || head->status != GG_OK) return head->status;
+    const gg_tensor *t = &head->in->tensors[index];
+    out = gg_check_find(head, "output.weight", 13);
+    if (out != SIZE_MAX && head->in->tensors[out].dims[1] != t->dims[0])
+        say_error(head, RULE, at_tensor(t),
+                  "it has %" PRIu64 " numbers, but output.weight has %" PRIu64 " rows", t->dims[0],
+                  head->in->tensors[out].dims[1]);
+    if (t->dtype != GG_I64 || vocab == 0 || !gg_source_seekable(s)) return head->status;
+    gg_data d;
+    gg_status st = gg_data_open(s, index, &d, head->err);
+    if (st != GG_OK) return st;
+    for (uint64_t i = 0; i < t->dims[0] && st == GG_OK; i++) {
+        int64_t id;
+        st = gg_data_read(&d, i * sizeof id, &id, sizeof id, head->err);
+        if (st != GG_OK || (id >= 0 && (uint64_t)id < vocab)) continue;
+        say_error(head, RULE, at_tensor(t),
+                  "number %" PRIu64 " is %" PRId64 ", but the target has %" PRIu64 " tokens", i, id,
+                  vocab);
+        break;
+    }
+    gg_data_close(&d);
+    return st == GG_OK ? head->status : st;
+}
+
+static void compare_heads(check *head, const check *target)
+{
+    if (gg_check_arch_in(head, "eagle3")) {
+        expect_equal(head, "target_hidden_size", target, "embedding_length");
+        if (gg_check_find(head, "token_embd.weight", 17) == SIZE_MAX)
+            expect_equal(head, "embedding_length", target, "embedding_length");
+    } else if (gg_check_arch_in(head, "gemma4-assistant")) {
+        expect_equal(head, "embedding_length_out", target, "embedding_length");
+    } else if (head->kind != GG_KIND_MODEL) {
+        expect_equal(head, "embedding_length", target, "embedding_length");
+    }
+    if (head->kind == GG_KIND_MTP) {
+        if (head->trunk != target->trunk)
+            say_error(head, RULE, at_arch_key(head, "block_count"),
+                      "the blocks follow a trunk of %" PRIu64
+                      " blocks, but the target has %" PRIu64,
+                      head->trunk, target->trunk);
+        if (!head->arch_name || !target->arch_name || head->arch_len != target->arch_len ||
+            memcmp(head->arch_name, target->arch_name, head->arch_len) != 0)
+            say_error(head, RULE, at_name("general.architecture"),
+                      "prediction blocks fit only the architecture of their model");
+    }
+    check_layers(head, target);
+}
+
+gg_status gg_check_target(check *head, gg_source *s, const char *spec)
+{
+    gg_source *theirs = NULL;
+    gg_status st = gg_source_open_with(spec, NULL, &theirs, head->err);
+    size_t n = st == GG_OK ? gg_source_count(theirs) : 0;
+    gg_check_input in = { st == GG_OK ? gg_source_meta(theirs) : NULL,
+                          n ? gg_source_tensor(theirs, 0) : NULL, n, 1 };
+    check target = { .in = &in, .err = head->err };
+    if (st == GG_OK && (!in.meta || !head->in->meta))
+        st = gg_fail(head->err, GG_EUSAGE, "organ records have no keys to compare");
+    if (st == GG_OK) st = gg_check_open(&target);
+    if (st == GG_OK) st = gg_check_open(head);
+    if (st == GG_OK) {
+        gg_check_find_architecture(&target);
+        compare_vocabularies(head, &target);
+        compare_heads(head, &target);
+        st = check_map(head, s, &target);
+    }
+    gg_check_close(&target);
+    gg_check_close(head);
+    gg_source_close(theirs);
+    return st;
+}
