@@ -63,7 +63,8 @@ static const cli_option options[] = {
     { .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
               "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
               "--list-types, or keep. Norms, biases, routers and the like keep their type unless "
-              "GLOB names them. @FILE reads rules. The fallback is for rows that do not fit TYPE. "
+              "GLOB names them. @FILE reads rules; like:MODEL gives the types of MODEL. The "
+              "fallback is for rows that do not fit TYPE. "
               "With the source's number of shards, its shards are restored." },
     { "size", CLI_SIZE, &opt.sizes.size, "SIZE",
       "choose a type per matrix for the least loss in a file of at most SIZE (4.5G); --dtype fixes "
@@ -74,7 +75,7 @@ static const cli_option options[] = {
       "the types to choose from, such as q3_k,q4_k,q6_k,keep", .list = list_encodable, SIZED },
     { "sensitivity", CLI_FILE, &opt.o.sensitivity, "F",
       "measured losses (organ-sensitivity); else they are guessed", SIZED },
-    { "dry-run", CLI_FLAG, &opt.o.dry_run, NULL, "print the plan and write nothing", SIZED,
+    { "dry-run", CLI_FLAG, &opt.o.dry_run, NULL, "print the plan and write nothing",
       .excludes = "report", .excludes_why = "writes no model to report on" },
     { "rules", CLI_NEW_FILE, &opt.sizes.rules.path, "FILE",
       "write the plan as rules for --dtype @FILE", SIZED },
@@ -138,6 +139,13 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
     if (s->rules.path && chosen)
         st = gg_buf_printf(&s->rules.text, err, "%s=%s\n", r->tensor->name, type);
     if (!opt.o.dry_run) return st;
+    if (r->file) {
+        table_begin(&s->rows, "tensor\ttype\tbytes\tfrom\tfile");
+        table_line(&s->rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
+                   cell_u64(r->tensor->bytes), cell_text(gg_dtype_get(r->from)->name),
+                   cell_text(r->file));
+        return st;
+    }
     table_begin(&s->rows, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
     table_line(&s->rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
                cell_u64(r->tensor->bytes), cell_f64(r->error), cell_f64(r->loss),
@@ -172,7 +180,7 @@ static void check_values(const cli *c)
     if (opt.o.keep_by && !opt.out.imatrix) cli_usage(c, "--by importance needs --imatrix FILE");
 }
 
-static void set_options(const cli *c)
+static void set_options(cli *c)
 {
     gg_assemble_options *o = &opt.o;
     o->output = *output_options_make(c, &opt.out);
@@ -210,5 +218,8 @@ int main(int argc, char **argv)
     if (st == GG_OK && c.verbose && !opt.o.dry_run)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));
+    if (st == GG_OK && opt.o.dry_run && !r.loss && !cli_given_any(&c, "size bpw"))
+        cli_note(&c, "%llu bytes in %zu file%s would be written", (unsigned long long)r.bytes,
+                 r.files, cli_s(r.files));
     return cli_end(&c, st);
 }

@@ -21,7 +21,7 @@ extern const cli_option output_group[];
  * the option that stores the content of a file. */
 void key_options_note(const cli *c, const cli_list *texts, const char *option);
 
-/* Fills in o->made for a verb. */
-const gg_output_options *output_options_make(const cli *c, output_options *o);
+/* Fills in o->made for a verb, with the types of a model for "like:MODEL". Exits on mistakes. */
+const gg_output_options *output_options_make(cli *c, output_options *o);
 
 #endif

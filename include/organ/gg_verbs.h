@@ -119,7 +119,7 @@ typedef struct gg_encode_row {
                                 tensor was encoded without an importance matrix */
 } gg_encode_row;
 
-/* One tensor of a model whose types were chosen for a size, before it is written. */
+/* One tensor of a model before it is written. */
 typedef struct gg_size_row {
     const gg_tensor *tensor; /* as planned; valid during the call */
     double error;            /* relative L2 of sampled values in that type, weighed by importance
@@ -127,6 +127,8 @@ typedef struct gg_size_row {
     double loss, share;      /* predicted loss, and its share of the sum */
     const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
                                 table that lacks the tensor), "-" (unchanged); static */
+    uint32_t from;           /* without a size: its type in the source */
+    const char *file;        /* without a size: the file it would be in; valid during the call */
 } gg_size_row;
 
 typedef struct gg_assemble_options {
@@ -153,8 +155,8 @@ typedef struct gg_assemble_options {
     double bpw;
     const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
     const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
-    bool dry_run;            /* with size or bpw: write nothing. `output` may be NULL */
-    /* Called for each tensor in order before writing, with size or bpw. May be NULL. */
+    bool dry_run;            /* write nothing. `output` may be NULL */
+    /* Called for each tensor in order before writing. May be NULL. */
     gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
     void *planned_ctx;
 } gg_assemble_options;

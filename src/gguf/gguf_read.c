@@ -83,9 +83,19 @@ static int known_kind(const uint8_t *m, uint64_t size)
     return -1;
 }
 
+/* The older format of importance matrices: a count, and the length of a name before the name. In
+ * an organ record the name comes first. */
+static bool is_old_imatrix(const uint8_t *m, uint64_t size)
+{
+    if (size < 12 || m[4] == 0 || m[4] > 127 || m[5] || m[6] || m[7]) return false;
+    for (uint64_t i = 8; i < size && i < 8u + m[4]; i++)
+        if (m[i] <= ' ' || m[i] > '~') return false;
+    return true;
+}
+
 bool gg_is_other_kind(const uint8_t *m, uint64_t size)
 {
-    return known_kind(m, size) >= 0;
+    return known_kind(m, size) >= 0 || is_old_imatrix(m, size);
 }
 
 static gg_status fail_not_gguf(gg_error *err, const char *what, const char *fix)
@@ -106,6 +116,9 @@ static gg_status fail_other_kind(const uint8_t *m, uint64_t size, gg_error *err)
     }
     int row = known_kind(m, size);
     if (row >= 0) return fail_not_gguf(err, known[row].what, known[row].fix);
+    if (is_old_imatrix(m, size))
+        return fail_not_gguf(err, "this is an importance matrix in the older format",
+                             "encode a model with it, or convert it: organ-imatrix convert");
     if (is_safetensors(m, size))
         return fail_not_gguf(err, "this is a safetensors file",
                              "convert it to GGUF with convert_hf_to_gguf.py of llama.cpp");

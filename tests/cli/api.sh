@@ -203,6 +203,7 @@ surgery() {
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "../list"}}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "1=2"}}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "*=keep,@../rules"}}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "like:/etc/passwd"}}'
     job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--set-file", "a=code.gguf", "--output", "x.gguf"]}'
     expect 403 POST /v1/jobs -d '{"tool": "organ-check", "arguments": ["verse.gguf", "--verify", "../secret"]}'
     if [ -x "$BIN/organ-purify" ]; then

@@ -61,8 +61,16 @@ check_error 3 "token_embd.weight" "a tensor that the file lacks" enc none.gguf -
 check_absent "$T/none.gguf" "nothing is written"
 
 # Tensors that the file lacks are noted, and the keys tell of the file.
-enc m.gguf --dtype 'blk.*=q4_k,token_embd*=q4_k' --imatrix "$OLD" 2> "$T/note"
-noted "lacks 1 of the 29 tensors that are encoded: token_embd.weight" "lacking tensors"
+repeat() { i=0; while [ $i -lt "$1" ]; do printf "$2"; i=$((i + 1)); done; }
+{ printf '\001\000\000\000\023\000\000\000blk.0.attn_q.weight\001\000\000\000\000\001\000\000'; repeat 256 '\000\000\200\077'; } > "$T/one.dat"
+enc m.gguf --dtype 'blk.0.attn_[qk].*=q4_k,token_embd*=q4_k' --imatrix "$T/one.dat" 2> "$T/note"
+noted "lacks 1 of the 2 tensors that are encoded: blk.0.attn_k.weight" "lacking tensors"
+enc m.gguf --dtype 'blk.*=q4_k' --imatrix "$OLD"
+for tool in keys info measure; do
+    check_error 3 "this is an importance matrix in the older format" "organ-$tool" organ-$tool "$OLD"
+done
+enc embd.gguf --dtype 'token_embd*=q4_k' --imatrix "$OLD" 2> "$T/note"
+check_text "$(grep -c 'importance matrix' "$T/note")" 0 "no matrix has the token embeddings"
 check_text "$(organ-keys "$T/m.gguf" --get quantize.imatrix.file)" "$OLD" "file"
 check_text "$(organ-keys "$T/m.gguf" --get quantize.imatrix.dataset)" "calib-verse.txt" "dataset"
 check_text "$(organ-keys "$T/m.gguf" --get quantize.imatrix.entries_count)" 29 "entries"
@@ -146,8 +154,9 @@ all_same() { check_text "$(differing "$1" "$2")" "" "$3"; }
 cp "$Q8" "$T/again.gguf"
 enc w.gguf -q --dtype 'blk.*=q2_k' --imatrix "$IM"
 both() { organ-merge --model "$Q8" --model "$T/again.gguf" --dtype 'blk.*=q2_k' --imatrix "$@"; }
-both "$IM" --method linear -o "$T/l.gguf" 2> "$T/note"
-noted "lacks 1 of the 30 tensors that are encoded: token_embd.weight" "merge: lacking tensors"
+both "$T/one.dat" --method linear -o "$T/l.gguf" 2> "$T/note"
+noted "lacks 28 of the 29 tensors that are encoded: blk.0.attn_k.weight, " "merge: lacking tensors"
+both "$IM" --method linear -o "$T/l.gguf" --force
 all_same "$T/w.gguf" "$T/l.gguf" "merge"
 check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.file)" "$IM" "merge: file"
 both "$IM" -q --method nuslerp,flatten=0 -j 2 -o - > "$T/n.gguf"
@@ -171,14 +180,13 @@ all_same "$T/f.gguf" "$T/f2.gguf" "an adapter: as organ-transplant"
 
 # organ-purify of strength 0 only encodes. Each expert of a stack has its own weights: the first has
 # large ones for the first half of the columns, the second for the second half.
-repeat() { i=0; while [ $i -lt "$1" ]; do printf "$2"; i=$((i + 1)); done; }
 {
     printf '\001\000\000\000\032\000\000\000blk.0.ffn_gate_exps.weight\001\000\000\000\000\002\000\000'
     for half in large small small large; do
         if [ $half = large ]; then repeat 128 '\000\000\310\102'; else repeat 128 '\000\000\200\077'; fi
     done
 } > "$T/stack.dat"
-mkmodel "$T/s.gguf" token_embd.weight:F32:256x4 blk.0.ffn_gate_exps.weight:F32:256x8x2
+mkmodel "$T/s.gguf" output.weight:F32:256x4 blk.0.ffn_gate_exps.weight:F32:256x8x2
 organ-assemble -q "$T/s.gguf" -o "$T/s2.gguf" --dtype 'blk.*=q2_k' --imatrix "$T/stack.dat"
 organ-assemble -q "$T/s.gguf" -o "$T/s1.gguf" --dtype 'blk.*=q2_k'
 if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the weights of the stack had no effect"; else ok; fi
@@ -190,7 +198,7 @@ all_same "$T/s2.gguf" "$T/p" "purify to a directory"
 check "purify to iq2_xs" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run > "$T/o"
 check_error 3 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run
 organ-purify "$T/s.gguf" --dtype q2_k --imatrix "$T/stack.dat" --dry-run 2> "$T/note" > "$T/o"
-noted "lacks 1 of the 2 tensors that are encoded: token_embd.weight" "purify: lacking tensors"
+noted "lacks 1 of the 2 tensors that are encoded: output.weight" "purify: lacking tensors"
 
 # Files that do not match or are none.
 head -c 20000 "$OLD" > "$T/cut.dat"

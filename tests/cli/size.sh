@@ -18,6 +18,32 @@ bytes() { wc -c < "$1" | tr -d ' '; }
 # total COLUMN FILE: its sum.
 total() { awk -F '\t' -v c="$1" 'NR > 1 { s += $c } END { printf "%.6g", s }' "$2"; }
 
+# Without a size, a dry run shows types and files.
+organ-assemble "$Q8" -q --dtype q4_k_s,output.weight=keep -o "$T/p.gguf" --shards 3
+for with in "--shards 3 --dtype q4_k_s,output.weight=keep -o $T/none.gguf" "--shards 3 --dtype output.weight=keep,q4_k_s"; do
+    check "dry run: $with" organ-assemble "$Q8" $with --dry-run
+    check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "tensor type bytes from file" "columns without a size"
+    check_text "$(sed 1d "$T/out" | cut -f 1-3)" "$(organ-extract -q "$T/p-00001-of-00003.gguf" --list | sed 1d | cut -f 1,5,8)" "types as written, $with"
+    check_text "$(cut -f 4 "$T/out" | sort | uniq -c | tr -s ' ' | tr '\n' ' ')" " 9 F32  30 Q8_0  1 from " "types in the source"
+    check_text "$(sed 1d "$T/out" | cut -f 5 | sed 's/.*-\(0000.-of\)/\1/' | uniq | tr '\n' ' ')" "00001-of-00003.gguf 00002-of-00003.gguf 00003-of-00003.gguf " "files"
+    check_text "$(cat "$T/p"-0000?-of-00003.gguf | wc -c | tr -d ' ')" "$(sed -n 's/.*: \([0-9]*\) bytes in 3 files would be written/\1/p' "$T/err")" "bytes"
+done
+check_absent "$T/none-00001-of-00003.gguf" "a dry run of shards"
+check "JSON of a dry run" organ-assemble "$Q8" -q --shards 2 --dry-run --json
+check_text "$(sed -n '40p;1p' "$T/out" | cut -c 1-75)" '{"tensor": "token_embd.weight", "type": "Q8_0", "bytes": 278528, "from": "Q' "one object per tensor"
+# The types of another model, which is never replaced.
+like=$LAB/lab-verse-q4_k_m.gguf
+check "like:MODEL" organ-assemble "$Q8" --dtype "like:$like" -o "$T/like.gguf"
+check_text "$(organ-extract -q "$T/like.gguf" --list | cut -f 1,5)" "$(organ-extract -q "$like" --list | cut -f 1,5)" "its types"
+check "rules before like:MODEL" organ-assemble "$Q8" -q --dtype "blk.0.*=keep,like:$like" -o "$T/like.gguf" --force
+check_text "$(organ-extract -q "$T/like.gguf" --layers 0-1 --tensors '*attn_k.weight' --list | sed 1d | cut -f 5 | tr '\n' ' ')" "Q8_0 Q4_K " "a rule and its types"
+cp "$like" "$T/like.gguf"
+check_error 2 "also an input" "like the output" organ-assemble "$Q8" --dtype "like:$T/like.gguf" -o "$T/like.gguf" --force
+check_same "$like" "$T/like.gguf" "the model with the types stays"
+check_exit 4 "like nothing" organ-assemble "$Q8" --dtype "like:$T/nowhere" -o "$T/none.gguf"
+check "an adapter has other names" organ-assemble "$Q8" --dtype "like:$LAB/lab-lora-code.gguf,*=q8_0" -o "$T/none.gguf"
+check_text "$(grep -c "no tensor matches '" "$T/err") $(grep -c 'more rules match no tensor' "$T/err")" "8 1" "few notes about rules without tensors"
+
 check "a plan" organ-assemble "$Q8" --size 1300000 --types $TYPES --imatrix "$IM" --dry-run --rules "$T/rules"
 cp "$T/out" "$T/plan"
 check_text "$(head -n 1 "$T/plan" | tr '\t' ' ')" "tensor type bytes error loss share basis" "columns"

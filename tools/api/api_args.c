@@ -137,9 +137,9 @@ static const char *unfit(const api_option *o, const char *value)
     case CLI_RANGE_FILE: /* so that it cannot be the name of a file of lines */
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-"), want = "numbers and ranges";
         break;
-    case CLI_RULES: /* @FILE would read any file */
-        ok = is_text(value) && value[0] != '@' && !strstr(value, ",@");
-        want = "rules without @FILE";
+    case CLI_RULES: /* @FILE and like:MODEL would read any file */
+        ok = is_text(value) && value[0] != '@' && !strstr(value, ",@") && !strstr(value, "like:");
+        want = "rules without @FILE and like:MODEL";
         break;
     default: ok = is_text(value); break;
     }

@@ -172,10 +172,28 @@ static gg_status choose_size(assembly *a, gg_error *err)
     return st;
 }
 
+/* The types of a plan without a size, and the files. */
+static gg_status tell_files(const assembly *a, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t f = 0; f < a->plan.n_files; f++) {
+        const gg_plan_file *file = &a->plan.files[f];
+        for (size_t i = file->first; i < file->first + file->n && st == GG_OK; i++) {
+            gg_size_row row = { .tensor = &a->plan.tensors[i].t,
+                                .basis = "-",
+                                .from = a->from[i],
+                                .file = file->path };
+            st = a->o->planned(a->o->planned_ctx, &row, err);
+        }
+    }
+    return st;
+}
+
 static gg_status tell_sizes(const assembly *a, gg_error *err)
 {
     const gg_size_plan *s = &a->sizes;
     gg_status st = GG_OK;
+    if (!s->n && a->o->planned) return tell_files(a, err);
     for (size_t i = 0; i < s->n && a->o->planned && st == GG_OK; i++)
         st = a->o->planned(a->o->planned_ctx, &s->rows[i], err);
     return st;
@@ -239,11 +257,9 @@ static gg_status check_size(const assembly *a, gg_error *err)
 {
     const gg_assemble_options *o = a->o;
     bool sized = has_size(o);
-    if (!sized && (o->types || o->sensitivity || o->dry_run || o->planned)) {
+    if (!sized && (o->types || o->sensitivity)) {
         gg_fail(err, GG_EUSAGE, "%s only for a size",
-                o->types         ? "a list of types serves"
-                : o->sensitivity ? "a table of losses serves"
-                                 : "types are planned");
+                o->types ? "a list of types serves" : "a table of losses serves");
         return gg_fix_hint(err, GG_HINT_SIZE, "add it");
     }
     if (o->size && o->bpw > 0)
@@ -345,6 +361,7 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     report->loss = a.sizes.loss;
     report->bytes = a.sizes.bytes;
+    if (st == GG_OK && o->dry_run && !has_size(o)) st = gg_plan_size(&a.plan, &report->bytes, err);
     if (st == GG_OK && !o->dry_run) st = gg_plan_write(&a.plan, run, &report->bytes, err);
     if (st == GG_OK && !o->dry_run) st = report_errors(&a, err);
     if (st == GG_OK) {

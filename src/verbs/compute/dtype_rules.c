@@ -30,7 +30,10 @@ gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *er
     gg_status st = gg_imatrix_check(u->imatrix, t, false, &has, err);
     if (st != GG_OK) return st;
     u->used += has;
-    if (has || u->lacking++ >= NAMED) return GG_OK;
+    bool rows = strcmp(t->name, "token_embd.weight") == 0 ||
+                strcmp(t->name, "per_layer_token_embd.weight") == 0;
+    u->rows = u->rows || rows;
+    if (has || rows || u->lacking++ >= NAMED) return GG_OK;
     size_t at = strlen(u->names);
     gg_escape(t->name, t->name_len, shown, sizeof shown);
     snprintf(u->names + at, sizeof u->names - at, "%s%.60s", at ? ", " : "", shown);
@@ -40,7 +43,7 @@ gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *er
 void gg_imatrix_use_note(const gg_imatrix_use *u, const gg_run *run)
 {
     if (!u->imatrix) return;
-    if (u->used + u->lacking == 0)
+    if (u->used + u->lacking == 0 && !u->rows)
         gg_note(run, "no tensor is encoded, so the importance matrix has no effect");
     if (u->lacking)
         gg_note(run, "the importance matrix lacks %zu of the %zu tensors that are encoded: %s%s",
@@ -800,7 +803,8 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
 
 /* ---- notes ----------------------------------------------------------------------------- */
 
-#define SHOWN 8 /* roles named in the note */
+#define SHOWN 8        /* roles named in the note */
+#define UNUSED_SHOWN 8 /* rules named that match nothing */
 
 typedef struct summary {
     size_t changed, left, twice; /* twice: of those changed, quantized before */
@@ -918,7 +922,11 @@ static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size
         if (st == GG_OK) count_choice(&s, &list[i], dtypes[i]);
     }
     if (st == GG_OK && !any) st = nothing_matches(r, err);
-    for (size_t k = 0; k < r->n && st == GG_OK; k++) note_rule(&r->list[k], used[k], run);
+    size_t unused = 0;
+    for (size_t k = 0; k < r->n && st == GG_OK; k++)
+        if (used[k] || unused++ < UNUSED_SHOWN) note_rule(&r->list[k], used[k], run);
+    if (unused > UNUSED_SHOWN)
+        gg_note(run, "%zu more rules match no tensor", unused - UNUSED_SHOWN);
     if (st == GG_OK) note_summary(&s, run);
     free(used);
     return st;

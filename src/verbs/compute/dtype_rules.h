@@ -106,6 +106,8 @@ gg_status gg_preset_keys(const gg_preset *p, gg_meta *meta, gg_error *err);
 typedef struct gg_imatrix_use {
     const gg_imatrix *imatrix;
     size_t used, lacking; /* tensors that are encoded: those that it has, and the others */
+    bool rows;            /* embeddings are encoded; engines take rows of them, so that no
+                             importance matrix has them */
     char names[256];      /* the first of the others */
 } gg_imatrix_use;         /* start from { .imatrix = ... } */
 
