@@ -18,7 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -700,30 +699,7 @@ typedef struct writer {
     uint64_t written;
 } writer;
 
-/* Writes a text with values: %u is a uint64_t, %t a text as it is, %s a JSON string and %b one with
- * its length (a size_t after the pointer). A NULL pointer becomes null. */
-static void put(writer *w, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    for (const char *p = format; *p;) {
-        size_t n = strcspn(p, "%");
-        gg_json_put_raw(&w->o, p, n, w->err);
-        p += n;
-        if (*p == '\0') break;
-        if (p[1] == 'u') {
-            gg_json_put_u64(&w->o, va_arg(args, uint64_t), w->err);
-        } else {
-            const char *s = va_arg(args, const char *);
-            size_t len = p[1] == 'b' ? va_arg(args, size_t) : s ? strlen(s) : 0;
-            if (!s) gg_json_put_text(&w->o, "null", w->err);
-            else if (p[1] == 't') gg_json_put_raw(&w->o, s, len, w->err);
-            else gg_mj_put_bytes(&w->o, s, len, w->err);
-        }
-        p += 2;
-    }
-    va_end(args);
-}
+#define put(w, ...) gg_mj_put(&(w)->o, (w)->err, __VA_ARGS__)
 
 /* The value of <arch>.block_count, or the number of blocks in the tensor names if it is absent. */
 static uint64_t count_blocks(const gg_manifest *m)
@@ -772,11 +748,9 @@ static void put_dims(writer *w, const gg_tensor *t)
 
 static void put_entry(writer *w, const gg_entry *e)
 {
-    put(w, "    {\"name\": %b, \"class\": \"%t\", \"block\": ", e->t.name, e->t.name_len,
-        gg_class_name(e->a.cls));
-    if (e->a.block >= 0) put(w, "%u", (uint64_t)e->a.block);
-    else put(w, "null");
-    put(w, ", \"role\": %b", e->t.name + e->a.role_at, e->a.role_len);
+    put(w, "    {\"name\": %b, \"class\": \"%t\", \"block\": %i, \"role\": %b", e->t.name,
+        e->t.name_len, gg_class_name(e->a.cls), e->a.block, e->t.name + e->a.role_at,
+        e->a.role_len);
     put_dims(w, &e->t);
     put(w, ", \"bytes\": %u, \"offset\": %u, \"file\": %s", e->t.bytes, e->t.offset, e->file);
     if (e->sha256[0]) put(w, ", \"sha256\": %s", e->sha256);

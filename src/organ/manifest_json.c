@@ -16,6 +16,7 @@
 #include "json/json.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,34 @@ gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_
     gg_json_put_raw(o, text, len, err);
     free(text);
     return gg_json_put_text(o, "\"}", err);
+}
+
+gg_status gg_mj_put(const gg_json_out *o, gg_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    for (const char *p = format; *p;) {
+        size_t n = strcspn(p, "%");
+        gg_json_put_raw(o, p, n, err);
+        p += n;
+        if (*p == '\0') break;
+        if (p[1] == 'u') {
+            gg_json_put_u64(o, va_arg(args, uint64_t), err);
+        } else if (p[1] == 'i') {
+            int64_t v = va_arg(args, int64_t);
+            if (v >= 0) gg_json_put_i64(o, v, err);
+            else gg_json_put_text(o, "null", err);
+        } else {
+            const char *s = va_arg(args, const char *);
+            size_t len = p[1] == 'b' ? va_arg(args, size_t) : s ? strlen(s) : 0;
+            if (!s) gg_json_put_text(o, "null", err);
+            else if (p[1] == 't') gg_json_put_raw(o, s, len, err);
+            else gg_mj_put_bytes(o, s, len, err);
+        }
+        p += 2;
+    }
+    va_end(args);
+    return err->status;
 }
 
 static gg_status put_f32(const gg_json_out *o, uint32_t bits, gg_error *err)
@@ -97,15 +126,11 @@ gg_status gg_mj_put_value(const gg_json_out *o, const gg_kv *kv, gg_error *err)
 
 gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err)
 {
-    gg_json_put_text(o, "{\"key\": ", err);
-    gg_mj_put_bytes(o, kv->key, kv->key_len, err);
-    gg_json_put_text(o, ", \"type\": \"", err);
-    gg_json_put_text(o, gg_type_name(kv->type), err);
-    if (kv->type == GG_TYPE_ARR) {
-        gg_json_put_text(o, "\", \"items\": \"", err);
-        gg_json_put_text(o, gg_type_name(kv->elem_type), err);
-    }
-    gg_json_put_text(o, "\", \"value\": ", err);
+    gg_mj_put(o, err, "{\"key\": %b, \"type\": \"%t\"", kv->key, kv->key_len,
+              gg_type_name(kv->type));
+    if (kv->type == GG_TYPE_ARR)
+        gg_mj_put(o, err, ", \"items\": \"%t\"", gg_type_name(kv->elem_type));
+    gg_json_put_text(o, ", \"value\": ", err);
     gg_mj_put_value(o, kv, err);
     return gg_json_put_text(o, "}", err);
 }

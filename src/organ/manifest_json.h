@@ -12,6 +12,11 @@ gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_
 gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n,
                       gg_error *err);
 
+/* Writes a text with values: %u is a uint64_t, %i an int64_t or null if it is negative, %t a text
+ * as it is, %s a JSON string and %b one with its length (a size_t after the pointer), both of any
+ * bytes as above. A NULL pointer becomes null. */
+gg_status gg_mj_put(const gg_json_out *o, gg_error *err, const char *format, ...);
+
 /* Writes the value of a key. */
 gg_status gg_mj_put_value(const gg_json_out *o, const gg_kv *kv, gg_error *err);
 

@@ -2,9 +2,10 @@
  * job see api_spool.c. */
 #include "api.h"
 
-#include "base/io.h"     /* whole reads and writes */
-#include "base/output.h" /* outputs that appear only when whole */
-#include "json/json.h"   /* the one JSON reader and writer */
+#include "base/io.h"             /* whole reads and writes */
+#include "base/output.h"         /* outputs that appear only when whole */
+#include "organ/manifest_json.h" /* texts with JSON values */
+#include "json/json.h"           /* the one JSON reader and writer */
 
 #include <dirent.h>
 #include <errno.h>
@@ -128,30 +129,12 @@ static int find_job(api *a, const char *id)
 
 /* ---- showing -------------------------------------------------------------------------- */
 
-static void put_time(const gg_json_out *out, const char *key, uint64_t ms, gg_error *err)
-{
-    char text[API_TIME];
-    api_time(ms, text);
-    gg_json_put_text(out, ", \"", err);
-    gg_json_put_text(out, key, err);
-    gg_json_put_text(out, "\": ", err);
-    gg_json_put_text(out, text, err);
-}
-
 static void put_member(const gg_json_out *out, const char *key, const gg_json_node *node,
                        gg_error *err)
 {
-    gg_json_put_text(out, ", \"", err);
-    gg_json_put_text(out, key, err);
-    gg_json_put_text(out, "\": ", err);
+    gg_mj_put(out, err, ", \"%t\": ", key);
     if (node) gg_json_put_node(out, node, err);
     else gg_json_put_text(out, "null", err);
-}
-
-static void put_number(const gg_json_out *out, const char *key, uint64_t v, gg_error *err)
-{
-    gg_json_put_text(out, key, err);
-    gg_json_put_u64(out, v, err);
 }
 
 #define PROGRESS_LINE 42
@@ -187,9 +170,9 @@ static void put_share(const gg_json_out *out, int dir, api_state state, gg_error
     unsigned long long done, total;
     if (!read_share(dir, &done, &total)) return;
     uint64_t percent = percent_of(state, done, total);
-    put_number(out, ", \"done_bytes\": ", done, err);
-    if (total) put_number(out, ", \"total_bytes\": ", total, err);
-    if (percent <= 100) put_number(out, ", \"percent\": ", percent, err);
+    gg_mj_put(out, err, ", \"done_bytes\": %u", done);
+    if (total) gg_mj_put(out, err, ", \"total_bytes\": %u", total);
+    if (percent <= 100) gg_mj_put(out, err, ", \"percent\": %u", percent);
 }
 
 /* Adds the bytes a running tool has read and written so far, if the system tells (Linux). */
@@ -200,8 +183,8 @@ static void put_moved(const gg_json_out *out, uint64_t pid, gg_error *err)
     snprintf(path, sizeof path, "/proc/%llu/io", (unsigned long long)pid);
     FILE *f = pid ? fopen(path, "re") : NULL;
     while (f && fgets(line, sizeof line, f)) {
-        if (sscanf(line, "rchar: %llu", &v) == 1) put_number(out, ", \"read_bytes\": ", v, err);
-        if (sscanf(line, "wchar: %llu", &v) == 1) put_number(out, ", \"written_bytes\": ", v, err);
+        if (sscanf(line, "rchar: %llu", &v) == 1) gg_mj_put(out, err, ", \"read_bytes\": %u", v);
+        if (sscanf(line, "wchar: %llu", &v) == 1) gg_mj_put(out, err, ", \"written_bytes\": %u", v);
     }
     if (f) fclose(f);
 }
@@ -212,8 +195,8 @@ static void put_progress(const gg_json_out *out, int dir, const record *r, gg_er
     uint64_t end = r->ended ? r->ended : r->state == API_RUNNING ? api_now() : r->begun;
     gg_json_put_text(out, ", \"progress\": {\"seconds\": ", err);
     gg_json_put_f64(out, r->begun && end > r->begun ? (double)(end - r->begun) / 1000 : 0, err);
-    put_number(out, ", \"result_bytes\": ",
-               fstatat(dir, "stdout", &s, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)s.st_size : 0, err);
+    gg_mj_put(out, err, ", \"result_bytes\": %u",
+              fstatat(dir, "stdout", &s, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)s.st_size : 0);
     put_share(out, dir, r->state, err);
     if (r->state == API_RUNNING) put_moved(out, number(r->started, "pid"), err);
     gg_json_put_text(out, "}", err);
@@ -245,17 +228,15 @@ static void put_stderr(const gg_json_out *out, int dir, gg_error *err)
 static void put_job(const gg_json_out *out, const char *id, int dir, const record *r, bool whole,
                     gg_error *err)
 {
-    gg_json_put_text(out, "{\"id\": \"", err);
-    gg_json_put_text(out, id, err);
-    gg_json_put_text(out, "\"", err);
+    char created[API_TIME], begun[API_TIME], ended[API_TIME];
+    api_time(r->created, created);
+    api_time(r->begun, begun);
+    api_time(r->ended, ended);
+    gg_mj_put(out, err, "{\"id\": \"%t\"", id);
     put_member(out, "tool", member(r->request, "tool"), err);
     put_member(out, "arguments", member(r->request, "arguments"), err);
-    gg_json_put_text(out, ", \"state\": \"", err);
-    gg_json_put_text(out, states[r->state], err);
-    gg_json_put_text(out, "\"", err);
-    put_time(out, "created", r->created, err);
-    put_time(out, "started", r->begun, err);
-    put_time(out, "ended", r->ended, err);
+    gg_mj_put(out, err, ", \"state\": \"%t\", \"created\": %t, \"started\": %t, \"ended\": %t",
+              states[r->state], created, begun, ended);
     put_progress(out, dir, r, err);
     put_member(out, "exit", member(r->exit, "exit"), err);
     put_member(out, "signal", member(r->exit, "signal"), err);

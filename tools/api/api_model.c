@@ -145,40 +145,22 @@ static gg_status put_tensor(void *ctx, const gg_extract_row *row, gg_error *err)
     const gg_tensor *t = row->tensor;
     const gg_anatomy *n = row->anatomy;
     anatomy *x = ctx;
-    const gg_json_out *out = x->out;
-    gg_json_put_text(out, x->rows++ ? ",\n{\"name\": " : "\n{\"name\": ", err);
-    gg_mj_put_bytes(out, t->name, t->name_len, err);
-    gg_json_put_text(out, ", \"class\": \"", err);
-    gg_json_put_text(out, gg_class_name(n->cls), err);
-    gg_json_put_text(out, "\", \"block\": ", err);
-    if (n->block >= 0) gg_json_put_i64(out, n->block, err);
-    else gg_json_put_text(out, "null", err);
-    gg_json_put_text(out, ", \"role\": ", err);
-    gg_mj_put_bytes(out, t->name + n->role_at, n->role_len, err);
-    gg_json_put_text(out, ", \"dtype\": \"", err);
-    gg_json_put_text(out, gg_dtype_get(t->dtype)->name, err);
-    gg_json_put_text(out, "\", \"dims\": [", err);
-    for (uint32_t i = 0; i < t->n_dims; i++) {
-        if (i) gg_json_put_text(out, ", ", err);
-        gg_json_put_u64(out, t->dims[i], err);
-    }
-    gg_json_put_text(out, "], \"elements\": ", err);
-    gg_json_put_u64(out, t->elements, err);
-    gg_json_put_text(out, ", \"bytes\": ", err);
-    gg_json_put_u64(out, t->bytes, err);
-    gg_json_put_text(out, ", \"offset\": ", err);
-    gg_json_put_u64(out, t->offset, err);
-    return gg_json_put_text(out, "}", err);
+    gg_mj_put(x->out, err,
+              "%t{\"name\": %b, \"class\": \"%t\", \"block\": %i, \"role\": %b, \"dtype\": \"%t\"",
+              x->rows++ ? ",\n" : "\n", t->name, t->name_len, gg_class_name(n->cls), n->block,
+              t->name + n->role_at, n->role_len, gg_dtype_get(t->dtype)->name);
+    gg_json_put_text(x->out, ", \"dims\": [", err);
+    for (uint32_t i = 0; i < t->n_dims; i++) gg_mj_put(x->out, err, i ? ", %u" : "%u", t->dims[i]);
+    return gg_mj_put(x->out, err, "], \"elements\": %u, \"bytes\": %u, \"offset\": %u}",
+                     t->elements, t->bytes, t->offset);
 }
 
-static void put_text(const gg_json_out *out, const char *key, const gg_meta *meta,
-                     const char *meta_key, gg_error *err)
+/* The value of a key that is a text, or NULL. */
+static const char *text_of(const gg_meta *meta, const char *key, size_t *len)
 {
     const char *text;
-    size_t len;
-    gg_json_put_text(out, key, err);
-    if (gg_kv_str(gg_meta_find(meta, meta_key), &text, &len)) gg_mj_put_bytes(out, text, len, err);
-    else gg_json_put_text(out, "null", err);
+    *len = 0;
+    return gg_kv_str(gg_meta_find(meta, key), &text, len) ? text : NULL;
 }
 
 static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *out, gg_error *err)
@@ -186,11 +168,11 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
     anatomy x = { out, 0 };
     gg_extract_options o = { .row = put_tensor, .ctx = &x };
     const gg_meta *meta = gg_source_meta(s);
-    gg_json_put_text(out, "{\"name\": \"", err);
-    gg_json_put_text(out, name, err);
-    put_text(out, "\", \"architecture\": ", meta, "general.architecture", err);
-    put_text(out, ", \"title\": ", meta, "general.name", err);
-    gg_json_put_text(out, ", \"tensors\": [", err);
+    size_t arch_len, title_len;
+    const char *arch = text_of(meta, "general.architecture", &arch_len),
+               *title = text_of(meta, "general.name", &title_len);
+    gg_mj_put(out, err, "{\"name\": \"%t\", \"architecture\": %b, \"title\": %b, \"tensors\": [",
+              name, arch, arch_len, title, title_len);
     /* A model may have no tensors. */
     gg_error none = GG_ERROR_INIT;
     gg_status st = gg_source_count(s) ? gg_extract(s, &o, NULL, NULL, NULL, &none) : GG_OK;

@@ -17,9 +17,10 @@
  */
 #include "api.h"
 
-#include "base/io.h"     /* whole reads and writes */
-#include "base/output.h" /* outputs that appear only when whole */
-#include "json/json.h"   /* the one JSON reader and writer */
+#include "base/io.h"             /* whole reads and writes */
+#include "base/output.h"         /* outputs that appear only when whole */
+#include "organ/manifest_json.h" /* texts with JSON values */
+#include "json/json.h"           /* the one JSON reader and writer */
 
 #include <dirent.h>
 #include <errno.h>
@@ -113,16 +114,9 @@ static gg_status put_request(const api_vector *v, gg_buf *text, gg_error *err)
 {
     gg_json_out out = gg_json_to_buf(text);
     const char *slash = strrchr(v->items[0], '/'), *tool = slash ? slash + 1 : v->items[0];
-    gg_json_put_text(&out, "{\"tool\": ", err);
-    gg_json_put_string(&out, tool, strlen(tool), err);
-    gg_json_put_text(&out, ", \"arguments\": [", err);
-    for (size_t i = 1; i < v->n; i++) {
-        if (i > 1) gg_json_put_text(&out, ", ", err);
-        gg_json_put_string(&out, v->items[i], strlen(v->items[i]), err);
-    }
-    gg_json_put_text(&out, "], \"created\": ", err);
-    gg_json_put_u64(&out, api_now(), err);
-    return gg_json_put_text(&out, "}\n", err);
+    gg_mj_put(&out, err, "{\"tool\": %s, \"arguments\": [", tool);
+    for (size_t i = 1; i < v->n; i++) gg_mj_put(&out, err, i > 1 ? ", %s" : "%s", v->items[i]);
+    return gg_mj_put(&out, err, "], \"created\": %u}\n", api_now());
 }
 
 static gg_status open_job(api_job *j, int jobs, const char *temp, gg_error *err)
