@@ -2,10 +2,62 @@
 #include "cli.h"
 #include "lists.h"
 #include "output_options.h"
-#include "text_output.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "base/buf.h"    /* texts */
+#include "base/error.h"  /* the file's name in errors */
+#include "base/io.h"     /* whole writes */
+#include "base/output.h" /* outputs that appear only when whole */
+
+/* ---- texts beside the model: a table, rules ------------------------------------------- */
+
+typedef struct text_output {
+    const char *path; /* NULL = not asked for; "-" is stdout */
+    gg_buf text;
+    struct gg_output *file; /* NULL until it is opened */
+} text_output;
+
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+/* Opens the file, so that an existing file is refused before the work begins. */
+static gg_status text_output_open(cli *c, text_output *o)
+{
+    if (!o->path || is_stdout(o->path)) return GG_OK;
+    gg_status st = gg_output_open(o->path, c->run.force, &o->file, &c->err);
+    return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
+}
+
+static gg_status write_text(cli *c, text_output *o)
+{
+    if (!o->file) {
+        fwrite(o->text.data, 1, o->text.len, stdout);
+        return GG_OK;
+    }
+    gg_status st = gg_write_all(gg_output_fd(o->file), o->text.data, o->text.len, &c->err);
+    if (st == GG_OK) st = gg_output_commit(o->file, &c->err);
+    else gg_output_abort(o->file);
+    o->file = NULL;
+    return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
+}
+
+/* With GG_OK as the status of the work, writes the text and gives the file its name; otherwise
+ * leaves nothing. Returns the status of the whole. Frees the text. */
+static gg_status text_output_end(cli *c, text_output *o, gg_status done)
+{
+    if (done == GG_OK && o->path && o->text.data) done = write_text(c, o);
+    gg_output_abort(o->file);
+    o->file = NULL;
+    gg_buf_free(&o->text);
+    return done;
+}
+
+/* ---- the options ------------------------------------------------------------------------ */
 
 typedef struct report {
     text_output out;
@@ -154,11 +206,6 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
 }
 
 /* ---- the run ------------------------------------------------------------------------------ */
-
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
 
 static bool same_path(const char *a, const char *b)
 {

@@ -3,11 +3,10 @@
  *     organ-api.c    configuration, token, routes
  *     api_http.c     CGI requests, responses, byte ranges of files
  *     api_model.c    models and organ directories
- *     api_args.c     checks a job's arguments and builds the argument vector
- *     api_paths.c    keeps the paths among them inside the data folder
- *     api_spool.c    stores jobs as folders of the spool, and their queue
+ *     api_args.c     checks a job's arguments and builds the argument vector; keeps the paths
+ *                    among them inside the data folder
+ *     api_job.c      jobs as folders of the spool, their queue and routes
  *     api_run.c      the supervisor of one job
- *     api_job.c      the routes of jobs
  *
  * A handler either sends a response or calls api_fail. The first failure is kept, later
  * ones are ignored, and main sends it as JSON.
@@ -124,31 +123,15 @@ bool api_arguments(api *a, const gg_json_node *request, api_vector *v);
 /* Check the paths of such a vector again: symbolic links may have been added since. */
 gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err);
 
-/* ---- api_paths.c ---- */
-
-bool api_is_path(cli_kind kind);
-
 /* Checks that the path exists inside the data folder, together with everything a tool would open
  * with it (files of an organ directory, other shards). */
 gg_status api_check_input(const api *a, const char *path, gg_error *err);
 
-/* Checks the path in a value of one of these kinds. */
-gg_status api_check_path(const api *a, cli_kind kind, const char *value, gg_error *err);
-/* Checks the form of the path first, then the path itself. */
-bool api_path_ok(api *a, cli_kind kind, const char *value);
+/* ---- api_job.c ---- */
 
-/* ---- api_spool.c ---- */
+bool api_jobs(api *a); /* the routes below /v1/jobs */
 
 #define API_ID 22 /* hex digits: 14 of microseconds, 8 at random */
-
-typedef enum api_state {
-    API_QUEUED,
-    API_RUNNING,
-    API_DONE,
-    API_FAILED,
-    API_STOPPED,
-    API_LOST
-} api_state;
 
 typedef struct api_job {
     char id[API_ID + 1];
@@ -157,21 +140,12 @@ typedef struct api_job {
     int control; /* FIFO: 's' = stop, 'w' = look for a slot again */
 } api_job;
 
-bool api_spool_make(api *a);                                   /* creates missing folders */
 int api_spool_open(const api *a, const char *name, int flags); /* SPOOL/name, -1 on failure */
 gg_status api_write_file(int dir, const char *name, const gg_buf *text,
                          gg_error *err); /* written completely or not at all */
 
-bool api_id_ok(const char *id);
-/* Open a job's folder (file NULL) or a file in it; -1 on failure. */
-int api_job_open(const api *a, const char *id, const char *file, int flags);
-bool api_job_alive(const api *a, const char *id); /* whether it has a supervisor */
+/* Send a byte to the supervisor of a job, if it has one. */
 void api_job_poke(const api *a, const char *id, char what);
-
-/* Create a job for v, waiting for its supervisor. The caller sets j's descriptors to -1. */
-gg_status api_job_make(const api *a, const api_vector *v, api_job *j, gg_error *err);
-void api_job_close(api_job *j);
-void api_job_discard(const api *a, const char *id);
 
 /* Find the smallest queued id that has a supervisor; false if there is none. */
 bool api_queue_first(const api *a, char id[API_ID + 1], size_t *waiting);
@@ -181,9 +155,5 @@ bool api_queue_leave(const api *a, const char *id);
 
 /* Start the supervisor of a job. It continues after this process and the web server end. */
 bool api_supervise(api *a, const api_job *job, api_vector *v);
-
-/* ---- api_job.c ---- */
-
-bool api_jobs(api *a); /* the routes below /v1/jobs */
 
 #endif
