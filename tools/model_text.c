@@ -120,6 +120,27 @@ static bool find_shard(const char *path, char *out, size_t size)
     return any;
 }
 
+/* One line for each picture or table in a file, which is all that a tool wrote. */
+static void tell_files_written(const cli *c)
+{
+    char from[200], name[300], size[24];
+    struct stat s;
+    inputs_text(c, from, sizeof from);
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        const char *path = row->o->kind == CLI_NEW_FILE && row->given && row->first == i && row->to
+                               ? *(const char **)row->to
+                               : NULL;
+        if (!path || strcmp(path, "-") == 0 || stat(path, &s) != 0) continue;
+        size_t n = strlen(path);
+        bool picture = n > 4 && strcmp(path + n - 4, ".svg") == 0;
+        gg_escape(path, n, name, sizeof name);
+        size_text((uint64_t)s.st_size, size);
+        fprintf(stderr, "%s: %s%s%s: %s%s\n", c->tool, from, from[0] ? " -> " : "", name, size,
+                picture ? "; next: open it in a browser" : "");
+    }
+}
+
 void tell_what_was_written(cli *c)
 {
     const char *path = written_path(c);
@@ -128,7 +149,11 @@ void tell_what_was_written(cli *c)
     gg_source *source = NULL;
     gg_info info;
     gg_error ignored = GG_ERROR_INIT;
-    if (!path || c->quiet || !isatty(STDERR_FILENO) || cli_given_any(c, "check dry-run")) return;
+    if (c->quiet || !isatty(STDERR_FILENO) || cli_given_any(c, "check dry-run")) return;
+    if (!path) {
+        tell_files_written(c);
+        return;
+    }
     if (stat(path, &s) != 0) {
         if (!find_shard(path, shard, sizeof shard)) return;
         path = shard;

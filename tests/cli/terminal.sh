@@ -52,6 +52,9 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     terminal() { # COMMAND LINE
         script -qec "$1" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
     }
+    kib() { # FILE: its size, as it is told
+        awk -v n="$(wc -c < "$1")" 'BEGIN { k = n / 1024; printf k >= 99.95 ? "%.0f KiB" : k >= 9.995 ? "%.1f KiB" : "%.2f KiB", k }'
+    }
     told() { # COMMAND LINE, what it prints last
         terminal "$1"
         check_text "$(tail -n 1 "$T/seen")" "$2" "$1"
@@ -66,6 +69,10 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         terminal "organ-measure -q $V --columns name,class --where class=$class"
         check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort | uniq -c | tr -s ' ')" " 12 ffn" "class=$class on a terminal"
     done
+    told "organ-measure -q $V --svg $T/one.svg" "" # silent
+    told "organ-measure $V --svg $T/one.svg --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/one.svg: $(kib "$T/one.svg"); next: open it in a browser"
+    told "organ-measure -q $V --svg $T/one.svg --force --histogram $T/h.tsv" ""
+    told "organ-measure $V --histogram $T/h.tsv --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/h.tsv: $(kib "$T/h.tsv")"
     size="1.78 MiB, 5.18 bits per weight; check: no findings; next:"
     told "organ-assemble $V -o $T/a.gguf" "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
     told "organ-extract $V --output $T/d" "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
