@@ -19,7 +19,7 @@ static const cli_option options[] = {
     { "", CLI_MODEL, NULL, "M", .place = 1, .many = true },
     { "", CLI_RANGES, NULL, "BLOCKS", .place = 2, .many = true },
     { .help = "  BLOCKS             numbers and ranges from 0, in order: 0-3,6,2-4; a block may\n"
-              "                     come several times" },
+              "                     come several times; of t5: enc:0-3 or dec:0-3" },
     { "svg", CLI_NEW_FILE, &opt.svg, "FILE", "draw which model each tensor comes from",
       .needs = "output check", .needs_why = "a finished stack has no history to draw",
       .excludes = "json", .excludes_why = "draws a picture and prints no table" },

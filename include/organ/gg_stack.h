@@ -32,12 +32,14 @@ typedef struct gg_block_order {
     size_t n_models, models_cap;
     gg_block_ref *blocks;
     size_t n, cap;
+    const char *part; /* "enc" or "dec": blocks of an encoder or a decoder; else NULL. Static */
 } gg_block_order;
 
 /* Appends blocks of a seekable model in the order of the text: numbers and ranges such as
- * "0-3,6,2-4". A block may occur several times. Errors: GG_EUSAGE for another text, bare organ
- * records and split experts; GG_NO for a block that does not exist, and for a model without
- * block_count. After an error the order must still be freed. */
+ * "0-3,6,2-4". A block may occur several times. Of a model with an encoder and a decoder (t5), the
+ * text begins with "enc:" or "dec:", the same in all texts; the other blocks stay. Errors:
+ * GG_EUSAGE for another text, bare organ records and split experts; GG_NO for a block that does not
+ * exist, and for a model without block_count. After an error the order must still be freed. */
 gg_status gg_block_order_add(gg_block_order *o, gg_source *model, const char *blocks,
                              gg_error *err);
 

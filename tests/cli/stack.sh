@@ -321,6 +321,82 @@ done
 check_error 2 "at most 100000 blocks" "blocks without end" stack $V "$(awk 'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
 printf '\003\000\000\000a.w\001\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000abcd' > "$T/r.bin"
 check_error 2 "consists of organ records" "records" stack "$T/r.bin" 0
+# ---- encoder and decoder ------------------------------------------------------------------------
+# shellcheck disable=SC2086
+mkmodel "$T/t5.gguf" $KEYS -k llama.block_count=4 -k llama.decoder_block_count=3 token_embd.weight:F32:64x3 \
+    enc.blk.0.attn_norm.weight:F32:64 enc.blk.0.attn_rel_b.weight:F32:4x8 -n 4 enc.blk.%.ffn_norm.weight:F32:64 \
+    enc.output_norm.weight:F32:64 dec.blk.0.attn_rel_b.weight:F32:4x8 -n 3 dec.blk.%.ffn_norm.weight:F32:64
+arch "$T/t5.gguf" t5 2> /dev/null
+check "decoder blocks" stack "$T/t5.gguf" dec:2,0-1,1
+check_text "$(kv decoder_block_count) $(kv block_count)" "4 4" "the decoder's blocks are counted, the encoder's stay"
+from dec.blk.0.ffn_norm.weight "$T/t5.gguf" dec.blk.2.ffn_norm.weight
+from dec.blk.0.attn_rel_b.weight "$T/t5.gguf" dec.blk.0.attn_rel_b.weight
+from dec.blk.3.ffn_norm.weight "$T/t5.gguf" dec.blk.1.ffn_norm.weight
+from enc.blk.1.ffn_norm.weight "$T/t5.gguf" enc.blk.1.ffn_norm.weight
+check "encoder blocks" stack "$T/t5.gguf" enc:3,1,1
+check_text "$(kv decoder_block_count) $(kv block_count)" "3 3" "the encoder's blocks are counted"
+check_text "$(order)" "token_embd.weight enc.blk.0.ffn_norm.weight enc.blk.0.attn_rel_b.weight enc.blk.1.ffn_norm.weight enc.blk.2.ffn_norm.weight \
+enc.output_norm.weight dec.blk.0.attn_rel_b.weight dec.blk.0.ffn_norm.weight dec.blk.1.ffn_norm.weight dec.blk.2.ffn_norm.weight " "the first block has the position biases"
+from enc.blk.0.ffn_norm.weight "$T/t5.gguf" enc.blk.3.ffn_norm.weight
+from enc.blk.0.attn_rel_b.weight "$T/t5.gguf" enc.blk.0.attn_rel_b.weight
+check "drop of a decoder" stack --drop dec:0-1 "$T/t5.gguf"
+check_text "$(kv decoder_block_count)" 1 "drop of a decoder"
+check "all of a decoder" stack "$T/t5.gguf" dec:0-2
+check_same "$T/c.gguf" "$T/t5.gguf" "all of a decoder"
+organ-keys -q "$T/t5.gguf" --delete t5.decoder_block_count -o "$T/even.gguf"
+check "encoder, no key of the decoder" stack "$T/even.gguf" enc:0-3,3
+check_text "$(kv decoder_block_count) $(kv block_count)" "4 5" "the decoder's count is stated when it differs"
+refuse "it has no block 3, only 0 to 2" "$T/t5.gguf" dec:3
+refuse "the decoder would have 3 blocks and the encoder 2" "$T/t5.gguf" enc:0-1
+check_error 2 "enc:0-3 or dec:0-3" "which stack" organ-stack "$T/t5.gguf" 0 -o "$T/no.gguf"
+check_error 2 "in two runs" "both stacks" organ-stack "$T/t5.gguf" enc:0 "$T/t5.gguf" dec:0 -o "$T/no.gguf"
+
+# ---- hybrids: blocks of each kind stay ---------------------------------------------------------------
+hybrid() { # ARCH PER-BLOCK-KEY VALUES [KEY=N]
+    made "$T/h.gguf" "$TOKENS$(arr "$2" u32 "$3")" $KEYS ${4:+-k llama.$4} -k llama.block_count=4 $(blocks 4) 2> /dev/null
+    arch "$T/h.gguf" "$1" 2> /dev/null
+}
+for a in granitehybrid lfm2 jamba kimi-linear plamo2; do
+    hybrid $a attention.head_count_kv 0,2,0,4
+    check "$a" stack "$T/h.gguf" 3,0,0
+    check_text "$(kv attention.head_count_kv)" "[4, 0, 0]" "$a: the kinds move with their blocks"
+    refuse "no recurrent block is left" "$T/h.gguf" 1,3
+    refuse "no block with attention is left" "$T/h.gguf" 0,2
+done
+made "$T/h.gguf" "$TOKENS$(arr attention.head_count_kv u32 0,2,0,0)$(arr feed_forward_length u32 0,0,96,96)" $KEYS -k llama.block_count=4 $(blocks 4) 2> /dev/null
+arch "$T/h.gguf" nemotron_h 2> /dev/null
+check "nemotron_h" stack "$T/h.gguf" 2,0,1
+check_text "$(organ-keys "$T/c.gguf" --get nemotron_h.feed_forward_length | xargs) $(organ-keys "$T/c.gguf" --get nemotron_h.attention.head_count_kv | xargs)" \
+    "96 0 0 0 0 2" "nemotron_h: both arrays move"
+refuse "no recurrent block is left" "$T/h.gguf" 1-3
+refuse "no block with attention is left" "$T/h.gguf" 0,2
+hybrid mimo2 attention.sliding_window_pattern 1,0,1,0 attention.sliding_window=32
+check "windows" stack "$T/h.gguf" 1,0
+refuse "no block with a sliding window is left" "$T/h.gguf" 1,3
+refuse "no block with full attention is left" "$T/h.gguf" 0,2
+hybrid deepseek4 attention.compress_ratios 0,0,4,128 hash_layer_count=1
+refuse "keep the first 1 blocks in their places" "$T/h.gguf" 1-3
+refuse "no block with a compress ratio of 4 is left" "$T/h.gguf" 0,3
+hybrid falcon-h1 attention.head_count_kv 2,2,2,2
+check "falcon-h1" stack "$T/h.gguf" 3,3
+hybrid gemma3n feed_forward_length 1,2,3,4
+refuse "gemma3n ties them to their numbers" "$T/h.gguf" 0-2
+
+# an error that only the new order has: the first block of modern-bert has no norm
+bert() {
+    [ "$1" = 0 ] || echo "blk.$1.attn_norm.weight:F32:64"
+    echo "blk.$1.attn_qkv.weight:F16:64x192 blk.$1.attn_output.weight:F16:64x64 blk.$1.ffn_norm.weight:F32:64"
+    echo "blk.$1.ffn_up.weight:F16:64x128 blk.$1.ffn_down.weight:F16:64x64"
+}
+# shellcheck disable=SC2046,SC2086
+made "$T/bert.gguf" "$TOKENS"'{"key": "llama.attention.layer_norm_epsilon", "type": "f32", "value": 0.1}, {"key": "tokenizer.ggml.model", "type": "str", "value": "bert"},' \
+    $KEYS -k llama.block_count=3 -k llama.context_length=64 -k llama.feed_forward_length=64 -k tokenizer.ggml.seperator_token_id=1 -k tokenizer.ggml.padding_token_id=2 \
+    $REST token_embd_norm.weight:F32:64 output_norm.weight:F32:64 $(bert 0) $(bert 1) $(bert 2) 2> /dev/null
+arch "$T/bert.gguf" modern-bert 2> /dev/null
+check "modern-bert is sound" organ-check -q "$T/bert.gguf"
+check "its first block stays" stack "$T/bert.gguf" 0,2
+refuse "blk.1.attn_norm.weight: this tensor is missing" "$T/bert.gguf" 2,0,1
+
 touch "$T/there.gguf"
 check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/there.gguf"
 check_exit 3 "no model" stack README.md 0

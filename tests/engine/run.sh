@@ -253,6 +253,20 @@ else
     clear_progress
     echo "engine: organ-check was not compared with the engine; that needs git and a C compiler"
 fi
+progress "loading fused and stacked models"
+if sh tests/engine/forms.sh > "$M/forms" 2>&1; then
+    clear_progress
+    cat "$M/forms"
+    # shellcheck disable=SC2046 # four numbers
+    set -- $(sed -n 's/^forms: //p' "$M/forms")
+    hold "models of most architectures are fused" 'x >= y' "$1" 100
+    hold "blocks are ordered in many ways" 'x >= y' "$2" 500
+    hold "every result loads" 'x == y' "$3" 0
+    hold "fused and divided, models are the same" 'x == y' "$4" 0
+else
+    clear_progress
+    echo "engine: fused and stacked models were not loaded; that needs git and a C compiler"
+fi
 progress "reserving caches, to compare organ-info with the engine"
 if sh tests/engine/memory.sh > "$M/memory" 2>&1; then
     clear_progress

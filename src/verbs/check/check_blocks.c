@@ -3,6 +3,8 @@
  * Source: llama.cpp v0.5.0, hyperparameters in src/models. */
 #include "check_context.h"
 
+#include "base/error.h"
+
 /* Architectures whose layers have sliding windows, if there is no array sliding_window_pattern:
  * every Nth layer sees everything, N = 0: no layer.
  * Then the window that is used without a key; 0 = without the key no layer has a window. */
@@ -173,4 +175,47 @@ bool gg_check_block_is(const check *c, const char *prefix, uint64_t block, const
         at += n + 1;
     }
     return true;
+}
+
+/* ---- kinds that must not disappear ---------------------------------------------------------- */
+
+/* Engines that give two kinds of blocks a memory of their own fail if one kind has no block. */
+static const struct {
+    const char *trait, *what;
+} kept[] = { { "recurrent", "recurrent block" },
+             { "attention", "block with attention" },
+             { "swa", "block with a sliding window" },
+             { "full", "block with full attention" },
+             { "ratio4", "block with a compress ratio of 4" },
+             { "ratio128", "block with a compress ratio of 128" } };
+#define N_KEPT (sizeof kept / sizeof kept[0])
+
+static gg_status kinds_of(const gg_meta *meta, bool has[N_KEPT], gg_error *err)
+{
+    gg_check_input in = { .meta = meta };
+    check c = { .in = &in, .err = err };
+    gg_status st = gg_check_open(&c);
+    if (st == GG_OK) gg_check_find_architecture(&c);
+    for (uint64_t b = 0; b < c.trunk && b < 100000 && st == GG_OK && c.arch_name; b++)
+        for (size_t k = 0; k < N_KEPT; k++) {
+            bool is = gg_check_block_is(&c, "", b, kept[k].trait, strlen(kept[k].trait));
+            /* blocks of hybrids may have only a feed-forward layer */
+            if (k == 1) is &= block_number(&c, "attention.head_count_kv", b, 1) > 0;
+            has[k] |= is;
+        }
+    gg_check_close(&c);
+    return st;
+}
+
+gg_status gg_check_kinds_kept(const gg_meta *before, const gg_meta *after, gg_error *err)
+{
+    bool had[N_KEPT] = { false }, has[N_KEPT] = { false };
+    gg_status st = kinds_of(before, had, err);
+    if (st == GG_OK) st = kinds_of(after, has, err);
+    for (size_t k = 0; k < N_KEPT && st == GG_OK; k++)
+        if (had[k] && !has[k]) {
+            gg_fail(err, GG_NO, "no %s is left, and an engine needs one", kept[k].what);
+            st = gg_fix(err, "keep at least one of each kind");
+        }
+    return st;
 }

@@ -45,6 +45,12 @@ gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *f
 /* Pass the notes to the run if `done`, and free them. */
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done);
 
+/* ---- blocks in a new order ------------------------------------------------------------------ */
+
+/* GG_NO, with the kind, if the second model has no block of a kind that the first has, and that
+ * engines expect: recurrent blocks of a hybrid, windows, and the reverse. check_blocks.c */
+gg_status gg_check_kinds_kept(const gg_meta *before, const gg_meta *after, gg_error *err);
+
 /* ---- fused tensors: check_fused.c ----------------------------------------------------------- */
 
 /* Which forms of a kind of tensors an engine loads in a block, by the table of the architecture. */

@@ -231,6 +231,10 @@ void gg_check_table_rules(check *c)
         bool decoder = strcmp(*prefix, "dec.") == 0;
         if (decoder && !strstr(c->arch->block, "dec:")) continue;
         if (decoder) n = gg_check_number_or(c, "decoder_block_count", n);
+        if (decoder && n > c->blocks)
+            say_error(c, "block-count", at_arch_key(c, "decoder_block_count"),
+                      "it is %" PRIu64 ", but an engine loads at most block_count, %" PRIu64, n,
+                      c->blocks);
         for (uint64_t b = 0; b < n && b < 512 && c->status == GG_OK; b++)
             apply_block(c, *prefix, (int64_t)b);
     }

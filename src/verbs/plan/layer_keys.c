@@ -21,6 +21,7 @@ typedef enum rule {
     FIRST,  /* the first */
     SECOND, /* the second */
     GROUP,  /* each group of `period` blocks is of another kind */
+    HEAD,   /* each of the first `period` blocks is of another kind */
 } rule;
 
 typedef struct pattern {
@@ -37,6 +38,7 @@ static uint64_t kind_of(const pattern *p, uint64_t block)
     case FIRST: return at == 0;
     case SECOND: return at == 1;
     case GROUP: return block / p->period;
+    case HEAD: return block < p->period ? block : p->period;
     }
     return 0;
 }
@@ -48,7 +50,9 @@ static const struct {
     rule rule;
 } by_key[] = { { "interleave_moe_layer_step", LAST },
                { "moe_every_n_layers", SECOND },
-               { "rescale_every_n_layers", GROUP } };
+               { "rescale_every_n_layers", GROUP },
+               { "attn_res.block_size", FIRST },
+               { "hash_layer_count", HEAD } };
 
 /* Architectures with a sliding window on some blocks; a key may state another period. */
 static const struct {
@@ -67,7 +71,12 @@ static const struct {
                 { "olmo2", 4, LAST, true },
                 { "afmoe", 4, LAST, true },
                 { "modern-bert", 3, FIRST, true },
-                { "smallthinker", 4, FIRST, true } };
+                { "smallthinker", 4, FIRST, true },
+                { "mellum", 4, LAST, true },
+                { "muse-glimmer", 4, LAST, false },
+                { "laguna", 4, FIRST, true },
+                { "cohere2moe", 4, FIRST, false },
+                { "plamo3", 8, LAST, true } };
 
 /* Architectures without rotary positions in every fourth block. */
 static const char *const no_rope[] = { "llama4", "smollm3", "smallthinker", "afmoe" };
@@ -105,8 +114,9 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
     bool by_default = gg_arch_is(meta, "qwen3next") || gg_arch_is(meta, "qwen35") ||
-                      gg_arch_is(meta, "qwen35moe");
+                      gg_arch_is(meta, "qwen35moe") || gg_arch_is(meta, "qwen4exp");
     if (out->period == 0 && by_default) out->period = 4;
+    if (out->period == 0 && gg_arch_is(meta, "minimax-01")) out->period = 8;
     return out->period > 1;
 }
 
@@ -116,7 +126,7 @@ static size_t patterns_of(const gg_meta *meta, pattern out[8])
     size_t n = 0;
     for (size_t i = 0; i < sizeof by_key / sizeof by_key[0]; i++) {
         uint64_t period = gg_arch_number(meta, by_key[i].key);
-        if (period > 1 || (period == 1 && by_key[i].rule == GROUP))
+        if (period > 1 || (period == 1 && by_key[i].rule >= GROUP))
             out[n++] = (pattern){ by_key[i].key, period, by_key[i].rule };
     }
     if (attention_pattern(meta, &out[n])) n++;
@@ -134,7 +144,9 @@ static gg_status refuse(const gg_layer_model *from, const gg_layer *l, size_t to
 {
     gg_fail(err, GG_NO, "block %llu cannot become block %zu: %s is %llu, and they differ in kind",
             (unsigned long long)l->block, to, p->what, (unsigned long long)p->period);
-    gg_fix(err, "drop, repeat or move groups of %llu blocks", (unsigned long long)p->period);
+    if (p->rule == HEAD)
+        gg_fix(err, "keep the first %llu blocks in their places", (unsigned long long)p->period);
+    else gg_fix(err, "drop, repeat or move groups of %llu blocks", (unsigned long long)p->period);
     return gg_at_file(err, from->name);
 }
 
@@ -166,7 +178,14 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 {
     static const char *const keys[] = { "attention.shared_kv_layers",
                                         "embedding_length_per_layer_input",
-                                        "attention.cross_attention_layers" };
+                                        "attention.cross_attention_layers",
+                                        "hrm.layers_per_stack" };
+    static const char *const archs[] = { "gemma3n", "gemma4-assistant", "hrm_text" };
+    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
+        if (!gg_arch_is(m->meta, archs[i])) continue;
+        gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", archs[i]);
+        return gg_at_file(err, m->name);
+    }
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         const gg_kv *kv = arch_kv(m->meta, keys[i]);
         if (!kv || (kv->type != GG_TYPE_ARR && gg_arch_number(m->meta, keys[i]) == 0)) continue;

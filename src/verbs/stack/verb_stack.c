@@ -10,6 +10,7 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
+#include "verbs/check/check_output.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
@@ -22,9 +23,21 @@
 
 /* ---- the models ----------------------------------------------------------------------- */
 
+/* How the names of the blocks begin. */
+static const char *block_prefix(const char *part)
+{
+    return !part ? "blk." : strcmp(part, "enc") == 0 ? "enc.blk." : "dec.blk.";
+}
+
+static bool is_decoder(const char *part)
+{
+    return part && strcmp(part, "dec") == 0;
+}
+
 /* Get the keys and the number of blocks of a source. GG_EUSAGE for bare records and for single
  * experts; GG_NO if block_count is missing or out of range. */
-static gg_status layer_model_of(const gg_source *s, gg_layer_model *out, gg_error *err)
+static gg_status layer_model_of(const gg_source *s, const char *part, gg_layer_model *out,
+                                gg_error *err)
 {
     char key[160];
     gg_status st = gg_refuse_split_experts(s, err);
@@ -35,7 +48,8 @@ static gg_status layer_model_of(const gg_source *s, gg_layer_model *out, gg_erro
         return gg_at_file(err, gg_source_name(s));
     }
     *out = (gg_layer_model){ gg_source_meta(s), gg_source_name(s), 0 };
-    out->blocks = gg_arch_number(out->meta, "block_count");
+    out->blocks = is_decoder(part) ? gg_arch_number(out->meta, "decoder_block_count") : 0;
+    if (out->blocks == 0) out->blocks = gg_arch_number(out->meta, "block_count");
     if (out->blocks > 0 && out->blocks <= GG_LAYERS_MAX) return GG_OK;
     if (!gg_arch_key(out->meta, "block_count", key, sizeof key))
         gg_fail(err, GG_NO, "it has no general.architecture, so its blocks cannot be counted");
@@ -44,10 +58,12 @@ static gg_status layer_model_of(const gg_source *s, gg_layer_model *out, gg_erro
     return gg_at_file(err, out->name);
 }
 
-/* The number in "blk.N.", or -1. Blocks of other parts (v.blk.N., enc.blk.N.) are not moved. */
-static int64_t block_of(const gg_tensor *t)
+/* The number in "blk.N.", or -1. Blocks of other parts (v.blk.N.) are not moved. */
+static int64_t block_of(const gg_tensor *t, const char *part)
 {
-    if (t->name_len < 4 || memcmp(t->name, "blk.", 4) != 0) return -1;
+    const char *prefix = block_prefix(part);
+    size_t n = strlen(prefix);
+    if (t->name_len < n || memcmp(t->name, prefix, n) != 0) return -1;
     return gg_anatomy_of(t->name, t->name_len).block;
 }
 
@@ -72,11 +88,35 @@ static gg_status append_block(gg_block_order *o, size_t model, uint64_t block, g
     return GG_OK;
 }
 
+/* Reads "enc:" or "dec:" at the beginning of a text. All texts must have the same. */
+static gg_status take_part(gg_block_order *o, const gg_source *model, const char **text,
+                           gg_error *err)
+{
+    static const char *const parts[] = { "enc", "dec" };
+    const char *part = NULL;
+    bool other = false;
+    for (int i = 0; i < 2 && *text && !part; i++)
+        if (strncmp(*text, parts[i], 3) == 0 && (*text)[3] == ':') part = parts[i];
+    if (part) *text += 4;
+    if (o->n_models && o->part != part)
+        return gg_fail(err, GG_EUSAGE,
+                       "the blocks of an encoder and of a decoder are moved one "
+                       "after the other, in two runs");
+    o->part = part;
+    for (size_t i = 0; i < gg_source_count(model) && !part; i++) {
+        if (block_of(gg_source_tensor(model, i), NULL) >= 0) return GG_OK;
+        for (int k = 0; k < 2; k++) other |= block_of(gg_source_tensor(model, i), parts[k]) >= 0;
+    }
+    if (!other) return GG_OK;
+    return gg_fail(err, GG_EUSAGE,
+                   "it has the blocks of an encoder or decoder: enc:0-3 or dec:0-3");
+}
+
 /* Finds the index of the model in the order and counts its blocks. */
 static gg_status start_order(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
                              gg_error *err)
 {
-    gg_status st = layer_model_of(model, m, err);
+    gg_status st = layer_model_of(model, o->part, m, err);
     return st == GG_OK ? join_model(o, model, index, err) : st;
 }
 
@@ -100,8 +140,9 @@ gg_status gg_block_order_add(gg_block_order *o, gg_source *model, const char *bl
 {
     gg_layer_model m;
     gg_ranges ranges = { 0 };
-    size_t index;
-    gg_status st = start_order(o, model, &index, &m, err);
+    size_t index = 0;
+    gg_status st = take_part(o, model, &blocks, err);
+    if (st == GG_OK) st = start_order(o, model, &index, &m, err);
     if (st == GG_OK) st = parse_blocks(&m, blocks, &ranges, err);
     for (size_t i = 0; st == GG_OK && i < ranges.n; i++)
         for (uint64_t b = ranges.items[i].first; b <= ranges.items[i].last && st == GG_OK; b++)
@@ -116,7 +157,8 @@ gg_status gg_block_order_drop(gg_block_order *o, gg_source *model, const char *b
     gg_layer_model m;
     gg_ranges ranges = { 0 };
     size_t index, before = o->n;
-    gg_status st = start_order(o, model, &index, &m, err);
+    gg_status st = take_part(o, model, &blocks, err);
+    if (st == GG_OK) st = start_order(o, model, &index, &m, err);
     if (st == GG_OK && blocks) st = parse_blocks(&m, blocks, &ranges, err);
     uint64_t end = st == GG_OK && mtp ? gg_layer_trunk(&m) : st == GG_OK ? m.blocks : 0;
     if (st == GG_OK && mtp && end == m.blocks)
@@ -146,8 +188,8 @@ typedef struct block_tensors {
 } block_tensors;
 
 /* GG_NO if a tensor has a block number of block_count or more. */
-static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m, block_tensors *out,
-                                    gg_error *err)
+static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m, const char *part,
+                                    block_tensors *out, gg_error *err)
 {
     size_t n = gg_source_count(s);
     out->list = calloc(n + 1, sizeof *out->list);
@@ -155,7 +197,7 @@ static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m,
     if (!out->list || !out->first) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
     for (size_t i = 0; i < n; i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        int64_t block = block_of(t);
+        int64_t block = block_of(t, part);
         if (block < 0) continue;
         if ((uint64_t)block >= m->blocks) {
             gg_fail(err, GG_NO, "it belongs to block %lld, but block_count is %llu",
@@ -167,7 +209,7 @@ static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m,
     }
     for (uint64_t b = 2; b < m->blocks + 2; b++) out->first[b] += out->first[b - 1];
     for (size_t i = 0; i < n; i++) {
-        int64_t block = block_of(gg_source_tensor(s, i));
+        int64_t block = block_of(gg_source_tensor(s, i), part);
         if (block >= 0) out->list[out->first[block + 1]++] = i;
     }
     return GG_OK;
@@ -199,19 +241,19 @@ static int order_roles(const void *a, const void *b)
 
 static role role_of(const gg_tensor *t)
 {
-    size_t at = 4; /* after "blk." */
-    while (at < t->name_len && t->name[at] != '.') at++;
+    size_t at = gg_anatomy_of(t->name, t->name_len).role_at;
     return (role){ t->name + at, t->name_len - at, t, false };
 }
 
 /* Returns the *n distinct roles of the model's blocks, sorted, or NULL if memory is exhausted. */
-static role *roles_of(const gg_source *s, size_t *n)
+static role *roles_of(const gg_source *s, const char *part, size_t *n)
 {
     size_t kept = 0;
     role *list = calloc(gg_source_count(s) + 1, sizeof *list);
     *n = 0;
     for (size_t i = 0; list && i < gg_source_count(s); i++)
-        if (block_of(gg_source_tensor(s, i)) >= 0) list[(*n)++] = role_of(gg_source_tensor(s, i));
+        if (block_of(gg_source_tensor(s, i), part) >= 0)
+            list[(*n)++] = role_of(gg_source_tensor(s, i));
     if (!list || *n == 0) return list;
     qsort(list, *n, sizeof *list, order_roles);
     for (size_t i = 1; i < *n; i++) {
@@ -249,18 +291,19 @@ static void refuse_conflict(void *ctx, const char *line)
 /* Check whether blocks of `other` would work in `first`. GG_NO with the first conflict: a key
  * that differs, or different dims of a tensor whose role has the same dims in all blocks of
  * `first`. */
-static gg_status check_agreement(const gg_source *first, const gg_source *other, gg_error *err)
+static gg_status check_agreement(const gg_source *first, const gg_source *other, const char *part,
+                                 gg_error *err)
 {
     key_conflict c = { err, first };
     size_t n;
     if (gg_key_conflicts(gg_source_meta(first), gg_source_meta(other),
                          GG_COMPAT_BLOCKS | GG_COMPAT_LAYERS_GO, refuse_conflict, &c) > 0)
         return gg_at_file(err, gg_source_name(other));
-    role *roles = roles_of(first, &n);
+    role *roles = roles_of(first, part, &n);
     gg_status st = roles ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors");
     for (size_t i = 0; i < gg_source_count(other) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(other, i);
-        if (block_of(t) < 0) continue;
+        if (block_of(t, part) < 0) continue;
         role theirs = role_of(t);
         const role *mine = n ? bsearch(&theirs, roles, n, sizeof *roles, order_roles) : NULL;
         st = check_role_dims(mine, t, gg_source_name(first), err);
@@ -351,10 +394,10 @@ static gg_status read_stack(stacker *s, const gg_run *run)
         return gg_fail(s->err, GG_ENOMEM, "no memory for %zu blocks", o->n);
     gg_status st = GG_OK;
     for (size_t k = 0; k < o->n_models && st == GG_OK; k++) {
-        st = layer_model_of(o->models[k], &s->models[k], s->err);
+        st = layer_model_of(o->models[k], o->part, &s->models[k], s->err);
         if (st == GG_OK)
-            st = list_block_tensors(o->models[k], &s->models[k], &s->tensors[k], s->err);
-        if (st == GG_OK && k > 0) st = check_agreement(o->models[0], o->models[k], s->err);
+            st = list_block_tensors(o->models[k], &s->models[k], o->part, &s->tensors[k], s->err);
+        if (st == GG_OK && k > 0) st = check_agreement(o->models[0], o->models[k], o->part, s->err);
     }
     if (st != GG_OK) return st;
     for (size_t i = 0; i < o->n; i++)
@@ -385,6 +428,20 @@ static gg_status add_as_is(stacker *s, size_t index)
     return add_named(s, 0, index, t->name, t->name_len);
 }
 
+/* All blocks use the position biases of the first one, so it must have them. */
+static gg_status add_position_bias(stacker *s, const gg_block_ref *b)
+{
+    char first[64], here[64];
+    const char *prefix = block_prefix(s->order->part);
+    gg_source *from = s->order->models[b->model];
+    size_t n = (size_t)snprintf(first, sizeof first, "%s0.attn_rel_b.weight", prefix);
+    size_t m = (size_t)snprintf(here, sizeof here, "%s%llu.attn_rel_b.weight", prefix,
+                                (unsigned long long)b->block);
+    size_t index = gg_source_find(from, first, n);
+    if (index == SIZE_MAX || gg_source_find(from, here, m) != SIZE_MAX) return GG_OK;
+    return add_named(s, b->model, index, first, n);
+}
+
 /* The tensors of one block under its new number. */
 static gg_status add_block(stacker *s, size_t to)
 {
@@ -402,6 +459,7 @@ static gg_status add_block(stacker *s, size_t to)
         }
         st = add_named(s, b->model, by->list[k], name, len);
     }
+    if (st == GG_OK && to == 0 && s->order->part) st = add_position_bias(s, b);
     return st;
 }
 
@@ -431,13 +489,13 @@ static gg_status plan_stack(stacker *s)
     size_t n = gg_source_count(first), i = 0;
     gg_status st = GG_OK;
     for (; i < n && st == GG_OK; i++) {
-        int64_t block = block_of(gg_source_tensor(first, i));
+        int64_t block = block_of(gg_source_tensor(first, i), s->order->part);
         if (!s->same && block >= 0) break;
         if (!is_left_out(s, block)) st = add_as_is(s, i);
     }
     for (size_t b = 0; b < s->order->n && st == GG_OK && !s->same; b++) st = add_block(s, b);
     for (; i < n && st == GG_OK; i++)
-        if (block_of(gg_source_tensor(first, i)) < 0) st = add_as_is(s, i);
+        if (block_of(gg_source_tensor(first, i), s->order->part) < 0) st = add_as_is(s, i);
     return st;
 }
 
@@ -471,13 +529,32 @@ static gg_status follow_types(stacker *s, gg_meta *meta)
     return st;
 }
 
+/* The keys of the new model. Keys with one value per block are those of the encoder. Without
+ * decoder_block_count, both stacks have block_count blocks. */
+static gg_status stacked_keys(stacker *s, gg_meta *meta)
+{
+    char key[160];
+    const gg_meta *old = s->models[0].meta;
+    const gg_source *first = s->order->models[0];
+    bool decoder = is_decoder(s->order->part), changes = decoder;
+    gg_status st = decoder ? gg_meta_copy(meta, old, s->err)
+                           : gg_layer_keys(s->models, s->order->n_models, s->layers, s->order->n,
+                                           meta, s->err);
+    for (size_t i = 0; i < gg_source_count(first) && s->order->part && !changes; i++)
+        changes = block_of(gg_source_tensor(first, i), "dec") >= 0;
+    if (st != GG_OK || !changes || s->same || !gg_arch_key(old, "decoder_block_count", key, 160) ||
+        (!decoder && gg_meta_find(old, key)))
+        return st;
+    uint64_t n = decoder ? s->order->n : s->models[0].blocks;
+    return gg_meta_set_u32(meta, key, (uint32_t)n, s->err);
+}
+
 static gg_status plan_files(stacker *s, const char *output)
 {
     gg_source *first = s->order->models[0];
     gg_meta meta = GG_META_INIT;
     gg_status st = plan_stack(s);
-    if (st == GG_OK)
-        st = gg_layer_keys(s->models, s->order->n_models, s->layers, s->order->n, &meta, s->err);
+    if (st == GG_OK) st = stacked_keys(s, &meta);
     if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
     if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
@@ -485,6 +562,45 @@ static gg_status plan_files(stacker *s, const char *output)
                                   first, s->err);
     gg_meta_free(&meta);
     return st;
+}
+
+/* An engine must load the result if it loads the first model: no error of organ-check is new. */
+static gg_status keep_first_finding(void *ctx, const gg_finding *f, gg_error *err)
+{
+    char *text = ctx;
+    (void)err;
+    if (f->level == GG_CHECK_ERROR && !*text)
+        snprintf(text, 300, "%.120s%s%.160s", f->where, *f->where ? ": " : "", f->message);
+    return GG_OK;
+}
+
+static gg_status refuse_broken(const stacker *s)
+{
+    gg_source *first = s->order->models[0];
+    const gg_meta *meta = &s->plan.files[0].meta;
+    size_t n = gg_source_count(first);
+    gg_check_report before, after;
+    gg_check_input in = { gg_source_meta(first), n ? gg_source_tensor(first, 0) : NULL, n, 1 };
+    char text[300] = "";
+    gg_check_options o = { .row = keep_first_finding, .ctx = text };
+    uint64_t blocks = gg_arch_number(meta, "block_count"),
+             decoder = gg_arch_number(meta, "decoder_block_count");
+    gg_status st = gg_check_kinds_kept(gg_source_meta(first), meta, s->err);
+    if (st == GG_OK && s->order->part && decoder > blocks)
+        return gg_fail(s->err, GG_NO,
+                       "the decoder would have %llu blocks and the encoder %llu, and an engine "
+                       "refuses a decoder with more",
+                       (unsigned long long)decoder, (unsigned long long)blocks);
+    if (st == GG_OK) st = gg_check_rules(&in, &(gg_check_options){ 0 }, &before, s->err);
+    if (st != GG_OK || before.found[GG_CHECK_ERROR]) return st;
+    gg_tensor *list = calloc(s->plan.n + 1, sizeof *list);
+    if (!list) return gg_fail(s->err, GG_ENOMEM, "no memory for %zu tensors", s->plan.n);
+    for (size_t i = 0; i < s->plan.n; i++) list[i] = s->plan.tensors[i].t;
+    in = (gg_check_input){ meta, list, s->plan.n, 1 };
+    st = gg_check_rules(&in, &o, &after, s->err);
+    free(list);
+    if (st != GG_OK || !after.found[GG_CHECK_ERROR]) return st;
+    return gg_fail(s->err, GG_NO, "an engine would refuse the result: %s", text);
 }
 
 /* ---- stacking -------------------------------------------------------------------------------- */
@@ -510,7 +626,7 @@ static gg_status report_tensors(const stacker *s)
     gg_status st = GG_OK;
     for (size_t i = 0; i < s->plan.n && st == GG_OK && s->o->tensor; i++) {
         const gg_tensor *t = &s->plan.tensors[i].t;
-        int64_t block = s->same ? -1 : block_of(t);
+        int64_t block = s->same ? -1 : block_of(t, s->order->part);
         gg_stack_tensor row = { t, gg_anatomy_of(t->name, t->name_len),
                                 block < 0 ? 0 : s->order->blocks[block].model };
         st = s->o->tensor(s->o->ctx, &row, s->err);
@@ -533,6 +649,8 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
         st = gg_guard_output(output, order->models[k], err);
     if (st == GG_OK) st = plan_files(&s, output);
+    if (st == GG_OK && !s.same && !s.o->mtp_only && refuse_broken(&s) != GG_OK)
+        st = gg_at_file(err, s.models[0].name);
     if (st == GG_OK) st = report_blocks(&s);
     if (st == GG_OK) st = report_tensors(&s);
     for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
