@@ -1040,7 +1040,9 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
     gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY,
                             .spooled = kind == CLI_SPOOLED,
                             .note = print_note,
-                            .ctx = c };
+                            .ctx = c,
+                            .adapter_alpha = c->adapter_alpha };
+    if (c->adapter_base) o.adapter_base = gg_source_meta(c->adapter_base);
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);
     if (st != GG_OK) return st;
     for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {

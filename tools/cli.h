@@ -126,6 +126,8 @@ typedef struct cli {
     gg_run run;
     gg_progress progress;
     gg_error err;
+    const gg_source *adapter_base; /* for cli_open of a PEFT adapter; may be NULL */
+    double adapter_alpha;
     cli_row *rows; /* all options */
     size_t n_rows;
     void (*act)(struct cli *c);

@@ -97,7 +97,7 @@ static void print_presets(cli *c)
 }
 
 static struct {
-    const char *dir, *model, *output;
+    const char *dir, *model, *output, *vocabulary;
     output_options out;
     report report;
     sizes sizes;
@@ -111,6 +111,8 @@ static const cli_option options[] = {
     { "model", CLI_MODEL, &opt.model, .place = 1, .required = "dir" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
       "the model to write; - is stdout, written front to back", .required = "dry-run" },
+    { "vocab-from", CLI_MODEL, &opt.vocabulary, "MODEL",
+      "take the vocabulary from this GGUF model" },
     { .group = output_group, .to = &opt.out },
     { .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
               "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
@@ -164,8 +166,7 @@ static const char examples[] =
     "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --bpw 4 --dry-run\n"
     "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
     "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
-    "exit: 0 done, 1 nothing matches --dtype or no choice fits the size, 2 usage,\n"
-    "3 malformed input, 4 I/O\n";
+    "exit: 0 done, 1 nothing matches or fits, 2 usage, 3 malformed input, 4 I/O\n";
 
 /* ---- --report -------------------------------------------------------------------------- */
 
@@ -254,12 +255,16 @@ int main(int argc, char **argv)
     check_values(&c);
     set_options(&c);
     gg_assemble_report r = { 0 };
-    gg_source *source = NULL;
+    gg_source *source = NULL, *vocabulary = NULL;
     gg_status st = text_output_open(&c, &opt.report.out);
     if (st == GG_OK) st = text_output_open(&c, &opt.sizes.rules);
     if (st == GG_OK) st = cli_open(&c, opt.model, CLI_DATA, &source);
+    if (st == GG_OK && opt.vocabulary)
+        st = cli_open(&c, opt.vocabulary, CLI_HEADER_ONLY, &vocabulary);
+    if (vocabulary) opt.o.vocabulary = gg_source_meta(vocabulary);
     if (st == GG_OK) st = gg_assemble(source, &opt.o, opt.output, &c.run, &r, &c.err);
     gg_source_close(source);
+    gg_source_close(vocabulary);
     st = text_output_end(&c, &opt.report.out, st);
     st = text_output_end(&c, &opt.sizes.rules, st);
     if (st == GG_OK && c.verbose && !opt.o.dry_run)

@@ -92,8 +92,9 @@ static gg_status graft(cli *c)
     const char *adapter = opt.adapters.n ? opt.adapters.items[0] : NULL;
     gg_source *base = NULL, *donor = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = cli_open(c, adapter ? adapter : opt.source, CLI_SPOOLED, &donor);
-    if (st == GG_OK) st = cli_open(c, opt.target, CLI_SPOOLED, &base);
+    gg_status st = cli_open(c, opt.target, CLI_SPOOLED, &base);
+    c->adapter_base = base;
+    if (st == GG_OK) st = cli_open(c, adapter ? adapter : opt.source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = picture_allowed(c, opt.svg);
     gg_source *used = NULL;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);

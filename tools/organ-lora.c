@@ -8,21 +8,27 @@
 #include <string.h>
 
 static struct {
-    const char *base, *tuned, *output;
+    const char *base, *tuned, *output, *from;
+    double alpha;
     uint64_t rank;
     gg_lora_options o;
 } opt;
 
 static const cli_option options[] = {
     { "base", CLI_MODEL, &opt.base, "M", "the model that the adapter will be applied to",
-      .place = 1, .required = "" },
-    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .place = 2, .required = "" },
+      .place = 1, .required = "from" },
+    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .place = 2, .required = "from",
+      .excludes = "from" },
+    { "from", CLI_MODEL, &opt.from, "ADAPTER",
+      "convert this adapter of PEFT (a folder or its safetensors file)" },
+    { "alpha", CLI_F64, &opt.alpha, "X", "its lora_alpha, if there is no adapter_config.json",
+      .needs = "from" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
       "the adapter; - is stdout, and then no rows are printed", .required = "" },
     { "rank", CLI_U64, &opt.rank, "R", "singular values to keep per matrix (16, 64, ...)",
-      .excludes = "energy" },
+      .excludes = "energy from" },
     { "energy", CLI_F64, &opt.o.energy, "E",
-      "keep as many as hold this share, 0 to 1 (default: 0.9)" },
+      "keep as many as hold this share, 0 to 1 (default: 0.9)", .excludes = "from" },
     { CLI_FORCE, .help = "replace an existing output" },
     { .group = cli_selection },
     { .group = cli_common },
@@ -77,6 +83,21 @@ static gg_status make_adapter(cli *c)
     return st;
 }
 
+/* Writes an adapter that exists in another form. */
+static gg_status convert_adapter(cli *c)
+{
+    gg_source *base = NULL, *from = NULL;
+    gg_assemble_report r = { 0 };
+    gg_status st = opt.base ? cli_open(c, opt.base, CLI_SPOOLED, &base) : GG_OK;
+    c->adapter_base = base;
+    c->adapter_alpha = opt.alpha;
+    if (st == GG_OK) st = cli_open(c, opt.from, CLI_SPOOLED, &from);
+    if (st == GG_OK) st = gg_assemble(from, NULL, opt.output, &c->run, &r, &c->err);
+    gg_source_close(from);
+    gg_source_close(base);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
     cli c = { .tool = "organ-lora", .intro = intro, .examples = examples };
@@ -86,5 +107,5 @@ int main(int argc, char **argv)
     if (opt.rank > UINT32_MAX) cli_usage(&c, "--rank is too large");
     opt.o.rank = (uint32_t)opt.rank;
     opt.o.select = c.select;
-    return cli_end(&c, make_adapter(&c));
+    return cli_end(&c, opt.from ? convert_adapter(&c) : make_adapter(&c));
 }

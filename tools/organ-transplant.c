@@ -116,11 +116,20 @@ static void check_in_place(const cli *c)
                      "--layers, --tensors or another selection, or --all");
 }
 
+/* Opens the donor; or an adapter, after its base. */
+static gg_status open_donor(cli *c, gg_source **base, gg_source **donor)
+{
+    if (!opt.adapter) return cli_open(c, opt.donor, CLI_SPOOLED, donor);
+    gg_status st = cli_open(c, opt.base, CLI_SPOOLED, base);
+    c->adapter_base = *base;
+    return st == GG_OK ? cli_open(c, opt.adapter, CLI_SPOOLED, donor) : st;
+}
+
 static gg_status transplant(cli *c)
 {
     gg_source *donor = NULL, *base = NULL;
     gg_transplant_report r = { 0 };
-    gg_status st = cli_open(c, opt.adapter ? opt.adapter : opt.donor, CLI_SPOOLED, &donor);
+    gg_status st = open_donor(c, &base, &donor);
     if (st == GG_OK && !opt.adapter && gg_is_patch(donor)) {
         st = apply_patch(c, donor);
         gg_source_close(donor);
@@ -128,7 +137,7 @@ static gg_status transplant(cli *c)
     }
     bool in_place = opt.in_place && !opt.check;
     if (st == GG_OK && in_place && gg_source_meta(donor)) check_in_place(c);
-    if (st == GG_OK)
+    if (st == GG_OK && !base)
         st = in_place ? gg_source_open(opt.base, &base, &c->err)
                       : cli_open(c, opt.base, CLI_SPOOLED, &base);
     gg_source *used = NULL;

@@ -153,6 +153,7 @@ typedef struct gg_source_options {
     /* The keys of the model that a PEFT adapter is for, which tell how its matrices are moved. Used
      * during the call only. NULL = those of the base that the adapter names. */
     const gg_meta *adapter_base;
+    double adapter_alpha; /* the lora_alpha of an adapter's file without adapter_config.json */
 } gg_source_options;
 
 /* Opens a source of which all tensors are known, and can be read in any order. A pipe is stored

@@ -144,6 +144,10 @@ typedef struct gg_assemble_options {
      * that the file lacks, such as a prediction block, those with the largest weights are kept.
      * `model` is read once more and cannot be a pipe; no output.dtype can be given. */
     const char *keep_by;
+    /* Keys of another model, whose tokenizer.* keys replace those of `model`: for checkpoints,
+     * which have none. token_embd.weight must have as many rows as there are tokens. May be
+     * NULL. */
+    const gg_meta *vocabulary;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;

@@ -67,7 +67,7 @@ bool gg_is_checkpoint(const char *path)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-gg_status gg_ck_open_file(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
+static gg_status open_stored(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
 {
     char **paths = realloc(ck->paths, (ck->n_files + 1) * sizeof *paths);
     if (paths) ck->paths = paths;
@@ -127,15 +127,17 @@ static gg_status index_stored(gg_checkpoint *ck, gg_error *err)
     return GG_OK;
 }
 
-static gg_status parse_json_file(const char *path, gg_json **out, gg_error *err)
+gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
-    char *text = NULL;
+    char *text = NULL, *path = path_in(folder, name);
     size_t len;
     gg_stamp stamp;
-    gg_status st = gg_manifest_slurp(path, &text, &len, &stamp, err);
+    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : no_room(err);
     if (st == GG_OK) st = gg_json_parse(text, len, out, err);
     free(text);
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return st;
 }
 
 /* ---- which files ------------------------------------------------------------------------- */
@@ -244,7 +246,7 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
     char *path = path_in(folder, INDEX);
     if (!path) return no_room(err);
     if (indexed) {
-        st = parse_json_file(path, &index, err);
+        st = gg_ck_parse(folder, INDEX, &index, err);
         if (st == GG_OK)
             st = files_of_index(gg_json_get(root_of(index), "weight_map"), &files, err);
         gg_at_file(err, path);
@@ -253,7 +255,7 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
     }
     for (size_t i = 0; i < files.n && st == GG_OK; i++) {
         char *file = path_in(folder, files.list[i]);
-        st = file ? gg_ck_open_file(ck, file, i == 0 ? metadata : NULL, err) : no_room(err);
+        st = file ? open_stored(ck, file, i == 0 ? metadata : NULL, err) : no_room(err);
         free(file);
     }
     if (st == GG_OK) st = index_stored(ck, err);
@@ -302,7 +304,7 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
     return GG_OK;
 }
 
-static gg_status at_stored(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
+gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
 {
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, ck->paths[t->file]);
@@ -326,7 +328,7 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
                memcmp(t->dims, move->dims, t->shape * sizeof *t->dims) != 0) {
         gg_fail(err, GG_EFORMAT, "it and '%.100s' %s", t->hf_name,
                 expert < 0 ? "both become the same GGUF tensor" : "have different shapes");
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     for (uint32_t v = 0; v < move->n_views && st == GG_OK; v++) {
         gg_ck_piece piece = { .in = (uint32_t)(in - ck->in.items),
@@ -378,13 +380,13 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
     if (!m.rule) {
         gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor", arch);
         gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     if (m.rule->gguf[0] == '-') return GG_OK;
     if (beyond) {
         gg_fail(err, GG_EFORMAT, "config.json gives the model only %llu blocks",
                 (unsigned long long)blocks);
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
         char name[GG_HF_NAME];
@@ -392,7 +394,7 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
         if (!gg_hf_gguf_name(r, &m, name) ||
             !gg_hf_views(r->ops, sizes, in->n_dims, in->dims, &move)) {
             gg_fail(err, GG_EFORMAT, "its shape does not fit the sizes in config.json");
-            return at_stored(ck, in, err);
+            return gg_ck_at(ck, in, err);
         }
         gg_status st = add_moved(ck, in, name, m.expert, &move, err);
         if (st != GG_OK) return st;
@@ -411,7 +413,7 @@ static gg_status add_unmoved(gg_checkpoint *ck, const gg_st_tensor *in, gg_error
     if (n > GG_MAX_DIMS || !gg_hf_views(NULL, &none, n, dims, &move)) {
         gg_fail(err, GG_EUNSUPPORTED, "it has %u axes, and GGUF tensors have at most %d", n,
                 GG_MAX_DIMS);
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     return add_moved(ck, in, in->name, -1, &move, err);
 }
@@ -434,13 +436,13 @@ static gg_status stack_experts(const gg_checkpoint *ck, gg_ck_tensor *t, uint64_
         if (t->pieces[i].expert == (int64_t)i) continue;
         gg_fail(err, GG_EFORMAT, "expert %zu %s", i,
                 t->pieces[i].expert > (int64_t)i ? "is missing" : "exists twice");
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     if (experts && experts != t->n_pieces) {
         gg_fail(err, GG_EFORMAT,
                 "the model should have %llu experts, but only %zu of them are here",
                 (unsigned long long)experts, t->n_pieces);
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     return GG_OK;
 }
@@ -451,7 +453,7 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     gg_st_type type = ck->in.items[t->pieces[0].in].type;
     for (size_t i = 1; i < t->n_pieces; i++)
         if (ck->in.items[t->pieces[i].in].type != type) return GG_F32;
-    if (t->plus_one || t->neg_exp || t->times != 0) return GG_F32;
+    if (t->plus_one || t->neg_exp || t->times != 0 || ck->all_f32) return GG_F32;
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
@@ -470,7 +472,7 @@ static gg_status check_f8_scales(const gg_checkpoint *ck, const gg_ck_tensor *t,
                 s ? "the shape of its scale does not fit it"
                   : "its values are F8, and the checkpoint has no scale for them");
         gg_fix(err, "save the model as BF16");
-        return at_stored(ck, in, err);
+        return gg_ck_at(ck, in, err);
     }
     return GG_OK;
 }
@@ -492,7 +494,7 @@ static gg_status finish_tensor(gg_checkpoint *ck, size_t i, bool f32_rules, gg_e
     if (st != GG_OK) return st;
     if (m->shape + stack > GG_MAX_DIMS || m->shape + stack == 0) {
         gg_fail(err, GG_EUNSUPPORTED, "it has a shape that GGUF tensors cannot have");
-        return at_stored(ck, &ck->in.items[m->pieces[0].in], err);
+        return gg_ck_at(ck, &ck->in.items[m->pieces[0].in], err);
     }
     t->n_dims = m->shape + stack;
     for (uint32_t k = 0; k < GG_MAX_DIMS; k++)
@@ -504,8 +506,7 @@ static gg_status finish_tensor(gg_checkpoint *ck, size_t i, bool f32_rules, gg_e
     return gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
 }
 
-/* Gives all tensors their shapes, types and offsets. */
-static gg_status finish_tensors(gg_checkpoint *ck, bool f32_rules, gg_error *err)
+gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err)
 {
     gg_gguf *g = &ck->header;
     gg_status st = GG_OK;
@@ -597,9 +598,7 @@ static uint64_t count_tokens(const gg_checkpoint *ck, const char *folder)
     gg_error ignored = GG_ERROR_INIT;
     gg_json *json = NULL;
     if (!has_file(folder, "tokenizer.model") && has_file(folder, "tokenizer.json")) {
-        char *path = path_in(folder, "tokenizer.json");
-        if (path) parse_json_file(path, &json, &ignored);
-        free(path);
+        gg_ck_parse(folder, "tokenizer.json", &json, &ignored);
         const gg_json_node *root = root_of(json),
                            *vocab = gg_json_get(gg_json_get(root, "model"), "vocab"),
                            *added = gg_json_get(root, "added_tokens");
@@ -628,9 +627,9 @@ static gg_status fail_class(const char *name, size_t len, gg_error *err)
     return gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
 }
 
-static gg_status class_of_config(const gg_checkpoint *ck, const gg_hf_class **out, gg_error *err)
+static gg_status class_of_config(const gg_json_node *config, const gg_hf_class **out, gg_error *err)
 {
-    const gg_json_node *first = gg_json_first(gg_json_get(root_of(ck->config), "architectures"));
+    const gg_json_node *first = gg_json_first(gg_json_get(config, "architectures"));
     const char *name;
     size_t len;
     if (!first) return gg_fail(err, GG_EFORMAT, "config.json does not name the model's class");
@@ -651,26 +650,26 @@ static const char *last_part(const char *path, size_t *len)
     return path + from;
 }
 
-static gg_status general_keys(gg_checkpoint *ck, const char *arch, const char *folder,
-                              gg_error *err)
+gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err)
 {
-    gg_meta *meta = &ck->header.meta;
     gg_error ignored = GG_ERROR_INIT;
+    const gg_hf_class *class = NULL;
     const char *name, *stated;
     size_t len;
     char text[256];
-    name = last_part(folder, &len);
-    if (gg_json_string(gg_json_get(root_of(ck->config), "_name_or_path"), &stated, &len,
-                       &ignored) == GG_OK &&
+    if (class_of_config(config, &class, err) != GG_OK) return err->status;
+    if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, &ignored) == GG_OK &&
         len > 0 && len < sizeof text) {
         snprintf(text, sizeof text, "%.*s", (int)len, stated);
         name = last_part(text, &len);
     } else {
         name = last_part(folder, &len);
     }
-    gg_status st = gg_meta_set_str(meta, "general.architecture", arch, strlen(arch), err);
+    gg_status st = gg_meta_set_str(meta, "general.architecture", class->arch, strlen(class->arch),
+                                   err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
-    return st == GG_OK ? gg_meta_set_str(meta, "general.name", name, len, err) : st;
+    if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", name, len, err);
+    return st == GG_OK ? gg_hf_make_keys(config, class->arch, meta, err) : st;
 }
 
 /* general.file_type: the type of the first matrix. */
@@ -703,18 +702,22 @@ static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab
     return st;
 }
 
+/* The architecture among the keys; "" if there is none. */
+static void arch_of_keys(const gg_meta *meta, char arch[64])
+{
+    const char *text;
+    size_t len;
+    arch[0] = '\0';
+    if (gg_kv_str(gg_meta_find(meta, "general.architecture"), &text, &len))
+        snprintf(arch, 64, "%.*s", (int)len, text);
+}
+
 static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
-    const gg_hf_class *class = NULL;
-    char *path = path_in(folder, "config.json");
-    if (!path) return no_room(err);
-    gg_status st = parse_json_file(path, &ck->config, err);
+    char arch[64];
+    gg_status st = gg_ck_parse(folder, "config.json", &ck->config, err);
     const gg_json_node *root = root_of(ck->config);
-    if (st == GG_OK) st = class_of_config(ck, &class, err);
-    if (st == GG_OK) st = general_keys(ck, class->arch, folder, err);
-    if (st == GG_OK) st = gg_hf_make_keys(root, class->arch, &ck->header.meta, err);
-    gg_at_file(err, path);
-    free(path);
+    if (st == GG_OK) st = gg_ck_keys(root, folder, &ck->header.meta, err);
     if (st == GG_OK) st = open_files(ck, folder, NULL, err);
     if (st != GG_OK) return st;
     const gg_json_node *block = gg_hf_field(root, "quantization_config.weight_block_size");
@@ -723,10 +726,11 @@ static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *er
         gg_json_u64(i ? gg_json_next(gg_json_first(block)) : gg_json_first(block), &ck->block[i],
                     &ignored);
     ck->has_keys = true;
-    st = add_rope_tensors(ck, class->arch, err);
-    bool cut = strcmp(class->arch, "gemma3") == 0;
-    if (st == GG_OK) st = map_tensors(ck, class->arch, cut ? count_tokens(ck, folder) : 1, err);
-    if (st == GG_OK) st = finish_tensors(ck, true, err);
+    arch_of_keys(&ck->header.meta, arch);
+    st = add_rope_tensors(ck, arch, err);
+    bool cut = strcmp(arch, "gemma3") == 0;
+    if (st == GG_OK) st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : 1, err);
+    if (st == GG_OK) st = gg_ck_finish(ck, true, err);
     return st == GG_OK ? type_keys(ck, err) : st;
 }
 
@@ -752,25 +756,36 @@ static gg_status stored_keys(gg_checkpoint *ck, const gg_json_node *metadata, bo
     return st;
 }
 
+/* Whether the open file is an adapter of PEFT. */
+static bool has_pairs(const gg_checkpoint *ck)
+{
+    for (size_t i = 0; i < ck->in.n; i++)
+        if (strstr(ck->in.items[i].name, ".lora_A.") || strstr(ck->in.items[i].name, ".lora_B."))
+            return true;
+    return false;
+}
+
 /* Opens a file, or all files of a folder, without config.json. */
-static gg_status open_without_config(gg_checkpoint *ck, const char *path, bool folder,
-                                     gg_error *err)
+static gg_status open_without_config(gg_checkpoint *ck, const char *path,
+                                     const gg_ck_adapter *adapter, gg_error *err)
 {
     gg_json *metadata = NULL;
-    bool hf = false;
+    struct stat s;
+    bool hf = false, folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
     gg_status st = folder ? open_files(ck, path, &metadata, err)
-                          : gg_ck_open_file(ck, path, &metadata, err);
+                          : open_stored(ck, path, &metadata, err);
     if (st == GG_OK && !folder) st = index_stored(ck, err);
+    if (st == GG_OK && has_pairs(ck)) {
+        gg_json_free(metadata);
+        return gg_peft_open(ck, path, NULL, adapter, err);
+    }
     if (st == GG_OK) st = stored_keys(ck, gg_json_get(root_of(metadata), "__metadata__"), &hf, err);
-    const char *arch;
-    size_t len;
-    char name[64] = "";
-    if (gg_kv_str(gg_meta_find(&ck->header.meta, "general.architecture"), &arch, &len))
-        snprintf(name, sizeof name, "%.*s", (int)len, arch);
-    if (st == GG_OK && hf) st = map_tensors(ck, name, 1, err);
+    char arch[64];
+    arch_of_keys(&ck->header.meta, arch);
+    if (st == GG_OK && hf) st = map_tensors(ck, arch, 1, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
-    if (st == GG_OK) st = finish_tensors(ck, false, err);
+    if (st == GG_OK) st = gg_ck_finish(ck, false, err);
     gg_json_free(metadata);
     return st;
 }
@@ -782,22 +797,38 @@ static char *checkpoint_of_file(const char *path)
     char *folder = base ? strndup(path, (size_t)(base - path)) : strdup(".");
     base = base ? base + 1 : path;
     if (folder && folder[0] == '\0') strcpy(folder, "/");
-    bool part = folder && strncmp(base, "model", 5) == 0 &&
-                (has_file(folder, "config.json") || has_file(folder, INDEX));
+    bool part = folder && ((strncmp(base, "model", 5) == 0 &&
+                            (has_file(folder, "config.json") || has_file(folder, INDEX))) ||
+                           (strcmp(base, "adapter_model.safetensors") == 0 &&
+                            has_file(folder, "adapter_config.json")));
     if (part) return folder;
     free(folder);
     return NULL;
 }
 
-static gg_status open_folder(gg_checkpoint *ck, const char *folder, const gg_meta *base,
-                             gg_error *err)
+static gg_status open_adapter(gg_checkpoint *ck, const char *folder, const gg_ck_adapter *adapter,
+                              gg_error *err)
 {
-    (void)base;
-    return has_file(folder, "config.json") ? open_config(ck, folder, err)
-                                           : open_without_config(ck, folder, true, err);
+    gg_json *metadata = NULL;
+    char *path = path_in(folder, "adapter_model.safetensors");
+    gg_status st = gg_ck_parse(folder, "adapter_config.json", &ck->config, err);
+    if (st == GG_OK) st = path ? open_stored(ck, path, &metadata, err) : no_room(err);
+    if (st == GG_OK) st = index_stored(ck, err);
+    if (st == GG_OK) st = gg_peft_open(ck, folder, root_of(ck->config), adapter, err);
+    gg_json_free(metadata);
+    free(path);
+    return st;
 }
 
-gg_status gg_checkpoint_open(const char *path, const gg_meta *base, gg_checkpoint **out,
+static gg_status open_folder(gg_checkpoint *ck, const char *folder, const gg_ck_adapter *adapter,
+                             gg_error *err)
+{
+    if (has_file(folder, "adapter_config.json")) return open_adapter(ck, folder, adapter, err);
+    return has_file(folder, "config.json") ? open_config(ck, folder, err)
+                                           : open_without_config(ck, folder, adapter, err);
+}
+
+gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
                              gg_error *err)
 {
     struct stat s;
@@ -809,11 +840,11 @@ gg_status gg_checkpoint_open(const char *path, const gg_meta *base, gg_checkpoin
     if (stat(path, &s) != 0) {
         st = gg_fail_errno(err, "cannot open");
     } else if (S_ISDIR(s.st_mode)) {
-        st = open_folder(ck, path, base, err);
+        st = open_folder(ck, path, adapter, err);
     } else {
         char *folder = checkpoint_of_file(path);
-        st = folder ? open_folder(ck, folder, base, err)
-                    : open_without_config(ck, path, false, err);
+        st = folder ? open_folder(ck, folder, adapter, err)
+                    : open_without_config(ck, path, adapter, err);
         free(folder);
     }
     if (st == GG_OK) return *out = ck, GG_OK;

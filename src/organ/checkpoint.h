@@ -48,16 +48,23 @@ typedef struct gg_checkpoint {
     gg_json *config;
     uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
     char note[256];    /* about the model as a whole; "" = none */
+    bool all_f32;      /* every tensor becomes F32 */
 } gg_checkpoint;
 
 /* Whether the path is a safetensors file, its index, or a folder with config.json or
  * adapter_config.json and without a manifest.json. */
 bool gg_is_checkpoint(const char *path);
 
-/* Opens it. `base` is NULL or the keys of the model that an adapter is for.
+/* Facts about an adapter that its folder may lack. */
+typedef struct gg_ck_adapter {
+    const gg_meta *base; /* keys of the model that it is for; NULL = those of the named base */
+    double alpha;        /* for a file alone; 0 = not known */
+} gg_ck_adapter;
+
+/* Opens it. `adapter` is for PEFT adapters.
  * Errors: GG_EUNSUPPORTED for a class that is not covered, a tensor that it should not have, and
  * types without a meaning here; GG_EFORMAT for malformed files; GG_EIO; GG_ENOMEM. */
-gg_status gg_checkpoint_open(const char *path, const gg_meta *base, gg_checkpoint **out,
+gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
                              gg_error *err);
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
 
@@ -90,10 +97,20 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
 /* The stored tensor of that name, or NULL. */
 const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
 
-/* Opens a safetensors file of the checkpoint and reads its header. */
-gg_status gg_ck_open_file(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err);
+/* Parses FOLDER/NAME. */
+gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
 
-/* Fills ck from an adapter's folder, or from its file alone. */
-gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_meta *base, gg_error *err);
+/* Gives all tensors their shapes, types and offsets. With f32_rules some are always F32. */
+gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
+
+/* Adds the tensor and the file to an error. */
+gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
+
+/* Makes the tensors of an adapter, whose file is open. `config` is NULL or adapter_config.json. */
+gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
+                       const gg_ck_adapter *adapter, gg_error *err);
+
+/* The keys of config.json. */
+gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err);
 
 #endif

@@ -23,11 +23,6 @@ static const struct {
     [GG_ST_U8] = { "U8", 1 },           [GG_ST_BOOL] = { "BOOL", 1 },
 };
 
-const char *gg_st_type_name(gg_st_type type)
-{
-    return st_types[type].name;
-}
-
 size_t gg_st_type_size(gg_st_type type)
 {
     return st_types[type].size;

@@ -32,8 +32,7 @@ typedef enum gg_st_type {
     GG_ST_TYPES
 } gg_st_type;
 
-/* The name in files, such as "BF16", and the bytes of an element. */
-const char *gg_st_type_name(gg_st_type type);
+/* The bytes of an element. */
 size_t gg_st_type_size(gg_st_type type);
 
 /* Converts n elements to float32. */

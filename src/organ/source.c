@@ -1161,7 +1161,8 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
 static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
 {
     s->kind = SOURCE_CHECKPOINT;
-    gg_status st = gg_checkpoint_open(path, s->o.adapter_base, &s->checkpoint, err);
+    gg_ck_adapter adapter = { s->o.adapter_base, s->o.adapter_alpha };
+    gg_status st = gg_checkpoint_open(path, &adapter, &s->checkpoint, err);
     if (st != GG_OK) return st;
     s->tensors = s->checkpoint->header.tensors;
     s->n = s->checkpoint->header.n_tensors;
@@ -1397,6 +1398,12 @@ bool gg_source_grows(const gg_source *s)
 const gg_manifest *gg_source_manifest(const gg_source *s)
 {
     return s->manifest;
+}
+
+bool gg_source_is_checkpoint(const gg_source *s)
+{
+    return s->checkpoint && s->checkpoint->has_keys &&
+           !gg_meta_find(&s->checkpoint->header.meta, "tokenizer.ggml.tokens");
 }
 
 size_t gg_source_count(const gg_source *s)

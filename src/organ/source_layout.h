@@ -18,6 +18,9 @@ const gg_gguf *gg_source_file(const gg_source *s, size_t i);
 
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 
+/* Whether the source is safetensors without a vocabulary. */
+bool gg_source_is_checkpoint(const gg_source *s);
+
 /* Copies n bytes of the data from `offset` on to out, inside the kernel if possible. */
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err);
 

@@ -133,7 +133,7 @@ check_same "$T/l16.gguf" "$T/l16-3.gguf" "the old file stays"
 check_error 2 "not both" "rank and energy" pair --rank 3 --energy 0.5 --output "$T/none.gguf"
 check_error 2 "--energy 2" "too much energy" pair --energy 2 --output "$T/none.gguf"
 check_error 2 "--energy 0" "no energy" pair --energy 0 --output "$T/none.gguf"
-check_error 2 "no tuned given" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
+check_error 2 "give --tuned or --from" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
 check_exit 2 "experts" pair --experts 0 --output "$T/none.gguf"
 if [ -z "${VALGRIND:-}" ]; then # which needs TMPDIR itself
     TMPDIR=$T/nowhere check_exit 4 "no room" pair --rank 2 --output "$T/none.gguf"

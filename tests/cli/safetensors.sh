@@ -72,6 +72,81 @@ check "merge" organ-merge --method linear --model "$H/gptneox" --model "$T/gptne
 hashes "$T/g4.gguf" > "$T/have"
 check_same "$T/have" "$T/want" "merged from checkpoints"
 
+# ---- a vocabulary --------------------------------------------------------------------------------
+
+# vocabulary TOKENS: a model with a vocabulary of so many tokens.
+vocabulary() {
+    tokens=$(awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "%s\"t%d\"", i ? ", " : "", i }')
+    made "$T/vocab.gguf" "{\"key\": \"tokenizer.ggml.tokens\", \"type\": \"arr\", \"items\": \"str\", \"value\": [$tokens]},
+{\"key\": \"tokenizer.ggml.model\", \"type\": \"str\", \"value\": \"gpt2\"}," a.weight:f32:32
+}
+vocabulary 96
+check "a vocabulary from a GGUF" organ-assemble "$H/falcon" --vocab-from "$T/vocab.gguf" -o "$T/full.gguf"
+check_text "$(organ-keys "$T/full.gguf" --get tokenizer.ggml.tokens | wc -l | tr -d ' ')" 96 "its tokens"
+check_text "$(organ-keys "$T/full.gguf" --get general.architecture)" falcon "keys of the checkpoint"
+grep -q 'is not converted' "$T/err" && bad "a note about a vocabulary that is there"
+check "no vocabulary" organ-assemble "$H/falcon" -o "$T/none.gguf"
+grep -q 'vocabulary of a checkpoint is not converted.*convert_hf_to_gguf' "$T/err" || bad "no note about the vocabulary"
+vocabulary 95
+check_error 1 "has 95 tokens, but the model has embeddings for 96" "another vocabulary" \
+    organ-assemble "$H/falcon" --vocab-from "$T/vocab.gguf" -o "$T/bad.gguf"
+check_absent "$T/bad.gguf" "nothing is written"
+
+# ---- adapters ------------------------------------------------------------------------------------
+
+# The base of an adapter is given, or is the folder that it names: lab/... is in $H.
+adapters=$PWD/$H
+for c in lora-falcon lora-gptneox lora-gemma3-vlm; do
+    check "$c" organ-lora --from "$H/$c" --base "$H/${c#lora-}" -q -o "$T/$c.gguf"
+done
+for c in lora-llama-rank-pattern lora-mixtral-experts lora-llama-embed-head lora-llama-norms; do
+    (cd "$H" && exec organ-lora --from "$c" -o "$T/$c.gguf") 2> "$T/$c.err" || bad "$c: $(cat "$T/$c.err")"
+done
+for dir in "$H"/lora-*; do
+    c=${dir##*/}
+    hashes "$T/$c.gguf" > "$T/have"
+    awk -F'\t' -v OFS='\t' -v c="$c" '$1 == c { print $2, $3, $4 }' "$H/tensors.tsv" | sort > "$T/want"
+    if [ "$c" = lora-llama-rank-pattern ]; then # the reference ignores alpha_pattern of q_proj
+        for f in have want; do grep -v 'attn_q.weight.lora_b' "$T/$f" > "$T/$f.2" && mv "$T/$f.2" "$T/$f"; done
+    fi
+    check_same "$T/have" "$T/want" "$c: tensors of the reference"
+done
+grep -q 'folded into lora_b' "$T/lora-llama-rank-pattern.err" || bad "no note about alpha_pattern"
+check_text "$(organ-keys "$T/lora-falcon.gguf" --get adapter.lora.alpha)" 16 "alpha"
+
+for c in "bad-modules-to-save|modules_to_save" "bad-dora|DoRA" "bad-adapter-name-infix|adapter's name" \
+    "bad-missing-b|other half" "bad-lora-bias|lora_bias" "bad-unknown-layer|no such tensor" \
+    "bad-one-expert-missing|only 2 of the base's 3 experts"; do
+    (cd "$H" && exec organ-lora --from "${c%%|*}" -o "$T/bad.gguf") > "$T/out" 2> "$T/err"
+    check_text "$?" 3 "${c%%|*}: exit"
+    grep -qF "${c##*|}" "$T/err" || bad "${c%%|*}: $(cat "$T/err")"
+    check_absent "$T/bad.gguf" "${c%%|*}"
+done
+check_error 2 "'lab/falcon', which is not a folder here" "an unknown base" organ-extract --list "$adapters/lora-falcon"
+
+# Strength: alpha_pattern and rslora are equal to another alpha.
+mkdir "$T/ad1" "$T/ad2" "$T/ad3"
+for d in ad1 ad2 ad3; do cp "$H/lora-falcon/adapter_model.safetensors" "$T/$d"; done
+sed 's/"lora_alpha": 16/"lora_alpha": 32/' "$H/lora-falcon/adapter_config.json" > "$T/ad1/adapter_config.json"
+sed 's/"use_rslora": false/"use_rslora": true/' "$H/lora-falcon/adapter_config.json" > "$T/ad2/adapter_config.json"
+sed 's/"alpha_pattern": {}/"alpha_pattern": {"query_key_value": 32}/' "$H/lora-falcon/adapter_config.json" > "$T/ad3/adapter_config.json"
+for d in ad1 ad2 ad3; do
+    check "applied: $d" organ-transplant --base "$H/falcon" --adapter "$T/$d" -o "$T/$d.gguf"
+done
+check_same "$T/ad1.gguf" "$T/ad2.gguf" "rslora with rank 4 doubles the strength"
+check_same "$T/ad1.gguf" "$T/ad3.gguf" "alpha_pattern"
+check "as GGUF" organ-transplant --base "$H/falcon" --adapter "$T/lora-falcon.gguf" -o "$T/ad4.gguf"
+check "as PEFT" organ-transplant --base "$H/falcon" --adapter "$H/lora-falcon" -o "$T/ad5.gguf"
+check_same "$T/ad4.gguf" "$T/ad5.gguf" "an adapter in both forms"
+check "graft" organ-graft --base "$H/falcon" --adapter "$H/lora-falcon" -o "$T/ad6"
+cp "$H/lora-falcon/adapter_model.safetensors" "$T/alone.safetensors"
+check "a file alone" organ-lora --from "$T/alone.safetensors" --alpha 16 --base "$H/falcon" -o "$T/alone.gguf"
+hashes "$T/alone.gguf" > "$T/have"
+hashes "$T/lora-falcon.gguf" > "$T/want"
+check_same "$T/have" "$T/want" "a file alone"
+check_error 2 "lora_alpha of this adapter is not known" "no alpha" \
+    organ-lora --from "$T/alone.safetensors" --base "$H/falcon" -o "$T/alone2.gguf"
+
 # ---- refusals ------------------------------------------------------------------------------------
 
 # st FILE HEADER BYTES: a file with this header, and a number of zero bytes.

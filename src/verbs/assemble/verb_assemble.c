@@ -16,6 +16,7 @@
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,10 +94,45 @@ static gg_status add_tensors(assembly *a, gg_error *err)
     return st;
 }
 
-/* Adapts the keys to the tensors that are left. */
+static bool is_vocabulary_key(const gg_kv *kv)
+{
+    static const char prefix[] = "tokenizer.";
+    return kv->key_len >= sizeof prefix && memcmp(kv->key, prefix, sizeof prefix - 1) == 0;
+}
+
+/* Fails if the embeddings have another number of rows than there are tokens. */
+static gg_status check_tokens(const assembly *a, gg_error *err)
+{
+    const gg_kv *tokens = gg_meta_find(a->o->vocabulary, "tokenizer.ggml.tokens");
+    size_t i = gg_source_find(a->source, "token_embd.weight", 17);
+    uint64_t rows = i == SIZE_MAX ? 0 : gg_source_tensor(a->source, i)->dims[1];
+    if (!tokens) return gg_fail(err, GG_NO, "the model for the vocabulary has none");
+    if (i == SIZE_MAX || rows == tokens->count) return GG_OK;
+    gg_fail(err, GG_NO, "the vocabulary has %llu tokens, but the model has embeddings for %llu",
+            (unsigned long long)tokens->count, (unsigned long long)rows);
+    return gg_fix(err, "take it from a model of the same family, or convert the checkpoint with "
+                       "convert_hf_to_gguf.py of llama.cpp");
+}
+
+static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
+{
+    const gg_meta *from = a->o->vocabulary;
+    gg_status st = check_tokens(a, err);
+    for (size_t i = meta->n; i-- > 0;) {
+        char key[256];
+        snprintf(key, sizeof key, "%.*s", (int)meta->kv[i].key_len, meta->kv[i].key);
+        if (is_vocabulary_key(&meta->kv[i])) gg_meta_delete(meta, key);
+    }
+    for (size_t i = 0; i < from->n && st == GG_OK; i++)
+        if (is_vocabulary_key(&from->kv[i])) st = gg_meta_set(meta, &from->kv[i], err);
+    return st;
+}
+
+/* Adapts the keys to the tensors that are left, and takes the vocabulary of another model. */
 static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
+    if (st == GG_OK && a->o->vocabulary) st = take_vocabulary(a, meta, err);
     if (st == GG_OK) st = gg_set_expert_count(meta, a->left, err);
     return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
 }
@@ -221,11 +257,11 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
     if (st == GG_OK && a->o->keep_by)
         st = gg_rank_experts(&a->plan, gg_source_meta(a->source), a->o->keep_experts, a->imatrix,
                              &a->keep, a->run, err);
-    bool fewer = a->left || a->keep;
+    bool edited = a->left || a->keep || a->o->vocabulary;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
-    if (st == GG_OK && fewer) st = edit_keys(a, &meta, err);
+    if (st == GG_OK && edited) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
-    a->meta = fewer ? &meta : gg_source_meta(a->source);
+    a->meta = edited ? &meta : gg_source_meta(a->source);
     a->output = output ? output : "model.gguf"; /* only planned */
     if (st == GG_OK) st = plan_files(a, err);
     a->meta = NULL;
@@ -299,6 +335,11 @@ static gg_status open_model(assembly *a, gg_error *err)
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
+    if (gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
+        !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
+        gg_note(a->run,
+                "the vocabulary of a checkpoint is not converted: take it from a GGUF model of the "
+                "same family, or use convert_hf_to_gguf.py of llama.cpp");
     if (!gg_source_meta(a->source)) {
         gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
         gg_fix(err, "give a model or an organ directory");
