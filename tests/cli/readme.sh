@@ -31,6 +31,23 @@ for m in chimera direct half merged small ${gnu:+v2 quick mine}; do
     check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
 done
 
+# A transcript shows what its commands print: errors and notes, and then the result.
+sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" docs/first-steps.md > "$T/page"
+while IFS= read -r line <&3; do
+    case $line in
+    '    $ '*)
+        eval "${line#    \$ }" > "$T/out" 2> "$T/err" < /dev/null
+        cat "$T/err" "$T/out" | sed 's/^/    /'
+        ;;
+    '    '*) continue ;;
+    esac > "$T/printed"
+    case $line in '    '*) printf '%s\n' "$line" ;; esac
+    cat "$T/printed"
+done 3< "$T/page" > "$T/shown"
+grep '^    ' "$T/page" > "$T/wanted"
+check_same "$T/shown" "$T/wanted" "docs/first-steps.md"
+if [ "$(grep -c '^    [$]' "$T/shown")" -ge 20 ]; then ok; else bad "docs/first-steps.md has few commands"; fi
+
 if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
     # The headers in C++: every name is found by the linker as C has it.
     if have "${CXX:-c++}"; then
