@@ -9,7 +9,7 @@ here=$(dirname "$0") bin=$1
     cat "$here/options.tsv"
     for path in "$bin"/organ-*; do
         tool=${path##*/}
-        case $tool in organ-api | *.*) continue ;; esac
+        case $tool in organ-api | organ-probe | *.*) continue ;; esac
         # shellcheck disable=SC2086
         ${RUN:-} "$path" --list-options | awk -v "tool=$tool" 'NR > 1 { print tool "\t" $0 }'
     done

@@ -71,6 +71,11 @@ find_harness() {
         fi
     done
 }
+# The path of organ-probe in $probe, if it was built; $ORGAN_PROBE names another one, or none.
+find_probe() {
+    probe=${ORGAN_PROBE-$bin/organ-probe}
+    [ -n "$probe" ] && [ -x "$probe" ] || probe=''
+}
 have_harness() { [ -n "$harness" ] && [ -d "$harness/node_modules" ] && command -v node >/dev/null 2>&1; }
 
 print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"; }

@@ -1,6 +1,6 @@
 # engine.sh - perplexities by an engine, for the scripts that tune on texts. They have sourced
-# common.sh, and have set $engine (--engine) or $batch (--engine-batch), or else $harness, and the
-# scratch folder $T.
+# common.sh, and have set $engine (--engine) or $batch (--engine-batch), $measure (loss or kl) with the
+# $reference of kl, and the scratch folder $T.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # For awk programs, because Debian's busybox has no log: v = 2^k w with w in [1, 2), and
@@ -15,10 +15,23 @@ natural_log='function natural_log(v,   k, z, power, sum, i) {
     return k * 0.69314718055994531 + 2 * sum
 }'
 
+# Sets $probe or $harness, unless an engine was given.
+find_engine() {
+    probe=''
+    [ -z "$engine$batch" ] || { [ "$measure" = loss ] || [ -n "$batch" ] || usage "--measure kl needs organ-probe or --engine-batch"; return; }
+    find_probe
+    [ -z "$probe" ] || return 0
+    [ "$measure" = loss ] || die 4 "--measure kl needs organ-probe, which make probe builds: see organ-probe(1)"
+    find_harness
+    have_harness || die 4 "no engine found: build organ-probe, give --engine, or install Node.js and run ${harness:-tests/engine}/install.sh"
+}
+
 engine_pid=''
 start_engine() {
     mkfifo "$T/jobs.pipe" "$T/answers.pipe" || die 4 "cannot make a pipe in $T"
     if [ -n "$batch" ]; then sh -c "$batch" < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
+    elif [ -n "$probe" ]; then
+        "$probe" -q ${threads:+-j "$threads"} --batch ${reference:+--against "$reference"} < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
     else node "$harness/engine.mjs" batch < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
     fi
     engine_pid=$!
@@ -26,7 +39,7 @@ start_engine() {
 }
 stop_engine() { [ -z "$engine_pid" ] || kill "$engine_pid" 2> /dev/null; }
 
-# Writes the perplexity of each text to $T/numbers, one per line.
+# Writes the perplexity of each text, or its divergence, to $T/numbers, one per line.
 perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
     : > "$T/numbers"
     if [ -n "$engine" ]; then
@@ -37,8 +50,9 @@ perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
         return
     fi
     [ -n "$engine_pid" ] || start_engine
+    case $measure in kl) request=kl ;; *) request=ppl ;; esac
     while IFS=$tab read -r use weight file; do
-        (printf 'ppl\t%s\t%s\n' "$2" "$file" >&3) || return 1 # an engine that ended must not end this shell
+        (printf '%s\t%s\t%s\n' $request "$2" "$file" >&3) || return 1 # an engine that ended must not end this shell
         answer=''
         IFS= read -r answer <&4 || return 1
         printf '%s\n' "$answer" | awk -F '\t' '{ print ($3 == "error" ? $4 : $3) }' >> "$T/numbers"

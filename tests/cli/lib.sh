@@ -25,6 +25,8 @@ export LC_ALL
 passed=0
 failed=0
 
+ORGAN_PROBE='' # scripts find no organ-probe, even if it is built
+export ORGAN_PROBE
 ok() {
     passed=$((passed + 1))
 }

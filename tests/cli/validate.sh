@@ -63,7 +63,7 @@ cell() { # MODEL COLUMN of $T/out
 }
 
 check "perplexity" try "$T/good.gguf" --text "$T/text"
-check_text "$(head -n 1 "$T/out")" "model${TAB}engine${TAB}load${TAB}perplexity${TAB}ratio" "header"
+check_text "$(head -n 1 "$T/out")" "model${TAB}engine${TAB}load${TAB}perplexity${TAB}ratio${TAB}kl" "header"
 check_text "$(cell good 2) $(cell good 3) $(cell good 4) $(cell good 5)" "llama-perplexity ok 10.5 -" "row"
 check "as good as the reference" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf"
 check_text "$(cell reference 4) $(cell good 4) $(cell good 5)" "10.0 10.5 1.0500" "ratio, and just allowed"
@@ -80,7 +80,7 @@ check_exit 1 "no finite perplexity" try "$T/nan.gguf" --text "$T/text"
 check_exit 3 "a broken reference" try "$T/good.gguf" --text "$T/text" --reference "$T/broken.gguf"
 check_exit 3 "a text too short" try "$T/good.gguf" --text "$T/text" --context 4096
 check "json" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf" --json
-check_text "$(tail -n 1 "$T/out")" "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500}" "json"
+check_text "$(tail -n 1 "$T/out")" "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500, \"kl\": null}" "json"
 
 ENGINE=cli
 check "llama-cli: loads" try "$T/good.gguf"
@@ -102,6 +102,51 @@ check "without a text" try "$T/good.gguf"
 check_text "$(cell good 2)" node "without a text another that loads"
 check "--engine" try "$T/good.gguf" --engine llama-cli
 check_text "$(cell good 2)" llama-cli "--engine"
+
+# organ-probe: figures by the model's name, and blocks by a file beside it.
+cat > "$T/probe" << 'END'
+#!/bin/sh
+echo "$*" >> "$HERE/probe.calls"
+m=$2
+case $1 in -j) m=$4 ;; esac
+case $m in *broken*) echo "organ-probe: it does not load" >&2; exit 3 ;; *words*) echo "organ-probe: its vocabulary differs" >&2; exit 1 ;; esac
+case "$*" in *--trace*)
+    printf 'block\ttokens\tin\tattention\tffn\tout\n0\t63\t1\t2\t10\t10\n1\t63\t10\t%s\t3\t12\n' "$(cat "${m%.gguf}.adds" 2> /dev/null || echo 3)"
+    exit ;;
+*--save-base*) : > "$HERE/saved" ; for f; do [ "$last" = --save-base ] && : > "$f"; last=$f; done ;;
+esac
+case $m in *bad*) p=300 kl=2.5 ;; *nan*) p=20 kl=0.2 ;; *) p=10 kl=0.001 ;; esac
+case "$*" in *--against*) printf 'text\ttokens\tloss\terror\tperplexity\tkl\nt\t128\t2\t0.1\t%s\t%s\n' $p $kl ;;
+*) printf 'text\ttokens\tloss\terror\tperplexity\nt\t128\t2\t0.1\t%s\n' $p ;; esac
+END
+chmod +x "$T/probe"
+HERE=$T ORGAN_PROBE=$T/probe
+export HERE ORGAN_PROBE
+check "organ-probe first" try "$T/good.gguf" --threads 1
+check_text "$(cell good 2) $(cell good 3) $(cell good 4) $(cell good 6)" "probe ok 10 -" "organ-probe"
+check_text "$(grep -c -e '-j 1 .*good.gguf --text .*plain-text.txt --tokens 129' "$T/probe.calls")" 1 "128 tokens of its own text"
+check "a reference without a text" try "$T/good.gguf" --reference "$T/reference.gguf"
+check_text "$(cell good 5) $(cell good 6)" "1.0000 0.001" "ratio and divergence"
+check "with a text" try "$T/good.gguf" --text "$T/text" --context 99
+check_text "$(grep -c -e "--context 99 .*good.gguf --text $T/text\$" "$T/probe.calls")" 1 "the whole text"
+check_exit 1 "diverges" try "$T/bad.gguf" --reference "$T/reference.gguf" --max-ratio 100
+if grep -q "broken: its predictions diverge from the reference by 2.5 nats per token" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+check_exit 1 "worse without a text" try "$T/nan.gguf" --reference "$T/reference.gguf"
+echo 120 > "$T/good.adds"
+check_exit 1 "attention adds too much" try "$T/good.gguf" --reference "$T/reference.gguf"
+if grep -q "broken: block 1: what attention adds is 40 times the reference's" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+check "far too much would be 100 times" try "$T/good.gguf"
+echo 1200 > "$T/good.adds"
+check_exit 1 "far too much" try "$T/good.gguf"
+if grep -q "broken: block 1: what attention adds is 120 times what comes in" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+echo nan > "$T/good.adds"
+check_exit 1 "not a number" try "$T/good.gguf"
+rm "$T/good.adds"
+mkmodel "$T/bad-vocabulary.gguf" token_embd.weight:F32:32x1024
+check_exit 1 "does not load" try "$T/broken.gguf"
+: > "$T/words.gguf"
+check_exit 3 "another vocabulary" try "$T/words.gguf" --reference "$T/reference.gguf"
+ORGAN_PROBE=''
 
 ENGINE='' ORGAN_ENGINE_DIR=$T/none
 rm -r "$T/harness/node_modules"

@@ -124,6 +124,20 @@ hold "a perplexity" 'x < 1.000001 * y && x > 0.999999 * y' "$(sed -n 1p "$M/answ
 hold "an error, and then a divergence" 'x == 1 && y == 1' "$(sed -n 2p "$M/answers" | grep -c "	error	")" \
     "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' "$M/answers")"
 
+# ---- scripts that use it -----------------------------------------------------------------------------------
+organ-extract "$verse" --tensors blk.1.attn_output.weight --output - > "$M/part.bin"
+organ-assemble -q "$verse" --dtype f16 --output "$M/f16.gguf"
+organ-extract "$M/f16.gguf" --tensors blk.1.attn_output.weight --output - | node tests/engine/spoil.mjs scale 10 |
+    organ-transplant -q --base "$M/f16.gguf" --donor - --output "$M/ten.gguf"
+validate() { sh scripts/organ-validate --threads 1 "$@" > "$M/valid" 2> "$M/err"; }
+validate "$code" --reference "$verse" || bad "organ-validate: a fine-tune counts as broken: $(cat "$M/err")"
+validate "$M/q2.gguf" --reference "$verse" || bad "organ-validate: Q2_K counts as broken: $(cat "$M/err")"
+if validate "$M/ten.gguf" --reference "$verse"; then bad "organ-validate: ten times attention counts as sound"
+elif grep -q "block 1: what attention adds is .* times the reference's" "$M/err"; then ok
+else bad "organ-validate: no reason: $(cat "$M/err")"; fi
+sh scripts/organ-sensitivity "$verse" --measure kl --tensors 'blk.0.attn_[qv].*' --text "$text" -j 1 -q --output "$M/kl.tsv" 2> "$M/err" || bad "organ-sensitivity: $(cat "$M/err")"
+hold "organ-sensitivity by divergence" 'x == 0 && y > 0.0001' "$(awk -F '\t' '/^# unchanged/ { print $2 }' "$M/kl.tsv")" "$(awk -F '\t' '$1 == "blk.0.attn_v.weight" { print $4 }' "$M/kl.tsv")"
+
 # ---- bad input -----------------------------------------------------------------------------------------------
 printf a > "$M/a.txt"
 : > "$M/empty.txt"

@@ -7,6 +7,7 @@
  *   scale X     every value is multiplied by X
  *   shuffle P   a share P of the values trade places at random
  *   rows 1      the rows are put into another order
+ *   turn 1      the matrix is transposed, and keeps its dims
  *   mix C       the tensor is turned towards that of OTHER, a file with the same records, until it
  *               has the cosine C to what it was; its length stays
  *
@@ -72,6 +73,11 @@ const kinds = {
         const along = dot(other, x) / dot(x, x), across = other.map((v, i) => v - along * x[i]);
         const scale = Math.sqrt((1 - amount ** 2) * dot(x, x) / dot(across, across));
         return x.map((v, i) => amount * v + scale * across[i]);
+    },
+    turn(x, columns) {
+        const rows = x.length / columns, y = new Float64Array(x.length);
+        for (let i = 0; i < x.length; i++) y[(i % columns) * rows + Math.floor(i / columns)] = x[i];
+        return y;
     },
     rows(x, columns) {
         const order = shuffle([...Array(x.length / columns).keys()]);

@@ -55,8 +55,8 @@ static const gg_merge_parameter params[GG_MP_COUNT] = {
                         "treat a tensor as one vector; 0: each row by itself", 0, 1, false, 0 },
     [GG_MP_SCALE] = { "scale", NULL, "factor of all values", -1000, 1000, false, 0 },
     [GG_MP_RIDGE] = { "ridge", NULL,
-                      "what is added to the squares of the inputs, in multiples of their mean", 0,
-                      1000, false, 0 },
+                      "added to the squares of the inputs, in multiples of their mean", 0, 1000,
+                      false, 0 },
     [GG_MP_SHARE] = { "share", NULL, "share of the isotropic merge in the result", 0, 1, false, 0 },
 };
 
