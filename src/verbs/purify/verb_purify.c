@@ -60,6 +60,7 @@ typedef struct purify_unit {
     bool experts;       /* one row per selected expert */
     bool touched;       /* at least one row is changed */
     const char *sha256; /* expected hash of the data; NULL or "" if unknown */
+    gg_dir_item *item;  /* of the output, if that is a directory */
 } purify_unit;
 
 typedef struct purify_job {
@@ -113,12 +114,6 @@ static void name_choices(uint64_t row, gg_error *err)
 
 /* ---- planning rows --------------------------------------------------------------------- */
 
-typedef struct collector {
-    purify_job *j;
-    const gg_tensor *whole;
-    size_t first;
-} collector;
-
 /* Unchanged bytes need no encoder. */
 static bool stays(const gg_purify_options *o, uint32_t dtype)
 {
@@ -170,16 +165,14 @@ static gg_status classify_row(const purify_job *j, const gg_selected *p, gg_puri
 
 static gg_status add_purify_row(void *ctx, const gg_selected *p, gg_error *err)
 {
-    collector *c = ctx;
-    purify_job *j = c->j;
+    purify_job *j = ctx;
+    purify_unit *u = &j->units[j->n_units];
     if (GG_ROOM(j->rows, j->n_rows, &j->cap_rows, err) != GG_OK) return GG_ENOMEM;
     purify_row *row = &j->rows[j->n_rows];
     *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
-    row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err)
-                              : c->whole->name;
+    row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err) : u->t.name;
     if (!row->r.t.name) return GG_ENOMEM;
     if (p->expert) row->expert = p->at / (p->t.bytes ? p->t.bytes : 1);
-    purify_unit *u = &j->units[j->n_units];
     u->experts = p->expert;
     gg_status st = classify_row(j, p, &row->r, err);
     j->n_rows += st == GG_OK;
@@ -220,8 +213,7 @@ static gg_status plan_unit(purify_job *j, size_t i, gg_error *err)
         .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows
     };
     u->sha256 = m ? m->entries[i].sha256 : NULL;
-    collector c = { j, &u->t, j->n_rows };
-    gg_visit visit = { j->o->select, false, add_purify_row, &c };
+    gg_visit visit = { j->o->select, false, add_purify_row, j };
     gg_status st = gg_selected_of(j->source, i, &visit, err);
     if (st == GG_OK) st = set_unit_dtype(j, u, err);
     if (st == GG_OK && u->touched) st = gg_imatrix_use_add(&j->weighed, &u->t, err);
@@ -580,11 +572,6 @@ static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
 
 /* ---- directory --------------------------------------------------------------------- */
 
-typedef struct dir_record {
-    purify_unit *u;
-    gg_dir_item *item;
-} dir_record;
-
 static gg_status put_changed_experts(const purify_unit *u, gg_buf *b, gg_error *err)
 {
     gg_json_out o = gg_json_to_buf(b);
@@ -597,7 +584,7 @@ static gg_status put_changed_experts(const purify_unit *u, gg_buf *b, gg_error *
 
 /* Writes {"op": "purify", ...} for a tensor that changed. For experts it lists the changed ones
  * and gives mean values. */
-static gg_status note_purify_history(const purify_unit *u, gg_dir_item *item, gg_error *err)
+static gg_status note_purify_history(const purify_unit *u, gg_error *err)
 {
     const gg_purify_options *o = u->job->o;
     const gg_tensor *was = gg_source_tensor(u->job->source, u->source);
@@ -622,18 +609,18 @@ static gg_status note_purify_history(const purify_unit *u, gg_dir_item *item, gg
     gg_buf_printf(&b, err, ", \"energy_kept\": %s", number);
     gg_format_f64(change / n, number);
     gg_buf_printf(&b, err, ", \"rel_l2\": %s}", number);
-    item->history = gg_buf_take(&b, NULL);
+    u->item->history = gg_buf_take(&b, NULL);
     return err->status;
 }
 
-static gg_status make_purified_record(void *ctx, const gg_target *to, gg_error *err)
+static gg_status make_purified(void *ctx, const gg_target *to, gg_error *err)
 {
-    dir_record *r = ctx;
-    gg_status st = purify_unit_data(r->u, (gg_place){ to->fd, to->at }, err);
-    return st == GG_OK ? note_purify_history(r->u, r->item, err) : st;
+    purify_unit *u = ctx;
+    gg_status st = purify_unit_data(u, (gg_place){ to->fd, to->at }, err);
+    return st == GG_OK && u->item ? note_purify_history(u, err) : st;
 }
 
-static gg_status add_dir_items(purify_job *j, gg_organ_dir *d, dir_record *records, gg_error *err)
+static gg_status add_dir_items(purify_job *j, gg_organ_dir *d, gg_error *err)
 {
     gg_status st = GG_OK;
     gg_dir_item *item;
@@ -642,27 +629,11 @@ static gg_status add_dir_items(purify_job *j, gg_organ_dir *d, dir_record *recor
         gg_selected p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
         st = gg_organ_dir_add(d, &p, &item, err);
         if (st != GG_OK || !u->touched) continue;
-        item->make = make_purified_record;
-        item->ctx = &records[i];
+        item->make = make_purified;
+        item->ctx = u;
     }
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
-    for (size_t i = 0; st == GG_OK && i < j->n_units; i++)
-        records[i] = (dir_record){ &j->units[i], &d->items[i] };
-    return st;
-}
-
-static gg_status fill_purified_dir(purify_job *j, gg_organ_dir *d, gg_meta *meta, gg_error *err)
-{
-    dir_record *records = calloc(j->n_units ? j->n_units : 1, sizeof *records);
-    if (!records) return gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", j->n_units);
-    gg_status st = add_dir_items(j, d, records, err);
-    if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
-        st = retyped_meta(j, meta, err);
-        d->meta = meta;
-    }
-    if (st == GG_OK) st = gg_organ_dir_check(d, err);
-    if (st == GG_OK) st = gg_organ_dir_records(d, err);
-    free(records);
+    for (size_t i = 0; st == GG_OK && i < j->n_units; i++) j->units[i].item = &d->items[i];
     return st;
 }
 
@@ -673,7 +644,13 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
     gg_status st = gg_organ_dir_open(&d, j->source, dir, j->run, err);
     if (st != GG_OK) return st;
     d.whole = true;
-    st = fill_purified_dir(j, &d, &meta, err);
+    st = add_dir_items(j, &d, err);
+    if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
+        st = retyped_meta(j, &meta, err);
+        d.meta = &meta;
+    }
+    if (st == GG_OK) st = gg_organ_dir_check(&d, err);
+    if (st == GG_OK) st = gg_organ_dir_records(&d, err);
     st = gg_organ_dir_close(&d, st, err);
     if (st == GG_EIO) gg_at_file(err, dir);
     gg_meta_free(&meta);
@@ -681,11 +658,6 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
 }
 
 /* ---- GGUF ---------------------------------------------------------------------------- */
-
-static gg_status make_purified(void *ctx, const gg_target *to, gg_error *err)
-{
-    return purify_unit_data(ctx, (gg_place){ to->fd, to->at }, err);
-}
 
 static gg_status plan_model(purify_job *j, gg_plan *p, gg_error *err)
 {
