@@ -1,14 +1,7 @@
 /* compare.c - the distance between two tensors. */
 #include "numeric/numeric.h"
 
-#include "nkernel.h"
-
 #include <math.h>
-
-void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact)
-{
-    GG_PICK(gg_nk_compare)(acc, next, ctx, n, exact);
-}
 
 static void next_of_arrays(void *ctx, size_t at, size_t n, const float *x[2])
 {
@@ -20,12 +13,7 @@ static void next_of_arrays(void *ctx, size_t at, size_t n, const float *x[2])
 void gg_compare_add(gg_compare *acc, const float *a, const float *b, size_t n)
 {
     const float *arrays[2] = { a, b };
-    gg_compare_read(acc, next_of_arrays, arrays, n, false);
-}
-
-void gg_weighted_add(const float *w, const float *a, const float *b, size_t n, double sums[2])
-{
-    GG_PICK(gg_nk_weighted)(w, a, b, n, sums);
+    GG_PICK(gg_compare_read)(acc, next_of_arrays, arrays, n, false);
 }
 
 void gg_compare_merge(gg_compare *acc, const gg_compare *next)

@@ -57,28 +57,11 @@ GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 
-/* Sums over the pairs of finite values. */
-typedef struct gg_nk_pair_means {
-    double a, b;
-    uint64_t n;
-} gg_nk_pair_means;
-
-typedef struct gg_nk_pair_central {
-    double aa, bb, ab;
-} gg_nk_pair_central;
-
-GG_DECLARE_KF(gg_nk_pair_means, gg_nk_pair_means, (const float *a, const float *b, size_t n));
-GG_DECLARE_KF(gg_nk_pair_central, gg_nk_pair_central,
-              (const float *a, const float *b, size_t n, double mean_a, double mean_b));
-GG_DECLARE_KF(void, gg_nk_compare,
-              (gg_compare * acc, gg_pair_reader next, void *ctx, size_t n, bool exact));
 /* Sum of a[i] b[i]; to[i] -= factor from[i]. */
 GG_DECLARE_KF(double, gg_nk_dot, (const float *a, const float *b, size_t n));
 GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor, size_t n));
 /* z = sum over the rows w of x (rows x cols) of (w . v) w, in float. */
 GG_DECLARE_KF(void, gg_nk_gram_times,
               (const float *x, size_t rows, size_t cols, const float *v, float *z));
-GG_DECLARE_KF(void, gg_nk_weighted,
-              (const float *w, const float *a, const float *b, size_t n, double sums[2]));
 
 #endif

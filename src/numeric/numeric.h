@@ -12,6 +12,7 @@
 #ifndef GG_NUMERIC_INTERNAL_H
 #define GG_NUMERIC_INTERNAL_H
 
+#include "base/isa.h"
 #include "organ/gg_numeric.h"
 
 /* ---- sampling ---------------------------------------------------------- */
@@ -68,7 +69,8 @@ typedef struct gg_pair_sums {
     double aa, bb, ab; /* sums of products of the differences from the means */
 } gg_pair_sums;
 
-void gg_pearson_add(gg_pair_sums *sums, const float *a, const float *b, size_t n);
+GG_DECLARE_KF(void, gg_pearson_add,
+              (gg_pair_sums * sums, const float *a, const float *b, size_t n));
 double gg_pearson_of(const gg_pair_sums *sums);
 
 /* Sums |r| over the pairs, added in the order of i. Start from {0}. For a tensor with a single row,
@@ -121,12 +123,14 @@ typedef void (*gg_pair_reader)(void *ctx, size_t at, size_t n, const float *x[2]
 /* Adds n pairs with the same result. They can be decoded block by block, so that they are still in
  * the first-level cache. `exact` says that floats can hold the product of any two of the values, as
  * those of F16 values; it saves time. */
-void gg_compare_read(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact);
+GG_DECLARE_KF(void, gg_compare_read,
+              (gg_compare * acc, gg_pair_reader next, void *ctx, size_t n, bool exact));
 void gg_compare_merge(gg_compare *acc, const gg_compare *next);
 
 /* Adds the sums of w a^2 and of w (b - a)^2 over n values to sums[0] and sums[1]. Pairs with a
  * value that is not finite are left out; weights must be finite. */
-void gg_weighted_add(const float *w, const float *a, const float *b, size_t n, double sums[2]);
+GG_DECLARE_KF(void, gg_weighted_add,
+              (const float *w, const float *a, const float *b, size_t n, double sums[2]));
 
 /* cosine is a.b / (|a| |b|), clamped to -1..1; 1 if both are zero vectors, 0 if only one is.
  * rel_l2 is |a - b| / |a|. If a is the zero vector, it is |a - b| / |b| = 1, or 0 if both are.

@@ -10,14 +10,14 @@
 static inline double t_pearson(const float *a, const float *b, size_t n)
 {
     gg_pair_sums sums = { 0 };
-    gg_pearson_add(&sums, a, b, n);
+    GG_PICK(gg_pearson_add)(&sums, a, b, n);
     return gg_pearson_of(&sums);
 }
 
 static inline void t_row_theta_add(gg_row_theta *acc, const float *a, const float *b, size_t n)
 {
     gg_pair_sums sums = { 0 };
-    gg_pearson_add(&sums, a, b, n);
+    GG_PICK(gg_pearson_add)(&sums, a, b, n);
     gg_row_theta_add_sums(acc, &sums);
 }
 

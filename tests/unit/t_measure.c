@@ -379,7 +379,7 @@ static void row_angle(void)
     T_CHECK(NEAR(gg_row_theta_degrees(&sixty), 60, 5));
     gg_pair_sums runs = { 0 };
     for (size_t i = 0; i < N; i += 100)
-        gg_pearson_add(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
+        GG_PICK(gg_pearson_add)(&runs, a + i, b + i, N - i < 100 ? N - i : 100);
     T_CHECK(runs.n == N && NEAR(gg_pearson_of(&runs), t_pearson(a, b, N), 1e-13));
     double r = t_pearson(a, b, N - 1);
     b[N - 1] = NAN;
@@ -508,7 +508,7 @@ static void comparison_in_blocks(void)
     for (size_t i = 0; i < N; i += 2) b[i] = a[i];
     o = (one_block){ .of = { a, b } };
     gg_compare_add(&at_once, a, b, N);
-    gg_compare_read(&blocks, next_block, &o, N, false);
+    GG_PICK(gg_compare_read)(&blocks, next_block, &o, N, false);
     T_CHECK(o.end == N && memcmp(&at_once, &blocks, sizeof blocks) == 0);
     T_EQ(blocks.differing, N / 2);
     free(a), free(b);
@@ -531,7 +531,7 @@ static void comparison_of_halves(void)
         gg_compare exact = GG_COMPARE_INIT;
         o = (one_block){ .of = { a, b } };
         gg_isa_set(level);
-        gg_compare_read(&exact, next_block, &o, N, true);
+        GG_PICK(gg_compare_read)(&exact, next_block, &o, N, true);
         T_CHECKF(memcmp(&plain, &exact, sizeof plain) == 0, "level %d differs", level);
     }
     free(a), free(b);

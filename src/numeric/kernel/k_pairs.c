@@ -39,7 +39,8 @@ static void load_run(run *r, const float *a, const float *b, size_t n)
     r->differing = differing;
 }
 
-gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n)
+/* Sets the number of pairs and the means. */
+static void add_means(gg_pair_sums *sums, const float *a, const float *b, size_t n)
 {
     gg_nk_acc sa = { { { 0 }, { 0 } } }, sb = sa;
     uint64_t finite = 0;
@@ -58,12 +59,10 @@ gg_nk_pair_means GG_K(gg_nk_pair_means)(const float *a, const float *b, size_t n
             }
         }
     }
-    gg_nk_pair_means m = { 0, 0, finite };
-    if (finite) {
-        m.a = gg_nk_fold(&sa) / (double)finite;
-        m.b = gg_nk_fold(&sb) / (double)finite;
-    }
-    return m;
+    sums->n = finite;
+    if (finite == 0) return;
+    sums->mean_a = gg_nk_fold(&sa) / (double)finite;
+    sums->mean_b = gg_nk_fold(&sb) / (double)finite;
 }
 
 /* Here an ignored pair must count as the two means, so the differences are masked instead of the
@@ -82,9 +81,10 @@ static inline void central4(const float *a, const float *b, double mean_a, doubl
     sums[2].half[h] += da * db;
 }
 
-gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size_t n, double mean_a,
-                                            double mean_b)
+/* Sets the sums of products of the differences from the means. */
+static void add_central(gg_pair_sums *to, const float *a, const float *b, size_t n)
 {
+    const double mean_a = to->mean_a, mean_b = to->mean_b;
     gg_nk_acc sums[3];
     memset(sums, 0, sizeof sums);
     float rest_a[NK_LANES], rest_b[NK_LANES];
@@ -99,7 +99,33 @@ gg_nk_pair_central GG_K(gg_nk_pair_central)(const float *a, const float *b, size
     }
     central4(rest_a, rest_b, mean_a, mean_b, sums, 0);
     central4(rest_a + 4, rest_b + 4, mean_a, mean_b, sums, 1);
-    return (gg_nk_pair_central){ gg_nk_fold(&sums[0]), gg_nk_fold(&sums[1]), gg_nk_fold(&sums[2]) };
+    to->aa = gg_nk_fold(&sums[0]);
+    to->bb = gg_nk_fold(&sums[1]);
+    to->ab = gg_nk_fold(&sums[2]);
+}
+
+/* Combines the sums of two runs around their own means into sums around the common mean (Chan,
+ * Golub and LeVeque 1979). With d the difference of the means, the sum of squares grows by
+ * d^2 n m / (n + m). */
+void GG_K(gg_pearson_add)(gg_pair_sums *sums, const float *a, const float *b, size_t n)
+{
+    gg_pair_sums more = { 0 };
+    add_means(&more, a, b, n);
+    if (more.n == 0) return;
+    add_central(&more, a, b, n);
+    if (sums->n == 0) {
+        *sums = more;
+        return;
+    }
+    double total = (double)(sums->n + more.n), share = (double)more.n / total,
+           weight = (double)sums->n * share;
+    double da = more.mean_a - sums->mean_a, db = more.mean_b - sums->mean_b;
+    sums->aa += more.aa + da * da * weight;
+    sums->bb += more.bb + db * db * weight;
+    sums->ab += more.ab + da * db * weight;
+    sums->mean_a += da * share;
+    sums->mean_b += db * share;
+    sums->n += more.n;
 }
 
 /* ---- comparison ------------------------------------------------------------------- */
@@ -322,7 +348,7 @@ WIDE static bool add_wide_exact(pair_sums *s, const float *a, const float *b)
 }
 #endif
 
-void GG_K(gg_nk_compare)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact)
+void GG_K(gg_compare_read)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t n, bool exact)
 {
     pair_sums s;
     const float *x[2] = { NULL, NULL };
@@ -355,7 +381,7 @@ void GG_K(gg_nk_compare)(gg_compare *acc, gg_pair_reader next, void *ctx, size_t
 
 /* ---- weighted sums ---------------------------------------------------------------- */
 
-void GG_K(gg_nk_weighted)(const float *w, const float *a, const float *b, size_t n, double sums[2])
+void GG_K(gg_weighted_add)(const float *w, const float *a, const float *b, size_t n, double sums[2])
 {
     gg_nk_acc energy = { { { 0 }, { 0 } } }, error = energy;
     float weight[RUN];

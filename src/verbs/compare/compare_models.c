@@ -298,7 +298,7 @@ static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, 
 {
     decoder d = { r, same, gg_column_weights_any(&r->p->weights), GG_OK, err };
     bool exact = r->p->a.t.dtype == GG_F16 && r->p->b.t.dtype == GG_F16;
-    gg_compare_read(&t->sum, decode_block, &d, n, exact);
+    GG_PICK(gg_compare_read)(&t->sum, decode_block, &d, n, exact);
     float(*v)[CHUNK] = r->w->values;
     if (d.keep && d.st == GG_OK) add_damage(r->p, k, v[0], v[same ? 0 : 1], t->weighted);
     return d.st;

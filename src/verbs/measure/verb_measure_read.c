@@ -248,8 +248,8 @@ static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 static void rows_sum(row_taker *k, const float *a, const float *b, uint64_t n)
 {
     for (uint64_t at = 0; at < n; at += GG_ROW_RUN)
-        gg_pearson_add(&k->sums, a + at, b + at,
-                       n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
+        GG_PICK(gg_pearson_add)
+        (&k->sums, a + at, b + at, n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
 }
 
 static void pair_done(row_taker *k)
@@ -283,8 +283,8 @@ static void run_done(row_taker *k)
 {
     uint64_t n = (k->have - 1) % GG_ROW_RUN + 1;
     float *x = k->buf[0];
-    if (k->have > n) gg_pearson_add(&k->sums, x, x + 1, (size_t)n);
-    else gg_pearson_add(&k->sums, x + 1, x + 2, (size_t)n - 1);
+    if (k->have > n) GG_PICK(gg_pearson_add)(&k->sums, x, x + 1, (size_t)n);
+    else GG_PICK(gg_pearson_add)(&k->sums, x + 1, x + 2, (size_t)n - 1);
     x[0] = x[n];
     if (k->have == k->width) pair_done(k);
 }
@@ -427,7 +427,7 @@ static gg_status collect_wide(reader *in, row_taker *k, gg_error *err)
         if (st == GG_OK) st = fetch(in, first, n, w->row[0], err);
         if (st == GG_OK) st = fetch(in, first + k->row, n, w->row[1], err);
         if (st != GG_OK) break;
-        gg_pearson_add(&k->sums, w->row[0], w->row[1], (size_t)n);
+        GG_PICK(gg_pearson_add)(&k->sums, w->row[0], w->row[1], (size_t)n);
         k->have += n;
         if (k->have == k->width) pair_done(k);
     }

@@ -35,7 +35,7 @@ void gg_column_weights_add(const gg_column_weights *w, uint64_t first, const flo
         uint64_t row = (first + done) / columns, column = (first + done) % columns;
         size_t run = columns - column < n - done ? (size_t)(columns - column) : n - done;
         const float *weights = w->of.mean2 + row / w->rows * columns + column;
-        gg_weighted_add(weights, a + done, b + done, run, sums);
+        GG_PICK(gg_weighted_add)(weights, a + done, b + done, run, sums);
         done += run;
     }
 }
