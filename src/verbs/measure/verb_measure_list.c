@@ -33,67 +33,51 @@ void gg_measures_free(gg_measures *list)
 
 /* ---- columns -------------------------------------------------------------------- */
 
-#define GETS_VALUE(column, member) \
-    static double get_##column(const gg_tensor_measure *row) \
-    { \
-        return row->member; \
-    }
-#define GETS_COUNT(column, member) \
-    static uint64_t count_##column(const gg_tensor_measure *row) \
-    { \
-        return row->member; \
-    }
-
-GETS_COUNT(elements, t.elements)
-GETS_COUNT(sampled, m.sampled)
-GETS_COUNT(nonfinite, m.nonfinite)
-GETS_VALUE(mean, m.mean)
-GETS_VALUE(std, m.std)
-GETS_VALUE(min, m.min)
-GETS_VALUE(max, m.max)
-GETS_VALUE(entropy, m.entropy)
-GETS_VALUE(kurtosis, m.kurtosis)
-GETS_VALUE(cv, m.cv)
-GETS_VALUE(theta, m.theta)
-GETS_VALUE(signal, m.signal)
-GETS_VALUE(dimension, m.dimension)
-GETS_VALUE(null_theta, null_theta)
-GETS_VALUE(calibrated, calibrated)
-GETS_VALUE(row_theta, row_theta)
-GETS_VALUE(edge, edge)
-GETS_VALUE(importance, importance)
-
 /* clang-format off */
-#define TEXT_COLUMN(name, meaning) { #name, "", meaning, GG_COLUMN_TENSOR, NULL, NULL }
-#define COUNT_COLUMN(kind, name, meaning) \
-    { #name, "values", meaning, GG_COLUMN_##kind, NULL, count_##name }
-#define VALUE_COLUMN(kind, name, unit, meaning) \
-    { #name, unit, meaning, GG_COLUMN_##kind, get_##name, NULL }
 
+/* The columns in their order: texts, and numbers with their kind, member of a row, and unit. */
+#define COLUMNS(TEXT, COUNT, VALUE) \
+    TEXT(name, "name of the tensor") \
+    TEXT(class, "class of the tensor") \
+    TEXT(block, "number of the block; - outside the blocks") \
+    TEXT(dtype, "tensor type") \
+    COUNT(TENSOR, elements, t.elements, "number of values in the tensor") \
+    COUNT(MEASURE, sampled, m.sampled, "number of values that were sampled") \
+    COUNT(MEASURE, nonfinite, m.nonfinite, "how many of these are NaN or infinite") \
+    VALUE(MEASURE, mean, m.mean, "", "mean of the sampled values") \
+    VALUE(MEASURE, std, m.std, "", "their standard deviation, that of a population") \
+    VALUE(MEASURE, min, m.min, "", "the smallest value") \
+    VALUE(MEASURE, max, m.max, "", "the largest value") \
+    VALUE(MEASURE, entropy, m.entropy, "", "entropy of a histogram with 256 equal bins, 0 to 1") \
+    VALUE(MEASURE, kurtosis, m.kurtosis, "", "excess kurtosis; 0 for a normal distribution") \
+    VALUE(MEASURE, cv, m.cv, "", "std divided by mean, of the gaps between sorted values") \
+    VALUE(MEASURE, theta, m.theta, "degrees", "structure, from entropy, kurtosis and cv") \
+    VALUE(MEASURE, signal, m.signal, "", "sin(theta)") \
+    VALUE(MEASURE, dimension, m.dimension, "", \
+          "slope of the entropy against the logarithm of the bins") \
+    VALUE(MEASURE, null_theta, null_theta, "degrees", \
+          "theta of noise of the same dtype and count") \
+    VALUE(MEASURE, calibrated, calibrated, "degrees", "theta relative to null_theta; 0 for noise") \
+    VALUE(MEASURE, row_theta, row_theta, "degrees", "angle between adjacent rows, on average") \
+    TEXT(part, "sub-model that the tensor belongs to") \
+    VALUE(OPTION, edge, edge, "", "largest singular value, squared; 1 for random values") \
+    VALUE(OPTION, importance, importance, "", \
+          "mean squared output of the tensor on a calibration text")
+
+#define NO_FUNCTION(name, meaning)
+#define GETS_COUNT(kind, name, member, meaning) \
+    static uint64_t count_##name(const gg_tensor_measure *row) { return row->member; }
+#define GETS_VALUE(kind, name, member, unit, meaning) \
+    static double get_##name(const gg_tensor_measure *row) { return row->member; }
+COLUMNS(NO_FUNCTION, GETS_COUNT, GETS_VALUE)
+
+#define TEXT_COLUMN(name, meaning) { #name, "", meaning, GG_COLUMN_TENSOR, NULL, NULL },
+#define COUNT_COLUMN(kind, name, member, meaning) \
+    { #name, "values", meaning, GG_COLUMN_##kind, NULL, count_##name },
+#define VALUE_COLUMN(kind, name, member, unit, meaning) \
+    { #name, unit, meaning, GG_COLUMN_##kind, get_##name, NULL },
 static const gg_measure_column measure_columns[] = {
-    TEXT_COLUMN(name, "name of the tensor"),
-    TEXT_COLUMN(class, "class of the tensor"),
-    TEXT_COLUMN(block, "number of the block; - outside the blocks"),
-    TEXT_COLUMN(dtype, "tensor type"),
-    COUNT_COLUMN(TENSOR, elements, "number of values in the tensor"),
-    COUNT_COLUMN(MEASURE, sampled, "number of values that were sampled"),
-    COUNT_COLUMN(MEASURE, nonfinite, "how many of these are NaN or infinite"),
-    VALUE_COLUMN(MEASURE, mean, "", "mean of the sampled values"),
-    VALUE_COLUMN(MEASURE, std, "", "their standard deviation, that of a population"),
-    VALUE_COLUMN(MEASURE, min, "", "the smallest value"),
-    VALUE_COLUMN(MEASURE, max, "", "the largest value"),
-    VALUE_COLUMN(MEASURE, entropy, "", "entropy of a histogram with 256 equal bins, 0 to 1"),
-    VALUE_COLUMN(MEASURE, kurtosis, "", "excess kurtosis; 0 for a normal distribution"),
-    VALUE_COLUMN(MEASURE, cv, "", "std divided by mean, of the gaps between sorted values"),
-    VALUE_COLUMN(MEASURE, theta, "degrees", "structure, from entropy, kurtosis and cv"),
-    VALUE_COLUMN(MEASURE, signal, "", "sin(theta)"),
-    VALUE_COLUMN(MEASURE, dimension, "", "slope of the entropy against the logarithm of the bins"),
-    VALUE_COLUMN(MEASURE, null_theta, "degrees", "theta of noise of the same dtype and count"),
-    VALUE_COLUMN(MEASURE, calibrated, "degrees", "theta relative to null_theta; 0 for noise"),
-    VALUE_COLUMN(MEASURE, row_theta, "degrees", "angle between adjacent rows, on average"),
-    TEXT_COLUMN(part, "sub-model that the tensor belongs to"),
-    VALUE_COLUMN(OPTION, edge, "", "largest singular value, squared; 1 for random values"),
-    VALUE_COLUMN(OPTION, importance, "", "mean squared output of the tensor on a calibration text"),
+    COLUMNS(TEXT_COLUMN, COUNT_COLUMN, VALUE_COLUMN)
 };
 /* clang-format on */
 
