@@ -65,22 +65,17 @@ static gg_status measure(measure_many *m, const gg_values *v, gg_measure *out, g
 
 /* ---- arrays --------------------------------------------------------------------- */
 
-typedef struct array {
-    const float *values;
-} array;
-
 static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
 {
     (void)err;
-    memcpy(to, ((const array *)ctx)->values + first, count * sizeof *to);
+    memcpy(to, (const float *)ctx + first, count * sizeof *to);
     return GG_OK;
 }
 
 gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err)
 {
-    array a = { values };
-    gg_values v = { .n = n, .read = read_array, .ctx = &a };
+    gg_values v = { .n = n, .read = read_array, .ctx = (void *)(uintptr_t)values };
     return measure(m, &v, out, err);
 }
 
@@ -105,8 +100,9 @@ static void progress(run_reader *r, uint64_t bytes)
         gg_progress_add(r->run, (to < most ? to : most) / r->passes - from / r->passes);
 }
 
-static gg_status read_bytes(run_reader *r, uint64_t first, size_t count, void *to, gg_error *err)
+static gg_status read_bytes(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
 {
+    run_reader *r = ctx;
     const gg_dtype_info *info = r->info;
     uint64_t at = first / info->block_elems * info->block_bytes;
     size_t bytes = (size_t)(count / info->block_elems * info->block_bytes);
@@ -114,11 +110,6 @@ static gg_status read_bytes(run_reader *r, uint64_t first, size_t count, void *t
     if (at + bytes > r->hole) return gg_data_read(r->d, r->p->at + at, to, bytes, err);
     memset(to, 0, bytes);
     return GG_OK;
-}
-
-static gg_status read_raw(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
-{
-    return read_bytes(ctx, first, count, to, err);
 }
 
 static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
@@ -166,7 +157,7 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
                      .run = run,
                      .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
                      .passes = form == GG_FORM_FLOATS ? 2 : 1 };
-    gg_values v = { p->t.elements, read_floats, &r, form, read_raw, NULL };
+    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, NULL };
     gg_status st = GG_OK;
     if (form != GG_FORM_FLOATS)
         st = decode_codes(m, form == GG_FORM_CODES ? p->t.dtype : GG_F16, err);
@@ -242,28 +233,20 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     return st;
 }
 
-static gg_status measure_noise(measure_many *many, uint32_t dtype, float *x, size_t count,
-                               gg_measure *out, gg_error *err)
-{
-    size_t block = gg_dtype_get(dtype)->block_elems;
-    gg_gauss_fill(x, (count + block - 1) / block * block, GG_NULL_SEED);
-    gg_status st = store(dtype, x, (count + block - 1) / block * block, err);
-    if (st != GG_OK || count >= GG_MEASURE_BIG)
-        return st == GG_OK ? gg_measure_array(many, x, count, out, err) : st;
-    void *scratch = malloc(gg_measure_scratch(count));
-    if (!scratch) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
-    gg_measure_values(x, count, scratch, out);
-    free(scratch);
-    return GG_OK;
-}
-
 static gg_status simulate(measure_many *many, uint32_t dtype, size_t count, double *theta,
                           gg_error *err)
 {
+    size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
+    bool big = count >= GG_MEASURE_BIG;
     gg_measure m = { 0 };
-    float *x = malloc((count + 256) * sizeof *x);
-    gg_status st = x ? measure_noise(many, dtype, x, count, &m, err)
-                     : gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    float *x = malloc(n * sizeof *x);
+    void *scratch = malloc(big ? 1 : gg_measure_scratch(count));
+    gg_status st = x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    if (st == GG_OK) gg_gauss_fill(x, n, GG_NULL_SEED);
+    if (st == GG_OK) st = store(dtype, x, n, err);
+    if (st == GG_OK && big) st = gg_measure_array(many, x, count, &m, err);
+    else if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
+    free(scratch);
     free(x);
     *theta = m.theta;
     return st;
