@@ -247,9 +247,10 @@ static bool rows_want(const row_taker *k, uint64_t *first, uint64_t *n)
 /* Adds a pair of rows of equal length, run by run. */
 static void rows_sum(row_taker *k, const float *a, const float *b, uint64_t n)
 {
-    for (uint64_t at = 0; at < n; at += GG_ROW_RUN)
-        GG_PICK(gg_pearson_add)
-        (&k->sums, a + at, b + at, n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN);
+    for (uint64_t at = 0; at < n; at += GG_ROW_RUN) {
+        size_t run = n - at < GG_ROW_RUN ? (size_t)(n - at) : GG_ROW_RUN;
+        GG_PICK(gg_pearson_add)(&k->sums, a + at, b + at, run);
+    }
 }
 
 static void pair_done(row_taker *k)
