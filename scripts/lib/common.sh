@@ -184,6 +184,9 @@ columns() { # WIDTH...
         }'
 }
 
+# The classes of tensors in their order. Needs find_tools before.
+class_words() { "$bin/organ-extract" --list-classes | sed 1d | cut -f 1 | tr '\n' ' '; }
+
 # Converts JSON Lines of organ-measure to its table. Needs find_tools before.
 to_tsv() {
     measure_columns=$("$bin/organ-measure" --list-columns | sed 1d | cut -f 1 | tr '\n' ' ') && [ "$measure_columns" ] &&

@@ -39,7 +39,7 @@ function head_of(file, key,   line, v, n) {
 }
 BEGIN {
     json_tables()
-    n_classes = split("skeleton organ embed norm adapter other", class, " ")
+    n_classes = split(ENVIRON["ORGAN_CLASSES"], class, " ")
     out = ENVIRON["FLEET_OUT"]
     print "{\n  \"format\": \"organ-dissection-report\",\n  \"version\": 1,\n  \"created\": \"" ENVIRON["FLEET_TIME"] "\",\n  \"models\": ["
 }

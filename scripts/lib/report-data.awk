@@ -280,8 +280,13 @@ function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
 BEGIN {
     K = ENVIRON["REPORT_WELLS"] + 0
     G_count["all"] = G_measured["all"] = G_parameters["all"] = Noise["all"] = By_edge = 0
-    n_classes = split("skeleton organ embed norm adapter other", Class, " ")
-    Label["skeleton"] = "attention"; Label["organ"] = "ffn"; Label["embed"] = "embedding"
+    classes_file = ENVIRON["REPORT_CLASSES"]
+    if ((getline line < classes_file) > 0) # the header
+        while ((getline line < classes_file) > 0) {
+            split(line, part, "\t")
+            Class[++n_classes] = part[1]
+            Label[part[1]] = part[3]
+        }
     Says["skeleton"] = "attention and its projections"
     Says["organ"] = "feed-forward layers, experts, routers"
     Says["embed"] = "token embeddings and the output head"

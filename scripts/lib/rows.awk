@@ -91,7 +91,7 @@ function scope_add(scope,   role, c, r) {
 
 # "classes": [...], "roles": [...] of a scope, each line indented by `pad`.
 function scope_json(scope, pad,   out, i, n, names, c, sep) {
-    n = split("skeleton organ embed norm adapter other", names, " ")
+    n = split(ENVIRON["ORGAN_CLASSES"], names, " ") # see class_words
     out = pad "\"classes\": ["
     for (i = 1; i <= n; i++) {
         c = scope SUBSEP "class" SUBSEP names[i]
