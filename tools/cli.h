@@ -94,6 +94,8 @@ extern const cli_option cli_common[];
 #define CLI_FORCE "force", CLI_FLAG, .at = offsetof(cli, run.force)
 #define CLI_STRICT "strict", CLI_FLAG, .at = offsetof(cli, run.strict)
 #define CLI_JSON "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", "
+#define CLI_JSON_CHECK \
+    CLI_JSON, .help = "(with --check)", .needs = "check", .needs_why = "nothing else prints a table"
 #define CLI_COLUMNS(columns) \
     "where", CLI_WHERE, .at = offsetof(cli, wheres), .many = true, .arg = "COND", .values = columns
 

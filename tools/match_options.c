@@ -114,7 +114,7 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
                cell_u64(d ? d->bytes : 0), cell_text_if(reason));
 }
 
-gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
+static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
 {
     gg_graft_check_report fit;
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
@@ -129,4 +129,16 @@ gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves 
              fit.mismatched == 1 ? "does" : "do", fit.conflicts,
              fit.conflicts == 1 ? " differs" : "s differ");
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
+}
+
+gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
+                              const char *weighed)
+{
+    gg_moves moves = { 0 };
+    gg_match_options match = o->match;
+    match.weighed = weighed != NULL;
+    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
+    if (st == GG_OK) st = print_moves(c, base, donor, &moves);
+    gg_moves_free(&moves);
+    return st;
 }

@@ -38,7 +38,9 @@ void match_options_note(const cli *c, size_t converted);
 void match_options_close(match_options *o);
 
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
- * verdict as notes. GG_OK if everything fits, GG_NO if something does not. */
-gg_status moves_check(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves);
+ * verdict as notes. `weighed`: an importance matrix, or NULL. GG_OK if everything fits, GG_NO if
+ * something does not. */
+gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
+                              const char *weighed);
 
 #endif

@@ -47,8 +47,7 @@ static const cli_option options[] = {
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },
-    { CLI_JSON, .help = "(with --check)", .needs = "check",
-      .needs_why = "nothing else prints a table" },
+    { CLI_JSON_CHECK },
     { 0 },
 };
 
@@ -69,17 +68,6 @@ static const char examples[] =
     "    --output /tmp/graft.organs --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
 
-static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)
-{
-    gg_moves moves = { 0 };
-    gg_match_options match = opt.o.match;
-    match.weighed = opt.o.output.imatrix != NULL;
-    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
-    if (st == GG_OK) st = moves_check(c, base, donor, &moves);
-    gg_moves_free(&moves);
-    return st;
-}
-
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)
 {
@@ -99,7 +87,8 @@ static gg_status graft(cli *c)
     gg_source *used = NULL;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
     opt.o.match = opt.match.match;
-    if (st == GG_OK && opt.check) st = check_moves(c, base, used);
+    if (st == GG_OK && opt.check)
+        st = match_options_check(c, &opt.match, base, used, opt.o.output.imatrix);
     else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);
     gg_source_close(base);

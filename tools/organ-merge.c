@@ -130,8 +130,7 @@ static const cli_option options[] = {
     { "list-methods", CLI_ACT, .act = print_methods, .help = "list the methods" },
     { "list-parameters", CLI_ACT, .act = print_parameters, .flow = "; " },
     { .group = cli_common },
-    { CLI_JSON, .help = "(with --check)", .needs = "check",
-      .needs_why = "nothing else prints a table" },
+    { CLI_JSON_CHECK },
     { 0 },
 };
 

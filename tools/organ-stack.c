@@ -42,8 +42,7 @@ static const cli_option options[] = {
     { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
     { CLI_FORCE, .help = "replace an existing output" },
     { .group = cli_common },
-    { CLI_JSON, .help = "(with --check)", .needs = "check",
-      .needs_why = "nothing else prints a table" },
+    { CLI_JSON_CHECK },
     { 0 },
 };
 

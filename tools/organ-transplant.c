@@ -53,8 +53,7 @@ static const cli_option options[] = {
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },
-    { CLI_JSON, .help = "(with --check)", .needs = "check",
-      .needs_why = "nothing else prints a table" },
+    { CLI_JSON_CHECK },
     { 0 },
 };
 
@@ -73,17 +72,6 @@ static const char examples[] =
     "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
     "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
     "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
-
-static gg_status check_moves(cli *c, gg_source *base, gg_source *donor)
-{
-    gg_moves moves = { 0 };
-    gg_match_options match = opt.o.match;
-    match.weighed = opt.out.imatrix != NULL;
-    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
-    if (st == GG_OK) st = moves_check(c, base, donor, &moves);
-    gg_moves_free(&moves);
-    return st;
-}
 
 static gg_status apply_patch(cli *c, gg_source *patch)
 {
@@ -145,7 +133,7 @@ static gg_status transplant(cli *c)
     opt.o.match = opt.match.match;
     if (st == GG_OK)
         st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
-             : opt.check ? check_moves(c, base, used)
+             : opt.check ? match_options_check(c, &opt.match, base, used, opt.out.imatrix)
                          : gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);
     gg_source_close(base);
