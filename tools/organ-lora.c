@@ -68,6 +68,7 @@ static gg_status make_adapter(cli *c)
     table t = { .json = c->json };
     gg_status st = cli_open(c, opt.base, CLI_SPOOLED, &base);
     if (st == GG_OK) st = cli_open(c, opt.tuned, CLI_SPOOLED, &tuned);
+    if (st == GG_OK) st = cli_like(c, base, &tuned);
     if (st == GG_OK && strcmp(opt.output, "-") != 0) {
         opt.o.row = print_row;
         opt.o.row_ctx = &t;

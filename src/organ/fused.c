@@ -189,14 +189,19 @@ static gg_status decide_suffix(const reformer *r, const gg_fused_group *g, size_
 {
     uint64_t rows = 0;
     *changes = g->fuse ? m->have == m->n : m->fused != SIZE_MAX;
-    if (g->fuse && is_scale_suffix(suffix) && m->have > 0 && !*changes) {
+    bool experts = g->kind == GG_FUSED_EXPERTS && suffix > 0;
+    if (g->fuse && m->have > 0 && (experts || (is_scale_suffix(suffix) && !*changes))) {
         size_t i = 0;
         while (m->parts[i] == SIZE_MAX) i++;
         return refuse_member(r, gg_source_tensor(r->of, m->parts[i]),
-                             "the other parts have no such scale");
+                             experts ? "an engine loads no bias or scale of ffn_gate_up_exps"
+                                     : "the other parts have no such scale");
     }
-    if (g->fuse || !*changes || is_scale_suffix(suffix)) return GG_OK;
-    const gg_tensor *t = gg_source_tensor(r->of, m->fused);
+    if (!*changes || is_scale_suffix(suffix)) return GG_OK;
+    const gg_tensor *t = gg_source_tensor(r->of, g->fuse ? m->parts[0] : m->fused);
+    if (joined_axis(t, suffix) == 0 && gg_dtype_get(t->dtype)->block_elems > 1)
+        return refuse_member(r, t, "it has one dimension, but its values are stored in blocks");
+    if (g->fuse) return GG_OK;
     for (size_t i = 0; i < m->n; i++) rows += g->rows[i];
     return rows == t->dims[joined_axis(t, suffix)]
                ? GG_OK
@@ -304,7 +309,7 @@ static bool differs_in_form(const gg_source *like, const gg_source *s, const for
     if (g->fuse) {
         for (size_t i = 0; i < mine.n; i++) rows += rows_of(s, mine.parts[i]);
         return elsewhere ? f->fused && !f->separate && g->kind != GG_FUSED_FFN
-                         : theirs.have == 0 && rows_of(like, theirs.fused) == rows;
+                         : theirs.have == 0 && rows && rows_of(like, theirs.fused) == rows;
     }
     if (mine.have || mine.fused == SIZE_MAX) return false;
     if (elsewhere ? !f->separate || f->fused : theirs.have < theirs.n) return false;
@@ -312,7 +317,7 @@ static bool differs_in_form(const gg_source *like, const gg_source *s, const for
         g->rows[i] = elsewhere ? f->rows[i] : rows_of(like, theirs.parts[i]);
         rows += g->rows[i];
     }
-    return rows == rows_of(s, mine.fused);
+    return rows && rows == rows_of(s, mine.fused);
 }
 
 gg_status gg_source_like(const gg_source *like, gg_source **source, gg_error *err)

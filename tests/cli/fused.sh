@@ -86,6 +86,8 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
     refuse "the 80 rows of attn_q, attn_k, attn_v in block 0" --fuse "$T/rows.gguf"
     model llama "$T/rows.gguf" $L blk.0.attn_qkv.weight:F16:32x96
     refuse "the 96 rows of attn_qkv in block 0" --unfuse "$T/rows.gguf"
+    model llama "$T/flat.gguf" $L $W $X blk.0.attn_q.bias:Q8_0:32 blk.0.attn_k.bias:Q8_0:32 blk.0.attn_v.bias:Q8_0:32
+    refuse "its values are stored in blocks" --fuse "$T/flat.gguf"
     model nobody "$T/nobody.gguf" $L $W $X
     refuse "no table of its architecture" --fuse "$T/nobody.gguf"
 }
@@ -112,6 +114,10 @@ check_text "$(names "$T/f.gguf" | wc -w | tr -d ' ')" 6 "mixed blocks, divided"
     done > "$T/x"
     data "$T/fused.gguf" blk.0.ffn_gate_up_exps.weight > "$T/y"
     check_same "$T/x" "$T/y" "each expert has its gate rows, then its up rows"
+    model qwen3next "$T/scaled.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.scale:F32:3
+    refuse "an engine loads no bias or scale of ffn_gate_up_exps" --fuse gate_up "$T/scaled.gguf"
+    check "one expert of a fused model" organ-transplant -q "$T/moe.gguf" "$T/fused.gguf" --experts 1 -o "$T/f.gguf"
+    check_same "$T/f.gguf" "$T/moe.gguf" "one expert of a fused model"
     model llama "$T/experts.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3
     refuse "an engine loads ffn_gate_exps, ffn_up_exps of architecture llama only as separate" --fuse gate_up "$T/experts.gguf"
     P="-k llama.embedding_length=32 -k llama.block_count=1 -k llama.feed_forward_length=8"
@@ -170,6 +176,9 @@ check_same "$T/mixed.gguf" "$T/plain.gguf" "an aligned view of a fused model"
 check "stacked" organ-stack -q "$V" 0-1 "$C" 2-3 -o "$T/plain.gguf" --force
 check "stacked, fused" organ-stack -q "$V" 0-1 "$T/c.gguf" 2-3 -o "$T/mixed.gguf" --force
 check_same "$T/mixed.gguf" "$T/plain.gguf" "blocks of a fused model"
+check "adapter" organ-lora -q "$V" "$C" --rank 4 -o "$T/plain.lora.gguf"
+check "adapter, fused" organ-lora -q "$V" "$T/c.gguf" --rank 4 -o "$T/mixed.lora.gguf"
+check_same "$T/mixed.lora.gguf" "$T/plain.lora.gguf" "an adapter to a fused model"
 # rows that are encoded with the same weights are the same rows
 check "imatrix" organ-assemble -q "$V" --dtype 'blk.*.attn_[qkv].weight=iq4_nl' --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/plain.gguf" --force
 check "imatrix, fused" organ-assemble -q "$T/v.gguf" --dtype 'blk.*.attn_qkv.weight=iq4_nl' --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/mixed.gguf" --force

@@ -280,7 +280,10 @@ static const char *unfit(const api_option *o, const char *value)
     case CLI_MAP:
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-="), want = "numbers and ranges";
         break;
-    case CLI_RANGES:
+    case CLI_RANGES: /* with enc: or dec: for organ-stack */
+        ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-cden:");
+        want = "numbers and ranges";
+        break;
     case CLI_RANGE_FILE: /* so that it cannot be the name of a file of lines */
         ok = strlen(value) <= TEXT_MAX && only(value, "0123456789,-"), want = "numbers and ranges";
         break;
