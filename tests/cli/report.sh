@@ -318,7 +318,16 @@ for c in chromium chromium-browser google-chrome chrome; do
     if have $c; then chromium=$c; break; fi
 done
 if [ -n "$chromium" ] && have node; then
-    check "the page in a browser" node tests/web/report.mjs "$chromium" "$T/profile" "$T/folders/Z_MEASURE_REPORT.html" "$html3"
+    i=0
+    while [ $i -lt 50 ]; do
+        for name in lab-code-q4_k_m lab-base-q4_k_m; do
+            i=$((i + 1))
+            mkdir -p "$T/many/models" && cp -r "$T/fleet/models/$name" "$T/many/models/$name-$i"
+        done
+    done
+    report "$T/many" --output "$T/fifty"
+    check_text "$(grep -c '<article class="card model' "$T/fifty/Z_MEASURE_REPORT.html")" 50 "a fleet of fifty models"
+    check "the page in a browser" node tests/web/report.mjs "$chromium" "$T/profile" "$T/folders/Z_MEASURE_REPORT.html" "$html3" "$T/fifty/Z_MEASURE_REPORT.html"
     grep FAIL "$T/out"
 else
     echo "skipped: no chromium or no node, the page is not rendered"

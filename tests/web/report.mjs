@@ -1,8 +1,8 @@
 // report.mjs - the pages of organ-report in headless Chromium: node report.mjs CHROMIUM PROFILE PAGE...
 // At several widths, light and dark, nothing may leave the window, no text may overlap another, and no
 // picture may cut off its text. The first page is also printed, where no table may be cut off, and
-// shown without scripts; its tables are sorted, and the theme is switched. PICTURES=DIR keeps
-// screenshots.
+// shown without scripts; its tables are sorted, and the theme is switched. A page in a folder "fifty" prints on at
+// most 8 pages. PICTURES=DIR keeps screenshots.
 import { mkdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -87,6 +87,11 @@ try {
       if (width === 800) await p.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
       await look(width + " " + scheme);
       same(await p.eval("getComputedStyle(document.body).backgroundColor") === light, scheme === "light", name + ": " + scheme);
+    }
+    if (name === "fifty") { // a fleet of 50 models, on A4
+      const { data } = await p.send("Page.printToPDF", { paperWidth: 8.27, paperHeight: 11.69 });
+      const sheets = Buffer.from(data, "base64").toString("latin1").match(/\/Type\s*\/Page\b/g).length;
+      same(sheets > 1 && sheets <= 8 ? "" : sheets, "", name + ": number of printed pages");
     }
     if (page !== pages[0]) { // the rest does not depend on the names in the page
       same(p.problems.splice(0).join(" | "), "", name + ": errors in the console");
