@@ -957,8 +957,35 @@ static void raise_open_files(void)
     setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* A model behind a URL: organ-remote fetches the parts that are needed and starts this tool again
+ * with local files. The script is beside the tool, or in the source tree, or in $PATH. */
+static void hand_over_to_remote(const cli *c, int argc, char **argv)
+{
+    bool url = false;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        url |= strncmp(argv[i], "http://", 7) == 0 || strncmp(argv[i], "https://", 8) == 0;
+    char **args = url ? calloc((size_t)argc + 2, sizeof *args) : NULL;
+    if (!args) return;
+    for (int i = 0; i < argc; i++) args[i + 1] = argv[i];
+    static const char *const folders[] = { "/", "/../../scripts/" };
+    const char *slash = strrchr(argv[0], '/');
+    char script[4096] = "organ-remote";
+    for (size_t i = 0; slash && i < sizeof folders / sizeof folders[0]; i++) {
+        int n = snprintf(script, sizeof script, "%.*s%sorgan-remote", (int)(slash - argv[0]),
+                         argv[0], folders[i]);
+        args[0] = script;
+        if (n > 0 && (size_t)n < sizeof script) execv(script, args);
+    }
+    args[0] = strcpy(script, "organ-remote");
+    execvp(script, args);
+    free(args);
+    cli_usage(c, "a URL needs the script organ-remote, which was not found; install it beside %s",
+              c->tool);
+}
+
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
 {
+    hand_over_to_remote(c, argc, argv);
     hold_standard_descriptors();
     catch_signals();
     raise_open_files();

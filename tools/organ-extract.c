@@ -65,7 +65,7 @@ static void print_parts(cli *c)
 
 static struct {
     const char *model, *output;
-    bool list;
+    bool list, places;
     gg_extract_options o;
 } opt;
 
@@ -75,6 +75,8 @@ static const cli_option options[] = {
       "organ directory to make; - writes an organ stream to stdout", .required = "list",
       .excludes = "list" },
     { "list", CLI_FLAG, &opt.list, NULL, "print the tensors as a table and write nothing" },
+    { "places", CLI_FLAG, &opt.places, NULL,
+      "with --list: the place of each tensor in its file instead", .needs = "list" },
     { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
       "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
     { CLI_FORCE, .help = "replace an existing organ directory" },
@@ -106,6 +108,19 @@ static const char examples[] =
     "    --output /tmp/verse.organs --force\n"
     "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
 
+/* What a program needs that fetches a part of a tensor. */
+static const char place_columns[] = "name\tshard\tplace\tbytes\tdtype\tdims";
+
+static gg_status list_place(void *ctx, const gg_extract_row *r, gg_error *err)
+{
+    (void)err;
+    const gg_tensor *t = r->tensor;
+    table_begin(ctx, place_columns);
+    table_line(ctx, cell_bytes(t->name, t->name_len), cell_u64(t->file + 1), cell_u64(r->place),
+               cell_u64(t->bytes), cell_text(gg_dtype_get(t->dtype)->name), cell_dims(t));
+    return GG_OK;
+}
+
 static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
 {
     (void)err;
@@ -136,9 +151,9 @@ static gg_status extract(cli *c, gg_source *s)
 {
     gg_extract_report r;
     table rows = { .json = c->json };
-    if (opt.list) opt.o.row = list_row, opt.o.ctx = &rows;
+    if (opt.list) opt.o.row = opt.places ? list_place : list_row, opt.o.ctx = &rows;
     gg_status st = gg_extract(s, &opt.o, opt.output, &c->run, &r, &c->err);
-    if (st == GG_OK && opt.list) table_begin(&rows, columns);
+    if (st == GG_OK && opt.list) table_begin(&rows, opt.places ? place_columns : columns);
     else if (st == GG_OK && c->verbose && strcmp(opt.output, "-") != 0)
         cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, opt.output);

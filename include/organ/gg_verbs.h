@@ -72,6 +72,7 @@ typedef struct gg_output_options {
 typedef struct gg_extract_row {
     const gg_tensor *tensor;
     const gg_anatomy *anatomy;
+    uint64_t place; /* where its data begins in its file; 0 if it is not in a GGUF file as such */
 } gg_extract_row;
 
 typedef struct gg_extract_options {

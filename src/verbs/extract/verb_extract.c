@@ -48,7 +48,8 @@ static gg_status require_tensors(const extraction *x, gg_error *err)
 static gg_status count_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     const extraction *x = ctx;
-    const gg_extract_row row = { &p->t, &p->a };
+    const gg_gguf *file = gg_source_files(x->source) ? gg_source_file(x->source, p->t.file) : NULL;
+    const gg_extract_row row = { &p->t, &p->a, file ? file->data_start + p->t.offset : 0 };
     x->report->tensors++;
     x->report->unknown += !p->a.known;
     x->report->bytes += p->t.bytes;

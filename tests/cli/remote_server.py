@@ -1,0 +1,69 @@
+# remote_server.py FOLDER LOG: serves ranges of files, on a free port of 127.0.0.1 that it prints, and
+# misbehaves where the first part of the path says so. LOG gets a line per request: path, bytes sent.
+import http.server, os, sys, time
+
+folder, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
+asked = {}
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        how, name = self.path.split("?")[0].lstrip("/").split("/", 1)
+        asked[self.path] = asked.get(self.path, 0) + 1
+        if how == "moved":
+            self.send_response(302)
+            self.send_header("Location", "/good/" + name)
+            return self.end_headers()
+        if how == "secret" and self.headers.get("Authorization") != "Bearer hush":
+            return self.send_error(401)
+        if how == "busy" and asked[self.path] % 2:
+            return self.send_error(503)
+        try:
+            data = open(os.path.join(folder, name), "rb").read()
+        except OSError:
+            return self.send_error(404)
+        if how == "endless":
+            self.send_response(206)
+            for i in range(1000000):
+                try:
+                    self.wfile.write(b"X-Header-%d: %s\r\n" % (i, b"x" * 1000))
+                except OSError:
+                    return
+            return
+        given = self.headers.get("Range")
+        if how == "whole" or not given:
+            first, last, status = 0, len(data) - 1, 200
+        else:
+            first, last = [int(x) for x in given.split("=")[1].split("-")]
+            last, status = min(last, len(data) - 1), 206
+        if first >= len(data):
+            return self.send_error(416)
+        body = data[first:last + 1]
+        self.send_response(status)
+        total, tag = len(data), '"one"'
+        if how == "changed" and first:
+            tag = '"two"'
+        if how == "grown" and first:
+            total += 1
+        if status == 206:
+            self.send_header("Content-Range", "bytes %d-%d/%d" % (first + (how == "shifted"), last, total))
+        self.send_header("ETag", tag)
+        if how == "more":
+            body += bytes(1 << 20)
+        if how == "short" or how == "stops" and asked[self.path] % 2:
+            self.send_header("Content-Length", str(len(body)))
+            body = body[:len(body) // 2]
+        elif how != "more":
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass
+        log.write("%s %d\n" % (self.path, len(body)))
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
