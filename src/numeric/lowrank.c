@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MORE = 8, ROUNDS = 3, FIRST = 32, SWEEPS = 60 };
+enum { MORE = 8, ROUNDS = 5, FIRST = 32, SWEEPS = 60 };
 
 typedef struct truncation {
     gg_matrix d;
