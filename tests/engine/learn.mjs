@@ -66,7 +66,7 @@ const fixes = {
     gemma4: [[/^4\*ple$/, "blocks*ple"]], gemma3n: [[/^1024$/, "256*blocks"]],
     qwen4exp: [[/^4\*embd$/, "hc*embd"]],
     deepseek4: [[/^4\*embd$/, "hc*embd"], [/^kvheads$/, "1"], [/^36$/, "ogroups*olora"], [/^24$/, "hc*hc+2*hc"], [/^128$/, "2*ixkey"], [/^(heads\*key\/2|olora|ogroups)$/, "=any"]],
-    graniteswitch: [[/^3$/, "adapters+1"]], hy_v4: [[/^4\*embd$/, "hc*embd"], [/^kvheads$/, "1"], [/^8$/, "2*hc"]], rwkv6qwen2: [[/^30$/, "5*mixextra"]], plamo2: [[/^=96$/, "=any"]], "kimi-linear": [[/^1$/, "1"]], eagle3: [[/^3\*target$/, "=any"]], dflash: [[/^3\*embd$/, "=any"]]
+    graniteswitch: [[/^3$/, "adapters+1"]], hy_v4: [[/^4\*embd$/, "hc*embd"], [/^kvheads$/, "1"], [/^8$/, "2*hc"]], rwkv6qwen2: [[/^30$/, "5*mixextra"]], plamo2: [[/^=96$/, "=any"]], "kimi-linear": [[/^1$/, "1"]], grovemoe: [[/^experts\/2$/, "experts/pergroup"]]
 };
 function formula(arch, tensor, shape) {
     if (arch === "deepseek4" && tensor === "blk.N.attn_compressor_ape.weight") return shape.startsWith("2") ? "2*key,4" : "key,128";
@@ -203,6 +203,9 @@ for (const arch of archs.keys()) {
         if (status === "optional" || (status === "decides-tensors" && !zero && key !== "attention.head_count")) need.delete(key);
         else if ((status === "required-by-graph" || !/\(variant/.test(note ?? "")) && !everywhere.has(key)) need.add(key);
     }
+    /* what another key gives, or a default */
+    if (arch === "hy_v3") need.delete("feed_forward_length");
+    if (arch === "gemma4") for (const k of ["attention.value_length", "rope.dimension_count_swa"]) need.delete(k);
     /* a model of it without experts loads too */
     if (arch === "step35") for (const k of ["feed_forward_length", "expert_count", "expert_used_count", "rope.dimension_count", "expert_shared_feed_forward_length"]) need.delete(k);
     keys.set(arch, [...need].join(" "));
@@ -238,16 +241,25 @@ const overrides = {
     "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b.replace(/(_shexp)(?=[ =]|$)/g, "$1?").replace("ffn_gate_up_exps? ", "").replace(/ dense: .* moe: .*/, " ffn_gate? ffn_down? ffn_up? ffn_gate_inp^ exp_probs_b.?=experts ffn_down_exps& gate_up_exps& ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp?")} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
     gemma4: (b) => b.replace(/swa: .*?attn_k_norm\S* full: .*?attn_k_norm\S*/, `swa: ${keysOf("keyswa", "swa")} full: ${keysOf("key", "full")}`).replace("ffn_gate_inp?", "ffn_gate_inp ffn_gate_inp.scale.=embd"),
     bailingmoe3: (b) => `${conv(b).replace(/ attn_q_a\S* attn_q_a_norm\S* attn_q_b\S*/, "")} attention&qlora: attn_q_a attn_q_a_norm attn_q_b attention&noqlora: attn_q=embd,heads*keymla`,
+    mistral4: (b) => `${b.replace("attn_k_b attn_v_b ", "")} mla: attn_k_b attn_v_b nomla: attn_kv_b`,
+    dots3note: (b) => `${b.replace(/attn_kv_a_norm |attn_q_b |attn_kv_a_mqa=\S* |attn_k_b |attn_v_b |attn_output=\S* /g, "")} full: attn_kv_a_norm attn_q_b attn_kv_a_mqa attn_k_b attn_v_b attn_output=heads*valuemla,embd swa: `
+        + "attn_kv_a_norm=kvrankswa attn_q_b=qrank,heads*kmlaswa attn_kv_a_mqa=embd,kvrankswa+rot attn_k_b=kmlaswa-rot,kvrankswa,heads attn_v_b=kvrankswa,vmlaswa,heads attn_output=heads*vmlaswa,embd",
+    dflash: (b) => `${b} attn_conv_base.?=any attn_conv_proj?=any ffn_conv_base.?=any ffn_conv_proj?=any`,
     deci: (b) => b.replace("ffn_norm ffn_gate ffn_down ffn_up", "").replace(" heads:", " hasff: ffn_norm ffn_gate ffn_down ffn_up heads:").trim().replace(/ +/g, " "),
     arwkv7: (b) => `${b.replace("time_mix_lerp_fused=embd,1,1,6 ", "")} time_mix_lerp_fused=embd,1,1,6 nogate: time_mix_lerp_fused=embd,1,1,5`,
     jamba: (b) => `${b.replace(/ffn_gate_inp\?|ffn_gate_exps|ffn_down_exps|ffn_up_exps|ffn_gate\b|ffn_down\b|ffn_up\b/g, "").replace(/=embd,ff,experts|=ff,embd,experts/g, "")} all: ffn_gate_inp^ ffn_gate| ffn_down| ffn_up| ffn_gate_exps&=embd,ff,experts ffn_down_exps&=ff,embd,experts ffn_up_exps&=embd,ff,experts`.replace(/ +/g, " ")
 };
 
 
+const globalOverrides = {
+    eagle3: "token_embd?=any fc=3*hidden,embd enc.output_norm?=3*hidden output_norm output?=any d2t.?=any rope_freqs?=key/2",
+    dflash: "token_embd? fc=targets*embd,embd enc.output_norm output_norm output?=any d2t.?=any rope_freqs?=key/2 markov_w1?=any markov_w2?=any conf_proj?=any conf_proj.bias?=1 "
+        + "selector_predecessor?=any selector_successor?=any selector_hidden?=any"
+};
 const groups = new Map();
 for (const [arch, list] of archs) {
     const t = table(arch, list);
-    const g = text(t.globals), b = overrides[arch]?.(text(apart(t.block))) ?? text(apart(t.block)), id = [keys.get(arch), g, b].join("\n");
+    const g = globalOverrides[arch] ?? text(t.globals), b = overrides[arch]?.(text(apart(t.block))) ?? text(apart(t.block)), id = [keys.get(arch), g, b].join("\n");
     groups.set(id, [...(groups.get(id) ?? []), arch]);
 }
 const wrap = (s) => {

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
 {
     char line[4096];
     if (argc != 2) return 2;
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* relearn.mjs waits for each answer */
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = 0;
         one(argv[1], line);

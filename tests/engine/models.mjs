@@ -29,7 +29,7 @@ export const values = {
     expert_gating_func: 2, expert_group_scale: 0.5, experts_per_group: 2, expert_chunk_feed_forward_length: 32, expert_latent_length: 40, moe_latent_size: 40,
     leading_dense_block_count: 1, interleave_moe_layer_step: 2, moe_every_n_layers: 2, expert_weights_scale: 1,
     "attention.q_lora_rank": 24, "attention.kv_lora_rank": 16, "attention.key_length_mla": 24, "attention.value_length_mla": 16,
-    "attention.key_length_swa": 16, "attention.value_length_swa": 16,
+    "attention.key_length_swa": 16, "attention.value_length_swa": 16, target_hidden_size: 64,
     "attention.sliding_window": 32, "attention.relative_buckets_count": 8,
     "ssm.conv_kernel": 4, "ssm.inner_size": 128, "ssm.state_size": 16, "ssm.time_step_rank": 8, "ssm.group_count": 2, "kda.head_dim": 16,
     "wkv.head_size": 16, time_mix_extra_dim: 8, time_decay_extra_dim: 8, token_shift_count: 1,
@@ -102,6 +102,7 @@ function number(k, name, b, vocab) {
     if (/^\d+$/.test(name)) return Number(name);
     if (name === "vocab") return vocab;
     if (name === "types") return 2;
+    if (name === "targets") return 3;
     const n = names.get(name);
     if (!n) return NaN;
     let v = n.key ? k[n.key] : undefined;
@@ -123,7 +124,7 @@ function side(k, text, b, vocab) {
 
 /* Shapes of which the engine takes several. */
 const odd = {
-    "arwkv7 time_mix_ln.weight": "embd", "deepseek4 attn_output_a.weight": "heads*key/ogroups,olora,ogroups", "eagle3 fc.weight": "192,64", "dflash fc.weight": "192,64", "plamo2 ssm_x.weight": "inner,64+2*state",
+    "arwkv7 time_mix_ln.weight": "embd", "deepseek4 attn_output_a.weight": "heads*key/ogroups,olora,ogroups", "plamo2 ssm_x.weight": "inner,64+2*state",
     "kimi-linear ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-linear ssm_a": "1,heads",
     "kimi-k3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_a": "heads",
     "bailingmoe3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "bailingmoe3 ssm_a": "1,heads",
@@ -208,3 +209,9 @@ export function model(t, name, profile, vocab) {
     const { tensors } = build();
     return { keys: k, tensors, unknown };
 }
+
+/* The tables written by hand, whose texts are strings and macros. */
+const macros = new Map([...arch.matchAll(/#define ([A-Z]+)((?:\s*\\?\s*"[^"]*")+)/g)].map((m) => [m[1], strings(m[2])]));
+export const handTables = [...arch.slice(arch.indexOf("check_arch table[]"), arch.indexOf("/* Usual shapes")).matchAll(/\{((?:[^{}"]|"[^"]*")*)\}/g)]
+    .map((m) => m[1].match(/"[^"]*"|[A-Z]+|,/g).reduce((fields, x) => (x === "," ? [...fields, ""] : [...fields.slice(0, -1), fields.at(-1) + (macros.get(x) ?? x.slice(1, -1))]), [""]))
+    .map(([names, keys, globals, block]) => ({ names: names.split(" "), keys: keys.split(" ").filter(Boolean), globals, block }));

@@ -152,6 +152,10 @@ void gg_check_find_architecture(check *c)
         c->arch_len > 0)
         c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
     c->kind = kind_by_keys(c->in->meta);
+    /* a dflash head in the form of deepseek4, which has no table */
+    if (c->arch_name && gg_check_arch_in(c, "dflash") &&
+        gg_check_positive(c, "hyper_connection.count"))
+        c->arch = NULL;
     bool other = c->arch_name && gg_check_arch_in(c, gg_check_other_archs);
     c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     c->blocks = gg_check_number_or(c, "block_count", 0);

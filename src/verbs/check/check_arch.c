@@ -53,12 +53,12 @@ static const check_arch table[] = {
       "ffn_down_shexp=sharedff,embd" },
     { "qwen2", RMS ATTN, TIED "output.bias?",
       "attn_norm qkv_e attn_output=embd,embd ffn_norm" GATED },
-    { "qwen2moe", RMS ATTN "expert_count expert_used_count", OUT,
+    { "qwen2moe", RMS "attention.head_count expert_count expert_used_count", OUT,
       "attn_norm qkv_e attn_output=embd,embd ffn_norm" EXPERTS
       "ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp" },
     { "qwen3", RMS ATTN, TIED "cls.output?",
       "attn_norm qkv_v attn_q_norm attn_k_norm attn_output ffn_norm" GATED },
-    { "qwen3moe", RMS ATTN "expert_count expert_used_count", TIED,
+    { "qwen3moe", RMS "attention.head_count expert_count expert_used_count", TIED,
       "attn_norm qkv_v attn_q_norm attn_k_norm attn_output ffn_norm" EXPERTS },
     { "gemma", RMS ATTN, "token_embd output_norm", "attn_norm qkv attn_output ffn_norm" GATED },
     { "gemma2", RMS ATTN, "token_embd output_norm",
@@ -115,14 +115,17 @@ static const check_arch table[] = {
       "ffn_up.bias? ffn_down ffn_down.bias? layer_output_norm layer_output_norm.bias" },
     { "t5", RMS ATTN "attention.relative_buckets_count",
       "token_embd output? enc.output_norm dec.output_norm",
-      "enc: attn_norm attn_rel_b? attn_q=embd,kvheads*key attn_k attn_v attn_o=kvheads*value,embd "
-      "ffn_norm ffn_gate? ffn_up ffn_down dec: attn_norm attn_rel_b? attn_q=embd,kvheads*key "
+      "enc&first: attn_rel_b enc&later: attn_rel_b? enc: attn_norm attn_q=embd,kvheads*key attn_k "
+      "attn_v attn_o=kvheads*value,embd "
+      "ffn_norm ffn_gate? ffn_up ffn_down dec&first: attn_rel_b dec&later: attn_rel_b? dec: "
+      "attn_norm attn_q=embd,kvheads*key "
       "attn_k attn_v attn_o=kvheads*value,embd cross_attn_norm cross_attn_rel_b? "
       "cross_attn_q=embd,kvheads*key cross_attn_k=embd,kvheads*key cross_attn_v=embd,kvheads*value "
       "cross_attn_o=kvheads*value,embd ffn_norm ffn_gate? ffn_up ffn_down" },
     { "t5encoder", RMS ATTN "attention.relative_buckets_count",
       "token_embd output? enc.output_norm",
-      "enc: attn_norm attn_rel_b? attn_q=embd,kvheads*key attn_k attn_v attn_o=kvheads*value,embd "
+      "enc&first: attn_rel_b enc&later: attn_rel_b? enc: attn_norm attn_q=embd,kvheads*key attn_k "
+      "attn_v attn_o=kvheads*value,embd "
       "ffn_norm ffn_gate? ffn_up ffn_down" },
     { "mamba", RMS "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank", TIED,
       "attn_norm ssm_in ssm_conv1d ssm_conv1d.bias ssm_x ssm_dt ssm_dt.bias ssm_a. ssm_d. "

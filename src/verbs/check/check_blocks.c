@@ -129,6 +129,8 @@ static bool block_has_trait(const check *c, const char *prefix, uint64_t b, cons
                   gg_check_positive(c, "expert_shared_feed_forward_length");
     bool latent = gg_check_positive(c, "moe_latent_size") ||
                   gg_check_positive(c, "expert_latent_length");
+    bool mla = gg_check_positive(c, "attention.key_length_mla") &&
+               gg_check_positive(c, "attention.value_length_mla");
     bool own = b + gg_check_number_or(c, "attention.shared_kv_layers", 0) < c->blocks;
     uint64_t ratio = block_number(c, "attention.compress_ratios", b, 0);
     const struct {
@@ -138,7 +140,7 @@ static bool block_has_trait(const check *c, const char *prefix, uint64_t b, cons
         { "moe", "dense", moe },
         { "shared", "noshared", moe && shared },
         { "mtp", "trunk", b >= c->trunk },
-        { "mla", "nomla", gg_check_positive(c, "attention.key_length_mla") },
+        { "mla", "nomla", mla },
         { "qlora", "noqlora", gg_check_positive(c, "attention.q_lora_rank") },
         { "enc", "noenc", strcmp(prefix, "enc.") == 0 },
         { "dec", "nodec", strcmp(prefix, "dec.") == 0 },

@@ -213,6 +213,12 @@ static const struct {
     { "blocks", "block_count", 0, NULL },
     { "keyswa", "attention.key_length_swa", 0, "key" },
     { "valueswa", "attention.value_length_swa", 0, "value" },
+    { "rotswa", "rope.dimension_count_swa", 0, "rot" },
+    { "kvrankswa", "attention.kv_lora_rank_swa", 0, NULL },
+    { "kmlaswa", "attention.key_length_mla_swa", 0, NULL },
+    { "vmlaswa", "attention.value_length_mla_swa", 0, NULL },
+    { "hidden", "target_hidden_size", 0, NULL },
+    { "pergroup", "experts_per_group", 0, NULL },
     { "kdahead", "kda.head_dim", 0, NULL },
     { "latent", "expert_latent_length", 0, "moelatent" },
     { "moelatent", "moe_latent_size", 0, NULL },
@@ -224,7 +230,7 @@ static const struct {
     { "ogroups", "attention.output_group_count", 0, NULL },
     { "olora", "attention.output_lora_rank", 0, NULL },
     { "lcache", "shortconv.l_cache", 0, NULL },
-    { "chunkff", "expert_chunk_feed_forward_length", 0, NULL },
+    { "chunkff", "expert_chunk_feed_forward_length", 0, "headsize" },
     { "embdout", "embedding_length_out", 0, NULL },
     { "lorarank", "adapters.lora_rank", 0, NULL },
     { "adapters", "adapters.count", 0, NULL },
@@ -250,13 +256,20 @@ static bool decimal_number(const char *text, size_t len, uint64_t *v)
     return true;
 }
 
+/* The number of tokens (vocab), of layers that a head reads (targets), or of types of tokens. */
+static bool count_of(const check *c, char first, char second, uint64_t *v)
+{
+    const gg_kv *layers = gg_check_arch_key(c, "target_layers");
+    if (first == 'v') return (*v = gg_check_vocabulary(c)) > 0;
+    if (second == 'a') return layers && layers->type == GG_TYPE_ARR && (*v = layers->count) > 0;
+    return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
+}
+
 /* The value of a name or a number in a formula. */
 static bool factor(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
     if (len && name[0] >= '0' && name[0] <= '9') return decimal_number(name, len, v);
-    if (gg_check_word("vocab", name, len)) return (*v = gg_check_vocabulary(c)) > 0;
-    if (gg_check_word("types", name, len))
-        return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
+    if (gg_check_word("vocab targets types", name, len)) return count_of(c, name[0], name[1], v);
     if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *key = names[i].key, *otherwise = names[i].otherwise;

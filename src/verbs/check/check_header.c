@@ -52,23 +52,30 @@ static bool is_whole_or_double(uint32_t dtype)
 static const char *unusable_type(const check *c, size_t i, gg_check_level *level)
 {
     static const char *const lists[] = { "tid2eid", "_ordering", "d2t", "t2d", NULL },
-                             *const small[] = { "ssm_conv1d",     "ssm_a",          "ssm_d",
-                                                "shortconv.conv", "token_types",    "_exps.bias",
-                                                "time_mix_lerp",  "time_mix_first", NULL },
-                             *const spared[] = { "ssm_", "shortconv.", "vis_", NULL };
+                             *const spared[] = { "ssm_", "shortconv.", "vis_", NULL },
+                             *const unused[] = { "indexer.", NULL };
+    static const char small[] = "ssm_conv1d ssm_conv1d_q ssm_conv1d_k ssm_conv1d_v ssm_a ssm_d "
+                                "shortconv.conv token_types ffn_gate_exps.bias ffn_up_exps.bias "
+                                "ffn_down_exps.bias time_mix_lerp_x time_mix_lerp_w "
+                                "time_mix_lerp_k time_mix_lerp_v time_mix_lerp_r time_mix_lerp_g "
+                                "time_mix_lerp_fused";
     const gg_tensor *t = &c->in->tensors[i];
     bool integers = is_whole_or_double(t->dtype);
-    bool vector = (t->dims[1] == 1 && t->dims[2] == 1 && t->dims[3] == 1) ||
-                  c->anatomy[i].cls == GG_NORM || name_has(t, small);
+    const gg_anatomy *a = &c->anatomy[i];
+    const char *role = t->name + a->role_at;
+    bool vector = t->elements == t->dims[0] || t->elements == t->dims[1] || a->cls == GG_NORM ||
+                  gg_check_word(small, role, a->role_len);
     /* prediction blocks and draft heads are used only on demand, and not all operations fail */
-    bool spare = c->anatomy[i].block >= (int64_t)c->trunk || c->kind == GG_KIND_DRAFT ||
-                 (integers && name_has(t, spared));
+    bool spare = a->block >= (int64_t)c->trunk || c->kind == GG_KIND_DRAFT ||
+                 (integers && name_has(t, spared)) || name_has(t, unused);
     *level = GG_CHECK_ERROR;
     if (gg_check_word("d2t", t->name, t->name_len))
         return t->dtype == GG_I64 ? NULL : "engines read it only as I64, not as %s";
     if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
     if (spare) *level = GG_CHECK_WARNING;
     if (integers) return "engines load a tensor in %s, and crash when they use it";
+    if (gg_check_word("ffn_gate_inp_shexp", role, a->role_len))
+        return NULL; /* a matrix of one row */
     return vector ? "engines load it in %s, and crash when they use it; it must be F32" : NULL;
 }
 
@@ -437,12 +444,27 @@ static void check_experts(check *c)
                   "it must be at least 1 and less than expert_group_count");
 }
 
+/* Blocks with a sliding window may have heads of another size. */
+static void check_window_sizes(check *c)
+{
+    uint64_t key, value, rot;
+    if (!gg_check_arch_in(c, "gemma4 gemma4-assistant") || !gg_check_value(c, "keyswa", &key) ||
+        !gg_check_value(c, "valueswa", &value) || !gg_check_value(c, "rotswa", &rot))
+        return;
+    if (key != value)
+        say_error(c, "heads", at_arch_key(c, "attention.value_length_swa"),
+                  "it must be the same as key_length_swa");
+    if (rot == 0 || rot % 2 || rot > key)
+        say_warning(c, "rope", at_arch_key(c, "rope.dimension_count_swa"),
+                    "RoPE cannot rotate %" PRIu64 " of %" PRIu64 " dimensions of a head", rot, key);
+}
+
 static void check_head_sizes(check *c, bool latent)
 {
     static const char *const mla[] = { "attention.key_length_mla", "attention.value_length_mla" };
     uint64_t key, value, stored;
     for (size_t i = 0; i < 2; i++)
-        if (c->arch && gg_check_word(c->arch->keys, mla[i], strlen(mla[i])) &&
+        if (gg_check_arch_in(c, "deepseek32 dots3note glm-dsa hy_v4 kimi-k3") &&
             gg_check_arch_key(c, mla[i]) && !gg_check_positive(c, mla[i]))
             say_error(c, "key-value", at_arch_key(c, mla[i]),
                       "engines load this architecture only with latent attention");
@@ -451,6 +473,13 @@ static void check_head_sizes(check *c, bool latent)
         say_warning(c, "heads", at_arch_key(c, "attention.key_length"),
                     "engines crash unless it is kv_lora_rank + rope.dimension_count, %" PRIu64,
                     stored);
+    check_window_sizes(c);
+    if (!gg_check_arch_key(c, "attention.key_length") && gg_check_value(c, "embd", &stored) &&
+        gg_check_value(c, "firstheads", &value) && value > 0 && stored % value)
+        say_warning(c, "heads", at_arch_key(c, "attention.head_count"),
+                    "%" PRIu64 " dimensions cannot be divided among %" PRIu64 " heads", stored,
+                    value);
+    if (!gg_check_value(c, "value", &value)) return;
     if (gg_check_arch_in(c, "gpt-oss deepseek4 gemma4 gemma4-assistant") && key != value)
         say_warning(c, "heads", at_arch_key(c, "attention.value_length"),
                     "engines crash unless it is the same as key_length");
@@ -525,12 +554,39 @@ static void check_values(check *c)
         say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
 }
 
+static void check_token_shift(check *c)
+{
+    uint64_t shift, embd, head;
+    uint64_t want = gg_check_arch_in(c, "rwkv6 rwkv7") ? 2 : 1;
+    if (!gg_check_arch_in(c, "rwkv6 rwkv7 arwkv7 rwkv6qwen2")) return;
+    if (gg_check_number(c, "token_shift_count", 0, &shift) && shift != want)
+        say_warning(c, "key-value", at_arch_key(c, "token_shift_count"),
+                    "engines crash unless it is %" PRIu64, want);
+    if (gg_check_value(c, "wkv", &head) && gg_check_value(c, "embd", &embd) &&
+        (head == 0 || embd % head))
+        say_error(c, "key-value", at_arch_key(c, "wkv.head_size"),
+                  "it must divide the embedding length");
+}
+
 /* What the loader of one architecture does not check. */
 static void check_known_crashes(check *c)
 {
     const char *step = "interleave_moe_layer_step";
     if (gg_check_arch_in(c, "ernie4_5-moe") && gg_check_number_or(c, step, 1) == 0)
         say_error(c, "key-value", at_arch_key(c, step), "it must not be 0");
+    const gg_kv *list = gg_check_arch_key(c, "target_layers");
+    if (gg_check_arch_in(c, "eagle3") && list && list->count != 3)
+        say_error(c, "key-value", at_key(list), "engines read exactly three layers");
+    const gg_kv *other = gg_check_arch_key(c, "adapters.token_ids_substitute");
+    list = gg_check_arch_key(c, "adapters.token_ids_activate");
+    if (list && other && list->count != other->count)
+        say_error(c, "key-value", at_key(list),
+                  "it must have as many values as "
+                  "adapters.token_ids_substitute");
+    if (gg_check_arch_in(c, "gemma4-assistant") && c->trunk == c->blocks)
+        say_error(c, "key-missing", at_arch_key(c, "nextn_predict_layers"),
+                  "engines use only as many blocks as this key tells");
+    check_token_shift(c);
     if (gg_check_arch_in(c, "plm"))
         say_warning(c, "architecture", at_name("general.architecture"),
                     "llama.cpp v0.5.0 loads plm, and crashes when it is used");

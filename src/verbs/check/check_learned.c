@@ -230,9 +230,8 @@ const check_arch gg_check_learned[] = {
       "altup_router=embd,4 altup_router_norm=embd laurel_l=embd,64 laurel_r=64,embd "
       "laurel_post_norm=embd" },
     { "gemma4",
-      "attention.head_count feed_forward_length attention.value_length "
-      "attention.key_length_swa attention.value_length_swa rope.dimension_count_swa "
-      "attention.sliding_window_pattern attention.sliding_window "
+      "attention.head_count feed_forward_length attention.key_length_swa "
+      "attention.value_length_swa attention.sliding_window_pattern attention.sliding_window "
       "attention.layer_norm_rms_epsilon embedding_length_per_layer_input",
       "output? token_embd output_norm rope_freqs=key/2 ple: "
       "per_layer_token_embd=blocks*ple,vocab per_layer_model_proj=embd,blocks*ple "
@@ -628,14 +627,16 @@ const check_arch gg_check_learned[] = {
       "rope.freq_base_swa attention.sliding_window_pattern attention.indexer.head_count "
       "attention.indexer.key_length attention.indexer.top_k attention.indexer.types",
       "token_embd output_norm output?",
-      "attn_norm attn_q_a_norm attn_kv_a_norm attn_k_norm=rot attn_q_a attn_q_b "
-      "attn_kv_a_mqa=embd,keyswa attn_k_b attn_v_b attn_output=heads*valuemla,embd "
-      "attn_gate=embd,heads ffn_norm dense: ffn_gate ffn_down ffn_up indexed: "
-      "indexer.k_norm=ixkey indexer.k_norm.bias=ixkey indexer.proj=embd,ixheads "
-      "indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey moe: ffn_gate_inp "
-      "exp_probs_b.bias ffn_gate_exps ffn_down_exps ffn_up_exps "
-      "ffn_gate_shexp=embd,expff*shared ffn_down_shexp=expff*shared,embd "
-      "ffn_up_shexp=embd,expff*shared" },
+      "attn_norm attn_q_a_norm attn_k_norm=rot attn_q_a attn_gate=embd,heads ffn_norm dense: "
+      "ffn_gate ffn_down ffn_up indexed: indexer.k_norm=ixkey indexer.k_norm.bias=ixkey "
+      "indexer.proj=embd,ixheads indexer.attn_k=embd,ixkey "
+      "indexer.attn_q_b=qrank,ixheads*ixkey moe: ffn_gate_inp exp_probs_b.bias ffn_gate_exps "
+      "ffn_down_exps ffn_up_exps ffn_gate_shexp=embd,expff*shared "
+      "ffn_down_shexp=expff*shared,embd ffn_up_shexp=embd,expff*shared full: attn_kv_a_norm "
+      "attn_q_b attn_kv_a_mqa attn_k_b attn_v_b attn_output=heads*valuemla,embd swa: "
+      "attn_kv_a_norm=kvrankswa attn_q_b=qrank,heads*kmlaswa attn_kv_a_mqa=embd,kvrankswa+rot "
+      "attn_k_b=kmlaswa-rot,kvrankswa,heads attn_v_b=kvrankswa,vmlaswa,heads "
+      "attn_output=heads*vmlaswa,embd" },
     { "arcee", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd output_norm output? rope_freqs?=key/2",
       "attn_norm qkv attn_output ffn_norm ffn_down ffn_up" },
@@ -677,9 +678,7 @@ const check_arch gg_check_learned[] = {
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd output_norm output?",
       "attn_norm qkv attn_output attn_k_norm attn_q_norm ffn_norm ffn_gate ffn_down ffn_up" },
-    { "hy_v3",
-      "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
-      "expert_feed_forward_length",
+    { "hy_v3", "attention.head_count attention.layer_norm_rms_epsilon expert_feed_forward_length",
       "token_embd output_norm output?",
       "attn_norm qkv attn_output attn_q_norm attn_k_norm ffn_norm ffn_gate? ffn_down? ffn_up? "
       "ffn_gate_inp^ exp_probs_b.?=experts ffn_down_exps& gate_up_exps& ffn_gate_shexp? "
@@ -745,8 +744,9 @@ const check_arch gg_check_learned[] = {
       "expert_group_scale experts_per_group attention.layer_norm_rms_epsilon",
       "token_embd output_norm output?",
       "attn_norm qkv_v attn_output attn_k_norm attn_q_norm ffn_norm ffn_gate_inp "
-      "ffn_gate_exps ffn_down_exps ffn_up_exps ffn_gate_chexps=embd,chunkff,experts/2 "
-      "ffn_down_chexps=chunkff,embd,experts/2 ffn_up_chexps=embd,chunkff,experts/2" },
+      "ffn_gate_exps ffn_down_exps ffn_up_exps ffn_gate_chexps=embd,chunkff,experts/pergroup "
+      "ffn_down_chexps=chunkff,embd,experts/pergroup "
+      "ffn_up_chexps=embd,chunkff,experts/pergroup" },
     { "apertus",
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "/xielu.alpha_n /xielu.alpha_p /xielu.beta /xielu.eps",
@@ -800,27 +800,31 @@ const check_arch gg_check_learned[] = {
     { "eagle3",
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "target_layers target_hidden_size",
-      "fc=any output_norm output? rope_freqs?=key/2",
+      "token_embd?=any fc=3*hidden,embd enc.output_norm?=3*hidden output_norm output?=any "
+      "d2t.?=any rope_freqs?=key/2",
       "attn_norm attn_norm_2 attn_q=2*embd,heads*key attn_k=2*embd,kvheads*key "
       "attn_v=2*embd,kvheads*value attn_output ffn_norm ffn_gate ffn_down ffn_up" },
     { "dflash",
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "target_layers",
-      "token_embd? fc=any enc.output_norm output_norm output? rope_freqs?=key/2",
+      "token_embd? fc=targets*embd,embd enc.output_norm output_norm output?=any d2t.?=any "
+      "rope_freqs?=key/2 markov_w1?=any markov_w2?=any conf_proj?=any conf_proj.bias?=1 "
+      "selector_predecessor?=any selector_successor?=any selector_hidden?=any",
       "attn_norm attn_q attn_k attn_v? attn_output attn_q_norm attn_k_norm "
       "post_attention_norm? post_ffw_norm? layer_output_scale?=1 attn_sinks? ffn_norm "
-      "ffn_gate ffn_down ffn_up" },
+      "ffn_gate ffn_down ffn_up attn_conv_base.?=any attn_conv_proj?=any ffn_conv_base.?=any "
+      "ffn_conv_proj?=any" },
     { "mistral4",
       "attention.head_count feed_forward_length expert_count expert_used_count "
       "attention.head_count_kv attention.key_length rope.dimension_count "
       "attention.layer_norm_rms_epsilon attention.q_lora_rank attention.kv_lora_rank "
       "expert_feed_forward_length expert_shared_count",
       "token_embd output_norm output?",
-      "attn_norm attn_q_a_norm attn_kv_a_norm attn_q_a attn_q_b attn_kv_a_mqa attn_k_b "
-      "attn_v_b attn_output=heads*valuemla,embd ffn_norm dense: ffn_gate ffn_down ffn_up moe: "
+      "attn_norm attn_q_a_norm attn_kv_a_norm attn_q_a attn_q_b attn_kv_a_mqa "
+      "attn_output=heads*valuemla,embd ffn_norm dense: ffn_gate ffn_down ffn_up moe: "
       "ffn_gate_inp exp_probs_b.bias? ffn_down_exps gate_up_exps "
       "ffn_gate_shexp=embd,expff*shared ffn_down_shexp=expff*shared,embd "
-      "ffn_up_shexp=embd,expff*shared" },
+      "ffn_up_shexp=embd,expff*shared mla: attn_k_b attn_v_b nomla: attn_kv_b" },
     { "paddleocr",
       "attention.head_count feed_forward_length rope.dimension_sections "
       "attention.layer_norm_rms_epsilon",

@@ -43,6 +43,7 @@ typedef struct place {
     uint64_t present;   /* number of tensors that are there */
     bool fused;         /* the last tensor marked with "^" is there */
     bool report;        /* false: only count */
+    bool apart;         /* engines take the block for one that is in another file */
 } place;
 
 /* One word of a table, parsed. */
@@ -108,9 +109,9 @@ static void want_tensor(place *p, const char *word, size_t len)
                       (int)w.shape_len, w.shape);
     } else if (w.mark != '?' && w.mark != '^') {
         full_name(p, w.rest, name);
-        say_error(c, "tensor-missing", at_name(name),
-                  "this tensor is missing; architecture %.*s requires it", (int)c->arch_len,
-                  c->arch_name);
+        gg_check_say(c, p->apart ? GG_CHECK_WARNING : GG_CHECK_ERROR, "tensor-missing",
+                     at_name(name), "this tensor is missing; architecture %.*s requires it",
+                     (int)c->arch_len, c->arch_name);
     }
 }
 
@@ -208,6 +209,23 @@ static void check_unexpected(check *c)
     }
 }
 
+/* Some engines look only for one tensor to tell whether the trunk or the prediction blocks are in
+ * another file. Then they do without the other tensors too. */
+static bool is_apart(const check *c, int64_t block)
+{
+    static const char trunk[] = "bailingmoe3 cohere2moe deepseek2 deepseek32 deepseek4 glm-dsa "
+                                "glm4moe hy_v3 nemotron_h nemotron_h_moe qwen35 qwen35moe "
+                                "qwen3next step35";
+    static const char mtp[] = "bailingmoe3 cohere2moe deepseek2 deepseek32 glm-dsa glm4moe hy_v3 "
+                              "mimo2 step35";
+    char name[64];
+    if (c->trunk == c->blocks) return false;
+    if ((uint64_t)block < c->trunk)
+        return gg_check_arch_in(c, trunk) && !has_tensor(c, "blk.0.attn_norm.weight");
+    snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.eh_proj.weight", c->trunk);
+    return gg_check_arch_in(c, mtp) && !has_tensor(c, name);
+}
+
 /* Checks all tensors of one block. Prediction blocks may be missing. */
 static void apply_block(check *c, const char *prefix, int64_t block)
 {
@@ -216,6 +234,7 @@ static void apply_block(check *c, const char *prefix, int64_t block)
     /* a block without any tensors is reported by block-missing */
     if (p.present == 0 && prefix[0] == 0) return;
     p.report = true;
+    p.apart = prefix[0] == 0 && is_apart(c, block);
     apply_table(&p, c->arch->block);
 }
 
