@@ -72,6 +72,28 @@ key experts llama.expert_used_count=u32:2
 finds error experts llama.expert_used_count "experts" "$T/experts.gguf"
 key u64 llama.block_count=u64:4
 finds error key-type llama.block_count "a type" "$T/u64.gguf"
+for pair in llama.attention.causal=u32:1 tokenizer.ggml.add_bos_token=u32:1 llama.rope.freq_base=u32:10000 llama.expert_count=i32:0 \
+    tokenizer.ggml.bos_token_id=u64:1 'llama.attention.head_count=u32[]:4,4,4,4,4' 'llama.attention.head_count=f32[]:4,4,4,4' general.name=u32:1; do
+    key typed "$pair"
+    rule=key-type
+    case $pair in *4,4,4,4,4) rule=layer-array ;; esac
+    finds error $rule "${pair%%=*}" "$pair" "$T/typed.gguf"
+done
+for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 'llama.rope.dimension_sections=u32[]:1,2' 'llama.attention.head_count=bool[]:true,true,true,true'; do
+    key unread "$pair"
+    organ-check -q "$T/unread.gguf" > "$T/out"
+    check_text "$(grep -c 'key-type\|layer-array' "$T/out")" 0 "$pair is not read, or read so"
+done
+key noheads llama.attention.head_count=u32:0
+finds error tensor-shape blk.0.attn_q.weight "no heads" "$T/noheads.gguf"
+# Types that engines load, and crash on: a note when written, an error when checked.
+for pair in blk.1.ffn_up.weight=f64 blk.1.ffn_norm.weight=f16 output_norm.weight=bf16; do
+    organ-assemble "$V" --dtype "$pair" --output "$T/typed.gguf" --force 2> "$T/note" || bad "$pair"
+    check_text "$(grep -c "check: ${pair%=*}: .*crash" "$T/note")" 1 "a note about $pair"
+    finds error tensor-type "${pair%=*}" "$pair" "$T/typed.gguf"
+done
+organ-assemble -q "$V" --dtype "blk.1.ffn_up.weight=f16" --output "$T/typed.gguf" --force
+check "a matrix in F16" organ-check --strict "$T/typed.gguf"
 key arch general.architecture=str:lama
 finds error architecture general.architecture "an architecture" "$T/arch.gguf"
 finds error key-missing lama.block_count "whose keys are missing" "$T/arch.gguf"
@@ -116,6 +138,8 @@ head_of() { # HIDDEN LAYERS [OPTION...]: an eagle head with the keys of the vers
 fits "a model drafts for itself" "" "$V"
 head_of 256 0,2,4
 fits "a head that fits" "" "$T/head.gguf"
+head_of 256 0,2
+finds error key-value eagle3.target_layers "two layers instead of three" "$T/head.gguf"
 head_of 128 0,2,5
 fits "the wrong hidden size and layers" "eagle3.target_hidden_size eagle3.target_layers " "$T/head.gguf"
 head_of 256 0,2,4 --set tokenizer.ggml.eos_token_id=u32:3 --set tokenizer.ggml.add_bos_token=bool:true
