@@ -304,6 +304,52 @@ static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_model
     return st;
 }
 
+/* Replaces "auto" by the template that most models have, the first of several; NULL if none has. */
+static gg_status find_template(cli *c, const gg_merge_models *models, gg_merge_config *config)
+{
+    const char *best = NULL, *text[2];
+    size_t len[2], best_len = 0, most = 0;
+    for (size_t i = 0; i < models->n; i++) {
+        size_t same = 0;
+        for (size_t k = 0; k <= models->n; k++) {
+            const gg_source *s = models->list[k == 0 ? i : k - 1].source;
+            const gg_kv *kv = gg_meta_find(gg_source_meta(s), "tokenizer.chat_template");
+            bool has = kv && gg_kv_str(kv, &text[k > 0], &len[k > 0]);
+            if (k == 0 && !has) break;
+            same += k > 0 && has && len[0] == len[1] && memcmp(text[0], text[1], len[0]) == 0;
+        }
+        if (same > most) best = text[0], best_len = len[0], most = same;
+    }
+    free(config->chat_template);
+    config->chat_template = best ? strndup(best, best_len) : NULL;
+    return !best || config->chat_template ? GG_OK
+                                          : gg_fail(&c->err, GG_ENOMEM, "no memory for a template");
+}
+
+/* Sets the template of a configuration, before the keys of --set-kv. *kept is freed by the caller,
+ * after the merge. */
+static gg_status set_template(cli *c, const gg_merge_models *models, gg_merge_config *config,
+                              char **kept)
+{
+    static const char key[] = "tokenizer.chat_template=str:";
+    gg_output_options *o = &opt.o.output;
+    gg_status st = GG_OK;
+    if (config->chat_template && strcmp(config->chat_template, "auto") == 0)
+        st = find_template(c, models, config);
+    if (st != GG_OK || !config->chat_template) return st;
+    size_t n = strlen(config->chat_template), list = (o->n_set_kv + 1) * sizeof *o->set_kv;
+    *kept = calloc(1, list + sizeof key + n);
+    if (!*kept) return gg_fail(&c->err, GG_ENOMEM, "no memory for a template");
+    const char **texts = (const char **)(void *)*kept;
+    char *text = *kept + list;
+    snprintf(text, sizeof key + n, "%s%s", key, config->chat_template);
+    texts[0] = text;
+    for (size_t i = 0; i < o->n_set_kv; i++) texts[i + 1] = o->set_kv[i];
+    o->set_kv = texts;
+    o->n_set_kv++;
+    return GG_OK;
+}
+
 static gg_status merge_models(cli *c, const gg_merge_models *models)
 {
     gg_merge_report r = { 0 };
@@ -329,6 +375,7 @@ static gg_status merge(cli *c)
 {
     gg_merge_config config = { 0 };
     gg_merge_model *list = NULL;
+    char *template = NULL;
     gg_status st = picture_allowed(c, opt.svg);
     if (st == GG_OK) st = read_models(c, &config);
     gg_merge_models models = { .slices = config.slices, .n_slices = config.n_slices };
@@ -339,6 +386,7 @@ static gg_status merge(cli *c)
     opt.o.parameters = config.parameters;
     if (!opt.o.output.dtype) opt.o.output.dtype = config.dtype;
     if (st == GG_OK) st = open_models(c, &config, &models, list);
+    if (st == GG_OK) st = set_template(c, &models, &config, &template);
     if (st == GG_OK) st = merge_models(c, &models);
     gg_source_close(models.base);
     for (size_t i = 0; i < models.n; i++) {
@@ -346,6 +394,7 @@ static gg_status merge(cli *c)
         gg_source_close(list[i].activations);
     }
     free(list);
+    free(template);
     gg_merge_config_free(&config);
     return st;
 }

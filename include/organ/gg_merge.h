@@ -144,6 +144,8 @@ typedef struct gg_merge_config {
     char *method, *parameters;
     char *base;        /* path; NULL = none */
     const char *dtype; /* for gg_output_options; static; NULL = none */
+    /* "auto", for that of most models, or a template; NULL = the base's or first model's. */
+    char *chat_template;
     struct gg_merge_config_model {
         char *path, *parameters;
         uint64_t blocks;

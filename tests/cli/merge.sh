@@ -152,6 +152,24 @@ for besides in "--model $V" "--base $V"; do
     # shellcheck disable=SC2086 # two words
     check_error 2 "names the method and the models" "a configuration and $besides" merge --config "$T/slices.json" $besides -o "$T/no.gguf"
 done
+# The template of a chat: that of most models, chatml, or any.
+for m in a b c; do
+    organ-keys -q $V --set "tokenizer.chat_template=str:{{ $([ $m = a ] && echo one || echo two) }}" --output "$T/chat-$m.gguf"
+done
+template() { # TEMPLATE OPTION...: what the merge has
+    printf '{"merge_method": "linear", "parameters": {"weight": 1}, "chat_template": "%s", "models": [{"model": "%s"}, {"model": "%s"}, {"model": "%s"}]}' \
+        "$1" "$T/chat-a.gguf" "$T/chat-b.gguf" "$T/chat-c.gguf" > "$T/config.json"
+    shift
+    organ-merge -q --no-hash --config "$T/config.json" -o "$T/chat.gguf" --force "$@" || bad "a chat template"
+    organ-keys "$T/chat.gguf" --get tokenizer.chat_template
+}
+check_text "$(template auto)" "{{ two }}" "the template of most models"
+check_text "$(template "{{ mine }}")" "{{ mine }}" "a template"
+check_text "$(template chatml | cut -c 1-50)" "{% for message in messages %}{{ '<|im_start|>' + m" "chatml"
+check_text "$(template auto --set-kv tokenizer.chat_template=str:last)" last "--set-kv decides"
+printf '{"merge_method": "linear", "chat_template": "llama3", "models": [{"model": "%s"}]}' $V > "$T/config.json"
+check_error 3 "chat_template 'llama3' is not supported" "a template by another name" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
+
 refused() { # TEXT JSON
     printf '%s' "$2" > "$T/config.json"
     check_error "${3:-3}" "$1" "refuse $1" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"

@@ -720,16 +720,40 @@ static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
                    "dtype of the configuration must be float32, float16 or bfloat16");
 }
 
+static gg_status read_chat_template(const config_reader *r, const gg_json_node *root)
+{
+    static const char chatml[] =
+        "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + "
+        "message['content'] + '<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}"
+        "{{ '<|im_start|>assistant\\n' }}{% endif %}";
+    const gg_json_node *n = gg_json_get(root, "chat_template");
+    char shown[100];
+    if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
+    char *text = copy_string(n, "chat_template", r->err);
+    if (text && strcmp(text, "chatml") == 0) {
+        free(text);
+        text = strdup(chatml);
+        if (!text) return gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    }
+    r->c->chat_template = text;
+    if (!text || strcmp(text, "auto") == 0 || strchr(text, '{')) return r->err->status;
+    gg_escape(text, strnlen(text, 40), shown, sizeof shown);
+    gg_fail(r->err, GG_EUNSUPPORTED, "chat_template '%s' is not supported", shown);
+    return gg_fix(r->err, "give \"auto\", \"chatml\" or the text of a template");
+}
+
 static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
-    static const char *const names[] = { "merge_method", "base_model",       "models",
-                                         "slices",       "parameters",       "dtype",
-                                         "out_dtype",    "tokenizer_source", NULL };
+    static const char *const names[] = {
+        "merge_method", "base_model", "models",           "slices",        "parameters",
+        "dtype",        "out_dtype",  "tokenizer_source", "chat_template", NULL
+    };
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
     gg_status st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
     if (st == GG_OK) st = read_base(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
+    if (st == GG_OK) st = read_chat_template(r, root);
     if (st == GG_OK)
         st = take_parameters(gg_json_get(root, "parameters"), &r->c->parameters, r->err);
     if (st != GG_OK) return st;
@@ -764,5 +788,6 @@ void gg_merge_config_free(gg_merge_config *c)
     free(c->method);
     free(c->parameters);
     free(c->base);
+    free(c->chat_template);
     *c = (gg_merge_config){ 0 };
 }
