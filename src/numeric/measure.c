@@ -246,45 +246,20 @@ typedef struct span_sum {
     gg_nk_central central;
 } span_sum;
 
-struct gg_measure_room {
-    unsigned threads;
-    room_part *parts;
-    span_sum *sums; /* some per thread */
-    uint64_t *pool;
+/* All zero at first, but for the pool. */
+typedef struct measure_room {
     bucket buckets[GG_FLOAT_BUCKETS];
     uint64_t count[CODES]; /* of codes, or of values per bucket */
     gap_sum gaps[GROUPS];
-};
-
-gg_status gg_measure_room_new(unsigned threads, gg_measure_room **out, gg_error *err)
-{
-    gg_measure_room *room = calloc(1, sizeof *room);
-    *out = room;
-    if (!room) return gg_fail(err, GG_ENOMEM, "no memory to measure");
-    if (threads == 0) threads = gg_thread_count();
-    room->threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    room->parts = malloc(room->threads * sizeof *room->parts);
-    room->sums = malloc((size_t)room->threads * AHEAD * sizeof *room->sums);
-    room->pool = malloc(POOL_WORDS * sizeof *room->pool);
-    if (room->parts && room->sums && room->pool) return GG_OK;
-    gg_measure_room_free(room);
-    *out = NULL;
-    return gg_fail(err, GG_ENOMEM, "no memory to measure with %u threads", threads);
-}
-
-void gg_measure_room_free(gg_measure_room *room)
-{
-    if (!room) return;
-    free(room->pool);
-    free(room->sums);
-    free(room->parts);
-    free(room);
-}
+    span_sum sums[AHEAD * MOST_THREADS];
+    uint64_t *pool;
+    room_part parts[]; /* one per thread */
+} measure_room;
 
 /* ---- rounds ------------------------------------------------------------------------ */
 
 typedef struct pass {
-    gg_measure_room *room;
+    measure_room *room;
     const gg_values *v;
     unsigned threads;      /* that take part */
     uint64_t spans, first; /* first: of this round */
@@ -336,9 +311,6 @@ static gg_status run_rounds(pass *p, gg_task task, bool counting, gg_error *err)
 {
     gg_status st = GG_OK;
     uint64_t counted = 0;
-    if (counting) memset(p->room->count, 0, sizeof p->room->count);
-    for (unsigned t = 0; counting && t < p->threads; t++)
-        memset(p->room->parts[t].count, 0, sizeof p->room->parts[t].count);
     for (p->first = 0; p->first < p->spans && st == GG_OK;) {
         size_t n = (size_t)AHEAD * p->threads;
         if (p->spans - p->first < n) n = (size_t)(p->spans - p->first);
@@ -433,7 +405,7 @@ static gg_status measure_codes(pass *p, gg_error *err)
 
 /* Prepares the next part of the buckets from *next on, of which room->count has the numbers of
  * values. Returns false if there is none. */
-static bool next_part(gg_measure_room *room, uint32_t *next)
+static bool next_part(measure_room *room, uint32_t *next)
 {
     size_t used = 0;
     uint32_t from = *next;
@@ -454,7 +426,7 @@ static bool next_part(gg_measure_room *room, uint32_t *next)
 
 /* Adds finite values to their buckets, while other threads do so too. Bits that are set already,
  * which are most of a quantized tensor, need no atomic operation. */
-static void collect_values(gg_measure_room *room, const float *x, size_t n)
+static void collect_values(measure_room *room, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t bits = gg_float_bits(x[i]), low = bits % LOWS;
@@ -557,7 +529,7 @@ static void walk_list(key_run *r, uint32_t *low, size_t n, gg_nk_key key, uint64
  * counters of the thread. */
 static gg_status walk_group(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    gg_measure_room *room = ctx;
+    measure_room *room = ctx;
     uint64_t *map = (uint64_t *)(void *)room->parts[worker].count;
     const uint32_t size = GG_FLOAT_BUCKETS / GROUPS, from = (uint32_t)i * size;
     key_run r;
@@ -574,7 +546,7 @@ static gg_status walk_group(void *ctx, size_t i, unsigned worker, gg_error *err)
 }
 
 /* Adds the gaps of this part to the sums of the positive and the negative values. */
-static gg_status add_gaps(gg_measure_room *room, unsigned threads, gap_sum gaps[2], gg_error *err)
+static gg_status add_gaps(measure_room *room, unsigned threads, gap_sum gaps[2], gg_error *err)
 {
     for (size_t i = 0; i < GROUPS; i++) room->gaps[i] = (gap_sum){ .mean_gap = gaps[0].mean_gap };
     gg_status st = gg_parallel(GROUPS, threads, walk_group, room, err);
@@ -599,14 +571,12 @@ static gg_status measure_set(pass *p, gg_status (*fill)(pass *p, void *ctx, gg_e
     double mean = range / (double)(n - 1);
     gap_sum gaps[2] = { { .mean_gap = mean }, { .mean_gap = mean } };
     gg_status st = GG_OK;
-    for (unsigned t = 0; t < p->room->threads; t++)
-        memset(p->room->parts[t].bins, 0, sizeof p->room->parts[t].bins);
     for (p->again = false; st == GG_OK && next_part(p->room, &next); p->again = true) {
         st = fill(p, ctx, err);
         if (st == GG_OK) st = add_gaps(p->room, p->threads, gaps, err);
     }
     if (st != GG_OK) return st;
-    for (unsigned t = 0; t < p->room->threads; t++)
+    for (unsigned t = 0; t < p->threads; t++)
         for (size_t b = 0; b < GG_DIM_BINS_MAX; b++) bins[b] += p->room->parts[t].bins[b];
     set_moments(out, n, p->all.central, bins);
     double equal = (double)(n - gaps[0].different - gaps[1].different);
@@ -744,7 +714,6 @@ static gg_status measure_counted(pass *p, scale_counts *s, gg_error *err)
 {
     uint32_t at = 0, times;
     float x;
-    memset(p->room->count, 0, sizeof p->room->count);
     while (next_scaled(s, &at, &x, &times)) {
         add_span(&p->all, &(span_sum){ times, { (double)times * (double)x, x, x }, { 0, 0 } });
         p->room->count[GG_FLOAT_BUCKET(gg_float_bits(x))]++;
@@ -770,15 +739,23 @@ static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
     return st;
 }
 
-gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err)
+gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, gg_error *err)
 {
-    pass p = { .room = room, .v = v, .out = out, .spans = (v->n + SPAN - 1) / SPAN };
-    p.threads = p.spans < room->threads ? (unsigned)p.spans : room->threads;
+    pass p = { .v = v, .out = out, .spans = (v->n + SPAN - 1) / SPAN };
+    p.threads = threads < MOST_THREADS ? threads : MOST_THREADS;
+    if (p.spans < p.threads) p.threads = (unsigned)p.spans;
     if (p.threads == 0) p.threads = 1;
     *out = (gg_measure){ .sampled = v->n };
+    p.room = calloc(1, sizeof *p.room + p.threads * sizeof p.room->parts[0]);
+    if (p.room) p.room->pool = malloc(POOL_WORDS * sizeof *p.room->pool);
+    if (!p.room || !p.room->pool)
+        return free(p.room), gg_fail(err, GG_ENOMEM, "no memory to measure");
     bool done = false;
     gg_status st = GG_OK;
-    if (v->form == GG_FORM_CODES) return measure_codes(&p, err);
     if (v->form == GG_FORM_SCALED) st = measure_scaled(&p, &done, err);
-    return done ? st : measure_floats(&p, err);
+    if (v->form == GG_FORM_CODES) st = measure_codes(&p, err);
+    else if (!done) st = measure_floats(&p, err);
+    free(p.room->pool);
+    free(p.room);
+    return st;
 }

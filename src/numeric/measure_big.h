@@ -34,19 +34,11 @@ typedef struct gg_values {
     const float *of_code;
 } gg_values;
 
-/* The memory for gg_measure_big: 29 MiB, 0.4 MiB per thread, and up to 16 MiB for scaled blocks.
- * It can be used again, but by one call at a time. */
-typedef struct gg_measure_room gg_measure_room;
-
-/* threads 0 means gg_thread_count(). Fails only with GG_ENOMEM. */
-gg_status gg_measure_room_new(unsigned threads, gg_measure_room **out, gg_error *err);
-void gg_measure_room_free(gg_measure_room *room); /* accepts NULL */
-
 /* Measures the values, as gg_measure_values does, with the same results up to rounding. They do
- * not depend on the number of threads. Floats are read twice, or up to 20 times if they cover a
- * large part of all floats. Codes are read once, and so are scaled blocks with at most 16384
- * different scales. Fails with the status of `read`, GG_ENOMEM or
- * GG_ECANCELLED. */
-gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err);
+ * not depend on the number of threads, which is at least 1. Floats are read twice, or up to 20
+ * times if they cover a large part of all floats. Codes are read once, and so are scaled blocks
+ * with at most 16384 different scales. Memory: 29 MiB, 0.4 MiB per thread, and up to 16 MiB for
+ * scaled blocks. Fails with the status of `read`, GG_ENOMEM or GG_ECANCELLED. */
+gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, gg_error *err);
 
 #endif

@@ -131,14 +131,9 @@ static void same_as_small(const float *x, const gg_values *v, const char *what)
     gg_error err = GG_ERROR_INIT;
     gg_measure_values(x, v->n, scratch, &want);
     for (unsigned threads = 1; threads <= 5; threads += 2) {
-        gg_measure_room *room;
-        T_EQ(gg_measure_room_new(threads, &room, &err), GG_OK);
-        T_EQ(gg_measure_big(room, v, &got, &err), GG_OK);
+        T_EQ(gg_measure_big(threads, v, &got, &err), GG_OK);
         if (threads == 1) first = got;
         T_CHECKF(memcmp(&first, &got, sizeof got) == 0, "%s: %u threads", what, threads);
-        if (threads == 3)
-            T_EQ(gg_measure_big(room, v, &got, &err), GG_OK); /* the room is used again */
-        gg_measure_room_free(room);
     }
     check_near(&got, &want, what);
     free(scratch);
@@ -478,22 +473,19 @@ static void test_null(void)
 static void test_null_is_computed_once(void)
 {
     measure_null m;
-    measure_many many;
     gg_error err = GG_ERROR_INIT;
     double theta = -1;
     gg_measure_null_init(&m);
-    gg_measure_many_init(&many, 1);
     T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
     T_CHECK(gg_measure_null_first(&m, GG_F16, 500, &err));
     T_CHECK(!gg_measure_null_first(&m, GG_F16, 500, &err));
     T_CHECK(gg_measure_null_first(&m, GG_BF16, 500, &err));
     T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
-    T_EQ(gg_measure_null_compute(&m, &many, GG_F16, 500, &err), GG_OK);
+    T_EQ(gg_measure_null_compute(&m, 1, GG_F16, 500, &err), GG_OK);
     T_CHECK(gg_measure_null_get(&m, GG_F16, 500, &theta) && theta > 0);
     T_CHECK(!gg_measure_null_get(&m, GG_BF16, 500, &theta));
     T_CHECK(!gg_measure_null_first(&m, GG_F16, 0, &err)); /* an empty tensor needs none */
     T_CHECK(gg_measure_null_get(&m, GG_F16, 0, &theta) && theta == 0);
-    gg_measure_many_free(&many);
     gg_measure_null_free(&m);
 }
 

@@ -95,16 +95,6 @@ double gg_importance_end(importance_taker *k);
 #define MEASURE_SHARED \
     (UINT64_C(4) << 20) /* more sampled values are held for one tensor at a time */
 
-/* The memory for GG_MEASURE_BIG or more values. All its threads work on one such array or tensor at
- * a time, which holds the lock. */
-typedef struct measure_many {
-    pthread_mutex_t lock;
-    gg_measure_room *room; /* NULL until it is needed */
-    unsigned threads;
-    float *of_code; /* values of the 65536 codes of type `coded` */
-    uint32_t coded;
-} measure_many;
-
 /* Buffers of one thread. Start from { 0 }. */
 typedef struct measure_space {
     uint8_t *raw;  /* MEASURE_RAW */
@@ -139,14 +129,11 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 
 /* ---- many values ---- */
 
-void gg_measure_many_init(measure_many *m, unsigned threads);
-void gg_measure_many_free(measure_many *m);
-
-/* Measures an array, or all values of the piece of which d is open on the tensor. The caller holds
- * the lock. */
-gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_measure *out,
+/* Measures GG_MEASURE_BIG or more values: an array, or all values of the piece of which d is open
+ * on the tensor. All threads work on one at a time, because it needs much memory. */
+gg_status gg_measure_array(unsigned threads, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err);
-gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, const gg_run *run,
+gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
                           gg_measure *out, gg_error *err);
 
 /* Counts all values of the piece, in one pass by one thread; nothing if h was not started. */
@@ -163,9 +150,8 @@ void gg_measure_null_init(measure_null *m);
 void gg_measure_null_free(measure_null *m);
 /* Returns true for the first of the tensors of a dtype and count: the caller has to compute it. */
 bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_error *err);
-/* If count is at least GG_MEASURE_BIG, the caller holds many->lock. */
-gg_status gg_measure_null_compute(measure_null *m, measure_many *many, uint32_t dtype,
-                                  uint64_t count, gg_error *err);
+gg_status gg_measure_null_compute(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
+                                  gg_error *err);
 /* Returns false if it is still being computed. */
 bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta);
 

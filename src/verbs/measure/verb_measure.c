@@ -39,9 +39,9 @@ typedef struct job {
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
-    measure_many many;
+    pthread_mutex_t many; /* held while GG_MEASURE_BIG or more values are measured or held */
     measure_histogram histogram;
-    float *large; /* for more than MEASURE_SHARED samples; many.lock is held */
+    float *large; /* for more than MEASURE_SHARED samples; `many` is held */
     uint64_t large_cap;
     pthread_mutex_t leave; /* guards the remaining members */
     uint64_t left;         /* rows delivered */
@@ -166,12 +166,12 @@ typedef struct work {
     importance_taker importance;
     gg_data data;
     bool open; /* `data` is open */
-    bool held; /* many.lock is held */
+    bool held; /* `many` is held */
 } work;
 
 static void hold(job *j, work *k)
 {
-    if (!k->held) pthread_mutex_lock(&j->many.lock);
+    if (!k->held) pthread_mutex_lock(&j->many);
     k->held = true;
 }
 
@@ -186,14 +186,14 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
     else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
     if (st != GG_OK) return st;
-    if (take->later) st = gg_measure_data(&j->many, &k->data, p, j->run, &row->m, err);
+    if (take->later) st = gg_measure_data(j->threads, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
-        st = gg_measure_array(&j->many, take->values, take->count, &row->m, err);
+        st = gg_measure_array(j->threads, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     if (st != GG_OK || !gg_measure_null_first(&j->null, p->t.dtype, take->count, err)) return st;
     if (err->status != GG_OK) return err->status;
-    return gg_measure_null_compute(&j->null, &j->many, p->t.dtype, take->count, err);
+    return gg_measure_null_compute(&j->null, j->threads, p->t.dtype, take->count, err);
 }
 
 /* The only buffer for tensors of more than MEASURE_SHARED samples. */
@@ -285,7 +285,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     row.edge = gg_edge_end(&k.edge);
     row.importance = gg_importance_end(&k.importance);
     if (k.open) gg_data_close(&k.data);
-    if (k.held) pthread_mutex_unlock(&j->many.lock);
+    if (k.held) pthread_mutex_unlock(&j->many);
     if (st == GG_OK && *more) st = leave(j, k.d.no, &row, k.take.count, err);
     return st;
 }
@@ -317,7 +317,7 @@ static gg_status run_job(job *j, gg_error *err)
     }
     gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
-    gg_measure_many_init(&j->many, j->threads);
+    pthread_mutex_init(&j->many, NULL);
     pthread_mutex_init(&j->leave, NULL);
     gg_status st = gg_parallel(j->threads, j->threads, worker, j, err);
     while (j->waiting) {
@@ -327,7 +327,7 @@ static gg_status run_job(job *j, gg_error *err)
     }
     gg_histogram_end(&j->histogram, st == GG_OK ? j->o->histograms : NULL);
     pthread_mutex_destroy(&j->leave);
-    gg_measure_many_free(&j->many);
+    pthread_mutex_destroy(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
     for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);

@@ -44,25 +44,6 @@ void gg_measure_space_free(measure_space *w)
     free(w->scratch);
 }
 
-void gg_measure_many_init(measure_many *m, unsigned threads)
-{
-    *m = (measure_many){ .threads = threads };
-    pthread_mutex_init(&m->lock, NULL);
-}
-
-void gg_measure_many_free(measure_many *m)
-{
-    gg_measure_room_free(m->room);
-    free(m->of_code);
-    pthread_mutex_destroy(&m->lock);
-}
-
-static gg_status measure(measure_many *m, const gg_values *v, gg_measure *out, gg_error *err)
-{
-    gg_status st = m->room ? GG_OK : gg_measure_room_new(m->threads, &m->room, err);
-    return st == GG_OK ? gg_measure_big(m->room, v, out, err) : st;
-}
-
 /* ---- arrays --------------------------------------------------------------------- */
 
 static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
@@ -72,11 +53,11 @@ static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, 
     return GG_OK;
 }
 
-gg_status gg_measure_array(measure_many *m, const float *values, uint64_t n, gg_measure *out,
+gg_status gg_measure_array(unsigned threads, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err)
 {
     gg_values v = { .n = n, .read = read_array, .ctx = (void *)(uintptr_t)values };
-    return measure(m, &v, out, err);
+    return gg_measure_big(threads, &v, out, err);
 }
 
 /* ---- tensors -------------------------------------------------------------------- */
@@ -127,25 +108,19 @@ static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to,
     return st;
 }
 
-/* Decodes all codes of a type of 16 bits. */
-static gg_status decode_codes(measure_many *m, uint32_t dtype, gg_error *err)
+/* The values of all codes of a type of 16 bits, to be freed; NULL without memory. */
+static float *decode_codes(uint32_t dtype, gg_error *err)
 {
-    if (m->of_code && m->coded == dtype) return GG_OK;
     uint16_t *codes = malloc(CODES * sizeof *codes);
-    if (!m->of_code) m->of_code = malloc(CODES * sizeof *m->of_code);
-    gg_status st = GG_OK;
-    if (!codes || !m->of_code) {
-        st = gg_fail(err, GG_ENOMEM, "no memory for the values of a type");
-    } else {
-        for (uint32_t c = 0; c < CODES; c++) codes[c] = (uint16_t)c;
-        st = gg_decode(dtype, codes, m->of_code, CODES, err);
-        m->coded = dtype;
-    }
+    float *values = malloc(CODES * sizeof *values);
+    if (!codes || !values) gg_fail(err, GG_ENOMEM, "no memory for the values of a type");
+    for (uint32_t c = 0; codes && c < CODES; c++) codes[c] = (uint16_t)c;
+    if (err->status == GG_OK) gg_decode(dtype, codes, values, CODES, err);
     free(codes);
-    return st;
+    return values;
 }
 
-gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, const gg_run *run,
+gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
                           gg_measure *out, gg_error *err)
 {
     gg_value_form form = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16 ? GG_FORM_CODES
@@ -157,12 +132,12 @@ gg_status gg_measure_data(measure_many *m, gg_data *d, const gg_selected *p, con
                      .run = run,
                      .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
                      .passes = form == GG_FORM_FLOATS ? 2 : 1 };
-    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, NULL };
-    gg_status st = GG_OK;
+    float *of_code = NULL;
     if (form != GG_FORM_FLOATS)
-        st = decode_codes(m, form == GG_FORM_CODES ? p->t.dtype : GG_F16, err);
-    v.of_code = m->of_code;
-    if (st == GG_OK) st = measure(m, &v, out, err);
+        of_code = decode_codes(form == GG_FORM_CODES ? p->t.dtype : GG_F16, err);
+    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, of_code };
+    gg_status st = err->status == GG_OK ? gg_measure_big(threads, &v, out, err) : err->status;
+    free(of_code);
     progress(&r, r.passes * p->t.bytes);
     return st;
 }
@@ -233,7 +208,7 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     return st;
 }
 
-static gg_status simulate(measure_many *many, uint32_t dtype, size_t count, double *theta,
+static gg_status simulate(unsigned threads, uint32_t dtype, size_t count, double *theta,
                           gg_error *err)
 {
     size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
@@ -244,7 +219,7 @@ static gg_status simulate(measure_many *many, uint32_t dtype, size_t count, doub
     gg_status st = x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
     if (st == GG_OK) gg_gauss_fill(x, n, GG_NULL_SEED);
     if (st == GG_OK) st = store(dtype, x, n, err);
-    if (st == GG_OK && big) st = gg_measure_array(many, x, count, &m, err);
+    if (st == GG_OK && big) st = gg_measure_array(threads, x, count, &m, err);
     else if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
     free(scratch);
     free(x);
@@ -274,12 +249,12 @@ bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_e
     return first;
 }
 
-gg_status gg_measure_null_compute(measure_null *m, measure_many *many, uint32_t dtype,
-                                  uint64_t count, gg_error *err)
+gg_status gg_measure_null_compute(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
+                                  gg_error *err)
 {
     double theta;
     if (count > GG_NULL_MAX) count = GG_NULL_MAX;
-    gg_status st = simulate(many, dtype, (size_t)count, &theta, err);
+    gg_status st = simulate(threads, dtype, (size_t)count, &theta, err);
     if (st != GG_OK) return st;
     pthread_mutex_lock(&m->lock);
     struct null_entry *e = find(m, dtype, count);
