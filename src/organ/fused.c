@@ -82,28 +82,29 @@ static gg_strip whole_strip(const gg_tensor *t, size_t index, size_t suffix)
     return (gg_strip){ index, 0, rows, rows };
 }
 
-/* Whether scales have the same bytes. They are numbers, one per matrix. */
-static gg_status same_scales(const reformer *r, size_t a, size_t b, bool *same)
+/* Reads the bytes of a scale: numbers, one per matrix. */
+static gg_status read_scale(const reformer *r, size_t index, uint8_t bytes[512])
 {
-    const gg_tensor *t = gg_source_tensor(r->of, a), *u = gg_source_tensor(r->of, b);
-    *same = t->bytes == u->bytes && t->dtype == u->dtype;
-    for (uint64_t at = 0; at < t->bytes && *same;) {
-        uint8_t x[512], y[512];
-        size_t n = t->bytes - at < sizeof x ? (size_t)(t->bytes - at) : sizeof x;
-        gg_data d, e;
-        gg_status st = gg_data_open(r->of, a, &d, r->err);
-        if (st != GG_OK) return st;
-        st = gg_data_read(&d, at, x, n, r->err);
-        gg_data_close(&d);
-        if (st == GG_OK) st = gg_data_open(r->of, b, &e, r->err);
-        if (st != GG_OK) return st;
-        st = gg_data_read(&e, at, y, n, r->err);
-        gg_data_close(&e);
-        if (st != GG_OK) return st;
-        *same = memcmp(x, y, n) == 0;
-        at += n;
-    }
-    return GG_OK;
+    gg_data d;
+    const gg_tensor *t = gg_source_tensor(r->of, index);
+    if (t->bytes > 512) return refuse_member(r, t, "this scale has too many values");
+    gg_status st = gg_data_open(r->of, index, &d, r->err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, 0, bytes, (size_t)t->bytes, r->err);
+    gg_data_close(&d);
+    return st;
+}
+
+static gg_status check_scale(const reformer *r, size_t first, size_t index)
+{
+    uint8_t x[512], y[512];
+    const gg_tensor *t = gg_source_tensor(r->of, first), *u = gg_source_tensor(r->of, index);
+    gg_status st = read_scale(r, first, x);
+    if (st == GG_OK) st = read_scale(r, index, y);
+    if (st != GG_OK ||
+        (t->dtype == u->dtype && t->bytes == u->bytes && memcmp(x, y, (size_t)t->bytes) == 0))
+        return st;
+    return refuse_member(r, u, "its scale differs from that of the other parts");
 }
 
 static gg_status check_part(const reformer *r, const gg_tensor *first, const gg_tensor *t,
@@ -135,7 +136,7 @@ static gg_status join_parts(const reformer *r, const gg_fused_group *g, size_t s
     gg_strip strips[GG_FUSED_PARTS];
     gg_tensor t = *first;
     char name[96];
-    bool decoded = false, same = true;
+    bool decoded = false;
     gg_status st = GG_OK;
     for (size_t i = 0; i < m->n && st == GG_OK; i++) {
         const gg_tensor *part = gg_source_tensor(r->of, m->parts[i]);
@@ -144,8 +145,8 @@ static gg_status join_parts(const reformer *r, const gg_fused_group *g, size_t s
             st = check_part(r, first, part, axis, &decoded);
             if (i && __builtin_add_overflow(t.dims[axis], part->dims[axis], &t.dims[axis]))
                 st = refuse_member(r, part, "it is too large");
-        } else if (i && (st = same_scales(r, m->parts[0], m->parts[i], &same)) == GG_OK && !same) {
-            st = refuse_member(r, part, "its scale differs from that of the other parts");
+        } else if (i) {
+            st = check_scale(r, m->parts[0], m->parts[i]);
         }
     }
     if (decoded) t.dtype = GG_F32;

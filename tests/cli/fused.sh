@@ -77,6 +77,19 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
     check_text "$(names "$T/fused.gguf")" "blk.0.attn_qkv.weight blk.0.attn_norm.weight output_norm.weight blk.0.attn_q.bias " "a bias of one part stays"
     model llama "$T/scale.gguf" $L $W $X blk.0.attn_q.scale:F32:1 blk.0.attn_k.scale:F32:1 blk.0.attn_v.scale:F32:1
     refuse "its scale differs" --fuse "$T/scale.gguf"
+    # equal scales become one
+    rm -rf "$T/s" && organ-extract -q "$T/scale.gguf" --output "$T/s"
+    sed 's/, "sha256": "[^"]*"//' "$T/s/manifest.json" > "$T/x"
+    cp "$T/x" "$T/s/manifest.json"
+    find "$T/s" -name '*_scale.bin' > "$T/scales"
+    while read -r file; do
+        n=$(wc -c < "$file")
+        { head -c $((n - 4)) "$file"; printf 'same'; } > "$T/x"
+        cp "$T/x" "$file"
+    done < "$T/scales"
+    organ-assemble -q "$T/s" -o "$T/equal.gguf" 2> "$T/note" || bad "equal scales"
+    back "equal scales" qkv "$T/equal.gguf"
+    check_text "$(data "$T/fused.gguf" blk.0.attn_qkv.scale)" same "equal scales become one"
     model llama "$T/scale.gguf" $L $W $X blk.0.attn_q.scale:F32:1
     refuse "the other parts have no such scale" --fuse "$T/scale.gguf"
     model llama "$T/both.gguf" $L $W $X blk.0.attn_qkv.weight:F16:32x64
