@@ -97,7 +97,7 @@ static void print_presets(cli *c)
 }
 
 static struct {
-    const char *dir, *model, *output, *vocabulary;
+    const char *dir, *model, *output, *vocabulary, *names;
     output_options out;
     report report;
     sizes sizes;
@@ -113,6 +113,7 @@ static const cli_option options[] = {
       "the model to write; - is stdout, written front to back", .required = "dry-run" },
     { "vocab-from", CLI_MODEL, &opt.vocabulary, "MODEL",
       "take the vocabulary from this GGUF model" },
+    { "names", CLI_TEXT, &opt.names, "gguf|hf", "names in a FILE that ends with .safetensors" },
     { .group = output_group, .to = &opt.out },
     { .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
               "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
@@ -163,7 +164,6 @@ static const char intro[] =
 static const char examples[] =
     "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"
     "    --output /tmp/verse-q4.gguf --force\n"
-    "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --bpw 4 --dry-run\n"
     "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
     "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
     "exit: 0 done, 1 nothing matches or fits, 2 usage, 3 malformed input, 4 I/O\n";
@@ -219,6 +219,8 @@ static void check_values(const cli *c)
     const char *rules = opt.sizes.rules.path, *table_path = opt.report.out.path;
     if (cli_given(c, "bpw") && !(opt.sizes.bpw > 0 && opt.sizes.bpw <= 1000))
         cli_usage(c, "--bpw must be between 0 and 1000");
+    if (opt.names && strcmp(opt.names, "hf") != 0 && strcmp(opt.names, "gguf") != 0)
+        cli_usage(c, "--names %s: use gguf or hf", opt.names);
     if (same_path(table_path, opt.output)) cli_usage(c, "--report and --output name the same file");
     if (same_path(rules, opt.output)) cli_usage(c, "--rules and --output name the same file");
     if ((opt.o.dry_run || table_path) && is_stdout(rules))
@@ -232,6 +234,7 @@ static void set_options(cli *c)
 {
     gg_assemble_options *o = &opt.o;
     o->output = *output_options_make(c, &opt.out);
+    o->hf_names = opt.names && strcmp(opt.names, "hf") == 0;
     o->size = opt.sizes.size;
     o->bpw = opt.sizes.bpw;
     if (opt.report.out.path) {

@@ -65,7 +65,7 @@ static void print_parts(cli *c)
 
 static struct {
     const char *model, *output;
-    bool list, places;
+    bool list, places, safetensors;
     gg_extract_options o;
 } opt;
 
@@ -79,6 +79,8 @@ static const cli_option options[] = {
       "with --list: the place of each tensor in its file instead", .needs = "list" },
     { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
       "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
+    { "safetensors", CLI_FLAG, &opt.safetensors, NULL,
+      "write the model as one file, -o FILE.safetensors", .excludes = "list split-experts" },
     { CLI_FORCE, .help = "replace an existing organ directory" },
     { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of --list" },
     { "list-classes", CLI_ACT, .act = print_classes, .help = "list the classes of tensors" },
@@ -175,10 +177,17 @@ int main(int argc, char **argv)
     if (n > 5 && strcmp(opt.output + n - 5, ".gguf") == 0)
         cli_usage(&c, "-o %s would be a directory: name one, or use organ-assemble for a model",
                   opt.output);
+    bool named = n > 12 && strcmp(opt.output + n - 12, ".safetensors") == 0;
+    if (opt.safetensors && (!named || c.select))
+        cli_usage(&c, "--safetensors writes a whole model to -o FILE.safetensors");
+    if (named && !opt.safetensors)
+        cli_usage(&c, "-o %s would be a directory: add --safetensors", opt.output);
     gg_source *s;
     gg_status st = cli_open(&c, opt.model, opt.list ? CLI_HEADER_ONLY : CLI_DATA, &s);
     if (st == GG_OK) {
-        st = extract(&c, s);
+        gg_assemble_report written;
+        st = opt.safetensors ? gg_assemble(s, NULL, opt.output, &c.run, &written, &c.err)
+                             : extract(&c, s);
         gg_source_close(s);
     }
     return cli_end(&c, st);

@@ -149,6 +149,7 @@ typedef struct gg_assemble_options {
      * which have none. token_embd.weight must have as many rows as there are tokens. May be
      * NULL. */
     const gg_meta *vocabulary;
+    bool hf_names; /* write a .safetensors file with the names and shapes of Hugging Face */
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;

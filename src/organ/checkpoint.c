@@ -453,7 +453,7 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     gg_st_type type = ck->in.items[t->pieces[0].in].type;
     for (size_t i = 1; i < t->n_pieces; i++)
         if (ck->in.items[t->pieces[i].in].type != type) return GG_F32;
-    if (t->plus_one || t->neg_exp || t->times != 0 || ck->all_f32) return GG_F32;
+    if (t->plus_one || t->minus_one || t->neg_exp || t->times != 0 || ck->all_f32) return GG_F32;
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
@@ -729,7 +729,7 @@ static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *er
     arch_of_keys(&ck->header.meta, arch);
     st = add_rope_tensors(ck, arch, err);
     bool cut = strcmp(arch, "gemma3") == 0;
-    if (st == GG_OK) st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : 1, err);
+    if (st == GG_OK) st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : UINT64_MAX, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
     return st == GG_OK ? type_keys(ck, err) : st;
 }
@@ -782,7 +782,7 @@ static gg_status open_without_config(gg_checkpoint *ck, const char *path,
     if (st == GG_OK) st = stored_keys(ck, gg_json_get(root_of(metadata), "__metadata__"), &hf, err);
     char arch[64];
     arch_of_keys(&ck->header.meta, arch);
-    if (st == GG_OK && hf) st = map_tensors(ck, arch, 1, err);
+    if (st == GG_OK && hf) st = map_tensors(ck, arch, UINT64_MAX, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
     if (st == GG_OK) st = gg_ck_finish(ck, false, err);
@@ -913,7 +913,8 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
 {
     const gg_ck_tensor *t = &ck->made[i];
     const gg_ck_piece *p = t->pieces;
-    if (t->n_pieces != 1 || t->plus_one || t->neg_exp || t->times != 0) return false;
+    if (t->n_pieces != 1 || t->plus_one || t->minus_one || t->neg_exp || t->times != 0)
+        return false;
     const gg_st_tensor *in = &ck->in.items[p->in];
     uint64_t step = 1;
     for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
@@ -1029,6 +1030,7 @@ static void apply_ops(const gg_ck_tensor *t, gg_st_type type, float *x, size_t n
     bool half = type == GG_ST_F16;
     for (size_t i = 0; i < n; i++) {
         if (t->plus_one) x[i] += 1;
+        if (t->minus_one) x[i] -= 1;
         if (t->neg_exp) x[i] = -(float)gg_hf_exp(x[i]);
         if (half && (t->plus_one || t->neg_exp)) x[i] = gg_f16_to_f32(gg_f32_to_f16(x[i]));
         if (t->times != 0) x[i] *= t->times;
@@ -1094,7 +1096,7 @@ static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t
     r.step = v->step[v->n - 1];
     r.n = more < most ? (size_t)more : most;
     gg_st_type type = ck->in.items[r.p->in].type;
-    r.plain = !t->plus_one && !t->neg_exp && t->times == 0 &&
+    r.plain = !t->plus_one && !t->minus_one && !t->neg_exp && t->times == 0 &&
               (ck->header.tensors[index].dtype == GG_F32 ? type == GG_ST_F32
                                                          : type == GG_ST_F16 || type == GG_ST_BF16);
     return r;

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "organ/gg_organ.h"
 #include "organ/hf.h"
 #include "organ/safetensors.h"
 
@@ -26,7 +27,7 @@ typedef struct gg_ck_tensor {
     gg_ck_piece *pieces;
     size_t n_pieces, cap_pieces;
     float *values; /* of a tensor that is made from config.json; otherwise NULL */
-    bool plus_one, neg_exp;
+    bool plus_one, minus_one, neg_exp;
     float times;    /* each value times this; 0 = not */
     uint32_t shape; /* n_dims and dims of one piece, row-major */
     uint64_t dims[GG_HF_AXES];
@@ -67,6 +68,11 @@ typedef struct gg_ck_adapter {
 gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
                              gg_error *err);
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
+
+/* The tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
+ * checkpoints have, and its keys (hf_write.c). Errors: GG_EUNSUPPORTED, with the tensor, if it has
+ * no single counterpart; GG_ENOMEM. */
+gg_status gg_checkpoint_of_model(const gg_source *s, gg_checkpoint **out, gg_error *err);
 
 /* If the bytes of the tensor are stored as they are, sets their place and returns true. */
 bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place);

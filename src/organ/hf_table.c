@@ -275,6 +275,10 @@ const gg_hf_name gg_hf_names[] = {
     { "olmo2 " TWO_NORMS " " LINEAR, "L.post_attention_layernorm", "B.post_attention_norm", NULL },
     { TWO_NORMS, "L.pre_feedforward_layernorm", "B.ffn_norm", NULL },
     { "olmo2 " TWO_NORMS, "L.post_feedforward_layernorm", "B.post_ffw_norm", NULL },
+    { "llama", "L.block_sparse_moe.gate", "B.ffn_gate_inp", NULL },
+    { "llama", "L.block_sparse_moe.experts.E.w1", "B.ffn_gate_exps", NULL },
+    { "llama", "L.block_sparse_moe.experts.E.w2", "B.ffn_down_exps", NULL },
+    { "llama", "L.block_sparse_moe.experts.E.w3", "B.ffn_up_exps", NULL },
     /* what most architectures have */
     { NULL, "embed_tokens", "token_embd", NULL },
     { NULL, "norm", "output_norm", NULL },
@@ -308,6 +312,10 @@ const gg_hf_name gg_hf_names[] = {
     { NULL, "L.block_sparse_moe.experts.E.w1", "B.ffn_gate_exps", NULL },
     { NULL, "L.block_sparse_moe.experts.E.w2", "B.ffn_down_exps", NULL },
     { NULL, "L.block_sparse_moe.experts.E.w3", "B.ffn_up_exps", NULL },
+    /* made from config.json, but kept in files that these tools write */
+    { NULL, "rope_freqs", "rope_freqs", NULL },
+    { NULL, "rope_factors_long", "rope_factors_long", NULL },
+    { NULL, "rope_factors_short", "rope_factors_short", NULL },
     /* buffers, and parts that no text model has */
     { NULL, "L.self_attn.rotary_emb.inv_freq", "-", NULL },
     { NULL, "L.attention.rotary_emb.inv_freq", "-", NULL },

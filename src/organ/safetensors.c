@@ -1,10 +1,11 @@
-/* safetensors.c - reads the header of a .safetensors file, and its types of elements. */
+/* safetensors.c - reads and writes the header of a .safetensors file; its types of elements. */
 #include "organ/safetensors.h"
 
 #include "base/cursor.h"
 #include "base/error.h"
-#include "base/grow.h"
 #include "base/io.h"
+#include "gguf/gguf.h"
+#include "organ/manifest_json.h"
 #include "quant/quant.h"
 
 #include <stdlib.h>
@@ -246,4 +247,79 @@ gg_status gg_st_read(int fd, gg_st_list *to, gg_json **metadata, gg_error *err)
         *metadata = h.json;
     else gg_json_free(h.json);
     return st;
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
+
+bool gg_is_safetensors_name(const char *path)
+{
+    static const char end[] = ".safetensors";
+    size_t n = strlen(path), m = sizeof end - 1;
+    return n > m && strcmp(path + n - m, end) == 0;
+}
+
+static const char *name_of_dtype(uint32_t dtype)
+{
+    for (int i = 0; i < GG_ST_TYPES; i++)
+        if (to_ggml((gg_st_type)i) == dtype) return st_types[i].name;
+    return NULL;
+}
+
+/* All keys as one JSON text, which becomes a text in the header. */
+static gg_status put_keys(gg_buf *to, const gg_meta *meta, gg_error *err)
+{
+    gg_buf keys = GG_BUF_INIT;
+    gg_json_out in = gg_json_to_buf(&keys), out = gg_json_to_buf(to);
+    gg_json_put_text(&in, "[", err);
+    for (size_t i = 0, n = 0; i < meta->n && err->status == GG_OK; i++) {
+        if (gg_is_split_key(&meta->kv[i])) continue;
+        if (n++) gg_json_put_text(&in, ", ", err);
+        gg_mj_put_kv(&in, &meta->kv[i], err);
+    }
+    gg_json_put_text(&in, "]", err);
+    gg_json_put_text(&out, ",\"gguf.keys\":", err);
+    if (err->status == GG_OK) gg_json_put_string(&out, keys.data, keys.len, err);
+    gg_buf_free(&keys);
+    return err->status;
+}
+
+static gg_status put_tensor(gg_buf *to, const gg_tensor *t, gg_error *err)
+{
+    gg_json_out out = gg_json_to_buf(to);
+    const char *type = name_of_dtype(t->dtype);
+    if (!type) {
+        gg_fail(err, GG_EUNSUPPORTED, "safetensors cannot hold the type %s",
+                gg_dtype_name(t->dtype));
+        gg_fix_hint(err, GG_HINT_DTYPE, "choose f16, bf16 or f32");
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
+    gg_json_put_text(&out, ",", err);
+    gg_json_put_string(&out, t->name, t->name_len, err);
+    if (err->status == GG_OK) gg_buf_printf(to, err, ":{\"dtype\":\"%s\",\"shape\":[", type);
+    for (uint32_t i = t->n_dims; i-- > 0 && err->status == GG_OK;)
+        gg_buf_printf(to, err, "%llu%s", (unsigned long long)t->dims[i], i ? "," : "");
+    if (err->status == GG_OK)
+        gg_buf_printf(to, err, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)t->offset,
+                      (unsigned long long)(t->offset + t->bytes));
+    return err->status;
+}
+
+gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n, bool hf,
+                       gg_buf *out, gg_error *err)
+{
+    uint8_t length[8] = { 0 };
+    gg_buf_append(out, length, sizeof length, err);
+    if (err->status == GG_OK)
+        gg_buf_printf(out, err, "{\"__metadata__\":{\"format\":\"pt\",\"gguf.names\":\"%s\"",
+                      hf ? "hf" : "gguf");
+    if (err->status == GG_OK) put_keys(out, meta, err);
+    if (err->status == GG_OK) gg_buf_text(out, "}", err);
+    for (size_t i = 0; i < n && err->status == GG_OK; i++) put_tensor(out, &tensors[i], err);
+    if (err->status == GG_OK) gg_buf_text(out, "}", err);
+    while (err->status == GG_OK && out->len % 8 != 0) gg_buf_text(out, " ", err);
+    if (err->status != GG_OK) return err->status;
+    if (out->len - 8 > GG_ST_HEADER)
+        return gg_fail(err, GG_EUNSUPPORTED, "the header would be larger than safetensors allows");
+    gg_put_le64((uint8_t *)out->data, out->len - 8);
+    return GG_OK;
 }

@@ -8,7 +8,9 @@
 #ifndef GG_SAFETENSORS_H
 #define GG_SAFETENSORS_H
 
+#include "base/buf.h"
 #include "base/names.h"
+#include "organ/gg_gguf.h"
 #include "json/json.h"
 
 /* Largest header that is read, as in the reference implementation. */
@@ -63,5 +65,16 @@ typedef struct gg_st_list {
  * contradict each other, and for data that overlap or lie outside the file; GG_EUNSUPPORTED for a
  * header over GG_ST_HEADER, for unknown types and more than GG_ST_DIMS axes; GG_EIO; GG_ENOMEM. */
 gg_status gg_st_read(int fd, gg_st_list *list, gg_json **metadata, gg_error *err);
+
+/* Whether a path ends with .safetensors. */
+bool gg_is_safetensors_name(const char *path);
+
+/* Appends the header of a file with these tensors, whose offsets are set, to `out`, which must be
+ * empty. Its metadata has the keys except those of shards, and tells whether names are those of
+ * Hugging Face (`hf`), so that the file can be read back as the same model. Its length is a
+ * multiple of 8. Errors: GG_EUNSUPPORTED for a type that safetensors lacks, and a header that is
+ * too large; GG_EFORMAT for a name that is not UTF-8. */
+gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n, bool hf,
+                       gg_buf *out, gg_error *err);
 
 #endif

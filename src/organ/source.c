@@ -1073,6 +1073,8 @@ static gg_status read_joined(const gg_data *d, uint64_t offset, void *buf, size_
 
 /* ---- files ------------------------------------------------------------------------------- */
 
+static gg_status opened(gg_source *s, gg_status st, gg_source **out, gg_error *err);
+
 static void note_model(const gg_source *s)
 {
     const gg_model *m = s->model;
@@ -1168,6 +1170,19 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
     s->n = s->checkpoint->header.n_tensors;
     if (s->checkpoint->note[0]) send_note(s, path, s->checkpoint->note);
     return GG_OK;
+}
+
+gg_status gg_source_hf_open(const gg_source *of, gg_source **out, gg_error *err)
+{
+    gg_source *s = calloc(1, sizeof *s);
+    if (!s || !(s->name = strdup(gg_source_name(of)))) return free(s), no_memory(err);
+    s->kind = SOURCE_CHECKPOINT;
+    gg_status st = gg_checkpoint_of_model(of, &s->checkpoint, err);
+    if (st == GG_OK) {
+        s->tensors = s->checkpoint->header.tensors;
+        s->n = s->checkpoint->header.n_tensors;
+    }
+    return opened(s, st, out, err);
 }
 
 typedef enum spec_kind {

@@ -21,6 +21,10 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 /* Whether the source is safetensors without a vocabulary. */
 bool gg_source_is_checkpoint(const gg_source *s);
 
+/* Opens the tensors of a GGUF file under Hugging Face names: see gg_checkpoint_of_model. `of` must
+ * stay open as long. */
+gg_status gg_source_hf_open(const gg_source *of, gg_source **out, gg_error *err);
+
 /* Copies n bytes of the data from `offset` on to out, inside the kernel if possible. */
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err);
 

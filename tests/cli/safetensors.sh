@@ -147,6 +147,49 @@ check_same "$T/have" "$T/want" "a file alone"
 check_error 2 "lora_alpha of this adapter is not known" "no alpha" \
     organ-lora --from "$T/alone.safetensors" --base "$H/falcon" -o "$T/alone2.gguf"
 
+# ---- writing -------------------------------------------------------------------------------------
+
+# A GGUF file written as safetensors and read again is the same file.
+check "F16" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --dtype f16 -q -o "$T/f16.gguf"
+same() {
+    what=$1
+    shift
+    check "$what" organ-assemble "$T/f16.gguf" -q "$@"
+    check "$what: back" organ-assemble "$read" -q --force -o "$T/back.gguf"
+    check_same "$T/f16.gguf" "$T/back.gguf" "$what"
+}
+read=$T/w1.safetensors same "GGUF names" -o "$T/w1.safetensors"
+read=$T/w2.safetensors same "Hugging Face names" --names hf -o "$T/w2.safetensors"
+for name in model.embed_tokens.weight model.layers.0.self_attn.q_proj.weight lm_head.weight; do
+    head -c 65536 "$T/w2.safetensors" | grep -aqF "\"$name\"" || bad "no $name"
+done
+mkdir "$T/w3" "$T/w4"
+read=$T/w3 same "shards" --shards 3 -o "$T/w3/model.safetensors"
+check_text "$(ls "$T/w3" | wc -l | tr -d ' ')" 4 "three shards and an index"
+read=$T/w4/model-00002-of-00002.safetensors same "shards with other names" --shards 2 --names hf \
+    -o "$T/w4/model.safetensors"
+check "extract" organ-extract "$T/f16.gguf" --safetensors -o "$T/w5.safetensors"
+check_same "$T/w1.safetensors" "$T/w5.safetensors" "organ-extract --safetensors"
+check_exit 2 "a directory" organ-extract "$T/f16.gguf" -o "$T/w6.safetensors"
+check "quantized" organ-assemble "$LAB/lab-base-q4_k_m.gguf" -o "$T/w7.safetensors"
+grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors"
+check "BF16" organ-assemble "$T/f16.gguf" --dtype bf16 -q -o "$T/w8.safetensors"
+check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.0.attn_q.weight" { print $5 }')" BF16 "its type"
+check_error 3 "only F32, F16 and BF16" "quantized, other names" \
+    organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
+check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
+check_error 3 "no single Hugging Face tensor" "falcon" organ-assemble "$T/falcon.gguf" --names hf -o "$T/w9.safetensors"
+
+# Merged from checkpoints, or from GGUF files: the same values.
+check "a second model" organ-assemble "$LAB/lab-verse-q4_k_m.gguf" --dtype f16 -q -o "$T/v16.gguf"
+check "as a checkpoint" organ-assemble "$T/v16.gguf" --names hf -q -o "$T/v16.safetensors"
+check "merge of GGUF" organ-merge -q --method linear --model "$T/f16.gguf" --model "$T/v16.gguf" -o "$T/m1.gguf"
+check "merge of checkpoints" organ-merge -q --method linear --model "$T/w2.safetensors" \
+    --model "$T/v16.safetensors" -o "$T/m2.gguf"
+hashes "$T/m1.gguf" > "$T/have"
+hashes "$T/m2.gguf" > "$T/want"
+check_same "$T/have" "$T/want" "merged from both"
+
 # ---- refusals ------------------------------------------------------------------------------------
 
 # st FILE HEADER BYTES: a file with this header, and a number of zero bytes.

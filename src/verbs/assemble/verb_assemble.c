@@ -3,10 +3,14 @@
 #include "organ/gg_verbs.h"
 
 #include "assemble_experts.h"
+#include "base/buf.h"
 #include "base/error.h"
+#include "base/io.h"
+#include "base/output.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/safetensors.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
 #include "size.h"
@@ -14,6 +18,7 @@
 #include "verbs/plan/plan.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
+#include "json/json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,6 +75,8 @@ typedef struct assembly {
     const gg_run *run;
     gg_source *source;
     gg_source *stored;     /* the source of a pipe whose shards are not known from the start */
+    gg_source *named;      /* the source under Hugging Face names */
+    char *decoded;         /* rules that decode what safetensors cannot hold */
     const gg_manifest *m;  /* NULL unless the source is a directory */
     uint64_t left;         /* experts per block if some are missing, else 0 */
     gg_keep_experts *keep; /* NULL = keep all experts */
@@ -319,6 +326,96 @@ static gg_status check_passes(const assembly *a, gg_error *err)
     return gg_at_file(err, a->model);
 }
 
+static bool fits_safetensors(uint32_t dtype)
+{
+    return dtype == GG_F32 || dtype == GG_F16 || dtype == GG_BF16 || dtype == GG_F64 ||
+           (dtype >= GG_I8 && dtype <= GG_I64);
+}
+
+/* Makes rules that decode each quantized tensor as F16, unless types were given. */
+static gg_status rules_for_safetensors(assembly *a, gg_error *err)
+{
+    gg_buf text = GG_BUF_INIT;
+    size_t n = 0;
+    if (a->o->output.dtype || has_size(a->o)) return GG_OK;
+    for (size_t i = 0; i < gg_source_count(a->source) && err->status == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(a->source, i);
+        if (fits_safetensors(t->dtype)) continue;
+        gg_buf_printf(&text, err, "%s%.*s=f16", n++ ? "," : "", (int)t->name_len, t->name);
+    }
+    if (n)
+        gg_note(a->run,
+                "%zu quantized tensor%s decoded as F16, because safetensors cannot hold "
+                "%s type",
+                n, n == 1 ? " is" : "s are", n == 1 ? "its" : "their");
+    a->decoded = gg_buf_take(&text, NULL);
+    return err->status;
+}
+
+/* What a .safetensors file needs. */
+static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *err)
+{
+    bool is = output && gg_is_safetensors_name(output);
+    if (a->o->hf_names && !is)
+        return gg_fail(err, GG_EUSAGE, "Hugging Face names are for an output X.safetensors");
+    if (!is) return GG_OK;
+    if (!gg_source_seekable(a->source)) {
+        gg_fail(err, GG_EUSAGE, "a model on a pipe cannot be written as safetensors");
+        return gg_fix(err, "store it in a file first");
+    }
+    gg_status st = a->o->hf_names ? gg_source_hf_open(a->source, &a->named, err) : GG_OK;
+    if (a->named) a->source = a->named;
+    a->plan.hf_names = a->named != NULL;
+    return st == GG_OK ? rules_for_safetensors(a, err) : st;
+}
+
+/* Writes OUTPUT.index.json for the shards of a checkpoint. */
+static gg_status write_index(const assembly *a, const char *output, gg_error *err)
+{
+    gg_buf text = GG_BUF_INIT;
+    gg_json_out out = gg_json_to_buf(&text);
+    gg_output *file = NULL;
+    uint64_t total = 0;
+    size_t size = strlen(output) + sizeof ".index.json";
+    char *path = malloc(size);
+    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    snprintf(path, size, "%s.index.json", output);
+    for (size_t i = 0; i < a->plan.n; i++) total += a->plan.tensors[i].t.bytes;
+    gg_buf_printf(&text, err, "{\n  \"metadata\": {\"total_size\": %llu},\n  \"weight_map\": {",
+                  (unsigned long long)total);
+    for (size_t f = 0; f < a->plan.n_files; f++) {
+        const gg_plan_file *pf = &a->plan.files[f];
+        const char *name = strrchr(pf->path, '/');
+        name = name ? name + 1 : pf->path;
+        for (size_t i = pf->first; i < pf->first + pf->n && err->status == GG_OK; i++) {
+            const gg_tensor *t = &a->plan.tensors[i].t;
+            gg_json_put_text(&out, i ? ",\n    " : "\n    ", err);
+            gg_json_put_string(&out, t->name, t->name_len, err);
+            gg_json_put_text(&out, ": ", err);
+            gg_json_put_string(&out, name, strlen(name), err);
+        }
+    }
+    if (err->status == GG_OK) gg_buf_text(&text, "\n  }\n}\n", err);
+    gg_status st = err->status;
+    if (st == GG_OK) st = gg_output_open(path, a->run->force, &file, err);
+    if (st == GG_OK) st = gg_write_all(gg_output_fd(file), text.data, text.len, err);
+    if (st == GG_OK) st = gg_output_commit(file, err);
+    else gg_output_abort(file);
+    gg_buf_free(&text);
+    if (st != GG_OK) gg_at_file(err, path);
+    free(path);
+    return st;
+}
+
+static void note_vocabulary(const assembly *a)
+{
+    if (gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
+        !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
+        gg_note(a->run,
+                "the vocabulary of a checkpoint is not converted: take it from a GGUF model of the "
+                "same family, or use convert_hf_to_gguf.py of llama.cpp");
+}
+
 static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = check_keep_by(a->o, err);
@@ -327,19 +424,15 @@ static gg_status open_model(assembly *a, gg_error *err)
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
-        st = gg_dtype_rules_parse(a->o->output.dtype, a->o->output.fallback, a->imatrix, &a->rules,
-                                  err);
+        st = gg_dtype_rules_parse(a->decoded ? a->decoded : a->o->output.dtype,
+                                  a->o->output.fallback, a->imatrix, &a->rules, err);
     if (st == GG_OK) st = check_size(a, err);
     if (st == GG_OK && has_size(a->o) && !a->rules)
         st = gg_dtype_rules_none(a->imatrix, &a->rules, err);
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
-    if (gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
-        !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
-        gg_note(a->run,
-                "the vocabulary of a checkpoint is not converted: take it from a GGUF model of the "
-                "same family, or use convert_hf_to_gguf.py of llama.cpp");
+    note_vocabulary(a);
     if (!gg_source_meta(a->source)) {
         gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
         gg_fix(err, "give a model or an organ directory");
@@ -381,6 +474,8 @@ static void close_all(assembly *a)
     gg_imatrix_close(a->imatrix);
     gg_keep_experts_free(a->keep);
     gg_source_close(a->stored);
+    gg_source_close(a->named);
+    free(a->decoded);
 }
 
 gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
@@ -395,7 +490,8 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
                    .source = model,
                    .plan = { .verify = !o->no_verify } };
     *report = (gg_assemble_report){ 0 };
-    gg_status st = open_model(&a, err);
+    gg_status st = prepare_safetensors(&a, output, err);
+    if (st == GG_OK) st = open_model(&a, err);
     bool opened = st == GG_OK;
     if (st == GG_OK && output && !o->dry_run) st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan_assembly(&a, output, err);
@@ -404,6 +500,8 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     report->bytes = a.sizes.bytes;
     if (st == GG_OK && o->dry_run && !has_size(o)) st = gg_plan_size(&a.plan, &report->bytes, err);
     if (st == GG_OK && !o->dry_run) st = gg_plan_write(&a.plan, run, &report->bytes, err);
+    if (st == GG_OK && !o->dry_run && a.plan.n_files > 1 && gg_is_safetensors_name(output))
+        st = write_index(&a, output, err);
     if (st == GG_OK && !o->dry_run) st = report_errors(&a, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;

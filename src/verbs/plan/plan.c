@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
+#include "organ/safetensors.h"
 #include "organ/source_layout.h"
 #include "verbs/shared/verb_run.h"
 
@@ -194,7 +195,18 @@ static char *prefix_of(const char *output)
     uint32_t no, count;
     if (gg_shard_parse(output, &prefix_len, &no, &count)) return strndup(output, prefix_len);
     if (n > 5 && strcmp(output + n - 5, ".gguf") == 0) n -= 5;
+    else if (gg_is_safetensors_name(output)) n -= strlen(".safetensors");
     return strndup(output, n);
+}
+
+/* PREFIX-00001-of-00002.gguf, or the same with .safetensors as in `output`. */
+static char *shard_path(const char *prefix, const char *output, uint32_t no, uint32_t count)
+{
+    size_t size = strlen(prefix) + 64;
+    char *path = gg_is_safetensors_name(output) ? malloc(size) : NULL;
+    if (!gg_is_safetensors_name(output)) return gg_shard_name(prefix, no, count);
+    if (path) snprintf(path, size, "%s-%05u-of-%05u.safetensors", prefix, no + 1, count);
+    return path;
 }
 
 /* Gives the existing p->files the names of shards. */
@@ -204,7 +216,7 @@ static gg_status name_shards(gg_plan *p, const char *output, gg_error *err)
     if (!prefix) return no_memory_for_shards(err);
     for (size_t i = 0; i < p->n_files; i++) {
         free(p->files[i].path);
-        p->files[i].path = gg_shard_name(prefix, (uint32_t)i, (uint32_t)p->n_files);
+        p->files[i].path = shard_path(prefix, output, (uint32_t)i, (uint32_t)p->n_files);
         if (!p->files[i].path) break;
     }
     free(prefix);

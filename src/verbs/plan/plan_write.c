@@ -8,6 +8,7 @@
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
+#include "organ/safetensors.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "verbs/check/check_output.h"
@@ -92,12 +93,36 @@ static void free_file_layout(file_plan *fp)
     *fp = (file_plan){ 0 };
 }
 
+/* The layout of a safetensors file, which has no padding and no unusual bytes. */
+static gg_status lay_out_safetensors(gg_plan *p, size_t f, file_plan *fp, gg_error *err)
+{
+    gg_plan_file *pf = &p->files[f];
+    gg_buf header = GG_BUF_INIT;
+    gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
+    *fp = (file_plan){ .alignment = 1 };
+    gg_pads_free(pf->own_pads, pf->own_pads ? pf->n_pads : 0);
+    pf->own_pads = NULL;
+    pf->n_pads = 0;
+    pf->trailing_bytes = 0;
+    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
+    for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
+    gg_status st = gg_plan_offsets(list, pf->n, 1, &fp->data_bytes, err);
+    if (st == GG_OK) st = gg_st_header(&pf->meta, list, pf->n, p->hf_names, &header, err);
+    for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
+    fp->header = (uint8_t *)gg_buf_take(&header, &fp->header_len);
+    fp->data_start = fp->header_len;
+    fp->size = fp->data_start + fp->data_bytes;
+    free(list);
+    return st;
+}
+
 /* Compute the layout of file f: the header, and the offset of each of its tensors (stored in
  * p->tensors). GG_EFORMAT if the keys state an invalid alignment. Free *out with
  * free_file_layout even on error. */
 static gg_status lay_out_file(gg_plan *p, size_t f, file_plan *fp, gg_error *err)
 {
     const gg_plan_file *pf = &p->files[f];
+    if (gg_is_safetensors_name(pf->path)) return lay_out_safetensors(p, f, fp, err);
     *fp = (file_plan){ 0 };
     gg_status st = gg_meta_alignment(&pf->meta, &fp->alignment, err);
     gg_fix(err, "make it a u32 that is a power of two, such as 32, or delete it");
@@ -522,7 +547,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes *notes,
                             gg_error *err)
 {
-    if (!run->note && !run->strict) return GG_OK;
+    if ((!run->note && !run->strict) || p->hf_names) return GG_OK; /* rules know GGUF names only */
     gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", p->n);
     for (size_t i = 0; i < p->n; i++) list[i] = p->tensors[i].t;
