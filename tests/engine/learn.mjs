@@ -72,6 +72,11 @@ function formula(arch, tensor, shape) {
     if (arch === "deepseek4" && tensor === "blk.N.attn_compressor_ape.weight") return shape.startsWith("2") ? "2*key,4" : "key,128";
     if (arch === "deepseek4" && tensor === "blk.N.indexer_compressor_ape.weight") return "2*ixkey,4";
     if (/norm|conv1d_[qkv]/.test(tensor) && /^(qwen4exp|hy_v4)$/.test(arch) && tensor.includes("hc_")) return "any";
+    /* one row per label; sizes that follow the embedding length, or the largest of several keys */
+    if (/^cls(\.output)?\./.test(tensor) && /\b1\b/.test(shape)) return "any";
+    if (tensor === "token_types.weight") return "embd,types";
+    if (arch === "plamo2" && /ssm_dt(_norm|\.weight)|ssm_x/.test(tensor)) return "any";
+    if (arch === "step35" && tensor === "rope_freqs.weight") return "any";
     return shape.split(" ").map((side) => (fixes[arch] ?? []).reduce((x, [from, to]) => x.replace(from, to), side)
         .replace(/^(=.*|-|)$/, "any")
         .replace(/(\w+)\*\(([^)]*)\)/g, (_, f, sum) => sum.replace(/\w+/g, (x) => `${f}*${x}`))
@@ -259,7 +264,9 @@ const globalOverrides = {
 const groups = new Map();
 for (const [arch, list] of archs) {
     const t = table(arch, list);
-    const g = globalOverrides[arch] ?? text(t.globals), b = overrides[arch]?.(text(apart(t.block))) ?? text(apart(t.block)), id = [keys.get(arch), g, b].join("\n");
+    /* either attn_qkv, or its parts */
+    const either = (b) => b.replace(/attn_qkv\?=(.*?) trunk: attn_q attn_k attn_v/, "attn_qkv^=$1 trunk: attn_q| attn_k| attn_v|");
+    const g = globalOverrides[arch] ?? text(t.globals), b = either(overrides[arch]?.(text(apart(t.block))) ?? text(apart(t.block))), id = [keys.get(arch), g, b].join("\n");
     groups.set(id, [...(groups.get(id) ?? []), arch]);
 }
 const wrap = (s) => {

@@ -464,7 +464,7 @@ static void check_head_sizes(check *c, bool latent)
     static const char *const mla[] = { "attention.key_length_mla", "attention.value_length_mla" };
     uint64_t key, value, stored;
     for (size_t i = 0; i < 2; i++)
-        if (gg_check_arch_in(c, "deepseek32 dots3note glm-dsa hy_v4 kimi-k3") &&
+        if (gg_check_arch_in(c, "deepseek32 dots3note glm-dsa hy_v4 kimi-k3 kimi-linear") &&
             gg_check_arch_key(c, mla[i]) && !gg_check_positive(c, mla[i]))
             say_error(c, "key-value", at_arch_key(c, mla[i]),
                       "engines load this architecture only with latent attention");
@@ -583,7 +583,7 @@ static void check_known_crashes(check *c)
         say_error(c, "key-value", at_key(list),
                   "it must have as many values as "
                   "adapters.token_ids_substitute");
-    if (gg_check_arch_in(c, "gemma4-assistant") && c->trunk == c->blocks)
+    if (gg_check_arch_in(c, "gemma4-assistant") && !gg_check_positive(c, "nextn_predict_layers"))
         say_error(c, "key-missing", at_arch_key(c, "nextn_predict_layers"),
                   "engines use only as many blocks as this key tells");
     check_token_shift(c);

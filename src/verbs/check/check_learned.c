@@ -49,34 +49,33 @@ const check_arch gg_check_learned[] = {
       "attn_norm qkv attn_output attn_output.bias? ffn_norm ffn_gate ffn_down ffn_up "
       "ffn_gate.bias? ffn_down.bias? ffn_up.bias?" },
     { "modern-bert", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
-      "token_embd token_embd_norm output_norm cls.output?=embd,1 cls.output.bias?=1 cls? "
+      "token_embd token_embd_norm output_norm cls.output?=any cls.output.bias?=any cls? "
       "cls.norm?=embd",
       "attn_qkv=embd,3*embd attn_output=embd,embd ffn_up=embd,2*ff ffn_down ffn_norm first: "
       "attn_norm? later: attn_norm" },
     { "nomic-bert",
       "attention.head_count feed_forward_length attention.layer_norm_epsilon "
       "/tokenizer.ggml.token_type_count",
-      "token_embd token_types?=embd,2 token_embd_norm token_embd_norm.bias",
+      "token_embd token_types? token_embd_norm token_embd_norm.bias",
       "qkv_e attn_output=embd,embd attn_output.bias? attn_output_norm attn_output_norm.bias "
       "ffn_up ffn_up.bias? ffn_down ffn_down.bias? ffn_gate layer_output_norm "
       "layer_output_norm.bias" },
     { "nomic-bert-moe",
       "attention.head_count feed_forward_length expert_count expert_used_count "
       "attention.layer_norm_epsilon /tokenizer.ggml.token_type_count",
-      "token_embd token_types?=embd,2 token_embd_norm token_embd_norm.bias",
+      "token_embd token_types? token_embd_norm token_embd_norm.bias",
       "qkv_e attn_output=embd,embd attn_output.bias? attn_output_norm attn_output_norm.bias "
       "layer_output_norm layer_output_norm.bias dense: ffn_up ffn_up.bias? ffn_down "
       "ffn_down.bias? moe: ffn_up_exps=embd,ff,experts ffn_down_exps=ff,embd,experts "
       "ffn_gate_inp" },
     { "neo-bert", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
-      "token_embd cls? cls.bias? cls.output?=embd,1 cls.output.bias?=1 enc.output_norm",
+      "token_embd cls? cls.bias? cls.output?=any cls.output.bias?=any enc.output_norm",
       "attn_norm attn_qkv=embd,embd+2*kvheads*value attn_output=embd,embd ffn_norm "
       "ffn_up=embd,2*ff ffn_down" },
     { "jina-bert-v2",
       "attention.head_count feed_forward_length attention.layer_norm_epsilon "
       "/tokenizer.ggml.token_type_count",
-      "token_embd token_types=embd,2 token_embd_norm token_embd_norm.bias cls?=embd,1 "
-      "cls.bias?=1",
+      "token_embd token_types token_embd_norm token_embd_norm.bias cls?=any cls.bias?=any",
       "qkv_e attn_q_norm?=embd attn_q_norm.bias?=embd attn_k_norm?=embd "
       "attn_k_norm.bias?=embd attn_output=embd,embd attn_output.bias attn_output_norm "
       "attn_output_norm.bias attn_norm_2? attn_norm_2.bias? ffn_gate? ffn_up ffn_up.bias? "
@@ -84,7 +83,7 @@ const check_arch gg_check_learned[] = {
     { "jina-bert-v3",
       "attention.head_count feed_forward_length attention.layer_norm_epsilon "
       "/tokenizer.ggml.token_type_count",
-      "token_embd token_types?=embd,2 token_embd_norm token_embd_norm.bias",
+      "token_embd token_types? token_embd_norm token_embd_norm.bias",
       "qkv_e attn_output=embd,embd attn_output.bias? attn_output_norm attn_output_norm.bias "
       "ffn_up ffn_up.bias? ffn_down ffn_down.bias? layer_output_norm layer_output_norm.bias" },
     { "eurobert", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
@@ -119,7 +118,7 @@ const check_arch gg_check_learned[] = {
     { "qwen3vl",
       "attention.head_count feed_forward_length rope.dimension_sections "
       "attention.layer_norm_rms_epsilon",
-      "token_embd output_norm output? cls.output?=embd,1",
+      "token_embd output_norm output? cls.output?=any",
       "attn_norm qkv_v attn_output attn_k_norm attn_q_norm ffn_norm ffn_gate ffn_down ffn_up" },
     { "qwen3vlmoe",
       "attention.head_count expert_count expert_used_count rope.dimension_sections "
@@ -188,8 +187,8 @@ const check_arch gg_check_learned[] = {
       "ssm.conv_kernel ssm.inner_size ssm.state_size ssm.time_step_rank ssm.group_count",
       "token_embd output_norm output?",
       "attn_norm post_attention_norm.=embd ffn_norm ffn_down ffn_up=embd,2*ff "
-      "post_ffw_norm.=embd recurrent: ssm_in ssm_conv1d ssm_x=any ssm_dt=64,dtrank "
-      "ssm_dt.bias=dtrank ssm_a.=dtrank ssm_d.=dtrank ssm_out ssm_dt_norm.=64 "
+      "post_ffw_norm.=embd recurrent: ssm_in ssm_conv1d ssm_x=any ssm_dt=any "
+      "ssm_dt.bias=dtrank ssm_a.=dtrank ssm_d.=dtrank ssm_out ssm_dt_norm.=any "
       "ssm_b_norm.=state ssm_c_norm.=state attention: attn_qkv=embd,heads*key+2*kvheads*key "
       "attn_q_norm=key,heads attn_k_norm=key,kvheads attn_output" },
     { "plamo3", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
@@ -455,10 +454,10 @@ const check_arch gg_check_learned[] = {
       "attn_norm qkv attn_output ffn_norm ffn_gate ffn_down ffn_up" },
     { "exaone4", "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon",
       "token_embd output_norm output? rope_freqs?=key/2",
-      "attn_qkv?=embd,heads*key+kvheads*key+kvheads*value attn_q.bias?=heads*key "
+      "attn_qkv^=embd,heads*key+kvheads*key+kvheads*value attn_q.bias?=heads*key "
       "attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value attn_output=embd,embd "
       "post_attention_norm attn_q_norm attn_k_norm ffn_gate ffn_down ffn_up post_ffw_norm "
-      "trunk: attn_q attn_k attn_v mtp: attn_q? attn_k? attn_v? "
+      "trunk: attn_q| attn_k| attn_v| mtp: attn_q? attn_k? attn_v? "
       "attn_qkv.bias?=heads*key+kvheads*key+kvheads*value nextn.eh_proj nextn.enorm "
       "nextn.hnorm nextn.shared_head_norm?" },
     { "exaone-moe",
@@ -466,9 +465,9 @@ const check_arch gg_check_learned[] = {
       "attention.sliding_window attention.layer_norm_rms_epsilon expert_feed_forward_length "
       "expert_gating_func",
       "token_embd output_norm output rope_freqs?=key/2",
-      "attn_qkv?=embd,heads*key+2*kvheads*key attn_q.bias?=heads*key attn_k.bias?=kvheads*key "
+      "attn_qkv^=embd,heads*key+2*kvheads*key attn_q.bias?=heads*key attn_k.bias?=kvheads*key "
       "attn_v.bias?=kvheads*key attn_output attn_norm attn_q_norm attn_k_norm ffn_norm trunk: "
-      "attn_q attn_k attn_v=embd,kvheads*key mtp: attn_q? attn_k? attn_v?=embd,kvheads*key "
+      "attn_q| attn_k| attn_v|=embd,kvheads*key mtp: attn_q? attn_k? attn_v?=embd,kvheads*key "
       "ffn_gate ffn_down ffn_up attn_qkv.bias?=heads*key+2*kvheads*key nextn.eh_proj "
       "nextn.enorm nextn.hnorm nextn.shared_head_norm? nextn.embed_tokens? "
       "nextn.shared_head_head? dense: ffn_gate ffn_down ffn_up moe&trunk: ffn_gate_inp "
@@ -835,9 +834,9 @@ const check_arch gg_check_learned[] = {
       "attention.layer_norm_rms_epsilon expert_feed_forward_length attention.sliding_window "
       "attention.sliding_window_pattern",
       "token_embd output_norm output",
-      "attn_qkv?=embd,heads*key+2*kvheads*key attn_q.bias?=heads*key attn_k.bias?=kvheads*key "
-      "attn_v.bias?=kvheads*key attn_output attn_norm attn_sinks? ffn_norm trunk: attn_q "
-      "attn_k attn_v=embd,kvheads*key mtp: attn_q? attn_k? attn_v?=embd,kvheads*key "
+      "attn_qkv^=embd,heads*key+2*kvheads*key attn_q.bias?=heads*key attn_k.bias?=kvheads*key "
+      "attn_v.bias?=kvheads*key attn_output attn_norm attn_sinks? ffn_norm trunk: attn_q| "
+      "attn_k| attn_v|=embd,kvheads*key mtp: attn_q? attn_k? attn_v?=embd,kvheads*key "
       "attn_qkv.bias?=heads*key+2*kvheads*key nextn.eh_proj nextn.enorm nextn.hnorm "
       "nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm? layer_output_norm? "
       "dense: ffn_gate? ffn_down ffn_up ffn_gate_inp? ffn_gate_exps? ffn_down_exps? "
@@ -846,17 +845,17 @@ const check_arch gg_check_learned[] = {
     { "step35",
       "attention.head_count attention.layer_norm_rms_epsilon expert_feed_forward_length "
       "attention.sliding_window attention.sliding_window_pattern",
-      "token_embd output_norm output rope_freqs?=4",
-      "attn_norm attn_q_norm? attn_k_norm? attn_qkv?=embd,heads*key+kvheads*key+kvheads*value "
+      "token_embd output_norm output rope_freqs?=any",
+      "attn_norm attn_q_norm? attn_k_norm? attn_qkv^=embd,heads*key+kvheads*key+kvheads*value "
       "attn_q.bias?=heads*key attn_k.bias?=kvheads*key attn_v.bias?=kvheads*value "
-      "attn_output=heads*value,embd attn_gate?=embd,heads ffn_norm trunk: attn_q attn_k "
-      "attn_v mtp: attn_q? attn_k? attn_v? attn_qkv.bias?=heads*key+kvheads*key+kvheads*value "
-      "nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? "
-      "nextn.shared_head_norm? dense: ffn_gate? ffn_down ffn_up ffn_gate_inp? ffn_gate_exps? "
-      "ffn_down_exps? ffn_up_exps? exp_probs_b.bias? ffn_gate_shexp? ffn_up_shexp? "
-      "ffn_down_shexp? moe: ffn_gate? ffn_down? ffn_up? ffn_gate_inp? ffn_gate_exps? "
-      "ffn_down_exps? ffn_up_exps? exp_probs_b.bias? ffn_gate_shexp? ffn_up_shexp? "
-      "ffn_down_shexp?" },
+      "attn_output=heads*value,embd attn_gate?=embd,heads ffn_norm trunk: attn_q| attn_k| "
+      "attn_v| mtp: attn_q? attn_k? attn_v? "
+      "attn_qkv.bias?=heads*key+kvheads*key+kvheads*value nextn.eh_proj nextn.enorm "
+      "nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm? dense: "
+      "ffn_gate? ffn_down ffn_up ffn_gate_inp? ffn_gate_exps? ffn_down_exps? ffn_up_exps? "
+      "exp_probs_b.bias? ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp? moe: ffn_gate? "
+      "ffn_down? ffn_up? ffn_gate_inp? ffn_gate_exps? ffn_down_exps? ffn_up_exps? "
+      "exp_probs_b.bias? ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp?" },
     { "spark2_5",
       "attention.head_count feed_forward_length attention.layer_norm_rms_epsilon "
       "attention.sliding_window attention.sliding_window_pattern",
@@ -914,7 +913,7 @@ const check_arch gg_check_learned[] = {
     { "qwen3tts",
       "attention.head_count feed_forward_length rope.dimension_sections "
       "attention.layer_norm_rms_epsilon",
-      "token_embd output_norm output?=embd,3072 cls.output?=embd,1",
+      "token_embd output_norm output?=embd,3072 cls.output?=any",
       "attn_norm qkv_v attn_output attn_k_norm attn_q_norm ffn_norm ffn_gate ffn_down ffn_up" },
     { "pockettts", "attention.head_count feed_forward_length attention.layer_norm_epsilon",
       "token_embd output_norm output_norm.bias",
