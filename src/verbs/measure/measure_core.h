@@ -95,18 +95,12 @@ double gg_importance_end(importance_taker *k);
 #define MEASURE_SHARED \
     (UINT64_C(4) << 20) /* more sampled values are held for one tensor at a time */
 
-/* Buffers of one thread. Start from { 0 }. */
+/* Buffers of one thread. */
 typedef struct measure_space {
-    uint8_t *raw;  /* MEASURE_RAW */
-    float *row[2]; /* GG_ROW_RUN + 1 values each */
-    float *values; /* room for `cap` values */
-    uint64_t cap;
-    void *scratch; /* for gg_measure_values with fewer than GG_MEASURE_BIG values */
+    uint8_t raw[MEASURE_RAW];
+    float row[2][GG_ROW_RUN + 1];
+    char scratch[8 * GG_MEASURE_BIG + 64]; /* for gg_measure_values with fewer values */
 } measure_space;
-
-/* Makes room for that many values. */
-gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err);
-void gg_measure_space_free(measure_space *w);
 
 /* The values read from a piece. */
 typedef struct measure_take {

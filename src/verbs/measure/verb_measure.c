@@ -41,8 +41,6 @@ typedef struct job {
     bool stop;
     pthread_mutex_t many; /* held while GG_MEASURE_BIG or more values are measured or held */
     measure_histogram histogram;
-    float *large; /* for more than MEASURE_SHARED samples; `many` is held */
-    uint64_t large_cap;
     pthread_mutex_t leave; /* guards the remaining members */
     uint64_t left;         /* rows delivered */
     done_row *waiting;     /* sorted by `no` */
@@ -196,46 +194,27 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     return gg_measure_null_compute(&j->null, j->threads, p->t.dtype, take->count, err);
 }
 
-/* The only buffer for tensors of more than MEASURE_SHARED samples. */
-static float *large_buffer(job *j, uint64_t n, gg_error *err)
-{
-    if (n > j->large_cap) {
-        free(j->large);
-        j->large = n <= SIZE_MAX / sizeof(float) ? malloc((size_t)n * sizeof(float)) : NULL;
-        j->large_cap = j->large ? n : 0;
-    }
-    if (j->large) return j->large;
-    gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor", (unsigned long long)n);
-    gg_fix_hint(err, GG_HINT_SAMPLE, "read fewer values");
-    return NULL;
-}
-
-/* Decides how many values are sampled and when. If all of many values are needed, they have no
- * place in memory, because they are read while they are measured. */
-static void plan_take(const job *j, work *k)
+/* Decides how many values are sampled and when, finds a place for the samples, and starts with the
+ * columns that are wanted. If all of many values are needed, they have no place in memory, because
+ * they are read while they are measured. */
+static gg_status make_room(job *j, work *k, gg_error *err)
 {
     const gg_tensor *t = &k->d.p.t;
     measure_take *take = &k->take;
+    uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0, n;
+    bool weighed = false;
     take->blocks = j->o->blocks;
-    take->count = gg_measure_count(t, j->o);
-    take->later = take->count == t->elements && take->count >= GG_MEASURE_BIG;
-}
-
-/* Finds a place for the samples, and starts with the columns that are wanted. */
-static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
-{
-    const gg_tensor *t = &k->d.p.t;
-    measure_take *take = &k->take;
-    uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0;
-    plan_take(j, k);
-    bool large = !take->later && take->count > MEASURE_SHARED, weighed = false;
-    if (take->later || large || matrix > MEASURE_SHARED) hold(j, k);
-    gg_status st = gg_measure_space(w, take->later || large ? 0 : take->count, err);
-    if (st == GG_OK && !take->later) {
-        take->values = large ? large_buffer(j, take->count, err) : w->values;
-        st = err->status;
+    n = take->count = gg_measure_count(t, j->o);
+    take->later = n == t->elements && n >= GG_MEASURE_BIG;
+    if (take->later || n > MEASURE_SHARED || matrix > MEASURE_SHARED) hold(j, k);
+    if (!take->later) {
+        take->values = n < SIZE_MAX / 4 ? malloc(((size_t)n + 1) * sizeof(float)) : NULL;
+        if (!take->values) {
+            gg_fail(err, GG_ENOMEM, "no memory for %llu values of a tensor", (unsigned long long)n);
+            return gg_fix_hint(err, GG_HINT_SAMPLE, "read fewer values");
+        }
     }
-    if (st == GG_OK) st = gg_importance_start(&k->importance, j->imatrix, t, &weighed, err);
+    gg_status st = gg_importance_start(&k->importance, j->imatrix, t, &weighed, err);
     if (weighed) take->importance = &k->importance;
     if (st != GG_OK || matrix == 0) return st;
     take->edge = &k->edge;
@@ -246,7 +225,7 @@ static gg_status make_room(job *j, measure_space *w, work *k, gg_error *err)
 static gg_status read_piece(job *j, measure_space *w, work *k, gg_error *err)
 {
     const gg_selected *p = &k->d.p;
-    gg_status st = make_room(j, w, k, err);
+    gg_status st = make_room(j, k, err);
     if (st == GG_OK) st = gg_data_open(j->source, p->source, &k->data, err);
     k->open = st == GG_OK;
     if (st == GG_OK && k->take.later) st = gg_data_spool(&k->data, p->at, p->t.bytes, err);
@@ -285,6 +264,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     row.edge = gg_edge_end(&k.edge);
     row.importance = gg_importance_end(&k.importance);
     if (k.open) gg_data_close(&k.data);
+    free(k.take.values);
     if (k.held) pthread_mutex_unlock(&j->many);
     if (st == GG_OK && *more) st = leave(j, k.d.no, &row, k.take.count, err);
     return st;
@@ -309,7 +289,7 @@ static gg_status worker(void *ctx, size_t i, unsigned id, gg_error *err)
 
 static gg_status run_job(job *j, gg_error *err)
 {
-    j->spaces = calloc(j->threads, sizeof *j->spaces);
+    j->spaces = malloc(j->threads * sizeof *j->spaces);
     if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
     if (j->o->histograms && gg_histogram_start(&j->histogram, err) != GG_OK) {
         free(j->spaces);
@@ -330,10 +310,8 @@ static gg_status run_job(job *j, gg_error *err)
     pthread_mutex_destroy(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
-    for (unsigned i = 0; i < j->threads; i++) gg_measure_space_free(&j->spaces[i]);
     free(j->spaces);
     free(j->pieces);
-    free(j->large);
     return st;
 }
 

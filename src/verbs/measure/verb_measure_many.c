@@ -18,32 +18,6 @@
 
 #define CODES 65536
 
-gg_status gg_measure_space(measure_space *w, uint64_t values, gg_error *err)
-{
-    if (!w->raw) w->raw = malloc(MEASURE_RAW);
-    for (int k = 0; k < 2; k++)
-        if (!w->row[k]) w->row[k] = malloc((GG_ROW_RUN + 1) * sizeof(float));
-    if (!w->scratch) w->scratch = malloc(gg_measure_scratch(GG_MEASURE_BIG));
-    bool ok = w->raw && w->row[0] && w->row[1] && w->scratch;
-    if (ok && values > w->cap) {
-        free(w->values);
-        w->values = malloc((size_t)values * sizeof(float));
-        ok = w->values != NULL;
-        w->cap = ok ? values : 0;
-    }
-    return ok ? GG_OK
-              : gg_fail(err, GG_ENOMEM, "no memory for %llu values", (unsigned long long)values);
-}
-
-void gg_measure_space_free(measure_space *w)
-{
-    free(w->raw);
-    free(w->row[0]);
-    free(w->row[1]);
-    free(w->values);
-    free(w->scratch);
-}
-
 /* ---- arrays --------------------------------------------------------------------- */
 
 static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
