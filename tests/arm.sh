@@ -11,7 +11,7 @@ jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 make -s -j"$jobs" all # these tools print the table of options that organ-api is built from
 make -s -j"$jobs" B=build/arm CC=aarch64-linux-gnu-gcc CFLAGS="-O1 -g" LDFLAGS=-static OPTIONS=build/options.tsv all units
 
-# A script in the place of each program runs it in the emulator, so that the tests need not know.
+# The tests call scripts with the names of the programs, which run them in the emulator.
 emulated=$PWD/build/arm/emulated
 rm -rf "$emulated"
 mkdir -p "$emulated/bin" "$emulated/test"

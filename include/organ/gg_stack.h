@@ -68,9 +68,9 @@ typedef struct gg_stack_tensor {
 
 /* All may be NULL. Another status than GG_OK ends the run. */
 typedef struct gg_stack_options {
-    /* Write the multi-token-prediction blocks, and what is outside the blocks, without the trunk.
-     * The order must be all blocks of one model. Keys and numbers stay, as engines expect of such
-     * a file. GG_NO if the model has no such blocks. */
+    /* Write the multi-token-prediction blocks, and the tensors outside the blocks, without the
+     * trunk. The order must be all blocks of one model. Keys and numbers stay, as engines expect of
+     * such a file. GG_NO if the model has no such blocks. */
     bool mtp_only;
     /* Changes the keys of the new model before it is written. */
     gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);

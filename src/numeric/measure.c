@@ -246,7 +246,7 @@ typedef struct span_sum {
     gg_nk_central central;
 } span_sum;
 
-/* All zero at first, but for the pool. */
+/* All zero at first, except the pool. */
 typedef struct measure_room {
     bucket buckets[GG_FLOAT_BUCKETS];
     uint64_t count[CODES]; /* of codes, or of values per bucket */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# remote.sh - models behind URLs: what is fetched, what the tools then do, and servers that misbehave.
+# remote.sh - models behind URLs: which bytes are fetched, the results of the tools, and servers that misbehave.
 . "$(dirname "$0")/lib.sh"
 PATH=$PWD/scripts:$PATH
 for program in curl python3; do
@@ -84,7 +84,7 @@ check "it stays as it is" cmp "$T/other.gguf" "$T/other.copy"
 # ---- servers that misbehave -------------------------------------------------------------
 refused() { # STATUS TEXT HOW
     check_exit "$1" "a server: $3" organ-transplant "$code" "$at/$3/verse.gguf" --type ffn --layers 1 -o "$T/no.gguf" --retries 1
-    check_text "$(grep -c "verse.gguf: bytes [0-9]*-[0-9]*: .*$2" "$T/err")" 1 "$3: the reason is told once"
+    check_text "$(grep -c "verse.gguf: bytes [0-9]*-[0-9]*: .*$2" "$T/err")" 1 "$3: one message has the reason"
     [ ! -e "$T/no.gguf" ] && ok || bad "$3: an output"
 }
 refused 4 'ignores ranges' whole

@@ -11,7 +11,7 @@
  *     ARCHITECTURE/PROFILE <tab> NAME <tab> engine: STATUS SHAPE <tab> table: STATUS SHAPE
  *
  * for every difference, and "agrees" if there is none. The exit status is 1 if a model differs. With
- * ALL=1 the rows that agree are printed too: they are what is known of the engine. */
+ * ALL=1 the rows that agree are printed too: together they describe the engine. */
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

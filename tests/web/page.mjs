@@ -44,7 +44,7 @@ const wait = async (path, ms = 60000) => {
 // The file that the page saves, and the one that its command line writes.
 async function check(name, line, what) {
   for (const dir of [downloads, join(T, "here")]) rmSync(join(dir, name), { force: true });
-  let got = null; // a press can miss on a loaded machine, where what is drawn later moves the button
+  let got = null; // a press can miss on a loaded machine, where a later picture moves the button
   for (let tries = 0; !got && tries < 4; tries++) {
     await p.click(`.created [data-download=${q(name)}]`);
     got = await wait(join(downloads, name), 15000);

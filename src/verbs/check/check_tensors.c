@@ -43,7 +43,7 @@ typedef struct place {
     uint64_t present;   /* number of tensors that are there */
     bool fused;         /* the last tensor marked with "^" is there */
     bool report;        /* false: only count */
-    bool apart;         /* engines take the block for one that is in another file */
+    bool apart;         /* engines expect the block in another file */
 } place;
 
 /* One word of a table, parsed. */

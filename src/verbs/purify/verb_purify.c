@@ -78,7 +78,7 @@ typedef struct purify_job {
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
     pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
-    int nowhere;         /* gets what is not to be written */
+    int nowhere;         /* gets all output that is thrown away */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
