@@ -303,20 +303,12 @@ static gg_status print_trace(cli *c, const probe_trace *t)
     return GG_OK;
 }
 
-static void set_u64(gg_meta *m, const char *key, uint64_t value, gg_error *err)
-{
-    uint8_t le[8];
-    for (unsigned i = 0; i < 8; i++) le[i] = (uint8_t)(value >> (8 * i));
-    gg_kv kv = { key, strlen(key), GG_TYPE_U64, 0, 1, le, sizeof le };
-    gg_meta_set(m, &kv, err);
-}
-
 /* The keys of a file of activations: those of an importance matrix, and where it comes from. */
 static gg_status activation_keys(cli *c, gg_meta *m, uint64_t tokens)
 {
     gg_error *err = &c->err;
     char sha[65] = "";
-    uint8_t chunks[4], size[4], text[4096];
+    uint8_t text[4096];
     int fd = open(opt.model, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) gg_fail_errno(err, "cannot open it");
@@ -328,22 +320,16 @@ static gg_status activation_keys(cli *c, gg_meta *m, uint64_t tokens)
     memset(text, 0, 8);
     text[0] = (uint8_t)n, text[1] = (uint8_t)(n >> 8);
     memcpy(text + 8, name, n);
-    for (unsigned i = 0; i < 4; i++) {
-        chunks[i] = (uint8_t)(tokens / opt.window >> (8 * i));
-        size[i] = (uint8_t)(opt.window >> (8 * i));
-    }
     gg_kv sets = { "imatrix.datasets", 16, GG_TYPE_ARR, GG_TYPE_STR, 1, text, n + 8 };
-    gg_kv count = { "imatrix.chunk_count", 19, GG_TYPE_U32, 0, 1, chunks, 4 };
-    gg_kv length = { "imatrix.chunk_size", 18, GG_TYPE_U32, 0, 1, size, 4 };
     gg_meta_set_str(m, "general.architecture", "activations", 11, err);
     gg_meta_set_str(m, "general.type", "imatrix", 7, err);
     gg_meta_set(m, &sets, err);
-    gg_meta_set(m, &count, err);
-    gg_meta_set(m, &length, err);
+    probe_set_number(m, "imatrix.chunk_count", GG_TYPE_U32, tokens / opt.window, err);
+    probe_set_number(m, "imatrix.chunk_size", GG_TYPE_U32, opt.window, err);
     gg_meta_set_str(m, "activations.model.sha256", sha, strlen(sha), err);
-    set_u64(m, "activations.tokens", tokens, err);
-    set_u64(m, "activations.rows", opt.rows, err);
-    set_u64(m, "activations.seed", opt.seed, err);
+    probe_set_number(m, "activations.tokens", GG_TYPE_U64, tokens, err);
+    probe_set_number(m, "activations.rows", GG_TYPE_U64, opt.rows, err);
+    probe_set_number(m, "activations.seed", GG_TYPE_U64, opt.seed, err);
     return err->status;
 }
 

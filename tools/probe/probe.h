@@ -66,7 +66,7 @@ gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each,
 typedef struct probe_base {
     uint32_t top, n_vocab, window;
     uint64_t vocab_hash;
-    size_t n, cap, tokens, tokens_cap;
+    size_t n, cap, tokens;
     int32_t *ids; /* n x (top + PROBE_TAIL); the largest first */
     float *logs;  /* their log probabilities */
     float *rest;  /* n: probability of all tokens but the top */
@@ -74,6 +74,8 @@ typedef struct probe_base {
     int32_t *text;
 } probe_base;
 
+/* Sets a key of type u32 or u64. */
+void probe_set_number(gg_meta *m, const char *key, gg_type type, uint64_t value, gg_error *err);
 /* A probe_each that appends to the probe_base ctx. */
 gg_status probe_base_add(void *ctx, const float *logits, llama_token next, gg_error *err);
 /* Appends the tokens of a text that was evaluated. */

@@ -118,12 +118,12 @@ double probe_divergence(const probe_base *b, size_t at, const float *logits, dou
 
 /* ---- files --------------------------------------------------------------------------------- */
 
-static gg_status set_number(gg_meta *m, const char *key, uint64_t value, gg_error *err)
+void probe_set_number(gg_meta *m, const char *key, gg_type type, uint64_t value, gg_error *err)
 {
     uint8_t le[8];
     for (unsigned i = 0; i < 8; i++) le[i] = (uint8_t)(value >> (8 * i));
-    gg_kv kv = { key, strlen(key), GG_TYPE_U64, 0, 1, le, sizeof le };
-    return gg_meta_set(m, &kv, err);
+    gg_kv kv = { key, strlen(key), type, 0, 1, le, type == GG_TYPE_U32 ? 4 : 8 };
+    gg_meta_set(m, &kv, err);
 }
 
 gg_status probe_base_save(const probe_base *b, const char *path, const gg_run *run, gg_error *err)
@@ -144,9 +144,9 @@ gg_status probe_base_save(const probe_base *b, const char *path, const gg_run *r
         list[i].size = 4 * list[i].dims[0] * (list[i].n_dims == 2 ? list[i].dims[1] : 1);
     }
     gg_meta_set_str(&meta, "general.architecture", "distributions", 13, err);
-    set_number(&meta, "distributions.vocabulary", b->n_vocab, err);
-    set_number(&meta, "distributions.vocabulary_hash", b->vocab_hash, err);
-    set_number(&meta, "distributions.window", b->window, err);
+    probe_set_number(&meta, "distributions.vocabulary", GG_TYPE_U64, b->n_vocab, err);
+    probe_set_number(&meta, "distributions.vocabulary_hash", GG_TYPE_U64, b->vocab_hash, err);
+    probe_set_number(&meta, "distributions.window", GG_TYPE_U64, b->window, err);
     gg_write_options o = { list, N, &meta };
     gg_run quiet = *run; /* notes are about models that engines load */
     quiet.note = NULL;
