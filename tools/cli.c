@@ -63,10 +63,12 @@ static void *allocated(const cli *c, void *p)
     exit(4);
 }
 
-static void list_add(const cli *c, cli_list *l, const char *item)
+static void list_add(const cli *c, gg_texts *l, const char *item)
 {
-    l->items = allocated(c, realloc(l->items, (l->n + 1) * sizeof *l->items));
-    l->items[l->n++] = item;
+    const char **items = allocated(
+        c, realloc((void *)(uintptr_t)l->items, (l->n + 1) * sizeof *items));
+    items[l->n++] = item;
+    l->items = items;
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -488,7 +490,7 @@ static void add_row(cli *c, const cli_option *o, void *base)
 {
     cli_row *row = &c->rows[c->n_rows];
     *row = (cli_row){ .o = o, .to = o->to, .first = c->n_rows };
-    if (!o->to && o->at) row->to = (char *)base + o->at;
+    if (!o->to && (o->at || base != (void *)c)) row->to = (char *)base + o->at;
     for (size_t i = c->n_rows; row->to && i-- > 0;)
         if (c->rows[i].to == row->to) row->first = i;
     c->n_rows++;
@@ -528,9 +530,9 @@ static void free_options(cli *c)
 {
     for (size_t i = 0; i < c->n_rows; i++)
         if (c->rows[i].o->many && c->rows[i].first == i && c->rows[i].to)
-            free(((cli_list *)c->rows[i].to)->items);
+            free((void *)(uintptr_t)((gg_texts *)c->rows[i].to)->items);
     free(c->rows);
-    free(c->args.items);
+    free((void *)(uintptr_t)c->args.items);
     c->n_rows = 0;
 }
 
@@ -634,7 +636,7 @@ static void place_arguments(cli *c)
 
 /* ---- conditions ---------------------------------------------------------------------- */
 
-static size_t dashes(const cli_list *l)
+static size_t dashes(const gg_texts *l)
 {
     size_t n = 0;
     for (size_t i = 0; i < l->n; i++) n += strcmp(l->items[i], "-") == 0;

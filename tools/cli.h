@@ -74,13 +74,14 @@ typedef struct cli_option {
     const char *values; /* the words for CLI_WORD, CLI_WORDS, CLI_WHERE and for completion */
     const char *(*list)(size_t i);  /* the same as a function; NULL after the last word */
     void (*act)(struct cli *c);     /* of CLI_ACT */
-    const struct cli_option *group; /* the rows of this table stand here */
+    const struct cli_option *group; /* the rows of this table stand here; with a `to` of the group
+                                       each of them has a destination */
     double low, high;               /* the range of a number, if high > 0 */
     size_t at;                      /* see `to` */
     int place;   /* the value may be given without name, as the argument with this number */
     char letter; /* -j; shown in the help if the row has `flow` and `help` */
     bool maybe;  /* CLI_WORDS that may be left out: the next argument is them if all are words */
-    bool many;   /* may be repeated; then the destination is a cli_list */
+    bool many;   /* may be repeated; then the destination is a gg_texts */
     bool local;  /* not over HTTP, because it needs a terminal or reads any file */
 } cli_option;
 
@@ -99,11 +100,6 @@ extern const cli_option cli_common[];
 #define CLI_COLUMNS(columns) \
     "where", CLI_WHERE, .at = offsetof(cli, wheres), .many = true, .arg = "COND", .values = columns
 
-typedef struct cli_list {
-    const char **items;
-    size_t n;
-} cli_list;
-
 typedef struct cli_row {
     const cli_option *o;
     void *to;
@@ -120,11 +116,11 @@ typedef struct cli {
     bool json, quiet;
     int verbose;
     uint64_t threads;
-    cli_list selected[GG_SELECT_KINDS]; /* as given */
+    gg_texts selected[GG_SELECT_KINDS]; /* as given */
     gg_select *select;                  /* the same, parsed; NULL when nothing was selected */
-    cli_list wheres;                    /* values of --where */
+    gg_texts wheres;                    /* values of --where */
     where *where;                       /* the same, parsed */
-    cli_list args;                      /* positional arguments in order; "-" is one */
+    gg_texts args;                      /* positional arguments in order; "-" is one */
     gg_run run;
     gg_progress progress;
     gg_error err;

@@ -80,7 +80,7 @@ static void inputs_text(const cli *c, char *out, size_t size)
         const cli_row *row = &c->rows[i];
         if (row->o->kind < CLI_MODEL || row->o->kind > CLI_DIR || row->first != i || !row->to)
             continue;
-        const cli_list *list = row->to;
+        const gg_texts *list = row->to;
         const char *one = row->o->many ? NULL : *(const char **)row->to;
         if (one) add_input(out, size, one, &n);
         for (size_t k = 0; row->o->many && k < list->n; k++)

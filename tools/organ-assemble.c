@@ -98,7 +98,6 @@ static void print_presets(cli *c)
 
 static struct {
     const char *dir, *model, *output, *vocabulary, *names;
-    output_options out;
     report report;
     sizes sizes;
     gg_assemble_options o;
@@ -114,7 +113,7 @@ static const cli_option options[] = {
     { "vocab-from", CLI_MODEL, &opt.vocabulary, "MODEL",
       "take the vocabulary from this GGUF model" },
     { "names", CLI_TEXT, &opt.names, "gguf|hf", "names in a FILE that ends with .safetensors" },
-    { .group = output_group, .to = &opt.out },
+    { .group = output_group, .to = &opt.o.output },
     { .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
               "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
               "--list-types, or keep. Norms, biases, routers and the like keep their type unless "
@@ -227,13 +226,14 @@ static void check_values(const cli *c)
         cli_usage(c, "--rules - would mix with a table: name a file");
     if (opt.o.keep_by && strcmp(opt.o.keep_by, "importance") != 0)
         cli_usage(c, "--by %s: use importance", opt.o.keep_by);
-    if (opt.o.keep_by && !opt.out.imatrix) cli_usage(c, "--by importance needs --imatrix FILE");
+    if (opt.o.keep_by && !opt.o.output.imatrix)
+        cli_usage(c, "--by importance needs --imatrix FILE");
 }
 
 static void set_options(cli *c)
 {
     gg_assemble_options *o = &opt.o;
-    o->output = *output_options_make(c, &opt.out);
+    output_options_end(c, &o->output);
     o->hf_names = opt.names && strcmp(opt.names, "hf") == 0;
     o->size = opt.sizes.size;
     o->bpw = opt.sizes.bpw;

@@ -10,7 +10,7 @@
 static struct {
     const char *source, *target, *output, *svg, *finished;
     match_options match;
-    cli_list adapters;
+    gg_texts adapters;
     bool check;
     gg_transplant_options o;
 } opt = { .o.scale = 1 };

@@ -16,7 +16,7 @@
 static struct {
     const char *model, *get, *output;
     bool full, in_place, recover;
-    cli_list deletes, renames, sets, files;
+    gg_key_edits edits;
 } opt;
 
 #define EDITS "delete rename set set-file"
@@ -33,14 +33,14 @@ static const cli_option options[] = {
       "per line",
       .excludes = EDITS " full", .excludes_why = "prints one value and takes no edits" },
     { .help = "edits, done in this order:" },
-    { "delete", CLI_TEXT, &opt.deletes, "KEY", "remove a key", .many = true, EDIT_NEEDS },
-    { "rename", CLI_TEXT, &opt.renames, "OLD=NEW", "rename a key; it keeps its position",
+    { "delete", CLI_TEXT, &opt.edits.deletes, "KEY", "remove a key", .many = true, EDIT_NEEDS },
+    { "rename", CLI_TEXT, &opt.edits.renames, "OLD=NEW", "rename a key; it keeps its position",
       .many = true, EDIT_NEEDS },
-    { "set", CLI_TEXT, &opt.sets, "KEY=T:VALUE",
+    { "set", CLI_TEXT, &opt.edits.sets, "KEY=T:VALUE",
       "set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of these and [] with "
       "VALUE a,b,c. Without T the key keeps its type",
       .many = true, EDIT_NEEDS },
-    { "set-file", CLI_TEXT, &opt.files, "KEY=FILE",
+    { "set-file", CLI_TEXT, &opt.edits.files, "KEY=FILE",
       "set a key to the content of a file, as a string", .many = true, .local = true, EDIT_NEEDS },
     { .help = "each edit can be given several times. Where the result goes:" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
@@ -204,21 +204,13 @@ static gg_status write_model(cli *c, const gg_key_edits *edits)
 
 static gg_status edit(cli *c)
 {
-    gg_key_edits e = { .deletes = opt.deletes.items,
-                       .n_deletes = opt.deletes.n,
-                       .renames = opt.renames.items,
-                       .n_renames = opt.renames.n,
-                       .sets = opt.sets.items,
-                       .n_sets = opt.sets.n,
-                       .files = opt.files.items,
-                       .n_files = opt.files.n };
     gg_keys_report r = { 0 };
-    key_options_note(c, &opt.sets, "--set-file");
-    if (opt.output) return write_model(c, &e);
+    key_options_note(c, &opt.edits.sets, "--set-file");
+    if (opt.output) return write_model(c, &opt.edits);
     gg_source *s = NULL;
-    e.in_place = true;
+    opt.edits.in_place = true;
     gg_status st = gg_source_open_with(opt.model, NULL, &s, &c->err);
-    if (st == GG_OK) st = gg_keys_write(s, &e, NULL, &c->run, &r, &c->err);
+    if (st == GG_OK) st = gg_keys_write(s, &opt.edits, NULL, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys already have these values");
     else if (st == GG_OK && c->verbose)
@@ -228,7 +220,7 @@ static gg_status edit(cli *c)
 
 static bool edits(void)
 {
-    return opt.deletes.n + opt.renames.n + opt.sets.n + opt.files.n > 0;
+    return opt.edits.deletes.n + opt.edits.renames.n + opt.edits.sets.n + opt.edits.files.n > 0;
 }
 
 /* Checks what depends on the values of options and on the other arguments. */
@@ -241,8 +233,8 @@ static void check_values(const cli *c)
     if (opt.recover && c->args.n > 1) cli_usage(c, "--recover takes a model and nothing else");
     if (opt.in_place && readers)
         cli_usage(c, "stdin cannot be changed in place: give a file name, or use --output");
-    for (size_t i = 0; i < opt.files.n; i++) {
-        const char *eq = strchr(opt.files.items[i], '=');
+    for (size_t i = 0; i < opt.edits.files.n; i++) {
+        const char *eq = strchr(opt.edits.files.items[i], '=');
         readers += eq && strcmp(eq, "=-") == 0;
     }
     if (readers > 1)

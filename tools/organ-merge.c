@@ -92,8 +92,7 @@ static struct {
     const char *method, *base, *output, *config, *svg, *finished;
     int embeddings;
     bool check;
-    cli_list models;
-    output_options out;
+    gg_texts models;
     gg_merge_options o;
 } opt;
 
@@ -124,7 +123,7 @@ static const cli_option options[] = {
     { "card", CLI_NEW_FILE, &opt.o.card, "FILE",
       "write a model card in Markdown; --no-hash leaves out sha256" },
     { "no-hash", CLI_FLAG, &opt.o.no_hash },
-    { .group = output_group, .to = &opt.out },
+    { .group = output_group, .to = &opt.o.output },
     { CLI_STRICT, .help = "refuse strangers, and what no engine would load" },
     { CLI_FORCE, .help = "replace an existing output" },
     { "list-methods", CLI_ACT, .act = print_methods, .help = "list the methods" },
@@ -337,16 +336,15 @@ static gg_status set_template(cli *c, const gg_merge_models *models, gg_merge_co
     if (config->chat_template && strcmp(config->chat_template, "auto") == 0)
         st = find_template(c, models, config);
     if (st != GG_OK || !config->chat_template) return st;
-    size_t n = strlen(config->chat_template), list = (o->n_set_kv + 1) * sizeof *o->set_kv;
+    size_t n = strlen(config->chat_template), list = (o->set_kv.n + 1) * sizeof(char *);
     *kept = calloc(1, list + sizeof key + n);
     if (!*kept) return gg_fail(&c->err, GG_ENOMEM, "no memory for a template");
     const char **texts = (const char **)(void *)*kept;
     char *text = *kept + list;
     snprintf(text, sizeof key + n, "%s%s", key, config->chat_template);
     texts[0] = text;
-    for (size_t i = 0; i < o->n_set_kv; i++) texts[i + 1] = o->set_kv[i];
-    o->set_kv = texts;
-    o->n_set_kv++;
+    for (size_t i = 0; i < o->set_kv.n; i++) texts[i + 1] = o->set_kv.items[i];
+    o->set_kv = (gg_texts){ texts, o->set_kv.n + 1 };
     return GG_OK;
 }
 
@@ -376,6 +374,7 @@ static gg_status merge(cli *c)
     gg_merge_config config = { 0 };
     gg_merge_model *list = NULL;
     char *template = NULL;
+    const gg_texts given = opt.o.output.set_kv; /* which belongs to cli.c */
     gg_status st = picture_allowed(c, opt.svg);
     if (st == GG_OK) st = read_models(c, &config);
     gg_merge_models models = { .slices = config.slices, .n_slices = config.n_slices };
@@ -395,6 +394,7 @@ static gg_status merge(cli *c)
     }
     free(list);
     free(template);
+    opt.o.output.set_kv = given;
     gg_merge_config_free(&config);
     return st;
 }
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
     check_inputs(&c);
     if (opt.finished)
         return cli_end(&c, picture_finished(&c, opt.finished, opt.svg, HOW_MERGED, draw_recalled));
-    opt.o.output = *output_options_make(&c, &opt.out);
+    output_options_end(&c, &opt.o.output);
     opt.o.embeddings_from_base = cli_given(&c, "embed-from");
     if (!opt.config && !opt.method) {
         opt.method = opt.base ? "iso" : "linear";

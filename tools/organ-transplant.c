@@ -11,8 +11,6 @@ static struct {
     match_options match;
     bool no_undo, all; /* with in_place */
     bool check, in_place;
-    cli_list copy_kv;
-    output_options out;
     gg_transplant_options o;
 } opt = { .o.scale = 1 };
 
@@ -31,7 +29,7 @@ static const cli_option options[] = {
     { "mtp", CLI_FLAG, &opt.match.match.mtp, NULL,
       "take the donor's multi-token-prediction blocks and keys",
       .excludes = "in-place skip-mismatched " MATCH_NAMES, .excludes_why = "moves whole blocks" },
-    { "copy-kv", CLI_TEXT, &opt.copy_kv, "K",
+    { "copy-kv", CLI_TEXT, &opt.o.copy_kv, "K",
       "copy the donor's key; K* copies all keys that start with K", .many = true },
     { "adapter", CLI_MODEL, &opt.adapter, "LORA",
       "fold W + S (alpha/r) B A into the weights; --scale S (1)",
@@ -39,7 +37,7 @@ static const cli_option options[] = {
       .excludes_why = "cannot be combined with options for pairs of tensors" },
     { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
-    { .group = output_group, .to = &opt.out },
+    { .group = output_group, .to = &opt.o.output },
     { "in-place", CLI_FLAG, &opt.in_place, NULL,
       "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all replaces "
       "every tensor",
@@ -133,7 +131,7 @@ static gg_status transplant(cli *c)
     opt.o.match = opt.match.match;
     if (st == GG_OK)
         st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
-             : opt.check ? match_options_check(c, &opt.match, base, used, opt.out.imatrix)
+             : opt.check ? match_options_check(c, &opt.match, base, used, opt.o.output.imatrix)
                          : gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);
     gg_source_close(base);
@@ -152,8 +150,7 @@ int main(int argc, char **argv)
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
     opt.o.adapter = opt.adapter != NULL;
-    opt.o.output = *output_options_make(&c, &opt.out);
-    opt.o.copy_kv = opt.copy_kv.items, opt.o.n_copy_kv = opt.copy_kv.n;
+    output_options_end(&c, &opt.o.output);
     gg_status st = match_options_open(&c, &opt.match);
     if (st == GG_OK) st = transplant(&c);
     match_options_close(&opt.match);

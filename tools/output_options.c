@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void key_options_note(const cli *c, const cli_list *texts, const char *option)
+void key_options_note(const cli *c, const gg_texts *texts, const char *option)
 {
     for (size_t i = 0; i < texts->n; i++) {
         const char *text = texts->items[i], *value = strchr(text, '=');
@@ -21,7 +21,7 @@ void key_options_note(const cli *c, const cli_list *texts, const char *option)
     }
 }
 
-#define OUTPUT(member) .at = offsetof(output_options, member)
+#define OUTPUT(member) .at = offsetof(gg_output_options, member)
 
 const cli_option output_group[] = {
     { "dtype", CLI_RULES, OUTPUT(dtype), .arg = "RULES", .list = list_preset, .help = "re-encode" },
@@ -62,7 +62,7 @@ static gg_status add_like(cli *c, const char *model, gg_buf *to)
 }
 
 /* Replaces "like:MODEL" in the rules by the types of MODEL. They live as long as the program. */
-static void read_like(cli *c, output_options *o)
+static void read_like(cli *c, gg_output_options *o)
 {
     static gg_buf rules;
     gg_status st = GG_OK;
@@ -78,18 +78,8 @@ static void read_like(cli *c, output_options *o)
     o->dtype = rules.data;
 }
 
-const gg_output_options *output_options_make(cli *c, output_options *o)
+void output_options_end(cli *c, gg_output_options *o)
 {
     read_like(c, o);
     key_options_note(c, &o->set_kv, "--set-kv-file");
-    o->made = (gg_output_options){ .set_kv = o->set_kv.items,
-                                   .n_set_kv = o->set_kv.n,
-                                   .set_kv_files = o->set_kv_files.items,
-                                   .n_set_kv_files = o->set_kv_files.n,
-                                   .dtype = o->dtype,
-                                   .fallback = o->fallback,
-                                   .imatrix = o->imatrix,
-                                   .shards = (uint32_t)o->shards,
-                                   .shard_size = o->shard_size };
-    return &o->made;
 }

@@ -7,21 +7,15 @@
 
 #include "organ/gg_verbs.h"
 
-typedef struct output_options {
-    gg_output_options made; /* by output_options_make */
-    uint64_t shards, shard_size;
-    const char *dtype, *fallback, *imatrix;
-    cli_list set_kv, set_kv_files;
-} output_options;
-
-/* Rows for the table of options: { .group = output_group, .to = &opt.out }. */
+/* Rows for the table of options: { .group = output_group, .to = &opt.o.output }. */
 extern const cli_option output_group[];
 
 /* Print a note for each KEY=@FILE or KEY=str:@FILE: it sets the text "@FILE". `option` is
  * the option that stores the content of a file. */
-void key_options_note(const cli *c, const cli_list *texts, const char *option);
+void key_options_note(const cli *c, const gg_texts *texts, const char *option);
 
-/* Fills in o->made for a verb, with the types of a model for "like:MODEL". Exits on mistakes. */
-const gg_output_options *output_options_make(cli *c, output_options *o);
+/* Replaces "like:MODEL" by the types of the model, and calls key_options_note. To be called when
+ * all options are read. Exits on mistakes. */
+void output_options_end(cli *c, gg_output_options *o);
 
 #endif

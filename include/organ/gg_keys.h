@@ -47,17 +47,13 @@ gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
 
 /* ---- changing ---------------------------------------------------------------- */
 
-/* What to change, in this order, each list from its start. Lists with a count of 0 may be NULL. */
+/* What to change, in this order, each list from its start. */
 typedef struct gg_key_edits {
-    const char *const *deletes; /* KEY */
-    size_t n_deletes;
-    const char *const *renames; /* OLD=NEW; the key keeps its position */
-    size_t n_renames;
-    const char *const *sets; /* KEY=TYPE:VALUE, see gg_meta_set_text */
-    size_t n_sets;
-    const char *const *files; /* KEY=FILE: a string, the bytes of FILE ("-" is stdin) */
-    size_t n_files;
-    bool in_place; /* change the model's own file; see gg_keys_write */
+    gg_texts deletes; /* KEY */
+    gg_texts renames; /* OLD=NEW; the key keeps its position */
+    gg_texts sets;    /* KEY=TYPE:VALUE, see gg_meta_set_text */
+    gg_texts files;   /* KEY=FILE: a string, the bytes of FILE ("-" is stdin) */
+    bool in_place;    /* change the model's own file; see gg_keys_write */
 } gg_key_edits;
 
 typedef struct gg_keys_report {

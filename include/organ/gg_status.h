@@ -35,6 +35,12 @@ extern "C" {
 #define GG_PRINTF(fmt, first)
 #endif
 
+/* A list of texts. */
+typedef struct gg_texts {
+    const char *const *items;
+    size_t n;
+} gg_texts;
+
 /* Each status with its exit status (see gg_status_exit) and a text. GG_NO means that nothing
  * failed but the request cannot be fulfilled, for example because no tensor is selected. */
 #define GG_STATUS_LIST(X) \

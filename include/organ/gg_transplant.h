@@ -125,9 +125,7 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
 typedef struct gg_transplant_options {
     gg_match_options match;
     bool skip_mismatched; /* leave mismatches out instead of failing */
-    const char *const
-        *copy_kv; /* keys to copy from the donor; a trailing * takes all that begin so */
-    size_t n_copy_kv;
+    gg_texts copy_kv;     /* keys to copy from the donor; a trailing * takes all that begin so */
     /* The donor is a LoRA adapter: W + scale * (alpha / r) * B A for each W of the base that it
      * has a pair A, B for, encoded in W's dtype. Nothing else moves; `match` is not used. */
     bool adapter;

@@ -50,11 +50,9 @@ typedef struct gg_run {
 
 /* The model that a verb writes: its keys, types and files. All zero is the default. */
 typedef struct gg_output_options {
-    const char *const *set_kv; /* KEY=TYPE:VALUE texts of keys to set, see gg_meta_set_text */
-    size_t n_set_kv;
-    const char *const *set_kv_files; /* KEY=FILE texts: the key becomes a string, the
-                                        bytes of FILE; done after set_kv */
-    size_t n_set_kv_files;
+    gg_texts set_kv;       /* KEY=TYPE:VALUE texts of keys to set, see gg_meta_set_text */
+    gg_texts set_kv_files; /* KEY=FILE texts: the key becomes a string, the bytes of FILE; done
+                              after set_kv */
     /* PRESET or GLOB=TYPE[,...]: which tensors are re-encoded; "@FILE" reads rules from a file, see
      * organ-assemble(1). NULL = none. */
     const char *dtype;
@@ -62,7 +60,7 @@ typedef struct gg_output_options {
     /* An importance matrix (imatrix), as llama.cpp writes it, in GGUF or in its older binary
      * format: weights for the encoders. Some types can be encoded only with one. NULL = none. */
     const char *imatrix;
-    uint32_t shards;     /* 0 = one file (or by shard_size) */
+    uint64_t shards;     /* 0 = one file (or by shard_size) */
     uint64_t shard_size; /* most bytes of tensor data per shard; 0 = no limit */
 } gg_output_options;
 

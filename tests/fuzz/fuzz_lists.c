@@ -109,7 +109,7 @@ static void set_file(const uint8_t *data, size_t n)
     const char *edit = text;
     gg_error e = GG_ERROR_INIT;
     snprintf(text, sizeof text, "fuzz.file=%s", room("list"));
-    gg_key_edits edits = { .files = &edit, .n_files = 1 };
+    gg_key_edits edits = { .files = { &edit, 1 } };
     gg_keys_report r = { 0 };
     gg_source *base = room_open("base.gguf"), *out;
     FUZZ_MUST(base);

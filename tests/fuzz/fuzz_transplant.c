@@ -55,8 +55,8 @@ static void set_up(job *j, const uint8_t *c)
     j->o.adapter = c[MAP] & 0x80;
     j->o.scale = 1.5;
     j->o.match.mtp = (c[FLAGS] & 0x18) == 0x18;
-    if (c[FLAGS] & 0x20) j->o.copy_kv = copied, j->o.n_copy_kv = 2;
-    if (c[FLAGS] & 0x40) j->o.output.set_kv = set, j->o.output.n_set_kv = 2;
+    if (c[FLAGS] & 0x20) j->o.copy_kv = (gg_texts){ copied, 2 };
+    if (c[FLAGS] & 0x40) j->o.output.set_kv = (gg_texts){ set, 2 };
 }
 
 static void tear_down(job *j)

@@ -259,9 +259,9 @@ static void keys(input *in)
     static const char *const renames[] = { "general.name=general.title" };
     static const char *const deletes[] = { "llama.context_length" };
     gg_error e = GG_ERROR_INIT;
-    gg_key_edits edits = { .sets = &sets[in->c[WAY] % 4], .n_sets = 1 };
-    if (in->c[WAY] & 0x10) edits.renames = renames, edits.n_renames = 1;
-    if (in->c[WAY] & 0x20) edits.deletes = deletes, edits.n_deletes = 1;
+    gg_key_edits edits = { .sets = { &sets[in->c[WAY] % 4], 1 } };
+    if (in->c[WAY] & 0x10) edits.renames = (gg_texts){ renames, 1 };
+    if (in->c[WAY] & 0x20) edits.deletes = (gg_texts){ deletes, 1 };
     gg_keys_report r = { 0 };
     size_t count = room_count();
     if (in->c[MORE] & 1) {

@@ -390,7 +390,7 @@ static gg_status transplant(gg_error *e)
 static gg_status change_keys(gg_error *e)
 {
     static const char *const sets[] = { "general.name=lab-versE" };
-    const gg_key_edits edits = { .sets = sets, .n_sets = 1, .in_place = true };
+    const gg_key_edits edits = { .sets = { sets, 1 }, .in_place = true };
     gg_keys_report r;
     gg_run run = { .threads = 1 };
     gg_source *s = NULL;

@@ -108,7 +108,7 @@ static const char *path, *journal;
  * other. */
 static char set_a[300], set_b[300];
 static const char *const sets[] = { set_a, set_b };
-static const gg_key_edits edits = { .sets = sets, .n_sets = 2, .in_place = true };
+static const gg_key_edits edits = { .sets = { sets, 2 }, .in_place = true };
 
 static gg_status change(gg_error *e)
 {

@@ -19,7 +19,7 @@
 
 static struct {
     const char *model, *against, *save, *activations;
-    cli_list texts;
+    gg_texts texts;
     uint64_t random, tokens, window, rows, seed, top;
     bool trace, batch;
 } opt = { .window = 192, .rows = 2048, .top = 64 };

@@ -55,7 +55,7 @@ static gg_status plan_output_files(gg_plan *p, gg_source *source, const gg_meta 
 {
     size_t prefix_len;
     uint32_t no, named = 0;
-    gg_split split = { o->output.shards, o->output.shard_size };
+    gg_split split = { (uint32_t)o->output.shards, o->output.shard_size };
     if (!gg_is_split(&split) && gg_shard_parse(output, &prefix_len, &no, &named) &&
         !is_that_shard(source, meta, no, named))
         split.shards = named;

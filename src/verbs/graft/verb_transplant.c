@@ -141,8 +141,9 @@ static gg_status edit_keys(const gg_source *donor, const gg_transplant_options *
                            gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < o->n_copy_kv && st == GG_OK; i++)
-        st = copy_keys(gg_source_meta(donor), o->copy_kv[i], meta, gg_source_name(donor), err);
+    for (size_t i = 0; i < o->copy_kv.n && st == GG_OK; i++)
+        st = copy_keys(gg_source_meta(donor), o->copy_kv.items[i], meta, gg_source_name(donor),
+                       err);
     if (st != GG_OK) return st;
     return gg_set_keys(meta, &o->output, err);
 }
@@ -797,7 +798,7 @@ static gg_status refuse_output(const transplant *t, const char *output)
 static gg_status write_model(transplant *t, const char *output)
 {
     size_t changed = 0;
-    gg_split split = { t->o->output.shards, t->o->output.shard_size };
+    gg_split split = { (uint32_t)t->o->output.shards, t->o->output.shard_size };
     gg_plan *p = &t->plan;
     gg_status st = start_keys(t);
     if (st == GG_OK) st = follow_types(t);
@@ -918,7 +919,7 @@ typedef struct inplace {
 /* Refuses everything that would change a header. */
 static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
 {
-    if (o->output.n_set_kv || o->output.n_set_kv_files || o->n_copy_kv) {
+    if (o->output.set_kv.n || o->output.set_kv_files.n || o->copy_kv.n) {
         gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     }

@@ -114,13 +114,13 @@ static gg_status set_key_from_file(gg_meta *meta, const char *text, gg_error *er
 static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < e->n_deletes && st == GG_OK; i++)
-        st = delete_key(meta, e->deletes[i], err);
-    for (size_t i = 0; i < e->n_renames && st == GG_OK; i++)
-        st = rename_key(meta, e->renames[i], err);
-    for (size_t i = 0; i < e->n_sets && st == GG_OK; i++) st = set_key(meta, e->sets[i], err);
-    for (size_t i = 0; i < e->n_files && st == GG_OK; i++)
-        st = set_key_from_file(meta, e->files[i], err);
+    for (size_t i = 0; i < e->deletes.n && st == GG_OK; i++)
+        st = delete_key(meta, e->deletes.items[i], err);
+    for (size_t i = 0; i < e->renames.n && st == GG_OK; i++)
+        st = rename_key(meta, e->renames.items[i], err);
+    for (size_t i = 0; i < e->sets.n && st == GG_OK; i++) st = set_key(meta, e->sets.items[i], err);
+    for (size_t i = 0; i < e->files.n && st == GG_OK; i++)
+        st = set_key_from_file(meta, e->files.items[i], err);
     return st;
 }
 

@@ -799,7 +799,7 @@ static gg_status check_dtypes(const merge_run *g)
 static gg_status plan_keys_and_files(merge_run *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
-    gg_split split = { g->o->output.shards, g->o->output.shard_size };
+    gg_split split = { (uint32_t)g->o->output.shards, g->o->output.shard_size };
     size_t changed = 0, weighed = 0;
     gg_status st = merged_keys(g, &meta);
     if (st == GG_OK && g->rules)

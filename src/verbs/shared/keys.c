@@ -278,10 +278,10 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
 gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < o->n_set_kv && st == GG_OK; i++)
-        st = gg_meta_set_text(meta, o->set_kv[i], err);
-    for (size_t i = 0; i < o->n_set_kv_files && st == GG_OK; i++)
-        st = gg_meta_set_file(meta, o->set_kv_files[i], err);
+    for (size_t i = 0; i < o->set_kv.n && st == GG_OK; i++)
+        st = gg_meta_set_text(meta, o->set_kv.items[i], err);
+    for (size_t i = 0; i < o->set_kv_files.n && st == GG_OK; i++)
+        st = gg_meta_set_file(meta, o->set_kv_files.items[i], err);
     return st;
 }
 
