@@ -178,51 +178,35 @@ static inline float encode_affine(const float *x, int nmax, const float *imatrix
     return d;
 }
 
-static void encode_q4_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float variance = row_variance(x, nblocks * N, imatrix);
-    uint8_t L[N];
-    for (size_t i = 0; i < nblocks; i++, b += 18, x += N) {
-        gg_store_scale(b, encode_symmetric(x, 8, imatrix ? imatrix + i * N : NULL, variance, L));
-        store_nibbles(b + 2, L);
-    }
-}
-
-static void encode_q5_0(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float variance = row_variance(x, nblocks * N, imatrix);
-    uint8_t L[N];
-    for (size_t i = 0; i < nblocks; i++, b += 22, x += N) {
-        gg_store_scale(b, encode_symmetric(x, 16, imatrix ? imatrix + i * N : NULL, variance, L));
-        store_high_bits(b + 2, L);
-        store_nibbles(b + 6, L);
-    }
-}
-
-static void encode_q4_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+/* Inlined once per type. `high`: levels have a fifth bit; `affine`: blocks have an offset. */
+__attribute__((always_inline)) static inline void encode_levels(const float *x, uint8_t *b,
+                                                                size_t nblocks,
+                                                                const float *imatrix,
+                                                                const bool high, const bool affine)
 {
     float variance = row_variance(x, nblocks * N, imatrix), offset;
     uint8_t L[N];
-    for (size_t i = 0; i < nblocks; i++, b += 20, x += N) {
-        gg_store_scale(
-            b, encode_affine(x, 15, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
-        gg_store_scale(b + 2, offset);
-        store_nibbles(b + 4, L);
+    for (size_t i = 0; i < nblocks; i++, x += N) {
+        const float *weights = imatrix ? imatrix + i * N : NULL;
+        gg_store_scale(b, affine ? encode_affine(x, high ? 31 : 15, weights, variance, L, &offset)
+                                 : encode_symmetric(x, high ? 16 : 8, weights, variance, L));
+        b += 2;
+        if (affine) gg_store_scale(b, offset), b += 2;
+        if (high) store_high_bits(b, L), b += 4;
+        store_nibbles(b, L);
+        b += 16;
     }
 }
 
-static void encode_q5_1(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float variance = row_variance(x, nblocks * N, imatrix), offset;
-    uint8_t L[N];
-    for (size_t i = 0; i < nblocks; i++, b += 24, x += N) {
-        gg_store_scale(
-            b, encode_affine(x, 31, imatrix ? imatrix + i * N : NULL, variance, L, &offset));
-        gg_store_scale(b + 2, offset);
-        store_high_bits(b + 4, L);
-        store_nibbles(b + 8, L);
+#define ENCODES(name, high, affine) \
+    static void name(const float *x, uint8_t *b, size_t nblocks, const float *imatrix) \
+    { \
+        encode_levels(x, b, nblocks, imatrix, high, affine); \
     }
-}
+ENCODES(encode_q4_0, false, false)
+ENCODES(encode_q5_0, true, false)
+ENCODES(encode_q4_1, false, true)
+ENCODES(encode_q5_1, true, true)
 
 /* Rounds half away from zero: adds the largest float below 0.5, with the sign of the value, and
  * truncates. */
