@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define CONFIG_MAX ((size_t)16 << 20)
 
@@ -89,7 +90,7 @@ static const char *method_name(size_t i)
 }
 
 static struct {
-    const char *method, *base, *output, *config, *svg, *finished;
+    const char *method, *base, *output, *config, *folder, *svg, *finished;
     int embeddings;
     bool check;
     gg_texts models;
@@ -105,10 +106,11 @@ static const cli_option options[] = {
               "                     V is a number, a ramp over the blocks 0.2..0.8, or a list\n"
               "                     [0,0.5,1]. P:FILTER=V is for a class, a role or a glob" },
     { "config", CLI_FILE, &opt.config, "FILE",
-      "a mergekit configuration as JSON; - is stdin. From YAML: yq -o json config.yml | "
-      "organ-merge --config - -o OUT.gguf",
+      "a mergekit configuration as JSON; - is stdin. 'organ merge --config FILE.yml' takes YAML",
       .local = true, .excludes = "method base model",
       .excludes_why = "names the method and the models" },
+    { "models", CLI_DIR, &opt.folder, "DIR", "where --config finds models by their names",
+      .local = true, .needs = "config" },
     { "embed-from", CLI_WORD, &opt.embeddings, "base", .values = "base",
       .help = "keep the embeddings of the base (or the first model)" },
     { "align", CLI_FLAG, &opt.o.align, NULL,
@@ -247,6 +249,27 @@ static gg_status read_arguments(cli *c, gg_merge_config *to)
     return ok ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
 }
 
+/* A model of a configuration that is no file here is DIR/NAME, or DIR/ and the end of NAME. */
+static gg_status find_in_folder(cli *c, char **path)
+{
+    struct stat s;
+    if (!*path || strcmp(*path, "-") == 0 || stat(*path, &s) == 0) return GG_OK;
+    const char *end = strrchr(*path, '/'), *names[] = { *path, end ? end + 1 : *path };
+    for (int i = 0; i < 2; i++) {
+        size_t size = strlen(opt.folder) + strlen(names[i]) + 2;
+        char *full = malloc(size);
+        if (!full) return gg_fail(&c->err, GG_ENOMEM, "no memory for a path");
+        snprintf(full, size, "%s/%s", opt.folder, names[i]);
+        if (stat(full, &s) == 0) {
+            free(*path);
+            *path = full;
+            return GG_OK;
+        }
+        free(full);
+    }
+    return GG_OK; /* opening it fails with its name */
+}
+
 static gg_status read_models(cli *c, gg_merge_config *to)
 {
     char *text = NULL;
@@ -255,6 +278,9 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     gg_status st = read_config(c, opt.config, &text, &len);
     if (st == GG_OK) st = gg_merge_config_read(text, len, to, &c->err);
     free(text);
+    if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
+    for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
+        st = find_in_folder(c, &to->models[i].path);
     return st;
 }
 

@@ -180,7 +180,7 @@ refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
 refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
 refused "several slices" '{"merge_method": "slerp", "slices": [{"sources": []}, {"sources": []}]}'
 refused "models or slices" '{"merge_method": "linear"}'
-refused "yq . config.yml" 'merge_method: linear'
+refused "'organ merge' does" 'merge_method: linear'
 refused "first 3 blocks" "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
 refused "[FIRST, END]" "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
 

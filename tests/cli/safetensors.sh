@@ -151,6 +151,7 @@ check_error 2 "lora_alpha of this adapter is not known" "no alpha" \
 
 # A GGUF file written as safetensors and read again is the same file.
 check "F16" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --dtype f16 -q -o "$T/f16.gguf"
+read=''
 same() {
     what=$1
     shift
@@ -189,6 +190,34 @@ check "merge of checkpoints" organ-merge -q --method linear --model "$T/w2.safet
 hashes "$T/m1.gguf" > "$T/have"
 hashes "$T/m2.gguf" > "$T/want"
 check_same "$T/have" "$T/want" "merged from both"
+
+# ---- configurations in YAML ----------------------------------------------------------------------
+
+mkdir "$T/models" "$T/models/lab" "$T/stubs"
+cp "$T/w2.safetensors" "$T/models/lab/base"
+mv "$T/models/lab/base" "$T/models/lab/base.safetensors"
+cp "$T/v16.gguf" "$T/models/verse.gguf"
+config='{"merge_method": "linear", "models": [{"model": "lab/base.safetensors"}, {"model": "someone/verse.gguf"}]}'
+echo "$config" > "$T/merge.yml" # JSON is YAML
+tools=$BIN
+# with YQ: this program is the only yq, and neither Python nor Ruby works.
+with() {
+    printf '#!/bin/sh\n%s\n' "$1" > "$T/stubs/yq"
+    for p in python3 ruby; do printf '#!/bin/sh\nexit 1\n' > "$T/stubs/$p"; done
+    chmod +x "$T/stubs"/*
+    PATH=$T/stubs:$tools:$PATH sh scripts/organ merge -q --config "$T/merge.yml" --models "$T/models" --force -o "$T/m3.gguf" \
+        > "$T/out" 2> "$T/err"
+}
+# shellcheck disable=SC2016 # for the stand-ins
+for yq in 'test "$1" = -o && exec cat "$3"' 'test "$1" = . && exec cat "$2"'; do
+    rm -f "$T/m3.gguf"
+    with "$yq" || bad "with $yq: $(cat "$T/err")"
+    hashes "$T/m3.gguf" > "$T/have"
+    hashes "$T/m1.gguf" > "$T/want"
+    check_same "$T/have" "$T/want" "a merge configured in YAML: $yq"
+done
+with 'exit 1' && bad "without a converter"
+grep -q "no program here converts YAML" "$T/err" || bad "no reason: $(cat "$T/err")"
 
 # ---- refusals ------------------------------------------------------------------------------------
 

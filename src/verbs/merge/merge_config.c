@@ -770,8 +770,8 @@ gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c,
     *c = (gg_merge_config){ 0 };
     gg_status st = gg_json_parse(text, len, &json, err);
     if (st == GG_EFORMAT)
-        gg_fix(err, "a configuration in YAML must first be converted: yq -o json config.yml, or "
-                    "with the yq of Debian: yq . config.yml");
+        gg_fix(err, "a configuration in YAML must be converted to JSON first, which the command "
+                    "'organ merge' does");
     if (st == GG_OK) st = read_root(&r, gg_json_root(json));
     gg_json_free(json);
     return st;
