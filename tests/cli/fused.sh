@@ -149,7 +149,7 @@ check_text "$(names "$T/f.gguf" | wc -w | tr -d ' ')" 6 "mixed blocks, divided"
     model qwen35 "$T/rec.gguf" -k llama.embedding_length=32 -k llama.block_count=4 -k llama.attention.head_count=2 \
         -k llama.ssm.inner_size=32 -k llama.ssm.state_size=16 -k llama.ssm.group_count=2 \
         blk.0.attn_qkv.weight:F32:32x96 blk.3.attn_qkv.weight:F32:32x128
-    check "a hybrid" forms --unfuse "$T/rec.gguf"
+    check "a hybrid" forms --unfuse qkv "$T/rec.gguf"
     check_text "$(names "$T/f.gguf")" "blk.0.attn_qkv.weight blk.3.attn_q.weight blk.3.attn_k.weight blk.3.attn_v.weight " "only attention blocks are divided"
 }
 
