@@ -24,11 +24,11 @@ static atomic_int lost_by;
 /* The row that is being made: printed bytes, or on a terminal all rows held back, each cell
  * as its kind, its text and a NUL. */
 static gg_buf row;
-static size_t row_start;   /* where the last row begins in `row` */
-static size_t value_start; /* where the text of the last cell begins */
-static table held;         /* the table on the terminal */
-static size_t held_rows;   /* not counting the header */
-static bool header_done;   /* the header was printed, so the widths are known */
+static bool streamed;    /* a long row is printed in pieces, as nothing decides about it later */
+static size_t row_start; /* where the last row begins in `row` */
+static table held;       /* the table on the terminal */
+static size_t held_rows; /* not counting the header */
+static bool header_done; /* the header was printed, so the widths are known */
 static size_t width[MAX_COLUMNS];
 static bool left[MAX_COLUMNS]; /* the column is aligned to the left: it has text */
 
@@ -49,9 +49,17 @@ static void lose(int why)
     atomic_compare_exchange_strong(&lost_by, &none, why ? why : EIO);
 }
 
+#define PIECE ((size_t)65536)
+
 static void put(const char *bytes, size_t n)
 {
     gg_error err = GG_ERROR_INIT;
+    if (streamed && row.len + n >= PIECE) {
+        fwrite(row.data, 1, row.len, stdout);
+        gg_buf_clear(&row);
+        if (n >= PIECE) fwrite(bytes, 1, n, stdout);
+        if (n >= PIECE) return;
+    }
     if (gg_buf_append(&row, bytes, n, &err) != GG_OK) lose(ENOMEM);
 }
 
@@ -203,6 +211,7 @@ bool table_any(void)
 static void lead(table *t, char kind)
 {
     size_t n = strcspn(t->next, "\t");
+    streamed = !t->aligned && !t->into && !t->silent && !filtered(t);
     if (t->column > 0 && t->aligned) put("", 1);
     if (t->json) {
         put_text(t->column ? ", \"" : "{\"");
@@ -213,7 +222,6 @@ static void lead(table *t, char kind)
     } else if (t->column) {
         put("\t", 1);
     }
-    value_start = row.len;
     t->next += n + (t->next[n] == '\t');
     t->column++;
 }
@@ -246,7 +254,8 @@ static void keep_text(const table *t, const char *bytes, size_t n)
 static gg_status to_row(void *ctx, const char *bytes, size_t n, gg_error *err)
 {
     (void)ctx;
-    return gg_buf_append(&row, bytes, n, err);
+    put(bytes, n);
+    return table_errno() == ENOMEM ? gg_fail(err, GG_ENOMEM, "no memory for a row") : GG_OK;
 }
 
 static void put_bytes(table *t, const char *bytes, size_t n)
@@ -256,10 +265,9 @@ static void put_bytes(table *t, const char *bytes, size_t n)
     if (t->json) {
         gg_json_out o = { to_row, NULL };
         if (gg_mj_put_bytes(&o, bytes, n, &err) != GG_OK) lose(ENOMEM);
-    } else if (gg_buf_reserve(&row, 4 * n + 1, &err) != GG_OK) {
-        lose(ENOMEM);
     } else {
-        row.len += gg_escape(bytes, n, row.data + row.len, 4 * n + 1);
+        const gg_json_out o = { to_row, NULL };
+        gg_mj_put_escaped(&o, bytes, n, &err);
     }
 }
 

@@ -13,4 +13,10 @@ size_t gg_utf8_next(const char *s, size_t len, uint32_t *code_point);
 
 bool gg_utf8_valid(const char *s, size_t len);
 
+/* Whether this byte can begin a character. */
+static inline bool gg_utf8_begins(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
 #endif

@@ -29,14 +29,16 @@ gg_status gg_json_put_text(const gg_json_out *out, const char *text, gg_error *e
     return gg_json_put_raw(out, text, strlen(text), err);
 }
 
-static gg_status put_escape(const gg_json_out *out, unsigned char c, gg_error *err)
+/* Returns the length of the escape, at most six bytes. */
+static size_t make_escape(unsigned char c, char out[6])
 {
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt", digits[] = "0123456789abcdef";
     const char *hit = memchr(from, c, sizeof from - 1);
-    char text[8];
-    if (hit) snprintf(text, sizeof text, "\\%c", to[hit - from]);
-    else snprintf(text, sizeof text, "\\u%04x", (unsigned)c);
-    return gg_json_put_text(out, text, err);
+    memcpy(out, "\\u00", 4);
+    if (hit) out[1] = to[hit - from];
+    out[4] = digits[c >> 4];
+    out[5] = digits[c & 15];
+    return hit ? 2 : 6;
 }
 
 gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n, gg_error *err)
@@ -45,14 +47,20 @@ gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n
     if (!gg_utf8_valid(bytes, n))
         return gg_fail(err, GG_EFORMAT, "a string is not valid UTF-8, which JSON requires");
     gg_json_put_raw(out, "\"", 1, err);
-    size_t done = 0;
-    for (size_t i = 0; i < n; i++) {
+    size_t done = 0, used = 0;
+    char escapes[1024]; /* consecutive ones are written together */
+    for (size_t i = 0; i < n && err->status == GG_OK; i++) {
         unsigned char c = (unsigned char)bytes[i];
         if (c >= 0x20 && c != '"' && c != '\\') continue;
-        gg_json_put_raw(out, bytes + done, i - done, err);
-        put_escape(out, c, err);
+        if (done < i || used + 6 > sizeof escapes) {
+            gg_json_put_raw(out, escapes, used, err);
+            gg_json_put_raw(out, bytes + done, i - done, err);
+            used = 0;
+        }
+        used += make_escape(c, escapes + used);
         done = i + 1;
     }
+    gg_json_put_raw(out, escapes, used, err);
     if (done < n) gg_json_put_raw(out, bytes + done, n - done, err);
     return gg_json_put_raw(out, "\"", 1, err);
 }

@@ -692,11 +692,12 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
  * diff, grep and jq work on it. */
 
 typedef struct writer {
-    gg_json_out o; /* to buf */
+    gg_json_out o;
     gg_error *err;
     gg_buf *buf;
     int fd; /* -1: everything stays in buf */
     uint64_t written;
+    const gg_manifest *m;
 } writer;
 
 #define put(w, ...) gg_mj_put(&(w)->o, (w)->err, __VA_ARGS__)
@@ -823,16 +824,39 @@ static void put_layout(writer *w, const gg_manifest *m, uint64_t alignment, cons
     put(w, "%t\n  },\n", m->n_stacks ? "\n    ]" : "");
 }
 
-static void flush_buffer(writer *w)
+static gg_status fail_too_large(const writer *w)
 {
-    w->written += w->buf->len;
-    if (w->written > GG_MANIFEST_MOST) {
-        gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
-                (unsigned long long)GG_MANIFEST_MOST);
-        gg_fix(w->err, "extract fewer tensors at a time");
+    const gg_kv *most = NULL;
+    char key[100];
+    for (size_t i = 0; i < w->m->meta.n; i++)
+        if (!most || w->m->meta.kv[i].size > most->size) most = &w->m->meta.kv[i];
+    gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
+            (unsigned long long)GG_MANIFEST_MOST);
+    if (!most || most->size < GG_MANIFEST_MOST / 64)
+        return gg_fix(w->err, "extract fewer tensors at a time");
+    gg_escape(most->key, most->key_len, key, sizeof key);
+    return gg_fix(w->err, "shorten or delete the key '%s', which has %llu bytes", key,
+                  (unsigned long long)most->size);
+}
+
+static gg_status write_piece(writer *w, const char *bytes, size_t n)
+{
+    w->written += n;
+    if (w->written > GG_MANIFEST_MOST) return fail_too_large(w);
+    return gg_write_all(w->fd, bytes, n, w->err);
+}
+
+/* Keys can have strings of 1 GiB, so a manifest is not held. */
+static gg_status write_pieces(void *ctx, const char *bytes, size_t n, gg_error *err)
+{
+    writer *w = ctx;
+    gg_status st = GG_OK;
+    if (w->buf->len + n >= 65536) {
+        st = write_piece(w, w->buf->data, w->buf->len);
+        gg_buf_clear(w->buf);
     }
-    if (w->err->status == GG_OK) gg_write_all(w->fd, w->buf->data, w->buf->len, w->err);
-    gg_buf_clear(w->buf);
+    if (st == GG_OK && n >= 65536) return write_piece(w, bytes, n);
+    return st == GG_OK ? gg_buf_append(w->buf, bytes, n, err) : st;
 }
 
 static void put_manifest(writer *w, const gg_manifest *m)
@@ -853,7 +877,6 @@ static void put_manifest(writer *w, const gg_manifest *m)
     for (size_t i = 0; i < m->n_entries && w->err->status == GG_OK; i++) {
         put(w, i ? ",\n" : "\n");
         put_entry(w, &m->entries[i]);
-        if (w->fd >= 0 && w->buf->len >= 65536) flush_buffer(w);
     }
     put(w, m->n_entries ? "\n  ]\n}\n" : "]\n}\n");
 }
@@ -861,7 +884,7 @@ static void put_manifest(writer *w, const gg_manifest *m)
 gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { gg_json_to_buf(&buf), err, &buf, -1, 0 };
+    writer w = { .o = gg_json_to_buf(&buf), .err = err, .buf = &buf, .fd = -1, .m = m };
     put_manifest(&w, m);
     if (err->status != GG_OK) {
         gg_buf_free(&buf);
@@ -874,9 +897,10 @@ gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_err
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { gg_json_to_buf(&buf), err, &buf, fd, 0 };
+    writer w = { .err = err, .buf = &buf, .fd = fd, .m = m };
+    w.o = (gg_json_out){ write_pieces, &w };
     put_manifest(&w, m);
-    flush_buffer(&w);
+    if (err->status == GG_OK) write_piece(&w, buf.data, buf.len);
     gg_buf_free(&buf);
     return err->status;
 }

@@ -26,14 +26,30 @@
 gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_error *err)
 {
     if (gg_utf8_valid(bytes, n)) return gg_json_put_string(o, bytes, n, err);
-    size_t len = gg_base64_length(n);
-    char *text = malloc(len ? len : 1);
-    if (!text) return gg_fail(err, GG_ENOMEM, "no memory for a string of %zu bytes", n);
-    gg_base64_encode(bytes, n, text);
+    char text[1024];
     gg_json_put_text(o, "{\"base64\": \"", err);
-    gg_json_put_raw(o, text, len, err);
-    free(text);
+    for (size_t done = 0; done < n && err->status == GG_OK; done += 768) { /* a multiple of 3 */
+        size_t part = n - done < 768 ? n - done : 768;
+        gg_base64_encode(bytes + done, part, text);
+        gg_json_put_raw(o, text, gg_base64_length(part), err);
+    }
     return gg_json_put_text(o, "\"}", err);
+}
+
+/* In UTF-8 text a chunk ends between two characters, so that the escaped text is the same as that
+ * of the whole. */
+gg_status gg_mj_put_escaped(const gg_json_out *o, const char *text, size_t n, gg_error *err)
+{
+    char out[4096]; /* a byte becomes at most four */
+    while (n > 0 && err->status == GG_OK) {
+        size_t step = n < 1000 ? n : 1000;
+        while (step < n && step > 996 && !gg_utf8_begins(text[step])) step--;
+        if (step < n && !gg_utf8_begins(text[step])) step = 1000; /* not UTF-8 anyway */
+        gg_json_put_raw(o, out, gg_escape(text, step, out, sizeof out), err);
+        text += step;
+        n -= step;
+    }
+    return err->status;
 }
 
 gg_status gg_mj_put(const gg_json_out *o, gg_error *err, const char *format, ...)

@@ -8,7 +8,11 @@
 /* Writes any bytes: as a JSON string if they are UTF-8, otherwise as {"base64": "..."}. */
 gg_status gg_mj_put_bytes(const gg_json_out *o, const char *bytes, size_t n, gg_error *err);
 
-/* The inverse: *out is malloc'd and NUL-terminated. `what` is the name of the item in errors. */
+/* Writes any bytes as gg_escape does, in pieces, as a string may have 1 GiB. */
+gg_status gg_mj_put_escaped(const gg_json_out *o, const char *text, size_t n, gg_error *err);
+
+/* The inverse of gg_mj_put_bytes: *out is malloc'd and NUL-terminated. `what` is the name of the
+ * item in errors. */
 gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, size_t *n,
                       gg_error *err);
 

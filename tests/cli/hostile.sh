@@ -108,6 +108,17 @@ check_error 3 "alignment" "alignment of 2^30" organ-assemble "$T/d" --output "$T
 check_error 3 "alignment" "alignment of 2^30, transplant" organ-transplant --base $VERSE --donor $CODE --type norm --output "$T/a.gguf" --set-kv general.alignment=u32:1073741824
 check_absent "$T/a.gguf" "alignment of 2^30"
 
+# ---- long strings are printed and written in pieces ------------------------------------------
+# shellcheck disable=SC3045
+in_160m() { ([ -n "${SANITIZED:-}" ] || ulimit -v 163840 2> /dev/null; exec "$@"); }
+head -c 33554432 /dev/zero | tr '\000' '\001' > "$T/ones"
+organ-keys -q $VERSE --set-file long=$T/ones --output "$T/long.gguf"
+check_text "$(in_160m organ-keys "$T/long.gguf" long | wc -c | tr -d ' ')" 134217761 "organ-keys"
+check_text "$(in_160m organ-keys "$T/long.gguf" --json long | wc -c | tr -d ' ')" 201326648 "organ-keys --json"
+check "extract a long string" in_160m organ-extract -q -j 1 "$T/long.gguf" --type norm --output "$T/long"
+check_text "$(sed -n '/"key": "long"/p' "$T/long/manifest.json" | wc -c | tr -d ' ')" 201326640 "all of it is in the manifest"
+rm -rf "$T/long" "$T/long.gguf" "$T/ones"
+
 # ---- headers without end, and of models larger than memory -----------------------------------
 # shellcheck disable=SC3045
 in_1g() { ([ -n "${SANITIZED:-}" ] || ulimit -v 1048576 2> /dev/null; exec "$@"); } # sanitizers need more

@@ -6,6 +6,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "organ/gg_keys.h"
 #include "organ/manifest_json.h"
@@ -93,34 +94,12 @@ static void scalar_text(const gg_kv *kv, char out[40])
     }
 }
 
-/* Whether this byte is the start of a UTF-8 character. */
-static bool starts_character(char c)
-{
-    return ((unsigned char)c & 0xc0) != 0x80;
-}
-
-/* Writes a string in chunks, as it may have 1 GiB. In UTF-8 text a chunk ends between two
- * characters, so that the escaped text is the same as that of the whole. */
-static gg_status put_escaped(const gg_json_out *o, const char *text, size_t n, gg_error *err)
-{
-    char out[4096]; /* a byte becomes at most four */
-    while (n > 0 && err->status == GG_OK) {
-        size_t step = n < 1000 ? n : 1000;
-        while (step < n && step > 996 && !starts_character(text[step])) step--;
-        if (step < n && !starts_character(text[step])) step = 1000; /* not UTF-8 anyway */
-        gg_json_put_raw(o, out, gg_escape(text, step, out, sizeof out), err);
-        text += step;
-        n -= step;
-    }
-    return err->status;
-}
-
 static gg_status put_string(const gg_json_out *o, const char *text, size_t n, size_t most,
                             gg_error *err)
 {
     size_t shown = most && n > most ? most : n;
-    while (shown < n && shown > 0 && most - shown < 4 && !starts_character(text[shown])) shown--;
-    put_escaped(o, text, shown, err);
+    while (shown < n && shown > 0 && most - shown < 4 && !gg_utf8_begins(text[shown])) shown--;
+    gg_mj_put_escaped(o, text, shown, err);
     return shown < n ? gg_json_put_text(o, "...", err) : err->status;
 }
 
@@ -189,7 +168,7 @@ static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
         size_t n;
         gg_kv one;
         if (number_element(kv, i, &one)) put_number(o, &one, err);
-        else if (gg_kv_next_str(kv, &pos, &text, &n)) put_escaped(o, text, n, err);
+        else if (gg_kv_next_str(kv, &pos, &text, &n)) gg_mj_put_escaped(o, text, n, err);
         gg_json_put_text(o, "\n", err);
     }
     return err->status;
