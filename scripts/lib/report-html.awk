@@ -118,7 +118,7 @@ function ranking(   i, m, lo, hi, v) {
     print "<section id=\"ranking\"><h2>Ranking</h2><p class=\"lead\">" (By_edge ? \
         "Models by the mean edge of their matrices, among those of the same type: about 1 for random or shuffled values, higher for structure that rows share. It is not a measure of quality: a model put together from parts that do not fit keeps its edge." : \
         "Models by the mean \316\270 of their tensors, each of which counts once, among those whose values mostly have the same type. \316\270 depends on the distribution of values alone: random numbers can rank first, and shuffling all values changes nothing. With --spectral, models are ranked by edge.") \
-        "</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
+        " Neither tells a damaged model from a healthy one; organ-validate does, because it runs the model.</p><div class=\"card scroll\"><table class=\"sort\"><thead><tr>" \
         "<th class=\"l\">Rank</th><th class=\"l\">Model</th>" (By_edge ? "<th>Edge</th>" : "") "<th>\316\270</th><th class=\"l\">Stars</th><th>Calibrated</th><th>Signal</th><th>Row \316\270</th><th>Tensors</th><th>Parameters</th><th>Size</th><th class=\"l\">Type</th></tr></thead><tbody>"
     for (i = 1; i <= N_ranked; i++) {
         v = score(Rank[i])

@@ -75,7 +75,8 @@ BEGIN {
     print "Angles are in degrees. theta is a score of how a tensor's values are distributed. Noise does not score 0:"
     print "calibrated is the part of theta above Gaussian noise of the same type and size, 0 to 90. row theta compares"
     print "neighbouring rows and is never ranked with theta. theta can show that a tensor differs from others of the same"
-    print "role, type and size. It cannot tell signal from noise and says nothing about how good a model is."
+    print "role, type and size. It cannot tell signal from noise and says nothing about how good a model is. None of these"
+    print "measures tells a damaged model from a healthy one; organ-validate does, because it runs the model."
     if (By_edge) print "edge is about 1 for random values and higher for structure that rows share."
     print "\n## Ranking\n"
     if (By_edge) {
