@@ -273,7 +273,7 @@ int main(int argc, char **argv)
     if (st == GG_OK && c.verbose && !opt.o.dry_run)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));
-    if (st == GG_OK && opt.o.dry_run && !r.loss && !cli_given_any(&c, "size bpw"))
+    if (st == GG_OK && opt.o.dry_run && !(r.loss > 0) && !cli_given_any(&c, "size bpw"))
         cli_note(&c, "%llu bytes in %zu file%s would be written", (unsigned long long)r.bytes,
                  r.files, cli_s(r.files));
     return cli_end(&c, st);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h> /* rename; renamex_np of macOS */
 #include <string.h>
 #include <sys/select.h>
 #include <time.h>

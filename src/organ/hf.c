@@ -50,7 +50,7 @@ static bool text_ends_with(const char *text, size_t len, const char *tail)
 /* e^x = 2^k e^r with |r| <= ln 2 / 2, by its series. */
 double gg_hf_exp(double x)
 {
-    if (!(x > -700)) return x > -700 || x < 0 ? 0 : x; /* x itself if it is NaN */
+    if (!(x > -700)) return x < 0 ? 0 : x; /* x itself if it is NaN */
     if (x > 700) return 1e308 * 10;
     int k = (int)(x * 1.4426950408889634 + (x < 0 ? -0.5 : 0.5));
     double r = x - k * 0.693147180369123816490 - k * 1.90821492927058770002e-10, sum = 1;
