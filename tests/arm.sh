@@ -9,7 +9,8 @@ for program in qemu-aarch64 aarch64-linux-gnu-gcc; do
 done
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 make -s -j"$jobs" all # these tools print the table of options that organ-api is built from
-make -s -j"$jobs" B=build/arm CC=aarch64-linux-gnu-gcc CFLAGS="-O1 -g" LDFLAGS=-static OPTIONS=build/options.tsv all units
+make -s -j"$jobs" B=build/arm CC=aarch64-linux-gnu-gcc CFLAGS="-O1 -g" LDFLAGS=-static OPTIONS=build/options.tsv all \
+    units
 
 # The tests call scripts with the names of the programs, which run them in the emulator.
 emulated=$PWD/build/arm/emulated

@@ -22,7 +22,8 @@ I=$L/lab-verse.imatrix.gguf
 
 sums() { # of all files below $1, or - if there are none
     if [ -e "$1" ]; then
-        find "$1" -type f | LC_ALL=C sort | while read -r f; do printf '%s ' "${f#"$1"}"; sha256sum < "$f"; done | sha256sum | cut -c1-16
+        find "$1" -type f | LC_ALL=C sort | while read -r f; do printf '%s ' "${f#"$1"}"; sha256sum < "$f"; done \
+            | sha256sum | cut -c1-16
     else echo -; fi
 }
 n=0
@@ -34,7 +35,8 @@ run() {
     rm -rf out && mkdir out
     n=$((n + 1))
     "$@" > stdout 2> stderr < "${IN:-/dev/null}"
-    printf '%s %s %s %s %s\n' "$name" $? "$(sha256sum < stdout | cut -c1-16)" "$(sha256sum < stderr | cut -c1-16)" "$(sums out)"
+    printf '%s %s %s %s %s\n' "$name" $? "$(sha256sum < stdout | cut -c1-16)" "$(sha256sum < stderr | cut -c1-16)" \
+        "$(sums out)"
     [ -z "${KEEP:-}" ] || { mkdir -p "kept/$name" && cp -r stdout stderr out "kept/$name/"; }
 }
 
@@ -95,7 +97,8 @@ run compare-map organ-compare $V $C --map 0-1=2-3
 run compare-sample organ-compare $V $C --sample 10 --json
 run compare-units organ-compare $V $C --align
 # ---- assemble -------------------------------------------------------------------
-for t in q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k_m q4_k_s q4_k_m q5_k_m q6_k iq4_xs iq4_nl f16 bf16 f32 mxfp4_moe iq3_s tq1_0 tq2_0; do
+for t in q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k_m q4_k_s q4_k_m q5_k_m q6_k iq4_xs iq4_nl f16 bf16 f32 mxfp4_moe iq3_s \
+    tq1_0 tq2_0; do
     run "dtype/$t" organ-assemble $Q --dtype $t --output out/m.gguf --report -
 done
 for t in iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq3_xxs q2_k_s iq2_m; do
@@ -107,13 +110,15 @@ run bpw organ-assemble $V --bpw 4 --dry-run
 run bpw-types organ-assemble $Q --bpw 5 --types q4_k,q5_k,q6_k,keep --output out/m.gguf
 run shards organ-assemble $V --shards 3 --output out/s.gguf
 run shard-size organ-assemble $V --shard-size 500K --output out/s.gguf
-run set-kv organ-assemble $V --set-kv general.name=str:x --set-kv-file 'general.description=data/README.md' --output out/m.gguf
+run set-kv organ-assemble $V --set-kv general.name=str:x --set-kv-file 'general.description=data/README.md' \
+    --output out/m.gguf
 run assemble-pipe organ-assemble $V --output - --dtype q8_0
 IN=$V run assemble-stdin organ-assemble - --output out/m.gguf --dtype q8_0
 moe=$L/lab-moe-q8_0.gguf
 if [ -e "$moe" ]; then
     run keep-experts organ-assemble $moe --keep-experts 0-1 --output out/m.gguf
-    run keep-importance organ-assemble $moe --keep-experts 2 --by importance --imatrix $L/lab-moe.imatrix.gguf --output out/m.gguf
+    run keep-importance organ-assemble $moe --keep-experts 2 --by importance --imatrix $L/lab-moe.imatrix.gguf \
+        --output out/m.gguf
     run measure-experts organ-measure $moe --imatrix $L/lab-moe.imatrix.gguf --rank experts
 fi
 # ---- graft, transplant, stack, lora, keys, patch --------------------------------
@@ -130,7 +135,8 @@ run blend-task organ-transplant --base $V --donor $C --ancestor $A --blend task:
 run transplant-map organ-transplant --base $V --donor $C --map 0-1=2-3 --output out/m.gguf --dtype q8_0 --imatrix $I
 run transplant-strangers organ-transplant --base $V --donor $S --type organ --output out/m.gguf
 run transplant-align organ-transplant --base $V --donor $S --type organ --align --blend linear:0.5 --output out/m.gguf
-run transplant-shards organ-transplant --base $V --donor $C --type norm --shards 2 --copy-kv 'general.name' --output out/m.gguf
+run transplant-shards organ-transplant --base $V --donor $C --type norm --shards 2 --copy-kv 'general.name' \
+    --output out/m.gguf
 run transplant-add organ-transplant --base $V --donor $C --add --check
 run adapter organ-transplant --base $A --adapter $L/lab-lora-code.gguf --scale 0.7 --output out/m.gguf
 run adapter-graft organ-graft --target $A --adapter $L/lab-lora-code.gguf --output out/d
@@ -155,8 +161,10 @@ run dir-graft organ-graft --source $C --target dir --layers 1 --output out/d --s
 run purify-dry organ-purify $V --dry-run --json
 run purify-q8 organ-purify $Q --dtype q4_k --imatrix $I --strength 0.5 --output out/m.gguf
 # ---- merge ----------------------------------------------------------------------
-for m in linear slerp,t=0.4 nuslerp multislerp karcher task ties,density=0.4 dare-linear,density=0.5 dare-ties,density=0.5 \
-    della,density=0.5 della-linear,density=0.5 breadcrumbs breadcrumbs-ties sce,select_topk=0.5 ram ramplus model-stock iso; do
+for m in linear slerp,t=0.4 nuslerp multislerp karcher task ties,density=0.4 dare-linear,density=0.5 \
+    dare-ties,density=0.5 \
+    della,density=0.5 della-linear,density=0.5 breadcrumbs breadcrumbs-ties sce,select_topk=0.5 ram ramplus \
+    model-stock iso; do
     case $m in
     slerp*) set -- --base $V --model $C ;;
     karcher | sce* | ram | ramplus | model-stock) set -- --base $A --model $V --model $C ;;
@@ -165,9 +173,11 @@ for m in linear slerp,t=0.4 nuslerp multislerp karcher task ties,density=0.4 dar
     run "merge/$m" organ-merge --method "$m" "$@" --output out/m.gguf --card out/card.md --svg out/m.svg
     run "merge-f16/$m" organ-merge --method "$m" "$@" --output out/m.gguf --dtype f16 --seed 3
 done
-for m in nearswap,t=0.001 arcee-fusion; do run "merge/$m" organ-merge --method "$m" --base $V --model $C --output out/m.gguf; done
+for m in nearswap,t=0.001 arcee-fusion; do run "merge/$m" organ-merge --method "$m" --base $V --model $C \
+    --output out/m.gguf; done
 run merge/passthrough organ-merge --method passthrough --model $C,scale=0.5 --output out/m.gguf
-run merge-check organ-merge --method ties,weight:ffn=0.3 --base $A --model $V,density:attn_q=0.2..0.8 --model $C --check
+run merge-check organ-merge --method ties,weight:ffn=0.3 --base $A --model $V,density:attn_q=0.2..0.8 --model $C \
+    --check
 run merge-align organ-merge --method linear --align --base $A --model $V --model $C --output out/m.gguf
 run merge-strangers organ-merge --method linear --model $V --model $S --output out/m.gguf
 cat > merge.json << END

@@ -98,7 +98,8 @@ both() {
 save_both() {
 	cpu() { printf "%s " "$@"; }
 	one=$(ours "$1" 1)
-	printf '%s &\n%s\nwait\n' "$one" "$(echo "$one" | sed "s|$out|$dir/second/out.gguf|; s|$dir/out|$dir/second/out|")" >"$dir/both.sh"
+	printf '%s &\n%s\nwait\n' "$one" "$(echo "$one" | sed "s|$out|$dir/second/out.gguf|; s|$dir/out|$dir/second/out|")" \
+    >"$dir/both.sh"
 }
 
 WALL=1
@@ -114,6 +115,7 @@ for job in linear slerp compare haar fft lora; do
 		i=$((i + 1))
 	done
 	one=$(least "$dir/one") two=$(least "$dir/two") processes=$(least "$dir/processes")
-	printf '%s\t%s\t%s\t%s\t%s\t%s\n' $job "$one" "$two" "$processes" "$(ratio "$one" "$two")" "$(ratio "$one" "$processes" | awk '{ print 2 * $1 }')"
+	printf '%s\t%s\t%s\t%s\t%s\t%s\n' $job "$one" "$two" "$processes" "$(ratio "$one" "$two")" "$(ratio "$one" \
+    "$processes" | awk '{ print 2 * $1 }')"
 	goal "$job: two threads, times as fast as one (clock)" "$(ratio "$one" "$two")" "at least" 1.9
 done

@@ -14,4 +14,5 @@ $COST make -s -j1 B="$dir/one" all >"$dir/cost1"
 $COST make -s -j2 B="$dir/two" all >"$dir/cost2"
 field() { tail -n 1 "$dir/$1" | cut -d ' ' -f "$2"; }
 goal "build from clean: CPU time (s)" "$(field cost1 2)" "at most" 25
-goal "make -j2: times as fast as -j1" "$(awk -v a="$(field cost1 1)" -v b="$(field cost2 1)" 'BEGIN { printf "%.2f\n", a / b }')" "at least" 1.9
+goal "make -j2: times as fast as -j1" "$(awk -v a="$(field cost1 1)" -v b="$(field cost2 1)" \
+    'BEGIN { printf "%.2f\n", a / b }')" "at least" 1.9

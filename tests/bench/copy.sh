@@ -33,7 +33,8 @@ sync
 
 try_extract() { "$BIN/organ-extract" "$dir/base.gguf" --output "$dir/out"; }
 try_assemble() { "$BIN/organ-assemble" "$dir/organs" --output "$dir/out"; }
-try_transplant() { "$BIN/organ-transplant" --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ --output "$dir/out"; }
+try_transplant() { "$BIN/organ-transplant" --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ \
+    --output "$dir/out"; }
 try_cp() { cp "$dir/base.gguf" "$dir/out"; }
 # alone COMMAND: seconds, inputs in memory, nothing to write left over from before
 alone() {
@@ -68,7 +69,8 @@ done
 echo "tool	bytes_grafted	seconds"
 for layers in 0 0-3 0-15; do
 	warm
-	s=$(seconds "$BIN/organ-transplant" -q --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ --layers "$layers" --in-place --undo "$dir/undo" --force)
+	s=$(seconds "$BIN/organ-transplant" -q --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ \
+    --layers "$layers" --in-place --undo "$dir/undo" --force)
 	echo "in-place	$(wc -c <"$dir/undo")	$s"
 done
 
@@ -79,7 +81,8 @@ if [ -x /usr/bin/time ]; then
 	rm -rf "$dir/out"
 	echo "assemble	$(peak "$BIN/organ-assemble" "$dir/organs" --output "$dir/out")"
 	rm -rf "$dir/out"
-	echo "transplant	$(peak "$BIN/organ-transplant" --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ --output "$dir/out")"
+	echo "transplant	$(peak "$BIN/organ-transplant" --base "$dir/base.gguf" --donor "$dir/donor.gguf" --type organ \
+    --output "$dir/out")"
 fi
 
 # In memory: 256 MiB, the least clock time of five runs that take turns.
@@ -94,7 +97,8 @@ in_memory() { # JOB
 	cat) sh -c 'cat "$1" | cat >"$2"' sh "$ram/base.gguf" "$ram/out" ;;
 	extract) "$BIN/organ-extract" -q "$ram/base.gguf" --output "$ram/out" ;;
 	assemble) "$BIN/organ-assemble" -q "$ram/organs" --output "$ram/out" ;;
-	transplant) "$BIN/organ-transplant" -q --base "$ram/base.gguf" --donor "$ram/donor.gguf" --type organ --output "$ram/out" ;;
+	transplant) "$BIN/organ-transplant" -q --base "$ram/base.gguf" --donor "$ram/donor.gguf" --type organ \
+    --output "$ram/out" ;;
 	pipe) sh -c 'cat "$1" | "$3" -q - --output "$2"' sh "$ram/base.gguf" "$ram/out" "$BIN/organ-extract" ;;
 	esac
 }

@@ -17,7 +17,8 @@ trap 'exit 130' INT TERM HUP PIPE
 
 # column FILE N: its median
 column() {
-	cut -d ' ' -f "$2" "$1" | sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+	cut -d ' ' -f "$2" "$1" | sort -n | awk \
+    '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 # interleave COMMAND_A COMMAND_B: their costs, in $dir/a and $dir/b; words are split
 # shellcheck disable=SC2086
@@ -38,7 +39,8 @@ echo "model	tensors	time	cat_ms	measure_ms	bound_ms	measure/bound (at most 1; bo
 against_cat() { # WHAT TENSORS MODEL SHARE
 	cat "$3" >/dev/null
 	interleave "cat $3" "$BIN/organ-measure -q -j 1 $3"
-	goal "organ-measure of $1: CPU time / ($4 cat + 5 ms per tensor)" "$(awk -v s="$4" -v n="$2" -v c="$(column "$dir/a" 2)" -v m="$(column "$dir/b" 2)" \
+	goal "organ-measure of $1: CPU time / ($4 cat + 5 ms per tensor)" "$(awk -v s="$4" -v n="$2" -v c="$(column "$dir/a" \
+    2)" -v m="$(column "$dir/b" 2)" \
 		'BEGIN { printf "%.2f\n", m / (s * c + 0.005 * n) }')" "at most" 1
 	for k in 2 1; do
 		awk -v what="$1" -v s="$4" -v n="$2" -v k=$k -v c="$(column "$dir/a" $k)" -v m="$(column "$dir/b" $k)" 'BEGIN {
@@ -79,10 +81,12 @@ bytes_read() {
 if strace -o /dev/null true 2>/dev/null; then
 	"$BENCH/bench_model" "$dir/equal.gguf" 512 1 32
 	goal "organ-measure --blocks of 16 MiB tensors: percent of the bytes read" \
-		"$(awk -v b="$(bytes_read "$BIN/organ-measure" -q --blocks "$dir/equal.gguf")" 'BEGIN { printf "%.2f\n", b / 5368709.12 }')" "at most" 1
+		"$(awk -v b="$(bytes_read "$BIN/organ-measure" -q --blocks "$dir/equal.gguf")" \
+'BEGIN { printf "%.2f\n", b / 5368709.12 }')" "at most" 1
 	"$BENCH/bench_model" "$dir/equal.gguf" 512 0 32
 	goal "organ-measure of a sparse model: percent of the bytes read" \
-		"$(awk -v b="$(bytes_read "$BIN/organ-measure" -q "$dir/equal.gguf")" 'BEGIN { printf "%.2f\n", b / 5368709.12 }')" "at most" 1
+		"$(awk -v b="$(bytes_read "$BIN/organ-measure" -q "$dir/equal.gguf")" 'BEGIN { printf "%.2f\n", b / 5368709.12 }')" \
+"at most" 1
 else
 	echo "no strace: bytes read are not counted"
 fi
@@ -90,11 +94,13 @@ fi
 echo "values	threads	time	Mvalues/s	(--sample 0: at least 300 per thread)"
 interleave "$BIN/organ-measure -q -j 1 --sample 0 $f" "$BIN/organ-measure -q -j 2 --sample 0 $f"
 for k in 2 1; do
-	awk -v k=$k -v s="$(column "$dir/a" $k)" 'BEGIN { printf "all\t1\t%s\t%.1f\n", k == 2 ? "cpu" : "clock", 268.435456 / s }'
+	awk -v k=$k -v s="$(column "$dir/a" $k)" \
+    'BEGIN { printf "all\t1\t%s\t%.1f\n", k == 2 ? "cpu" : "clock", 268.435456 / s }'
 done
 # threads WHAT: cpu says what sharing costs; clock also wants two idle cores
 threads() {
-	awk -v what="$1" -v a="$(column "$dir/a" 1)" -v b="$(column "$dir/b" 1)" -v ca="$(column "$dir/a" 2)" -v cb="$(column "$dir/b" 2)" \
+	awk -v what="$1" -v a="$(column "$dir/a" 1)" -v b="$(column "$dir/b" 1)" -v ca="$(column "$dir/a" 2)" \
+    -v cb="$(column "$dir/b" 2)" \
 		'BEGIN { printf "%s\t%.2f\t%.2f\n", what, a / b, 2 * ca / cb }'
 }
 echo "-j 2 against -j 1	times as fast, clock (at least 1.7)	2 x cpu ratio: what two idle cores would give"

@@ -27,7 +27,8 @@ for _ in $(seq 400); do
 	$COST "$BIN/organ-check" --version | tail -n 1 >>"$dir/tool.times"
 done
 quickest() { cut -d ' ' -f 1 "$dir/$1.times" | sort -n | head -n 1; }
-goal "start-up / an empty C program" "$(awk -v a="$(quickest tool)" -v b="$(quickest empty)" 'BEGIN { printf "%.2f\n", a / b }')" "at most" 1.2
+goal "start-up / an empty C program" "$(awk -v a="$(quickest tool)" -v b="$(quickest empty)" \
+    'BEGIN { printf "%.2f\n", a / b }')" "at most" 1.2
 
 most=0
 for b in "$BIN"/organ-*; do
@@ -44,19 +45,22 @@ for t in f16 bf16 q8_0 q4_k q6_k; do
 	[ $t = f16 ] || "$BIN/organ-assemble" -q "$dir/f16.gguf" --dtype "*=$t" -o "$m"
 	s=$(least 3 "$BIN/organ-measure" -q -j 1 --sample 0 "$m")
 	case $t in q?_k) want=150 ;; *) want=300 ;; esac
-	goal "measure --sample 0 of $t (million values per second)" "$(awk -v s="$s" 'BEGIN { printf "%.0f\n", 134.217728 / s }')" "at least" $want
+	goal "measure --sample 0 of $t (million values per second)" "$(awk -v s="$s" \
+    'BEGIN { printf "%.0f\n", 134.217728 / s }')" "at least" $want
 	[ $t = f16 ] || rm -f "$m"
 done
 "$BENCH/bench_model" "$dir/f16.gguf" 256 1 64
 s=$(least 9 "$BIN/organ-measure" -q -j 1 "$dir/f16.gguf")
-goal "measure of 100000 samples, F16 of 4 MiB (ms)" "$(awk -v s="$s" 'BEGIN { printf "%.2f\n", 1000 * s / 64 }')" "at most" 1.0
+goal "measure of 100000 samples, F16 of 4 MiB (ms)" "$(awk -v s="$s" 'BEGIN { printf "%.2f\n", 1000 * s / 64 }')" \
+    "at most" 1.0
 
 # per_tensor WHAT MODEL COUNT WANTED: milliseconds for each further tensor of COUNT, without the
 # start and the null model, which a run for the first tensor alone has too.
 per_tensor() {
 	all=$(least 15 "$BIN/organ-measure" -q -j 1 "$2")
 	one=$(least 15 "$BIN/organ-measure" -q -j 1 --tensors blk.0.attn_q.weight "$2")
-	goal "measure of $1 (ms)" "$(awk -v a="$all" -v b="$one" -v n="$3" 'BEGIN { printf "%.3f\n", 1000 * (a - b) / (n - 1) }')" "at most" "$4"
+	goal "measure of $1 (ms)" "$(awk -v a="$all" -v b="$one" -v n="$3" \
+    'BEGIN { printf "%.3f\n", 1000 * (a - b) / (n - 1) }')" "at most" "$4"
 }
 "$BENCH/bench_model" "$dir/f16.gguf" 1 1 512
 per_tensor "a tensor of 1024 values, F16" "$dir/f16.gguf" 512 0.03

@@ -17,15 +17,19 @@ STRANGER=$LAB/lab-stranger-q4_k_m.gguf
 
 # recovered WANT: does the table in $T/out tell the order that permute applied?
 recovered() {
-    awk -F '\t' 'NR > 1 { print $1 "\t" ($2 == "-" ? -1 : $2) "\t" ($4 == "-" ? -1 : $4) "\t" $6 "\t" $5 }' "$T/out" | sort > "$T/got"
+    awk -F '\t' 'NR > 1 { print $1 "\t" ($2 == "-" ? -1 : $2) "\t" ($4 == "-" ? -1 : $4) "\t" $6 "\t" $5 }' "$T/out" \
+        | sort > "$T/got"
     sort "$1" > "$T/want"
     check_same "$T/got" "$T/want" "$2"
 }
 
 # ---- a model and itself: nothing moves, not even between equal units
 check "a model and itself" organ-compare $BASE $BASE --align --summary
-check_text "$(awk -F '\t' 'NR > 1 { n += $5; m += $6; if ($7 != "yes" || $8 < 0.9999) bad++ } END { print n, m, bad + 0 }' "$T/out")" "1292 0 0" "nothing moves"
-check "aligned with itself" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $LAB/lab-base-q4_k_m.gguf --align --output "$T/x.gguf"
+check_text "$(awk -F '\t' \
+    'NR > 1 { n += $5; m += $6; if ($7 != "yes" || $8 < 0.9999) bad++ } END { print n, m, bad + 0 }' "$T/out")" \
+    "1292 0 0" "nothing moves"
+check "aligned with itself" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $LAB/lab-base-q4_k_m.gguf \
+    --align --output "$T/x.gguf"
 check_same "$T/x.gguf" $LAB/lab-base-q4_k_m.gguf "the identity, byte for byte"
 check_text "$(cat "$T/err")" "" "no notes"
 mkmodel "$T/zero.gguf" blk.0.ffn_gate.weight:F32:32x64 blk.0.ffn_up.weight:F32:32x64 blk.0.ffn_down.weight:F32:64x32
@@ -44,25 +48,32 @@ check_same "$T/out" "$T/one" "the same table for any -j"
 organ-transplant -q --base $BASE --donor $VERSE --output "$T/plain.gguf"
 check "all of it" organ-transplant --base $BASE --donor "$T/p.gguf" --align --output "$T/x.gguf" --force
 check_same "$T/x.gguf" "$T/plain.gguf" "a graft of the permuted donor"
-if one_line "$T/err" && grep -q "of 1292 units change places" "$T/err"; then ok; else bad "the note: $(cat "$T/err")"; fi
-organ-transplant -q --base $BASE --donor $VERSE --blend slerp:0.3..0.6 --type organ,skeleton --output "$T/plain.gguf" --force
-check "a blend" organ-transplant -q --base $BASE --donor "$T/p.gguf" --blend slerp:0.3..0.6 --type organ,skeleton --align --output "$T/x.gguf" --force
+if one_line "$T/err" && grep -q "of 1292 units change places" "$T/err"; then ok; else bad "the note: $(cat \
+    "$T/err")"; fi
+organ-transplant -q --base $BASE --donor $VERSE --blend slerp:0.3..0.6 --type organ,skeleton --output "$T/plain.gguf" \
+    --force
+check "a blend" organ-transplant -q --base $BASE --donor "$T/p.gguf" --blend slerp:0.3..0.6 --type organ,skeleton \
+    --align --output "$T/x.gguf" --force
 check_same "$T/x.gguf" "$T/plain.gguf" "a blend with the permuted donor"
-check "one matrix of three" organ-transplant -q --base $BASE --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' --align --output "$T/x.gguf" --force
+check "one matrix of three" organ-transplant -q --base $BASE --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' \
+    --align --output "$T/x.gguf" --force
 organ-transplant -q --base $BASE --donor $VERSE --tensors 'blk.1.ffn_down.weight' --output "$T/plain.gguf" --force
 check_same "$T/x.gguf" "$T/plain.gguf" "a part of a layer"
 cp $BASE "$T/in.gguf"
-check "in place" organ-transplant -q --base "$T/in.gguf" --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' --align --in-place --no-undo
+check "in place" organ-transplant -q --base "$T/in.gguf" --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' \
+    --align --in-place --no-undo
 check_same "$T/in.gguf" "$T/plain.gguf" "in place"
 check "to a pipe" sh -c "organ-transplant -q --base $BASE --donor '$T/p.gguf' --tensors blk.1.ffn_down.weight --align --output - > '$T/x.gguf'"
 check_same "$T/x.gguf" "$T/plain.gguf" "to a pipe"
-check "a task blend: the ancestor is aligned too" organ-transplant -q --base $BASE --donor $VERSE --ancestor "$T/p.gguf" --blend task:0.5 --type organ --align --output "$T/x.gguf" --force
+check "a task blend: the ancestor is aligned too" organ-transplant -q --base $BASE --donor $VERSE \
+    --ancestor "$T/p.gguf" --blend task:0.5 --type organ --align --output "$T/x.gguf" --force
 check "base + (donor - donor) / 2" sh -c "organ-compare '$T/x.gguf' $BASE; :"
 check_text "$(cut -f 10 "$T/out" | sort -u | tr '\n' ' ')" "0 max_abs " "the base's values"
 check "a graft" organ-graft -q --base $BASE --donor "$T/p.gguf" --layers 1 --align --output "$T/g"
 organ-graft -q --base $BASE --donor $VERSE --layers 1 --output "$T/h"
 check "the same organs" organ-compare "$T/g" "$T/h"
-check_text "$(grep -c '"op": "graft".*"aligned": true' "$T/g/manifest.json") $(grep -c '"aligned"' "$T/h/manifest.json")" "9 0" "the history"
+check_text "$(grep -c '"op": "graft".*"aligned": true' "$T/g/manifest.json") $(grep -c '"aligned"' \
+    "$T/h/manifest.json")" "9 0" "the history"
 organ-extract -q "$T/p.gguf" --output "$T/dir"
 check "a directory" organ-compare $BASE "$T/dir" --align --layers 1
 check_text "$(sed 1d "$T/out" | cut -f 2 | sort -u | tr '\n' ' ')" "- 1 " "only the selected block"
@@ -78,26 +89,34 @@ check "Q2_K" organ-compare $BASE "$T/q2.gguf" --align
 recovered "$T/f.tsv" "every unit in Q2_K"
 
 # ---- quantized donors: rows move as bytes, columns are encoded again
-check "from Q2_K" organ-transplant --base $BASE --donor "$T/q2.gguf" --match retype --align --type organ --output "$T/x.gguf" --force
-if grep -q "2 quantized tensors are encoded again" "$T/err"; then ok; else bad "no note on encoding: $(cat "$T/err")"; fi
+check "from Q2_K" organ-transplant --base $BASE --donor "$T/q2.gguf" --match retype --align --type organ \
+    --output "$T/x.gguf" --force
+if grep -q "2 quantized tensors are encoded again" "$T/err"; then ok; else bad "no note on encoding: $(cat \
+    "$T/err")"; fi
 organ-assemble -q $VERSE --dtype 'blk.*=q2_k' --output "$T/v2.gguf"
 check_exit 1 "compared with what was not permuted" organ-compare "$T/x.gguf" "$T/v2.gguf" --type organ
 check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ } END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "4 2 0" "gate and up are moved, down is decoded"
-check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" --match exact --align -q --type organ --output "$T/y.gguf"
+check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" \
+    --match exact --align -q --type organ --output "$T/y.gguf"
 
 # Heads of 64 columns are two blocks of Q8_0, so nothing is encoded.
 permute $VERSE "$T/h.gguf" heads 0 9 > /dev/null
 for m in verse h base; do organ-assemble -q "$T/$m.gguf" --dtype 'blk.*=q8_0' --output "$T/$m-q8.gguf"; done
-check "heads in Q8_0" organ-transplant --base "$T/base-q8.gguf" --donor "$T/h-q8.gguf" --match exact --align --type skeleton --output "$T/x.gguf" --force
+check "heads in Q8_0" organ-transplant --base "$T/base-q8.gguf" --donor "$T/h-q8.gguf" --match exact \
+    --align --type skeleton --output "$T/x.gguf" --force
 if grep -q "encoded again" "$T/err"; then bad "heads in Q8_0 were encoded"; else ok; fi
-organ-transplant -q --base "$T/base-q8.gguf" --donor "$T/verse-q8.gguf" --type skeleton --output "$T/plain.gguf" --force
+organ-transplant -q --base "$T/base-q8.gguf" --donor "$T/verse-q8.gguf" --type skeleton --output "$T/plain.gguf" \
+    --force
 check_same "$T/x.gguf" "$T/plain.gguf" "whole blocks move as bytes"
 
 # ---- strangers
 check_exit 1 "a stranger" organ-compare $BASE $STRANGER --align --summary
-check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" "nothing moves"
-check "its graft" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ --output "$T/x.gguf" --force
-if grep -q "3 of 3 groups of units have no counterpart" "$T/err"; then ok; else bad "no note on strangers: $(cat "$T/err")"; fi
+check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" \
+    "nothing moves"
+check "its graft" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ \
+    --output "$T/x.gguf" --force
+if grep -q "3 of 3 groups of units have no counterpart" "$T/err"; then ok; else bad "no note on strangers: $(cat \
+    "$T/err")"; fi
 organ-transplant -q --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --type organ --output "$T/plain.gguf" --force
 check_same "$T/x.gguf" "$T/plain.gguf" "as without --align"
 
@@ -112,21 +131,26 @@ permute "$T/moe.gguf" "$T/pm.gguf" ffn > "$T/pm.tsv"
 check "experts" organ-compare "$T/moe.gguf" "$T/pm.gguf" --align --type organ
 grep '^ffn' "$T/pm.tsv" > "$T/pm.ffn"
 recovered "$T/pm.ffn" "the units of each expert"
-check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" --force
+check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" \
+    --force
 check_same "$T/x.gguf" "$T/moe.gguf" "the experts are those of the base again"
 
 # ---- merges
 permute $LAB/lab-base-q4_k_m.gguf /dev/null none > /dev/null 2>&1 && bad "permute took Q4_K"
 organ-merge -q --method slerp,t=0.4 --base $BASE --model $VERSE --no-hash --output "$T/plain.gguf" --force
-check "a merge" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --align --output "$T/x.gguf" --force
-if grep -q "units change places" "$T/err" && [ "$(wc -l < "$T/err")" = 1 ]; then ok; else bad "notes of a merge: $(cat "$T/err")"; fi
+check "a merge" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" \
+    --no-hash --align --output "$T/x.gguf" --force
+if grep -q "units change places" "$T/err" && [ "$(wc -l < "$T/err")" = 1 ]; then ok; else \
+    bad "notes of a merge: $(cat "$T/err")"; fi
 check "the same tensors" sh -c "organ-compare '$T/x.gguf' '$T/plain.gguf' --type organ,skeleton,embed,norm"
 check "a key records it" organ-keys "$T/x.gguf" --get organ.merge.aligned
 check_text "$(cat "$T/out")" "true" "organ.merge.aligned"
 check "without --align" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --check
 if grep -q "hidden units have changed places" "$T/err"; then ok; else bad "no note on the order: $(cat "$T/err")"; fi
-check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --output "$T/y.gguf"
-check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" --force
+check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp,t=0.4 --base $BASE \
+    --model "$T/p.gguf" --output "$T/y.gguf"
+check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" \
+    --force
 if grep -q "hidden units have changed places" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
 
 # ---- lineage: permuted relatives, and blocks with other numbers
@@ -151,12 +175,14 @@ organ-stack -q --output "$T/short.gguf" --drop 1 $VERSE 2> /dev/null
 organ-stack -q --output "$T/deep.gguf" $VERSE 0-2,2-3 2> /dev/null
 organ-stack -q --output "$T/other.gguf" $FOUR/lab-stranger-q4_k_m.gguf 0-2 2> /dev/null
 lineage "same lineage|0=0,2-3=1-2" 0 $BASE "$T/short.gguf"
-if grep -qF "blocks 0, 2-3 of A match 0-2 of B: --map 0=0,2-3=1-2" "$T/err"; then ok; else bad "the map in words: $(cat "$T/err")"; fi
+if grep -qF "blocks 0, 2-3 of A match 0-2 of B: --map 0=0,2-3=1-2" "$T/err"; then ok; else \
+    bad "the map in words: $(cat "$T/err")"; fi
 lineage "same lineage|0=0,1-2=2-3" 0 "$T/short.gguf" $BASE
 if grep -qF "blocks 0-2 of A match 0, 2-3 of B:" "$T/err"; then ok; else bad "the map in words: $(cat "$T/err")"; fi
 lineage "same lineage|0-2=0-2,3=4" 0 $BASE "$T/deep.gguf"
 lineage "strangers|-" 1 $BASE "$T/other.gguf"
-check "the map is that of --map" organ-transplant -q --base $BASE --donor "$T/short.gguf" --map 0=0,2-3=1-2 --type organ --output "$T/x.gguf" --force
+check "the map is that of --map" organ-transplant -q --base $BASE --donor "$T/short.gguf" --map 0=0,2-3=1-2 \
+    --type organ --output "$T/x.gguf" --force
 organ-transplant -q --base $BASE --donor $VERSE --layers 0,2-3 --type organ --output "$T/plain.gguf" --force
 check_same "$T/x.gguf" "$T/plain.gguf" "a graft by the map"
 check_exit 1 "with one thread" organ-compare $STRANGER "$T/p.gguf" --lineage -j 1
@@ -166,9 +192,11 @@ check_same "$T/out" "$T/one" "the same verdict for any -j"
 
 # ---- what cannot be aligned
 check_error 2 "this is a pipe" "a pipe" sh -c "organ-compare $BASE - --align < $BASE"
-check_error 2 "donor block 0 twice" "a block with two orders" organ-transplant --base $BASE --donor "$T/p.gguf" --map 1=0,2=0 --align --output "$T/y.gguf"
+check_error 2 "donor block 0 twice" "a block with two orders" organ-transplant --base $BASE --donor "$T/p.gguf" \
+    --map 1=0,2=0 --align --output "$T/y.gguf"
 check_error 2 "--align can only be combined" "--lineage" organ-compare $BASE $VERSE --align --lineage
-check_error 2 "--adapter cannot be combined" "an adapter" organ-transplant --base $BASE --adapter $FOUR/lab-lora-code.gguf --align --output "$T/y.gguf"
+check_error 2 "--adapter cannot be combined" "an adapter" organ-transplant --base $BASE \
+    --adapter $FOUR/lab-lora-code.gguf --align --output "$T/y.gguf"
 check_absent "$T/y.gguf" "nothing is written"
 
 finish

@@ -43,7 +43,8 @@ serve() {
     for try in 1 2 3 4 5; do
         port=$((port + 1))
         rm -f "$T/serve.out"
-        TMPDIR=$T/tmp ORGAN_BIN=$tools sh scripts/organ-serve --port $port --data "$DATA" "$@" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
+        TMPDIR=$T/tmp ORGAN_BIN=$tools sh scripts/organ-serve --port $port --data "$DATA" "$@" > "$T/serve.out" \
+            2> "$T/serve.err" < /dev/null &
         SERVER_PID=$!
         n=0
         while [ $n -lt 1000 ] && kill -0 $SERVER_PID 2> /dev/null; do
@@ -80,7 +81,8 @@ expect() {
     shift
     request "$@"
     if [ "$code" != "$want" ]; then bad "$*: $code, $want wanted: $(head -c 300 "$T/body")"
-    elif [ "$want" -ge 400 ] && ! grep -q '^{"error": {"status": '"$want"', "code": "[a-z_]*", "message": ".*"}}$' "$T/body"; then
+    elif [ "$want" -ge 400 ] && ! grep -q '^{"error": {"status": '"$want"', "code": "[a-z_]*", "message": ".*"}}$' \
+        "$T/body"; then
         bad "$*: no JSON error: $(head -c 300 "$T/body")"
     else ok
     fi
@@ -188,7 +190,8 @@ surgery() {
     expect 200 GET "/v1/jobs/$job/result"
     has '"theta": ' "organ-measure"
     run_job done 0 organ-measure '["verse.organs/embed/token_embd.bin"]'
-    run_job done 0 organ-transplant '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
+    run_job done 0 organ-transplant \
+        '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
     expect 200 GET /v1/models/chimera.gguf
     run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
     run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
@@ -201,7 +204,8 @@ surgery() {
     run_job done 0 organ-check '{"args": ["verse.gguf", "named.gguf"], "data": true, "strict": true}'
     run_job done 0 organ-assemble '{"model": "verse.gguf", "output": "small.gguf", "dtype": "q4_k_m", "strict": true}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "../list"}}'
-    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "1=2"}}'
+    job_400 \
+        '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "1=2"}}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "*=keep,@../rules"}}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "like:/etc/passwd"}}'
     job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--set-file", "a=code.gguf", "--output", "x.gguf"]}'
@@ -214,7 +218,8 @@ surgery() {
 # ---- what must not work ---------------------------------------------------------------------
 
 refuse_tokens() {
-    for h in "X-None: 1" "Authorization: Bearer" "Authorization: Bearer wrong" "Authorization: Bearer ${ORGAN_TOKEN}x" \
+    for h in "X-None: 1" "Authorization: Bearer" "Authorization: Bearer wrong" \
+        "Authorization: Bearer ${ORGAN_TOKEN}x" \
         "Authorization: Bearer ${ORGAN_TOKEN%?}" "Authorization: Basic $ORGAN_TOKEN" "Authorization: $ORGAN_TOKEN"; do
         for p in /v1/health /v1/models /v1/jobs /v1/organs/verse.organs/embed/token_embd.bin /nothing; do
             got=$(curl -s -m 300 -H "$h" -o "$T/body" -w '%{http_code}' "$ORGAN_URL$p")
@@ -232,10 +237,15 @@ page() {
         code=$(curl -s -m 300 -D "$T/head" -o "$T/body" -w '%{http_code}' "${ORGAN_URL%/cgi-bin/*}/$f")
         check_text "$code" 200 "the page: /$f"
         check_same "$T/body" "scripts/web/$(basename "${f:-index.html}")" "the page: /$f"
-        [ "$1" != lighttpd ] || check_text "$(grep -c "^Content-Security-Policy: default-src 'none';.*frame-ancestors 'none'" "$T/head")" 1 "the policy of /$f"
+        [ "$1" != lighttpd ] || check_text "$(grep \
+            -c "^Content-Security-Policy: default-src 'none';.*frame-ancestors 'none'" "$T/head")" 1 \
+            "the policy of /$f"
     done
-    check_text "$(grep -c "content=\"default-src 'none'; script-src 'self'; style-src 'self';" scripts/web/index.html)" 1 "the policy in the page"
-    if grep -v 'http://www.w3.org/2000/svg' scripts/web/*.js scripts/web/*.css scripts/web/index.html | grep -qE 'https?://|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('; then bad "the page loads or parses something"; else ok; fi
+    check_text "$(grep -c "content=\"default-src 'none'; script-src 'self'; style-src 'self';" \
+        scripts/web/index.html)" 1 "the policy in the page"
+    if grep -v 'http://www.w3.org/2000/svg' scripts/web/*.js scripts/web/*.css scripts/web/index.html | grep \
+        -qE 'https?://|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('; \
+        then bad "the page loads or parses something"; else ok; fi
 }
 
 # A page that makes its own name resolve to 127.0.0.1 sends that name (DNS rebinding).
@@ -255,12 +265,17 @@ refuse_hosts() {
 # No answer may hold what lies outside, whatever its code.
 refuse_traversal() {
     for p in /v1/organs/../../secret /v1/organs/verse.organs/../../secret /v1/organs/verse.organs/..%2f..%2fsecret \
-        /v1/organs/%2e%2e/secret /v1/models/../../secret /v1/files/..%2fsecret /v1/files/%2e%2e%2fsecret /../secret //secret \
-        /v1/files/.organ-spool /v1/organs/.organ-spool/jobs /v1/files/link.gguf /v1/models/link.gguf /v1/organs/out/secret \
-        /v1/organs/verse.organs/organs/link.bin /v1/organs/linked /v1/organs/linked/manifest.json /v1/files/loop /v1/files/pipe \
-        /v1/files/verse.organs /v1/organs/verse.organs/embed /v1/files/%00 /v1/files/a%00b '/v1/files/a%0d%0aX:%20y' /v1/files/%ff \
+        /v1/organs/%2e%2e/secret /v1/models/../../secret /v1/files/..%2fsecret /v1/files/%2e%2e%2fsecret /../secret \
+        //secret \
+        /v1/files/.organ-spool /v1/organs/.organ-spool/jobs /v1/files/link.gguf /v1/models/link.gguf \
+        /v1/organs/out/secret \
+        /v1/organs/verse.organs/organs/link.bin /v1/organs/linked /v1/organs/linked/manifest.json /v1/files/loop \
+        /v1/files/pipe \
+        /v1/files/verse.organs /v1/organs/verse.organs/embed /v1/files/%00 /v1/files/a%00b '/v1/files/a%0d%0aX:%20y' \
+        /v1/files/%ff \
         /v1/jobs/../../secret /v1/jobs/..%2f..%2fsecret/result /v1/jobs/0000 /v1/jobs/0000000000000000000000 \
-        /v1/jobs/0000000000000000000000/result /v1 /web /web/ /web/../token /web/%2e%2e/token /webs/page.js /token /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
+        /v1/jobs/0000000000000000000000/result /v1 /web /web/ /web/../token /web/%2e%2e/token /webs/page.js /token \
+        /v2/health /v1/health/x /v1/models/verse.gguf/x/y/z /v1/nothing; do
         request GET "$p"
         case $code in
         400 | 403 | 404) if grep -q 'top secret' "$T/body"; then bad "GET $p tells the secret"; else ok; fi ;;
@@ -293,12 +308,16 @@ refuse_bodies() {
     : > "$T/empty"
     request POST /v1/jobs --data-binary "@$T/empty" # busybox httpd tells no length of 0
     case $code in 400 | 411) ok ;; *) bad "an empty job: $code" ;; esac
-    for b in '{' '[]' '7' '"x"' 'null' '{}' '{"tool": 1}' '{"tool": "sh", "arguments": []}' '{"tool": "organ-api", "arguments": []}' \
-        '{"tool": "../organ-extract", "arguments": []}' '{"tool": "organ-extract"}' '{"tool": "organ-extract", "arguments": "x"}' \
+    for b in '{' '[]' '7' '"x"' 'null' '{}' '{"tool": 1}' '{"tool": "sh", "arguments": []}' \
+        '{"tool": "organ-api", "arguments": []}' \
+        '{"tool": "../organ-extract", "arguments": []}' '{"tool": "organ-extract"}' \
+        '{"tool": "organ-extract", "arguments": "x"}' \
         '{"tool": "organ-extract", "arguments": [1]}' '{"tool": "organ-extract", "arguments": [], "env": {}}' \
-        '{"tool": "organ-extract", "tool": "organ-extract", "arguments": []}' '{"tool": "organ-extract", "arguments": [],}' \
+        '{"tool": "organ-extract", "tool": "organ-extract", "arguments": []}' \
+        '{"tool": "organ-extract", "arguments": [],}' \
         '{"tool": "organ-extract", "arguments": {"list": 1}}' '{"tool": "organ-extract", "arguments": {"list": {}}}' \
-        '{"tool": "organ-extract", "arguments": {"args": "verse.gguf"}}' '{"tool": "organ-extract", "arguments": {"threads": true}}'; do
+        '{"tool": "organ-extract", "arguments": {"args": "verse.gguf"}}' \
+        '{"tool": "organ-extract", "arguments": {"threads": true}}'; do
         job_400 "$b"
     done
     printf '{"tool": "organ-extract", "arguments": ["\377"]}' > "$T/bad"
@@ -312,17 +331,26 @@ refuse_bodies() {
 }
 
 refuse_arguments() {
-    for a in '["--output", "-", "verse.gguf"]' '["-", "--list"]' '["--names-from", "-", "verse.gguf", "--list"]' '["--names-from=-"]' \
-        '["--help"]' '["--version"]' '["-h"]' '["--heat"]' '["-x"]' '["--output"]' '["--list=1"]' '["--", "--list"]' '["verse.gguf", "verse.gguf"]' \
-        '["--output", ".hidden", "verse.gguf"]' '["--output", "a/b", "verse.gguf"]' '["--output", "a b", "verse.gguf"]' '["--output", "", "verse.gguf"]' \
-        '["--output", "--force", "verse.gguf"]' '["a\u0000b"]' '["$(touch hacked)"]' '["verse.gguf;touch hacked"]' '["--layers", "`id`", "verse.gguf"]' \
-        '["--tensors", "a\nb"]' '["-j", "x"]' '["--threads", "-1"]' '["pipe"]' '{"no-such": true}' '{"args": ["--list"]}' '{"output": ["-"]}'; do
+    for a in '["--output", "-", "verse.gguf"]' '["-", "--list"]' '["--names-from", "-", "verse.gguf", "--list"]' \
+        '["--names-from=-"]' \
+        '["--help"]' '["--version"]' '["-h"]' '["--heat"]' '["-x"]' '["--output"]' '["--list=1"]' '["--", "--list"]' \
+        '["verse.gguf", "verse.gguf"]' \
+        '["--output", ".hidden", "verse.gguf"]' '["--output", "a/b", "verse.gguf"]' \
+        '["--output", "a b", "verse.gguf"]' '["--output", "", "verse.gguf"]' \
+        '["--output", "--force", "verse.gguf"]' '["a\u0000b"]' '["$(touch hacked)"]' '["verse.gguf;touch hacked"]' \
+        '["--layers", "`id`", "verse.gguf"]' \
+        '["--tensors", "a\nb"]' '["-j", "x"]' '["--threads", "-1"]' '["pipe"]' '{"no-such": true}' \
+        '{"args": ["--list"]}' '{"output": ["-"]}'; do
         job_400 '{"tool": "organ-extract", "arguments": '"$a"'}'
     done
-    for a in '["/etc/passwd", "--list"]' '["../secret", "--list"]' '["verse.organs/../../secret", "--list"]' '["--output", "../x", "verse.gguf"]' \
-        '["--output=/tmp/x", "verse.gguf"]' '["link.gguf", "--list"]' '["linked", "--list"]' '["out/secret", "--list"]' '["verse.organs", "--list"]' \
-        '["--output", "dangling", "verse.gguf"]' '["--output", "link.gguf", "verse.gguf", "--force"]' '["split-00001-of-00002.gguf", "--list"]' \
-        '["--names-from", "link.gguf", "verse.gguf", "--list"]' '["--names-from=../secret", "verse.gguf", "--list"]'; do
+    for a in '["/etc/passwd", "--list"]' '["../secret", "--list"]' '["verse.organs/../../secret", "--list"]' \
+        '["--output", "../x", "verse.gguf"]' \
+        '["--output=/tmp/x", "verse.gguf"]' '["link.gguf", "--list"]' '["linked", "--list"]' \
+        '["out/secret", "--list"]' '["verse.organs", "--list"]' \
+        '["--output", "dangling", "verse.gguf"]' '["--output", "link.gguf", "verse.gguf", "--force"]' \
+        '["split-00001-of-00002.gguf", "--list"]' \
+        '["--names-from", "link.gguf", "verse.gguf", "--list"]' '["--names-from=../secret", "verse.gguf", "--list"]'; \
+        do
         expect 403 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": '"$a"'}'
     done
     expect 404 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": ["absent.gguf", "--list"]}'
@@ -336,10 +364,13 @@ refuse_uploads() {
     done
     # A refusal is heard while the body is still on its way: all of that is read first.
     printf '%s' "$ORGAN_TOKEN" > "$T/t"
-    { head -c 100000 "$VERSE"; sleep 0.5; cat "$VERSE"; } | REQUEST_METHOD=PUT PATH_INFO=/v1/models/x CONTENT_LENGTH=$(($(wc -c < "$VERSE") + 100000)) \
-        ORGAN_API_DATA=$DATA ORGAN_API_SPOOL=$T ORGAN_API_TOKEN_FILE=$T/t ORGAN_API_BIN=$BIN HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
+    { head -c 100000 "$VERSE"; sleep 0.5; cat "$VERSE"; } | REQUEST_METHOD=PUT PATH_INFO=/v1/models/x \
+        CONTENT_LENGTH=$(($(wc -c < "$VERSE") + 100000)) \
+        ORGAN_API_DATA=$DATA ORGAN_API_SPOOL=$T ORGAN_API_TOKEN_FILE=$T/t ORGAN_API_BIN=$BIN \
+        HTTP_AUTHORIZATION="Bearer $ORGAN_TOKEN" \
         sh -c '"$BIN/organ-api" > "$T/refused"; cat | wc -c > "$T/left"'
-    check_text "$(head -n 1 "$T/refused" | tr -d '\r') $(tr -d ' ' < "$T/left")" "Status: 400 Bad Request 0" "a refused body is read"
+    check_text "$(head -n 1 "$T/refused" | tr -d '\r') $(tr -d ' ' < "$T/left")" "Status: 400 Bad Request 0" \
+        "a refused body is read"
     expect 400 "$1" /v1/models/no.gguf --data-binary "not a model at all"
     if [ "$1" = PUT ]; then # busybox httpd does not hand the header on
         expect 400 PUT '/v1/models/code.gguf?force=1' --data-binary "@$VERSE" -H 'Content-Range: bytes 0-99/100'
@@ -353,7 +384,8 @@ refuse_uploads() {
     head -c 4194305 /dev/zero > "$T/big"
     expect 413 "$1" /v1/models/no.gguf --data-binary "@$T/big"
     expect 403 "$1" '/v1/models/dangling.gguf?force=1' --data-binary "@$VERSE"
-    curl -s -m 0.4 --limit-rate 200k -X "$1" -H "Authorization: Bearer $ORGAN_TOKEN" --data-binary "@$VERSE" "$ORGAN_URL/v1/models/no.gguf" > /dev/null
+    curl -s -m 0.4 --limit-rate 200k -X "$1" -H "Authorization: Bearer $ORGAN_TOKEN" --data-binary "@$VERSE" \
+        "$ORGAN_URL/v1/models/no.gguf" > /dev/null
     n=0
     while [ $n -lt 600 ] && ls "$DATA"/.no.gguf.*.tmp > /dev/null 2>&1; do
         sleep 0.1
@@ -383,7 +415,8 @@ changes() { # PUT or POST
     cp "$VERSE" "$DATA/old.gguf"
     cp -r "$DATA/code.organs" "$DATA/old.organs"
     for to in verse.gguf link.gguf dangling.gguf; do expect 409 POST "/v1/models/old.gguf?rename=$to" -d ''; done
-    for to in ../x.gguf ..%2fx.gguf %2e%2e/x.gguf .x.gguf -x.gguf x '' a/b.gguf /tmp/x.gguf x.txt verse.organs 'a%20b.gguf' x-00001-of-00002.gguf 'x.gguf%00'; do
+    for to in ../x.gguf ..%2fx.gguf %2e%2e/x.gguf .x.gguf -x.gguf x '' a/b.gguf /tmp/x.gguf x.txt verse.organs \
+        'a%20b.gguf' x-00001-of-00002.gguf 'x.gguf%00'; do
         request POST "/v1/models/old.gguf?rename=$to" -d ''
         case $code in 400 | 411) ok ;; *) bad "rename to '$to': $code" ;; esac
     done
@@ -396,9 +429,12 @@ changes() { # PUT or POST
     expect 200 GET /v1/organs/new.organs
     # What must stay, although its name or place looks like something to delete.
     mkdir "$DATA/folder.gguf" "$DATA/plain" && : > "$DATA/plain/note"
-    for p in models/link.gguf models/dangling.gguf models/folder.gguf models/pipe models/loop models/plain models/.organ-spool models/your.txt \
-        models/verse.organs models/..%2fsecret models/../../secret models/none.gguf texts/link.gguf texts/verse.gguf texts/../secret texts/none.txt \
-        organs/verse.gguf organs/out organs/linked organs/plain organs/.organ-spool organs/.. organs/. organs/none organs/%2e%2e; do
+    for p in models/link.gguf models/dangling.gguf models/folder.gguf models/pipe models/loop models/plain \
+        models/.organ-spool models/your.txt \
+        models/verse.organs models/..%2fsecret models/../../secret models/none.gguf texts/link.gguf texts/verse.gguf \
+        texts/../secret texts/none.txt \
+        organs/verse.gguf organs/out organs/linked organs/plain organs/.organ-spool organs/.. organs/. organs/none \
+        organs/%2e%2e; do
         for method in DELETE POST; do
             q=''
             [ $method = DELETE ] || q='?rename=x.gguf'
@@ -412,12 +448,14 @@ changes() { # PUT or POST
     for f in "$T/secret" "$T/linked/manifest.json" "$DATA/verse.organs/manifest.json" "$DATA/plain/note" "$VERSE"; do
         if [ -s "$f" ] || [ "$f" = "$DATA/plain/note" ] && [ -e "$f" ]; then ok; else bad "$f is gone"; fi
     done
-    [ -p "$DATA/pipe" ] && [ -L "$DATA/out" ] && [ -L "$DATA/dangling.gguf" ] && [ -d "$DATA/folder.gguf" ] || bad "something else was deleted"
+    [ -p "$DATA/pipe" ] && [ -L "$DATA/out" ] && [ -L "$DATA/dangling.gguf" ] && [ -d "$DATA/folder.gguf" ] \
+        || bad "something else was deleted"
     mkdir "$T/beside" && : > "$T/beside/file"
     ln -s "$T/beside" "$DATA/new.organs/organs/away"
     expect 200 DELETE /v1/organs/new.organs
     check_absent "$DATA/new.organs" "a deleted organ directory"
-    if [ -e "$T/beside/file" ] && [ -z "$(find "$DATA" -name '.gone*')" ]; then ok; else bad "deleting follows a link or leaves a rest"; fi
+    if [ -e "$T/beside/file" ] && [ -z "$(find "$DATA" -name '.gone*')" ]; then ok; else \
+        bad "deleting follows a link or leaves a rest"; fi
     ln -s verse.gguf "$DATA/also.gguf"
     expect 200 DELETE /v1/models/also.gguf
     check_absent "$DATA/also.gguf" "a deleted link"
@@ -456,7 +494,8 @@ traps() { # links and other things for the refusals
 }
 
 untrap() {
-    rm -f "$DATA/link.gguf" "$DATA/out" "$DATA/dangling" "$DATA/dangling.gguf" "$DATA/loop" "$DATA/inside.gguf" "$DATA/linked" \
+    rm -f "$DATA/link.gguf" "$DATA/out" "$DATA/dangling" "$DATA/dangling.gguf" "$DATA/loop" "$DATA/inside.gguf" \
+        "$DATA/linked" \
         "$DATA/pipe" "$DATA/verse.organs/organs/link.bin"
 }
 
@@ -466,13 +505,17 @@ many() { # HOW-MANY-AT-ONCE
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
     if [ "$1" -gt 6 ]; then again=''; else again='--retry 3 --retry-all-errors'; fi # busybox httpd may drop a connection
     # shellcheck disable=SC2086
-    curl -s -m 300 $again -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
+    curl -s -m 300 $again -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" \
+        -w '%{http_code}\n' -o "$T/many.#1" \
         "$ORGAN_URL/v1/models/verse.gguf?[1-200]" > "$T/codes" 2> /dev/null
     check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 200 200" "200 requests, $1 at once"
-    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; yes "$T/body" | head -n 200 | xargs cat | cksum)" "200 answers, $1 at once"
+    check_text "$(cat "$T"/many.* | cksum)" "$(request GET /v1/models/verse.gguf; yes "$T/body" | head -n 200 | xargs \
+        cat | cksum)" "200 answers, $1 at once"
     rm -f "$T"/many.*
-    curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" -w '%{http_code}\n' -o "$T/many.#1" \
-        -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" 2> /dev/null
+    curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" \
+        -w '%{http_code}\n' -o "$T/many.#1" \
+        -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" \
+        2> /dev/null
     check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 40 202" "40 jobs, $1 at once"
     n=0
     while [ $n -lt 2000 ]; do
@@ -505,7 +548,8 @@ slow() { # a job that runs until it is stopped or $DATA/enough exists, and the p
     while [ $n -lt 400 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
     tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
     n=0
-    while request GET "/v1/jobs/$job" && [ $n -lt 400 ] && ! grep -q done_bytes "$T/body"; do sleep 0.05; n=$((n + 1)); done
+    while request GET "/v1/jobs/$job" && [ $n -lt 400 ] && ! grep -q done_bytes "$T/body"; do sleep 0.05; \
+        n=$((n + 1)); done
     has '"done_bytes": 3, "total_bytes": 12, "percent": 25' "its progress"
 }
 
@@ -533,7 +577,8 @@ stopped() {
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
     curl -s -m 300 -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate -X DELETE \
         -w '%{http_code}\n' -o "$T/both.#1" "$ORGAN_URL/v1/jobs/$job?[1-8]" > "$T/codes" 2> /dev/null
-    check_text "$(sed 's/^20[02]$/200 or 202/' "$T/codes" | sort | uniq -c | tr -s ' ')" " 8 200 or 202" "eight DELETEs at once"
+    check_text "$(sed 's/^20[02]$/200 or 202/' "$T/codes" | sort | uniq -c | tr -s ' ')" " 8 200 or 202" \
+        "eight DELETEs at once"
     wait_job "$job" stopped
     check_text "$state" stopped "eight DELETEs at once keep the record"
     slow
@@ -584,8 +629,10 @@ survives() { # SERVER
 # ---- organ-serve itself -----------------------------------------------------------------------------
 
 options() {
-    for a in "" "--data" "--data $T/none" "--data $DATA --port 0" "--data $DATA --port x" "--data $DATA --jobs 0" "--data $DATA --max-body 0" \
-        "--data $DATA --max-body 1X" "--data $DATA --server apache" "--data $DATA --host a:b" "--data $DATA --host x/y" "--data $DATA --token-file $T/empty" "--no-such" "$DATA"; do
+    for a in "" "--data" "--data $T/none" "--data $DATA --port 0" "--data $DATA --port x" "--data $DATA --jobs 0" \
+        "--data $DATA --max-body 0" \
+        "--data $DATA --max-body 1X" "--data $DATA --server apache" "--data $DATA --host a:b" \
+        "--data $DATA --host x/y" "--data $DATA --token-file $T/empty" "--no-such" "$DATA"; do
         # shellcheck disable=SC2086
         check_error 2 "organ-serve: " "organ-serve $a" env ORGAN_BIN="$BIN" sh scripts/organ-serve $a
     done
@@ -593,7 +640,8 @@ options() {
     check "organ-serve --version" env ORGAN_BIN="$BIN" sh scripts/organ-serve --version
     check "organ-api --help" "$BIN/organ-api" --help
     check_error 2 organ-serve "organ-api without a server" "$BIN/organ-api"
-    if env REQUEST_METHOD=GET PATH_INFO=/v1/health "$BIN/organ-api" --help 2> /dev/null | head -n 1 | grep -q '^Status: 500'; then ok
+    if env REQUEST_METHOD=GET PATH_INFO=/v1/health "$BIN/organ-api" --help 2> /dev/null | head -n 1 | grep \
+        -q '^Status: 500'; then ok
     else bad "organ-api without configuration"
     fi
 }

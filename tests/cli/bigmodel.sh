@@ -28,7 +28,8 @@ header() {
 }
 { header; head -c 320 /dev/zero; } | head -c 320 > "$T/header"
 cp "$T/header" "$T/big.gguf"
-if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=1025 2> "$T/err" || ! organ-extract --list "$T/big.gguf" > "$T/out" 2>&1 ; then
+if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=1025 2> "$T/err" || ! organ-extract --list "$T/big.gguf" \
+    > "$T/out" 2>&1 ; then
     echo "$NAME: skipped: no sparse file of 1 GiB here: $(head -n 1 "$T/err")"
     finish
 fi
@@ -71,7 +72,8 @@ within "assemble" organ-assemble -q "$T/big.gguf" --output - --set-kv general.na
     cat "$T/header"
     yes 'values of all kinds' | head -c $((4 * PART)) # no more: what follows the tensors is copied too
 } > "$T/pipe" 2> "$T/err.yes" &
-within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=q4_0' < "$T/pipe"
+within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=q4_0' \
+    < "$T/pipe"
 
 # A merge needs the memory of its counters, not of a tensor, which has 32 MiB in F16 here. iso needs
 # at most three matrices in F32, here of 8 MiB each.
@@ -93,19 +95,24 @@ if [ -z "${SANITIZED:-}" ]; then
         base="--base $T/long1.gguf"
         [ $method = linear ] && base=
         # shellcheck disable=SC2086 # two words
-        LIMIT=16384 within "merge, $method" organ-merge -q --no-hash -j 2 --method $method $base --model "$T/long2.gguf" \
+        LIMIT=16384 within "merge, $method" organ-merge -q --no-hash -j 2 --method $method $base \
+            --model "$T/long2.gguf" \
             --model "$T/long3.gguf" --output "$T/merged.gguf"
         rm -f "$T/merged.gguf"
     done
-    LIMIT=16384 within "merge, arcee-fusion" organ-merge -q --no-hash -j 2 --method arcee-fusion --base "$T/flat1.gguf" \
+    LIMIT=16384 within "merge, arcee-fusion" organ-merge -q --no-hash -j 2 --method arcee-fusion \
+        --base "$T/flat1.gguf" \
         --model "$T/flat2.gguf" --output -
     # Encoding by importance: the weights of 65536 columns, and pieces of the tensor.
     { le 4 1; le 4 19; printf blk.0.ffn_up.weight; le 4 1; le 4 65536; head -c 262144 /dev/zero; } > "$T/im.dat"
-    LIMIT=16384 within "encode with an importance matrix" organ-assemble -q -j 2 "$T/flat1.gguf" --dtype q4_k --imatrix "$T/im.dat" \
+    LIMIT=16384 within "encode with an importance matrix" organ-assemble -q -j 2 "$T/flat1.gguf" --dtype q4_k \
+        --imatrix "$T/im.dat" \
         --output "$T/encoded.gguf"
-    LIMIT=16384 within "the same through pipes" organ-assemble -q -j 2 - --dtype iq2_xxs --imatrix "$T/im.dat" --output - < "$T/flat1.gguf"
+    LIMIT=16384 within "the same through pipes" organ-assemble -q -j 2 - --dtype iq2_xxs --imatrix "$T/im.dat" \
+        --output - < "$T/flat1.gguf"
     for k in 1 2 3; do mkmodel "$T/i$k.gguf" -s $k blk.0.ffn_up.weight:F16:16384x128; done
-    LIMIT=30720 within "merge, iso" organ-merge -q --no-hash -j 2 --method iso --base "$T/i1.gguf" --model "$T/i2.gguf" \
+    LIMIT=30720 within "merge, iso" organ-merge -q --no-hash -j 2 --method iso --base "$T/i1.gguf" \
+        --model "$T/i2.gguf" \
         --model "$T/i3.gguf" --output -
     rm -f "$T"/flat?.gguf "$T"/long?.gguf "$T"/i?.gguf
 fi

@@ -64,7 +64,8 @@ for i in 0 1 2; do
     floats "$T/anc.gguf" blk.$i.attn_q.weight > "$T/c$i"
 done
 formula() { # WHAT BLOCK AWK-EXPRESSION of a, b, c, t with t given; the tensor in $T/c.gguf has its values
-    paste "$T/a$2" "$T/b$2" "$T/c$2" | awk -v t="$4" "{ a = \$1; b = \$2; c = \$3; printf \"%.9g\\n\", $3 }" > "$T/want"
+    paste "$T/a$2" "$T/b$2" "$T/c$2" | awk -v t="$4" "{ a = \$1; b = \$2; c = \$3; printf \"%.9g\\n\", $3 }" \
+        > "$T/want"
     floats "$T/c.gguf" "blk.$2.attn_q.weight" > "$T/got"
     near "$1, block $2"
 }
@@ -74,7 +75,8 @@ f=$(find "$T/tampered" -name 'blk_1_attn_q.bin')
 size=$(wc -c < "$f")
 printf '\377\377\377\377' | dd of="$f" bs=1 seek=$((size - 4)) conv=notrunc 2> /dev/null
 for mode in linear slerp; do
-    check_error 3 "sha256" "a tampered donor, $mode" organ-transplant --base "$BASE" --donor "$T/tampered" --blend $mode:0.5 --output "$T/never.gguf"
+    check_error 3 "sha256" "a tampered donor, $mode" organ-transplant --base "$BASE" --donor "$T/tampered" \
+        --blend $mode:0.5 --output "$T/never.gguf"
     check_absent "$T/never.gguf" "a tampered donor, $mode"
 done
 check "linear" blend linear:0.25
@@ -96,31 +98,44 @@ done
 
 # ---- refused, before anything is written ------------------------------------------------------
 rm -f "$T/c.gguf"
-for text in linear:1.5 linear:-0.1 slerp:2 task:11 linear linear: linear:x linear:0..2 cubic:0.5 'linear:0..' linear:nan ''; do
-    check_exit 2 "--blend '$text'" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend "$text" --ancestor "$T/anc.gguf" --output "$T/c.gguf"
+for text in linear:1.5 linear:-0.1 slerp:2 task:11 linear linear: linear:x linear:0..2 cubic:0.5 'linear:0..' \
+    linear:nan ''; do
+    check_exit 2 "--blend '$text'" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend "$text" \
+        --ancestor "$T/anc.gguf" --output "$T/c.gguf"
     check_absent "$T/c.gguf" "--blend '$text'"
 done
-check_error 2 "--ancestor" "task without its ancestor" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --output "$T/c.gguf"
+check_error 2 "--ancestor" "task without its ancestor" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" \
+    --blend task:1 --output "$T/c.gguf"
 mkmodel "$T/less.gguf" blk.0.attn_q.weight:F32:32x8
-check_error 1 "the ancestor does not have" "an ancestor with fewer tensors" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --output "$T/c.gguf"
+check_error 1 "the ancestor does not have" "an ancestor with fewer tensors" organ-transplant --base "$T/a.gguf" \
+    --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --output "$T/c.gguf"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F32:64x8 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
-check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --donor "$T/wide.gguf" --blend linear:0.5 --output "$T/c.gguf"
-check_exit 1 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/wide.gguf" --output "$T/c.gguf"
+check_error 1 "dims differ" "other dims" organ-transplant --base "$T/a.gguf" --donor "$T/wide.gguf" \
+    --blend linear:0.5 --output "$T/c.gguf"
+check_exit 1 "an ancestor of other dims" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 \
+    --ancestor "$T/wide.gguf" --output "$T/c.gguf"
 mkmodel "$T/turned.gguf" blk.0.attn_q.weight:F32:8x32 blk.1.attn_q.weight:F32:32x8 blk.2.attn_q.weight:F32:32x8
-check_error 1 "the ancestor's dims differ" "an ancestor of other dims but as many values" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
+check_error 1 "the ancestor's dims differ" "an ancestor of other dims but as many values" organ-transplant \
+    --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/turned.gguf" --output "$T/c.gguf"
 for anc in less:2 turned:1; do
     n=${anc#*:} anc=${anc%:*}
-    check_exit 1 "--check with an ancestor: $anc" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/$anc.gguf" --check
+    check_exit 1 "--check with an ancestor: $anc" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" \
+        --blend task:1 --ancestor "$T/$anc.gguf" --check
     check_text "$(grep -c "mismatch.*the ancestor" "$T/out")" "$n" "--check says what the ancestor lacks: $anc"
 done
-check "what the ancestor lacks is skipped" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 --ancestor "$T/less.gguf" --skip-mismatched --output "$T/c.gguf"
+check "what the ancestor lacks is skipped" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend task:1 \
+    --ancestor "$T/less.gguf" --skip-mismatched --output "$T/c.gguf"
 floats "$T/c.gguf" blk.1.attn_q.weight > "$T/got"
 check_same "$T/got" "$T/a1" "what the ancestor lacks is skipped"
 rm -f "$T/c.gguf"
-check_error 2 "--ancestor needs --blend" "an ancestor without a blend" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --ancestor "$T/anc.gguf" --output "$T/no.gguf"
-check_error 2 "--ancestor needs --blend" "the same, organ-graft" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --ancestor "$T/anc.gguf" --output "$T/no"
-check_error 2 "--scale needs --adapter" "a scale without an adapter" organ-graft --source "$T/b.gguf" --target "$T/a.gguf" --scale 0.5 --output "$T/no"
-check "an ancestor that linear does not need" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" --blend linear:0.5 --ancestor "$T/less.gguf" --output "$T/c.gguf"
+check_error 2 "--ancestor needs --blend" "an ancestor without a blend" organ-transplant --base "$T/a.gguf" \
+    --donor "$T/b.gguf" --ancestor "$T/anc.gguf" --output "$T/no.gguf"
+check_error 2 "--ancestor needs --blend" "the same, organ-graft" organ-graft --source "$T/b.gguf" \
+    --target "$T/a.gguf" --ancestor "$T/anc.gguf" --output "$T/no"
+check_error 2 "--scale needs --adapter" "a scale without an adapter" organ-graft --source "$T/b.gguf" \
+    --target "$T/a.gguf" --scale 0.5 --output "$T/no"
+check "an ancestor that linear does not need" organ-transplant --base "$T/a.gguf" --donor "$T/b.gguf" \
+    --blend linear:0.5 --ancestor "$T/less.gguf" --output "$T/c.gguf"
 rm -f "$T/c.gguf"
 check_absent "$T/c.gguf" "refused blends"
 
@@ -136,7 +151,8 @@ lora() {
     {"key": "general.type", "type": "str", "value": "adapter"},\
     {"key": "adapter.type", "type": "str", "value": "lora"},\
     {"key": "adapter.lora.alpha", "type": "f32", "value": '"$alpha"'},/' \
-        -e "s/\"value\": \"llama\"/\"value\": \"$arch\"/;s/\"architecture\": \"llama\"/\"architecture\": \"$arch\"/" "$T/ad/manifest.json" > "$T/ad.json"
+        -e "s/\"value\": \"llama\"/\"value\": \"$arch\"/;s/\"architecture\": \"llama\"/\"architecture\": \"$arch\"/" \
+        "$T/ad/manifest.json" > "$T/ad.json"
     mv "$T/ad.json" "$T/ad/manifest.json"
     organ-assemble "$T/ad" --output "$out" || bad "adapter $out"
 }
@@ -170,7 +186,8 @@ for i in 0 2; do
 done
 check "fold from a directory, --scale" fold --adapter "$T/lora.d" --scale -0.5
 folded "scale -0.5" -1
-check "fold from a pipe" sh -c "rm -rf '$T/f'; organ-graft --adapter - --target '$T/a.gguf' --output '$T/f' < '$T/lora.gguf'"
+check "fold from a pipe" sh -c \
+    "rm -rf '$T/f'; organ-graft --adapter - --target '$T/a.gguf' --output '$T/f' < '$T/lora.gguf'"
 folded "from a pipe" 2
 check "scale 0" fold --adapter "$T/lora.gguf" --scale 0
 floats "$T/f" blk.1.attn_q.weight > "$T/got"
@@ -178,16 +195,19 @@ check_same "$T/got" "$T/a1" "scale 0 changes no value"
 check "assemble" organ-assemble "$T/f" --output "$T/c.gguf"
 mkmodel "$T/scaled.gguf" blk.1.attn_q.weight:F32:32x8 blk.1.attn_q.scale:F32:1
 rm -rf "$T/f"
-check_error 3 "scaled by blk.1.attn_q.scale" "values with a scale of their own" organ-graft --adapter "$T/lora.gguf" --target "$T/scaled.gguf" --output "$T/f"
+check_error 3 "scaled by blk.1.attn_q.scale" "values with a scale of their own" organ-graft --adapter "$T/lora.gguf" \
+    --target "$T/scaled.gguf" --output "$T/f"
 check_absent "$T/f" "values with a scale of their own"
 # Stacks of experts, on their stack and taken apart: the same model; of a directory with
 # fewer experts, those that are left.
-mkmodel "$T/moe.gguf" blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_up_exps.weight:F32:32x8x3 blk.0.ffn_down_exps.weight:F16:8x32x3
+mkmodel "$T/moe.gguf" blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_up_exps.weight:F32:32x8x3 \
+    blk.0.ffn_down_exps.weight:F16:8x32x3
 UP="blk.0.ffn_up_exps.weight.lora_a:F32:32x5x3 blk.0.ffn_up_exps.weight.lora_b:F16:5x8x3"
 DOWN="blk.0.ffn_down_exps.weight.lora_a:F16:8x2x3 blk.0.ffn_down_exps.weight.lora_b:F32:2x32x3"
 # shellcheck disable=SC2086
 {
-    lora "$T/experts.gguf" 8 llama $UP $DOWN blk.0.ffn_gate_inp.weight.lora_a:F32:32x1 blk.0.ffn_gate_inp.weight.lora_b:F32:1x3
+    lora "$T/experts.gguf" 8 llama $UP $DOWN blk.0.ffn_gate_inp.weight.lora_a:F32:32x1 \
+        blk.0.ffn_gate_inp.weight.lora_b:F32:1x3
     lora "$T/many.gguf" 8 llama blk.0.ffn_up_exps.weight.lora_a:F32:32x5x2 blk.0.ffn_up_exps.weight.lora_b:F16:5x8x2
     lora "$T/flat.gguf" 8 llama blk.0.ffn_up.1.weight.lora_a:F32:32x5 blk.0.ffn_up.1.weight.lora_b:F32:5x8
 }
@@ -209,8 +229,10 @@ check "fewer experts" organ-graft --adapter "$T/experts.gguf" --target "$T/moe.d
 check_same "$T/f2/organs/blk_0_ffn_up_2.bin" "$T/f/organs/blk_0_ffn_up_2.bin" "fewer experts: each has its own part"
 cp "$T/all.json" "$T/moe.d/manifest.json"
 rm -rf "$T/f"
-check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, stacks" organ-graft --adapter "$T/many.gguf" --target "$T/moe.gguf" --output "$T/f"
-check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, experts" organ-graft --adapter "$T/many.gguf" --target "$T/moe.d" --output "$T/f"
+check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, stacks" organ-graft \
+    --adapter "$T/many.gguf" --target "$T/moe.gguf" --output "$T/f"
+check_error 3 "blk.0.ffn_up_exps.weight.lora_a" "an adapter of fewer experts, experts" organ-graft \
+    --adapter "$T/many.gguf" --target "$T/moe.d" --output "$T/f"
 check_absent "$T/f" "an adapter of fewer experts"
 check "a pair of one expert" organ-graft --adapter "$T/flat.gguf" --target "$T/moe.d" --output "$T/f"
 check_text "$(grep -c '"op": "adapter"' "$T/f/manifest.json")" 1 "a pair of one expert"
@@ -240,11 +262,14 @@ for half in a b; do
 done
 tamper "$T/base.d" skeleton/blk_1_attn_q.bin
 rm -rf "$T/f"
-check_error 3 "blk.1.attn_q.weight" "a tampered base" organ-graft --adapter "$T/lora.gguf" --target "$T/odd" --output "$T/f"
+check_error 3 "blk.1.attn_q.weight" "a tampered base" organ-graft --adapter "$T/lora.gguf" --target "$T/odd" \
+    --output "$T/f"
 organ-extract "$T/experts.gguf" --output "$T/experts.d" || bad "extract"
 tamper "$T/experts.d" adapters/blk_0_ffn_up_exps_weight_lora_a.bin
-check_error 3 "sha256" "a tampered adapter of experts" organ-graft --adapter "$T/odd" --target "$T/moe.gguf" --output "$T/f"
-check_error 3 "sha256" "a tampered adapter of experts, taken apart" organ-graft --adapter "$T/odd" --target "$T/moe.d" --output "$T/f"
+check_error 3 "sha256" "a tampered adapter of experts" organ-graft --adapter "$T/odd" --target "$T/moe.gguf" \
+    --output "$T/f"
+check_error 3 "sha256" "a tampered adapter of experts, taken apart" organ-graft --adapter "$T/odd" \
+    --target "$T/moe.d" --output "$T/f"
 check_exit 3 "a model instead of an adapter" fold --adapter "$T/b.gguf"
 check_exit 2 "--adapter with a selection" fold --adapter "$T/lora.gguf" --layers 1
 check_error 2 "only one --adapter" "two adapters at once" fold --adapter "$T/lora.gguf" --adapter "$T/lora.gguf"
@@ -264,16 +289,20 @@ in_place() { # WHAT DONOR ARGUMENT...: as with --output, and undone to the byte
     check "$name: undo" organ-transplant --base "$T/m.gguf" --donor "$T/undo" --in-place
     check_same "$T/m.gguf" "$VERSE" "$name: undone to the byte"
 }
-{ organ-extract "$CODE" --output "$T/code" && organ-assemble "$T/code" --dtype '*=f16' --output "$T/code16.gguf"; } || bad "re-encode"
+{ organ-extract "$CODE" --output "$T/code" && organ-assemble "$T/code" --dtype '*=f16' --output "$T/code16.gguf"; } \
+    || bad "re-encode"
 in_place "convert" "$T/code16.gguf" --type organ --match convert
 in_place "blend" "$CODE" --type organ,skeleton --blend slerp:0.2..0.8
 in_place "task" "$CODE" --layers 1-2 --blend task:0.7 --ancestor "$ANCESTOR"
 in_place "a map" "$CODE" --map 0-1=2-3 --type organ
 in_place "a blend with a map" "$CODE" --map 0=1,1=0 --type organ --blend linear:0.5
 cp "$VERSE" "$T/m.gguf"
-check_error 1 "its size would change, which is not possible in place" "retype in place" organ-transplant --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
-check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 --in-place --all --undo "$T/undo2"
-check_exit 2 "the base as its own donor" organ-transplant --base "$T/m.gguf" --donor "$T/m.gguf" --map 0=1 --in-place --undo "$T/undo2"
+check_error 1 "its size would change, which is not possible in place" "retype in place" organ-transplant \
+    --base "$T/m.gguf" --donor "$T/code16.gguf" --match retype --type organ --in-place --undo "$T/undo2"
+check_exit 2 "keys in place" organ-transplant --base "$T/m.gguf" --donor "$CODE" --set-kv a=1 \
+    --in-place --all --undo "$T/undo2"
+check_exit 2 "the base as its own donor" organ-transplant --base "$T/m.gguf" --donor "$T/m.gguf" --map 0=1 \
+    --in-place --undo "$T/undo2"
 check_same "$T/m.gguf" "$VERSE" "refused in place: the base as it was"
 check_absent "$T/undo2" "refused in place: no undo file"
 
@@ -288,7 +317,8 @@ hit=0
 for delay in 0 0.01 0.03 0.06 0.1 changed; do
     cp "$T/big.gguf" "$T/m.gguf"
     rm -f "$T/undo"
-    organ-transplant --base "$T/m.gguf" --donor "$T/donor.gguf" --match convert --in-place --all --undo "$T/undo" -j 1 2> "$T/err" &
+    organ-transplant --base "$T/m.gguf" --donor "$T/donor.gguf" --match convert --in-place --all --undo "$T/undo" \
+        -j 1 2> "$T/err" &
     pid=$!
     while [ ! -e "$T/undo" ] && kill -0 $pid 2> /dev/null; do sleep 0.01; done
     if [ $delay = changed ]; then

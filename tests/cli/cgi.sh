@@ -48,7 +48,8 @@ organ-extract "$DATA/verse.gguf" --output "$DATA/verse.organs"
 post '{"tool": "organ-extract", "arguments": ["verse.gguf", "--list"]}'
 
 # ---- lists of names -------------------------------------------------------------------------------
-for list in assemble:types assemble:presets merge:methods merge:parameters measure:columns check:rules extract:classes extract:parts; do
+for list in assemble:types assemble:presets merge:methods merge:parameters measure:columns check:rules \
+    extract:classes extract:parts; do
     expect "200 OK" GET "/v1/lists/${list#*:}"
     tr -d '\r' < "$T/got" | sed '1,/^$/d' > "$T/names"
     "organ-${list%:*}" "--list-${list#*:}" --json > "$T/listed"
@@ -61,8 +62,10 @@ expect "500 Internal Server Error" GET /v1/lists/methods ORGAN_API_BIN=/nonexist
 
 # ---- times, long polling, the latest jobs -----------------------------------------------------------
 cgi GET /v1/models < /dev/null
-if grep -q '"modified": "20[0-9-]*T[0-9:]*\.[0-9]*Z"' "$T/got"; then ok; else bad "no ISO 8601 time: $(cat "$T/got")"; fi
-for q in wait=61 'wait=1&since=done&percent=101' 'wait=1&since=done&percent=x' wait=x wait= wait=-1 'wait=1&since=ended' since= since=QUEUED since=queuedd; do
+if grep -q '"modified": "20[0-9-]*T[0-9:]*\.[0-9]*Z"' "$T/got"; then ok; else bad "no ISO 8601 time: $(cat \
+    "$T/got")"; fi
+for q in wait=61 'wait=1&since=done&percent=101' 'wait=1&since=done&percent=x' wait=x wait= wait=-1 \
+    'wait=1&since=ended' since= since=QUEUED since=queuedd; do
     expect "400 Bad Request" GET "/v1/jobs/$job" QUERY_STRING="$q"
 done
 before=$(date +%s)
@@ -137,19 +140,22 @@ run 0 '"key": "general.architecture"' organ-keys '["verse.gguf", "general.arch*"
 run 0 '' organ-stack '["verse.gguf", "0-1", "code.gguf", "2-3", "--output", "stack.gguf"]'
 organ-stack -q "$DATA/verse.gguf" 0-1 "$DATA/code.gguf" 2-3 --output "$T/stack.gguf" 2> "$T/err"
 check_same "$DATA/stack.gguf" "$T/stack.gguf" "organ-stack over HTTP"
-run 0 '"name": "blk.0.attn_q.weight"' organ-merge '{"method": "linear", "model": ["verse.gguf,weight=0.5", "code.gguf,weight:ffn=0.5,weight=1"], "check": true}'
+run 0 '"name": "blk.0.attn_q.weight"' organ-merge \
+    '{"method": "linear", "model": ["verse.gguf,weight=0.5", "code.gguf,weight:ffn=0.5,weight=1"], "check": true}'
 run 0 '' organ-merge '["--method", "passthrough", "--model", "verse.gguf", "--output", "merged.gguf"]'
 run 0 '' organ-merge '["--svg", "merged.svg", "merged.gguf"]'
 expect "200 OK" GET /v1/files/merged.svg
 run 2 '' organ-merge '["--svg", "two.svg", "merged.gguf", "verse.gguf"]'
 run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank", "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
-run 0 '"status": "done"' organ-fleet '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
+run 0 '"status": "done"' organ-fleet \
+    '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
 cgi GET "/v1/jobs/$job" < /dev/null
 if grep -q '"percent": 100' "$T/got"; then ok; else bad "progress of a fleet: $(cat "$T/got")"; fi
 check_text "$(wc -l < "$T/spool/jobs/$job/progress" | tr -d ' ')" 2 "one line of progress per model"
 expect "200 OK" GET /v1/files/fleet/report/Z_MEASURE_REPORT.html
 if grep -qi '^content-type: application/octet-stream' "$T/got"; then ok; else bad "a report is served as a page"; fi
-run 0 '"status": "kept"' organ-fleet '["measure", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf"]'
+run 0 '"status": "kept"' organ-fleet \
+    '["measure", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf"]'
 run 0 '' organ-report '["--output", "report", "--sample", "500", "--format", "md", "verse.gguf"]'
 expect "200 OK" GET /v1/files/report/Z_MEASURE_REPORT.md
 expect "403 Forbidden" GET /v1/files/outside/secret
@@ -209,7 +215,8 @@ if python3 -c 'import jsonschema, yaml' 2> "$T/err"; then
     check_text "$? $(head -n 5 "$T/differences")" "0 " "$answers answers and docs/openapi.yaml"
     # A time in seconds would be noticed.
     sed 's/"modified": "[^"]*"/"modified": 1763800000/' "$T/answers/2" > "$T/answers/bad"
-    check_text "$(echo "GET /v1/models $T/answers/bad" | python3 -W ignore tests/cli/openapi.py docs/openapi.yaml | grep -c .)" 1 "the check notices"
+    check_text "$(echo "GET /v1/models $T/answers/bad" | python3 -W ignore tests/cli/openapi.py docs/openapi.yaml \
+        | grep -c .)" 1 "the check notices"
 else
     echo "cgi.sh: no python3 with jsonschema and yaml, docs/openapi.yaml is not applied"
 fi
@@ -232,7 +239,8 @@ short_of_memory() {
         if [ $i -lt 60 ]; then i=$((i + 1)); else i=$((i + 7)); fi # the later ones are alike
     done
 }
-if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c -ldl 2> "$T/err" &&
+if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c \
+    -ldl 2> "$T/err" &&
     LD_PRELOAD=$T/inject.so "$BIN/organ-api" --version > "$T/out" 2> "$T/err" && [ ! -s "$T/err" ]; then
     for p in /v1/health /v1/models /v1/models/verse.gguf /v1/organs /v1/organs/verse.organs /v1/files/verse.gguf \
         /v1/jobs "/v1/jobs/$job" "/v1/jobs/$job/result"; do
@@ -247,7 +255,8 @@ cp "$DATA/verse.gguf" "$DATA/many-00001-of-99999.gguf"
 expect "200 OK" GET /v1/models/many-00001-of-99999.gguf
 post '{"tool": "organ-extract", "arguments": ["many-00001-of-99999.gguf", "--list"]}'
 if have strace && strace -o "$T/trace" true 2> "$T/err"; then
-    strace -f -o "$T/trace" env REQUEST_METHOD=GET PATH_INFO=/v1/models/many-00001-of-99999.gguf ORGAN_API_DATA="$DATA" \
+    strace -f -o "$T/trace" env REQUEST_METHOD=GET PATH_INFO=/v1/models/many-00001-of-99999.gguf \
+        ORGAN_API_DATA="$DATA" \
         ORGAN_API_SPOOL="$T/spool" ORGAN_API_TOKEN_FILE="$T/token" ORGAN_API_BIN="$BIN" \
         HTTP_AUTHORIZATION="Bearer 0123456789abcdef" "$BIN/organ-api" > "$T/got" 2> "$T/err" < /dev/null
     n=$(($(wc -l < "$T/trace")))

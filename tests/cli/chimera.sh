@@ -13,7 +13,8 @@ mkdir "$W"
 for seed in 1 2 3 4; do
     set -- token_embd.weight:F16:64x128 output.weight:F16:64x128 output_norm.weight:F32:64
     for i in 0 1 2 3; do
-        set -- "$@" blk.$i.attn_norm.weight:F32:64 blk.$i.attn_q.weight:F16:64x64 blk.$i.attn_output.weight:F16:64x64 blk.$i.ffn_norm.weight:F32:64 \
+        set -- "$@" blk.$i.attn_norm.weight:F32:64 blk.$i.attn_q.weight:F16:64x64 blk.$i.attn_output.weight:F16:64x64 \
+            blk.$i.ffn_norm.weight:F32:64 \
             blk.$i.ffn_gate.weight:F16:64x96 blk.$i.ffn_up.weight:F16:64x96 blk.$i.ffn_down.weight:F16:96x64
     done
     mkmodel "$W/$seed.gguf" -s $seed "$@" || bad "mkmodel"
@@ -21,7 +22,8 @@ done
 mv "$W/1.gguf" "$W/verse.gguf"
 mv "$W/2.gguf" "$W/stranger.gguf"
 for m in base:3 code:4; do
-    organ-transplant -q --base "$W/verse.gguf" --donor "$W/${m#*:}.gguf" --blend linear:0.3 --output "$W/${m%:*}.gguf" || bad "a relative"
+    organ-transplant -q --base "$W/verse.gguf" --donor "$W/${m#*:}.gguf" --blend linear:0.3 \
+        --output "$W/${m%:*}.gguf" || bad "a relative"
     rm "$W/${m#*:}.gguf"
 done
 cat > "$W/Makefile" << END
@@ -52,14 +54,16 @@ refused() {
     refused_text=$1 refused_what=$2
     shift 2
     check_exit 2 "$refused_what" mk OUTPUT=r.gguf "$@"
-    if grep -qF -e "$refused_text" "$T/err"; then ok; else bad "$refused_what: no '$refused_text' in: $(cat "$T/err")"; fi
+    if grep -qF -e "$refused_text" "$T/err"; then ok; else bad "$refused_what: no '$refused_text' in: $(cat \
+        "$T/err")"; fi
     check_absent "$W/r.gguf" "$refused_what"
     # Of each step there is all or nothing.
     for half in "$W"/r.gguf.work/*.organs "$W"/r.gguf.work/*.gguf "$W"/.[!.]* "$W"/r.gguf.work/.[!.]*; do
         [ -e "$half" ] || continue
         case $half in
         "$W"/.* | "$W"/*/.*) bad "$refused_what: half a product: $half" ;;
-        *) check "$refused_what: $half is whole" organ-transplant --base "$half" --donor "$half" --output "$T/whole.gguf" --force ;;
+        *) check "$refused_what: $half is whole" organ-transplant --base "$half" --donor "$half" \
+            --output "$T/whole.gguf" --force ;;
         esac
     done
     rm -rf "$W/r.gguf.work"
@@ -116,7 +120,8 @@ done
 made "KEEP=1 again" "" OUTPUT=k.gguf KEEP=1
 changed base.gguf
 made "last donor touched" "graft assemble" OUTPUT=k.gguf KEEP=1
-check_text "$(cut -d ' ' -f 2-5 "$T/err" | tr '\n' ' ')" "step 3 of 4: step 4 of 4: " "steps that are not repeated count"
+check_text "$(cut -d ' ' -f 2-5 "$T/err" | tr '\n' ' ')" "step 3 of 4: step 4 of 4: " \
+    "steps that are not repeated count"
 changed code.gguf
 made "first donor touched" "graft graft assemble" OUTPUT=k.gguf KEEP=1
 changed verse.gguf
@@ -126,10 +131,12 @@ made "purify at the end" "graft purify assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haa
 made "another strength" "purify assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5
 made "a name" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 NAME="it's a chimera, 50% verse"
 check "its header" organ-extract "$W/k.gguf" --output "$T/k.organs"
-check_text "$(sed -n 's/.*"general.name".*"value": "\(.*\)"}.*/\1/p' "$T/k.organs/manifest.json")" "it's a chimera, 50% verse" "NAME"
+check_text "$(sed -n 's/.*"general.name".*"value": "\(.*\)"}.*/\1/p' "$T/k.organs/manifest.json")" \
+    "it's a chimera, 50% verse" "NAME"
 if [ -s "$W/k.gguf.work/purify.tsv" ]; then ok; else bad "no purify.tsv"; fi
 made "a dtype" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 DTYPE='blk.*.ffn_*=q8_0,*=keep'
-check_text "$(organ-extract "$W/k.gguf" --list --tensors blk.1.ffn_gate.weight | awk 'NR == 2 { print $5 }')" Q8_0 "DTYPE"
+check_text "$(organ-extract "$W/k.gguf" --list --tensors blk.1.ffn_gate.weight | awk 'NR == 2 { print $5 }')" Q8_0 \
+    "DTYPE"
 made "a name with dollars" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 NAME='a$$b'
 made "a name with dollars, again" "" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5 NAME='a$$b'
 made "NAME of the environment" "assemble" OUTPUT=k.gguf KEEP=1 PURIFY=haar STRENGTH=0.5
@@ -147,7 +154,8 @@ if cmp -s "$W/j1.gguf" "$T/2.gguf"; then bad "purify and blend change nothing"; 
 check_text "$(sed 's/.*: step \([1-9]\) of 9: .*/\1/' "$T/err" | sort | tr -d '\n')" 123456789 "-j4: the steps"
 check "-j4 again" mk OUTPUT=j4.gguf -j4 $RICH
 check_text "$(ran)" "" "-j4 again"
-organ-extract -q "$W/code.gguf" --output "$T/code.d" && organ-purify -q "$T/code.d" --output "$T/code.p" --method haar --type organ > /dev/null
+organ-extract -q "$W/code.gguf" --output "$T/code.d" && organ-purify -q "$T/code.d" --output "$T/code.p" \
+    --method haar --type organ > /dev/null
 check "purify by hand" organ-transplant --base "$W/verse.gguf" --donor "$T/code.p" --type organ --output "$T/pure.gguf"
 check "purify a donor" mk OUTPUT=p.gguf DONORS=code code.purify=haar
 check_same "$W/p.gguf" "$T/pure.gguf" "a purified donor"
@@ -166,7 +174,8 @@ made "DIRECT=1 KEEP=1, first donor" "transplant transplant" OUTPUT=d.gguf DIRECT
 changed base.gguf
 made "DIRECT=1 KEEP=1, last donor" "transplant" OUTPUT=d.gguf DIRECT=1 KEEP=1
 made "DIRECT=1 NAME" "transplant" OUTPUT=d.gguf DIRECT=1 KEEP=1 NAME=direct
-if organ-extract "$W/d.gguf" --output "$T/d.organs" && grep -q '"value": "direct"' "$T/d.organs/manifest.json"; then ok; else bad "DIRECT=1 NAME"; fi
+if organ-extract "$W/d.gguf" --output "$T/d.organs" && grep -q '"value": "direct"' "$T/d.organs/manifest.json"; \
+    then ok; else bad "DIRECT=1 NAME"; fi
 for v in code.purify=haar PURIFY=fft DTYPE='*=q8_0' code.adapter=1 code.experts=1; do
     refused "needs organ directories" "DIRECT=1 $v" DIRECT=1 "$v"
 done
@@ -176,7 +185,8 @@ made "no donors: re-encoded" "extract assemble" OUTPUT=q.gguf DONORS= DTYPE='*=q
 # ---- blend and adapter ---------------------------------------------------------------------------
 made "a task vector" "extract graft assemble" OUTPUT=t.gguf DONORS=code code.blend=task:0.5 code.ancestor=base.gguf
 changed base.gguf
-made "its ancestor touched" "extract graft assemble" OUTPUT=t.gguf DONORS=code code.blend=task:0.5 code.ancestor=base.gguf
+made "its ancestor touched" "extract graft assemble" OUTPUT=t.gguf DONORS=code code.blend=task:0.5 \
+    code.ancestor=base.gguf
 check "the same directly" mk OUTPUT=t2.gguf DIRECT=1 DONORS=code code.blend=task:0.5 code.ancestor=base.gguf
 check_same "$W/t.gguf" "$W/t2.gguf" "a task vector, directly"
 mkmodel "$T/ab.gguf" -s 3 blk.1.ffn_gate.weight.lora_a:F32:64x2 blk.1.ffn_gate.weight.lora_b:F32:2x96 &&
@@ -184,16 +194,20 @@ mkmodel "$T/ab.gguf" -s 3 blk.1.ffn_gate.weight.lora_a:F32:64x2 blk.1.ffn_gate.w
     {"key": "general.type", "type": "str", "value": "adapter"},\
     {"key": "adapter.type", "type": "str", "value": "lora"},\
     {"key": "adapter.lora.alpha", "type": "f32", "value": 4},/' "$T/ab/manifest.json" > "$T/ab.json" &&
-    mv "$T/ab.json" "$T/ab/manifest.json" && organ-assemble "$T/ab" --output "$W/lora.gguf" || bad "no adapter to test with"
-made "an adapter" "extract graft graft assemble" OUTPUT=l.gguf DONORS='code lora' lora.model=lora.gguf lora.adapter=1 lora.scale=0.5
+    mv "$T/ab.json" "$T/ab/manifest.json" && organ-assemble "$T/ab" --output "$W/lora.gguf" \
+        || bad "no adapter to test with"
+made "an adapter" "extract graft graft assemble" OUTPUT=l.gguf DONORS='code lora' lora.model=lora.gguf lora.adapter=1 \
+    lora.scale=0.5
 check "by hand" organ-graft --source "$W/code.gguf" --type organ --target "$W/verse.gguf" --output "$T/l1" &&
     check "by hand" organ-graft --adapter "$W/lora.gguf" --scale 0.5 --target "$T/l1" --output "$T/l2" &&
     check "by hand" organ-assemble "$T/l2" --output "$T/l.gguf"
 check_same "$W/l.gguf" "$T/l.gguf" "an adapter"
-refused "--adapter takes only" "an adapter with a selection" DONORS=lora lora.model=lora.gguf lora.adapter=1 lora.type=organ
+refused "--adapter takes only" "an adapter with a selection" DONORS=lora lora.model=lora.gguf lora.adapter=1 \
+    lora.type=organ
 
 # ---- split models, organ directories, models made by rules ---------------------------------------
-organ-extract -q "$W/verse.gguf" --output "$W/verse.organs" && organ-assemble -q "$W/verse.organs" --output "$W/split.gguf" --shards 3
+organ-extract -q "$W/verse.gguf" --output "$W/verse.organs" && organ-assemble -q "$W/verse.organs" \
+    --output "$W/split.gguf" --shards 3
 made "a split base" "extract graft graft assemble" OUTPUT=s.gguf BASE=split-00001-of-00003.gguf
 made "again" "" OUTPUT=s.gguf BASE=split-00001-of-00003.gguf
 changed split-00003-of-00003.gguf
@@ -250,8 +264,10 @@ refused "unknown variable code.types; did you mean code.type?" "code.types" code
 refused "unknown variable DTPYE; did you mean DTYPE?" "DTPYE" DTPYE=q8_0
 printf 'STRCT := 1\nMINE := 2\n' | cat - "$W/Makefile" > "$W/Makefile.typo"
 refused "unknown variable STRCT; did you mean STRICT?" "STRCT in a Makefile" -f Makefile.typo
-check_exit 2 "chimera.mk alone: a donor that DONORS lacks" $MAKE -f "$MK" BASE="$W/verse.gguf" OUTPUT="$T/alone.gguf" DONORS=code code.model="$W/code.gguf" cod.type=organ
-if grep -q 'unknown variable cod.type; did you mean code.type?' "$T/err"; then ok; else bad "the donor is named: $(cat "$T/err")"; fi
+check_exit 2 "chimera.mk alone: a donor that DONORS lacks" $MAKE -f "$MK" BASE="$W/verse.gguf" OUTPUT="$T/alone.gguf" \
+    DONORS=code code.model="$W/code.gguf" cod.type=organ
+if grep -q 'unknown variable cod.type; did you mean code.type?' "$T/err"; then ok; else \
+    bad "the donor is named: $(cat "$T/err")"; fi
 check "variables of an including Makefile" mk OUTPUT=r.gguf MY_OWN=1
 rm -rf "$W/r.gguf" "$W/r.gguf.work"
 
@@ -288,7 +304,8 @@ echo $! > "$T/pid"
 wait $! 2> /dev/null
 check_absent "$W/i.gguf" "make was killed"
 if kill -0 "$(cat "$T/child")" 2> /dev/null; then bad "the tool of the step still runs"; else ok; fi
-if grep -q '^chimera.mk: stopped in step 2 of 4; run the same command to go on' "$T/out"; then ok; else bad "no line on how to go on: $(cat "$T/out")"; fi
+if grep -q '^chimera.mk: stopped in step 2 of 4; run the same command to go on' "$T/out"; then ok; else \
+    bad "no line on how to go on: $(cat "$T/out")"; fi
 made "after make was killed" "graft assemble" OUTPUT=i.gguf
 check_same "$W/i.gguf" "$T/2.gguf" "after make was killed"
 
@@ -311,7 +328,8 @@ check "make clean with a missing donor" mk OUTPUT=k.gguf code.model=none.gguf cl
 rm -rf "$W/c.gguf" "$W/c.gguf.work"
 cp "$LAB/lab-lora-code.gguf" "$W/polish-lora.gguf"
 for m in code verse; do cp "$LAB/lab-$m-q4_k_m.gguf" "$W/$m.gguf"; done
-sed -n '/^    BASE   :=/,/^    include /p' docs/chimera.md | sed "s/^    //; s|^include .*|include $MK|" > "$W/Makefile"
+sed -n '/^    BASE   :=/,/^    include /p' docs/chimera.md | sed "s/^    //; s|^include .*|include $MK|" \
+    > "$W/Makefile"
 made "the recipe of docs/chimera.md" "extract graft graft assemble"
 check "its chimera" organ-extract --list "$W/chimera.gguf"
 sed 's/^BASE .*/& # a comment/; s/^OUTPUT .*/& # a comment/' "$W/Makefile" > "$W/m" && mv "$W/m" "$W/Makefile"

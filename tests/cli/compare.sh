@@ -24,10 +24,12 @@ check "a model and itself" organ-compare $BASE $BASE
 check_text "$(counts status)" "identical 39" "all identical"
 check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}status${TAB}dtype_a${TAB}dtype_b${TAB}elements${TAB}cosine${TAB}rel_l2${TAB}max_abs${TAB}dims_a${TAB}dims_b${TAB}name_b${TAB}part${TAB}damage" "columns"
 check_text "$(awk -F '\t' 'NF != 15' "$T/out")" "" "15 columns in each row"
-check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_abs | sort -u)" "1 0 0" "measures of identical tensors"
+check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_abs | sort -u)" "1 0 0" \
+    "measures of identical tensors"
 check_exit 1 "two models" organ-compare $BASE $VERSE
 check_text "$(counts status)" "differs 40" "all differ, and keys"
-check_text "$(tail -n 1 "$T/out" | cut -f 1-7)" "(keys)${TAB}keys${TAB}-${TAB}differs${TAB}-${TAB}-${TAB}1" "a row for the keys"
+check_text "$(tail -n 1 "$T/out" | cut -f 1-7)" "(keys)${TAB}keys${TAB}-${TAB}differs${TAB}-${TAB}-${TAB}1" \
+    "a row for the keys"
 column name | grep -v "^(keys)" > "$T/names"
 organ-extract -q $BASE --list | sed 1d | cut -f 1 > "$T/list"
 check_same "$T/names" "$T/list" "A's order"
@@ -41,7 +43,8 @@ byte=$(od -An -tu1 -j $at -N 1 $BASE)
 # shellcheck disable=SC2059
 printf "\\$(printf %o $(((byte + 1) % 256)))" | dd of="$T/one.gguf" bs=1 seek=$at conv=notrunc 2> "$T/err"
 check_exit 1 "one byte" organ-compare $BASE "$T/one.gguf"
-check_text "$(awk -F '\t' '$4 != "identical" { print $1 $4 }' "$T/out" | sed 1d)" "blk.1.attn_k.weightdiffers" "the tensor that one byte changed"
+check_text "$(awk -F '\t' '$4 != "identical" { print $1 $4 }' "$T/out" | sed 1d)" "blk.1.attn_k.weightdiffers" \
+    "the tensor that one byte changed"
 check_exit 1 "one byte, seen by a sample too" organ-compare $BASE "$T/one.gguf" --sample 1
 check_text "$(counts status)" "differs 1, identical 38" "a sample's identical means every byte"
 cp "$T/out" "$T/sampled"
@@ -75,7 +78,8 @@ PY
         n=0
         for c in cosine rel_l2 max_abs; do
             n=$((n + 1))
-            if near "$(column $c)" "$(sed -n ${n}p "$T/want")"; then ok; else bad "$t: $c is $(column $c), $(sed -n ${n}p "$T/want") wanted"; fi
+            if near "$(column $c)" "$(sed -n ${n}p "$T/want")"; then ok; else bad "$t: $c is $(column $c), $(sed \
+                -n ${n}p "$T/want") wanted"; fi
         done
     done
 fi
@@ -100,7 +104,8 @@ PY
         for how in "organ-compare $T/long-a.bin" "organ-compare - < $T/long-a.bin"; do
             check_exit 1 "$how --sample $s" sh -c "$how $T/long-b.bin --sample $s"
             want=$(sed -n "$([ $s = 2 ] && echo 1 || echo 2)p" "$T/want")
-            if near "$(column cosine)" "$want"; then ok; else bad "$how --sample $s: $(column cosine), $want wanted"; fi
+            if near "$(column cosine)" "$want"; then ok; else bad "$how --sample $s: $(column cosine), $want wanted"; \
+                fi
         done
     done
 fi
@@ -111,9 +116,11 @@ for o in "" "--sample 7" "--lineage" "--summary" "--json"; do
     # shellcheck disable=SC2086
     organ-compare $BASE $VERSE $o -j 1 > "$T/want"
     status=$?
-    for how in "organ-compare $BASE $VERSE -j 7" "GG_ISA=0 organ-compare $BASE $VERSE" "GG_ISA=1 organ-compare $BASE $VERSE" "organ-compare $BASE $T/verse" \
+    for how in "organ-compare $BASE $VERSE -j 7" "GG_ISA=0 organ-compare $BASE $VERSE" \
+        "GG_ISA=1 organ-compare $BASE $VERSE" "organ-compare $BASE $T/verse" \
         "organ-compare - $VERSE < $BASE" "organ-compare $BASE - < $VERSE" "organ-compare -j 7 $BASE - < $VERSE" \
-        "organ-extract -q $T/verse --output - | organ-compare $BASE -" "organ-extract -q $BASE --output - | organ-compare - $T/verse"; do
+        "organ-extract -q $T/verse --output - | organ-compare $BASE -" \
+        "organ-extract -q $BASE --output - | organ-compare - $T/verse"; do
         check_exit $status "$how $o" sh -c "$how $o"
         case $how in
         organ-extract*) grep -v -e '^(*keys' -e '"(keys)"' "$T/want" > "$T/want.this" ;; # records have no keys
@@ -142,7 +149,8 @@ check "what both have" organ-compare $VERSE "$T/some.bin" --layers 0-1 --type or
 check "a map onto itself" organ-compare $VERSE $VERSE --map 0-3=0-3
 check_text "$(counts status)" "identical 36" "a map leaves out what has no block"
 check_exit 1 "a map" organ-compare $BASE $VERSE --map 0-2=1-3 --type organ
-check_text "$(awk -F '\t' 'NR == 2 { print $1, $13 }' "$T/out")" "blk.0.ffn_gate.weight blk.1.ffn_gate.weight" "a map's pair"
+check_text "$(awk -F '\t' 'NR == 2 { print $1, $13 }' "$T/out")" "blk.0.ffn_gate.weight blk.1.ffn_gate.weight" \
+    "a map's pair"
 check_text "$(counts status)" "differs 9" "a map's rows"
 check_exit 1 "a map, A on a pipe" sh -c "organ-compare - $VERSE --map 0-2=1-3 --type organ < $BASE"
 check_text "$(counts status)" "differs 9" "a map's rows from a pipe"
@@ -165,9 +173,11 @@ F16B='\000\074\000\074\000\000\000\274'                                # 1 1 0 -
 { record s "$D41" 0 "$F32"; record e "$D22" 1 "$F16"; record d "$D22" 1 "$F16B"; } > "$T/b.bin"
 check_exit 1 "shape and dtype" organ-compare "$T/a.bin" "$T/b.bin"
 check_text "$(column status | tr '\n' ' ')" "shape dtype dtype " "status of shape and dtype"
-check_text "$(column cosine | sed -n 1,2p | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "- 1 - 0 1 " "values are compared across dtypes"
+check_text "$(column cosine | sed -n 1,2p | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "- 1 - 0 1 " \
+    "values are compared across dtypes"
 if near "$(column cosine | sed -n 3p)" 0.94280904158206336; then ok; else bad "cosine of (1 2 0 -1) and (1 1 0 -1)"; fi
-if near "$(column rel_l2 | sed -n 3p)" 0.40824829046386302; then ok; else bad "relative L2 of (1 2 0 -1) and (1 1 0 -1)"; fi
+if near "$(column rel_l2 | sed -n 3p)" 0.40824829046386302; then ok; else \
+    bad "relative L2 of (1 2 0 -1) and (1 1 0 -1)"; fi
 check_exit 1 "json" organ-compare "$T/a.bin" "$T/b.bin" --json
 check_text "$(grep -c '"cosine": null' "$T/out")" 1 "null in JSON"
 
@@ -183,7 +193,8 @@ matrix 063 > "$T/sound.bin"
 matrix 177 > "$T/broken.bin"
 for pipe in "organ-compare $T/a.bin" "cat $T/a.bin | organ-compare -"; do
     check_exit 1 "$pipe: nothing finite" sh -c "$pipe $T/b.bin"
-    check_text "$(column status | tr '\n' ' ')$(column cosine | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" "differs identical - 1 - 0 " "$pipe: nothing finite: measures"
+    check_text "$(column status | tr '\n' ' ')$(column cosine | tr '\n' ' ')$(column max_abs | tr '\n' ' ')" \
+        "differs identical - 1 - 0 " "$pipe: nothing finite: measures"
 done
 for pipe in "organ-compare $T/sound.bin" "cat $T/sound.bin | organ-compare -"; do
     check_exit 1 "$pipe: lineage of values that are not finite" sh -c "$pipe $T/broken.bin --lineage"
@@ -226,7 +237,8 @@ if have jq; then
     check_text "$(jq -c 'select(.status == "only-a") | .value_b' "$T/out")" null "no value in json"
 fi
 check_exit 1 "keys alone are a difference" organ-compare $VERSE "$T/k.gguf"
-check_text "$(grep -c identical "$T/out") $(tail -n 1 "$T/out" | cut -f 1,4,7)" "39 (keys)${TAB}differs${TAB}5" "their one row"
+check_text "$(grep -c identical "$T/out") $(tail -n 1 "$T/out" | cut -f 1,4,7)" "39 (keys)${TAB}differs${TAB}5" \
+    "their one row"
 check_exit 1 "in the summary" organ-compare $VERSE "$T/k.gguf" --summary
 check_text "$(grep '^keys' "$T/out" | cut -f 2-8 | tr '\t' ' ')" "25 20 2 1 0 1 1" "their row of the summary"
 check "a selection is about tensors" organ-compare $VERSE "$T/k.gguf" --type organ
@@ -237,7 +249,8 @@ check_text "$(wc -l < "$T/out" | tr -d ' ')" 1 "none differs"
 check "keys of a pipe" sh -c "organ-compare $VERSE - --keys < $VERSE"
 organ-keys $VERSE --set tokenizer.ggml.token_type=i32[]:2,3 --output "$T/k2.gguf"
 check_exit 1 "one array begins the other" organ-compare "$T/k2.gguf" "$T/k.gguf" --keys
-check_text "$(grep token_type "$T/out" | cut -f 3,4,7 | tr '\t' ';')" "[2] none of 2;[2] 4 of 3;2" "where the shorter ends"
+check_text "$(grep token_type "$T/out" | cut -f 3,4,7 | tr '\t' ';')" "[2] none of 2;[2] 4 of 3;2" \
+    "where the shorter ends"
 S=$D/gguf/x-00001-of-00003.gguf
 organ-extract -q $S --output "$T/xs"
 organ-assemble "$T/xs" --output "$T/x.gguf"
@@ -249,7 +262,8 @@ check_error 2 "compares keys only" "keys and a selection" organ-compare $VERSE $
 for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-empty-arrays-and-strings kv-many; do
     check "$f and itself" organ-compare $D/gguf/$f.gguf $D/gguf/$f.gguf --keys
     check_exit 1 "$f and nothing" organ-compare $D/gguf/$f.gguf $D/gguf/header-only.gguf --keys
-    check_text "$(cut -f 2 "$T/out" | sort | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "$(organ-keys $D/gguf/$f.gguf | tail -n +2 | wc -l | tr -d ' ')only-a 1status " "$f: all keys"
+    check_text "$(cut -f 2 "$T/out" | sort | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "$(organ-keys \
+        $D/gguf/$f.gguf | tail -n +2 | wc -l | tr -d ' ')only-a 1status " "$f: all keys"
 done
 
 # ---- summary and lineage
@@ -262,11 +276,13 @@ for pair in base-verse base-code verse-code; do
         # shellcheck disable=SC2086
         check "$pair $s: one lineage" organ-compare "$a" "$b" --lineage $s
         check_text "$(column verdict)" "same lineage" "$pair $s: verdict"
-        if awk -v m="$(column cosine_min)" 'BEGIN { exit !(m > 0.9) }'; then ok; else bad "$pair $s: cosines above 0.9"; fi
+        if awk -v m="$(column cosine_min)" 'BEGIN { exit !(m > 0.9) }'; then ok; else \
+            bad "$pair $s: cosines above 0.9"; fi
     done
     check_exit 1 "$pair: the second and a stranger" organ-compare "$b" $STRANGER --lineage
     check_text "$(column verdict)" "strangers" "$pair: the second and a stranger: verdict"
-    if awk -v m="$(column cosine_max)" 'BEGIN { exit !(m < 0.05) }'; then ok; else bad "$pair: the second and a stranger: cosines under 0.05"; fi
+    if awk -v m="$(column cosine_max)" 'BEGIN { exit !(m < 0.05) }'; then ok; else \
+        bad "$pair: the second and a stranger: cosines under 0.05"; fi
 done
 check "itself" organ-compare $BASE $BASE --lineage
 check_text "$(column verdict)" "identical" "itself: verdict"
@@ -278,7 +294,8 @@ check_error 2 "give two models" "one model" organ-compare $BASE
 check_error 2 "only one" "two pipes" organ-compare - -
 check_error 2 "not both" "summary and lineage" organ-compare $BASE $VERSE --summary --lineage
 check_error 2 "--map" "a bad map" organ-compare $BASE $VERSE --map 0-3=1
-check_error 2 "only the first model can be a pipe" "a map and a pipe as B" sh -c "organ-compare $BASE - --map 0=1 < $VERSE"
+check_error 2 "only the first model can be a pipe" "a map and a pipe as B" sh \
+    -c "organ-compare $BASE - --map 0=1 < $VERSE"
 check_error 4 "no-such-file" "a missing file" organ-compare $BASE no-such-file
 head -c 500000 $VERSE > "$T/cut"
 check_error 3 "" "a pipe that is cut" sh -c "organ-compare $BASE - --lineage < $T/cut"

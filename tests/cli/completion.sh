@@ -83,13 +83,16 @@ V=$LAB/lab-verse-q4_k_m.gguf
 mkmodel "$T/m.gguf" blk.0.ffn_gate.weight:F32:256x4
 organ-extract "$T/m.gguf" --output "$T/m" || bad "no small model"
 for t in $(tab organ-purify --dtype ""); do
-    if organ-assemble "$T/m" --output "$T/o.gguf" --dtype "*=$t" --force 2> "$T/err" || grep -q "importance" "$T/err"; then ok; else bad "dtype $t: $(cat "$T/err")"; fi
+    if organ-assemble "$T/m" --output "$T/o.gguf" --dtype "*=$t" --force 2> "$T/err" || grep -q "importance" \
+        "$T/err"; then ok; else bad "dtype $t: $(cat "$T/err")"; fi
 done
 for c in $(tab organ-extract --type ""); do
-    if organ-extract "$V" --list --type "$c" > "$T/out" 2>&1 || [ $? = 1 ]; then ok; else bad "class $c: $(cat "$T/out")"; fi
+    if organ-extract "$V" --list --type "$c" > "$T/out" 2>&1 || [ $? = 1 ]; then ok; else bad "class $c: $(cat \
+        "$T/out")"; fi
 done
 for c in $(tab organ-measure --color ""); do
-    check "column $c" organ-measure "$V" --imatrix "$LAB/lab-verse.imatrix.gguf" --layers 0 --sample 100 --svg "$T/p.svg" --color "$c" --force
+    check "column $c" organ-measure "$V" --imatrix "$LAB/lab-verse.imatrix.gguf" --layers 0 --sample 100 \
+        --svg "$T/p.svg" --color "$c" --force
 done
 for m in $(tab organ-graft --match ""); do
     check "match $m" organ-graft --source "$V" --target "$V" --layers 0 --match "$m" --check
@@ -98,14 +101,20 @@ done
 # ---- zsh and fish: made from the same tables ---------------------------------------------------------
 made zsh > "$T/_organ"
 made fish > "$T/organ.fish"
-check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed 1d "$T/options.tsv" | cut -f 1 | sort -u | wc -l | tr -d ' ')" "zsh: all tools"
-grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" && ok || bad "zsh: organ-graft"
-grep -q "^organ-measure) .* '--type=:type:_values -s , value attention .* '-j+:j: ' " "$T/_organ" && ok || bad "zsh: organ-measure"
-grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok || bad "fish: organ-graft"
+check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed 1d "$T/options.tsv" | cut -f 1 | sort \
+    -u | wc -l | tr -d ' ')" "zsh: all tools"
+grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" \
+    && ok || bad "zsh: organ-graft"
+grep -q "^organ-measure) .* '--type=:type:_values -s , value attention .* '-j+:j: ' " "$T/_organ" && ok \
+    || bad "zsh: organ-measure"
+grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok \
+    || bad "fish: organ-graft"
 grep -qx "complete -c organ-graft -l link" "$T/organ.fish" && ok || bad "fish: a flag"
 if have zsh; then check "zsh reads it" zsh -n "$T/_organ"; fi
 if have fish; then
-    check_text "$(HOME=$T fish -c "source '$T/organ.fish'; complete -C 'organ-measure --samp'; complete -C 'organ-graft --match re'" | cut -f 1 | tr '\n' ' ')" \
+    check_text "$(HOME=$T fish -c \
+        "source '$T/organ.fish'; complete -C 'organ-measure --samp'; complete -C 'organ-graft --match re'" | cut -f 1 \
+        | tr '\n' ' ')" \
         "--sample retype " "fish completes"
 fi
 finish

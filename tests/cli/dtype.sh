@@ -9,7 +9,8 @@ check "extract" organ-extract $VERSE --output "$T/d"
 
 # types MODEL [AWK-CONDITION]: the dtypes of its tensors, counted
 types() {
-    organ-extract "$1" --list | awk -F '\t' "NR > 1 && (${2:-1}) { print \$5 }" | sort | uniq -c | awk '{ printf "%s%s:%s", sep, $2, $1; sep = " " } END { print "" }'
+    organ-extract "$1" --list | awk -F '\t' "NR > 1 && (${2:-1}) { print \$5 }" | sort | uniq -c | awk \
+        '{ printf "%s%s:%s", sep, $2, $1; sep = " " } END { print "" }'
 }
 
 # key MODEL KEY: its value
@@ -32,7 +33,8 @@ check_text "$(types "$T/m.gguf" '$4 ~ /^attn_(q|k|v|output)$/ || $4 == "token_em
 check_text "$(types "$T/m.gguf" "$NORMS")" "F32:9" "norms stay"
 check_text "$(key "$T/m.gguf" general.file_type)" 1 "file_type: most are F16"
 check_text "$(key "$T/m.gguf" general.quantization_version)" 2 "quantization_version"
-check_text "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "$(organ-extract $VERSE --list | cut -f 1)" "same tensors, same order"
+check_text "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "$(organ-extract $VERSE --list | cut -f 1)" \
+    "same tensors, same order"
 cp "$T/m.gguf" "$T/a"
 organ-assemble "$T/d" --output "$T/m.gguf" --force -q -j 1 --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'
 check_same "$T/a" "$T/m.gguf" "-j 1"
@@ -48,7 +50,8 @@ for t in token_embd.weight blk.2.ffn_up.weight; do
 done
 
 # file_type of each, and all matrices there.
-for t in f32:0:F32 f16:1:F16 q4_0:2:Q4_0 Q8_0:7:Q8_0 q5_1:9:Q5_1 q2_k:10:Q2_K q3_k:12:Q3_K q4_k:15:Q4_K Q5_K:17:Q5_K q6_k:18:Q6_K \
+for t in f32:0:F32 f16:1:F16 q4_0:2:Q4_0 Q8_0:7:Q8_0 q5_1:9:Q5_1 q2_k:10:Q2_K q3_k:12:Q3_K q4_k:15:Q4_K Q5_K:17:Q5_K \
+    q6_k:18:Q6_K \
     iq4_nl:25:IQ4_NL iq4_xs:30:IQ4_XS bf16:32:BF16 mxfp4:38:MXFP4; do
     name=${t%%:*} rest=${t#*:}
     make "*=$name"
@@ -66,7 +69,8 @@ if [ -x "$BIN/organ-compare" ]; then
     make '*=f32'
     cp "$T/m.gguf" "$T/f32.gguf"
     organ-extract "$T/f32.gguf" --output "$T/df"
-    column=$(organ-compare "$T/f32.gguf" $VERSE 2> "$T/err" | head -n 1 | tr '\t' '\n' | grep -n -i 'l2' | head -n 1 | cut -d : -f 1)
+    column=$(organ-compare "$T/f32.gguf" $VERSE 2> "$T/err" | head -n 1 | tr '\t' '\n' | grep -n -i 'l2' | head -n 1 \
+        | cut -d : -f 1)
     for t in f16:0.0005 bf16:0.004 q8_0:0.01 q6_k:0.03 q5_k:0.06 q4_k:0.12; do
         organ-assemble "$T/df" --output "$T/m.gguf" --force -q --dtype "*=${t%:*}"
         organ-compare "$T/f32.gguf" "$T/m.gguf" 2> "$T/err" | awk -F '\t' -v c="${column:-0}" -v most="${t#*:}" \
@@ -78,7 +82,8 @@ fi
 # Rules: the first match decides; keep; exact names reach norms.
 make 'blk.0.*=keep,blk.[12].ffn_up.weight=q8_0,*=keep'
 check_text "$(types "$T/m.gguf" '$5 == "Q8_0"')" "Q8_0:2" "two of them"
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { print $1 }' | tr '\n' ' ')" "blk.1.ffn_up.weight blk.2.ffn_up.weight " "which"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { print $1 }' | tr '\n' ' ')" \
+    "blk.1.ffn_up.weight blk.2.ffn_up.weight " "which"
 cp "$T/m.gguf" "$T/a"
 printf '# two blocks\r\nblk.0.*=keep\n\n  blk.[12].ffn_up.weight=q8_0,\n' > "$T/rules"
 make "@$T/rules,*=keep"
@@ -87,7 +92,8 @@ printf 'tensor\ttype\tbytes\nblk.2.ffn_up.weight\tQ8_0\t1\nblk.1.ffn_up.weight\t
 make "@$T/rules"
 check_same "$T/a" "$T/m.gguf" "rules from a table"
 make "blk.2.ffn_up.weight=keep,blk.2.*=q8_0,@$T/rules,blk.1.ffn_up.weight=keep"
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { n++ } END { print n }')" 7 "the first match counts, with and without wildcards"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { n++ } END { print n }')" 7 \
+    "the first match counts, with and without wildcards"
 rm -f "$T/m.gguf"
 for t in '@no-such' 'tensor\ttype\nx*\tq8_0' '# nothing' '@rules' '*=q8_0\n@other' 'tensor\ttype\nalone'; do
     printf "%b\n" "$t" > "$T/rules"
@@ -95,19 +101,23 @@ for t in '@no-such' 'tensor\ttype\nx*\tq8_0' '# nothing' '@rules' '*=q8_0\n@othe
 done
 check_error 4 "no-such" "rules that are missing" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "@$T/no-such"
 make 'output_norm.weight=f16,*norm*=f16'
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" "a norm by its name only"
+check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" \
+    "a norm by its name only"
 make '*=keep'
 check_same "$T/m.gguf" $VERSE "nothing changes: the same file"
 rm -f "$T/m.gguf"
-check_error 1 "no tensor matches 'no.such.tensor'" "nothing matches" organ-assemble "$T/d" --output "$T/m.gguf" --dtype 'no.such.tensor=f16'
+check_error 1 "no tensor matches 'no.such.tensor'" "nothing matches" organ-assemble "$T/d" --output "$T/m.gguf" \
+    --dtype 'no.such.tensor=f16'
 check_absent "$T/m.gguf" "nothing matches"
 make 'no.such.tensor=f16,output.weight=f16'
 if grep -q "no tensor matches 'no.such.tensor'" "$T/err"; then ok; else bad "a glob for nothing is not noted"; fi
-if grep -q "1 re-encoded, 29 left: token_embd.weight, blk.*.attn_q.weight" "$T/err"; then ok; else bad "the tensors left alone are not noted: $(cat "$T/err")"; fi
+if grep -q "1 re-encoded, 29 left: token_embd.weight, blk.*.attn_q.weight" "$T/err"; then ok; else \
+    bad "the tensors left alone are not noted: $(cat "$T/err")"; fi
 # Types that engines do not use for weights are written with a note.
 for t in q8_1 q8_k f64; do
     make "blk.1.ffn_up.weight=$t"
-    if grep -qi "engines do not run models with weights in $t" "$T/err"; then ok; else bad "$t passes without a word: $(cat "$T/err")"; fi
+    if grep -qi "engines do not run models with weights in $t" "$T/err"; then ok; else \
+        bad "$t passes without a word: $(cat "$T/err")"; fi
 done
 make 'blk.1.ffn_up.weight=q8_0'
 check_text "$(grep -c 'engines' "$T/err")" 0 "no word about q8_0"
@@ -116,17 +126,21 @@ check_text "$(types "$T/m-00001-of-00003.gguf" "$MATRICES")" "Q8_0:30" "in shard
 
 # Rows that do not fit, delicate tensors, integers.
 mkmodel "$T/o.gguf" blk.0.attn_q.weight:F32:256x4 blk.0.ffn_down.weight:F32:96x4 blk.0.ffn_up.weight:F32:40x4 \
-    blk.0.ffn_gate_inp.weight:F32:256x4 blk.0.ssm_conv1d.weight:F32:256x4 blk.0.ssm_alpha.weight:F32:256x4 blk.0.ssm_a:F32:256x4 \
+    blk.0.ffn_gate_inp.weight:F32:256x4 blk.0.ssm_conv1d.weight:F32:256x4 blk.0.ssm_alpha.weight:F32:256x4 \
+    blk.0.ssm_a:F32:256x4 \
     blk.0.ffn_down_exps.bias:F32:256x4 blk.0.ffn_gate_tid2eid.weight:I32:256x4 output_norm.weight:F32:256
 rm -rf "$T/d" "$T/m.gguf"
 organ-extract "$T/o.gguf" --output "$T/d"
 check_error 3 "blk.0.ffn_down.weight" "rows of 96 in Q4_K" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k'
 check_absent "$T/m.gguf" "rows of 96 in Q4_K"
-check_error 3 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k' --fallback q8_0
+check_error 3 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k' \
+    --fallback q8_0
 make '*=q4_k' --fallback f16
-check_text "$(types "$T/m.gguf")" "F16:2 F32:5 I32:1 Q4_K:2" "falling back; routers, convolutions, biases, integers and norms stay"
+check_text "$(types "$T/m.gguf")" "F16:2 F32:5 I32:1 Q4_K:2" \
+    "falling back; routers, convolutions, biases, integers and norms stay"
 check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" || $5 == "Q4_K" { print $1 $5 }' | tr '\n' ' ')" \
-    "blk.0.attn_q.weightQ4_K blk.0.ffn_down.weightF16 blk.0.ffn_up.weightF16 blk.0.ssm_alpha.weightQ4_K " "which fell back"
+    "blk.0.attn_q.weightQ4_K blk.0.ffn_down.weightF16 blk.0.ffn_up.weightF16 blk.0.ssm_alpha.weightQ4_K " \
+    "which fell back"
 make 'blk.*.ffn_gate_inp.*=f16,*.bias=bf16,blk.0.ssm_a=q8_0,*=keep'
 check_text "$(types "$T/m.gguf" '$5 !~ /32/')" "BF16:1 F16:1 Q8_0:1" "delicate tensors by their roles"
 
@@ -135,7 +149,8 @@ rm -f "$T/m.gguf"
 for t in iq2_xxs iq2_xs iq1_s; do
     check_error 3 "importance matrix" "*=$t" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=$t"
 done
-check_error 3 "importance matrix" "--fallback iq1_s" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=f16" --fallback iq1_s
+check_error 3 "importance matrix" "--fallback iq1_s" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=f16" \
+    --fallback iq1_s
 check_error 3 "I32" "*=i32" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=i32"
 check_error 3 "IQ4_KS" "*=iq4_ks" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=iq4_ks"
 for o in '' '=q8_0' '*' '*=' '*=q9' '*=q8_0,' ',*=q8_0' '*=q8_0,x' '*=q8_0,=f16'; do
@@ -145,8 +160,11 @@ check_error 2 "--fallback" "--fallback keep" organ-assemble "$T/d" --output "$T/
 check_error 2 "--fallback" "--fallback alone" organ-assemble "$T/d" --output "$T/m.gguf" --fallback f16
 # An infinity in the data.
 printf '\000\000\200\177' | dd of="$T/d/skeleton/blk_0_attn_q.bin" bs=1 seek=203 conv=notrunc 2> /dev/null
-check_error 3 "blk.0.attn_q.weight" "data that does not match the manifest" organ-assemble -q "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16'
-check_error 3 "1 of its values" "an infinite value" organ-assemble -q "$T/d" --output "$T/m.gguf" --dtype '*.attn_q.*=f16' --no-verify
+check_error 3 "blk.0.attn_q.weight" "data that does not match the manifest" organ-assemble -q "$T/d" \
+    --output "$T/m.gguf" --dtype '*.attn_q.*=f16'
+check_error 3 "1 of its values" "an infinite value" organ-assemble -q "$T/d" --output "$T/m.gguf" \
+    --dtype '*.attn_q.*=f16' --no-verify
 check_absent "$T/m.gguf" "after refusals"
-check "which is copied as it is otherwise" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.ffn_up.*=f16' --no-verify
+check "which is copied as it is otherwise" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*.ffn_up.*=f16' \
+    --no-verify
 finish

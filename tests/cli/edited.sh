@@ -39,7 +39,8 @@ arch=$(sed -n 's/.*"general.architecture", "type": "str", "value": "\([^"]*\)".*
 edit "a changed value" "s/\(\"$arch.context_length\", \"type\": \"u32\", \"value\": \)[0-9]*/\18192/"
 check_text "$(kv "$arch.context_length")" '"type": "u32", "value": 8192' "a changed value"
 check_text "$(grep -c '{"key": ' "$T/again/manifest.json")" "$keys" "no key more or less"
-edit "a changed type" "s/\(\"$arch.context_length\", \"type\": \)\"u32\", \"value\": [0-9]*/\1\"u64\", \"value\": 18446744073709551615/"
+edit "a changed type" \
+    "s/\(\"$arch.context_length\", \"type\": \)\"u32\", \"value\": [0-9]*/\1\"u64\", \"value\": 18446744073709551615/"
 check_text "$(kv "$arch.context_length")" '"type": "u64", "value": 18446744073709551615' "a changed type"
 edit "a deleted key" '/"general.file_type"/d'
 check_text "$(kv general.file_type)" "" "a deleted key"
@@ -49,7 +50,8 @@ check_text "$(kv my.note)" '"type": "arr", "items": "f32", "value": [0.1, {"bits
 # Programs that make an integer of -0 would lose the sign on the way through.
 check_text "$(grep -c -e '[[ ]-0[],}]' "$T/manifest")" 0 "no negative zero without its point"
 check_text "$(grep -c -e ', -0\.0[],]' "$T/manifest")" 1 "negative zeros in the scores of the vocabulary"
-edit "an added string that is not UTF-8" 's/^  "metadata": \[/&{"key": "my.bytes", "type": "str", "value": {"base64": "\/wD+"}},/'
+edit "an added string that is not UTF-8" \
+    's/^  "metadata": \[/&{"key": "my.bytes", "type": "str", "value": {"base64": "\/wD+"}},/'
 check_text "$(kv my.bytes)" '"type": "str", "value": {"base64": "/wD+"}' "a string that is not UTF-8"
 
 edit "members that are null" '/"name": "blk.1.attn_q.weight"/s/}\(,*\)$/, "history": null, "z": null}\1/'
@@ -60,7 +62,8 @@ edit "renamed by the key" 's/\("general.name", "type": "str", "value": "\)[^"]*/
 check_text "$(kv general.name)" '"type": "str", "value": "by key"' "renamed by the key"
 edit "renamed by model.name" 's/^\(    "name": "\)[^"]*\(",\)$/\1by model\2/'
 check_text "$(kv general.name)" '"type": "str", "value": "by model"' "renamed by model.name"
-edit "renamed in both" 's/\("general.name", "type": "str", "value": "\)[^"]*/\1by key/; s/^\(    "name": "\)[^"]*\(",\)$/\1by model\2/'
+edit "renamed in both" \
+    's/\("general.name", "type": "str", "value": "\)[^"]*/\1by key/; s/^\(    "name": "\)[^"]*\(",\)$/\1by model\2/'
 check_text "$(kv general.name)" '"type": "str", "value": "by key"' "the key wins"
 
 # So do the architecture and the alignment.
@@ -87,12 +90,14 @@ organ-extract "$T/out.gguf" --tensors 'blk.3.*' --output - > "$T/a"
 organ-extract $VERSE --tensors 'blk.3.*' --output - > "$T/b"
 check_same "$T/a" "$T/b" "the others are as they were"
 reset
-awk '/"name": "blk.1.attn_q.weight"/ { kept = $0; next } { print } /"name": "blk.3.attn_q.weight"/ { print kept }' "$T/manifest" > "$MF"
+awk '/"name": "blk.1.attn_q.weight"/ { kept = $0; next } { print } /"name": "blk.3.attn_q.weight"/ { print kept }' \
+    "$T/manifest" > "$MF"
 check "reordered" organ-assemble "$T/verse" --output "$T/out.gguf"
 organ-extract "$T/out.gguf" --list | cut -f 1-8 | sort > "$T/a"
 organ-extract $VERSE --list | cut -f 1-8 | sort > "$T/b"
 check_same "$T/a" "$T/b" "reordered: the same tensors"
-check_text "$(organ-extract "$T/out.gguf" --list | cut -f 1 | grep -A 1 '^blk.3.attn_q.weight' | tail -n 1)" blk.1.attn_q.weight "reordered: the place"
+check_text "$(organ-extract "$T/out.gguf" --list | cut -f 1 | grep -A 1 '^blk.3.attn_q.weight' | tail -n 1)" \
+    blk.1.attn_q.weight "reordered: the place"
 organ-extract "$T/out.gguf" --output - | cksum > "$T/a"
 organ-extract "$T/verse" --output - | cksum > "$T/b"
 check_same "$T/a" "$T/b" "reordered: the data follow"
@@ -105,7 +110,8 @@ if have jq; then
     reset
     jq '(.metadata[] | select(.key == "general.name") | .value) = "by jq" | del(.tensors[] | select(.class == "organ" and .block == 1))' "$T/manifest" > "$MF"
     check "rewritten by jq" organ-assemble "$T/verse" --output "$T/out.gguf"
-    check_text "$(organ-extract "$T/out.gguf" --list | awk -F '\t' '$2 == "organ" && $3 == 1' | wc -l | tr -d ' ')" 0 "jq took the organs of block 1 out"
+    check_text "$(organ-extract "$T/out.gguf" --list | awk -F '\t' '$2 == "organ" && $3 == 1' | wc -l | tr -d ' ')" 0 \
+        "jq took the organs of block 1 out"
     jq . "$T/manifest" > "$MF"
     rm -f "$T/out.gguf"
     check "reformatted by jq" organ-assemble "$T/verse" --output "$T/out.gguf"
@@ -148,7 +154,8 @@ refuse "a model that is none" '"model" must be' 's/^  "model": {/  "model": [], 
 refuse "files that are no list" '"files" must be' 's/^  "layout": {/&"files": {},/'
 refuse "a history that is none" '"history" must be' "/$Q/s/}\\(,*\\)\$/, \"history\": {}}\\1/"
 refuse "no JSON" "offset" '$d'
-refuse "an alignment that is none" "alignment" 's/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 48},/'
+refuse "an alignment that is none" "alignment" \
+    's/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 48},/'
 reset
 sed "/$Q/s/\"sha256\": \"[0-9a-f]\{8\}/\"sha256\": \"01234567/" "$T/manifest" > "$MF"
 check "--no-verify" organ-assemble "$T/verse" --no-verify --output "$T/out.gguf"
@@ -187,7 +194,8 @@ for d in cls2 cls3 cls4; do
     check "class edited, in $d" test "$(class_of organ-extract "$T/$d" --list)" = other
 done
 organ-compare -q "$T/cls" "$T/cls4" > "$T/table"
-check "class edited, grafted by it" awk -F '\t' '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
+check "class edited, grafted by it" awk -F '\t' \
+    '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
 
 # Bytes that follow a model are never read through a link, even if it leads to the same bytes.
 organ-extract -q $D/gguf/trailing-bytes.gguf --output "$T/linked" || bad "trailing bytes"

@@ -39,7 +39,8 @@ if mount -t tmpfs -o size=1m none "$T/small" 2> /dev/null; then
     check_error 4 "$T/small/m.gguf" "full disk, assemble" organ-assemble "$T/d" --output "$T/small/m.gguf"
     if grep -q 'cannot reserve' "$T/err"; then ok; else bad "full disk, assemble: noticed late: $(cat "$T/err")"; fi
     check_text "$(ls -A "$T/small")" "" "full disk, assemble: nothing is left"
-    check_error 4 "cannot reserve" "full disk, shards that fit only one by one" organ-assemble "$T/d" --output "$T/small/m.gguf" --shards 4
+    check_error 4 "cannot reserve" "full disk, shards that fit only one by one" organ-assemble "$T/d" \
+        --output "$T/small/m.gguf" --shards 4
     check_text "$(ls -A "$T/small")" "" "full disk, shards: nothing is left"
     check_error 4 "$T/small/d" "full disk, extract" organ-extract $VERSE --output "$T/small/d"
     check_text "$(ls -A "$T/small")" "" "full disk, extract: nothing is left"
@@ -132,7 +133,8 @@ mkdir "$T/empty"
 check "an empty folder is as good as none" organ-extract $VERSE --output "$T/empty"
 cp -R "$T/empty" "$T/self"
 check_exit 2 "a directory into itself without --force" organ-extract "$T/self" --output "$T/self"
-check_error 2 "also an input" "a directory into itself, with --force" organ-extract "$T/self" --output "$T/self" --force
+check_error 2 "also an input" "a directory into itself, with --force" organ-extract "$T/self" --output "$T/self" \
+    --force
 check "a directory into itself: unchanged" organ-assemble "$T/self" --output "$T/self.gguf"
 check_same "$T/self.gguf" $VERSE "a directory into itself"
 
@@ -198,11 +200,13 @@ struck() {
 }
 
 whole_file() { # WHAT: absent, or the whole model
-    if [ ! -e "$T/k/m.gguf" ] || cmp -s "$T/k/m.gguf" "$T/big.gguf"; then ok; else bad "$1: half a file under the final name"; fi
+    if [ ! -e "$T/k/m.gguf" ] || cmp -s "$T/k/m.gguf" "$T/big.gguf"; then ok; else \
+        bad "$1: half a file under the final name"; fi
     rm -f "$T/k/m.gguf"
 }
 whole_dir() {
-    if [ ! -e "$T/k/d" ] || { [ -e "$T/k/d/manifest.json" ] && organ-assemble "$T/k/d" --output "$T/check.gguf" 2> /dev/null &&
+    if [ ! -e "$T/k/d" ] || { [ -e "$T/k/d/manifest.json" ] && organ-assemble "$T/k/d" --output "$T/check.gguf" \
+        2> /dev/null &&
         cmp -s "$T/check.gguf" "$T/big.gguf"; }; then ok; else bad "$1: half a folder under the final name"; fi
     rm -rf "$T/k/d" "$T/check.gguf"
 }
@@ -224,7 +228,8 @@ while [ $i -lt "${FAULTS_KILLS:-5}" ]; do
     done
     i=$((i + 1))
 done
-if [ $interrupted -gt 0 ]; then ok; else bad "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-100}"; fi
+if [ $interrupted -gt 0 ]; then ok; else bad \
+    "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-100}"; fi
 
 # Replacing: the old output stays whole until the new one is.
 cp "$T/big.gguf" "$T/k/m.gguf"

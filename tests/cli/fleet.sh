@@ -14,7 +14,8 @@ fleet() { "$scripts/organ-fleet" "$@" >"$T/table" 2>"$T/fleet.err"; }
 mkdir "$T/small"
 for name in verse code stranger; do
     [ $name = verse ] && drop=2-3 || drop=1-3
-    organ-stack -q --drop $drop "$data/lab/lab-$name-q4_k_m.gguf" --output "$T/small/lab-$name-q4_k_m.gguf" || bad "no small models"
+    organ-stack -q --drop $drop "$data/lab/lab-$name-q4_k_m.gguf" --output "$T/small/lab-$name-q4_k_m.gguf" \
+        || bad "no small models"
 done
 LAB=$T/small
 # Three models, one of them split and in a folder with a space, and a broken one.
@@ -29,29 +30,36 @@ printf 'not a model' >"$models/broken.gguf"
 out="$T/out one"
 fleet measure -j 2 --output "$out" "$models"
 check "a failing model makes exit 1" equal $? 1
-check "the rest is done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m) $(status_of x)" "done done done"
+check "the rest is done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m) $(status_of x)" \
+    "done done done"
 check "a name with quotes is done" equal "$(status_of "it's \$odd \"&\" <b>")" "done"
 check "the failing one is reported" equal "$(status_of broken)" failed
 check "and why, on stderr" grep -q 'broken: organ-measure: .*GGUF' "$T/fleet.err"
 check "shards are one model" equal "$(tail -n +2 "$T/table" | wc -l | tr -d ' ')" 5
-check "a line has size, seconds and a rate" awk -F '\t' '$1 == "lab-verse-q4_k_m" { good = $3 == 1139360 && $4 ~ /^[0-9.]+$/ } END { exit !good }' "$T/table"
+check "a line has size, seconds and a rate" awk -F '\t' \
+    '$1 == "lab-verse-q4_k_m" { good = $3 == 1139360 && $4 ~ /^[0-9.]+$/ } END { exit !good }' "$T/table"
 "$BIN/organ-measure" "$models/lab-verse-q4_k_m.gguf" >"$T/direct.tsv"
 check "the table is organ-measure's own" cmp "$T/direct.tsv" "$out/models/lab-verse-q4_k_m/measures.tsv"
 "$BIN/organ-measure" "$models/it's \$odd \"&\" <b>.gguf" >"$T/direct.tsv"
 check "odd tensor names as well" cmp "$T/direct.tsv" "$out/models/it's \$odd \"&\" <b>/measures.tsv"
 "$BIN/organ-measure" --json "$models/in a folder/x-00001-of-00003.gguf" >"$T/direct.jsonl"
 check "and the rows of shards" cmp "$T/direct.jsonl" "$out/models/x/measures.jsonl"
-check "ranked by edge" "$scripts/organ-fleet" measure --by edge -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-stranger-q4_k_m.gguf"
-check_text "$(awk -F '\t' 'NR > 1 { printf "%s %.0f ", $2, $10 }' "$T/edges/ranking.tsv")" "lab-stranger-q4_k_m 12 lab-verse-q4_k_m 9 " "the ranking by edge"
-check "the ranking by edge as JSON" grep -q '"rank": 1, "model": "lab-stranger-q4_k_m", "edge": 11.8' "$T/edges/z_report_complete.json"
-check "measured again without it" "$scripts/organ-fleet" measure -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-stranger-q4_k_m.gguf"
+check "ranked by edge" "$scripts/organ-fleet" measure --by edge -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" \
+    "$LAB/lab-stranger-q4_k_m.gguf"
+check_text "$(awk -F '\t' 'NR > 1 { printf "%s %.0f ", $2, $10 }' "$T/edges/ranking.tsv")" \
+    "lab-stranger-q4_k_m 12 lab-verse-q4_k_m 9 " "the ranking by edge"
+check "the ranking by edge as JSON" grep -q '"rank": 1, "model": "lab-stranger-q4_k_m", "edge": 11.8' \
+    "$T/edges/z_report_complete.json"
+check "measured again without it" "$scripts/organ-fleet" measure -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" \
+    "$LAB/lab-stranger-q4_k_m.gguf"
 check_text "$(awk -F '\t' 'NR > 1 { print $10 }' "$T/edges/ranking.tsv" | sort -u)" "-" "no edges without --by edge"
 check "ranking is in order of theta among models of one type" awk -F '\t' 'NR > 1 && ($11 == type ? $3 > last || $1 != rank + 1 : $1 != 1) { exit 1 } NR > 1 { last = $3; type = $11; rank = $1 } END { exit NR != 5 }' "$out/ranking.tsv"
 check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
 
 # ---- resume
 fleet measure -j 2 --output "$out" "$models"
-check "a second run keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" "kept kept failed"
+check "a second run keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" \
+    "kept kept failed"
 sleep 1
 touch "$models/in a folder/x-00003-of-00003.gguf"
 cp "$data/gguf/types-all.gguf" "$models/lab-code-q4_k_m.gguf"
@@ -92,7 +100,8 @@ case \$* in *lab-code*) : > "$T/reached"; sleep 5 ;; esac
 exec "$BIN/organ-measure" "\$@"
 EOF
     rm -rf "$T/cut" "$T/reached"
-    ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/fleet.err" &
+    ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" \
+        "$models/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/fleet.err" &
     pid=$!
     n=0
     while [ ! -f "$T/reached" ] && [ $n -lt 500 ]; do sleep 0.2; n=$((n + 1)); done
@@ -101,7 +110,8 @@ EOF
     check "stopped, it ends as such" equal $? 143
     check "and leaves no scratch folder" equal "$(find "$T/cut" -name '.run-*')" ""
     fleet measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
-    check "what was done before is kept, the rest done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m)" "kept done"
+    check "what was done before is kept, the rest done" equal "$(status_of lab-verse-q4_k_m) $(status_of \
+        lab-code-q4_k_m)" "kept done"
 else
     echo "skipped: no setsid, a run is not stopped in its midst"
 fi
@@ -112,7 +122,8 @@ cat > "$T/organ-measure" << EOF
 case \$* in *lab-code* | *"in a folder"*) : > "$T/reached"; exec tail -f "$T/seconds" ;; esac
 exec "$BIN/organ-measure" "\$@"
 EOF
-sed 's/exec tail -f\(.*seconds"\)/read -r s <\1; sleep $s/' "$T/organ-measure" > "$T/slow" && mkdir "$T/slow.d" && mv "$T/slow" "$T/slow.d/organ-measure"
+sed 's/exec tail -f\(.*seconds"\)/read -r s <\1; sleep $s/' "$T/organ-measure" > "$T/slow" && mkdir "$T/slow.d" && mv \
+    "$T/slow" "$T/slow.d/organ-measure"
 chmod +x "$T/slow.d/organ-measure"
 ln -s "$BIN/organ-extract" "$T/slow.d/organ-extract"
 begun() { # SECONDS FOLDER OPTION...: a run that lasts; its process is $pid
@@ -141,8 +152,10 @@ for how in "" "-j 2"; do
     kill -KILL "$pid"
     wait "$pid" 2> "$T/wait.err"
     echo 3 > "$T/seconds"
-    ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure -j 3 --output "$T/killed-alone" "$models" > "$T/table" 2> "$T/fleet.err"
-    check "killed alone $how, and run again at once: all but one" equal "$(awk -F '\t' 'NR > 1 && $2 != "failed"' "$T/table" | wc -l | tr -d ' ')" 4
+    ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure -j 3 --output "$T/killed-alone" "$models" > "$T/table" \
+        2> "$T/fleet.err"
+    check "killed alone $how, and run again at once: all but one" equal "$(awk -F '\t' 'NR > 1 && $2 != "failed"' \
+        "$T/table" | wc -l | tr -d ' ')" 4
     check "which is the broken one" grep -q '^organ-fleet: models that failed: 1 of 5' "$T/fleet.err"
     check "the workers of before say nothing" equal "$(grep -v ': broken: ' "$T/fleet1.err")" ""
     check "and spoil nothing" cmp "$T/direct.jsonl" "$T/killed-alone/models/x/measures.jsonl"
@@ -156,7 +169,8 @@ fleet pipeline -j 2 --output "$pipe" "$models"
 check "pipeline reports its failure" equal $? 1
 check "organs are there" test -f "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
 check "with z in the manifest" grep -q '"z": {' "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
-check "they assemble to the model" "$BIN/organ-assemble" "$pipe/models/lab-verse-q4_k_m/organs" --output "$T/again.gguf"
+check "they assemble to the model" "$BIN/organ-assemble" "$pipe/models/lab-verse-q4_k_m/organs" \
+    --output "$T/again.gguf"
 check "byte for byte" cmp "$T/again.gguf" "$models/lab-verse-q4_k_m.gguf"
 check "organs measure as the model does" cmp "$pipe/models/x/measures.jsonl" "$T/direct.jsonl"
 check "the report is there" grep -q 'lab-verse-q4_k_m' "$pipe/report/Z_MEASURE_REPORT.md"
@@ -178,7 +192,8 @@ printf '%s\n' "$models/lab-verse-q4_k_m.gguf" "" "$T/other/lab-verse-q4_k_m.gguf
     "$scripts/organ-fleet" measure --json --output "$T/list" - >"$T/table" 2>"$T/fleet.err"
 check "a list on stdin" equal "$(wc -l <"$T/table" | tr -d ' ')" 2
 check "two of one name have a folder each" equal "$(find "$T/list/models" -name measures.tsv | wc -l | tr -d ' ')" 2
-check "rows as JSON" grep -q '^{"model": "lab-verse-q4_k_m", "status": "done", "bytes": 1139360, "seconds": [0-9.]*, ' "$T/table"
+check "rows as JSON" grep -q \
+    '^{"model": "lab-verse-q4_k_m", "status": "done", "bytes": 1139360, "seconds": [0-9.]*, ' "$T/table"
 rm "$models/in a folder/x-00001-of-00003.gguf"
 fleet measure --output "$T/no-first" "$models/in a folder"
 check "shards without their first: one failure" equal "$(tail -n +2 "$T/table" | cut -f 2)" failed
@@ -186,7 +201,8 @@ check "shards without their first: one failure" equal "$(tail -n +2 "$T/table" |
 if have python3; then
     valid='import json, sys
 for f in sys.argv[1:]: json.load(open(f, encoding="utf-8"))'
-    check "the reports are JSON" python3 -c "$valid" "$out/z_report_complete.json" "$pipe/dissection_report.json" "$pipe/z_report_complete.json" "$T/no-first/z_report_complete.json"
+    check "the reports are JSON" python3 -c "$valid" "$out/z_report_complete.json" "$pipe/dissection_report.json" \
+        "$pipe/z_report_complete.json" "$T/no-first/z_report_complete.json"
     check "and say what they should" python3 - "$pipe" <<'EOF'
 import json, math, sys
 d = json.load(open(sys.argv[1] + "/dissection_report.json"))
@@ -222,7 +238,8 @@ ln -s ../gone "$T/cache/dangling.gguf"
 ln -s "$T/blobs" "$T/cache/folder.gguf"
 ln -s cache "$T/models-link"
 fleet measure --output "$T/of-links" "$T/models-link"
-check "a folder that is a link, with links to models" equal "$? $(status_of linked) $(status_of dangling) $(status_of folder)" "1 done failed "
+check "a folder that is a link, with links to models" equal "$? $(status_of linked) $(status_of dangling) $(status_of \
+    folder)" "1 done failed "
 sleep 1
 touch "$T/blobs/4f2a"
 fleet measure --output "$T/of-links" "$T/models-link"
@@ -239,8 +256,10 @@ for awk in "awk" "busybox awk" gawk mawk original-awk; do
     chmod +x "$T/awk.d/awk"
     for one in broken "it's \$odd \"&\" <b>"; do
         rm -rf "$T/by-awk"
-        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline --output "$T/by-awk" "$models/$one.gguf" > "$T/table" 2> "$T/fleet.err"
-        check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed || echo 0 "done")"
+        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline --output "$T/by-awk" "$models/$one.gguf" > "$T/table" \
+            2> "$T/fleet.err"
+        check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed \
+            || echo 0 "done")"
         for f in z_report_complete.json dissection_report.json ranking.tsv; do
             sed '/"created"/d; s/"seconds": [0-9.]*\(, "mb_per_s": [0-9.nul]*\)*//' "$T/by-awk/$f" > "$T/have.$f"
             [ "$awk" = awk ] && cp "$T/have.$f" "$T/want.$f $one"
@@ -253,7 +272,8 @@ done
 if have parallel && parallel --version 2>/dev/null | grep -q '^GNU parallel'; then
     fleet measure --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
     check "GNU parallel does the same" equal "$? $(status_of lab-verse-q4_k_m)" "0 done"
-    check "to the bit" cmp "$T/par/models/lab-verse-q4_k_m/measures.jsonl" "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
+    check "to the bit" cmp "$T/par/models/lab-verse-q4_k_m/measures.jsonl" \
+        "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
     cat >"$T/ssh" <<'EOF'
 #!/bin/sh
 # stands for ssh: options, a host, maybe --, and the command, which runs here
@@ -267,11 +287,13 @@ exec sh -c "$*"
 EOF
     mkdir "$T/hosts" && mv "$T/ssh" "$T/hosts/ssh" && chmod +x "$T/hosts/ssh"
     # by its name: PARALLEL_SSH is a command, and $T may have a space
-    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure -j 1 --sshlogin one,two --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
+    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure -j 1 --sshlogin one,two \
+        --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
     check "over hosts: the same failure" equal "$? $(status_of broken)" "1 failed"
     check "and the same work" equal "$(status_of lab-verse-q4_k_m)" "done"
     check "both hosts worked" equal "$(sort -u "$T/ssh.log" | tr '\n' ' ')" "one two "
-    PARALLEL_SSH=false "$scripts/organ-fleet" measure --sshlogin one --output "$T/gone" "$models/lab-verse-q4_k_m.gguf" >"$T/table" 2>"$T/fleet.err"
+    PARALLEL_SSH=false "$scripts/organ-fleet" measure --sshlogin one --output "$T/gone" \
+        "$models/lab-verse-q4_k_m.gguf" >"$T/table" 2>"$T/fleet.err"
     check "a host that is not there is a failure" equal $? 1
     check "and says for which model" grep -q "lab-verse-q4_k_m: the worker of this model ended early" "$T/fleet.err"
 else
@@ -294,18 +316,28 @@ printf '#!/bin/sh\necho "$1" > "$SLURM_LOG.cancelled"\n' > "$T/slurm/scancel"
 chmod +x "$T/slurm/sbatch" "$T/slurm/scancel"
 SLURM_LOG=$T/slurm.log
 export SLURM_LOG
-PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" 2>"$T/fleet.err"
-check_text "$? $(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "1 failed done done" "Slurm: the same work"
+PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" \
+    "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" \
+    2>"$T/fleet.err"
+check_text "$? $(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" \
+    "1 failed done done" "Slurm: the same work"
 check "Slurm: why a model failed" grep -q 'broken: organ-measure: .*GGUF' "$T/fleet.err"
-check_text "$(grep -x -e '--array.*' -e '--partition.*' -e '--mem.*' -e '--wait' "$T/slurm.log" | tr '\n' ' ')" "--wait --array=1-3%2 --partition=a --mem=2G " "Slurm: what sbatch is given"
-check "Slurm: to the bit" cmp "$T/it's slurm/models/lab-verse-q4_k_m/measures.jsonl" "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
+check_text "$(grep -x -e '--array.*' -e '--partition.*' -e '--mem.*' -e '--wait' "$T/slurm.log" | tr '\n' ' ')" \
+    "--wait --array=1-3%2 --partition=a --mem=2G " "Slurm: what sbatch is given"
+check "Slurm: to the bit" cmp "$T/it's slurm/models/lab-verse-q4_k_m/measures.jsonl" \
+    "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
 check_text "$(find "$T/it's slurm" -name '.run-*')" "" "Slurm: nothing stays"
 rm "$T/it's slurm/models/lab-verse-q4_k_m/measures.tsv"
-ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm --output "$T/it's slurm" "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" 2>"$T/fleet.err"
-check_text "$(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "failed done kept" "Slurm: resumed, with several models per task"
+ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm --output "$T/it's slurm" \
+    "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" \
+    2>"$T/fleet.err"
+check_text "$(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "failed done kept" \
+    "Slurm: resumed, with several models per task"
 check_text "$(grep -e '--array' "$T/slurm.log")" "--array=1-2%2" "Slurm: fewer tasks"
-check_error 2 "sbatch of Slurm is not installed" "no Slurm" "$scripts/organ-fleet" measure --slurm --output "$T/u" "$models"
-PATH=$T/slurm:$PATH check_error 2 "cannot be combined" "Slurm and GNU parallel" "$scripts/organ-fleet" measure --slurm --parallel --output "$T/u" "$models"
+check_error 2 "sbatch of Slurm is not installed" "no Slurm" "$scripts/organ-fleet" measure --slurm --output "$T/u" \
+    "$models"
+PATH=$T/slurm:$PATH check_error 2 "cannot be combined" "Slurm and GNU parallel" "$scripts/organ-fleet" measure \
+    --slurm --parallel --output "$T/u" "$models"
 
 # stopped WHAT OPTION...: a fleet on other hosts, with a tool that does not end, is stopped
 stopped() {
@@ -315,10 +347,12 @@ stopped() {
     kill -TERM "$pid"
     wait "$pid" 2> "$T/wait.err"
     check_text "$?" 143 "$stopped_what stopped"
-    check "$stopped_what: how to go on" grep -q '^organ-fleet: stopped: [0-9]* of [0-9]* models are finished; run the same command' "$T/fleet1.err"
+    check "$stopped_what: how to go on" grep \
+        -q '^organ-fleet: stopped: [0-9]* of [0-9]* models are finished; run the same command' "$T/fleet1.err"
     n=0
     while processes | grep -q "[t]ail -f $T" && [ $n -lt 300 ]; do sleep 0.2; n=$((n + 1)); done
-    check_text "$(processes | grep "[t]ail -f $T")$(find "$T/far-stopped" -maxdepth 1 -name '.run-*')" "" "$stopped_what: its tools stop"
+    check_text "$(processes | grep "[t]ail -f $T")$(find "$T/far-stopped" -maxdepth 1 -name '.run-*')" "" \
+        "$stopped_what: its tools stop"
     rm -rf "$T/far-stopped"
 }
 if have setsid; then
@@ -338,36 +372,44 @@ fi
 # ---- names that are numbers; a model that is gone keeps its verdicts
 for name in 01 1 1e0 2; do cp "$models/lab-code-q4_k_m.gguf" "$T/$name.gguf"; done
 verdicts() { cut -f 1-3 "$T/numbers/lineage.tsv" | tail -n +2 | tr '\t\n' ' ;'; }
-check "names that are equal as numbers" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/01.gguf" "$T/1.gguf" "$T/1e0.gguf"
+check "names that are equal as numbers" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" \
+    "$T/01.gguf" "$T/1.gguf" "$T/1e0.gguf"
 check_text "$(verdicts)" "01 1 identical;01 1e0 identical;1 1e0 identical;" "pairs of 01, 1 and 1e0"
 rm "$T/01.gguf"
 printf '01\t1e0\tkept\n' > "$T/numbers/pairs/01/1e0"
 printf '1\t1e0\tkept\n' > "$T/numbers/pairs/1/1e0"
-check "a model is gone" "$scripts/organ-fleet" measure --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf" "$T/2.gguf"
+check "a model is gone" "$scripts/organ-fleet" measure --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf" \
+    "$T/2.gguf"
 cp "$T/err" "$T/gone.err"
 check "a note that it is gone" grep -q 'models that are gone: 1;' "$T/gone.err"
-check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 kept;1 2 identical;1e0 2 identical;" "its verdicts are kept, and those of models that did not change"
+check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 kept;1 2 identical;1e0 2 identical;" \
+    "its verdicts are kept, and those of models that did not change"
 touch -t 200001010000 "$T/numbers/pairs/1/1e0"
 check "two models changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf"
-check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" "their pair is compared again"
-check_text "$(export aligned=1 && . "$scripts/lib/common.sh" && printf '1.00001-x\t2.123456\t3.14159.gguf\n' | columns -12 8 1)" "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
+check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" \
+    "their pair is compared again"
+check_text "$(export aligned=1 && . "$scripts/lib/common.sh" && printf '1.00001-x\t2.123456\t3.14159.gguf\n' \
+    | columns -12 8 1)" "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
 
 # ---- on a terminal: the progress, and reports before the end
 if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     echo forever > "$T/seconds"
     {
         n=0
-        until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } 2> /dev/null || [ $n -gt 1500 ]; do sleep 0.2; n=$((n + 1)); done
+        until { grep -q '1 of 2 models done, 1 running' "$T/terminal" && grep -q verse "$T/shown/ranking.tsv"; } \
+            2> /dev/null || [ $n -gt 1500 ]; do sleep 0.2; n=$((n + 1)); done
         echo $n > "$T/polls"
         kill -TERM "$(cat "$T/shown.pid")"
     } &
     ORGAN_BIN=$T script -qec "echo \$\$ > '$T/shown.pid'; exec '$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" \
         /dev/null < /dev/null > "$T/terminal" 2>&1
     check_text "$?" 143 "stopped on a terminal"
-    if [ "$(cat "$T/polls")" -le 1500 ]; then ok; else bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
+    if [ "$(cat "$T/polls")" -le 1500 ]; then ok; else \
+        bad "no progress on a terminal, or no reports before the end: $(cat "$T/terminal")"; fi
     check "the time left" grep -q '1 running, [0-9]*:[0-9][0-9] left' "$T/terminal"
     check "columns on a terminal" grep -q '^.*lab-verse-q4_k_m  done         1139360  ' "$T/terminal"
-    check "stopped on a terminal: how to go on" grep -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
+    check "stopped on a terminal: how to go on" grep \
+        -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else
     echo "skipped: no script(1) to make a terminal"
@@ -378,7 +420,8 @@ check "--help is for stdout" sh -c '"$1/organ-fleet" --help | grep -q "^usage: o
 check "--version" sh -c '"$1/organ-fleet" --version | grep -q "^organ-fleet [0-9]"' - "$scripts"
 check_error 2 "did you mean '--port'?" "organ-serve --prot" env ORGAN_BIN="$BIN" sh "$scripts/organ-serve" --prot 1
 check_exit 2 "no verb" "$scripts/organ-fleet" --output "$T/u" "$models"
-check_error 2 "pipeline (did you mean 'measure'?)" "a misspelt verb" "$scripts/organ-fleet" mesure --output "$T/u" "$models"
+check_error 2 "pipeline (did you mean 'measure'?)" "a misspelt verb" "$scripts/organ-fleet" mesure --output "$T/u" \
+    "$models"
 check_error 2 "or pipeline; see" "a model instead of a verb" "$scripts/organ-fleet" m.gguf --output "$T/u"
 check_exit 2 "no output" "$scripts/organ-fleet" measure "$models"
 check_exit 2 "unknown option" "$scripts/organ-fleet" measure --what --output "$T/u" "$models"
@@ -392,12 +435,15 @@ mkdir "$T/odd"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/good.gguf"
 cp "$LAB/lab-verse-q4_k_m.gguf" "$T/odd/a${TAB}b.gguf"
 fleet dissect --output "$T/odd.out" "$T/odd"
-check_text "$? $(status_of good) $(grep -c 'skipping a file' "$T/fleet.err")" "1 done 1" "a name with a tab is left out"
+check_text "$? $(status_of good) $(grep -c 'skipping a file' "$T/fleet.err")" "1 done 1" \
+    "a name with a tab is left out"
 
 # Every tool refuses a folder without a manifest with the same exit status.
 mkdir "$T/plain"
-for command in "organ-extract --list" organ-measure "organ-keys" "organ-purify --method haar --output $T/x" "organ-assemble --output $T/x" \
-    "organ-transplant --output $T/x --donor $LAB/lab-verse-q4_k_m.gguf --base" "organ-graft --output $T/x --source $LAB/lab-verse-q4_k_m.gguf --target" \
+for command in "organ-extract --list" organ-measure "organ-keys" "organ-purify --method haar --output $T/x" \
+    "organ-assemble --output $T/x" \
+    "organ-transplant --output $T/x --donor $LAB/lab-verse-q4_k_m.gguf --base" \
+    "organ-graft --output $T/x --source $LAB/lab-verse-q4_k_m.gguf --target" \
     "organ-compare $LAB/lab-verse-q4_k_m.gguf" "$scripts/organ-validate"; do
     # shellcheck disable=SC2086
     check_error 3 "$T/plain" "a folder without a manifest: ${command%% *}" $command "$T/plain"

@@ -74,7 +74,8 @@ done < "$T/types" > "$T/want"
 mkmodel "$T/a.gguf" -k llama.block_count=$i $specs output.weight:F32:32x4
 # shellcheck disable=SC2086
 mkmodel "$T/b.gguf" -s 7 -k llama.block_count=$i $specs output.weight:F32:32x4
-check_text "$(organ-extract "$T/a.gguf" --list | awk -F '\t' 'NR > 1 && $1 != "output.weight" { print $1, $5, $8 }')" "$(cat "$T/want")" "names and sizes"
+check_text "$(organ-extract "$T/a.gguf" --list | awk -F '\t' 'NR > 1 && $1 != "output.weight" { print $1, $5, $8 }')" \
+    "$(cat "$T/want")" "names and sizes"
 
 # data MODEL TENSORS: their records.
 data() { organ-extract -q "$1" --tensors "$2" --output -; }
@@ -95,7 +96,8 @@ check_same "$T/x" "$T/y" "moved"
 data "$T/a.gguf" 'blk.[1-8].*' > "$T/x" && data "$T/moved.gguf" 'blk.[1-8].*' > "$T/y"
 check_same "$T/x" "$T/y" "the others stay"
 cp "$T/a.gguf" "$T/place.gguf"
-check "in place" organ-transplant -q --base "$T/place.gguf" --donor "$T/b.gguf" --tensors 'blk.9.*,blk.4?.*' --in-place --undo "$T/undo"
+check "in place" organ-transplant -q --base "$T/place.gguf" --donor "$T/b.gguf" --tensors 'blk.9.*,blk.4?.*' \
+    --in-place --undo "$T/undo"
 check_same "$T/place.gguf" "$T/moved.gguf" "in place"
 check "undone" organ-transplant -q --base "$T/place.gguf" --donor "$T/undo" --in-place
 check_same "$T/place.gguf" "$T/a.gguf" "undone"
@@ -104,12 +106,15 @@ check_same "$T/place.gguf" "$T/a.gguf" "undone"
 check "stacked" organ-stack -q --output "$T/stack.gguf" "$T/a.gguf" 9,48 "$T/b.gguf" 35
 data "$T/stack.gguf" 'blk.*' | tail -c 1024 > "$T/y" && data "$T/b.gguf" 'blk.35.*' | tail -c 1024 > "$T/x"
 check_same "$T/x" "$T/y" "stacked: the last block"
-check_text "$(organ-extract "$T/stack.gguf" --list | awk -F '\t' 'NR > 1 && $4 == "ffn_up" { print $1, $5, $8 }' | tr '\n' ' ')" \
-    "blk.0.ffn_up.weight IQ4_KS 4416 blk.1.ffn_up.weight IQ4_KS_R4 4416 blk.2.ffn_up.weight IQ1_S_R4 1568 " "stacked: types and sizes"
+check_text "$(organ-extract "$T/stack.gguf" --list | awk -F '\t' 'NR > 1 && $4 == "ffn_up" { print $1, $5, $8 }' | tr \
+    '\n' ' ')" \
+    "blk.0.ffn_up.weight IQ4_KS 4416 blk.1.ffn_up.weight IQ4_KS_R4 4416 blk.2.ffn_up.weight IQ1_S_R4 1568 " \
+    "stacked: types and sizes"
 
 # A patch and its application; tensors that differ are found.
 check_exit 1 "they differ" organ-compare -q "$T/a.gguf" "$T/moved.gguf"
-check_text "$(awk -F '\t' '$4 == "differs" { n++ } END { print n }' "$T/out")" "$(organ-extract "$T/a.gguf" --list --tensors 'blk.9.*,blk.4?.*' | grep -c blk)" "how many differ"
+check_text "$(awk -F '\t' '$4 == "differs" { n++ } END { print n }' "$T/out")" "$(organ-extract "$T/a.gguf" \
+    --list --tensors 'blk.9.*,blk.4?.*' | grep -c blk)" "how many differ"
 check "a patch" organ-compare -q "$T/a.gguf" "$T/moved.gguf" --patch "$T/p.gguf"
 check "applied" organ-transplant -q --base "$T/a.gguf" --donor "$T/p.gguf" --output "$T/patched.gguf"
 check_same "$T/patched.gguf" "$T/moved.gguf" "applied"
@@ -117,7 +122,8 @@ check_same "$T/patched.gguf" "$T/moved.gguf" "applied"
 # Experts: one record each, and some of them kept.
 stacks='blk.0.ffn_gate_exps.weight:IQ4_KS:256x8x4 blk.0.ffn_up_exps.weight:IQ4_K_R4:256x8x4 blk.0.ffn_down_exps.weight:IQ1_S_R4:32x8x4'
 # shellcheck disable=SC2086
-mkmodel "$T/moe.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 $stacks blk.0.ffn_gate_inp.weight:F32:32x4
+mkmodel "$T/moe.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 $stacks \
+    blk.0.ffn_gate_inp.weight:F32:32x4
 organ-extract -q "$T/moe.gguf" --split-experts --output "$T/e"
 organ-assemble -q "$T/e" --output "$T/back.gguf" --force
 check_same "$T/moe.gguf" "$T/back.gguf" "experts apart and together"
@@ -128,9 +134,12 @@ for r in gate up down; do
     tail -c 48 "$T/f/organs/blk_0_ffn_${r}_1.bin" > "$T/y"
     check_same "$T/x" "$T/y" "kept expert of ffn_$r"
 done
-check_text "$(organ-extract "$T/few.gguf" --list | awk -F '\t' '/_exps/ { print $8 }' | tr '\n' ' ')" "2240 2304 128 " "sizes of the kept experts"
+check_text "$(organ-extract "$T/few.gguf" --list | awk -F '\t' '/_exps/ { print $8 }' | tr '\n' ' ')" \
+    "2240 2304 128 " "sizes of the kept experts"
 
 # Not decoded or encoded, with a reason.
-check_error 3 "IQ4_KS cannot be decoded" "not decoded" organ-assemble -q "$T/a.gguf" --dtype 'blk.9.*=q8_0' --output "$T/no.gguf"
-check_error 3 "IQ4_KS_R4 cannot be encoded" "not encoded" organ-assemble -q "$T/a.gguf" --dtype 'output.weight=iq4_ks_r4' --output "$T/no.gguf"
+check_error 3 "IQ4_KS cannot be decoded" "not decoded" organ-assemble -q "$T/a.gguf" --dtype 'blk.9.*=q8_0' \
+    --output "$T/no.gguf"
+check_error 3 "IQ4_KS_R4 cannot be encoded" "not encoded" organ-assemble -q "$T/a.gguf" \
+    --dtype 'output.weight=iq4_ks_r4' --output "$T/no.gguf"
 finish

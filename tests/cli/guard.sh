@@ -67,10 +67,12 @@ organ-keys "$T/x-00002-of-00003.gguf" --set general.name=str:x -o
 organ-measure "$T/x-00002-of-00003.gguf" --svg
 organ-compare "$T/x-00002-of-00003.gguf" "$V" --svg
 END
-check_error 2 "also an input" "shards by another name" organ-assemble "$T/x-00001-of-00003.gguf" --shards 3 -o "$T/x.gguf" --force
+check_error 2 "also an input" "shards by another name" organ-assemble "$T/x-00001-of-00003.gguf" --shards 3 \
+    -o "$T/x.gguf" --force
 check_error 2 "inside the organ directory" "a link to a record" organ-assemble "$T/dir" -o "$T/record" --force
 check_error 2 "(or change the model itself: --in-place)" "advice" organ-keys "$V" --delete general.name -o "$V" --force
 check_error 2 "choose another name" "advice without --in-place" organ-assemble "$V" -o "$V" --force
 grep -q in-place "$T/err" && bad "organ-assemble has no --in-place: $(cat "$T/err")" || ok
-find "$T" -type f ! -name out ! -name err ! -name before | sort | xargs sha256sum | cmp - "$T/before" && ok || bad "an input was changed"
+find "$T" -type f ! -name out ! -name err ! -name before | sort | xargs sha256sum | cmp - "$T/before" && ok \
+    || bad "an input was changed"
 finish

@@ -39,9 +39,11 @@ while read -r t option letter; do
     case $t in organ-api) continue ;; esac
     [ -s "$T/$t.help" ] || { if [ -x "$BIN/$t" ]; then "$t" --help; else sh "scripts/$t" --help; fi > "$T/$t.help"; }
     [ "$letter" = - ] && letter=-$option
-    if grep -qE -e "(--$option|(^|[ [])-$letter)([^a-z-]|\$)" "$T/$t.help"; then ok; else bad "$t --help has no --$option"; fi
+    if grep -qE -e "(--$option|(^|[ [])-$letter)([^a-z-]|\$)" "$T/$t.help"; then ok; else \
+        bad "$t --help has no --$option"; fi
     case $option in help | version) continue ;; esac
-    if grep -qE -e "^\.(It|Op|Fl|Pq).* (-${option}|[a-z]?${letter}[a-z]?)([ ,.]|\$)" "docs/man/$t.1"; then ok; else bad "$t(1) has no --$option"; fi
+    if grep -qE -e "^\.(It|Op|Fl|Pq).* (-${option}|[a-z]?${letter}[a-z]?)([ ,.]|\$)" "docs/man/$t.1"; then ok; else \
+        bad "$t(1) has no --$option"; fi
 done < "$T/table"
 
 # What a shell user may get wrong.
@@ -57,7 +59,8 @@ check_error 4 "; create the folder first" "a file in no folder" organ-assemble "
 if [ -w /dev/full ]; then
     # Rows may be written by any thread, and errno is each thread's own.
     for i in 1 2 3 4 5 6; do organ-measure $V > /dev/full; done 2> "$T/err"
-    check_text "$(grep -c "cannot write to stdout.*; free some space" "$T/err"), $(grep -c ioctl "$T/err")" "6, 0" "a full stdout: the reason"
+    check_text "$(grep -c "cannot write to stdout.*; free some space" "$T/err"), $(grep -c ioctl "$T/err")" "6, 0" \
+        "a full stdout: the reason"
 fi
 check_error 2 "give --output" "assemble without output" organ-assemble "$T"
 check_error 4 "none.gguf" "a missing model" organ-extract "$T/none.gguf" --list
@@ -66,7 +69,8 @@ check_error 2 "did you mean '--summary'?" "a misspelt option" organ-measure $V -
 check_error 2 "did you mean '--skip-mismatched'?" "a misspelt option" organ-graft --skip_mismatched
 check_error 2 "did you mean '--tensors'?" "a misspelt option of the selection" organ-extract $V --tensor x
 check_error 2 "did you mean 'Q4_K_M'?" "a misspelt preset" organ-assemble $V --dtype q4_km --output "$T/x"
-check_error 2 "did you mean 'convert'?" "a misspelt mode" organ-graft --source $V --target $V --output "$T/x" --match convrt
+check_error 2 "did you mean 'convert'?" "a misspelt mode" organ-graft --source $V --target $V --output "$T/x" \
+    --match convrt
 check_error 2 "unknown option '--frobnicate'; see" "an option that resembles none" organ-stack --frobnicate
 check_error 2 "unknown option '--tensors'; see" "options of other tools are not suggested" organ-stack --tensors
 check_error 2 "both read stdin" "names and model on stdin" organ-extract - --list --names-from - < /dev/null
@@ -104,26 +108,33 @@ check_error 2 "leave out --json" "nor a picture" organ-measure $V --svg - --json
 check_error 2 "leave out --json" "nor one on the terminal" organ-measure $V --heat --json
 check_error 2 "--color needs" "a colour without a picture" organ-measure $V --color theta
 for with in "--match retype" "--match=exact"; do
-    check_error 2 "leave --match out" "a blend $with" organ-graft --source $V --target $V --blend linear:1 $with --output "$T/x"
-    check_error 2 "leave --match out" "a blend $with, transplant" organ-transplant --base $V --donor $V --blend linear:1 $with --output "$T/x"
-    check "convert is what a blend does" organ-transplant --base $V --donor $V --blend linear:1 --match convert --output "$T/convert.gguf" --force
+    check_error 2 "leave --match out" "a blend $with" organ-graft --source $V --target $V --blend linear:1 $with \
+        --output "$T/x"
+    check_error 2 "leave --match out" "a blend $with, transplant" organ-transplant --base $V --donor $V \
+        --blend linear:1 $with --output "$T/x"
+    check "convert is what a blend does" organ-transplant --base $V --donor $V --blend linear:1 --match convert \
+        --output "$T/convert.gguf" --force
 done
-for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--experts 0" "--experts 0 --router" "--type norm" --check; do
+for with in --add --skip-mismatched "--match exact" "--blend linear:1" "--map 0=0" "--experts 0" \
+    "--experts 0 --router" "--type norm" --check; do
     check_error 2 "--adapter takes only" "an adapter $with" organ-graft --adapter $V --target $V $with --output "$T/x"
 done
 for with in "--match exact" "--blend linear:1" "--map 0=0" "--type norm"; do
     check_error 2 "--mtp" "MTP blocks $with" organ-transplant --base $V --donor $V --mtp $with --output "$T/x"
 done
-check_error 2 "--scale needs" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 --output "$T/x"
+check_error 2 "--scale needs" "a scale of 1 without an adapter" organ-graft --source $V --target $V --scale 1 \
+    --output "$T/x"
 check_absent "$T/x" "what would be ignored"
 
 # One of a thing, in words.
 mkmodel "$T/one.gguf" odd:F32:4
 check "one of a kind" organ-extract -v "$T/one.gguf" --output "$T/one"
-if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok; else bad "one of a kind: $(cat "$T/err")"; fi
+if grep -q '1 tensor,' "$T/err" && grep -q 'class other.*: 1$' "$T/err"; then ok; else bad "one of a kind: $(cat \
+    "$T/err")"; fi
 check_exit 0 "one identical tensor" organ-compare -v "$T/one.gguf" "$T/one.gguf" --lineage
 if grep -q 'the only tensor' "$T/err"; then ok; else bad "one identical tensor: $(cat "$T/err")"; fi
-check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more shards than tensors" organ-assemble "$T/one" --output "$T/x.gguf" --shards 65535
+check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more shards than tensors" organ-assemble \
+    "$T/one" --output "$T/x.gguf" --shards 65535
 check_error 2 "GG_ISA is 'avx'" "an unknown instruction-set level" env GG_ISA=avx organ-extract "$T/one.gguf" --list
 check_error 2 "GG_ISA is '3'" "a level that does not exist" env GG_ISA=3 organ-extract "$T/one.gguf" --list
 check "a level that this machine may lack" env GG_ISA=2 organ-extract "$T/one.gguf" --list

@@ -33,9 +33,11 @@ enc m.gguf -q --dtype 'blk.*=q2_k' --imatrix "$IM" --report - -j 1 > "$T/report1
 check_same "$T/report.tsv" "$T/report1" "report with -j 1"
 organ-assemble - -q -o - --dtype 'blk.*=q2_k' --imatrix "$IM" --report "$T/report.tsv" --force < "$Q8" > /dev/null
 check_same "$T/report.tsv" "$T/report1" "report of a pipe"
-check_text "$(head -n 1 "$T/report1" | tr '\t' ' ')" "name from dtype bytes rmse rel_l2 weighted" "columns of the report"
+check_text "$(head -n 1 "$T/report1" | tr '\t' ' ')" "name from dtype bytes rmse rel_l2 weighted" \
+    "columns of the report"
 check_text "$(grep -c . "$T/report1")" 40 "a row per tensor"
-check_text "$(sed -n 2p "$T/report1" | tr '\t' ' ')" "token_embd.weight Q8_0 Q8_0 278528 0 0 -" "a tensor that is copied"
+check_text "$(sed -n 2p "$T/report1" | tr '\t' ' ')" "token_embd.weight Q8_0 Q8_0 278528 0 0 -" \
+    "a tensor that is copied"
 organ-compare "$Q8" "$T/m.gguf" --sample 0 > "$T/compared"
 awk -F '\t' 'NR == FNR { l2[$1] = $9; next } FNR > 1 && $3 == "Q2_K" { n++; d = $6 / l2[$1] - 1; if (d < -1e-5 || d > 1e-5) bad = 1
     r = $7 / $6; if (r > 1.05 || r < 0.5 || r == 1) bad = 1 } END { exit n != 28 || bad }' "$T/compared" "$T/report1"
@@ -57,12 +59,14 @@ for t in iq2_xxs iq2_xs iq1_s; do
 done
 check_exit 3 "preset without" enc none.gguf -q --dtype iq2_m
 check "preset with" enc iq2_m.gguf -q --dtype iq2_m --imatrix "$IM"
-check_error 3 "token_embd.weight" "a tensor that the file lacks" enc none.gguf -q --dtype 'token_embd.weight=iq2_xs' --imatrix "$IM"
+check_error 3 "token_embd.weight" "a tensor that the file lacks" enc none.gguf -q --dtype 'token_embd.weight=iq2_xs' \
+    --imatrix "$IM"
 check_absent "$T/none.gguf" "nothing is written"
 
 # Tensors that the file lacks are noted, and the keys tell of the file.
 repeat() { i=0; while [ $i -lt "$1" ]; do printf "$2"; i=$((i + 1)); done; }
-{ printf '\001\000\000\000\023\000\000\000blk.0.attn_q.weight\001\000\000\000\000\001\000\000'; repeat 256 '\000\000\200\077'; } > "$T/one.dat"
+{ printf '\001\000\000\000\023\000\000\000blk.0.attn_q.weight\001\000\000\000\000\001\000\000'; repeat 256 \
+    '\000\000\200\077'; } > "$T/one.dat"
 enc m.gguf --dtype 'blk.0.attn_[qk].*=q4_k,token_embd*=q4_k' --imatrix "$T/one.dat" 2> "$T/note"
 noted "lacks 1 of the 2 tensors that are encoded: blk.0.attn_k.weight" "lacking tensors"
 enc m.gguf --dtype 'blk.*=q4_k' --imatrix "$OLD"
@@ -81,27 +85,32 @@ check_same "$Q8" "$T/n.gguf" "nothing is encoded: the same bytes"
 
 # ---- importance and damage: the sums themselves are in tests/unit/t_importance.c ---------------
 column() { # NAME FILE: that column, of rows that are not "-"
-    awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } $c != "-" { print $c }' "$2"
+    awk -F '\t' -v name="$1" \
+        'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i; next } $c != "-" { print $c }' "$2"
 }
 check "importance" organ-measure -q "$Q8" --imatrix "$IM" -j 1
 cp "$T/out" "$T/importance.tsv"
 check_text "$(head -n 1 "$T/importance.tsv" | awk -F '\t' '{ print $NF }')" importance "the last column"
-check_text "$(awk -F '\t' '$NF == "-" { print $1 }' "$T/importance.tsv" | sed 's/blk.[0-9]/blk.N/' | sort -u | tr '\n' ' ')" \
+check_text "$(awk -F '\t' '$NF == "-" { print $1 }' "$T/importance.tsv" | sed 's/blk.[0-9]/blk.N/' | sort -u | tr \
+    '\n' ' ')" \
     "blk.N.attn_norm.weight blk.N.ffn_norm.weight output_norm.weight token_embd.weight " "tensors without importance"
 check "with three threads" organ-measure -q "$Q8" --imatrix "$IM" -j 3
 check_same "$T/out" "$T/importance.tsv" "importance with three threads"
 check "of a pipe" sh -c "organ-measure -q - --imatrix '$IM' --sample 7 < '$Q8'"
-check_text "$(column importance "$T/out")" "$(column importance "$T/importance.tsv")" "importance of a pipe, with any sample"
+check_text "$(column importance "$T/out")" "$(column importance "$T/importance.tsv")" \
+    "importance of a pipe, with any sample"
 GG_ISA=0 organ-measure -q "$Q8" --imatrix "$IM" > "$T/out"
 check_same "$T/out" "$T/importance.tsv" "importance with plain C"
 check "the older format" organ-measure -q "$Q8" --imatrix "$OLD" --tensors output.weight
-check_text "$(printf '%.3f' "$(column importance "$T/out")")" "$(printf '%.3f' "$(column importance "$T/importance.tsv" | tail -n 1)")" "importance by the older format"
+check_text "$(printf '%.3f' "$(column importance "$T/out")")" "$(printf '%.3f' "$(column importance \
+    "$T/importance.tsv" | tail -n 1)")" "importance by the older format"
 check "without" organ-measure -q "$Q8" --json --tensors output.weight
 if grep -q '"importance": null}$' "$T/out"; then ok; else bad "importance without a file: $(cat "$T/out")"; fi
 check "of blocks" organ-measure -q "$Q8" --imatrix "$IM" --rank blocks
 check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "rank block tensors importance share part" "columns of blocks"
 check_text "$(awk -F '\t' 'NR > 1 { s += $4; p += $5; if (NR > 2 && $4 > last) print "not sorted"; last = $4; n += $3 } END { printf "%.3f %.6f %d", s, p, n }' "$T/out")" \
-    "$(awk -F '\t' '$NF != "-" && $3 ~ /^[0-9]/ { s += $NF; n++ } END { printf "%.3f 1.000000 %d", s, n }' "$T/importance.tsv")" "blocks add up their tensors"
+    "$(awk -F '\t' '$NF != "-" && $3 ~ /^[0-9]/ { s += $NF; n++ } END { printf "%.3f 1.000000 %d", s, n }' \
+    "$T/importance.tsv")" "blocks add up their tensors"
 check_error 1 "no tensor of an expert" "a model without experts" organ-measure -q "$Q8" --imatrix "$IM" --rank experts
 check_exit 2 "another unit" organ-measure "$Q8" --imatrix "$IM" --rank heads
 check_exit 2 "--rank without a file" organ-measure "$Q8" --rank blocks
@@ -112,14 +121,16 @@ if grep -q nan "$T/out"; then bad "a map of importance shows nan"; else ok; fi
 check_error 4 "none.dat" "a file that is not there" organ-measure "$Q8" --imatrix "$T/none.dat"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight:F16:512x8
 check_exit 3 "of another shape" organ-measure -q "$T/wide.gguf" --imatrix "$IM"
-if grep -q "blk.0.attn_q.weight.*its rows have 512 columns" "$T/err"; then ok; else bad "of another shape: $(cat "$T/err")"; fi
+if grep -q "blk.0.attn_q.weight.*its rows have 512 columns" "$T/err"; then ok; else bad "of another shape: $(cat \
+    "$T/err")"; fi
 
 compare() { organ-compare -q "$Q8" "$T/m.gguf" "$@"; }
 check_exit 1 "damage" compare --imatrix "$IM" -j 1
 cp "$T/out" "$T/damage.tsv"
 check_text "$(head -n 1 "$T/damage.tsv" | awk -F '\t' '{ print $NF }')" damage "the last column"
 check_text "$(column damage "$T/damage.tsv" | wc -l | tr -d ' ')" 29 "tensors with a damage"
-check_text "$(awk -F '\t' 'NR > 1 && $NF != "-" && ($NF < 0.5 * $9 * $9 || $NF > 1.1 * $9 * $9) { print $1, $NF, $9 }' "$T/damage.tsv")" "" \
+check_text "$(awk -F '\t' \
+    'NR > 1 && $NF != "-" && ($NF < 0.5 * $9 * $9 || $NF > 1.1 * $9 * $9) { print $1, $NF, $9 }' "$T/damage.tsv")" "" \
     "damage is near the squared relative L2, and less where the encoder had the weights"
 check_exit 1 "damage with three threads" compare --imatrix "$IM" -j 3
 check_same "$T/out" "$T/damage.tsv" "damage with three threads"
@@ -131,7 +142,8 @@ check_exit 1 "without" compare
 check_text "$(cut -f 1-14 "$T/out")" "$(cut -f 1-14 "$T/damage.tsv")" "the other columns stay"
 check_text "$(column damage "$T/out")" "" "no damage without a file"
 organ-compare -q "$Q8" "$T/plain.gguf" --imatrix "$IM" --type organ > "$T/out"
-check_text "$(column damage "$T/out" | awk '{ s += $1 } END { print (s > 1.05 * '"$(grep -w organ "$T/damage.tsv" | awk -F '\t' '{ s += $NF } END { print s }')"') }')" 1 "encoding without the matrix does more damage"
+check_text "$(column damage "$T/out" | awk '{ s += $1 } END { print (s > 1.05 * '"$(grep -w organ "$T/damage.tsv" \
+    | awk -F '\t' '{ s += $NF } END { print s }')"') }')" 1 "encoding without the matrix does more damage"
 check_exit 1 "summary" compare --imatrix "$IM" --summary
 check_text "$(column damage "$T/out" | wc -l | tr -d ' ')" 4 "groups with a damage: no norms"
 check "no difference" organ-compare -q "$Q8" "$Q8" --imatrix "$IM" --summary
@@ -141,10 +153,13 @@ check_exit 2 "with --keys" compare --imatrix "$IM" --keys
 check_exit 3 "no importance matrix" compare --imatrix "$Q8"
 
 # In a transplant: tensors that are converted get the same weights.
-check "convert" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" -o "$T/back.gguf"
+check "convert" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" \
+    -o "$T/back.gguf"
 check_same "$T/iq2_xs.gguf" "$T/back.gguf" "the same values in the same type"
-check_exit 1 "convert without" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert -o "$T/none.gguf"
-check_exit 2 "in place" organ-transplant -q --base "$T/m.gguf" --donor "$Q8" --match convert --imatrix "$IM" --in-place --no-undo
+check_exit 1 "convert without" organ-transplant -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert \
+    -o "$T/none.gguf"
+check_exit 2 "in place" organ-transplant -q --base "$T/m.gguf" --donor "$Q8" --match convert --imatrix "$IM" \
+    --in-place --no-undo
 
 # all_same A B WHAT: the tensors of both models are equal.
 all_same() { check_text "$(differing "$1" "$2")" "" "$3"; }
@@ -161,10 +176,12 @@ all_same "$T/w.gguf" "$T/l.gguf" "merge"
 check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.file)" "$IM" "merge: file"
 both "$IM" -q --method nuslerp,flatten=0 -j 2 -o - > "$T/n.gguf"
 all_same "$T/w.gguf" "$T/n.gguf" "merge row by row, into a pipe"
-check "merge in the types of the model" organ-merge -q --method linear --model "$T/w.gguf" --model "$Q8" --imatrix "$IM" -o "$T/l.gguf" --force
+check "merge in the types of the model" organ-merge -q --method linear --model "$T/w.gguf" --model "$Q8" \
+    --imatrix "$IM" -o "$T/l.gguf" --force
 check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.chunks_count)" 36 "keys without --dtype"
 check_exit 3 "merge: a model" both "$Q8" -q --method linear -o "$T/none.gguf"
-check_exit 3 "merge without" organ-merge -q --method linear --model "$Q8" --model "$T/again.gguf" --dtype 'blk.*=iq1_s' -o "$T/none.gguf"
+check_exit 3 "merge without" organ-merge -q --method linear --model "$Q8" --model "$T/again.gguf" \
+    --dtype 'blk.*=iq1_s' -o "$T/none.gguf"
 
 # In a graft.
 check "graft" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" --output "$T/g"
@@ -172,7 +189,8 @@ organ-assemble -q "$T/g" -o "$T/g.gguf"
 all_same "$T/iq2_xs.gguf" "$T/g.gguf" "graft"
 check_text "$(organ-keys "$T/g.gguf" --get quantize.imatrix.entries_count)" 29 "graft: keys"
 check_exit 1 "graft without" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --output "$T/g2"
-check "graft --check" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" --check > "$T/o"
+check "graft --check" organ-graft -q --base "$T/iq2_xs.gguf" --donor "$Q8" --match convert --imatrix "$IM" \
+    --check > "$T/o"
 organ-graft -q --base "$T/w.gguf" --adapter "$LAB/lab-lora-code.gguf" --imatrix "$IM" --output "$T/f"
 organ-transplant -q --base "$T/w.gguf" --adapter "$LAB/lab-lora-code.gguf" --imatrix "$IM" -o "$T/f.gguf"
 organ-assemble -q "$T/f" -o "$T/f2.gguf"
@@ -190,13 +208,17 @@ mkmodel "$T/s.gguf" output.weight:F32:256x4 blk.0.ffn_gate_exps.weight:F32:256x8
 organ-assemble -q "$T/s.gguf" -o "$T/s2.gguf" --dtype 'blk.*=q2_k' --imatrix "$T/stack.dat"
 organ-assemble -q "$T/s.gguf" -o "$T/s1.gguf" --dtype 'blk.*=q2_k'
 if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the weights of the stack had no effect"; else ok; fi
-check "purify" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" --output "$T/p.gguf" > "$T/o"
+check "purify" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" \
+    --output "$T/p.gguf" > "$T/o"
 all_same "$T/s2.gguf" "$T/p.gguf" "purify a stack"
 check_text "$(organ-keys "$T/p.gguf" --get quantize.imatrix.entries_count)" 1 "purify: keys"
-organ-purify -q - --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" --output "$T/p" < "$T/s.gguf" > "$T/o"
+organ-purify -q - --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stack.dat" --output "$T/p" < "$T/s.gguf" \
+    > "$T/o"
 all_same "$T/s2.gguf" "$T/p" "purify to a directory"
-check "purify to iq2_xs" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run > "$T/o"
-check_error 3 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs --imatrix "$T/stack.dat" --dry-run
+check "purify to iq2_xs" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --dtype iq2_xs --imatrix "$T/stack.dat" \
+    --dry-run > "$T/o"
+check_error 3 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs \
+    --imatrix "$T/stack.dat" --dry-run
 organ-purify "$T/s.gguf" --dtype q2_k --imatrix "$T/stack.dat" --dry-run 2> "$T/note" > "$T/o"
 noted "lacks 1 of the 2 tensors that are encoded: output.weight" "purify: lacking tensors"
 

@@ -38,13 +38,15 @@ check_text "$(cell form "$T/d")" "organ directory" "form of a directory"
 check_text "$(cell kind "$T/d")" "language model" "kind of a directory"
 check_text "$(cell form "$T/d/norm/output_norm.bin")" records "form of a record"
 check_text "$(cell kind "$T/d/norm/output_norm.bin")" "organ records" "kind of a record"
-check_text "$(organ-info --table - < "$V" | awk -F '\t' 'NR == 2 { print $2, $3, $6 }')" "language model pipe 2885888" "a pipe"
+check_text "$(organ-info --table - < "$V" | awk -F '\t' 'NR == 2 { print $2, $3, $6 }')" \
+    "language model pipe 2885888" "a pipe"
 
 # ---- figures ------------------------------------------------------------------------
 check_text "$(cell parameters "$V")" 2885888 parameters
 check_text "$(cell active "$V")" 2885888 "without experts all parameters are active"
 check_text "$(cell bytes "$V")" 1867776 bytes
-for pair in blocks=4 context=512 embedding=256 heads=4 heads_kv=2 vocabulary=1024 experts=- shards=1 missing=0 template=no; do
+for pair in blocks=4 context=512 embedding=256 heads=4 heads_kv=2 vocabulary=1024 experts=- shards=1 missing=0 \
+    template=no; do
     check_text "$(cell "${pair%=*}" "$V")" "${pair#*=}" "${pair%=*}"
 done
 # 4 blocks, 2 heads of 64 for keys and values, 2 bytes; 34 bytes per 32 values as q8_0.
@@ -59,25 +61,36 @@ edit_arch() { # OUT ARCH [KEY=T:V...]
     e_out=$1 e_arch=$2
     shift 2
     set -- $(for k in "$@"; do printf ' --set %s' "$k"; done)
-    organ-keys -q "$V" --set general.architecture=str:$e_arch $(organ-keys "$V" 'llama.*' | awk -F '\t' -v a="$e_arch" 'NR > 1 { n = $1; sub(/^llama/, a, n); print "--rename", $1 "=" n }') --output "$T/arch1.gguf" --force || bad "arch $e_arch"
+    organ-keys -q "$V" --set general.architecture=str:$e_arch $(organ-keys "$V" 'llama.*' | awk -F '\t' \
+        -v a="$e_arch" 'NR > 1 { n = $1; sub(/^llama/, a, n); print "--rename", $1 "=" n }') --output "$T/arch1.gguf" \
+        --force || bad "arch $e_arch"
     [ $# -gt 0 ] || set -- --set "$e_arch.block_count=u32:4"
     organ-keys -q "$T/arch1.gguf" "$@" --output "$e_out" --force 2> "$T/err" || bad "keys of $e_arch: $(cat "$T/err")"
 }
 edit_arch "$T/g2.gguf" gemma2 gemma2.attention.sliding_window=u32:100
-check_text "$(cell cache_4k "$T/g2.gguf")" $((2 * 256 * 2 * 4096 + 2 * 256 * 2 * 768)) "two layers of gemma2 have a window"
-edit_arch "$T/g3.gguf" gemma3 gemma3.attention.sliding_window=u32:100 'gemma3.attention.sliding_window_pattern=bool[]:true,true,false,true'
-check_text "$(cell cache_4k "$T/g3.gguf")" $((256 * 2 * 4096 + 3 * 256 * 2 * 768)) "an array tells which layers have a window"
+check_text "$(cell cache_4k "$T/g2.gguf")" $((2 * 256 * 2 * 4096 + 2 * 256 * 2 * 768)) \
+    "two layers of gemma2 have a window"
+edit_arch "$T/g3.gguf" gemma3 gemma3.attention.sliding_window=u32:100 \
+    'gemma3.attention.sliding_window_pattern=bool[]:true,true,false,true'
+check_text "$(cell cache_4k "$T/g3.gguf")" $((256 * 2 * 4096 + 3 * 256 * 2 * 768)) \
+    "an array tells which layers have a window"
 # Heads per layer; layers without are recurrent: their state is kept in F32.
-edit_arch "$T/gh.gguf" granitehybrid 'granitehybrid.attention.head_count_kv=u32[]:0,2,0,1' granitehybrid.ssm.conv_kernel=u32:4 \
+edit_arch "$T/gh.gguf" granitehybrid 'granitehybrid.attention.head_count_kv=u32[]:0,2,0,1' \
+    granitehybrid.ssm.conv_kernel=u32:4 \
     granitehybrid.ssm.inner_size=u32:512 granitehybrid.ssm.state_size=u32:16 granitehybrid.ssm.group_count=u32:1
-check_text "$(cell cache_4k "$T/gh.gguf")" $((3 * 128 * 2 * 4096 + 2 * 4 * (3 * (512 + 2 * 16) + 16 * 512))) "a hybrid model"
-edit_arch "$T/ds.gguf" deepseek2 deepseek2.attention.key_length_mla=u32:64 deepseek2.attention.value_length_mla=u32:64 \
-    deepseek2.attention.key_length=u32:72 deepseek2.attention.value_length=u32:48 deepseek2.attention.head_count_kv=u32:1
+check_text "$(cell cache_4k "$T/gh.gguf")" $((3 * 128 * 2 * 4096 + 2 * 4 * (3 * (512 + 2 * 16) + 16 * 512))) \
+    "a hybrid model"
+edit_arch "$T/ds.gguf" deepseek2 deepseek2.attention.key_length_mla=u32:64 \
+    deepseek2.attention.value_length_mla=u32:64 \
+    deepseek2.attention.key_length=u32:72 deepseek2.attention.value_length=u32:48 \
+    deepseek2.attention.head_count_kv=u32:1
 check_text "$(cell cache_4k "$T/ds.gguf")" $((4 * 72 * 2 * 4096)) "latent attention stores no values"
 # The last blocks of gemma4 may use the cache of earlier ones.
-edit_arch "$T/g4.gguf" gemma4 gemma4.attention.sliding_window=u32:100 'gemma4.attention.sliding_window_pattern=bool[]:false,false,false,false'
+edit_arch "$T/g4.gguf" gemma4 gemma4.attention.sliding_window=u32:100 \
+    'gemma4.attention.sliding_window_pattern=bool[]:false,false,false,false'
 check_text "$(cell cache_4k "$T/g4.gguf")" $((4 * 256 * 2 * 4096)) "all layers of gemma4 have a cache"
-organ-keys -q "$T/g4.gguf" --set gemma4.attention.shared_kv_layers=u32:1 --output "$T/g4s.gguf" 2> /dev/null || bad "shared layers"
+organ-keys -q "$T/g4.gguf" --set gemma4.attention.shared_kv_layers=u32:1 --output "$T/g4s.gguf" 2> /dev/null \
+    || bad "shared layers"
 check_text "$(cell cache_4k "$T/g4s.gguf")" $((3 * 256 * 2 * 4096)) "one layer shares the cache of another"
 edit_arch "$T/bert.gguf" bert
 check_text "$(cell cache_4k "$T/bert.gguf")" 0 "an encoder has no cache"
@@ -94,14 +107,17 @@ check "room" organ-info "$V" --fit 1G
 shows "room for a context of 512 tokens" "fit on the screen" "$V" --fit 1G
 
 # ---- chat templates --------------------------------------------------------------------
-organ-keys -q "$V" --set 'tokenizer.chat_template=str:{{ "<s>" }}{% if x < 3 %}hello' --output "$T/t.gguf" || bad "template"
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:{{ "<s>" }}{% if x < 3 %}hello' --output "$T/t.gguf" \
+    || bad "template"
 check_text "$(cell template "$T/t.gguf")" yes "a template"
-organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>{{ x }}<|im_end|><|im_start|>' --output "$T/t.gguf" --force || bad "template"
+organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>{{ x }}<|im_end|><|im_start|>' --output "$T/t.gguf" \
+    --force || bad "template"
 check_text "$(cell template "$T/t.gguf")" "unknown tokens" "a template with unknown tokens"
 shows "lacks <|im_start|> <|im_end|>" "each unknown token once" "$T/t.gguf"
 
 # ---- origin, shards, findings -----------------------------------------------------------
-organ-merge -q --method linear --model "$V" --model "$LAB/lab-code-q4_k_m.gguf" --output "$T/m.gguf" 2> /dev/null || bad "merge"
+organ-merge -q --method linear --model "$V" --model "$LAB/lab-code-q4_k_m.gguf" --output "$T/m.gguf" 2> /dev/null \
+    || bad "merge"
 check_text "$(cell origin "$T/m.gguf")" "lab-verse, lab-code" "what a merge was made from"
 shows "(merged: linear)" "how it was made" "$T/m.gguf"
 organ-assemble -q "$V" --output "$T/s.gguf" --shards 3 || bad "shards"

@@ -28,8 +28,10 @@ int main()
 END
     cp "$T/x.c" "$T/x.cc"
     if have pkg-config; then
-        flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libgguf) || bad "pkg-config does not find libgguf"
-        check_text "$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --modversion libgguf)" "$VERSION" "the version of libgguf.pc"
+        flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libgguf) \
+            || bad "pkg-config does not find libgguf"
+        check_text "$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --modversion libgguf)" "$VERSION" \
+            "the version of libgguf.pc"
     else
         flags="-I$1/include -L$1/lib -lgguf -lm -pthread"
     fi
@@ -49,7 +51,8 @@ named_files() { # ROOT PREFIX
         "$t" --help > "$T/help.$(basename "$t")" || bad "$t --help"
     done
     cat "$T"/help.organ-* "$1$2"/share/man/man[15]/*.[15] > "$T/texts"
-    check_text "$(grep -n -E '(^|[^a-zA-Z_./-])(docs|tests|scripts|build|tools|src|include)/' "$T/texts" | head -n 5)" "" \
+    check_text "$(grep -n -E '(^|[^a-zA-Z_./-])(docs|tests|scripts|build|tools|src|include)/' "$T/texts" | head \
+        -n 5)" "" \
         "texts that name files of the source tree"
     # The texts name the place without DESTDIR, and --help that where the tool lies.
     tr ' "`'"'"'<>()=,;' '\n' < "$T/texts" | grep -E "^($1)?$2/[a-zA-Z]" | sed 's/[.:]*$//' | sort -u > "$T/paths"
@@ -75,7 +78,8 @@ END
 # line that ends in a backslash, a pipe or an operator.
 commands() { # PAGE
     case $1 in
-    *.1) awk '/^\.S[Hh] EXAMPLES/ { on = 1; next } /^\.S[Hh]/ { on = 0 } /^\.Bd/ { block = 1; next } /^\.Ed/ { block = 0 }
+    *.1) awk \
+        '/^\.S[Hh] EXAMPLES/ { on = 1; next } /^\.S[Hh]/ { on = 0 } /^\.Bd/ { block = 1; next } /^\.Ed/ { block = 0 }
         on && (block || sub(/^\.Dl /, "")) { gsub(/\\e/, "\\"); gsub(/\\&/, ""); print }' "$1" ;;
     *) awk '/^examples:/ { on = 1; next } /^[^ ]/ { on = 0 } on { sub(/^  /, ""); print }' "$1" ;;
     esac | awk '{ print } !/(\\|[|]|&&)$/ { print "%" }'
@@ -135,7 +139,8 @@ examples() { # PREFIX
     chmod +x "$T/stubs"/*
     # shellcheck disable=SC2046 # words
     made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
-        $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; i=$((i + 1)); done)
+        $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; \
+        i=$((i + 1)); done)
     mkdir "$T/lab" "$T/small"
     cp "$LAB/lab-verse.imatrix.gguf" "$T/lab/verse.imatrix.gguf"
     for name in base code verse; do
@@ -143,7 +148,8 @@ examples() { # PREFIX
         organ-stack -q --drop 1-3 "$T/lab/$name.gguf" --output "$T/small/$name.gguf" || bad "a small model"
     done
     for page in "$1"/share/man/man1/*.1 "$T"/help.organ-*; do
-        case $page in *help.organ-fleet | *help.organ-report) find "$1/share/organ-suite/examples" -name 'lab-*' ! -name 'lab-verse*' -exec mv {} "$T/lab" \; ;; esac
+        case $page in *help.organ-fleet | *help.organ-report) find "$1/share/organ-suite/examples" -name 'lab-*' \
+            ! -name 'lab-verse*' -exec mv {} "$T/lab" \; ;; esac
         commands "$page" > "$T/commands"
         if [ -s "$T/commands" ]; then ok; else bad "$page has no examples"; fi
         left_out | cut -f 1 | awk '
@@ -157,7 +163,8 @@ examples() { # PREFIX
             }' - "$T/commands" | sed "s|$1|PREFIX|g; s|/tmp/|./|g; s|~/|./|g; s|URL|model.gguf|g; s|PREFIX|$1|g" > "$T/commands.sh"
         name=$(basename "$page")
         mkdir "$T/page"
-        (cd "$T/page" && page_models "$name" && PATH=$T/stubs:$1/bin:$PATH exec sh -x "$T/commands.sh") > "$T/out" 2> "$T/err" < /dev/null
+        (cd "$T/page" && page_models "$name" && PATH=$T/stubs:$1/bin:$PATH exec sh -x "$T/commands.sh") > "$T/out" \
+            2> "$T/err" < /dev/null
         status=$?
         if [ $status = 0 ]; then ok; else bad "the examples of $name: exit $status: $(tail -n 4 "$T/err")"; fi
         rm -rf "$T/page"
@@ -179,7 +186,8 @@ try() { # DESTDIR PREFIX
     check "the installed tool" "$1$2/bin/organ-extract" --version
     # An installation can be moved: libgguf.pc names its folders by its prefix.
     if have pkg-config && [ -n "$1" ]; then
-        check_text "$(PKG_CONFIG_PATH=$1$2/lib/pkgconfig pkg-config --define-variable=prefix=/elsewhere --cflags libgguf | sed 's/ *$//')" \
+        check_text "$(PKG_CONFIG_PATH=$1$2/lib/pkgconfig pkg-config --define-variable=prefix=/elsewhere \
+            --cflags libgguf | sed 's/ *$//')" \
             "-I/elsewhere/include" "libgguf.pc with another prefix"
     fi
     case $1$2 in *[[:space:]]*) ;; *)
@@ -199,16 +207,20 @@ every_file() { # DESTDIR+PREFIX
     for h in include/organ/*.h; do
         if cmp -s "$h" "$1/$h"; then ok; else bad "$h is not installed"; fi
         case $h in */organ.h) continue ;; esac
-        if grep -q "^#include \"$(basename "$h")\"" include/organ/organ.h || [ "$h" = include/organ/organ.h ]; then ok; else bad "organ.h leaves $h out"; fi
+        if grep -q "^#include \"$(basename "$h")\"" include/organ/organ.h || [ "$h" = include/organ/organ.h ]; \
+            then ok; else bad "organ.h leaves $h out"; fi
     done
     for t in "$BIN"/organ-* scripts/organ-*; do
         t=$(basename "$t")
         case $t in *.*) continue ;; esac
         if [ -x "$1/bin/$t" ]; then ok; else bad "$t is not installed"; fi
         if [ -s "$1/share/man/man1/$t.1" ]; then ok; else bad "$t has no page"; fi
-        if cmp -s "$BIN/../completion/organ" "$1/share/bash-completion/completions/$t"; then ok; else bad "$t has no completion"; fi
-        if grep -q "^complete -c $t " "$1/share/fish/vendor_completions.d/$t.fish"; then ok; else bad "$t has no completion for fish"; fi
-        if grep -q "^$t) _arguments" "$1/share/zsh/site-functions/_organ"; then ok; else bad "$t has no completion for zsh"; fi
+        if cmp -s "$BIN/../completion/organ" "$1/share/bash-completion/completions/$t"; then ok; else \
+            bad "$t has no completion"; fi
+        if grep -q "^complete -c $t " "$1/share/fish/vendor_completions.d/$t.fish"; then ok; else \
+            bad "$t has no completion for fish"; fi
+        if grep -q "^$t) _arguments" "$1/share/zsh/site-functions/_organ"; then ok; else \
+            bad "$t has no completion for zsh"; fi
     done
     for f in scripts/chimera.mk scripts/recipes/*.mk scripts/lib/* scripts/web/*; do
         if cmp -s "$f" "$1/share/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
@@ -217,7 +229,8 @@ every_file() { # DESTDIR+PREFIX
         if cmp -s "$f" "$1/share/doc/organ-suite/$f"; then ok; else bad "$f is not installed"; fi
     done
     if cmp -s docs/NEWS.md "$1/share/doc/organ-suite/NEWS.md"; then ok; else bad "NEWS.md is not installed"; fi
-    check_text "$(find "$1/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" "files that are sourced or included are not executable"
+    check_text "$(find "$1/share/organ-suite/scripts" -type f -perm -100 | head -n 3)" "" \
+        "files that are sourced or included are not executable"
     if [ -s "$1/lib/libgguf.a" ]; then ok; else bad "libgguf.a is not installed"; fi
 }
 
@@ -236,12 +249,15 @@ mkdir -p "$V/i" "$V/i/organ"
 echo '/* the header of ggml */' | tee "$V/i/gguf.h" > "$T/gguf.h"
 check "install with every folder set" $MAKE B="$B" prefix="$V/p" exec_prefix="$V/e" bindir="$V/b" libdir="$V/e/lib64" \
     includedir="$V/i" datarootdir="$V/dr" datadir="$V/da" mandir="$V/m" docdir="$V/do" install
-for f in b/organ-extract e/lib64/libgguf.a e/lib64/pkgconfig/libgguf.pc i/organ/organ.h m/man1/organ-extract.1 do/LICENSE \
+for f in b/organ-extract e/lib64/libgguf.a e/lib64/pkgconfig/libgguf.pc i/organ/organ.h m/man1/organ-extract.1 \
+    do/LICENSE \
     da/organ-suite/scripts/chimera.mk dr/bash-completion/completions/organ-extract; do
     if [ -s "$V/$f" ]; then ok; else bad "$f is not where its variable says"; fi
 done
-check_text "$(sed -n 's/^libdir=//p; s/^includedir=//p' "$V/e/lib64/pkgconfig/libgguf.pc" | tr '\n' ' ')" "$V/e/lib64 $V/i " "libgguf.pc has these folders"
-check "uninstall with every folder set" $MAKE B="$B" prefix="$V/p" exec_prefix="$V/e" bindir="$V/b" libdir="$V/e/lib64" \
+check_text "$(sed -n 's/^libdir=//p; s/^includedir=//p' "$V/e/lib64/pkgconfig/libgguf.pc" | tr '\n' ' ')" \
+    "$V/e/lib64 $V/i " "libgguf.pc has these folders"
+check "uninstall with every folder set" $MAKE B="$B" prefix="$V/p" exec_prefix="$V/e" bindir="$V/b" \
+    libdir="$V/e/lib64" \
     includedir="$V/i" datarootdir="$V/dr" datadir="$V/da" mandir="$V/m" docdir="$V/do" uninstall
 check_text "$(find "$V" -type f 2> /dev/null)" "$V/i/gguf.h" "that is uninstalled too"
 check_same "$V/i/gguf.h" "$T/gguf.h" "ggml's gguf.h after install and uninstall"

@@ -13,7 +13,8 @@ check_text "$(grep -c . "$T/out")" 25 "a row per key"
 check_text "$(awk -F '\t' 'NF != 4' "$T/out")" "" "four columns a row"
 check_text "$(grep '^tokenizer.ggml.tokens' "$T/out")" "tokenizer.ggml.tokens${TAB}str[]${TAB}1024${TAB}[\"<unk>\", \"<s>\", \"</s>\", \"<0x00>\", \"<0x01>\", \"<0x02>\", \"<0x03>\", \"<0x04>\", ...]" "an array's first values"
 check "patterns" organ-keys $VERSE '*.block_count' 'general.n*'
-check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " "rows stay in the order of the file"
+check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " \
+    "rows stay in the order of the file"
 check_error 1 "no key matches 'nope*'" "a pattern that matches nothing" organ-keys $VERSE 'general.*' 'nope*'
 check "an array whole" organ-keys $VERSE tokenizer.ggml.token_type --full
 check_text "$(sed -n 2p "$T/out" | tr -cd , | wc -c | tr -d ' ')" 1023 "all of its values"
@@ -24,11 +25,13 @@ for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-emp
     check_text "$(awk -F '\t' 'NF != 4' "$T/out")" "" "$f: four columns a row"
     check_text "$(tr -d '\11\12\40-\176\200-\377' < "$T/out" | wc -c | tr -d ' ')" 0 "$f: no control bytes"
     check "$f: json" organ-keys $G/$f.gguf --json
-    if have jq; then check "$f: json is json" jq -es 'all(has("key") and has("type") and has("count") and has("value"))' "$T/out"; fi
+    if have jq; then check "$f: json is json" jq \
+        -es 'all(has("key") and has("type") and has("count") and has("value"))' "$T/out"; fi
 done
 if have jq; then
     organ-keys $VERSE --json > "$T/json"
-    check_text "$(jq -s 'map(select(.key == "tokenizer.ggml.scores"))[0].value | length' "$T/json")" 1024 "json has arrays whole"
+    check_text "$(jq -s 'map(select(.key == "tokenizer.ggml.scores"))[0].value | length' "$T/json")" 1024 \
+        "json has arrays whole"
     check_text "$(jq -r 'select(.key == "llama.rope.freq_base") | .value' "$T/json")" 10000 "a number in json"
 fi
 check "a key as the table prints it" organ-keys $G/kv-odd-keys.gguf 'tab\tkey'
@@ -57,7 +60,8 @@ check_text "$(cat "$T/out")" sharded "the keys of the first shard"
 head -c 100000 $VERSE > "$T/cut.gguf"
 check "an incomplete file" organ-keys "$T/cut.gguf"
 check_same "$T/out" "$T/want" "all keys of an incomplete file"
-if grep -q "incomplete: at least 1792544 bytes are missing" "$T/err"; then ok; else bad "an incomplete file: $(cat "$T/err")"; fi
+if grep -q "incomplete: at least 1792544 bytes are missing" "$T/err"; then ok; else bad "an incomplete file: $(cat \
+    "$T/err")"; fi
 check "an incomplete pipe" sh -c "organ-keys - < $T/cut.gguf"
 check_same "$T/out" "$T/want" "all keys of an incomplete pipe"
 check_error 3 "" "but it cannot be written" organ-keys "$T/cut.gguf" --delete general.name --output "$T/none"
@@ -94,10 +98,12 @@ for f in $G/*.gguf; do
     case $f in *padding-nonzero*) continue ;; esac # padding after a header of another length
     check_same "$T/b.gguf" $f "$f: as it was"
 done
-check "all kinds" edit "$T/a.gguf" --delete general.description --rename llama.vocab_size=llama.words --set llama.block_count=7 \
+check "all kinds" edit "$T/a.gguf" --delete general.description --rename llama.vocab_size=llama.words \
+    --set llama.block_count=7 \
     --set a.f32=f32:0.1 --set a.arr=str[]:x,,y --set a.empty=str: --set llama.words=u64:3
 check_text "$(organ-keys "$T/a.gguf" 'llama.[bw]*' 'a.*' | tail -n +2 | tr '\t\n' ' ;')" \
-    'llama.block_count u32 1 7;llama.words u64 1 3;a.f32 f32 1 0.1;a.arr str[] 3 ["x", "", "y"];a.empty str 1 ;' "all kinds"
+    'llama.block_count u32 1 7;llama.words u64 1 3;a.f32 f32 1 0.1;a.arr str[] 3 ["x", "", "y"];a.empty str 1 ;' \
+    "all kinds"
 check "delete makes room for a rename" edit "$T/a.gguf" --rename general.description=general.name --delete general.name
 check_text "$(organ-keys "$T/a.gguf" --get general.name | cut -c 1-4)" 2.9M "delete comes first"
 list=$(awk 'BEGIN { for (i = 0; i < 15000; i++) printf "%s%d", i ? "," : "", i }')
@@ -145,7 +151,8 @@ for k in split.no split.count split.tensors.count; do
 done
 check_error 1 "there is no key" "delete an absent key" edit "$T/none" --delete general.nope
 check_error 1 "there is no key" "rename an absent key" edit "$T/none" --rename general.nope=a
-check_error 2 "the key 'general.name' already exists" "rename onto another" edit "$T/none" --rename general.description=general.name
+check_error 2 "the key 'general.name' already exists" "rename onto another" edit "$T/none" \
+    --rename general.description=general.name
 check_error 2 "expected OLD=NEW" "half a rename" edit "$T/none" --rename general.name=
 check_error 2 "no value is given" "an empty value" edit "$T/none" --set general.name=
 check_error 2 "does not fit" "too large" edit "$T/none" --set llama.block_count=u8:256
@@ -170,23 +177,28 @@ fi
 # ---- shards and directories ------------------------------------------------------
 for i in 1 2 3; do
     mkdir "$T/set$i"
-    check "a set, by shard $i" organ-keys $G/x-0000$i-of-00003.gguf --set general.name=str:other --output "$T/set$i/y-00002-of-00003.gguf"
+    check "a set, by shard $i" organ-keys $G/x-0000$i-of-00003.gguf --set general.name=str:other \
+        --output "$T/set$i/y-00002-of-00003.gguf"
     check_same_dir "$T/set1" "$T/set$i" "any shard's name"
 done
 check_same "$T/set1/y-00003-of-00003.gguf" $G/x-00003-of-00003.gguf "other shards stay"
-check "a set and back" organ-keys "$T/set1/y-00001-of-00003.gguf" --set general.name=sharded --output "$T/set2/x-00001-of-00003.gguf"
+check "a set and back" organ-keys "$T/set1/y-00001-of-00003.gguf" --set general.name=sharded \
+    --output "$T/set2/x-00001-of-00003.gguf"
 for i in 1 2 3; do check_same "$T/set2/x-0000$i-of-00003.gguf" $G/x-0000$i-of-00003.gguf "shard $i and back"; done
-check_error 2 "one of 4 shards, but the model has 3" "another number of shards" organ-keys $G/x-00001-of-00003.gguf --delete general.name --output "$T/y-00001-of-00004.gguf"
+check_error 2 "one of 4 shards, but the model has 3" "another number of shards" organ-keys $G/x-00001-of-00003.gguf \
+    --delete general.name --output "$T/y-00001-of-00004.gguf"
 check "shards into one file" organ-keys $G/x-00002-of-00003.gguf --set general.name=other --output "$T/one.gguf"
 organ-extract -q $G/x-00001-of-00003.gguf --output "$T/xdir"
 organ-assemble "$T/xdir" --set-kv general.name=other --output "$T/two.gguf"
 check_same "$T/one.gguf" "$T/two.gguf" "shards into one file, as organ-assemble does"
 check "a set from a directory" organ-keys "$T/xdir" --set general.name=other --output "$T/set3/z-00001-of-00003.gguf"
-for i in 1 2 3; do check_same "$T/set3/z-0000$i-of-00003.gguf" "$T/set1/y-0000$i-of-00003.gguf" "shard $i of a directory"; done
+for i in 1 2 3; do check_same "$T/set3/z-0000$i-of-00003.gguf" "$T/set1/y-0000$i-of-00003.gguf" \
+    "shard $i of a directory"; done
 check "a file from a directory" organ-keys "$T/dir" --set general.name=x --output "$T/b.gguf" --force
 edit "$T/c.gguf" --set general.name=x
 check_same "$T/b.gguf" "$T/c.gguf" "a file from a directory"
-check_error 2 "inside the organ directory" "into the directory" organ-keys "$T/dir" --delete general.name --output "$T/dir/organs/x.bin"
+check_error 2 "inside the organ directory" "into the directory" organ-keys "$T/dir" --delete general.name \
+    --output "$T/dir/organs/x.bin"
 
 # ---- in place --------------------------------------------------------------------
 cp $VERSE "$T/m.gguf"
@@ -212,8 +224,10 @@ for f in $G/*.gguf; do
     fi
 done
 cp $VERSE "$T/m.gguf"
-check_error 1 "use --output" "no room" organ-keys "$T/m.gguf" --set general.name=str:a-name-that-is-longer-than-the-padding-is --in-place
-check_error 1 "general.alignment would be 64" "alignment in place" organ-keys "$T/m.gguf" --set general.alignment=u32:64 --in-place
+check_error 1 "use --output" "no room" organ-keys "$T/m.gguf" \
+    --set general.name=str:a-name-that-is-longer-than-the-padding-is --in-place
+check_error 1 "general.alignment would be 64" "alignment in place" organ-keys "$T/m.gguf" \
+    --set general.alignment=u32:64 --in-place
 check_same "$T/m.gguf" $VERSE "refused in place"
 mkdir "$T/s" && cp $G/x-0000* "$T/s"
 check "shards in place, by the third" organ-keys "$T/s/x-00003-of-00003.gguf" --set general.name=Sharded --in-place
@@ -223,33 +237,40 @@ cat $G/x-0000?-of-00003.gguf > "$T/cat.gguf"
 check "concatenated shards in place" organ-keys "$T/cat.gguf" --set general.name=Sharded --in-place
 cat "$T"/s/x-0000?-of-00003.gguf > "$T/want"
 check_same "$T/cat.gguf" "$T/want" "concatenated shards in place"
-check "concatenated shards on a pipe" sh -c "organ-keys -q - --set general.name=other --output $T/a.gguf --force < $T/want"
+check "concatenated shards on a pipe" sh -c \
+    "organ-keys -q - --set general.name=other --output $T/a.gguf --force < $T/want"
 check_same "$T/a.gguf" "$T/one.gguf" "concatenated shards on a pipe"
 check_error 2 "manifest.json" "a directory in place" organ-keys "$T/dir" --delete general.name --in-place
 check_error 2 "in place" "a pipe in place" sh -c "organ-keys - --delete general.name --in-place < $VERSE"
 ln -s m.gguf "$T/link.gguf"
 check "a link in place" organ-keys "$T/link.gguf" --set general.name=lab-versE --in-place
-if [ -L "$T/link.gguf" ] && [ "$(organ-keys "$T/m.gguf" --get general.name)" = lab-versE ]; then ok; else bad "a link in place"; fi
+if [ -L "$T/link.gguf" ] && [ "$(organ-keys "$T/m.gguf" --get general.name)" = lab-versE ]; then ok; else \
+    bad "a link in place"; fi
 if [ "$(id -u)" != 0 ]; then
     chmod 400 "$T/m.gguf"
-    check_error 4 "writing" "a file that may not be written" organ-keys "$T/m.gguf" --set general.name=lab-verse --in-place
+    check_error 4 "writing" "a file that may not be written" organ-keys "$T/m.gguf" --set general.name=lab-verse \
+        --in-place
     chmod 600 "$T/m.gguf"
 fi
 
 # ---- the same in organ-assemble and organ-transplant ------------------------------
 printf 'a\0b\n' > "$T/value"
 for how in "organ-assemble $T/dir" "organ-transplant --base $VERSE --donor $VERSE --type norm"; do
-    check "${how%% *}: a file" $how --set-kv "general.name=str:first" --set-kv-file "general.name=$T/value" --output "$T/a.gguf" --force
+    check "${how%% *}: a file" $how --set-kv "general.name=str:first" --set-kv-file "general.name=$T/value" \
+        --output "$T/a.gguf" --force
     organ-keys "$T/a.gguf" --get general.name > "$T/out"
     check_same "$T/out" "$T/value" "${how%% *}: a key from a file"
     check "${how%% *}: no file" $how --set-kv general.name=str:@value --output "$T/a.gguf" --force
-    if grep -q -e "use --set-kv-file general.name=value" "$T/err"; then ok; else bad "${how%% *}: no note: $(cat "$T/err")"; fi
+    if grep -q -e "use --set-kv-file general.name=value" "$T/err"; then ok; else bad "${how%% *}: no note: $(cat \
+        "$T/err")"; fi
     check_error 2 "expected KEY=FILE" "${how%% *}: half of it" $how --set-kv-file general.name --output "$T/none"
-    check_error 2 "of type u32" "${how%% *}: a number" $how --set-kv-file "llama.block_count=$T/value" --output "$T/none"
+    check_error 2 "of type u32" "${how%% *}: a number" $how --set-kv-file "llama.block_count=$T/value" \
+        --output "$T/none"
     check_error 4 "no-such" "${how%% *}: no such file" $how --set-kv-file general.name=no-such --output "$T/none"
     check_absent "$T/none" "${how%% *}: after refused edits"
 done
-check_error 2 "keys cannot be changed" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm --in-place --no-undo --set-kv-file "general.name=$T/value"
+check_error 2 "keys cannot be changed" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm \
+    --in-place --no-undo --set-kv-file "general.name=$T/value"
 
 # A journal that cannot be used blocks every tool, with what to do. (tests/unit/t_keys.c
 # kills runs at every system call.)

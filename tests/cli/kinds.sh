@@ -34,7 +34,8 @@ kind '\1\2\3\4\5\6' "this is not a GGUF model (first bytes 01 02 03 04)" "give a
 head -c 5000 /dev/zero > "$T/zero.gguf"
 check_error 3 "all zeros: the download did not finish" "zeros" organ-measure "$T/zero.gguf" --summary
 printf 'PK\003\004abcdefghijklmnop' > "$T/pytorch_model.bin"
-check_error 3 "this is a ZIP archive" "a PyTorch model, named as organ records" organ-extract "$T/pytorch_model.bin" --list
+check_error 3 "this is a ZIP archive" "a PyTorch model, named as organ records" organ-extract "$T/pytorch_model.bin" \
+    --list
 # A beginning that is cut short is not taken for the whole.
 printf 'PK\003' > "$T/k.gguf"
 check_exit 3 "three bytes" organ-extract "$T/k.gguf" --list
@@ -45,30 +46,35 @@ check_text "$(tr -d '\n -~' < "$T/err" | wc -c | tr -d ' ')" 0 "is not printed"
 
 # A partial download, with both sizes.
 head -c 500000 "$VERSE" > "$T/part.gguf"
-check_error 3 "500000 of at least $(($(wc -c < "$VERSE"))) bytes" "an incomplete download" organ-extract "$T/part.gguf" --output "$T/d"
+check_error 3 "500000 of at least $(($(wc -c < "$VERSE"))) bytes" "an incomplete download" organ-extract \
+    "$T/part.gguf" --output "$T/d"
 
 # ---- did you mean ----
 check_error 2 "did you mean 'attention'?" "a class" organ-extract "$VERSE" --list --type atention
 check_error 2 "did you mean 'embedding'?" "the second class" organ-extract "$VERSE" --list --type ffn,embeding
-check_error 2 "'zzz': expected attention, ffn, embedding, norm, adapter or other" "a word that resembles none" organ-extract "$VERSE" --list --type zzz
+check_error 2 "'zzz': expected attention, ffn, embedding, norm, adapter or other" "a word that resembles none" \
+    organ-extract "$VERSE" --list --type zzz
 check_error 2 "did you mean 'vision'?" "a part" organ-extract "$VERSE" --list --part vison
 check_error 2 "did you mean 'Q4_K'?" "a type" organ-assemble "$VERSE" --dtype '*=q4k' --output "$T/x.gguf"
 check_error 2 "did you mean 'Q8_0'?" "a type of organ-purify" organ-purify "$VERSE" --dtype q80 --dry-run
 for script in fleet stream report validate; do
     check_exit 2 "organ-$script: a misspelt option" sh "scripts/organ-$script" --hepl
-    check_text "$(grep -c "unknown option '--hepl' (did you mean '--help'?)" "$T/err")" 1 "organ-$script: the option that was meant"
+    check_text "$(grep -c "unknown option '--hepl' (did you mean '--help'?)" "$T/err")" 1 \
+        "organ-$script: the option that was meant"
     check_exit 2 "organ-$script: an unknown option" sh "scripts/organ-$script" --no-such-thing-at-all=3
     check_text "$(grep -c "did you mean" "$T/err")" 0 "organ-$script: none was meant"
 done
 
 # ---- counts ----
 check_text "$(organ-measure "$VERSE" --sample 1k | cut -f 6 | sort -u | tr '\n' ' ')" "1000 256 sampled " "--sample 1k"
-check_text "$(organ-measure "$VERSE" --sample 1K --type norm | cut -f 6 | sort -u | tr '\n' ' ')" "256 sampled " "--sample 1K"
+check_text "$(organ-measure "$VERSE" --sample 1K --type norm | cut -f 6 | sort -u | tr '\n' ' ')" "256 sampled " \
+    "--sample 1K"
 organ-measure "$VERSE" --sample 100k > "$T/a"
 organ-measure "$VERSE" > "$T/b"
 check_same "$T/a" "$T/b" "100k is the default"
 for wrong in k 1kk 1kb -1k 1.5k 99999999999999999G ''; do
-    check_error 2 "use a whole number, such as 5000, 100k or 2M" "--sample '$wrong'" organ-measure "$VERSE" --sample "$wrong"
+    check_error 2 "use a whole number, such as 5000, 100k or 2M" "--sample '$wrong'" organ-measure "$VERSE" \
+        --sample "$wrong"
 done
 
 # ---- a table on standard input ----

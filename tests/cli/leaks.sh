@@ -101,7 +101,8 @@ clean 0 organ-assemble "$T/both" --output "$T/q8.gguf" --dtype '*=q8_0'
 clean 0 organ-assemble "$T/verse" --output "$T/split.gguf" --shards 3
 clean 0 organ-transplant --base $V --donor $C --type organ --output "$T/direct.gguf"
 clean 0 organ-transplant --base $V --donor $C --blend slerp:0.5 --output "$T/half.gguf"
-clean 0 organ-transplant --base $V --donor $C --blend task:0.5 --ancestor "$LAB/lab-base-q4_k_m.gguf" --output "$T/task.gguf"
+clean 0 organ-transplant --base $V --donor $C --blend task:0.5 --ancestor "$LAB/lab-base-q4_k_m.gguf" \
+    --output "$T/task.gguf"
 clean 0 organ-transplant --base "$T/half.gguf" --donor $C --type organ --in-place --undo "$T/undo"
 clean 0 organ-transplant --base "$T/half.gguf" --donor "$T/undo" --in-place
 clean 1 organ-transplant --base $V --donor $C --layers 90 --output "$T/none.gguf"

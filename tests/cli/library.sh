@@ -46,7 +46,8 @@ organ-extract --list "$T/page/model.gguf" | sed 1d | cut -f 1,2,5,8 > "$T/want"
 check_same "$T/out" "$T/want" "list and organ-extract --list"
 # What double writes: the one tensor twice as large, the name, and nothing else changed.
 organ-compare "$T/page/model.gguf" "$T/page/doubled.gguf" > "$T/out"
-check_text "$(sed 1d "$T/out" | awk '$1 ~ /^blk|^token|^output/ && $4 != "identical" { print $1 }')" blk.1.ffn_up.weight "only that tensor differs"
+check_text "$(sed 1d "$T/out" | awk '$1 ~ /^blk|^token|^output/ && $4 != "identical" { print $1 }')" \
+    blk.1.ffn_up.weight "only that tensor differs"
 
 # prog NAME ARGUMENT...: a program of the page.
 prog() {

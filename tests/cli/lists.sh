@@ -15,11 +15,15 @@ for list in extract:classes extract:parts extract:columns measure:columns compar
     check "$t --list-$l" $t --list-$l
     cp "$T/out" "$T/rows"
     check "$t --list-$l --json" $t --json --list-$l
-    check_text "$(wc -l < "$T/out" | tr -d ' ')" "$(sed 1d "$T/rows" | wc -l | tr -d ' ')" "$t --list-$l --json: as many rows"
+    check_text "$(wc -l < "$T/out" | tr -d ' ')" "$(sed 1d "$T/rows" | wc -l | tr -d ' ')" \
+        "$t --list-$l --json: as many rows"
     first=$(head -n 1 "$T/rows" | cut -f 1)
-    check_text "$(sed "s/^{\"$first\": \"\([^\"]*\)\".*/\1/" "$T/out" | words)" "$(names $t $l | words)" "$t --list-$l --json: names"
+    check_text "$(sed "s/^{\"$first\": \"\([^\"]*\)\".*/\1/" "$T/out" | words)" "$(names $t $l | words)" \
+        "$t --list-$l --json: names"
     check_text "$(names $t $l | sort | uniq -d)" "" "$t --list-$l: each name once"
-    check_text "$(awk -F "$TAB" 'NR == 1 { n = NF } { for (i = 1; i <= NF; i++) if ($i == "") bad = 1 } NF != n || bad' "$T/rows")" "" "$t --list-$l: no empty cell"
+    check_text "$(awk -F "$TAB" \
+        'NR == 1 { n = NF } { for (i = 1; i <= NF; i++) if ($i == "") bad = 1 } NF != n || bad' "$T/rows")" "" \
+        "$t --list-$l: no empty cell"
     check_error 2 "a list takes no model" "$t --list-$l of a model" $t --list-$l "$V"
 done
 check "the old name of a list" organ-check --rules
@@ -47,7 +51,8 @@ while IFS=$TAB read -r t encode; do
 done < "$T/types"
 grep -q "${TAB}imatrix$" "$T/types" && ok || bad "no type needs an importance matrix"
 check_text "$(organ-assemble --list-types | grep "^Q4_K$TAB" | tr '\t' ' ')" "Q4_K 12 256 144 4.5 yes yes" "a type"
-check_text "$(organ-assemble --list-types | grep '^Q8_KV' | head -n 1 | tr '\t' ' ')" "Q8_KV 151 32 32 8 no no" "a type of a fork"
+check_text "$(organ-assemble --list-types | grep '^Q8_KV' | head -n 1 | tr '\t' ' ')" "Q8_KV 151 32 32 8 no no" \
+    "a type of a fork"
 for p in $(names organ-assemble presets); do
     organ-assemble "$T/m.gguf" --dtype "$p" --output "$T/o.gguf" --force > "$T/out" 2> "$T/err" ||
         grep -q "importance matrix" "$T/err" && ok || bad "preset $p: $(cat "$T/err")"
@@ -55,7 +60,8 @@ done
 check_text "$(organ-assemble --list-presets | grep '^Q4_K_M' | tr '\t' ' ')" "Q4_K_M 15 Q4_K" "a preset"
 
 organ-merge --list-methods | sed 1d > "$T/methods"
-check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^    { "' src/verbs/merge/merge_methods.c)" "all methods are listed"
+check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^    { "' src/verbs/merge/merge_methods.c)" \
+    "all methods are listed"
 while IFS=$TAB read -r name alias base least most parameters meaning; do
     for m in "$name" "$alias"; do
         [ "$m" = - ] && continue
@@ -73,17 +79,21 @@ while IFS=$TAB read -r name alias base least most parameters meaning; do
 done < "$T/methods"
 check_error 2 "t" "a parameter without a default" organ-merge --method slerp --model "$V" --model "$V" --check
 check_text "$(grep '^iso' "$T/methods" | cut -f 3-6 | tr '\t' ' ')" "required 1 64 t=0.6,weight=1" "a method"
-check_text "$(cut -f 6 "$T/methods" | tr , '\n' | sed 's/=.*//; /^-$/d' | sort -u)" "$(names organ-merge parameters | sort)" "all parameters"
+check_text "$(cut -f 6 "$T/methods" | tr , '\n' | sed 's/=.*//; /^-$/d' | sort -u)" "$(names organ-merge parameters \
+    | sort)" "all parameters"
 while IFS=$TAB read -r name methods rest; do
-    check_text "$(awk -F "$TAB" -v p="$name" '("," $6) ~ "," p "(=|,|$)" { printf "%s%s", sep, $1; sep = "," }' "$T/methods")" "$methods" "methods that take $name"
+    check_text "$(awk -F "$TAB" -v p="$name" '("," $6) ~ "," p "(=|,|$)" { printf "%s%s", sep, $1; sep = "," }' \
+        "$T/methods")" "$methods" "methods that take $name"
 done << END
 $(organ-merge --list-parameters | sed 1d)
 END
 for c in $(names organ-extract classes); do
-    organ-extract "$V" --list --type "$c" > "$T/out" 2>&1 || grep -q "no tensor" "$T/out" && ok || bad "class $c: $(cat "$T/out")"
+    organ-extract "$V" --list --type "$c" > "$T/out" 2>&1 || grep -q "no tensor" "$T/out" && ok \
+        || bad "class $c: $(cat "$T/out")"
 done
 for p in $(names organ-extract parts); do
-    organ-extract "$V" --list --part "$p" > "$T/out" 2>&1 || grep -q "no tensor" "$T/out" && ok || bad "part $p: $(cat "$T/out")"
+    organ-extract "$V" --list --part "$p" > "$T/out" 2>&1 || grep -q "no tensor" "$T/out" && ok \
+        || bad "part $p: $(cat "$T/out")"
 done
 
 # ---- what is written about them has each name, and no other ----------------------------------------
@@ -103,7 +113,8 @@ sh scripts/options.sh "$BIN" > "$T/options"
 awk -F "$TAB" '$1 == "organ-merge" && $2 == "method" { print $11 }' "$T/options" > "$T/said"
 documented "methods in completion"
 names organ-merge parameters > "$T/names"
-section organ-merge METHODS PARAMETERS | grep -v '^\.It' | grep -oE "\.Cm .*" | tr -s ' ,' '\n' | grep -xFf "$T/names" > "$T/said"
+section organ-merge METHODS PARAMETERS | grep -v '^\.It' | grep -oE "\.Cm .*" | tr -s ' ,' '\n' | grep \
+    -xFf "$T/names" > "$T/said"
 documented "parameters in organ-merge(1)"
 names organ-measure columns > "$T/names"
 section organ-measure OUTPUT RESOURCES | sed -n 's/^\.It //p' > "$T/said"
@@ -112,25 +123,30 @@ names organ-compare columns > "$T/names"
 section organ-compare OUTPUT 'EXIT' | sed -n '/^\.It name/,/^\.El/s/^\.It //p' > "$T/said"
 documented "columns in organ-compare(1)"
 for what in types presets; do
-    organ-assemble --list-$what | sed 1d | { [ $what = presets ] && cat || grep -v "${TAB}no\$"; } | cut -f 1 | tr A-Z a-z > "$T/names"
-    sed -n "/^\.\\\\\" $what/,/^\.\\\\\" end/p" docs/man/organ-assemble.1 | sed -n 's/^\.Cm //; s/ \.$//; /^\./!p' | tr A-Z a-z > "$T/said"
+    organ-assemble --list-$what | sed 1d | { [ $what = presets ] && cat || grep -v "${TAB}no\$"; } | cut -f 1 | tr \
+        A-Z a-z > "$T/names"
+    sed -n "/^\.\\\\\" $what/,/^\.\\\\\" end/p" docs/man/organ-assemble.1 | sed -n 's/^\.Cm //; s/ \.$//; /^\./!p' \
+        | tr A-Z a-z > "$T/said"
 documented "$what in organ-assemble(1)"
 done
 organ-extract --list-classes | sed 1d | cut -f 3 > "$T/names" # as people see them
-section organ-extract Selection Conditions | sed -n '/^\.It Fl -type/,/^\.It Fl -part/p' | grep -oE '^\.Cm [a-z]+' | sed 's/.* //' | grep -xFf "$T/names" > "$T/said"
+section organ-extract Selection Conditions | sed -n '/^\.It Fl -type/,/^\.It Fl -part/p' | grep -oE '^\.Cm [a-z]+' \
+    | sed 's/.* //' | grep -xFf "$T/names" > "$T/said"
 documented "classes in organ-extract(1)"
 organ-extract --help | sed -n 's/.*--type CLASS,\.\.\.//p' > "$T/said"
 documented "classes in --help"
 names organ-extract parts > "$T/names"
 organ-extract --help | sed -n 's/.*--part PART,\.\.\.//p' > "$T/said"
 documented "parts in --help"
-section organ-extract Selection Conditions | sed -n '/^\.It Fl -part/,/^\.It Fl -layers/p' | sed -n 's/^\.Cm //p' | sed 's/ \.$//; s/Fl.*//' | tr -s ' ,' '\n' | grep -xFf "$T/names" > "$T/said"
+section organ-extract Selection Conditions | sed -n '/^\.It Fl -part/,/^\.It Fl -layers/p' | sed -n 's/^\.Cm //p' \
+    | sed 's/ \.$//; s/Fl.*//' | tr -s ' ,' '\n' | grep -xFf "$T/names" > "$T/said"
 documented "parts in organ-extract(1)"
 names organ-assemble types > "$T/names"
 sed -n '/"dtype": {/,/]/p' docs/manifest.schema.json | grep -o '"[A-Z][A-Z0-9_]*"' | tr -d '"' > "$T/said"
 documented "types in manifest.schema.json"
 names organ-extract classes > "$T/names"
-grep -o '"class": {"enum": \[[^]]*' docs/manifest.schema.json | grep -o '"[a-z]*"' | tr -d '"' | grep -vx -e class -e enum > "$T/said"
+grep -o '"class": {"enum": \[[^]]*' docs/manifest.schema.json | grep -o '"[a-z]*"' | tr -d '"' | grep -vx -e class \
+    -e enum > "$T/said"
 documented "classes in manifest.schema.json"
 # The page may treat a method in its own way, but has no list of them.
 methods | tr _ - | awk 'length($0) > 4' | grep -wF -e karcher -e della -e breadcrumbs -e ramplus > "$T/some"

@@ -20,7 +20,9 @@ check_text "$(($(wc -l < "$T/out")))" 15 "one row per matrix of two blocks"
 check_text "$(cat "$T/err")" "" "no notes: nothing else differs"
 check "folded again" organ-transplant -q --base "$T/b32.gguf" --adapter "$T/back.gguf" --output "$T/again.gguf"
 check_exit 1 "compared" organ-compare "$T/folded.gguf" "$T/again.gguf"
-awk -F '\t' -v f="$T/columns" 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5' "$T/out" > "$T/far"
+awk -F '\t' -v f="$T/columns" \
+    'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5' "$T/out" \
+    > "$T/far"
 check_text "$(cat "$T/far")" "" "the product is the adapter's"
 # An engine and the suite read the same: alpha is the rank, the shapes are llama.cpp's.
 check "alpha" organ-keys "$T/back.gguf" --get adapter.lora.alpha
@@ -54,7 +56,8 @@ GG_ISA=0 organ-lora -q --base "$T/b.gguf" --tuned "$T/c.gguf" --rank 16 --output
 check_same "$T/l16.gguf" "$T/l16-plain.gguf" "the same bytes with plain C"
 check "to stdout" sh -c "organ-lora -q --base '$T/b.gguf' --tuned '$T/c.gguf' --rank 16 --output - > '$T/piped.gguf'"
 check_same "$T/l16.gguf" "$T/piped.gguf" "the same bytes on stdout"
-check "from a pipe" sh -c "cat '$T/c.gguf' | organ-lora -q --base '$T/b.gguf' --tuned - --rank 16 --output '$T/l16-pipe.gguf'"
+check "from a pipe" sh -c \
+    "cat '$T/c.gguf' | organ-lora -q --base '$T/b.gguf' --tuned - --rank 16 --output '$T/l16-pipe.gguf'"
 check_same "$T/l16.gguf" "$T/l16-pipe.gguf" "the same bytes from a pipe"
 check_text "$(organ-extract --list "$T/l16.gguf" | awk -F '\t' '$1 ~ /^(token_embd|output)\./ { print $1, $6 }')" \
     "token_embd.weight.lora_a 16x1024
@@ -72,38 +75,49 @@ distance() { # ADAPTER: mean relative L2 between base + adapter and the tuned mo
 check "rank 64" pair -q --rank 64 --output "$T/l64.gguf"
 check "full rank" pair -q --rank 256 --tensors 'token_embd.*,blk.1.attn_[qkv].*' --output "$T/full.gguf"
 check_text "$(awk -v a="$(distance "$T/l16.gguf")" -v b="$(distance "$T/l64.gguf")" -v c="$(distance "$T/full.gguf")" \
-    'BEGIN { print (a > 1.3 * b && b > 100 * c && c < 1e-5) ? "falls" : a " " b " " c }')" falls "more rank is nearer, full rank is exact"
+    'BEGIN { print (a > 1.3 * b && b > 100 * c && c < 1e-5) ? "falls" : a " " b " " c }')" falls \
+    "more rank is nearer, full rank is exact"
 check "attention of block 1" pair -q --rank 4 --type skeleton --layers 1 --output "$T/part.gguf"
-check_text "$(organ-extract --list "$T/part.gguf" | awk -F '\t' 'NR > 1 { print $1 }' | grep -vc '^blk.1.attn_')" 0 "only selected tensors"
+check_text "$(organ-extract --list "$T/part.gguf" | awk -F '\t' 'NR > 1 { print $1 }' | grep -vc '^blk.1.attn_')" 0 \
+    "only selected tensors"
 check_text "$(tail -n +2 "$T/out" | wc -l | tr -d ' ')" 4 "four rows"
 check "JSON" pair -q --json --rank 4 --tensors output.weight --output "$T/json.gguf"
-case $(cat "$T/out") in '{"name": "output.weight", "rows": 1024, "cols": 256, "experts": 1, "rank": 4, "kept": 0.'*) ok ;; *) bad "JSON: $(cat "$T/out")" ;; esac
+case $(cat "$T/out") in '{"name": "output.weight", "rows": 1024, "cols": 256, "experts": 1, "rank": 4, "kept": 0.'*) \
+    ok ;; *) bad "JSON: $(cat "$T/out")" ;; esac
 
 # ---- stacks, and a model without a head ----
 small() { # NAME SEED
-    mkmodel "$T/$1.keyless" -s "$2" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x8 blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
-        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --output "$T/$1.gguf" 2> "$T/err" || bad "$1: $(cat "$T/err")"
+    mkmodel "$T/$1.keyless" -s "$2" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x8 \
+        blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
+        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --output "$T/$1.gguf" 2> "$T/err" \
+            || bad "$1: $(cat "$T/err")"
 }
 small small-a 1
 small small-b 2
 check "a stack" organ-lora --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --rank 8 --output "$T/stack.gguf"
-check_text "$(cut -f 1-5 "$T/out" | tail -n +2)" "$(printf 'blk.0.attn_q.weight\t8\t8\t1\t8\nblk.0.ffn_up_exps.weight\t12\t8\t3\t8')" "rows of a stack"
+check_text "$(cut -f 1-5 "$T/out" | tail -n +2)" "$(printf \
+    'blk.0.attn_q.weight\t8\t8\t1\t8\nblk.0.ffn_up_exps.weight\t12\t8\t3\t8')" "rows of a stack"
 check_has_all token_embd.weight blk.0.ffn_up.bias
-check_text "$(organ-extract --list "$T/stack.gguf" | awk -F '\t' '/exps/ { print $1, $6 }')" "blk.0.ffn_up_exps.weight.lora_a 8x8x3
+check_text "$(organ-extract --list "$T/stack.gguf" | awk -F '\t' '/exps/ { print $1, $6 }')" \
+    "blk.0.ffn_up_exps.weight.lora_a 8x8x3
 blk.0.ffn_up_exps.weight.lora_b 8x12x3" "shapes of a stack"
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack.gguf" --output "$T/stacked.gguf"
 organ-compare -q "$T/stacked.gguf" "$T/small-b.gguf" > "$T/out" 2> "$T/err"
 check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /attn_q|exps/ { print ($c["rel_l2"] == "-" || $c["rel_l2"] < 1e-5) }' "$T/out" | sort -u)" 1 "every expert becomes the tuned one"
 # Experts without a difference, the first and the last of them: their factors are 0.
-check "a graft of an expert" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 1 --output "$T/one-expert.gguf"
-check "one of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/one-expert.gguf" --rank 8 --output "$T/stack2.gguf"
-check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2.gguf" --output "$T/stacked.gguf" --force
+check "a graft of an expert" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 1 \
+    --output "$T/one-expert.gguf"
+check "one of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/one-expert.gguf" --rank 8 \
+    --output "$T/stack2.gguf"
+check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2.gguf" --output "$T/stacked.gguf" \
+    --force
 organ-compare -q --split-experts "$T/stacked.gguf" "$T/one-expert.gguf" > "$T/out" 2> "$T/err"
 check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other experts stay"
 
 # ---- refusals ----
 none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
-check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" --output "$T/none.gguf"
+check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" \
+    --output "$T/none.gguf"
 none "equal models"
 check_exit 1 "only vectors" pair --type norm --output "$T/none.gguf"
 none "only vectors"
@@ -113,20 +127,26 @@ check "one block" organ-stack -q "$T/c.gguf" 0 --output "$T/one.gguf"
 check_exit 1 "a tensor is missing" organ-lora --base "$T/b.gguf" --tuned "$T/one.gguf" --rank 2 --output "$T/none.gguf"
 if grep -q "blk.1.*does not have" "$T/err"; then ok; else bad "a tensor is missing: $(cat "$T/err")"; fi
 none "a tensor is missing"
-mkmodel "$T/wide.keyless" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x16 blk.0.ffn_up_exps.weight:F32:8x12x3 blk.0.ffn_up.bias:F32:12 &&
-    organ-keys -q "$T/wide.keyless" --set general.architecture=str:llama --output "$T/wide.gguf" 2> "$T/err" || bad "wide: $(cat "$T/err")"
-check_error 1 "blk.0.attn_q.weight': the tuned model has this tensor with other dimensions" "other dimensions" organ-lora -q --base "$T/small-a.gguf" --tuned "$T/wide.gguf" --output "$T/none.gguf"
+mkmodel "$T/wide.keyless" token_embd.weight:F32:8x10 blk.0.attn_q.weight:F32:8x16 blk.0.ffn_up_exps.weight:F32:8x12x3 \
+    blk.0.ffn_up.bias:F32:12 &&
+    organ-keys -q "$T/wide.keyless" --set general.architecture=str:llama --output "$T/wide.gguf" 2> "$T/err" \
+        || bad "wide: $(cat "$T/err")"
+check_error 1 "blk.0.attn_q.weight': the tuned model has this tensor with other dimensions" "other dimensions" \
+    organ-lora -q --base "$T/small-a.gguf" --tuned "$T/wide.gguf" --output "$T/none.gguf"
 none "other dimensions"
 # The last value of the stack, which is followed by 64 bytes of the bias.
 cp "$T/small-b.gguf" "$T/nan.gguf"
 printf '\000\000\300\177' | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c < "$T/nan.gguf") - 68)) conv=notrunc 2> /dev/null
 for pair in "small-a nan" "nan small-a"; do
-    check_exit 3 "a value that is not a number: $pair" organ-lora --base "$T/${pair% *}.gguf" --tuned "$T/${pair#* }.gguf" --output "$T/none.gguf"
-    if grep -q "ffn_up_exps.*1 values of the difference are not finite" "$T/err"; then ok; else bad "$pair: $(cat "$T/err")"; fi
+    check_exit 3 "a value that is not a number: $pair" organ-lora --base "$T/${pair% *}.gguf" \
+        --tuned "$T/${pair#* }.gguf" --output "$T/none.gguf"
+    if grep -q "ffn_up_exps.*1 values of the difference are not finite" "$T/err"; then ok; else bad "$pair: $(cat \
+        "$T/err")"; fi
     none "a value that is not a number"
 done
 for model in small-a small-b; do
-    check_error 2 "this output is also an input" "$model as output" organ-lora -q --json --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --output "$T/$model.gguf" --force
+    check_error 2 "this output is also an input" "$model as output" organ-lora -q --json --base "$T/small-a.gguf" \
+        --tuned "$T/small-b.gguf" --output "$T/$model.gguf" --force
 done
 check_exit 2 "an output that exists" pair --output "$T/l16.gguf"
 check_same "$T/l16.gguf" "$T/l16-3.gguf" "the old file stays"

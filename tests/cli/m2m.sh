@@ -63,7 +63,8 @@ check_text $? 3 "a NaN, through pipes"
 check_text "$(sed 's/.*tensor/tensor/' "$T/e2")" "$(sed 's/.*tensor/tensor/' "$T/e1")" "a NaN: the same words"
 
 # Presets: the types of a small model, file_type, names in any case, aliases, refusals.
-types() { organ-extract -q "$1" --list | awk -F '\t' -v r="$2" 'NR > 1 && $4 == r { printf "%s%s", sep, $5; sep = "," }'; }
+types() { organ-extract -q "$1" --list | awk -F '\t' -v r="$2" \
+    'NR > 1 && $4 == r { printf "%s%s", sep, $5; sep = "," }'; }
 preset() { # PRESET FILE_TYPE FFN_DOWN ATTN_V OUTPUT
     check "$1" organ-assemble -q $Q8 -o "$T/p.gguf" --force --dtype "$1"
     check_text "$(types "$T/p.gguf" ffn_down)" "$3" "$1: ffn_down"
@@ -91,12 +92,14 @@ check_absent "$T/no.gguf" "after refusals"
 organ-assemble $Q8 -o "$T/p.gguf" --force --dtype q4_k_m 2> "$T/err"
 grep -q "30 of the re-encoded tensors were quantized before" "$T/err" && ok || bad "quantized twice: $(cat "$T/err")"
 check "a rule before the preset" organ-assemble -q $Q8 -o "$T/p.gguf" --force --dtype output.weight=keep,q4_k_m
-check_text "$(types "$T/p.gguf" output)$(types "$T/p.gguf" ffn_down)" "Q8_0Q4_K,Q4_K,Q6_K,Q6_K" "a rule before the preset"
+check_text "$(types "$T/p.gguf" output)$(types "$T/p.gguf" ffn_down)" "Q8_0Q4_K,Q4_K,Q6_K,Q6_K" \
+    "a rule before the preset"
 
 check_error 2 "not both" "--dir and --model" organ-assemble --dir $Q8 --model $Q8 -o "$T/no.gguf"
 organ-extract -q $VERSE --output - --tensors output_norm.weight > "$T/r.bin"
 check_error 2 "organ records, which have no keys" "records" organ-assemble - -o "$T/no.gguf" < "$T/r.bin"
 check_error 3 "early" "a cut model on a pipe" sh -c "head -c 1000000 $VERSE | organ-assemble -q - -o $T/no.gguf"
-check_error 3 "" "a cut model" sh -c "head -c 1000000 $VERSE > $T/cut.gguf; organ-assemble -q $T/cut.gguf -o $T/no.gguf"
+check_error 3 "" "a cut model" sh -c \
+    "head -c 1000000 $VERSE > $T/cut.gguf; organ-assemble -q $T/cut.gguf -o $T/no.gguf"
 check_absent "$T/no.gguf" "after a cut model"
 finish

@@ -13,10 +13,12 @@ check_text "$(head -n 1 "$T/verse.tsv" | tr '\t' ' ')" "$COLUMNS" "columns"
 check "list" organ-extract --list "$VERSE"
 check_text "$(cut -f 1 "$T/verse.tsv")" "$(cut -f 1 "$T/out")" "one row per tensor, in order"
 check_text "$(awk -F '\t' 'NF != 23 || NR > 1 && ($22 != "-" || $23 != "-")' "$T/verse.tsv")" "" "23 cells in each row"
-check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' "$T/verse.tsv")" "" "angles"
+check_text "$(awk -F '\t' 'NR > 1 && ($15 < 0 || $15 > 90 || $19 < 0 || $19 > 90 || $20 < 0 || $20 > 90)' \
+    "$T/verse.tsv")" "" "angles"
 
 same() {
-    if [ "$(tail -n +2 "$T/out")" = "$(tail -n +2 "$T/verse.tsv")" ]; then ok; else bad "$1: other rows than of the file"; fi
+    if [ "$(tail -n +2 "$T/out")" = "$(tail -n +2 "$T/verse.tsv")" ]; then ok; else \
+        bad "$1: other rows than of the file"; fi
 }
 check "two threads" organ-measure -j 2 "$VERSE"; same "two threads"
 check "five threads" organ-measure -j 5 "$VERSE"; same "five threads"
@@ -60,24 +62,32 @@ check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
 # -1 -0.5 -0.5 0 -0 0.25 NaN and infinity: a bin has the edge that is nearer to 0.
 printf '\1\0\0\0x\1\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\0\0\200\277\0\0\0\277\0\0\0\277\0\0\0\0\0\0\0\200\0\0\200\076\0\0\300\177\0\0\200\177' > "$T/eight.bin"
 check "a histogram" organ-measure --histogram - "$T/eight.bin"
-check_text "$(awk '$4' "$T/out" | tr '\t\n' ' ;')" "class low high values;other -1.03125 -1 1;other -0.53125 -0.5 2;other 0 0.03125 2;other 0.25 0.28125 1;" "bins of eight values"
+check_text "$(awk '$4' "$T/out" | tr '\t\n' ' ;')" \
+    "class low high values;other -1.03125 -1 1;other -0.53125 -0.5 2;other 0 0.03125 2;other 0.25 0.28125 1;" \
+    "bins of eight values"
 check_text "$(wc -l < "$T/out" | tr -d ' ')" 43 "bins without values are listed too"
-sums() { awk -F '\t' 'NR > 1 { n[$1] += $4; k[$1]++ } END { for (c in n) print c, n[c] + 0, (k[c] <= 66) }' "$1" | sort; }
+sums() { awk -F '\t' 'NR > 1 { n[$1] += $4; k[$1]++ } END { for (c in n) print c, n[c] + 0, (k[c] <= 66) }' "$1" \
+    | sort; }
 check "a file besides the table" organ-measure --histogram "$T/h.tsv" -j 1 --sample 1000 "$VERSE"
 check_same "$T/out" "$T/few.tsv" "the table with a histogram"
-check_text "$(awk -F '\t' 'NR > 1 { n += $4 } END { print (n > 2885888 * 0.9999 && n < 2885888 * 1.0001) }' "$T/h.tsv")" 1 "samples count for all values"
+check_text "$(awk -F '\t' 'NR > 1 { n += $4 } END { print (n > 2885888 * 0.9999 && n < 2885888 * 1.0001) }' \
+    "$T/h.tsv")" 1 "samples count for all values"
 check "three threads, a pipe" sh -c "organ-measure --histogram $T/h2.tsv -j 3 --sample 1000 - < $VERSE"
 check_same "$T/h2.tsv" "$T/h.tsv" "a histogram by three threads"
 organ-measure --histogram - --sample 0 "$VERSE" > "$T/h0.tsv"
-check_text "$(sums "$T/h0.tsv" | tr '\n' ';')" "embed 524288 1;norm 2304 1;organ 1572864 1;skeleton 786432 1;" "all values are counted"
+check_text "$(sums "$T/h0.tsv" | tr '\n' ';')" "embed 524288 1;norm 2304 1;organ 1572864 1;skeleton 786432 1;" \
+    "all values are counted"
 check_text "$(awk -F '\t' '{ n += $4 } ($2 == "-" || $3 == "-") && $4 > 0.001 * (/^norm/ ? 2304 : /^embed/ ? 524288 : /^organ/ ? 1572864 : 786432) { print }' "$T/h0.tsv")" "" "small tails"
 organ-measure --histogram - --json --sample 0 "$T/big.bin" -j 3 > "$T/h1"
 organ-measure --histogram - --sample 0 "$T/big.bin" -j 1 | awk -F '\t' 'NR > 1 { n += $4 } END { print n }' > "$T/h2"
-check_text "$(sed 's/.*"values": //; s/}//' "$T/h1" | awk '{ n += $1 } END { print n }') $(cat "$T/h2")" "$(awk -F '\t' 'NR == 2 { print $6 - $7, $6 - $7 }' "$T/big.tsv")" "a big tensor"
+check_text "$(sed 's/.*"values": //; s/}//' "$T/h1" | awk '{ n += $1 } END { print n }') $(cat "$T/h2")" "$(awk \
+    -F '\t' 'NR == 2 { print $6 - $7, $6 - $7 }' "$T/big.tsv")" "a big tensor"
 check_error 2 "h.tsv" "an existing histogram" organ-measure --histogram "$T/h.tsv" "$VERSE"
-check_error 2 "leave out --where" "a histogram of some rows" organ-measure --histogram "$T/no.tsv" --where 'theta<40' "$VERSE"
+check_error 2 "leave out --where" "a histogram of some rows" organ-measure --histogram "$T/no.tsv" --where 'theta<40' \
+    "$VERSE"
 check_error 2 "name a file" "two things on stdout" organ-measure --histogram - --summary "$VERSE"
-check_error 2 "does not replace a model" "a model as the histogram" organ-measure "$VERSE" --histogram "$LAB/lab-code-q4_k_m.gguf" --force
+check_error 2 "does not replace a model" "a model as the histogram" organ-measure "$VERSE" \
+    --histogram "$LAB/lab-code-q4_k_m.gguf" --force
 
 # ---- the edge ----
 check "runs of values" organ-measure --blocks --sample 1000 -j 1 "$VERSE"
@@ -92,8 +102,11 @@ check_error 2 "leave out --blocks" "runs of all values" organ-measure --blocks -
 check "edges" organ-measure --spectral -j 1 "$VERSE"
 cp "$T/out" "$T/edges.tsv"
 check_text "$(cut -f 1-21 "$T/edges.tsv")" "$(cut -f 1-21 "$T/verse.tsv")" "the other columns stay with --spectral"
-check_text "$(awk -F '\t' 'NR > 1 && ($22 == "-") != ($2 == "norm")' "$T/edges.tsv")" "" "matrices have an edge, vectors have none"
-check_text "$(awk -F '\t' '$3 ~ /^[0-9]/ && $2 != "norm" { s += $22; n++ } END { print (s / n > 4.6 && s / n < 5.3) }' "$T/edges.tsv")" 1 "trained matrices are far above noise"
+check_text "$(awk -F '\t' 'NR > 1 && ($22 == "-") != ($2 == "norm")' "$T/edges.tsv")" "" \
+    "matrices have an edge, vectors have none"
+check_text "$(awk -F '\t' \
+    '$3 ~ /^[0-9]/ && $2 != "norm" { s += $22; n++ } END { print (s / n > 4.6 && s / n < 5.3) }' "$T/edges.tsv")" 1 \
+    "trained matrices are far above noise"
 check "edges, three threads" organ-measure --spectral -j 3 "$VERSE"
 check_same "$T/out" "$T/edges.tsv" "edges with three threads"
 check "edges, a pipe" sh -c "cat $VERSE | organ-measure --spectral -j 2 -"
@@ -101,7 +114,8 @@ check_same "$T/out" "$T/edges.tsv" "edges of a pipe"
 GG_ISA=0 organ-measure --spectral "$VERSE" > "$T/plain" 2>&1
 check_same "$T/plain" "$T/edges.tsv" "edges with plain C"
 check "edges, all values" organ-measure --spectral --sample 0 --tensors "blk.0.*" "$VERSE"
-check_text "$(tail -n +2 "$T/out" | cut -f 22)" "$(grep '^blk.0' "$T/edges.tsv" | cut -f 22)" "edges do not depend on --sample"
+check_text "$(tail -n +2 "$T/out" | cut -f 22)" "$(grep '^blk.0' "$T/edges.tsv" | cut -f 22)" \
+    "edges do not depend on --sample"
 check "edges, summary" organ-measure --spectral --summary "$VERSE"
 check_text "$(awk -F '\t' '$2 == "norm" { print $13 } $2 == "attn_q" { printf "%.6f\n", $13 }' "$T/out")" \
     "-
@@ -179,17 +193,21 @@ if have python3; then
     # shellcheck disable=SC2002
     cat "$T/made.gguf" | organ-measure --split-experts - > "$T/out"
     check_same "$T/out" "$T/experts" "experts from a pipe"
-    check_text "$(organ-measure --experts 1 "$T/made.gguf" | tail -n +2 | cut -f 1)" "blk.0.ffn_gate.1.weight" "--experts"
-    check_text "$(organ-measure --split-experts --summary "$T/made.gguf" | awk -F '\t' '$2 == "ffn_gate" { print $1, $3 }')" "role 3" "experts are one role"
+    check_text "$(organ-measure --experts 1 "$T/made.gguf" | tail -n +2 | cut -f 1)" "blk.0.ffn_gate.1.weight" \
+        "--experts"
+    check_text "$(organ-measure --split-experts --summary "$T/made.gguf" | awk -F '\t' \
+        '$2 == "ffn_gate" { print $1, $3 }')" "role 3" "experts are one role"
 fi
 
 # ---- types no codec knows ----
 check "all types" organ-measure "$D/gguf/types-all.gguf"
 check "a fork's type" sh -c "printf '\\1\\0\\0\\0x\\1\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\213\\0\\0\\0' > $T/fork.bin && head -c 144 /dev/zero >> $T/fork.bin && organ-measure $T/fork.bin $T/d/norm/output_norm.bin"
-check_text "$(awk -F '\t' '$1 == "x" { print $4, $5, $6, $15, $20 }' "$T/out")" "IQ4_K 256 - - -" "a type without codec has a row"
+check_text "$(awk -F '\t' '$1 == "x" { print $4, $5, $6, $15, $20 }' "$T/out")" "IQ4_K 256 - - -" \
+    "a type without codec has a row"
 check_text "$(grep -c 'IQ4_K' "$T/err")" 1 "and a note"
 check_text "$(grep -c '^output_norm' "$T/out")" 1 "and the run goes on"
-check_text "$(organ-measure -q --json "$T/fork.bin" 2>&1 | grep -c '"theta": null.*"error": ')" 1 "in JSON it is an error of the row"
+check_text "$(organ-measure -q --json "$T/fork.bin" 2>&1 | grep -c '"theta": null.*"error": ')" 1 \
+    "in JSON it is an error of the row"
 
 # ---- summary, wells ----
 check "summary" organ-measure --summary "$VERSE"
@@ -198,8 +216,10 @@ awk -F '\t' 'NR > 1 { n++; s += $15; g += $16; if (n == 1 || $15 < lo) lo = $15;
     END { printf "%d %.9f %.9f %.9f %.9f\n", n, s / n, lo, hi, g / n }' "$T/verse.tsv" > "$T/want"
 awk -F '\t' '$1 == "model" { printf "%d %.9f %.9f %.9f %.9f\n", $3, $5, $6, $7, $8 }' "$T/summary" > "$T/got"
 check_same "$T/got" "$T/want" "the model's row is the mean of the tensors"
-check_text "$(awk -F '\t' '$1 == "class" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' "$T/want")" "classes add up"
-check_text "$(awk -F '\t' '$1 == "role" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' "$T/want")" "roles add up"
+check_text "$(awk -F '\t' '$1 == "class" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' \
+    "$T/want")" "classes add up"
+check_text "$(awk -F '\t' '$1 == "role" { n += $3 } END { print n }' "$T/summary")" "$(awk '{ print $1 }' "$T/want")" \
+    "roles add up"
 check_text "$(awk -F '\t' '$1 == "model" { print $11 }' "$T/summary")" "*" "one star below theta 80"
 check "wells" organ-measure --wells 5 "$VERSE"
 tail -n +2 "$T/out" | cut -f 15 > "$T/got"
@@ -211,22 +231,29 @@ check_text "$(organ-measure --wells 0 "$VERSE" | wc -l | tr -d ' ')" 1 "no wells
 check_text "$(organ-measure --type norm --layers 1 "$VERSE" | tail -n +2 | cut -f 1 | tr '\n' ' ')" \
     "blk.1.attn_norm.weight blk.1.ffn_norm.weight " "--type --layers"
 organ-measure "$VERSE" | awk 'NR == 1 || $15 < 42' | cut -f 1 | sed 1d | sort > "$T/want"
-organ-measure "$T/d" --where 'theta<42' | organ-measure --names-from - "$VERSE" | tail -n +2 | cut -f 1 | sort > "$T/got"
+organ-measure "$T/d" --where 'theta<42' | organ-measure --names-from - "$VERSE" | tail -n +2 | cut -f 1 | sort \
+    > "$T/got"
 check_same "$T/got" "$T/want" "--names-from takes what organ-measure prints"
 check_error 1 "no tensor matches 'nothing'" "nothing selected" organ-measure --tensors nothing "$VERSE"
 
 # ---- manifest ----
 cp "$T/d/manifest.json" "$T/before.json"
 check "update" organ-measure --update --type norm "$T/d"
-check_text "$(diff "$T/before.json" "$T/d/manifest.json" | grep -c '^>')" "$(awk -F '\t' '$2 == "norm"' "$T/verse.tsv" | wc -l | tr -d ' ')" "only the selected lines change"
+check_text "$(diff "$T/before.json" "$T/d/manifest.json" | grep -c '^>')" "$(awk -F '\t' '$2 == "norm"' \
+    "$T/verse.tsv" | wc -l | tr -d ' ')" "only the selected lines change"
 sed 's/, "z": {[^}]*}//' "$T/d/manifest.json" > "$T/out"
 check_same "$T/out" "$T/before.json" "and only by their z"
 if have jq; then
-    check_text "$(jq -r '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
-    check_text "$(jq -c '.tensors[] | select(.name == "output_norm.weight") | .z | keys_unsorted' "$T/d/manifest.json" | tr -d '[]"' | tr , ' ')" \
-        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part edge importance$//')" "the keys of z are the columns"
+    check_text "$(jq -r \
+        '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' \
+        "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
+    check_text "$(jq -c '.tensors[] | select(.name == "output_norm.weight") | .z | keys_unsorted' \
+        "$T/d/manifest.json" | tr -d '[]"' | tr , ' ')" \
+        "$(echo "${COLUMNS#name class block dtype }" | sed 's/ part edge importance$//')" \
+        "the keys of z are the columns"
     check "json" organ-measure --json "$VERSE"
-    jq -r '[.name, .block // "-", .theta] | @tsv' "$T/out" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $2, $3 }' > "$T/got"
+    jq -r '[.name, .block // "-", .theta] | @tsv' "$T/out" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $2, $3 }' \
+        > "$T/got"
     tail -n +2 "$T/verse.tsv" | awk -F '\t' '{ printf "%s %s %.9f\n", $1, $3, $15 }' > "$T/want"
     check_same "$T/got" "$T/want" "JSON says what TSV says"
 fi
@@ -236,7 +263,8 @@ sed 's/, "z": {[^}]*}//; s/"format": "organ-manifest"/&, "mine": [1.50, {"k": "}
     s/"sha256": "[0-9a-f]*"/&, "said": "\\"x, y}\\", z", "history": [{"op": "x", "by": 1e0}]/' "$T/before.json" > "$T/edited.json"
 cp "$T/edited.json" "$T/edited/manifest.json"
 check "update of an edited manifest" organ-measure --update --type norm,organ "$T/edited"
-check_text "$(grep -c '"z": {' "$T/edited/manifest.json")" "$(awk -F '\t' '$2 == "norm" || $2 == "organ"' "$T/verse.tsv" | wc -l | tr -d ' ')" "z beside what a user wrote"
+check_text "$(grep -c '"z": {' "$T/edited/manifest.json")" "$(awk -F '\t' '$2 == "norm" || $2 == "organ"' \
+    "$T/verse.tsv" | wc -l | tr -d ' ')" "z beside what a user wrote"
 sed 's/, "z": {[^}]*}//' "$T/edited/manifest.json" > "$T/out"
 check_same "$T/out" "$T/edited.json" "what a user wrote stays"
 cp "$T/edited/manifest.json" "$T/edited.json"
@@ -245,8 +273,10 @@ check_same "$T/edited/manifest.json" "$T/edited.json" "updating again changes no
 if have jq; then
     jq . "$T/d/manifest.json" > "$T/edited/manifest.json"
     check "update of what jq laid out" organ-measure --update "$T/edited"
-    check_text "$(jq -c 'del(.tensors[].z)' "$T/edited/manifest.json")" "$(jq -c 'del(.tensors[].z)' "$T/d/manifest.json")" "jq's manifest keeps its rest"
-    check_text "$(jq '[.tensors[] | select(.z.theta)] | length' "$T/edited/manifest.json")" "$(($(wc -l < "$T/verse.tsv") - 1))" "and has all measures"
+    check_text "$(jq -c 'del(.tensors[].z)' "$T/edited/manifest.json")" "$(jq -c 'del(.tensors[].z)' \
+        "$T/d/manifest.json")" "jq's manifest keeps its rest"
+    check_text "$(jq '[.tensors[] | select(.z.theta)] | length' "$T/edited/manifest.json")" "$(($(wc \
+        -l < "$T/verse.tsv") - 1))" "and has all measures"
 fi
 check "still whole" organ-assemble "$T/d" --output "$T/again.gguf"
 check_same "$T/again.gguf" "$VERSE" "an updated directory makes the same model"
@@ -261,11 +291,13 @@ check_exit 3 "a cut pipe" sh -c "cat $T/cut.gguf | organ-measure -"
 check_exit 3 "a cut file" organ-measure "$T/cut.gguf"
 if [ -w /dev/full ]; then check_exit 4 "a full disk" sh -c "organ-measure $VERSE > /dev/full"; fi
 check "help" organ-measure --help
-if [ "$(wc -l < "$T/out")" -le 40 ] && [ "$(awk 'length > 80' "$T/out" | grep -vc organ-measure)" = 0 ]; then ok; else bad "--help is longer than a screen"; fi
+if [ "$(wc -l < "$T/out")" -le 40 ] && [ "$(awk 'length > 80' "$T/out" | grep -vc organ-measure)" = 0 ]; then ok; \
+    else bad "--help is longer than a screen"; fi
 
 # Names of models and files are escaped on the terminal, once.
 printf '\033' > "$T/esc"
 cp $LAB/lab-lora-code.gguf "$T/a$(cat "$T/esc")[31m.gguf"
 organ-extract -q "$T/a$(cat "$T/esc")[31m.gguf" --tensors 'blk.0.attn_q*' --output - > "$T/b$(cat "$T/esc")[31m.bin"
-check "a file's name over the heat map" sh -c "organ-measure '$T/b$(cat "$T/esc")[31m.bin' --heat | head -n 3 | grep -F 'b\\x1b[31m.bin'"
+check "a file's name over the heat map" sh -c "organ-measure '$T/b$(cat \
+    "$T/esc")[31m.bin' --heat | head -n 3 | grep -F 'b\\x1b[31m.bin'"
 finish

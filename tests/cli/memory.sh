@@ -121,6 +121,7 @@ every "a directory, again" d organ-graft -q -j 1 --base "$T/d" --donor "$T/a.ggu
 every assemble m.gguf organ-assemble -q -j 1 "$T/d" --output "$T/o/m.gguf"
 every transplant m.gguf organ-transplant -q -j 1 --base "$T/a.gguf" --donor "$T/a.gguf" --output "$T/o/m.gguf"
 for k in 1 2 3; do mkmodel "$T/m$k.gguf" -s $k blk.0.ffn_up.weight:F32:32x2; done
-every merge m.gguf organ-merge -q -j 1 --method ties,density=0.5 --base "$T/m1.gguf" --model "$T/m2.gguf" --model "$T/m3.gguf" --output "$T/o/m.gguf"
+every merge m.gguf organ-merge -q -j 1 --method ties,density=0.5 --base "$T/m1.gguf" --model "$T/m2.gguf" \
+    --model "$T/m3.gguf" --output "$T/o/m.gguf"
 every compare "" organ-compare -q -j 1 "$T/a.gguf" "$T/b.gguf"
 finish

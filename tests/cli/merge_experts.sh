@@ -65,7 +65,8 @@ check_text $methods 21 "methods tested"
 
 # Without it, the expert with small changes loses all of them: parameters of single experts.
 echo "--base $T/@1.gguf --model $T/@2.gguf --model $T/@3.gguf" > "$T/models"
-same "filters that name experts" --method "ties,density:ffn_gate_exps[1]=0.9,density:blk.0.ffn_down_exps[0-1].weight=0.2,density=0.4"
+same "filters that name experts" --method \
+    "ties,density:ffn_gate_exps[1]=0.9,density:blk.0.ffn_down_exps[0-1].weight=0.2,density=0.4"
 check "a table of it" organ-merge -q --check --method "ties,density:blk.1.ffn_gate_exps[1].weight=0.9,density=0.5" \
     $(sed 's/@/m/g' "$T/models")
 line=$(grep '^blk.1.ffn_gate_exps.weight' "$T/out")
@@ -80,9 +81,11 @@ check "one expert of the base" organ-merge -q --force --no-hash --method "task,w
 records "$T/kept.gguf" "$T/a"
 records "$T/m1.gguf" "$T/b"
 check_same "$T/a/organs/blk_0_ffn_down_2.bin" "$T/b/organs/blk_0_ffn_down_2.bin" "the expert of the base"
-if cmp -s "$T/a/organs/blk_0_ffn_down_1.bin" "$T/b/organs/blk_0_ffn_down_1.bin"; then bad "all experts are kept"; else ok; fi
+if cmp -s "$T/a/organs/blk_0_ffn_down_1.bin" "$T/b/organs/blk_0_ffn_down_1.bin"; then bad "all experts are kept"; \
+    else ok; fi
 organ-extract -q "$T/kept.gguf" -o "$T/whole"
-organ-merge -q --force --no-hash --method "task,weight:ffn_down_exps[2]=0" $(sed 's/@/m/g' "$T/models") -o - > "$T/pipe.gguf"
+organ-merge -q --force --no-hash --method "task,weight:ffn_down_exps[2]=0" $(sed 's/@/m/g' "$T/models") \
+    -o - > "$T/pipe.gguf"
 check_same "$T/kept.gguf" "$T/pipe.gguf" "a pipe"
 check_error 1 "no tensor matches the filter 'ffn_down_exps[3]'" "an expert that does not exist" \
     organ-merge -q --force --method "task,weight:ffn_down_exps[3]=0" $(sed 's/@/m/g' "$T/models") -o "$T/none.gguf"
@@ -97,7 +100,8 @@ else bad "a filter of mergekit: $(grep gate_exps "$T/out")"; fi
 # Blends of whole stacks: the arc of each expert is its own.
 for how in slerp:0.3 linear:0.3; do
     check "blend $how" organ-transplant -q --force "$T/m1.gguf" "$T/m2.gguf" --blend $how --type ffn -o "$T/x.gguf"
-    check "blend $how, separate experts" organ-transplant -q --force "$T/s1.gguf" "$T/s2.gguf" --blend $how --type ffn -o "$T/y.gguf"
+    check "blend $how, separate experts" organ-transplant -q --force "$T/s1.gguf" "$T/s2.gguf" --blend $how \
+        --type ffn -o "$T/y.gguf"
     records "$T/x.gguf" "$T/a"
     records "$T/y.gguf" "$T/b"
     check_same_dir "$T/a" "$T/b" "blend $how: stacks give other values than separate experts"

@@ -16,8 +16,10 @@ names() { # OPTION...
 check_text "$(names --part vision)" "v.blk.1.attn_q.weight v.patch_embd.weight.1 mm.input_norm.weight " "--part vision"
 check_text "$(names --part encoder,decoder)" "enc.blk.1.attn_q.weight dec.blk.1.attn_q.weight " "--part with two items"
 check_text "$(names --part Text --layers 1)" "blk.1.attn_q.weight " "--part and --layers"
-check_text "$(names --part diffusion)" "double_blocks.1.img_attn.qkv.weight single_blocks.1.linear1.weight " "--part diffusion"
-check_text "$(names --part imatrix --type ffn)" "blk.1.ffn_up.weight.in_sum2 " "an entry of an importance matrix has the class of its tensor"
+check_text "$(names --part diffusion)" "double_blocks.1.img_attn.qkv.weight single_blocks.1.linear1.weight " \
+    "--part diffusion"
+check_text "$(names --part imatrix --type ffn)" "blk.1.ffn_up.weight.in_sum2 " \
+    "an entry of an importance matrix has the class of its tensor"
 check_text "$(names --part adapter)" "blk.1.attn_q.weight.lora_a " "--part adapter"
 check_text "$(names --type Attention --part audio)" "a.blk.1.attn_q.weight " "--type with an alias"
 check_text "$(names --type normalization)" "mm.input_norm.weight " "--type normalization"
@@ -25,11 +27,14 @@ check_error 2 "text, vision, audio" "an unknown part" organ-extract "$M" --list 
 check_error 1 "part" "a part that the model lacks" organ-extract "$LAB/lab-verse-q4_k_m.gguf" --list --part vision
 
 # Every tool that selects takes it, with the same meaning.
-check_text "$(organ-measure "$M" --part audio | sed 1d | cut -f 1,21)" "a.blk.1.attn_q.weight${TAB}audio" "organ-measure --part, and its column"
+check_text "$(organ-measure "$M" --part audio | sed 1d | cut -f 1,21)" "a.blk.1.attn_q.weight${TAB}audio" \
+    "organ-measure --part, and its column"
 check_text "$(organ-measure "$M" | head -n 1 | cut -f 21)" part "part is the last column"
 check_text "$(organ-measure "$M" --json --part audio | grep -c '"part": "audio"')" 1 "part in JSON"
-check_text "$(organ-compare "$M" "$M" --part decoder | sed 1d | cut -f 1)" dec.blk.1.attn_q.weight "organ-compare --part"
-check_text "$(organ-transplant --base "$M" --donor "$M" --part vision --type embed --check 2> /dev/null | grep -c 'v.patch_embd')" 1 "organ-transplant --part"
+check_text "$(organ-compare "$M" "$M" --part decoder | sed 1d | cut -f 1)" dec.blk.1.attn_q.weight \
+    "organ-compare --part"
+check_text "$(organ-transplant --base "$M" --donor "$M" --part vision --type embed --check 2> /dev/null | grep \
+    -c 'v.patch_embd')" 1 "organ-transplant --part"
 check "organ-purify --part" organ-purify "$M" --method haar --part audio --dry-run
 check_text "$(sed 1d "$T/out" | cut -f 1)" a.blk.1.attn_q.weight "organ-purify --part: its rows"
 
@@ -38,12 +43,14 @@ organ-measure "$M" --summary > "$T/summary"
 check_text "$(awk -F '\t' '$1 == "role" && $2 == "attn_q" { printf "%s:%s ", $3, $12 }' "$T/summary")" \
     "1:text 1:vision 1:audio 1:encoder 1:decoder " "a role of five parts in the summary"
 check_text "$(awk -F '\t' '$1 != "role" && NR > 1 && $12 != "-"' "$T/summary")" "" "other groups have no part"
-check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary | awk -F '\t' '$1 == "role" { print $12 }' | sort -u)" text "a text model has one part"
+check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary | awk -F '\t' '$1 == "role" { print $12 }' | sort \
+    -u)" text "a text model has one part"
 
 # Pictures have a row for each.
 organ-measure "$M" --svg - > "$T/p.svg"
 for row in "v\.attn_q" "a\.attn_q" "enc\.attn_q" "double_blocks\.img_attn\.qkv"; do
-    if grep -q ">$row<" "$T/p.svg" || sed 's/<[^>]*>//g' "$T/p.svg" | grep -q "$row"; then ok; else bad "no row $row in the picture"; fi
+    if grep -q ">$row<" "$T/p.svg" || sed 's/<[^>]*>//g' "$T/p.svg" | grep -q "$row"; then ok; else \
+        bad "no row $row in the picture"; fi
 done
 if [ -z "${SANITIZED:-}" ]; then
     check "a report" "$PWD/scripts/organ-report" --output "$T/report" "$M"
@@ -56,8 +63,10 @@ fi
 organ-extract "$M" --list > /dev/null 2> "$T/err"
 if grep -q 'covers their names: 2 (-v lists them)$' "$T/err"; then ok; else bad "the note: $(cat "$T/err")"; fi
 organ-extract -v "$M" --list > /dev/null 2> "$T/err"
-if grep -q "tensor 'mystery.weight' has a name" "$T/err" && grep -qF "tensor 'odd\\tname" "$T/err"; then ok; else bad "-v: $(cat "$T/err")"; fi
-check_text "$(organ-extract -v "$M" --list --part vision 2>&1 > /dev/null | grep -c 'no rule of the anatomy')" 0 "only of selected tensors"
+if grep -q "tensor 'mystery.weight' has a name" "$T/err" && grep -qF "tensor 'odd\\tname" "$T/err"; then ok; else \
+    bad "-v: $(cat "$T/err")"; fi
+check_text "$(organ-extract -v "$M" --list --part vision 2>&1 > /dev/null | grep -c 'no rule of the anatomy')" 0 \
+    "only of selected tensors"
 
 # It comes back to the byte through a directory, part by part.
 check "extract" organ-extract -q "$M" --output "$T/d"

@@ -33,10 +33,13 @@ check "one key" organ-keys $VERSE --set general.name=str:other --output "$T/k.gg
 pair $VERSE "$T/k.gguf"
 if [ "$(wc -c < "$T/p.gguf")" -lt 1000 ]; then ok; else bad "a patch of one key has $(wc -c < "$T/p.gguf") bytes"; fi
 check_text "$(organ-keys "$T/p.gguf" | tail -n +2 | cut -f 1 | tr '\n' ' ')" \
-    "patch.version patch.base.sha256 patch.result.sha256 patch.delete.keys patch.delete.tensors general.name " "its keys"
+    "patch.version patch.base.sha256 patch.result.sha256 patch.delete.keys patch.delete.tensors general.name " \
+    "its keys"
 if have sha256sum; then
-    check_text "$(organ-keys "$T/p.gguf" --get patch.base.sha256)" "$(sha256sum < $VERSE | cut -d ' ' -f 1)" "the base's hash"
-    check_text "$(organ-keys "$T/p.gguf" --get patch.result.sha256)" "$(sha256sum < "$T/k.gguf" | cut -d ' ' -f 1)" "the result's hash"
+    check_text "$(organ-keys "$T/p.gguf" --get patch.base.sha256)" "$(sha256sum < $VERSE | cut -d ' ' -f 1)" \
+        "the base's hash"
+    check_text "$(organ-keys "$T/p.gguf" --get patch.result.sha256)" "$(sha256sum < "$T/k.gguf" | cut -d ' ' -f 1)" \
+        "the result's hash"
 fi
 
 # Order, deletions, alignment, shapes, data.
@@ -48,7 +51,8 @@ for a in 1 2 3 4; do for b in 1 2 3 4; do pair "$T/m$a.gguf" "$T/m$b.gguf"; done
 organ-compare "$T/m1.gguf" "$T/m3.gguf" --patch "$T/p.gguf" --force
 check_text "$(organ-keys "$T/p.gguf" --get patch.order.tensors | tr '\n' ' ')" "e c b a " "an order of tensors"
 organ-compare "$T/m1.gguf" "$T/m2.gguf" --patch "$T/p.gguf" --force
-check_text "$(organ-keys "$T/p.gguf" --get patch.delete.tensors) $(organ-keys "$T/p.gguf" --get patch.delete.keys)" "e b" "deletions"
+check_text "$(organ-keys "$T/p.gguf" --get patch.delete.tensors) $(organ-keys "$T/p.gguf" --get patch.delete.keys)" \
+    "e b" "deletions"
 organ-keys $VERSE --delete general.name --set general.name=lab-verse --output "$T/moved.gguf"
 pair $VERSE "$T/moved.gguf"
 { cat $VERSE; head -c 3000 README.md; } > "$T/more.gguf"
@@ -70,17 +74,22 @@ check_same "$T/p1.gguf" "$T/p7.gguf" "any number of threads"
 
 # Refused: another base, other kinds of models, other options.
 rm -f "$T/none"
-check_error 1 "the patch is for another base" "another base" organ-transplant --base $CODE --donor "$T/p1.gguf" --output "$T/none"
-check_error 1 "the patch is for another base" "the result as the base" organ-transplant --base "$T/k.gguf" --donor "$T/p1.gguf" --output "$T/none"
+check_error 1 "the patch is for another base" "another base" organ-transplant --base $CODE --donor "$T/p1.gguf" \
+    --output "$T/none"
+check_error 1 "the patch is for another base" "the result as the base" organ-transplant --base "$T/k.gguf" \
+    --donor "$T/p1.gguf" --output "$T/none"
 check_error 2 "one GGUF file" "shards" organ-compare $G/x-00001-of-00003.gguf $VERSE --patch "$T/none"
 check_error 2 "one GGUF file" "shards as B" organ-compare $VERSE $G/x-00001-of-00003.gguf --patch "$T/none"
 check_error 2 "one GGUF file" "a directory" organ-compare $VERSE "$T/xd" --patch "$T/none"
 check_error 2 "one GGUF file" "a pipe" sh -c "organ-compare $VERSE - --patch $T/none < $CODE"
-check_error 2 "one GGUF file" "shards as the base" organ-transplant --base $G/x-00001-of-00003.gguf --donor "$T/p1.gguf" --output "$T/none"
-check_error 2 "cannot be made from another patch" "a patch of a patch" organ-compare $VERSE "$T/p1.gguf" --patch "$T/none"
+check_error 2 "one GGUF file" "shards as the base" organ-transplant --base $G/x-00001-of-00003.gguf \
+    --donor "$T/p1.gguf" --output "$T/none"
+check_error 2 "cannot be made from another patch" "a patch of a patch" organ-compare $VERSE "$T/p1.gguf" \
+    --patch "$T/none"
 check_error 2 "already exists" "an existing patch" organ-compare $VERSE $CODE --patch "$T/p1.gguf"
 check_same "$T/p1.gguf" "$T/p7.gguf" "an existing patch"
-for with in --check --in-place "--type norm" "--map 0=0" "--match exact" --add "--set-kv a=1" "--copy-kv a" --mtp "--blend linear:1"; do
+for with in --check --in-place "--type norm" "--map 0=0" "--match exact" --add "--set-kv a=1" "--copy-kv a" \
+    --mtp "--blend linear:1"; do
     case $with in --check | --in-place) out= ;; *) out="--output $T/none" ;; esac
     check_error 2 "applied as a whole" "a patch $with" organ-transplant --base $VERSE --donor "$T/p1.gguf" $with $out
 done
@@ -96,7 +105,8 @@ tampered() { # STATUS TEXT EDIT...
     tampered_status=$1 tampered_text=$2
     shift 2
     organ-keys "$T/good.gguf" "$@" --output "$T/bad.gguf" --force -q || bad "no edit: $*"
-    check_error $tampered_status "$tampered_text" "tampered: $*" organ-transplant --base "$T/m1.gguf" --donor "$T/bad.gguf" --output "$T/none"
+    check_error $tampered_status "$tampered_text" "tampered: $*" organ-transplant --base "$T/m1.gguf" \
+        --donor "$T/bad.gguf" --output "$T/none"
 }
 tampered 3 "version 2" --set patch.version=u32:2
 tampered 3 "patch.version" --set patch.version=u64:1
@@ -113,7 +123,8 @@ tampered 3 "deletes what the base lacks" --set patch.delete.keys=str[]:b,zz
 tampered 3 "deletes twice" --set patch.delete.keys=str[]:b,b
 tampered 3 "deletes and contains" --set patch.delete.keys=str[]:b,a
 tampered 3 "deletes and contains" --set patch.delete.tensors=str[]:e,a
-tampered 3 "does not match the expected sha256" --set patch.delete.tensors=str[]: --set patch.order.tensors=str[]:c,d,a,b,e
+tampered 3 "does not match the expected sha256" --set patch.delete.tensors=str[]: \
+    --set patch.order.tensors=str[]:c,d,a,b,e
 tampered 3 "orders 3 names" --set patch.order.tensors=str[]:c,d,a
 tampered 3 "orders twice" --set patch.order.tensors=str[]:c,d,a,a
 tampered 3 "orders what its result lacks" --set patch.order.tensors=str[]:c,d,a,e
@@ -121,17 +132,23 @@ keys=$(organ-keys "$T/m2.gguf" | tail -n +2 | cut -f 1 | sed "\$s/.*/zz/" | tr "
 tampered 3 "orders what its result lacks" --set "patch.order.keys=str[]:$keys"
 tampered 3 "does not match the expected sha256" --set patch.order.tensors=str[]:d,c,a,b
 tampered 3 "as long as" --set patch.padding.after=u64[]:0
-tampered 3 "as long as" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1,2 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:18446744073709551615 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1,2
-tampered 3 "tensor numbers of the result" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1,2 \
+    --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 \
+    --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 \
+    --set patch.padding.sizes=u64[]:18446744073709551615 --set patch.padding.bytes=u8[]:1
+tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 \
+    --set patch.padding.bytes=u8[]:1,2
+tampered 3 "tensor numbers of the result" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 \
+    --set patch.padding.bytes=u8[]:1
 tampered 3 "does not match the expected sha256" --set d=u32:5
 n=$(wc -c < "$T/good.gguf")
 i=0
 while [ $i -lt "$n" ]; do # any byte changed, any length
     { head -c $i "$T/good.gguf"; printf '\351'; tail -c +$((i + 2)) "$T/good.gguf"; } > "$T/bad.gguf"
-    if ! cmp -s "$T/bad.gguf" "$T/good.gguf" && organ-transplant --base "$T/m1.gguf" --donor "$T/bad.gguf" --output "$T/out.gguf" --force 2> "$T/err"; then
+    if ! cmp -s "$T/bad.gguf" "$T/good.gguf" && organ-transplant --base "$T/m1.gguf" --donor "$T/bad.gguf" \
+        --output "$T/out.gguf" --force 2> "$T/err"; then
         check_same "$T/out.gguf" "$T/m2.gguf" "byte $i changed"
     else ok
     fi

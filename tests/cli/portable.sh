@@ -7,7 +7,8 @@
 noticed() {
     printf '%s\n' '#!/bin/sh' "$3" > "$T/$1"
     check_exit 1 "$3" sh "$PWD/scripts/check-portable.sh" "$T/$1"
-    if grep -qF -e "$T/$1:2: $2" "$T/out" || grep -qF -e "$T/$1:3: $2" "$T/out"; then ok; else bad "no '$2' for: $3: $(cat "$T/out")"; fi
+    if grep -qF -e "$T/$1:2: $2" "$T/out" || grep -qF -e "$T/$1:3: $2" "$T/out"; then ok; else \
+        bad "no '$2' for: $3: $(cat "$T/out")"; fi
 }
 check "the scripts of the suite" sh scripts/check-portable.sh
 check_text "$(cat "$T/out")" "" "no complaints"
@@ -33,7 +34,8 @@ noticed a.sh "'date %N'" 'date +%s.%N'
 noticed a.sh "'dd iflag=fullblock'" 'cat x | dd bs=1 iflag=fullblock'
 noticed a.sh "'sleep 0.1'" 'sleep 0.1'
 noticed a.sh "'mktemp -d'" 'T=$(mktemp -d)'
-for program in stat tac seq timeout sha256sum realpath; do noticed a.sh "the utility '$program'" "f() { x=1 $program a; }"; done
+for program in stat tac seq timeout sha256sum realpath; do noticed a.sh "the utility '$program'" \
+    "f() { x=1 $program a; }"; done
 noticed a.sh "the utility 'tac'" 'case $1 in
 a | b) tac "$2" ;; esac'
 noticed a.sh "the utility 'tac'" 'run_tool tac file'

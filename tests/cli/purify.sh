@@ -57,7 +57,8 @@ purify="--method haar --type organ --layers 1-2 --strength 0.5"
     check_same_dir "$T/isa0/organs" "$T/dd/organs" "the same bytes on every instruction set"
     check "dry run" organ-purify "$T/d" --dry-run $purify
     check_same "$T/out" "$T/table" "dry run prints the table"
-    check_error 2 "also an input" "over itself" organ-purify "$T/j1" --output "$T/j1" --force --method fft --type norm,organ --layers 0
+    check_error 2 "also an input" "over itself" organ-purify "$T/j1" --output "$T/j1" --force --method fft \
+        --type norm,organ --layers 0
     check "dry run on a pipe" sh -c "organ-purify - --dry-run $purify < $T/s"
     check_same "$T/out" "$T/table" "dry run of a stream"
 }
@@ -65,18 +66,24 @@ purify="--method haar --type organ --layers 1-2 --strength 0.5"
 # Other tensors do not change. Selected ones have a history and no outdated measures.
 check_same_dir "$T/d/skeleton" "$T/dd/skeleton" "a tensor that was not selected"
 check_same "$T/d/organs/blk_0_ffn_up.bin" "$T/dd/organs/blk_0_ffn_up.bin" "a tensor that was not selected"
-if cmp -s "$T/d/organs/blk_1_ffn_up.bin" "$T/dd/organs/blk_1_ffn_up.bin"; then bad "a selected tensor did not change"; else ok; fi
-check_text "$(grep -c '"history": \[{"op": "purify", "method": "haar", "strength": 0.5, "energy_kept": ' "$T/dd/manifest.json")" 6 "history"
+if cmp -s "$T/d/organs/blk_1_ffn_up.bin" "$T/dd/organs/blk_1_ffn_up.bin"; \
+    then bad "a selected tensor did not change"; else ok; fi
+check_text "$(grep -c '"history": \[{"op": "purify", "method": "haar", "strength": 0.5, "energy_kept": ' \
+    "$T/dd/manifest.json")" 6 "history"
 check "a second time" organ-purify "$T/dd" --output "$T/dd2" --method fft --tensors 'blk.1.ffn_up.weight' --dtype F16
-check_text "$(grep -c '"method": "haar".*{"op": "purify", "method": "fft", "strength": 0.04, "from_dtype": "Q4_K", ' "$T/dd2/manifest.json")" 1 "history is kept"
+check_text "$(grep -c '"method": "haar".*{"op": "purify", "method": "fft", "strength": 0.04, "from_dtype": "Q4_K", ' \
+    "$T/dd2/manifest.json")" 1 "history is kept"
 check "measures" organ-measure "$T/d" --update
 check "after measures" organ-purify "$T/d" --output "$T/dz" --method fft --tensors 'blk.1.ffn_up.weight'
-check_text "$(grep -c '"z":' "$T/dz/manifest.json")" $(($(grep -c '"z":' "$T/d/manifest.json") - 1)) "z of what changed is gone, that of others stays"
+check_text "$(grep -c '"z":' "$T/dz/manifest.json")" $(($(grep -c '"z":' "$T/d/manifest.json") - 1)) \
+    "z of what changed is gone, that of others stays"
 check "all of it is sound" organ-assemble "$T/dd2" --output "$T/dd2.gguf"
 
 # The table: its columns, thetas as organ-measure has them.
-tab() { awk -F '\t' -v name="$2" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $1 "\t" $c }' "$1"; }
-check_text "$(head -n 1 "$T/table" | tr '\t' ' ')" "name class block dtype method strength energy_kept rel_l2 theta_before theta_after status" "header"
+tab() { awk -F '\t' -v name="$2" \
+    'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $1 "\t" $c }' "$1"; }
+check_text "$(head -n 1 "$T/table" | tr '\t' ' ')" \
+    "name class block dtype method strength energy_kept rel_l2 theta_before theta_after status" "header"
 check_text "$(awk -F '\t' 'NF != 11' "$T/table" | wc -l | tr -d ' ')" 0 "eleven columns"
 for side in before after; do
     if [ $side = before ]; then m=$VERSE; else m=$T/dd; fi
@@ -85,46 +92,56 @@ for side in before after; do
     tab "$T/table" theta_$side > "$T/b"
     check_same "$T/a" "$T/b" "theta $side"
 done
-check_text "$(awk -F '\t' 'NR > 1 && !($7 > 0 && $7 < 1 && $8 > 0 && $8 < 1 && $11 == "purified")' "$T/table" | wc -l | tr -d ' ')" 0 "rows are sound"
+check_text "$(awk -F '\t' 'NR > 1 && !($7 > 0 && $7 < 1 && $8 > 0 && $8 < 1 && $11 == "purified")' "$T/table" | wc \
+    -l | tr -d ' ')" 0 "rows are sound"
 check "json" organ-purify $VERSE --dry-run --method fft --layers 0 --json
 check_text "$(wc -l < "$T/out" | tr -d ' ')" 9 "json rows"
 check_text "$(grep -c '"energy_kept": null.*"status": "vector"' "$T/out")" 2 "norms are left alone"
 check "a norm by its name" organ-purify $VERSE --dry-run --method fft --tensors blk.0.attn_norm.weight
 check_text "$(grep -c "purified" "$T/out")" 1 "a norm by its name"
 
-check "a norm that is the only record" organ-purify "$T/d/norm/blk_0_attn_norm.bin" --output "$T/norm.bin" --method fft --strength 0.5
+check "a norm that is the only record" organ-purify "$T/d/norm/blk_0_attn_norm.bin" --output "$T/norm.bin" \
+    --method fft --strength 0.5
 check_text "$(awk -F '\t' 'NR > 1 { print $11 }' "$T/out")" purified "a norm that is the only record"
-organ-purify "$T/d" --output "$T/dn" --method fft --strength 0.5 --tensors blk.0.attn_norm.weight > "$T/out" 2> "$T/err"
+organ-purify "$T/d" --output "$T/dn" --method fft --strength 0.5 --tensors blk.0.attn_norm.weight > "$T/out" \
+    2> "$T/err"
 check_same "$T/norm.bin" "$T/dn/norm/blk_0_attn_norm.bin" "as by its name"
 cat "$T"/d/norm/*.bin > "$T/norms.bin"
-check_error 1 "exact name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" --method fft
+check_error 1 "exact name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" \
+    --method fft
 
 # --dtype: the file type follows; a dtype that cannot be is refused with the choices.
 check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0
-check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "norm" && $5 != "Q8_0"' | wc -l | tr -d ' ')" 0 "all matrices are Q8_0"
+check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "norm" && $5 != "Q8_0"' | wc -l | tr \
+    -d ' ')" 0 "all matrices are Q8_0"
 organ-extract -q "$T/q8.gguf" --output "$T/q8"
 check_text "$(grep -c '"general.file_type", "type": "u32", "value": 7}' "$T/q8/manifest.json")" 1 "file type"
 for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
-    check_error 3 "choose one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar --dtype IQ2_XS
+    check_error 3 "choose one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar \
+        --dtype IQ2_XS
     check_absent "$out" "no encoder"
 done
 check_error 3 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
 
 # Experts: on their stack or taken apart, all of them or some.
 if have mkmodel; then
-    mkmodel "$T/moe.gguf" token_embd.weight:F16:64x100 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_gate_exps.weight:Q8_0:64x96x4 \
+    mkmodel "$T/moe.gguf" token_embd.weight:F16:64x100 blk.0.ffn_gate_inp.weight:F32:64x4 \
+        blk.0.ffn_gate_exps.weight:Q8_0:64x96x4 \
         blk.0.ffn_up_exps.weight:Q8_0:64x96x4 blk.0.ffn_down_exps.weight:Q8_0:96x64x4 output_norm.weight:F32:64
     organ-extract -q "$T/moe.gguf" --split-experts --output "$T/moe"
     for dtype in Q8_0 F16; do
-        check "stacks to $dtype" organ-purify "$T/moe.gguf" --output "$T/moe1.gguf" --force --method fft --strength 0.3 --type organ --dtype $dtype
-        check "experts to $dtype" organ-purify "$T/moe" --output "$T/moe2" --force --method fft --strength 0.3 --type organ --dtype $dtype
+        check "stacks to $dtype" organ-purify "$T/moe.gguf" --output "$T/moe1.gguf" --force --method fft \
+            --strength 0.3 --type organ --dtype $dtype
+        check "experts to $dtype" organ-purify "$T/moe" --output "$T/moe2" --force --method fft --strength 0.3 \
+            --type organ --dtype $dtype
         check "experts together" organ-assemble "$T/moe2" --output "$T/moe2.gguf" --force
         check_same "$T/moe1.gguf" "$T/moe2.gguf" "experts on their stack and taken apart, $dtype"
     done
     check "some experts" organ-purify "$T/moe.gguf" --output "$T/moe3" --method haar --experts 1,3
     check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" "blk.0.ffn_gate.1.weight purified blk.0.ffn_gate.3.weight purified blk.0.ffn_up.1.weight purified blk.0.ffn_up.3.weight purified blk.0.ffn_down.1.weight purified blk.0.ffn_down.3.weight purified " "rows of experts"
     check_text "$(grep -c '"experts": \[1, 3\]' "$T/moe3/manifest.json")" 3 "history of experts"
-    check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" --method haar --experts 1 --dtype F16
+    check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" \
+        --method haar --experts 1 --dtype F16
     check_absent "$T/x" "another dtype for some experts"
 fi
 
@@ -156,9 +173,11 @@ fi
 printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
 printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"
 for m in haar fft; do
-    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m" organ-purify "$T/nan.bin" --output "$T/nan2.bin" --method $m
+    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m" organ-purify "$T/nan.bin" \
+        --output "$T/nan2.bin" --method $m
     check_absent "$T/nan2.bin" "NaN, $m"
-    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m, dry" organ-purify "$T/nan.bin" --dry-run --method $m
+    check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m, dry" organ-purify "$T/nan.bin" \
+        --dry-run --method $m
 done
 
 # Data that does not match the manifest.
@@ -175,7 +194,8 @@ check_error 2 "--strength" "negative" organ-purify "$T/d" --output "$T/x" --meth
 check_error 2 "--output or --dry-run" "no output" organ-purify "$T/d" --method fft
 check_error 2 "--dtype" "no dtype" organ-purify "$T/d" --dry-run --method fft --dtype Q9
 check_error 2 "organ-assemble" "a directory to a GGUF" organ-purify "$T/d" --output "$T/x.gguf" --method fft
-check_error 1 "block 99 is not in the model" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft --layers 99
+check_error 1 "block 99 is not in the model" "nothing selected" organ-purify "$T/d" --output "$T/x" --method fft \
+    --layers 99
 check_error 1 "exact name" "vectors alone" organ-purify "$T/d" --output "$T/x" --method fft --type norm
 check_absent "$T/x" "after refusals"
 check_absent "$T/x.gguf" "after refusals"

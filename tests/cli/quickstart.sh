@@ -13,7 +13,8 @@ check "extract the donor" organ-extract --model "$CODE" --output ./organs/qwen/
 check "extract the base" organ-extract --model "$VERSE" --output ./organs/deepseek/
 check "measure" organ-measure --dir ./organs/model-name/
 check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" 39 "measure: a row per tensor"
-check "graft" organ-graft graft --source ./organs/qwen/ --target ./organs/deepseek/ --output ./organs/chimera/ --layers 1-2 --type organ
+check "graft" organ-graft graft --source ./organs/qwen/ --target ./organs/deepseek/ --output ./organs/chimera/ \
+    --layers 1-2 --type organ
 check "assemble" organ-assemble --dir ./organs/chimera/ --output chimera.gguf
 check "purify" organ-purify --dir ./organs/model-name/ --output ./organs-pure/model/
 check_text "$(ls organs-pure)" model "purify: its folder was made"
@@ -21,14 +22,18 @@ check_text "$(ls organs-pure)" model "purify: its folder was made"
 # The same graft in one step, by every name of the options.
 check "transplant" organ-transplant --base "$VERSE" --donor "$CODE" --layers 1-2 --type organ --output direct.gguf
 check_same chimera.gguf direct.gguf "graft and transplant agree"
-check "transplant, other names" organ-transplant --target "$VERSE" --source "$CODE" --layers 1-2 --type organ --output other.gguf
+check "transplant, other names" organ-transplant --target "$VERSE" --source "$CODE" --layers 1-2 --type organ \
+    --output other.gguf
 check_same direct.gguf other.gguf "transplant, other names"
-check "graft, other names" organ-graft --base organs/deepseek --donor organs/qwen --layers 1-2 --type organ --output a/b//c/chimera
+check "graft, other names" organ-graft --base organs/deepseek --donor organs/qwen --layers 1-2 --type organ \
+    --output a/b//c/chimera
 check "graft, other names, assembled" organ-assemble --model a/b/c/chimera -o again.gguf
 check_same chimera.gguf again.gguf "graft, other names"
-check_exit 0 "a donor on stdin by its other name" sh -c "cat $CODE | organ-transplant --target $VERSE --source - --layers 1-2 --type organ -o - > piped.gguf"
+check_exit 0 "a donor on stdin by its other name" sh \
+    -c "cat $CODE | organ-transplant --target $VERSE --source - --layers 1-2 --type organ -o - > piped.gguf"
 check_same chimera.gguf piped.gguf "a donor on stdin"
-check_error 2 "only one model can be read from stdin" "both on stdin" organ-transplant --target - --source - --output x.gguf
+check_error 2 "only one model can be read from stdin" "both on stdin" organ-transplant \
+    --target - --source - --output x.gguf
 
 # Folders that were made for an output that fails are gone again; others stay.
 mkdir kept

@@ -23,7 +23,8 @@ while IFS= read -r command <&3; do
     make | "make "* | *organ-validate* | *engine/install.sh* | *organ-serve* | *curl*) continue ;;
     esac
     # In this shell: what it sets is for the next.
-    if eval "$command" > "$T/out" 2> "$T/err" < /dev/null; then ok; else bad "exit $? of: $command"; head -n 3 "$T/err"; fi
+    if eval "$command" > "$T/out" 2> "$T/err" < /dev/null; then ok; else bad "exit $? of: $command"; head -n 3 \
+        "$T/err"; fi
     ran=$((ran + 1))
 done 3< "$T/commands"
 if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
@@ -64,7 +65,8 @@ int main()
     return run.progress->done == 5 && gg_cancelled(&err) == GG_ECANCELLED && gg_dtype_get(GG_F32) ? 0 : 1;
 }
 EOF
-        check "the headers in C++" "${CXX:-c++}" -std=c++17 -Wall -Werror -Iinclude "$T/use.cc" "$B/lib/libgguf.a" -lm -pthread -o "$T/use"
+        check "the headers in C++" "${CXX:-c++}" -std=c++17 -Wall -Werror -Iinclude "$T/use.cc" "$B/lib/libgguf.a" \
+            -lm -pthread -o "$T/use"
         check "a program in C++" "$T/use"
     fi
 fi

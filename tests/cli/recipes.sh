@@ -45,7 +45,8 @@ organ-merge -q --method ties,density=0.5 --base "$B0" --model "$V" --model "$C" 
 organ-merge -q --method iso,t=0.6 --base "$B0" --model "$V" --model "$C" --output "$T/iso.gguf"
 organ-stack -q "$V" 0-2 "$C" 2-3 --output "$T/franken.gguf"
 for r in ties iso; do
-    organ-compare "$T/default/$r-merge.gguf" "$T/$r.gguf" | awk -F "$TAB" 'NR > 1 && $1 != "(keys)" && $4 != "identical"' > "$T/diff"
+    organ-compare "$T/default/$r-merge.gguf" "$T/$r.gguf" | awk -F "$TAB" \
+        'NR > 1 && $1 != "(keys)" && $4 != "identical"' > "$T/diff"
     check_text "$(cat "$T/diff")" "" "$r-merge"
 done
 same frankenmerge "$T/franken.gguf"
@@ -55,9 +56,11 @@ done
 # v3: what moved is Q8_0, the header says what most of the tensors are, the rest is as in v2.
 file_type() { # MODEL
     rm -rf "$T/ft"
-    organ-extract "$1" --type norm --output "$T/ft" && sed -n 's/.*"general.file_type".*"value": \([0-9]*\)}.*/\1/p' "$T/ft/manifest.json"
+    organ-extract "$1" --type norm --output "$T/ft" && sed -n 's/.*"general.file_type".*"value": \([0-9]*\)}.*/\1/p' \
+        "$T/ft/manifest.json"
 }
-organ-extract --list "$T/default/build-935-v3.gguf" | awk -F "$TAB" 'NR > 1 && $5 == "Q8_0" { print $2 }' | sort -u > "$T/types"
+organ-extract --list "$T/default/build-935-v3.gguf" | awk -F "$TAB" 'NR > 1 && $5 == "Q8_0" { print $2 }' | sort \
+    -u > "$T/types"
 check_text "$(cat "$T/types")" organ "build-935-v3: what became Q8_0"
 check "build-935-v3: extract" organ-extract "$T/default/build-935-v3.gguf" --output "$T/v3"
 check_text "$(file_type "$T/default/build-935-v3.gguf")" 15 "build-935-v3: file_type, mostly Q4_K"

@@ -29,7 +29,8 @@ distance() {
         NR == 2 { print $c == "-" ? 0 : $c }'
 }
 within() { # WHAT DISTANCE LEAST MOST
-    if [ -n "$2" ] && awk -v d="$2" -v a="$3" -v b="$4" 'BEGIN { exit !(d >= a && d <= b) }'; then ok; else bad "$1: $2, from $3 to $4 wanted"; fi
+    if [ -n "$2" ] && awk -v d="$2" -v a="$3" -v b="$4" 'BEGIN { exit !(d >= a && d <= b) }'; then ok; else \
+        bad "$1: $2, from $3 to $4 wanted"; fi
 }
 all="token_embd.weight blk.0.attn_q.weight blk.0.attn_norm.weight blk.0.ffn_down_exps.weight"
 merge --method regmean $base $A $B -o "$T/r.gguf"
@@ -57,26 +58,35 @@ for t in $all; do
     within "$t: of equal models" "$(distance "$T/own.gguf" "$T/m1.gguf" $t)" 0 1e-4
     within "$t: a weight of 0" "$(distance "$T/first.gguf" "$T/m1.gguf" $t)" 0 1e-4
 done
-check_text "$(organ-keys "$T/first.gguf" --get organ.merge.models.parameters | tail -n 1)" "weight=0" "the parameters without the file"
+check_text "$(organ-keys "$T/first.gguf" --get organ.merge.models.parameters | tail -n 1)" "weight=0" \
+    "the parameters without the file"
 
 # ---- refusals ------------------------------------------------------------------------------------------
-check_error 2 "regmean needs the activations of this model" "no activations" merge --method regmean $A --model "$T/m2.gguf" -o "$T/no.gguf"
+check_error 2 "regmean needs the activations of this model" "no activations" merge --method regmean $A \
+    --model "$T/m2.gguf" -o "$T/no.gguf"
 check_error 2 "linear does not use activations" "of no use" merge --method linear $A $B -o "$T/no.gguf"
 check_error 3 "cannot be aligned with regmean" "aligned" merge --method regmean --align $A $B -o "$T/no.gguf"
 check_error 2 "needs the base" "regmean-iso without base" merge --method regmean-iso $A $B -o "$T/no.gguf"
-check_error 4 "missing.gguf" "a missing file" merge --method regmean $A --model "$T/m2.gguf,activations=$T/missing.gguf" -o "$T/no.gguf"
+check_error 4 "missing.gguf" "a missing file" merge --method regmean $A \
+    --model "$T/m2.gguf,activations=$T/missing.gguf" -o "$T/no.gguf"
 mkmodel "$T/wide.gguf" blk.0.attn_q.weight.sample:F16:96x100 blk.0.ffn_down_exps.weight.sample:F16:36x40x3
-check_error 1 "its samples have 96 columns" "samples of other dims" merge --method regmean $A --model "$T/m2.gguf,activations=$T/wide.gguf" -o "$T/no.gguf"
+check_error 1 "its samples have 96 columns" "samples of other dims" merge --method regmean $A \
+    --model "$T/m2.gguf,activations=$T/wide.gguf" -o "$T/no.gguf"
 mkmodel "$T/few.gguf" blk.0.attn_q.weight.sample:F16:64x100
-check_error 1 "not all activations have samples" "samples for some" merge --method regmean $A --model "$T/m2.gguf,activations=$T/few.gguf" -o "$T/no.gguf"
+check_error 1 "not all activations have samples" "samples for some" merge --method regmean $A \
+    --model "$T/m2.gguf,activations=$T/few.gguf" -o "$T/no.gguf"
 mkmodel "$T/one.gguf" blk.0.attn_q.weight.sample:F16:64x1
-check_error 3 "singular" "too few samples without a ridge" merge --method regmean,ridge=0 --model "$T/m1.gguf,activations=$T/one.gguf" -o "$T/no.gguf"
+check_error 3 "singular" "too few samples without a ridge" merge --method regmean,ridge=0 \
+    --model "$T/m1.gguf,activations=$T/one.gguf" -o "$T/no.gguf"
 check "with a ridge" merge --method regmean --model "$T/m1.gguf,activations=$T/one.gguf" -o "$T/no.gguf"
 cp "$T/a2.gguf" "$T/nan.gguf"
 printf '\377\177' | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c < "$T/nan.gguf") - 1000)) conv=notrunc 2> /dev/null
-check_error 3 "NaN or infinite" "a sample that is not finite" merge --method regmean $A --model "$T/m2.gguf,activations=$T/nan.gguf" -o "$T/no.gguf"
+check_error 3 "NaN or infinite" "a sample that is not finite" merge --method regmean $A \
+    --model "$T/m2.gguf,activations=$T/nan.gguf" -o "$T/no.gguf"
 organ-keys -q "$T/a1.gguf" --set activations.model.sha256=str:0000 --output "$T/other.gguf"
-check_error 1 "activations of another model" "a wrong hash" organ-merge -q --method regmean --model "$T/m1.gguf,activations=$T/other.gguf" $B -o "$T/none.gguf"
-check "the hash is not compared" merge --method regmean --model "$T/m1.gguf,activations=$T/other.gguf" $B -o "$T/no.gguf"
+check_error 1 "activations of another model" "a wrong hash" organ-merge -q --method regmean \
+    --model "$T/m1.gguf,activations=$T/other.gguf" $B -o "$T/none.gguf"
+check "the hash is not compared" merge --method regmean --model "$T/m1.gguf,activations=$T/other.gguf" $B \
+    -o "$T/no.gguf"
 check_error 2 "is also an input" "the output is the file of samples" merge --method regmean $A $B -o "$T/a2.gguf"
 finish

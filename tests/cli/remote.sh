@@ -47,8 +47,10 @@ sent=$(awk '{ n += $2 } END { print n }' "$T/log")
 [ "$sent" -le $((524288 + 254976 + 8192)) ] && ok || bad "$sent bytes for a header and three tensors"
 : > "$T/log"
 check "what would be fetched" organ-transplant "$code" "$verse" --type ffn --layers 1 --check
-check_text "$(grep -c '3 tensors of the donor, 254976 bytes' "$T/err") $(wc -l < "$T/log" | tr -d ' ')" "1 1" "--check fetches the header"
-check "a donor in shards" organ-transplant "$code" "$at/good/split-00001-of-00003.gguf" --type ffn --layers 1 -o "$T/shards.gguf"
+check_text "$(grep -c '3 tensors of the donor, 254976 bytes' "$T/err") $(wc -l < "$T/log" | tr -d ' ')" "1 1" \
+    "--check fetches the header"
+check "a donor in shards" organ-transplant "$code" "$at/good/split-00001-of-00003.gguf" --type ffn --layers 1 \
+    -o "$T/shards.gguf"
 check "the same from shards" cmp "$T/want.gguf" "$T/shards.gguf"
 check_exit 2 "a URL as the base" organ-transplant "$verse" "$code" -o "$T/no.gguf"
 check_exit 2 "a tool that needs all bytes" organ-merge "$verse" "$code" -o "$T/no.gguf"
@@ -58,7 +60,8 @@ check "a merge of a whole copy" cmp "$T/merged.gguf" "$T/merged-here.gguf"
 
 # ---- measures of some rows --------------------------------------------------------------
 check "organ-measure of small tensors" organ-measure "$at/good/verse.gguf"
-check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -f 1-20)" "tensors below the runs are read whole"
+check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -f 1-20)" \
+    "tensors below the runs are read whole"
 organ-assemble -q "$T/verse.gguf" --dtype f32 -o "$T/wide.gguf"
 check "organ-measure of runs" organ-measure "$at/good/wide.gguf" --tensors token_embd.weight --runs 2
 check_text "$(sed 1d "$T/out" | cut -f 1,4,5)" "token_embd.weight${TAB}F32${TAB}32768" "two runs of 64 KiB"
@@ -83,7 +86,8 @@ check "it stays as it is" cmp "$T/other.gguf" "$T/other.copy"
 
 # ---- servers that misbehave -------------------------------------------------------------
 refused() { # STATUS TEXT HOW
-    check_exit "$1" "a server: $3" organ-transplant "$code" "$at/$3/verse.gguf" --type ffn --layers 1 -o "$T/no.gguf" --retries 1
+    check_exit "$1" "a server: $3" organ-transplant "$code" "$at/$3/verse.gguf" --type ffn --layers 1 -o "$T/no.gguf" \
+        --retries 1
     check_text "$(grep -c "verse.gguf: bytes [0-9]*-[0-9]*: .*$2" "$T/err")" 1 "$3: one message has the reason"
     [ ! -e "$T/no.gguf" ] && ok || bad "$3: an output"
 }

@@ -27,8 +27,10 @@ check_text "$(grep -c '<article class="card model' "$html")" 5 "five models, sha
 
 # The ranking as data; chimeras say what they were made of, parts of streams how far they are.
 mkdir "$T/kin"
-organ-graft -q --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" --type organ --output "$T/kin/graft"
-organ-merge -q --method linear --model "$LAB/lab-base-q4_k_m.gguf" --model "$LAB/lab-code-q4_k_m.gguf" --output "$T/kin/merged.gguf"
+organ-graft -q --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" --type organ \
+    --output "$T/kin/graft"
+organ-merge -q --method linear --model "$LAB/lab-base-q4_k_m.gguf" --model "$LAB/lab-code-q4_k_m.gguf" \
+    --output "$T/kin/merged.gguf"
 mkdir "$T/kin/part"
 organ-measure --json --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.jsonl"
 organ-measure --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.tsv"
@@ -36,37 +38,52 @@ printf '{\n  "complete": false,\n  "progress": "9 of 1039 tensors",\n}\n' > "$T/
 report --output "$T/data" "$T/kin" "$T/kin/part" "$LAB/lab-base-q4_k_m.gguf"
 data=$T/data/z_measure_report.json
 if have jq; then
-    check_text "$(jq -r '.format + " " + .ranking.by + " " + (.ranking.models | length | tostring)' "$data")" "organ-measure-report theta 4" "the ranking as data"
-    check_text "$(jq -c '.ranking.models[] | select(.model == "graft").made_of' "$data")" "[\"$LAB/lab-code-q4_k_m.gguf\"]" "what a graft was made of"
-    check_text "$(jq -c '.ranking.models[] | select(.model == "merged").made_of' "$data")" '["lab-base","lab-code"]' "what a merge was made of"
-    check_text "$(jq -c '.ranking.models[] | select(.model == "lab-base-q4_k_m") | [.made_of, .progress]' "$data")" '[[],null]' "a model that is complete and no chimera"
-    check_text "$(jq -r '.ranking.models[] | select(.model == "part").progress' "$data")" "9 of 1039 tensors, in progress" "a model that is not complete"
+    check_text "$(jq -r '.format + " " + .ranking.by + " " + (.ranking.models | length | tostring)' "$data")" \
+        "organ-measure-report theta 4" "the ranking as data"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "graft").made_of' "$data")" \
+        "[\"$LAB/lab-code-q4_k_m.gguf\"]" "what a graft was made of"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "merged").made_of' "$data")" '["lab-base","lab-code"]' \
+        "what a merge was made of"
+    check_text "$(jq -c '.ranking.models[] | select(.model == "lab-base-q4_k_m") | [.made_of, .progress]' "$data")" \
+        '[[],null]' "a model that is complete and no chimera"
+    check_text "$(jq -r '.ranking.models[] | select(.model == "part").progress' "$data")" \
+        "9 of 1039 tensors, in progress" "a model that is not complete"
     check_text "$(jq '[.ranking.models[].theta] | . == (sort | reverse)' "$data")" true "highest first"
 fi
 check_text "$(grep -c '<span class="dim">chimera</span>' "$T/data/Z_MEASURE_REPORT.html")" 2 "two chimeras in the page"
 check "the part in the page" grep -q '<b>9 of 1,039 tensors, in progress</b>' "$T/data/Z_MEASURE_REPORT.html"
-check_text "$(grep -c 'class="series a"' "$T/data/Z_MEASURE_REPORT.html")" 3 "lines for the three models of several blocks"
-check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_REPORT.html")" 12 "histograms of three models, none of a table"
+check_text "$(grep -c 'class="series a"' "$T/data/Z_MEASURE_REPORT.html")" 3 \
+    "lines for the three models of several blocks"
+check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_REPORT.html")" 12 \
+    "histograms of three models, none of a table"
 organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
-check "the bars of a class" grep -qF "$(awk -F '\t' '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
+check "the bars of a class" grep -qF "$(awk -F '\t' \
+    '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
     END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n; print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
-check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "2 12" "the maps of a graft and a merge"
+check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep \
+    -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "2 12" \
+    "the maps of a graft and a merge"
 check_text "$(grep -c '<title>blk.*: merge weight=1 ' "$T/data/Z_MEASURE_REPORT.html")" 36 "how a merge was made"
 cp -r "$scripts/lib" "$T/lib"
 sed 's/20000/20/g' "$scripts/lib/report-values.awk" > "$T/lib/report-values.awk"
-check "a map of too many tensors" env ORGAN_LIB="$T/lib" "$scripts/organ-report" -q --format html --output "$T/many" "$T/kin/graft"
-check_text "$(grep -c 'too many tensors' "$T/many/Z_MEASURE_REPORT.html") $(grep -c 'class="origins' "$T/many/Z_MEASURE_REPORT.html")" "1 0" "is left out"
+check "a map of too many tensors" env ORGAN_LIB="$T/lib" "$scripts/organ-report" -q --format html --output "$T/many" \
+    "$T/kin/graft"
+check_text "$(grep -c 'too many tensors' "$T/many/Z_MEASURE_REPORT.html") $(grep -c 'class="origins' \
+    "$T/many/Z_MEASURE_REPORT.html")" "1 0" "is left out"
 check_text "$(grep -c '<style>' "$T/data/Z_MEASURE_REPORT.html")" 1 "without a style of its own"
 check_text "$(grep -c 'id="components"' "$T/data/Z_MEASURE_REPORT.html")" 0 "no components without experts"
-sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.2.ffn_up_shexp.weight/" "$T/in/table.tsv" > "$T/moe.tsv"
+sed "s/blk.1.ffn_up.weight/blk.1.ffn_up_exps.weight/; s/blk.2.ffn_up.weight/blk.2.ffn_up_shexp.weight/" \
+    "$T/in/table.tsv" > "$T/moe.tsv"
 report --output "$T/moe" "$T/moe.tsv"
-check_text "$(sed -n '/id="components"/,/<\/section>/s/.*<td class="l n strong">\([a-z A-Z]*\)<.*/\1/p' "$T/moe/Z_MEASURE_REPORT.html" | sort | tr '\n' ',')" \
+check_text "$(sed -n '/id="components"/,/<\/section>/s/.*<td class="l n strong">\([a-z A-Z]*\)<.*/\1/p' \
+    "$T/moe/Z_MEASURE_REPORT.html" | sort | tr '\n' ',')" \
     "attention,dense FFN,embedding,experts and router,norms,shared expert," "the components of a model with experts"
 
 # The rows of a map are those of the picture, whatever the order of the tensors is.
 { head -n 1 "$T/in/table.tsv"; tail -n +2 "$T/in/table.tsv" | sort; } > "$T/sorted.tsv"
 report --format html --output "$T/sorted" "$T/sorted.tsv"
-check_text "$(sed -n 's/.*text-anchor="end"><title>\([a-z_]*\)<.*/\1/p' "$T/sorted/Z_MEASURE_REPORT.html" | head -n 9 | tr '\n' ' ')" \
+check_text "$(sed -n 's/.*text-anchor="end"><title>\([a-z_]*\)<.*/\1/p' "$T/sorted/Z_MEASURE_REPORT.html" | head -n 9 \
+    | tr '\n' ' ')" \
     "attn_k attn_output attn_q attn_v ffn_down ffn_gate ffn_up attn_norm ffn_norm " "rows by class"
 
 # The numbers.
@@ -76,13 +93,17 @@ calibrated=$(awk -F '\t' '$1 == "model" { printf "| %.2f | %.3f | %.2f |", $9, $
 check "mean theta is organ-measure's" grep -q "\`table\` | $theta" "$md"
 check "calibrated, signal and row theta too" grep -qF "$calibrated" "$md"
 report --output "$T/one" "$T/in/table.tsv"
-awk -F '\t' '$1 == "role" { printf "| `%s` | ", $2; printf "%s %.2f %.2f %.2f\n", $3, $5, $6, $7 }' "$T/summary" | sort > "$T/roles.want"
-sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] `/ { split($7, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort > "$T/roles.have"
+awk -F '\t' '$1 == "role" { printf "| `%s` | ", $2; printf "%s %.2f %.2f %.2f\n", $3, $5, $6, $7 }' "$T/summary" \
+    | sort > "$T/roles.want"
+sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' \
+    '/^[|] `/ { split($7, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort \
+    > "$T/roles.have"
 check_same "$T/roles.have" "$T/roles.want" "means and ranges of tensor kinds are organ-measure's"
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --wells 10 | awk -F '\t' 'NR > 1 { print $1 }' > "$T/wells.want"
 sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { print $2 }' > "$T/wells.have"
 check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
-check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
+check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' \
+    '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if ($NF == type && $3 > last) bad = 1; if (($1 == "| 1") != ($NF != type)) bad = 1; last = $3; type = $NF } END { print bad + 0 }')" 0 "ranked by theta within each type, highest first"
 check "the limits of theta are beside its ranking" grep -q 'random numbers can rank first' "$md"
 check "in the page too" grep -q 'random numbers can rank first' "$html"
@@ -95,21 +116,28 @@ mkdir "$T/own"
 cp "$LAB/lab-code-q4_k_m.gguf" "$T/own/a.gguf"
 cp "$LAB/lab-code-q4_k_m.gguf" "$T/own/copy.gguf"
 cp "$LAB/lab-base-q4_k_m.gguf" "$T/own/other.gguf"
-organ-keys -q "$LAB/lab-base-q4_k_m.gguf" --set llama.attention.head_count=u32:3 --output "$T/own/heads.gguf" 2> /dev/null || bad "heads"
+organ-keys -q "$LAB/lab-base-q4_k_m.gguf" --set llama.attention.head_count=u32:3 --output "$T/own/heads.gguf" \
+    2> /dev/null || bad "heads"
 head -c 100000 "$LAB/lab-base-q4_k_m.gguf" > "$T/own/cut.gguf"
 check_exit 1 "a folder with a broken file" "$scripts/organ-report" -q --output "$T/owner" "$T/own"
 own=$T/owner/Z_MEASURE_REPORT
-check_text "$(grep '^## ' "$own.md" | head -n 4 | tr '\n' ' ')" "## Problems ## Duplicates ## Models ## Measures " "what comes first"
-check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep -c '^- `cut`.*incomplete')" 1 "an incomplete file is a problem"
-check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep -c '^- `heads`.*will not load it.*do not divide 3 heads')" 1 "a model that no engine loads is a problem"
+check_text "$(grep '^## ' "$own.md" | head -n 4 | tr '\n' ' ')" "## Problems ## Duplicates ## Models ## Measures " \
+    "what comes first"
+check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep -c '^- `cut`.*incomplete')" 1 \
+    "an incomplete file is a problem"
+check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep \
+    -c '^- `heads`.*will not load it.*do not divide 3 heads')" 1 "a model that no engine loads is a problem"
 check_text "$(grep -c '^- `' "$own.md")" 2 "the sound models are no problems"
 check "a copy" grep -q '^| `copy` | `a` | 39 of 39 tensors, 1.87 MB: all |' "$own.md"
-check "a model with other keys has the same tensors" grep -q '^| `other` | `heads` | 39 of 39 tensors, 1.87 MB: all |' "$own.md"
+check "a model with other keys has the same tensors" grep \
+    -q '^| `other` | `heads` | 39 of 39 tensors, 1.87 MB: all |' "$own.md"
 check "what the copies cost" grep -q '3.74 MB would be saved' "$own.md"
 check "what a model is" grep -q '^| `a` | language model | llama | 2.89M | 512 | Q4.*| 5.18 | 1.89 MB |' "$own.md"
 check "the page has them too" grep -q '39 of 39 tensors, 1.87 MB: <b>all</b>' "$own.html"
-check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" 'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
-if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' "$T/owner/z_measure_report.json")" '[3735552,2,2]' "the same as data"; fi
+check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" \
+    'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
+if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' \
+    "$T/owner/z_measure_report.json")" '[3735552,2,2]' "the same as data"; fi
 
 # With many models each is folded, and only the facts about the files are printed.
 mkdir "$T/fifty"
@@ -123,28 +151,36 @@ check_text "$(grep -c 'class="fold"\|class="many"' "$own.html")" 0 "a few models
 organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
 mkdir "$T/edges"
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 80 } { print }' "$T/in/edge.csv" > "$T/edges/shaky.tsv"
-awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" > "$T/edges/steady.tsv"
+awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" \
+    > "$T/edges/steady.tsv"
 awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 89; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
 cp "$T/in/table.tsv" "$T/edges/z-old.tsv"
 cut -f 1-21 "$T/in/table.tsv" > "$T/edges/shaky2.tsv"
 rm "$T/in/edge.csv"
 report --output "$T/edges/out" "$T/edges"
-edge=$(awk -F '\t' 'NR > 1 && $22 != "-" { s += $22; n++ } END { printf "%.2f %.2f", 2 * s / n, s / n }' "$T/edges/shaky.tsv")
-check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] [0-9]/ { print $2, $3 }')" \
+edge=$(awk -F '\t' 'NR > 1 && $22 != "-" { s += $22; n++ } END { printf "%.2f %.2f", 2 * s / n, s / n }' \
+    "$T/edges/shaky.tsv")
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' \
+    '/^[|] [0-9]/ { print $2, $3 }')" \
     "\`steady\` ${edge% *}
 \`shaky\` ${edge#* }
 \`shaky2\` -
 \`unknown\` -
 \`z-old\` -" "ranked by edge"
-check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' '/^[|] [0-9]/ { print $2, $5 }' | tr '\n' ' ')" \
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' \
+    '/^[|] [0-9]/ { print $2, $5 }' | tr '\n' ' ')" \
     '`steady` 1 `shaky` 2 `shaky2` 1 `unknown` 3 `z-old` 1 ' "stars from 80 and 89 degrees"
 star=$(printf '\342\230\205')
-check_text "$(grep -c "aria-label=\"3 stars\">$star$star$star<" "$T/edges/out/Z_MEASURE_REPORT.html")" 1 "in the page too"
+check_text "$(grep -c "aria-label=\"3 stars\">$star$star$star<" "$T/edges/out/Z_MEASURE_REPORT.html")" 1 \
+    "in the page too"
 check "what the edge cannot tell" grep -q 'not a measure of quality' "$T/edges/out/Z_MEASURE_REPORT.md"
 check "in the page" grep -q 'about 1 for random or shuffled values' "$T/edges/out/Z_MEASURE_REPORT.html"
-roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')
-check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $11 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" "the mean edge of a kind"
-check "measured with --spectral" "$scripts/organ-report" -q --spectral --format md --output "$T/edges/made" "$LAB/lab-code-q4_k_m.gguf"
+roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
+    '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')
+check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $11 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" \
+    "the mean edge of a kind"
+check "measured with --spectral" "$scripts/organ-report" -q --spectral --format md --output "$T/edges/made" \
+    "$LAB/lab-code-q4_k_m.gguf"
 check_text "$(awk -F ' [|] ' '/^[|] 1 / { print $3 }' "$T/edges/made/Z_MEASURE_REPORT.md")" "${edge#* }" "its edge"
 
 check "no trend is drawn through one size" grep -q 'No trend is fitted' "$T/one/Z_MEASURE_REPORT.md"
@@ -157,7 +193,8 @@ for e in 3 5 8; do
         print "blk.0.ffn_up.weight", "organ", 0, "F16", n, 100, 0, 0, 1, -1, 1, 0.5, 0, 1, 30 + 2 * e, 0.5, 1, 25, 5, 80 }' > "$T/in/e$e.tsv"
 done
 report --output "$T/trend" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
-check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' "$T/trend/Z_MEASURE_REPORT.md"
+check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' \
+    "$T/trend/Z_MEASURE_REPORT.md"
 
 # The folders of organ-fleet and organ-stream.
 cp "$LAB/lab-stranger-q4_k_m.gguf" "$T/"
@@ -165,34 +202,49 @@ for verb in dissect measure; do
     : > "$T/mark"
     # A second later, because busybox find compares whole seconds.
     [ $verb = dissect ] || { sleep 1; touch "$T/lab-stranger-q4_k_m.gguf"; }
-    "$scripts/organ-fleet" $verb -q --lineage --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" "$T/lab-stranger-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
+    "$scripts/organ-fleet" $verb -q --lineage --output "$T/fleet" "$LAB/lab-base-q4_k_m.gguf" \
+        "$T/lab-stranger-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" "$D/malformed.tsv" > "$T/table" 2> "$T/report.err"
     check_text "$?" 1 "a fleet with a broken model"
 done
-check_text "$(cd "$T/fleet/pairs" && find . -type f -newer "$T/mark" | sort | tr '\n' ' ')" "./lab-base-q4_k_m/lab-stranger-q4_k_m ./lab-code-q4_k_m/lab-stranger-q4_k_m " "only pairs of a changed model are compared again"
+check_text "$(cd "$T/fleet/pairs" && find . -type f -newer "$T/mark" | sort | tr '\n' ' ')" \
+    "./lab-base-q4_k_m/lab-stranger-q4_k_m ./lab-code-q4_k_m/lab-stranger-q4_k_m " \
+    "only pairs of a changed model are compared again"
 "$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
 counts='{ gsub(/[{}"]/, ""); split($0, p, ", "); sub(/.*: /, "", p[1]); sub(/.*: /, "", p[4]); n[p[1]] += p[4] } END { for (c in n) print c, n[c] }'
 organ-measure --sample 0 --json --histogram - "$D/gguf/x-00001-of-00003.gguf" | awk "$counts" | sort > "$T/want"
 awk "$counts" "$T/streamed/histogram.jsonl" | sort > "$T/have"
 check_same "$T/have" "$T/want" "the values of a stream, added up over its shards"
-printf '{"class": "norm", "low": %s, "high": %s, "values": %s}\n' null -1 2 -1 -0.5 3 -0.5 0 4 0.5 1 5 1 null 6 null -2 1 -2 -1 7 0 1 8 1 2 9 > "$T/shards"
-check_text "$(awk -f "$scripts/lib/stream-values.awk" "$T/shards" | sed 's/.*"low": //; s/"[a-z]*": //g; s/[},]//g' | tr '\n' ';')" "null -2 3;-2 -1 7;-1 0 7;0 1 13;1 2 9;2 null 6;" "bins of two widths"
+printf '{"class": "norm", "low": %s, "high": %s, "values": %s}\n' null -1 2 -1 -0.5 3 -0.5 0 4 0.5 1 5 1 null 6 null \
+    -2 1 -2 -1 7 0 1 8 1 2 9 > "$T/shards"
+check_text "$(awk -f "$scripts/lib/stream-values.awk" "$T/shards" | sed 's/.*"low": //; s/"[a-z]*": //g; s/[},]//g' \
+    | tr '\n' ';')" "null -2 3;-2 -1 7;-1 0 7;0 1 13;1 2 9;2 null 6;" "bins of two widths"
 report --output "$T/folders" "$T/fleet" "$T/streamed" "$T/kin/graft"
 both=$T/folders/Z_MEASURE_REPORT
 check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$both.md"
 check "its failure" grep -q '^- `malformed.tsv`: `organ-measure: ' "$both.md"
 check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$both.md"
 organ-compare --lineage "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/verdict"
-check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
+check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" \
+    "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
 check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" "model_a model_b verdict;lab-base-q4_k_m lab-code-q4_k_m same lineage;lab-base-q4_k_m lab-stranger-q4_k_m strangers;lab-code-q4_k_m lab-stranger-q4_k_m strangers;" "every pair once"
 cosine=$(awk -F '\t' 'NR == 2 { printf "%.2f", $4 }' "$T/verdict")
-check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 "a pair in two cells, in words"
-check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep -c '<td class="pair far".*<span>strangers</span>')" 4 "strangers"
+check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
+    -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 \
+    "a pair in two cells, in words"
+check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
+    -c '<td class="pair far".*<span>strangers</span>')" 4 "strangers"
 check "in Markdown" grep -q '^| `lab-base-q4_k_m` | `lab-code-q4_k_m` | same lineage | 0.98' "$both.md"
-if have jq; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
-bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' 'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')
-check_text "$(sed -n '/id="dissection"/,/<\/table>/s/.*>lab-code-q4_k_m<.*data-v="39">39<.*/row/p' "$both.html") $(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "lab-code.*")" "row 1" "what was dissected"
-check "seconds of the dissection" grep -q "^| .lab-code-q4_k_m. | 39 | 1.87 MB | $(awk '{ printf "%.2f", $1 }' "$T/fleet/models/lab-code-q4_k_m/dissect.seconds") | [0-9-]" "$both.md"
-check_text "$(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "<td data-v=\"$bytes\">")" 3 "the size of a class"
+if have jq; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
+    "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
+bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
+    'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')
+check_text "$(sed -n '/id="dissection"/,/<\/table>/s/.*>lab-code-q4_k_m<.*data-v="39">39<.*/row/p' \
+    "$both.html") $(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "lab-code.*")" "row 1" \
+    "what was dissected"
+check "seconds of the dissection" grep -q "^| .lab-code-q4_k_m. | 39 | 1.87 MB | $(awk '{ printf "%.2f", $1 }' \
+    "$T/fleet/models/lab-code-q4_k_m/dissect.seconds") | [0-9-]" "$both.md"
+check_text "$(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "<td data-v=\"$bytes\">")" 3 \
+    "the size of a class"
 
 # Whatever awk there is, the same report: busybox's may have no mathematics.
 report --format html --output "$T/awk.html" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
@@ -205,7 +257,8 @@ for awk in "busybox awk" gawk mawk original-awk; do
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$awk" > "$T/awk.d/awk"
     chmod +x "$T/awk.d/awk"
-    check "a report by $awk" env PATH="$T/awk.d:$PATH" "$scripts/organ-report" -q --force --output "$T/by-awk" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
+    check "a report by $awk" env PATH="$T/awk.d:$PATH" "$scripts/organ-report" -q --force --output "$T/by-awk" \
+        "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv" "$T/fleet"
     made "$T/by-awk" > "$T/awk.have"
     check_same "$T/awk.have" "$T/awk.want" "the report by $awk"
 done
@@ -215,7 +268,8 @@ sed 's/blk\.0/blk.4000000000/; s/\t0\t/\t4000000000\t/' "$T/in/e3.tsv" > "$T/hug
 check "a huge block number" "$scripts/organ-report" -q --output "$T/huge" "$T/huge.tsv"
 head -n 1 "$T/in/table.tsv" > "$T/empty.tsv"
 check "no tensors at all" "$scripts/organ-report" -q --output "$T/none" "$T/empty.tsv"
-awk 'BEGIN { FS = OFS = "\t" } NR > 1 { for (i = 6; i <= 20; i++) $i = "-" } { print }' "$T/in/e3.tsv" > "$T/undecoded.tsv"
+awk 'BEGIN { FS = OFS = "\t" } NR > 1 { for (i = 6; i <= 20; i++) $i = "-" } { print }' "$T/in/e3.tsv" \
+    > "$T/undecoded.tsv"
 check "tensors without measures" "$scripts/organ-report" -q --output "$T/undecoded" "$T/undecoded.tsv"
 
 # Hostile names, of models and tensors.
@@ -227,13 +281,16 @@ check_text $? 0 "hostile names"
 html2=$T/evil/Z_MEASURE_REPORT.html
 check_text "$(grep -c '<script>' "$html2")" 1 "no script but our own"
 check_text "$(grep -c '<img' "$html2")" 0 "no image"
-check "the title is text" grep -qF '<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;q&quot; `b` |x| $(id) \n</h1>' "$html2"
+check "the title is text" grep -qF \
+    '<h1>&lt;script&gt;alert(1)&lt;/script&gt; &amp; &quot;q&quot; `b` |x| $(id) \n</h1>' "$html2"
 check "a tensor is text" grep -qF '<code>&lt;img src=x onerror=alert(1)&gt;`|`&quot;&amp;amp;</code>' "$html2"
 mkdir "$T/rlo"
 cp "$T/in/e3.tsv" "$T/rlo/$(printf 'a\342\200\256b\377').tsv"
 report --output "$T/rlo/out" "$T/rlo"
-check "text that runs backwards, bytes that are none" grep -qF '>a\xe2\x80\xaeb\xff</h3>' "$T/rlo/out/Z_MEASURE_REPORT.html"
-check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" 0 "in Markdown it is code"
+check "text that runs backwards, bytes that are none" grep -qF '>a\xe2\x80\xaeb\xff</h3>' \
+    "$T/rlo/out/Z_MEASURE_REPORT.html"
+check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" \
+    0 "in Markdown it is code"
 
 # Every column of a row in turn, and the header: no value becomes markup, from TSV or JSON Lines.
 markup='"><script>alert(1)</script><img src=x onerror=alert(1)>'
@@ -253,8 +310,10 @@ done
 "$scripts/organ-report" -q --output "$T/mutants/out" "$T/mutants" > "$T/mutants/said" 2>&1
 made=$T/mutants/out/Z_MEASURE_REPORT
 check_text "$(grep -c '<article' "$made.html")" $((2 * columns + 2)) "a model for each changed column"
-check_text "$(grep -v '^<script>$' "$made.html" | grep '<script\|<img' | head -n 3)" "" "no column becomes markup in the page"
-check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep '[^\]<script\|[^\]<img' | head -n 3)" "" "no column becomes markup in the Markdown"
+check_text "$(grep -v '^<script>$' "$made.html" | grep '<script\|<img' | head -n 3)" "" \
+    "no column becomes markup in the page"
+check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep '[^\]<script\|[^\]<img' | head -n 3)" "" \
+    "no column becomes markup in the Markdown"
 
 # Nor do the other files of a fleet, or the names in the map of a chimera.
 bad='<img src=x onerror=alert(1)>'
@@ -263,11 +322,14 @@ for name in "$bad" b; do
     mkdir -p "$fleet/models/$name"
     echo "done" > "$fleet/models/$name/status"
     cp "$T/in/e3.tsv" "$fleet/models/$name/measures.tsv"
-    sed "s/\"values\": 561/\"values\": \"$bad\"/; s/\"low\": -0/\"low\": $bad/; 9s/skeleton/$bad/" "$T/fleet/models/lab-code-q4_k_m/histogram.jsonl" > "$fleet/models/$name/histogram.jsonl"
-    sed "2s/\"class\": \"[a-z]*\"/\"class\": \"$bad\"/; 3s/\"bytes\": [0-9]*/\"bytes\": $bad/; 4s/blk/$bad/" "$T/fleet/models/lab-code-q4_k_m/organs.jsonl" > "$fleet/models/$name/organs.jsonl"
+    sed "s/\"values\": 561/\"values\": \"$bad\"/; s/\"low\": -0/\"low\": $bad/; 9s/skeleton/$bad/" \
+        "$T/fleet/models/lab-code-q4_k_m/histogram.jsonl" > "$fleet/models/$name/histogram.jsonl"
+    sed "2s/\"class\": \"[a-z]*\"/\"class\": \"$bad\"/; 3s/\"bytes\": [0-9]*/\"bytes\": $bad/; 4s/blk/$bad/" \
+        "$T/fleet/models/lab-code-q4_k_m/organs.jsonl" > "$fleet/models/$name/organs.jsonl"
     echo "1$bad" > "$fleet/models/$name/dissect.seconds"
 done
-{ head -n 1 "$T/fleet/lineage.tsv"; printf '%s\tb\tsame lineage %s\t1\t2\t3%s\t4\t5\t6\t7\t8\t%s\n' "$bad" "$bad" "$bad" "$bad"; } > "$fleet/lineage.tsv"
+{ head -n 1 "$T/fleet/lineage.tsv"; printf '%s\tb\tsame lineage %s\t1\t2\t3%s\t4\t5\t6\t7\t8\t%s\n' "$bad" "$bad" \
+    "$bad" "$bad"; } > "$fleet/lineage.tsv"
 mkmodel "$T/$bad.gguf" "blk.0.$bad.weight:F32:4" "blk.1.ffn_up.weight:F32:4" "$bad\"'&.weight:F32:4"
 organ-graft -q --base "$T/$bad.gguf" --donor "$T/$bad.gguf" --layers 0 --output "$T/chimera" 2> "$T/err"
 report --title "$bad" --output "$T/hostile" "$fleet" "$T/chimera"
@@ -276,10 +338,12 @@ html3=$T/hostile/Z_MEASURE_REPORT.html
 for part in lineage dissection 'm1' 'm3'; do check "it has $part" grep -q "id=\"$part\"" "$html3"; done
 check "the map of a hostile chimera" grep -q '<title>blk.0.&lt;img.*: &lt;img.*.gguf, replace</title>' "$html3"
 check_text "$(grep -c '<img\|<script>a' "$html3")" 0 "no markup from a fleet"
-check_text "$(grep '[^\`]<img' "$T/hostile/Z_MEASURE_REPORT.md" | grep -v '`[^`]*<img[^`]*`')" "" "none in the Markdown"
+check_text "$(grep '[^\`]<img' "$T/hostile/Z_MEASURE_REPORT.md" | grep -v '`[^`]*<img[^`]*`')" "" \
+    "none in the Markdown"
 if have openssl; then
     check_text "$(sed -n "s/.*script-src 'sha256-\([^']*\)'.*/\1/p" "$html")" \
-        "$(awk '/^<\/script>/ { on = 0 } on { print } /^<script>/ { on = 1; print "" }' "$html" | openssl dgst -sha256 -binary | openssl base64)" \
+        "$(awk '/^<\/script>/ { on = 0 } on { print } /^<script>/ { on = 1; print "" }' "$html" | openssl dgst \
+        -sha256 -binary | openssl base64)" \
         "the policy allows the page's own script alone"
 fi
 
@@ -307,7 +371,8 @@ for page in sys.argv[1:]:
     b.feed(open(page, encoding="utf-8").read())
     if b.stack: sys.exit("left open in %s: %s" % (page, b.stack))
 EOF
-    check "tags are balanced" python3 "$T/balance.py" "$html" "$html2" "$html3" "$both.html" "$T/none/Z_MEASURE_REPORT.html"
+    check "tags are balanced" python3 "$T/balance.py" "$html" "$html2" "$html3" "$both.html" \
+        "$T/none/Z_MEASURE_REPORT.html"
 else
     echo "skipped: no python3, tags are not balanced"
 fi
@@ -327,7 +392,8 @@ if [ -n "$chromium" ] && have node; then
     done
     report "$T/many" --output "$T/fifty"
     check_text "$(grep -c '<article class="card model' "$T/fifty/Z_MEASURE_REPORT.html")" 50 "a fleet of fifty models"
-    check "the page in a browser" node tests/web/report.mjs "$chromium" "$T/profile" "$T/folders/Z_MEASURE_REPORT.html" "$html3" "$T/fifty/Z_MEASURE_REPORT.html"
+    check "the page in a browser" node tests/web/report.mjs "$chromium" "$T/profile" \
+        "$T/folders/Z_MEASURE_REPORT.html" "$html3" "$T/fifty/Z_MEASURE_REPORT.html"
     grep FAIL "$T/out"
 else
     echo "skipped: no chromium or no node, the page is not rendered"
@@ -335,7 +401,8 @@ fi
 
 # A signal to the script alone ends it with what it measures.
 mkdir "$T/slow"
-printf '#!/bin/sh\necho $$ > "%s/slow.new" && mv "%s/slow.new" "%s/slow.pid"\nexec tail -f "%s"\n' "$T" "$T" "$T" "$T/in/table.tsv" > "$T/slow/organ-measure"
+printf '#!/bin/sh\necho $$ > "%s/slow.new" && mv "%s/slow.new" "%s/slow.pid"\nexec tail -f "%s"\n' "$T" "$T" "$T" \
+    "$T/in/table.tsv" > "$T/slow/organ-measure"
 chmod +x "$T/slow/organ-measure"
 ln -s "$BIN/organ-extract" "$T/slow/"
 ORGAN_BIN=$T/slow "$scripts/organ-report" --output "$T/stopped" "$LAB/lab-verse-q4_k_m.gguf" 2> "$T/report.err" &
@@ -347,16 +414,20 @@ wait $pid 2> "$T/wait.err"
 check_text "$? $(kill -0 "$(cat "$T/slow.pid")" 2> "$T/wait.err" && echo alive)" "143 " "stopped while it measures"
 
 # A fleet that is stopped while it compares has its reports, and says how far it is.
-ln -s "$BIN/organ-measure" "$T/slow/measure" && rm "$T/slow/organ-measure" && mv "$T/slow/measure" "$T/slow/organ-measure"
-printf '#!/bin/sh\necho $$ > "%s/compare.new" && mv "%s/compare.new" "%s/compare.pid"\nexec tail -f "%s"\n' "$T" "$T" "$T" "$T/in/table.tsv" > "$T/slow/organ-compare"
+ln -s "$BIN/organ-measure" "$T/slow/measure" && rm "$T/slow/organ-measure" && mv "$T/slow/measure" \
+    "$T/slow/organ-measure"
+printf '#!/bin/sh\necho $$ > "%s/compare.new" && mv "%s/compare.new" "%s/compare.pid"\nexec tail -f "%s"\n' "$T" "$T" \
+    "$T" "$T/in/table.tsv" > "$T/slow/organ-compare"
 chmod +x "$T/slow/organ-compare"
-ORGAN_BIN=$T/slow "$scripts/organ-fleet" measure --lineage --output "$T/halted" "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/report.err" &
+ORGAN_BIN=$T/slow "$scripts/organ-fleet" measure --lineage --output "$T/halted" "$LAB/lab-base-q4_k_m.gguf" \
+    "$LAB/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/report.err" &
 pid=$!
 n=0
 while [ $n -lt 500 ] && [ ! -s "$T/compare.pid" ]; do sleep 0.1; n=$((n + 1)); done
 kill -TERM $pid
 wait $pid 2> "$T/wait.err"
-check_text "$? $(kill -0 "$(cat "$T/compare.pid")" 2> "$T/wait.err" && echo alive) $(($(wc -l < "$T/halted/ranking.tsv")))" "143  3" "stopped while it compares"
+check_text "$? $(kill -0 "$(cat "$T/compare.pid")" 2> "$T/wait.err" && echo alive) $(($(wc \
+    -l < "$T/halted/ranking.tsv")))" "143  3" "stopped while it compares"
 check "how far it is" grep -q 'stopped: 0 of 1 pairs are compared' "$T/report.err"
 
 # Failures and usage.
@@ -376,8 +447,10 @@ check_error 2 "--output" "no output" "$scripts/organ-report" "$T/in"
 check_error 2 "no input" "no input" "$scripts/organ-report" --output "$T/u"
 check_error 2 "--format" "another format" "$scripts/organ-report" --format pdf --output "$T/u" "$T/in"
 check_error 2 "--what" "unknown option" "$scripts/organ-report" --what --output "$T/u" "$T/in"
-check "a model on stdin" sh -c '"$1" -q --format md --output "$2" - < "$3"' sh "$scripts/organ-report" "$T/model" "$LAB/lab-verse-q4_k_m.gguf"
+check "a model on stdin" sh -c '"$1" -q --format md --output "$2" - < "$3"' sh "$scripts/organ-report" "$T/model" \
+    "$LAB/lab-verse-q4_k_m.gguf"
 check "its tensors are in the report" grep -q 'ffn_down' "$T/model/Z_MEASURE_REPORT.md"
-check_exit 1 "half a model on stdin" sh -c 'head -c 100000 "$3" | "$1" -q --format md --output "$2" -' sh "$scripts/organ-report" "$T/half" "$LAB/lab-verse-q4_k_m.gguf"
+check_exit 1 "half a model on stdin" sh -c 'head -c 100000 "$3" | "$1" -q --format md --output "$2" -' sh \
+    "$scripts/organ-report" "$T/half" "$LAB/lab-verse-q4_k_m.gguf"
 check_absent "$T/half/Z_MEASURE_REPORT.md" "half a model on stdin"
 finish

@@ -15,7 +15,8 @@ there_and_back() {
 
 through_pipes() {
     rm -rf "$T/d" "$T/m2.gguf"
-    (cd "$T" && cat "$OLDPWD/$1" | organ-extract --model - --output d && organ-assemble --dir d --output m2.gguf) 2> "$T/err"
+    (cd "$T" && cat "$OLDPWD/$1" | organ-extract --model - --output d && organ-assemble --dir d --output m2.gguf) \
+        2> "$T/err"
     if [ $? = 0 ] && cmp -s "$1" "$T/m2.gguf"; then ok; else bad "$1: through pipes: $(head -n 1 "$T/err")"; fi
 }
 
@@ -32,13 +33,16 @@ done
 
 # The list has a header line, one line per tensor, and the same rows in JSON.
 check "list" organ-extract $VERSE --list
-check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset${TAB}part" "header line"
+check_text "$(head -n 1 "$T/out")" \
+    "name${TAB}class${TAB}block${TAB}role${TAB}dtype${TAB}dims${TAB}elements${TAB}bytes${TAB}offset${TAB}part" \
+    "header line"
 cp "$T/out" "$T/list.tsv"
 tensors=$(($(wc -l < "$T/list.tsv") - 1))
 for f in last-tensor-unpadded trailing-bytes header-only-trailing v3-basic; do
     rm -rf "$T/sized"
     organ-extract -q - --output "$T/sized" < $D/gguf/$f.gguf
-    check_text "$(sed -n 's/^    "bytes": \([0-9]*\),/\1/p' "$T/sized/manifest.json")" "$(wc -c < $D/gguf/$f.gguf | tr -d ' ')" "$f on a pipe: its size"
+    check_text "$(sed -n 's/^    "bytes": \([0-9]*\),/\1/p' "$T/sized/manifest.json")" "$(wc -c < $D/gguf/$f.gguf \
+        | tr -d ' ')" "$f on a pipe: its size"
 done
 check "list of a pipe" sh -c "cat $VERSE | organ-extract - --list"
 check_same "$T/out" "$T/list.tsv" "list by name and on a pipe"
@@ -62,9 +66,11 @@ organ-extract -j 1 $VERSE --output "$T/j1" 2> "$T/err"
 organ-extract -j 4 $VERSE --output "$T/j4" 2> "$T/err"
 check_same_dir "$T/j1" "$T/j4" "the same folder for -j 1 and -j 4"
 organ-extract - --output "$T/jp" < $VERSE 2> "$T/err"
-check "the pipe's folder differs in its source only" sh -c "diff -r $T/j1 $T/jp | grep '^[<>]' | grep -v '\"source\":' | grep . && exit 1 || exit 0"
+check "the pipe's folder differs in its source only" sh \
+    -c "diff -r $T/j1 $T/jp | grep '^[<>]' | grep -v '\"source\":' | grep . && exit 1 || exit 0"
 # Tensors that are read, hashed and written at the same time, whole and cut short.
-mkmodel "$T/large.gguf" blk.0.attn_q.weight:F16:1024x512 blk.0.ffn_up.weight:F32:1024x1024 blk.0.ffn_down.weight:F32:997x1001 output_norm.weight:F32:64
+mkmodel "$T/large.gguf" blk.0.attn_q.weight:F16:1024x512 blk.0.ffn_up.weight:F32:1024x1024 \
+    blk.0.ffn_down.weight:F32:997x1001 output_norm.weight:F32:64
 organ-extract -q "$T/large.gguf" --output "$T/large"
 for j in 1 2 3; do
     check "large tensors on a pipe, -j $j" sh -c "cat $T/large.gguf | organ-extract -j $j - --output $T/large$j"
@@ -72,7 +78,8 @@ for j in 1 2 3; do
     grep -v '"source":' "$T/large$j/manifest.json" > "$T/b"
     check_same "$T/a" "$T/b" "the hashes of large tensors on a pipe, -j $j"
     check_same_dir "$T/large/organs" "$T/large$j/organs" "large tensors on a pipe, -j $j"
-    check_error 3 blk.0.ffn_up.weight "a large tensor cut short, -j $j" sh -c "head -c 4000000 $T/large.gguf | organ-extract -j $j - --output $T/largecut"
+    check_error 3 blk.0.ffn_up.weight "a large tensor cut short, -j $j" sh \
+        -c "head -c 4000000 $T/large.gguf | organ-extract -j $j - --output $T/largecut"
     check_absent "$T/largecut" "after a large tensor cut short, -j $j"
 done
 organ-assemble -j 1 "$T/j1" --output "$T/j1.gguf"
@@ -86,7 +93,8 @@ check_same "$T/copy.gguf" $VERSE "the copy of a directory"
 
 # Organ streams: the concatenation of the records, and back.
 organ-extract $VERSE --output - > "$T/stream" 2> "$T/err"
-for t in $(sed -n 's/.*"file": "\([a-z]*\/[^"]*\.bin\)".*/\1/p' "$T/j1/manifest.json"); do cat "$T/j1/$t"; done > "$T/cat"
+for t in $(sed -n 's/.*"file": "\([a-z]*\/[^"]*\.bin\)".*/\1/p' "$T/j1/manifest.json"); do cat "$T/j1/$t"; done \
+    > "$T/cat"
 check_same "$T/stream" "$T/cat" "an organ stream is its records, one after another"
 check "a stream into a directory" sh -c "cat $T/stream | organ-extract - --output $T/ds"
 check_same_dir "$T/j1/organs" "$T/ds/organs" "records that went through a stream"
@@ -134,7 +142,8 @@ organ-extract $VERSE --list --names-from - < "$T/table" 2> "$T/err" > "$T/out"
 check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" "$(sed 1d "$T/table" | wc -l | tr -d ' ')" "--names-from -"
 organ-extract -q $D/gguf/names-odd.gguf --list > "$T/odd"
 check "names with escapes come back" organ-extract $D/gguf/names-odd.gguf --list --names-from "$T/odd"
-check_text "$(awk -F '\t' '$1 != ""' "$T/out" | wc -l)" "$(awk -F '\t' '$1 != ""' "$T/odd" | wc -l)" "all odd names are found again"
+check_text "$(awk -F '\t' '$1 != ""' "$T/out" | wc -l)" "$(awk -F '\t' '$1 != ""' "$T/odd" | wc -l)" \
+    "all odd names are found again"
 check_error 1 "block 900 is not in the model" "nothing selected, stream" organ-extract $VERSE --layers 900 --output -
 check_exit 1 "nothing selected, list" organ-extract $VERSE --layers 900 --list
 check_exit 1 "nothing selected, directory" organ-extract $VERSE --layers 900 --output "$T/none"
@@ -154,14 +163,16 @@ there_and_back "$T/moe.gguf"
 check "split experts" organ-extract "$T/moe.gguf" --split-experts --output "$T/x"
 check "assemble split experts" organ-assemble "$T/x" --output "$T/x.gguf"
 check_same "$T/moe.gguf" "$T/x.gguf" "split experts put together"
-check_text "$(organ-extract "$T/moe.gguf" --split-experts --list | grep -c 'ffn_[a-z]*\.[0-9]')" 27 "experts in the list"
+check_text "$(organ-extract "$T/moe.gguf" --split-experts --list | grep -c 'ffn_[a-z]*\.[0-9]')" 27 \
+    "experts in the list"
 organ-extract - --split-experts --output "$T/xp" < "$T/moe.gguf"
 check_same_dir "$T/x/organs" "$T/xp/organs" "split experts of a pipe"
 organ-extract "$T/x" --output "$T/xx"
 check "a copy of split experts" organ-assemble "$T/xx" --output "$T/xx.gguf"
 check_same "$T/moe.gguf" "$T/xx.gguf" "a copy of split experts put together"
 organ-extract "$T/moe.gguf" --experts 1,4-5 --list | sed 1d | cut -f 1 > "$T/a"
-check_text "$(grep -c . "$T/a") $(grep -c 'ffn_[a-z]*\.[145]\.' "$T/a")" "13 13" "--experts selects those and nothing else"
+check_text "$(grep -c . "$T/a") $(grep -c 'ffn_[a-z]*\.[145]\.' "$T/a")" "13 13" \
+    "--experts selects those and nothing else"
 organ-extract "$T/moe.gguf" --experts 2 --tensors '*ffn_gate*' --output - > "$T/e2" 2> "$T/err"
 # the record of expert 2 of the gate stack: header, then a sixth of the stack's data
 organ-extract "$T/moe.gguf" --tensors 'blk.0.ffn_gate_exps*' --output - > "$T/stack"
@@ -177,7 +188,8 @@ organ-extract "$T/m4.gguf" --split-experts --output "$T/x4"
 grep -v '"blk\.[01]\.ffn_up\.1\.weight"' "$T/x4/manifest.json" > "$T/mf"
 cp "$T/mf" "$T/x4/manifest.json"
 check "an expert taken out" organ-assemble "$T/x4" --output "$T/m3.gguf"
-check_text "$(organ-extract "$T/m3.gguf" --list | cut -f 6 | tr '\n' ' ')" "dims 64x3 64x8x3 64x3 64x8x3 " "dims without an expert"
+check_text "$(organ-extract "$T/m3.gguf" --list | cut -f 6 | tr '\n' ' ')" "dims 64x3 64x8x3 64x3 64x8x3 " \
+    "dims without an expert"
 data() { organ-extract "$1" --tensors "$2" --output - | tail -c "$3"; } # the data of one tensor
 for i in 0 1; do
     data "$T/m4.gguf" "blk.$i.ffn_up_exps*" $((bytes * 4)) > "$T/whole"
@@ -190,7 +202,8 @@ for i in 0 1; do
     check_same "$T/a" "$T/b" "the router of block $i"
 done
 organ-extract "$T/m3.gguf" --output "$T/x3"
-check_text "$(sed -n 's/.*"llama.expert_count", .*"value": \([0-9]*\).*/\1/p' "$T/x3/manifest.json")" 3 "the number of experts"
+check_text "$(sed -n 's/.*"llama.expert_count", .*"value": \([0-9]*\).*/\1/p' "$T/x3/manifest.json")" 3 \
+    "the number of experts"
 
 # A part of a model is a model.
 check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"

@@ -112,7 +112,8 @@ if [ -x "$BIN/organ-purify" ]; then
     manifest valid "$T/p/manifest.json" "with a history"
 fi
 if [ -x "$BIN/organ-graft" ]; then
-    check "organ-graft" organ-graft -q --source "$LAB/lab-code-q4_k_m.gguf" --target "$T/v" --type organ --output "$T/g"
+    check "organ-graft" organ-graft -q --source "$LAB/lab-code-q4_k_m.gguf" --target "$T/v" --type organ \
+        --output "$T/g"
     manifest valid "$T/g/manifest.json" "grafted"
 fi
 manifest valid "$T/sound.json" "sound"

@@ -72,21 +72,30 @@ told() { # TEXT WHAT
 check "search" search --budget 60 --output "$T/best.mk" --report "$T/two.txt"
 cp "$T/out" "$T/answer"
 t=$T/best.tsv
-check_text "$(head -n 1 "$t" | cut -f 1-8,10)" "try${TAB}score${TAB}recipe${TAB}a${TAB}b${TAB}n${TAB}type${TAB}$T/one.txt${TAB}seconds" "header"
-check_text "$(cell "$t" 1 4) $(cell "$t" 1 5) $(cell "$t" 1 6) $(cell "$t" 1 7)" "0.5 1 1 q4" "the first evaluation is the recipe as it is"
+check_text "$(head -n 1 "$t" | cut -f 1-8,10)" \
+    "try${TAB}score${TAB}recipe${TAB}a${TAB}b${TAB}n${TAB}type${TAB}$T/one.txt${TAB}seconds" "header"
+check_text "$(cell "$t" 1 4) $(cell "$t" 1 5) $(cell "$t" 1 6) $(cell "$t" 1 7)" "0.5 1 1 q4" \
+    "the first evaluation is the recipe as it is"
 if [ "$(rows "$t")" -le 60 ] && [ "$(rows "$t")" -ge 12 ]; then ok; else bad "$(rows "$t") evaluations"; fi
-check_text "$(wc -l < "$T/calls" | tr -d ' ')" "$(($(rows "$t") + 2))" "one call of the engine per evaluation and per report"
+check_text "$(wc -l < "$T/calls" | tr -d ' ')" "$(($(rows "$t") + 2))" \
+    "one call of the engine per evaluation and per report"
 # Over both texts the best place is a = 0.45, b = 2, and the sum of the logarithms there is 3.045.
 sed -n 's/^[a-z]* *[:?]*= *\([^ ]*\).*/\1/p' "$T/best.mk" | head -n 4 | tr '\n' ' ' > "$T/values"
-awk '{ exit !($1 > 0.42 && $1 < 0.48 && $2 > 1.9 && $2 < 2.1 && $3 == 3 && $4 == "q5") }' "$T/values" && ok || bad "found $(cat "$T/values")"
-awk -F "$TAB" '$1 == "best" && $2 == "(score)" { exit !($4 >= 3.045 && $4 < 3.048) }' "$T/answer" && ok || bad "$(cat "$T/answer")"
+awk '{ exit !($1 > 0.42 && $1 < 0.48 && $2 > 1.9 && $2 < 2.1 && $3 == 3 && $4 == "q5") }' "$T/values" && ok \
+    || bad "found $(cat "$T/values")"
+awk -F "$TAB" '$1 == "best" && $2 == "(score)" { exit !($4 >= 3.045 && $4 < 3.048) }' "$T/answer" && ok || bad "$(cat \
+    "$T/answer")"
 check_text "$(awk -F "$TAB" '$3 == "report" && $1 == "start" { print $4; exit }' "$T/answer")" \
-    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "start" && $2 == t { print $4 }' "$T/answer")" "the report of the first recipe"
+    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "start" && $2 == t { print $4 }' "$T/answer")" \
+    "the report of the first recipe"
 check_text "$(awk -F "$TAB" '$3 == "report" && $1 == "best" { print $4; exit }' "$T/answer")" \
-    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "best" && $2 == t { print $4 }' "$T/answer")" "the report of the best recipe"
+    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "best" && $2 == t { print $4 }' "$T/answer")" \
+    "the report of the best recipe"
 grep -q '^a := 0\.[0-9]*        # kept$' "$T/best.mk" && ok || bad "the rest of a line is lost"
-check_text "$(sed -e 1d -e 's/^\([a-z]* *[:?]*=\) *[^ ]*/\1/' "$T/best.mk")" "$(sed -e 's/^\([a-z]* *[:?]*=\) *[^ ]*/\1/' "$T/recipe.mk")" "only values differ"
-check_text "$(${MAKE:-make} -s -f "$T/best.mk" OUTPUT="$T/made" && cat "$T/made")" "$(sed 's/ $//' "$T/values")" "the best recipe makes the best model"
+check_text "$(sed -e 1d -e 's/^\([a-z]* *[:?]*=\) *[^ ]*/\1/' "$T/best.mk")" "$(sed \
+    -e 's/^\([a-z]* *[:?]*=\) *[^ ]*/\1/' "$T/recipe.mk")" "only values differ"
+check_text "$(${MAKE:-make} -s -f "$T/best.mk" OUTPUT="$T/made" && cat "$T/made")" "$(sed 's/ $//' "$T/values")" \
+    "the best recipe makes the best model"
 
 # ---- budget, interruption and going on --------------------------------------------------------------
 cut -f 2-9 "$t" > "$T/whole"
@@ -98,7 +107,8 @@ check "a budget that is used up" search --budget 4 --output "$T/b.mk"
 check_text "$(wc -l < "$T/calls" | tr -d ' ')" "4" "a budget that is used up"
 echo 7 > "$T/stop"
 mkdir "$T/tmp"
-sh -c 'echo $$ > "$HERE/pid"; TMPDIR=$HERE/tmp exec sh "$@"' sh "$S" "$T/recipe.mk" --text "$T/one.txt" --text "$T/two.txt" \
+sh -c 'echo $$ > "$HERE/pid"; TMPDIR=$HERE/tmp exec sh "$@"' sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
+    --text "$T/two.txt" \
     --engine '"$HERE/engine"' --budget 11 --output "$T/b.mk" > "$T/out" 2> "$T/err"
 check_text "$? $(rows "$T/b.tsv")" "143 6" "interrupted"
 told "interrupted after 6 evaluations" "interrupted"
@@ -116,39 +126,49 @@ before=$(rows "$T/b.tsv")
 
 # ---- a table of something else ----------------------------------------------------------------------
 check_error 2 "--force to start again" "another variable" search --budget 11 --output "$T/b.mk" more=1
-check_error 2 "--force to start again" "another text" sh "$S" "$T/recipe.mk" --text "$T/one.txt" --engine true --output "$T/b.mk"
-check_error 2 "--force to start again" "another weight" sh "$S" "$T/recipe.mk" --text "$T/one.txt" --text "$T/two.txt,weight=2" --engine true --output "$T/b.mk"
+check_error 2 "--force to start again" "another text" sh "$S" "$T/recipe.mk" --text "$T/one.txt" --engine true \
+    --output "$T/b.mk"
+check_error 2 "--force to start again" "another weight" sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
+    --text "$T/two.txt,weight=2" --engine true --output "$T/b.mk"
 sed 's/ > \$@/ 1&/' "$T/recipe.mk" > "$T/other.mk"
-check_error 2 "--force to start again" "another recipe" sh "$S" "$T/other.mk" --text "$T/one.txt" --text "$T/two.txt" --engine true --output "$T/b.mk"
+check_error 2 "--force to start again" "another recipe" sh "$S" "$T/other.mk" --text "$T/one.txt" --text "$T/two.txt" \
+    --engine true --output "$T/b.mk"
 check_text "$(rows "$T/b.tsv")" "$before" "a table of something else is kept"
 sed 's/a: 0\.\.1/a: 0.1..1/' "$T/recipe.mk" > "$T/narrow.mk"
-check "another range" sh "$S" "$T/narrow.mk" --text "$T/one.txt" --text "$T/two.txt" --engine '"$HERE/engine"' --output "$T/b.mk" --budget $((before + 1))
+check "another range" sh "$S" "$T/narrow.mk" --text "$T/one.txt" --text "$T/two.txt" --engine '"$HERE/engine"' \
+    --output "$T/b.mk" --budget $((before + 1))
 check_text "$(rows "$T/b.tsv")" $((before + 1)) "another range goes on"
 check "force" search --budget 2 --force --output "$T/b.mk"
 check_text "$(rows "$T/b.tsv")" 2 "--force starts again"
 rm "$T/b.tsv"
 check_error 2 "use --force to replace it" "an output without its table" search --output "$T/b.mk"
 check_error 2 "this is the recipe itself" "the recipe as output" search --force --output "$T/recipe.mk"
-check_error 2 "this is the recipe itself" "the recipe as table" search --force --output "$T/b.mk" --table "$T/recipe.mk"
+check_error 2 "this is the recipe itself" "the recipe as table" search --force --output "$T/b.mk" \
+    --table "$T/recipe.mk"
 
 # ---- weights, and an engine that keeps running ------------------------------------------------------
-check "batch" sh "$S" "$T/recipe.mk" --text "$T/one.txt,weight=3" --text "$T/two.txt" --engine-batch '"$HERE/batch"' --output "$T/w.mk" --budget 3
+check "batch" sh "$S" "$T/recipe.mk" --text "$T/one.txt,weight=3" --text "$T/two.txt" --engine-batch '"$HERE/batch"' \
+    --output "$T/w.mk" --budget 3
 check_text "$(wc -l < "$T/starts" | tr -d ' ') $(rows "$T/w.tsv")" "1 3" "the engine is started once"
-$MATH -F "$TAB" 'NR > 1 { d = $2 - 3 * log($8) - log($9); if (d < -1e-5 || d > 1e-5) exit 1 }' "$T/w.tsv" && ok || bad "weights"
+$MATH -F "$TAB" 'NR > 1 { d = $2 - 3 * log($8) - log($9); if (d < -1e-5 || d > 1e-5) exit 1 }' "$T/w.tsv" && ok \
+    || bad "weights"
 : > "$T/dies"
-check_error 3 "the engine cannot measure" "an engine that ends" sh "$S" "$T/recipe.mk" --text "$T/one.txt" --text "$T/two.txt" --engine-batch '"$HERE/batch"' --output "$T/d.mk"
+check_error 3 "the engine cannot measure" "an engine that ends" sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
+    --text "$T/two.txt" --engine-batch '"$HERE/batch"' --output "$T/d.mk"
 check_absent "$T/d.mk" "an engine that ends"
 
 # ---- failures ---------------------------------------------------------------------------------------
 : > "$T/fails"
 check_exit 3 "an engine that fails for all but the first" search --output "$T/f.mk"
 told "the last 5 evaluations failed" "five failures"
-check_text "$(awk -F "$TAB" '$2 == "failed"' "$T/f.tsv" | wc -l | tr -d ' ') $(grep -c '^a := 0.5' "$T/f.mk")" "5 1" "five failures"
+check_text "$(awk -F "$TAB" '$2 == "failed"' "$T/f.tsv" | wc -l | tr -d ' ') $(grep -c '^a := 0.5' "$T/f.mk")" "5 1" \
+    "five failures"
 rm "$T/fails"
 : > "$T/broken"
 check_error 3 "model not found" "an engine that fails" search --output "$T/g.mk"
 rm "$T/broken"
-check_error 3 "the recipe cannot be made" "a recipe that fails" sh "$S" "$T/recipe.mk" --text "$T/one.txt" --engine true --output "$T/g.mk" a=1 OUTPUT=/dev/null/x
+check_error 3 "the recipe cannot be made" "a recipe that fails" sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
+    --engine true --output "$T/g.mk" a=1 OUTPUT=/dev/null/x
 wrong() { # MESSAGE LINES: a recipe with these lines at its start
     { printf '%b\n' "$2"; sed -n '/^OUTPUT/,$p' "$T/r.mk"; } > "$T/wrong.mk"
     check_error 3 "$1" "$2" sh "$S" "$T/wrong.mk" --text "$T/one.txt" --engine true --output "$T/g.mk"
@@ -180,7 +200,8 @@ odd="a b'c\$(touch x)\"=;%#"
 mkdir "$T/$odd"
 cp "$T/recipe.mk" "$T/$odd/-r $odd.mk"
 cp "$T/one.txt" "$T/$odd/-$odd,weight.txt"
-(cd "$T/$odd" && TMPDIR="$T/$odd" sh "$S" --budget 3 --output "-o $odd.mk" --text "-$odd,weight.txt,weight=2" --text "$T/two.txt" \
+(cd "$T/$odd" && TMPDIR="$T/$odd" sh "$S" --budget 3 --output "-o $odd.mk" --text "-$odd,weight.txt,weight=2" \
+    --text "$T/two.txt" \
     --engine '"$HERE/engine"' -- "-r $odd.mk" "more=x,y") > "$T/out" 2> "$T/err"
 check_text "$?" 0 "odd names: $(cat "$T/err")"
 check_text "$(rows "$T/$odd/-o $odd.tsv") $(ls "$T/$odd" | wc -l | tr -d ' ')" "3 4" "odd names: the files"

@@ -22,7 +22,8 @@ refused() {
     check_error 1 "$text" "purify a file: $item" organ-purify "$VERSE" --output "$T/new.gguf" "$@"
     check_error 1 "$text" "graft: $item" organ-graft --source "$CODE" --target "$VERSE" --output "$T/new" "$@"
     check_error 1 "$text" "graft --check: $item" organ-graft --source "$CODE" --target "$VERSE" --check "$@"
-    check_error 1 "$text" "transplant: $item" organ-transplant --base "$VERSE" --donor "$CODE" --output "$T/new.gguf" "$@"
+    check_error 1 "$text" "transplant: $item" organ-transplant --base "$VERSE" --donor "$CODE" --output "$T/new.gguf" \
+        "$@"
     check_error 1 "$text" "compare: $item" organ-compare "$VERSE" "$CODE" "$@"
     check_error 1 "$text" "compare --lineage: $item" organ-compare "$VERSE" "$CODE" --lineage "$@"
     for tool in "organ-extract --list $VERSE" "organ-measure $VERSE" "organ-measure $T/verse"; do
@@ -30,9 +31,11 @@ refused() {
         check_error 1 "$text" "$tool: $item" $tool "$@"
     done
     cp "$VERSE" "$T/base.gguf"
-    check_error 1 "$text" "in place: $item" organ-transplant --base "$T/base.gguf" --donor "$CODE" --in-place --undo "$T/undo" "$@"
+    check_error 1 "$text" "in place: $item" organ-transplant --base "$T/base.gguf" --donor "$CODE" \
+        --in-place --undo "$T/undo" "$@"
     check_same "$T/base.gguf" "$VERSE" "unchanged: $item"
-    if [ -e "$T/new" ] || [ -e "$T/new.gguf" ] || [ -e "$T/undo" ]; then bad "something was written: $item"; rm -rf "$T/new" "$T/new.gguf" "$T/undo"; else ok; fi
+    if [ -e "$T/new" ] || [ -e "$T/new.gguf" ] || [ -e "$T/undo" ]; then bad "something was written: $item"; rm \
+        -rf "$T/new" "$T/new.gguf" "$T/undo"; else ok; fi
 }
 
 refused "no tensor matches 'nosuch*'; patterns match whole names; try '*nosuch**'" --tensors 'output*,nosuch*'
@@ -48,7 +51,8 @@ refused "4 of the 5 names in the list are not in the model: 'x1', 'x2', 'x3', ..
 refused "the list of names is empty" --names-from "$T/none"
 refused "the list of names is empty" --names-from "$T/heading"
 # Items that match alone, but no tensor satisfies all kinds.
-check_error 1 "no tensor is selected" "nothing satisfies both" organ-extract "$VERSE" --output "$T/new" --type embed --layers 0
+check_error 1 "no tensor is selected" "nothing satisfies both" organ-extract "$VERSE" --output "$T/new" --type embed \
+    --layers 0
 
 # ---- selections without errors ----
 is() { # COUNT WHAT OPTION...
@@ -68,23 +72,29 @@ is 2 "a name given twice" --names-from "$T/twice"
 if have mkmodel; then
     mkmodel "$T/small.gguf" blk.0.ffn_up.weight:F32:8x8 > /dev/null
     mkmodel "$T/large.gguf" blk.0.ffn_up.weight:F32:8x8 blk.1.ffn_up.weight:F32:8x8 > /dev/null
-    check "--add takes the donor's blocks" organ-transplant -q --base "$T/small.gguf" --donor "$T/large.gguf" --add --layers 1 --output "$T/grown.gguf"
+    check "--add takes the donor's blocks" organ-transplant -q --base "$T/small.gguf" --donor "$T/large.gguf" \
+        --add --layers 1 --output "$T/grown.gguf"
     # compare: names of either model.
     check_exit 1 "a tensor that only B has" organ-compare "$T/small.gguf" "$T/large.gguf" --tensors 'blk.1.*'
-    check_error 1 "no tensor matches 'blk.2.*'" "a tensor that none has" organ-compare "$T/small.gguf" "$T/large.gguf" --tensors 'blk.2.*'
+    check_error 1 "no tensor matches 'blk.2.*'" "a tensor that none has" organ-compare "$T/small.gguf" \
+        "$T/large.gguf" --tensors 'blk.2.*'
 
     # Experts of stacks, by number and by name.
     mkmodel "$T/moe.gguf" blk.0.ffn_up_exps.weight:F32:8x4x6 blk.0.ffn_gate_inp.weight:F32:8x6 > /dev/null
     check "an expert of a stack" organ-extract -q "$T/moe.gguf" --list --experts 5
     check_exit 1 "no such expert" organ-extract -q "$T/moe.gguf" --list --experts 0,6-8
     check_text "$(grep -c 'experts 6-8 are not in the model; the last expert is 5' "$T/err")" 1 "which is named"
-    check "an expert's name, of split stacks" organ-extract -q "$T/moe.gguf" --list --split-experts --tensors blk.0.ffn_up.3.weight
+    check "an expert's name, of split stacks" organ-extract -q "$T/moe.gguf" \
+        --list --split-experts --tensors blk.0.ffn_up.3.weight
     check_exit 1 "stacks are not split" organ-extract -q "$T/moe.gguf" --list --tensors blk.0.ffn_up.3.weight
-    check_exit 1 "no such expert by name" organ-extract -q "$T/moe.gguf" --list --split-experts --tensors blk.0.ffn_up.6.weight
+    check_exit 1 "no such expert by name" organ-extract -q "$T/moe.gguf" \
+        --list --split-experts --tensors blk.0.ffn_up.6.weight
     organ-measure -q "$T/moe.gguf" --split-experts > "$T/experts"
     check "a table of experts" organ-extract -q "$T/moe.gguf" --list --split-experts --names-from "$T/experts"
-    check_exit 1 "a map of experts" organ-graft -q --source "$T/moe.gguf" --target "$T/moe.gguf" --experts 2=1,7=1 --check
-    check_text "$(grep -c 'expert 7 is not in the model; the last expert is 5' "$T/err")" 1 "an expert that the base lacks"
+    check_exit 1 "a map of experts" organ-graft -q --source "$T/moe.gguf" --target "$T/moe.gguf" --experts 2=1,7=1 \
+        --check
+    check_text "$(grep -c 'expert 7 is not in the model; the last expert is 5' "$T/err")" 1 \
+        "an expert that the base lacks"
 fi
 
 # A pipe of records shows its tensors one by one, so the error comes at the end.

@@ -31,7 +31,8 @@ HERE=$T MATH=$(math_awk)
 export HERE MATH
 echo 1 > "$T/one.txt"
 echo 2 > "$T/two.txt"
-measure() { sh "$S" "$T/m.gguf" --text "$T/one.txt" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine" "$@"; }
+measure() { sh "$S" "$T/m.gguf" --text "$T/one.txt" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine" \
+    "$@"; }
 calls() { wc -l < "$T/calls" | tr -d ' '; }
 cell() { awk -F '\t' -v n="$1" -v t="$2" -v c="$3" '$1 == n && $2 == t { print $c }' "$T/t.tsv"; }
 
@@ -41,7 +42,8 @@ check_same "$T/m.gguf" "$T/before.gguf" "the model is unchanged"
 check_text "$(calls)" 9 "one run per tensor and type, and one more"
 check_text "$(sed -n 2p "$T/t.tsv" | cut -f 1-6 | tr '\t' ' ')" "tensor type loss measured error seconds" "columns"
 check_text "$(grep -c '^[bo]' "$T/t.tsv")" 8 "rows"
-if grep -q '8 of 8 measurements' "$T/err" && grep -q 'for the first, about' "$T/err"; then ok; else bad "the cost is not stated: $(cat "$T/err")"; fi
+if grep -q '8 of 8 measurements' "$T/err" && grep -q 'for the first, about' "$T/err"; then ok; else \
+    bad "the cost is not stated: $(cat "$T/err")"; fi
 # Two texts, so twice the weight times the squared error.
 if awk -F '\t' '!/^#/ && $1 != "tensor" {
     w = $1 == "output.weight" ? 2 : $1 == "blk.0.ffn_up.weight" ? 1 : $1 == "blk.1.ffn_up.weight" ? -1 : 0.5
@@ -49,13 +51,16 @@ if awk -F '\t' '!/^#/ && $1 != "tensor" {
     if (w > 0 && $3 != $4 || w < 0 && ($3 <= 0 || $3 > 0.3 * $5 * $5)) bad = 1 } END { exit bad }' "$T/t.tsv"; then ok; else bad "losses: $(cat "$T/t.tsv")"; fi
 organ-assemble "$T/m.gguf" -q --bpw 5.4 --types q2_k,q4_k,q6_k --sensitivity "$T/t.tsv" --dry-run > "$T/plan"
 check_text "$(awk -F '\t' '$7 == "table"' "$T/plan" | wc -l | tr -d ' ')" 4 "the table is used"
-if [ "$(awk -F '\t' '$1 == "output.weight" { print $3 }' "$T/plan")" -gt "$(awk -F '\t' '$1 == "blk.1.ffn_up.weight" { print $3 }' "$T/plan")" ]; then ok; else bad "the plan does not follow the table"; fi
+if [ "$(awk -F '\t' '$1 == "output.weight" { print $3 }' "$T/plan")" -gt "$(awk -F '\t' \
+    '$1 == "blk.1.ffn_up.weight" { print $3 }' "$T/plan")" ]; then ok; else bad "the plan does not follow the table"; \
+    fi
 
 # Interrupted, with a line cut in the middle, and resumed: the same table, and no measurement twice.
 cut -f 1-5,7- "$T/t.tsv" > "$T/whole"
 rm -f "$T/t.tsv" "$T/calls"
 echo 4 > "$T/stop"
-sh "$S" "$T/m.gguf" --text "$T/one.txt" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine" --types q2_k,q4_k -q 2> "$T/err" &
+sh "$S" "$T/m.gguf" --text "$T/one.txt" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine" \
+    --types q2_k,q4_k -q 2> "$T/err" &
 echo $! > "$T/pid"
 wait $!
 check_text $? 143 "interrupted"
@@ -73,7 +78,8 @@ check_text "$(calls)" 11 "a type is added"
 check_text "$(grep -c '^[bo]' "$T/t.tsv")" 9 "a row is added"
 
 # Mistakes.
-check_error 2 "another model" "another text" sh "$S" "$T/m.gguf" --text "$T/two.txt" --output "$T/t.tsv" --engine "$T/engine"
+check_error 2 "another model" "another text" sh "$S" "$T/m.gguf" --text "$T/two.txt" --output "$T/t.tsv" \
+    --engine "$T/engine"
 check_error 2 "--text" "no text" sh "$S" "$T/m.gguf" --output "$T/n.tsv"
 check_error 2 "--types" "no types" measure --types 'q2 k'
 check_exit 2 "an unknown type" measure --types q2_x -q --force

@@ -85,7 +85,8 @@ rm -f "$T"/s1-*.gguf
 organ-extract -q "$(ls "$T"/s-00002-of-*.gguf)" --output - > "$T/a"
 check_same "$T/a" "$T/stream" "--shard-size: the same data"
 check_error 2 "tensors" "more shards than tensors" organ-assemble "$T/d" --output "$T/z.gguf" --shards 8
-check_error 2 "not both" "--shards and --shard-size" organ-assemble "$T/d" --output "$T/z.gguf" --shards 2 --shard-size 1K
+check_error 2 "not both" "--shards and --shard-size" organ-assemble "$T/d" --output "$T/z.gguf" --shards 2 \
+    --shard-size 1K
 check_error 2 "cannot be written to stdout" "shards to stdout" organ-assemble "$T/d" --output - --shards 3
 for o in "--shards x" "--shards 0" "--shards 70000" "--shard-size 0" "--shard-size 5Q" "--shard-size -1"; do
     # shellcheck disable=SC2086
@@ -96,7 +97,8 @@ done
 mkdir "$T/e"
 echo precious > "$T/e/x-00002-of-00003.gguf"
 check_error 2 "x-00002-of-00003.gguf" "an existing shard" organ-assemble "$T/d" --output "$T/e/x.gguf" --shards 3
-check_text "$(ls -A "$T/e") $(cat "$T/e/x-00002-of-00003.gguf")" "x-00002-of-00003.gguf precious" "an existing shard is left alone"
+check_text "$(ls -A "$T/e") $(cat "$T/e/x-00002-of-00003.gguf")" "x-00002-of-00003.gguf precious" \
+    "an existing shard is left alone"
 check "--force" organ-assemble "$T/d" --output "$T/e/x.gguf" --shards 3 --force
 same_shards "$T/e/x" "--force"
 
@@ -115,13 +117,15 @@ check_text "$(cat "$T/err")" "" "-q"
 cp ${X}2-of-00003.gguf "$T/bad/renamed.gguf"
 check "a renamed shard" organ-extract "$T/bad/renamed.gguf" --list
 note "renamed.gguf: shard 2 of 3; 1 of 7 tensors" "renamed"
-check_error 3 "x-00002-of-00003.gguf" "in place: all shards are needed" organ-transplant --base "$T/bad/x-00001-of-00003.gguf" --donor ${X}1-of-00003.gguf --in-place --no-undo --all
+check_error 3 "x-00002-of-00003.gguf" "in place: all shards are needed" organ-transplant \
+    --base "$T/bad/x-00001-of-00003.gguf" --donor ${X}1-of-00003.gguf --in-place --no-undo --all
 
 # Mixed up, cut short.
 cp ${X}1-of-00003.gguf "$T/bad/x-00002-of-00003.gguf"
 check_error 3 "x-00002-of-00003.gguf" "a shard that is another" organ-extract "$T/bad/x-00001-of-00003.gguf" --list
 head -c 200 ${X}2-of-00003.gguf > "$T/bad/x-00002-of-00003.gguf"
-check_error 3 "x-00002-of-00003.gguf" "a shard cut short" organ-extract "$T/bad/x-00003-of-00003.gguf" --output "$T/none2"
+check_error 3 "x-00002-of-00003.gguf" "a shard cut short" organ-extract "$T/bad/x-00003-of-00003.gguf" \
+    --output "$T/none2"
 cp $D/gguf/v3-basic.gguf "$T/bad/x-00002-of-00003.gguf"
 check_error 3 "x-00002-of-00003.gguf" "a shard without split keys" organ-extract "$T/bad/x-00003-of-00003.gguf" --list
 
@@ -153,7 +157,8 @@ for from in "$T/joined.gguf" -; do
     check_same "$T/a" "$T/b" "joined $from, as a stream"
     check "joined $from, compared" organ-compare "$from" ${X}2-of-00003.gguf < "$T/joined.gguf"
     check "joined $from, compared, the other way" organ-compare ${X}2-of-00003.gguf "$from" < "$T/joined.gguf"
-    check "joined $from, as a donor" organ-transplant --base ${X}2-of-00003.gguf --donor "$from" --output "$T/c.gguf" --force < "$T/joined.gguf"
+    check "joined $from, as a donor" organ-transplant --base ${X}2-of-00003.gguf --donor "$from" --output "$T/c.gguf" \
+        --force < "$T/joined.gguf"
     check "joined $from: that is the merged model" organ-compare "$T/c.gguf" "$T/m.gguf"
     rm -rf "$T/dp"
     check "joined $from, purified" organ-purify "$from" --method haar --strength 0 --output "$T/dp" < "$T/joined.gguf"
@@ -188,5 +193,6 @@ for from in "$T/cut.gguf" -; do
     check_exit 3 "a cut model, measured, $from" organ-measure "$from" < "$T/cut.gguf"
 done
 head -c 10000 $VERSE > "$T/cut.gguf"
-for from in "$T/cut.gguf" -; do check_error 3 "" "a cut header, --list, $from" organ-extract "$from" --list < "$T/cut.gguf"; done
+for from in "$T/cut.gguf" -; do check_error 3 "" "a cut header, --list, $from" organ-extract "$from" \
+    --list < "$T/cut.gguf"; done
 finish

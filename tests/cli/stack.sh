@@ -74,7 +74,8 @@ check_same "$T/c.gguf" $V "shards become one file"
 check "odd padding" stack "$T/odd.gguf" 0-1
 check_same "$T/c.gguf" "$T/odd.gguf" "odd padding, trailing bytes, scattered blocks"
 check "scattered blocks, turned round" stack "$T/odd.gguf" 1,0
-check_text "$(order)" "blk.0.a.weight blk.0.b.weight blk.1.a.weight blk.1.b.weight output.weight token_embd.weight " "blocks come together, in order"
+check_text "$(order)" "blk.0.a.weight blk.0.b.weight blk.1.a.weight blk.1.b.weight output.weight token_embd.weight " \
+    "blocks come together, in order"
 from blk.0.b.weight "$T/odd.gguf" blk.1.b.weight
 from blk.1.a.weight "$T/odd.gguf" blk.0.a.weight
 from output.weight "$T/odd.gguf" output.weight
@@ -109,17 +110,21 @@ from blk.3.attn_v.weight $V blk.1.attn_v.weight
 from blk.6.attn_v.weight $C blk.3.attn_v.weight
 from token_embd.weight $C token_embd.weight
 check "the table" organ-stack --check $C 0 $V 3,0
-check_text "$(cut -f 1-3 "$T/out" | tr '\n\t' ' :')" "block:model:source_block 0:$C:0 1:$V:3 2:$V:0 " "--check: block, model, source block"
+check_text "$(cut -f 1-3 "$T/out" | tr '\n\t' ' :')" "block:model:source_block 0:$C:0 1:$V:3 2:$V:0 " \
+    "--check: block, model, source block"
 check "the table as JSON" organ-stack --check --json --drop 0-2 $V
-check_text "$(cat "$T/out")" "{\"block\": 0, \"model\": \"$V\", \"source_block\": 3, \"tensors\": 9, \"bytes\": 376064}" "--json"
+check_text "$(cat "$T/out")" \
+    "{\"block\": 0, \"model\": \"$V\", \"source_block\": 3, \"tensors\": 9, \"bytes\": 376064}" "--json"
 # Types: a model of mostly other types changes general.file_type, one of the same does not.
 check "types" stack $V 0 $LAB/lab-verse-q8_0.gguf 1-3
 rm -rf "$T/cd" && organ-extract "$T/c.gguf" --output "$T/cd"
-check_text "$(sed -n 's/.*"general.file_type".*"value": \([0-9]*\).*/\1/p' "$T/cd/manifest.json")" 7 "general.file_type becomes Q8_0"
+check_text "$(sed -n 's/.*"general.file_type".*"value": \([0-9]*\).*/\1/p' "$T/cd/manifest.json")" 7 \
+    "general.file_type becomes Q8_0"
 organ-assemble "$T/v.organs" --set-kv general.file_type=u32:14 --output "$T/q4ks.gguf"
 check "types of the same kind" stack "$T/q4ks.gguf" 0-1 $C 1-3
 rm -rf "$T/cd" && organ-extract "$T/c.gguf" --output "$T/cd"
-check_text "$(sed -n 's/.*"general.file_type".*"value": \([0-9]*\).*/\1/p' "$T/cd/manifest.json")" 14 "general.file_type stays"
+check_text "$(sed -n 's/.*"general.file_type".*"value": \([0-9]*\).*/\1/p' "$T/cd/manifest.json")" 14 \
+    "general.file_type stays"
 
 # ---- one value per block -----------------------------------------------------------------------
 # shellcheck disable=SC2046,SC2086
@@ -130,24 +135,31 @@ $(arr attention.sliding_window_pattern bool 'true, false, true, false')
 $(arr rope.dimension_sections i32 '1, 2, 3, 0')
 {\"key\": \"xielu.alpha_p\", \"type\": \"arr\", \"items\": \"f32\", \"value\": [0.5, 1.5, 2.5, 3.5]}," \
         $KEYS -k llama.block_count=4 $REST $(blocks 4)
-    made "$T/scalar.gguf" "$TOKENS$(arr attention.sliding_window_pattern bool 'true, false')$(arr rope.dimension_sections i32 '1, 2, 3, 0')
+    made "$T/scalar.gguf" "$TOKENS$(arr attention.sliding_window_pattern bool 'true, false')$(arr \
+        rope.dimension_sections i32 '1, 2, 3, 0')
 {\"key\": \"xielu.alpha_p\", \"type\": \"arr\", \"items\": \"f32\", \"value\": [7.5, 8.5]}," \
-        $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 -s 3 $REST $(blocks 2)
+        $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 -s 3 $REST \
+        $(blocks 2)
 }
 check "arrays follow" stack "$T/arrays.gguf" 3,0,0-1 "$T/scalar.gguf" 1
-check_text "$(kv attention.head_count_kv)" "[16, 2, 2, 4, 2]" "an array follows its blocks and takes the value of another model"
+check_text "$(kv attention.head_count_kv)" "[16, 2, 2, 4, 2]" \
+    "an array follows its blocks and takes the value of another model"
 check_text "$(kv feed_forward_length)" "[13, 10, 10, 11, 77]" "feed_forward_length"
 check_text "$(kv attention.sliding_window_pattern)" "[false, true, true, false, false]" "sliding_window_pattern"
 check_text "$(kv rope.dimension_sections)" "[1, 2, 3, 0]" "an array that counts no blocks stays"
 check_text "$(kv alpha_p)" "[3.5, 0.5, 0.5, 1.5, 8.5]" "xielu.alpha_p, which has no architecture before it"
 check "a scalar that all blocks of the array have" stack "$T/scalar.gguf" 0 "$T/scalar.gguf" 1,0
-refuse "llama.feed_forward_length has a single value for all blocks in $T/scalar.gguf, but block 0 has another" "$T/scalar.gguf" 0-1 "$T/arrays.gguf" 0
+refuse "llama.feed_forward_length has a single value for all blocks in $T/scalar.gguf, but block 0 has another" \
+    "$T/scalar.gguf" 0-1 "$T/arrays.gguf" 0
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/none.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3, 0')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 $REST $(blocks 2)
-    made "$T/short.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12')" $KEYS -k llama.block_count=4 $REST $(blocks 4)
+    made "$T/none.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3, 0')" $KEYS \
+        -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=77 -k llama.block_count=2 $REST $(blocks 2)
+    made "$T/short.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12')" $KEYS -k llama.block_count=4 $REST \
+        $(blocks 4)
 }
-refuse "llama.attention.sliding_window_pattern has one value per block in $T/scalar.gguf, but not in this model" "$T/scalar.gguf" 0-1 "$T/none.gguf" 0
+refuse "llama.attention.sliding_window_pattern has one value per block in $T/scalar.gguf, but not in this model" \
+    "$T/scalar.gguf" 0-1 "$T/none.gguf" 0
 refuse "feed_forward_length has 3 values for 4 blocks" "$T/short.gguf" 0-2
 check "a model as it is, right or wrong" stack "$T/short.gguf" 0-3
 check_same "$T/c.gguf" "$T/short.gguf" "a wrong array is organ-check's to find"
@@ -155,39 +167,50 @@ check_same "$T/c.gguf" "$T/short.gguf" "a wrong array is organ-check's to find"
 # ---- multi-token prediction ---------------------------------------------------------------------
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/mtp.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12, 13, 14')" $KEYS -k general.quantization_version=2 -k llama.block_count=5 -k llama.nextn_predict_layers=2 $REST $(blocks 3) $(nextn 3) $(nextn 4)
-    made "$T/bare.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12')" $KEYS -k llama.block_count=3 -k llama.nextn_predict_layers=0 $REST $(blocks 3)
+    made "$T/mtp.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12, 13, 14')" $KEYS \
+        -k general.quantization_version=2 -k llama.block_count=5 -k llama.nextn_predict_layers=2 $REST $(blocks 3) \
+        $(nextn 3) $(nextn 4)
+    made "$T/bare.gguf" "$TOKENS$(arr feed_forward_length u32 '10, 11, 12')" $KEYS -k llama.block_count=3 \
+        -k llama.nextn_predict_layers=0 $REST $(blocks 3)
 }
 check "--drop-mtp" stack --drop-mtp "$T/mtp.gguf"
-check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "3 0 [10, 11, 12]" "keys without MTP blocks"
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "3 0 [10, 11, 12]" \
+    "keys without MTP blocks"
 check_text "$(organ-extract "$T/c.gguf" --list | grep -c nextn)" 0 "no tensor of them is left"
 cp "$T/c.gguf" "$T/dropped.gguf"
 check "and put back" organ-transplant --base "$T/dropped.gguf" --donor "$T/mtp.gguf" --mtp --output "$T/back.gguf"
 check_same "$T/back.gguf" "$T/mtp.gguf" "--drop-mtp and --mtp are inverse"
 check "--drop keeps them" stack --drop 1 "$T/mtp.gguf"
-check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "4 2 [10, 12, 13, 14]" "keys of --drop 1"
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "4 2 [10, 12, 13, 14]" \
+    "keys of --drop 1"
 check "--drop and --drop-mtp" stack --drop 1 --drop-mtp "$T/mtp.gguf"
 check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "2 0 [10, 12]" "keys of both"
 check "blocks without them" stack "$T/mtp.gguf" 0-2
 check_text "$(grep -c 'multi-token-prediction blocks of .* are left out' "$T/err")" 1 "a note where they are left out"
 check_same "$T/c.gguf" "$T/dropped.gguf" "0-2 is --drop-mtp"
 check "into another model" stack "$T/bare.gguf" 0-2 "$T/mtp.gguf" 3-4
-check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" "keys of joined MTP blocks"
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" \
+    "keys of joined MTP blocks"
 refuse "block 3 is a multi-token-prediction block: it cannot come before block 0" "$T/mtp.gguf" 1-3,0
 refuse "only multi-token-prediction blocks are left" "$T/mtp.gguf" 3-4
 refuse "no multi-token-prediction blocks" --drop-mtp "$T/bare.gguf"
 check "--mtp-only" stack --mtp-only "$T/mtp.gguf"
-check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" "keys without a trunk"
-check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | cut -f 1 | grep -c 'blk\.[0-2]\.'):$(organ-extract "$T/c.gguf" --list | grep -c 'blk\.[34]\.')" \
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" \
+    "keys without a trunk"
+check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | cut -f 1 | grep -c 'blk\.[0-2]\.'):$(organ-extract \
+    "$T/c.gguf" --list | grep -c 'blk\.[34]\.')" \
     "0:$(organ-extract "$T/mtp.gguf" --list | grep -c 'blk\.[34]\.')" "blocks without a trunk"
-check_text "$(organ-extract "$T/c.gguf" --list | grep -vc 'blk\.')" "$(organ-extract "$T/mtp.gguf" --list | grep -vc 'blk\.')" "tensors outside the blocks stay"
+check_text "$(organ-extract "$T/c.gguf" --list | grep -vc 'blk\.')" "$(organ-extract "$T/mtp.gguf" --list | grep \
+    -vc 'blk\.')" "tensors outside the blocks stay"
 check_text "$(organ-info "$T/c.gguf" | sed -n 1p)" "$T/c.gguf: prediction blocks, llama" "their kind"
 check_text "$(organ-info "$T/mtp.gguf" | sed -n 1p)" "$T/mtp.gguf: language model, llama" "the kind of the whole"
 check_text "$(organ-check -q "$T/c.gguf" --target "$T/mtp.gguf" | awk '$3 == "target"')" "" "they fit their model"
 check_text "$(organ-check -q "$T/c.gguf" --target "$T/bare.gguf" | awk '$3 == "target"')" "" "and its trunk"
-check_text "$(organ-check -q "$T/c.gguf" --target "$V" | awk -F '\t' '$3 == "target" && /block_count/ { print $4 }')" llama.block_count "they do not fit another trunk"
+check_text "$(organ-check -q "$T/c.gguf" --target "$V" | awk -F '\t' '$3 == "target" && /block_count/ { print $4 }')" \
+    llama.block_count "they do not fit another trunk"
 cp "$T/c.gguf" "$T/only.gguf"
-check "the trunk and they" organ-transplant --base "$T/dropped.gguf" --donor "$T/only.gguf" --mtp --output "$T/back.gguf" --force
+check "the trunk and they" organ-transplant --base "$T/dropped.gguf" --donor "$T/only.gguf" \
+    --mtp --output "$T/back.gguf" --force
 check_same "$T/back.gguf" "$T/mtp.gguf" "--drop-mtp and --mtp-only make one model again"
 check "rows of --check" organ-stack --mtp-only "$T/mtp.gguf" --check
 check_text "$(cut -f 3 "$T/out" | tr '\n' ' ')" "source_block 3 4 " "blocks that are written"
@@ -205,10 +228,14 @@ refuse "no multi-token-prediction blocks" --mtp-only "$T/dropped.gguf"
             i=$((i + 1))
         done
     }
-    made "$T/moe4.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.expert_count=4 -k llama.expert_used_count=2 $REST $(moe 3 4)
-    made "$T/moe4b.gguf" "$TOKENS" $KEYS -k llama.block_count=2 -k llama.expert_count=4 -k llama.expert_used_count=2 -s 5 $REST $(moe 2 4)
-    made "$T/moe2.gguf" "$TOKENS" $KEYS -k llama.block_count=2 -k llama.expert_count=2 -k llama.expert_used_count=2 $REST $(moe 2 2)
-    made "$T/lead.gguf" "$TOKENS" $KEYS -k llama.block_count=4 -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.leading_dense_block_count=2 $REST \
+    made "$T/moe4.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+        $REST $(moe 3 4)
+    made "$T/moe4b.gguf" "$TOKENS" $KEYS -k llama.block_count=2 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+        -s 5 $REST $(moe 2 4)
+    made "$T/moe2.gguf" "$TOKENS" $KEYS -k llama.block_count=2 -k llama.expert_count=2 -k llama.expert_used_count=2 \
+        $REST $(moe 2 2)
+    made "$T/lead.gguf" "$TOKENS" $KEYS -k llama.block_count=4 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+        -k llama.leading_dense_block_count=2 $REST \
         $(block 0) $(block 1) $(moe 4 4 | grep -v '^blk.[01]' | sed 's/blk.3.attn_norm/blk.3.attn_norm/')
 }
 check "experts" stack "$T/moe4.gguf" 0,2 "$T/moe4b.gguf" 1
@@ -240,7 +267,8 @@ check "blocks of one kind exchanged" stack "$T/full.gguf" 1,0,2,7,4-6,3
 check "the tail may go" stack --drop 6-7 "$T/full.gguf"
 pattern qwen.gguf "" qwen35 8
 refuse "full_attention_interval is 4" --drop 0 "$T/qwen.gguf"
-pattern array.gguf "$(u32 full_attention_interval 4)$(arr attention.recurrent_layers bool 'true, true, true, false, true, true, true, false')" qwen35 8
+pattern array.gguf "$(u32 full_attention_interval 4)$(arr attention.recurrent_layers bool \
+    'true, true, true, false, true, true, true, false')" qwen35 8
 check "an array says which blocks are recurrent" stack --drop 0 "$T/array.gguf"
 check_text "$(kv attention.recurrent_layers)" "[true, true, false, true, true, true, false]" "recurrent_layers follows"
 pattern window.gguf "$(u32 attention.sliding_window_pattern 3)" llama 6
@@ -248,7 +276,8 @@ refuse "block 3 cannot become block 2: attention.sliding_window_pattern is 3" --
 check "whole periods" stack --drop 0-2 "$T/window.gguf"
 pattern gemma.gguf "" gemma2 4
 refuse "block 1 cannot become block 0: the sliding window pattern is 2" --drop 0 "$T/gemma.gguf"
-check "two blocks of gemma2" stack --drop 1-2 "$T/gemma.gguf" && refuse "the sliding window pattern is 2" "$T/gemma.gguf" 0-1,3
+check "two blocks of gemma2" stack --drop 1-2 "$T/gemma.gguf" && refuse "the sliding window pattern is 2" \
+    "$T/gemma.gguf" 0-1,3
 pattern moestep.gguf "$(u32 interleave_moe_layer_step 2)" llama 4
 refuse "interleave_moe_layer_step is 2" --drop 1 "$T/moestep.gguf"
 pattern rwkv.gguf "$(u32 rescale_every_n_layers 2)" llama 4
@@ -266,19 +295,24 @@ refuse "full_attention_interval differs" "$T/full.gguf" 0-3 "$T/full3.gguf" 4-5
 # shellcheck disable=SC2046,SC2086
 {
     made "$T/a.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST $(blocks 2)
-    made "$T/vocab.gguf" '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a", "b", "d"]},' $KEYS -k llama.block_count=2 $REST $(blocks 2)
-    made "$T/embd.gguf" "$TOKENS" -k llama.embedding_length=96 -k llama.attention.head_count=4 -k llama.block_count=2 $REST $(blocks 2)
-    made "$T/dims.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST $(blocks 2 | sed 's/ffn_up.weight:Q8_0:64x128/ffn_up.weight:Q8_0:64x96/')
+    made "$T/vocab.gguf" '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a", "b", "d"]},' \
+        $KEYS -k llama.block_count=2 $REST $(blocks 2)
+    made "$T/embd.gguf" "$TOKENS" -k llama.embedding_length=96 -k llama.attention.head_count=4 -k llama.block_count=2 \
+        $REST $(blocks 2)
+    made "$T/dims.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST $(blocks 2 | sed \
+        's/ffn_up.weight:Q8_0:64x128/ffn_up.weight:Q8_0:64x96/')
     made "$T/qwen2.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST $(blocks 2)
     arch "$T/qwen2.gguf" qwen2
     made "$T/uncounted.gguf" "$TOKENS" $KEYS $REST $(blocks 2)
     made "$T/stray.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST $(blocks 3)
     made "$T/hole.gguf" "$TOKENS" $KEYS -k llama.block_count=3 $REST $(block 0) $(block 2)
-    made "$T/vision.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST v.blk.0.ln1.weight:F32:8 $(blocks 2) v.blk.1.ln1.weight:F32:8
+    made "$T/vision.gguf" "$TOKENS" $KEYS -k llama.block_count=2 $REST v.blk.0.ln1.weight:F32:8 $(blocks 2) \
+        v.blk.1.ln1.weight:F32:8
 }
 refuse "vocabulary differs" "$T/a.gguf" 0 "$T/vocab.gguf" 1
 refuse "embedding_length differs: base 64, donor 96" "$T/a.gguf" 0 "$T/embd.gguf" 1
-refuse "tensor 'blk.0.ffn_up.weight': its dims are 64x96, but in the blocks of $T/a.gguf they are 64x128" "$T/a.gguf" 0 "$T/dims.gguf" 1
+refuse "tensor 'blk.0.ffn_up.weight': its dims are 64x96, but in the blocks of $T/a.gguf they are 64x128" "$T/a.gguf" \
+    0 "$T/dims.gguf" 1
 # Every key that blocks of two models must agree on.
 for k in attention.head_count=u32 attention.head_count_kv=u32 attention.key_length=u32 attention.value_length=u32 \
     rope.dimension_count=u32 rope.freq_base=f32 attention.layer_norm_rms_epsilon=f32 feed_forward_length=u32 \
@@ -318,7 +352,8 @@ check_error 2 "--json needs --check" "--json" stack --json $V 0
 for text in x 1- 3-1 1,,2 '' 1..3 0x1 99999999999; do
     check_error 2 "expected numbers and ranges" "BLOCKS '$text'" stack $V "$text"
 done
-check_error 2 "at most 100000 blocks" "blocks without end" stack $V "$(awk 'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
+check_error 2 "at most 100000 blocks" "blocks without end" stack $V "$(awk \
+    'BEGIN { for (i = 0; i < 30000; i++) printf "0-3,"; print 0 }')"
 printf '\003\000\000\000a.w\001\000\000\000\001\000\000\000\000\000\000\000\000\000\000\000abcd' > "$T/r.bin"
 check_error 2 "consists of organ records" "records" stack "$T/r.bin" 0
 # ---- encoder and decoder ------------------------------------------------------------------------
@@ -353,7 +388,8 @@ check_error 2 "in two runs" "both stacks" organ-stack "$T/t5.gguf" enc:0 "$T/t5.
 
 # ---- hybrids: blocks of each kind stay ---------------------------------------------------------------
 hybrid() { # ARCH PER-BLOCK-KEY VALUES [KEY=N]
-    made "$T/h.gguf" "$TOKENS$(arr "$2" u32 "$3")" $KEYS ${4:+-k llama.$4} -k llama.block_count=4 $(blocks 4) 2> /dev/null
+    made "$T/h.gguf" "$TOKENS$(arr "$2" u32 "$3")" $KEYS ${4:+-k llama.$4} -k llama.block_count=4 $(blocks 4) \
+        2> /dev/null
     arch "$T/h.gguf" "$1" 2> /dev/null
 }
 for a in granitehybrid lfm2 jamba kimi-linear plamo2; do
@@ -363,10 +399,12 @@ for a in granitehybrid lfm2 jamba kimi-linear plamo2; do
     refuse "no recurrent block is left" "$T/h.gguf" 1,3
     refuse "no block with attention is left" "$T/h.gguf" 0,2
 done
-made "$T/h.gguf" "$TOKENS$(arr attention.head_count_kv u32 0,2,0,0)$(arr feed_forward_length u32 0,0,96,96)" $KEYS -k llama.block_count=4 $(blocks 4) 2> /dev/null
+made "$T/h.gguf" "$TOKENS$(arr attention.head_count_kv u32 0,2,0,0)$(arr feed_forward_length u32 0,0,96,96)" $KEYS \
+    -k llama.block_count=4 $(blocks 4) 2> /dev/null
 arch "$T/h.gguf" nemotron_h 2> /dev/null
 check "nemotron_h" stack "$T/h.gguf" 2,0,1
-check_text "$(organ-keys "$T/c.gguf" --get nemotron_h.feed_forward_length | xargs) $(organ-keys "$T/c.gguf" --get nemotron_h.attention.head_count_kv | xargs)" \
+check_text "$(organ-keys "$T/c.gguf" --get nemotron_h.feed_forward_length | xargs) $(organ-keys "$T/c.gguf" \
+    --get nemotron_h.attention.head_count_kv | xargs)" \
     "96 0 0 0 0 2" "nemotron_h: both arrays move"
 refuse "no recurrent block is left" "$T/h.gguf" 1-3
 refuse "no block with attention is left" "$T/h.gguf" 0,2
@@ -390,7 +428,8 @@ bert() {
 }
 # shellcheck disable=SC2046,SC2086
 made "$T/bert.gguf" "$TOKENS"'{"key": "llama.attention.layer_norm_epsilon", "type": "f32", "value": 0.1}, {"key": "tokenizer.ggml.model", "type": "str", "value": "bert"},' \
-    $KEYS -k llama.block_count=3 -k llama.context_length=64 -k llama.feed_forward_length=64 -k tokenizer.ggml.seperator_token_id=1 -k tokenizer.ggml.padding_token_id=2 \
+    $KEYS -k llama.block_count=3 -k llama.context_length=64 -k llama.feed_forward_length=64 \
+    -k tokenizer.ggml.seperator_token_id=1 -k tokenizer.ggml.padding_token_id=2 \
     $REST token_embd_norm.weight:F32:64 output_norm.weight:F32:64 $(bert 0) $(bert 1) $(bert 2) 2> /dev/null
 arch "$T/bert.gguf" modern-bert 2> /dev/null
 check "modern-bert is sound" organ-check -q "$T/bert.gguf"

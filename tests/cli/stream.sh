@@ -87,14 +87,16 @@ chmod +x "$T/organ-measure"
 ln -s "$BIN/organ-extract" "$T/organ-extract"
 ORGAN_BIN=$T "$scripts/organ-stream" --output "$T/killed" "$first" > "$T/table" 2> "$T/killed.err"
 stream --output "$T/killed" "$first"
-check_text "$? $(column 2) $(cat "$T/stream.err")" "0 kept done done " "after kill -9, what was done is kept and the rest is measured"
+check_text "$? $(column 2) $(cat "$T/stream.err")" "0 kept done done " \
+    "after kill -9, what was done is kept and the rest is measured"
 check_same "$T/killed/measures.tsv" "$T/whole.tsv" "and the whole is right"
 check_text "$(find "$T/killed" -name '*.tmp*' -o -name '.run-*' | grep -c tmp)" 0 "without leavings of its own"
 
 # ---- odd names; a list; JSON lines
 mkdir "$T/o d'd \$x"
 cp "$D/gguf/names-odd.gguf" "$T/o d'd \$x/\"m\" & <b>.gguf"
-printf '%s\n' "$T/o d'd \$x/\"m\" & <b>.gguf" "$D/gguf/names-not-utf8.gguf" | "$scripts/organ-stream" --json --rows --output "$T/odd out" - > "$T/table" 2> "$T/stream.err"
+printf '%s\n' "$T/o d'd \$x/\"m\" & <b>.gguf" "$D/gguf/names-not-utf8.gguf" | "$scripts/organ-stream" \
+    --json --rows --output "$T/odd out" - > "$T/table" 2> "$T/stream.err"
 check_text $? 0 "odd names, on stdin"
 { organ-measure "$D/gguf/names-odd.gguf"; organ-measure "$D/gguf/names-not-utf8.gguf" | tail -n +2; } > "$T/odd.tsv"
 check_same "$T/odd out/measures.tsv" "$T/odd.tsv" "their rows"
@@ -193,8 +195,10 @@ EOF
     check_text "$? $(column 2)" "4 failed failed" "404 with retries"
     check "a missing file is not requested again" sh -c '! grep -q "retrying" "$1"' - "$T/stream.err"
     stream --output "$T/nohost" "http://no-such-host.invalid/x-00001-of-00009.gguf"
-    check_text "$? $(column 2)" "4 failed failed failed failed failed failed failed failed failed" "a host without address"
-    check "is looked up once" sh -c '! grep -q "retrying" "$1" && grep -c "resolve host" "$1" | grep -qx 9' - "$T/stream.err"
+    check_text "$? $(column 2)" "4 failed failed failed failed failed failed failed failed failed" \
+        "a host without address"
+    check "is looked up once" sh -c '! grep -q "retrying" "$1" && grep -c "resolve host" "$1" | grep -qx 9' \
+        - "$T/stream.err"
     stream --output "$T/stored" --store "$T/a store" "$url/verse-00001-of-00003.gguf"
     check_same "$T/stored/measures.tsv" "$T/whole.tsv" "--store: the same rows"
     check_same "$T/a store/verse-00002-of-00003.gguf" "$T/www/verse-00002-of-00003.gguf" "and the shards are stored"
@@ -212,7 +216,8 @@ EOF
         mkdir "$T/all"
         head -c "$size" "$first" > "$T/all/verse-00001-of-00003.gguf.part"
         rm -rf "$T/cut-off"
-        stream --output "$T/cut-off" --retries 0 --store "$T/all" --keep-none "$url/${kind% *}/verse-00001-of-00003.gguf"
+        stream --output "$T/cut-off" --retries 0 --store "$T/all" \
+            --keep-none "$url/${kind% *}/verse-00001-of-00003.gguf"
         check_text "$? $(column 2)" "0 done done done" "$kind: going on starts anew"
         check_same "$T/cut-off/measures.tsv" "$T/whole.tsv" "$kind: the same rows"
         check_text "$(ls "$T/all")" "" "$kind: nothing stays"
@@ -227,14 +232,16 @@ EOF
         for signal in TERM KILL; do
             : > "$T/port.stop"
             # shellcheck disable=SC2086
-            "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" 2> "$T/stream.err1" &
+            "$scripts/organ-stream" --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf" > "$T/table1" \
+                2> "$T/stream.err1" &
             pid=$!
             n=0
             while [ $n -lt 1000 ] && [ ! -e "$T/port.sent" ]; do sleep 0.1; n=$((n + 1)); done
             kill -$signal "$pid"
             wait "$pid" 2> "$T/wait.err"
             got=$?
-            [ $signal = KILL ] || check_text "$got $(processes | grep -o "[c]url.*:${url##*:}/slow/")" "143 " "stopped alone, it ends with curl $how"
+            [ $signal = KILL ] || check_text "$got $(processes | grep -o "[c]url.*:${url##*:}/slow/")" "143 " \
+                "stopped alone, it ends with curl $how"
             [ $signal = KILL ] || rm -f "$T/port.sent"
         done
         rm "$T/port.stop"
@@ -242,12 +249,14 @@ EOF
         stream --output "$T/slow" $how "$url/slow/verse-00001-of-00003.gguf"
         check_text "$? $(column 2)" "0 done done done" "killed alone, the next run does all $how"
         check_same "$T/slow/measures.tsv" "$T/whole.tsv" "with the same rows $how"
-        check_text "$(ls -A "$T/slow" | tr '\n' ' ')" "histogram.jsonl measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
+        check_text "$(ls -A "$T/slow" | tr '\n' ' ')" \
+            "histogram.jsonl measures.jsonl measures.tsv shards z_report_verse.json " "and nothing else $how"
         rm -f "$T/port.sent" # ends the curl of the run that was killed
         n=0
         while [ $n -lt 1000 ] && processes | grep -q "[c]url.*:${url##*:}/slow/"; do sleep 0.1; n=$((n + 1)); done
     done
-    for i in 1 2 3; do check_same "$T/slow-store/verse-0000$i-of-00003.gguf" "$T/www/verse-0000$i-of-00003.gguf" "stored as it is"; done
+    for i in 1 2 3; do check_same "$T/slow-store/verse-0000$i-of-00003.gguf" "$T/www/verse-0000$i-of-00003.gguf" \
+        "stored as it is"; done
     printf 'header = "X-Token: 7"\n' > "$T/curlrc"
     stream --output "$T/with-rc" --curl "$T/curlrc" "$url/verse-00001-of-00003.gguf"
     check_same "$T/with-rc/measures.tsv" "$T/whole.tsv" "--curl FILE"
@@ -264,9 +273,12 @@ for awk in "awk" "busybox awk" gawk mawk original-awk; do
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
     chmod +x "$T/awk.d/awk"
-    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" "$T/none-00001-of-00002.gguf" > "$T/table" 2> "$T/stream.err"
-    check_text "$? $(cut -f 2,4 "$T/table" | tr '\t\n' '  ')" "4 status tensors failed 0 failed 0 " "$awk: shards that are not there"
-    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" --rows --name x "$D/gguf/names-odd.gguf" > "$T/table" 2> "$T/stream.err"
+    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" "$T/none-00001-of-00002.gguf" > "$T/table" \
+        2> "$T/stream.err"
+    check_text "$? $(cut -f 2,4 "$T/table" | tr '\t\n' '  ')" "4 status tensors failed 0 failed 0 " \
+        "$awk: shards that are not there"
+    PATH=$T/awk.d:$PATH "$scripts/organ-stream" --output "$T/by-awk" --rows --name x "$D/gguf/names-odd.gguf" \
+        > "$T/table" 2> "$T/stream.err"
     sed '/"created"/d' "$T/by-awk/z_report_x.json" > "$T/have.z"
     [ "$awk" = awk ] && cp "$T/have.z" "$T/want.z" && cp "$T/by-awk/measures.tsv" "$T/want.m"
     check_same "$T/have.z" "$T/want.z" "the report by $awk"

@@ -11,7 +11,9 @@ organ-measure -q "$V" > "$T/all"
 N=$(($(wc -l < "$T/all") - 1))
 # want COLUMN-NUMBERS SORT-OPTIONS LINES: those columns of all rows
 want() {
-    awk -F '\t' -v OFS='\t' -v list="$1" 'BEGIN { n = split(list, c, " ") } { for (i = 1; i <= n; i++) printf "%s%s", $c[i], i < n ? OFS : "\n" }' "$T/all"
+    awk -F '\t' -v OFS='\t' -v list="$1" \
+        'BEGIN { n = split(list, c, " ") } { for (i = 1; i <= n; i++) printf "%s%s", $c[i], i < n ? OFS : "\n" }' \
+        "$T/all"
 }
 number() { head -n 1 "$T/all" | tr '\t' '\n' | grep -nx "$1" | cut -d : -f 1; }
 name=$(number name) theta=$(number theta) block=$(number block)
@@ -53,7 +55,8 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         script -qec "$1" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
     }
     kib() { # FILE: its size as the tools print it
-        awk -v n="$(wc -c < "$1")" 'BEGIN { k = n / 1024; printf k >= 99.95 ? "%.0f KiB" : k >= 9.995 ? "%.1f KiB" : "%.2f KiB", k }'
+        awk -v n="$(wc -c < "$1")" \
+            'BEGIN { k = n / 1024; printf k >= 99.95 ? "%.0f KiB" : k >= 9.995 ? "%.1f KiB" : "%.2f KiB", k }'
     }
     told() { # COMMAND LINE, what it prints last
         terminal "$1"
@@ -61,27 +64,38 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     }
     # Classes have the names that people use on a terminal, and those of the manifest elsewhere.
     terminal "organ-extract -q $V --list"
-    check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort -u | tr '\n' ' ')" "attention embedding ffn norm " "classes of --list"
-    check_text "$(organ-extract -q "$V" --list | sed 1d | cut -f 2 | sort -u | tr '\n' ' ')" "embed norm organ skeleton " "and in a pipe"
+    check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort -u | tr '\n' ' ')" "attention embedding ffn norm " \
+        "classes of --list"
+    check_text "$(organ-extract -q "$V" --list | sed 1d | cut -f 2 | sort -u | tr '\n' ' ')" \
+        "embed norm organ skeleton " "and in a pipe"
     terminal "organ-measure -q $V --summary"
-    check_text "$(awk '$1 == "class" { print $2 }' "$T/seen" | tr '\n' ' ')" "attention ffn embedding norm " "classes of --summary"
+    check_text "$(awk '$1 == "class" { print $2 }' "$T/seen" | tr '\n' ' ')" "attention ffn embedding norm " \
+        "classes of --summary"
     for class in ffn organ; do
         terminal "organ-measure -q $V --columns name,class --where class=$class"
-        check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort | uniq -c | tr -s ' ')" " 12 ffn" "class=$class on a terminal"
+        check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort | uniq -c | tr -s ' ')" " 12 ffn" \
+            "class=$class on a terminal"
     done
     told "organ-measure -q $V --svg $T/one.svg" "" # silent
-    told "organ-measure $V --svg $T/one.svg --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/one.svg: $(kib "$T/one.svg"); next: open it in a browser"
+    told "organ-measure $V --svg $T/one.svg --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/one.svg: $(kib \
+        "$T/one.svg"); next: open it in a browser"
     told "organ-measure -q $V --svg $T/one.svg --force --histogram $T/h.tsv" ""
-    told "organ-measure $V --histogram $T/h.tsv --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/h.tsv: $(kib "$T/h.tsv")"
+    told "organ-measure $V --histogram $T/h.tsv --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/h.tsv: $(kib \
+        "$T/h.tsv")"
     size="1.78 MiB, 5.18 bits per weight; check: no findings; next:"
-    told "organ-assemble $V -o $T/a.gguf" "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
-    told "organ-extract $V --output $T/d" "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
-    told "organ-assemble $T/d -o $T/s.gguf --shards 2" "organ-assemble: d -> $T/s-00001-of-00002.gguf: $size organ-measure $T/s-00001-of-00002.gguf --summary"
+    told "organ-assemble $V -o $T/a.gguf" \
+        "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+    told "organ-extract $V --output $T/d" \
+        "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
+    told "organ-assemble $T/d -o $T/s.gguf --shards 2" \
+        "organ-assemble: d -> $T/s-00001-of-00002.gguf: $size organ-measure $T/s-00001-of-00002.gguf --summary"
     told "organ-keys $A --set general.name=str:x --output $T/x.gguf" "organ-keys: lab-lora-code.gguf -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
-    told "organ-keys $T/a.gguf --set general.name=str:y --in-place" "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+    told "organ-keys $T/a.gguf --set general.name=str:y --in-place" \
+        "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
     told "organ-assemble -q $V -o $T/quiet.gguf" ""
     check_text "$(cat "$T/seen")" "" "-q silences it"
-    told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/none.gguf --force > $T/rows" "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
+    told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/none.gguf --force > $T/rows" \
+        "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
     grep -q "next:" "$T/seen" && bad "a check wrote nothing" || ok
     told "organ-check $V" "organ-check: $V: no findings: llama, 39 tensors"
     check_text "$(wc -l < "$T/seen" | tr -d ' ')" 1 "and no empty table"

@@ -72,7 +72,8 @@ head -c 1000000 $DONOR > "$T/cut"
 rm -f "$T/c.gguf"
 check_error 3 "$T/fifo" "a donor that is cut in a FIFO" from_fifo "$T/cut" --base $BASE --donor "$T/fifo" $S
 if [ -e /dev/full ]; then
-    check_error 4 "TMPDIR" "no folder to store a pipe in" env TMPDIR="$T/none" organ-transplant --base - --donor $DONOR --output "$T/c.gguf" < $BASE
+    check_error 4 "TMPDIR" "no folder to store a pipe in" env TMPDIR="$T/none" organ-transplant \
+        --base - --donor $DONOR --output "$T/c.gguf" < $BASE
 fi
 check_absent "$T/c.gguf" "a donor that is cut in a FIFO"
 # A directory says of its model what the files do: split keys go, odd bytes stay.
@@ -102,8 +103,10 @@ check_same "$T/a" "$T/b" "--map: blocks it does not name stay"
 check_error 2 "--map" "a bad map" graft --map 1-2=3
 
 # What does not match.
-mkmodel "$T/b.gguf" -s 1 blk.0.ffn_up.weight:Q8_0:64x8 blk.0.ffn_down.weight:F32:64x8 blk.0.attn_q.weight:F16:32x4 output.weight:F32:8x2
-mkmodel "$T/d.gguf" -s 2 blk.0.ffn_up.weight:F32:64x8 blk.0.ffn_down.weight:F32:64x9 blk.0.attn_q.weight:F16:32x4 extra.weight:F32:4
+mkmodel "$T/b.gguf" -s 1 blk.0.ffn_up.weight:Q8_0:64x8 blk.0.ffn_down.weight:F32:64x8 blk.0.attn_q.weight:F16:32x4 \
+    output.weight:F32:8x2
+mkmodel "$T/d.gguf" -s 2 blk.0.ffn_up.weight:F32:64x8 blk.0.ffn_down.weight:F32:64x9 blk.0.attn_q.weight:F16:32x4 \
+    extra.weight:F32:4
 small() { rm -f "$T/c.gguf"; organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" "$@"; }
 check_error 1 "blk.0.ffn_up.weight" "dtypes differ" small --tensors '*ffn_up*' --match exact
 check_error 1 "dims differ" "dims differ" small --tensors '*ffn_down*'
@@ -123,7 +126,8 @@ records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
 records "$T/d.gguf" --tensors '*ffn_up*' > "$T/b"
 check_same "$T/a" "$T/b" "retype: the donor's record"
 check "--match convert" small --tensors '*ffn_up*' --match convert
-check_text "$(organ-extract "$T/c.gguf" --list | awk '$1 == "blk.0.ffn_up.weight" { print $5 }')" Q8_0 "convert: the base's dtype"
+check_text "$(organ-extract "$T/c.gguf" --list | awk '$1 == "blk.0.ffn_up.weight" { print $5 }')" Q8_0 \
+    "convert: the base's dtype"
 records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
 records "$T/b.gguf" --tensors '*ffn_up*' > "$T/b"
 if cmp -s "$T/a" "$T/b"; then bad "convert: nothing changed"; else ok; fi
@@ -131,7 +135,8 @@ mv "$T/c.gguf" "$T/converted.gguf"
 # Types are converted by default, and a note says so.
 records "$T/d.gguf" --tensors '*ffn_up*' > "$T/up.bin"
 for donor in d.gguf up.bin; do
-    check_error 0 "1 tensor of another type" "by default, from $donor" organ-transplant --base "$T/b.gguf" --donor "$T/$donor" --tensors '*ffn_up*' --output "$T/c.gguf"
+    check_error 0 "1 tensor of another type" "by default, from $donor" organ-transplant --base "$T/b.gguf" \
+        --donor "$T/$donor" --tensors '*ffn_up*' --output "$T/c.gguf"
     check_same "$T/c.gguf" "$T/converted.gguf" "convert is the default, from $donor"
     rm "$T/c.gguf"
 done
@@ -142,9 +147,12 @@ for with in "--match convert" "--blend linear:1"; do
     check_text "$(grep -c "another type" "$T/err")" 0 "no note: $with"
 done
 organ-transplant "$T/b.gguf" "$T/d.gguf" --tensors '*ffn_up*' --check > "$T/out" 2> "$T/err"
-check_text "$(cut -f 2 "$T/out" | tail -n 1) $(grep -c "^organ-transplant: 1 tensor of another type.*--match exact refuses)" "$T/err")" "convert 1" "--check converts too"
+check_text "$(cut -f 2 "$T/out" | tail -n 1) $(grep \
+    -c "^organ-transplant: 1 tensor of another type.*--match exact refuses)" "$T/err")" "convert 1" \
+    "--check converts too"
 cp "$T/b.gguf" "$T/in.gguf"
-check_error 1 "dtypes differ" "in place nothing is converted" organ-transplant "$T/in.gguf" "$T/d.gguf" --tensors '*ffn_up*' --in-place --no-undo
+check_error 1 "dtypes differ" "in place nothing is converted" organ-transplant "$T/in.gguf" "$T/d.gguf" \
+    --tensors '*ffn_up*' --in-place --no-undo
 check_exit 1 "in place, --check" organ-transplant "$T/in.gguf" "$T/d.gguf" --tensors '*ffn_up*' --in-place --check
 check_same "$T/in.gguf" "$T/b.gguf" "refused in place"
 check "--add" small --tensors 'extra*' --add
@@ -153,20 +161,24 @@ check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra
 keys() {
     rm -rf "$T/k"
     organ-extract -q "$1" --output "$T/k"
-    grep -c '"general.\(file_type", "type": "u32", "value": 7\|quantization_version", "type": "u32", "value": 2\)' "$T/k/manifest.json"
+    grep -c '"general.\(file_type", "type": "u32", "value": 7\|quantization_version", "type": "u32", "value": 2\)' \
+        "$T/k/manifest.json"
 }
 mkmodel "$T/floats.gguf" -k general.file_type=7 blk.0.attn_q.weight:F16:64x64
 mkmodel "$T/more.gguf" -s 3 blk.0.ffn_gate.weight:Q8_0:64x64 blk.0.ffn_down.weight:F16:64x64
 for globs in 'blk.0.ffn_*:2' 'blk.0.ffn_down*:1'; do
-    check "--add ${globs%:*}" organ-transplant --base "$T/floats.gguf" --donor "$T/more.gguf" --tensors "${globs%:*}" --add --output "$T/added.gguf" --force
+    check "--add ${globs%:*}" organ-transplant --base "$T/floats.gguf" --donor "$T/more.gguf" --tensors "${globs%:*}" \
+        --add --output "$T/added.gguf" --force
     check_text "$(keys "$T/added.gguf")" "${globs##*:}" "--add ${globs%:*}: keys"
-    check "and as a graft" organ-graft --source "$T/more.gguf" --target "$T/floats.gguf" --tensors "${globs%:*}" --add --output "$T/added.d" --force
+    check "and as a graft" organ-graft --source "$T/more.gguf" --target "$T/floats.gguf" --tensors "${globs%:*}" \
+        --add --output "$T/added.d" --force
     organ-assemble -q "$T/added.d" --output "$T/grafted.gguf" --force
     check_same "$T/grafted.gguf" "$T/added.gguf" "--add ${globs%:*}: organ-graft's assembles to the same"
 done
 check_error 2 "--match" "an unknown mode" small --match closely
 { records $DONOR --tensors blk.1.ffn_up.weight; records $BASE --tensors blk.1.ffn_up.weight; } > "$T/twice.bin"
-check_error 3 "blk.1.ffn_up.weight" "a donor with two tensors of a name" organ-transplant --base $BASE --donor "$T/twice.bin" --output "$T/c2.gguf"
+check_error 3 "blk.1.ffn_up.weight" "a donor with two tensors of a name" organ-transplant --base $BASE \
+    --donor "$T/twice.bin" --output "$T/c2.gguf"
 check_absent "$T/c2.gguf" "a donor with two tensors of a name"
 
 # --check: a table, exit 1 when something does not match, nothing written.
@@ -174,10 +186,12 @@ check_exit 1 "--check of mismatches" organ-transplant --base "$T/b.gguf" --donor
 check_text "$(awk -F '\t' 'NR > 1' "$T/out" | grep -c .)" 5 "--check: one row per tensor"
 if grep -q "dims differ" "$T/out" && grep -q "dtypes differ" "$T/out"; then ok; else bad "--check says why"; fi
 rm -f "$T/c.gguf" "$T/u3.bin"
-check_exit 1 "--check of a whole command line" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" --output "$T/c.gguf" --check
+check_exit 1 "--check of a whole command line" organ-transplant --base "$T/b.gguf" --donor "$T/d.gguf" \
+    --output "$T/c.gguf" --check
 check_absent "$T/c.gguf" "--check writes nothing"
 cp "$T/b.gguf" "$T/in.gguf"
-check_exit 0 "--check in place" organ-transplant --base "$T/in.gguf" --donor "$T/d.gguf" --tensors '*attn_q*' --in-place --undo "$T/u3.bin" --check
+check_exit 0 "--check in place" organ-transplant --base "$T/in.gguf" --donor "$T/d.gguf" --tensors '*attn_q*' \
+    --in-place --undo "$T/u3.bin" --check
 check_same "$T/in.gguf" "$T/b.gguf" "--check in place writes nothing"
 check_absent "$T/u3.bin" "--check in place writes no undo stream"
 check_exit 0 "--check of a match" organ-transplant --base $BASE --donor $DONOR $S --check
@@ -186,12 +200,16 @@ if have jq; then
     check "--check --json" jq -e . "$T/out"
 fi
 
-check_exit 1 "--check where only dtypes differ" organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --tensors "$(
-    organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" '/dtypes differ/ { print $1; exit }')" --check
-if grep -q "lineage: undecidable: no tensors match" "$T/err"; then ok; else bad "dtypes differ, not shapes: $(cat "$T/err")"; fi
+check_exit 1 "--check where only dtypes differ" organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" \
+    --tensors "$(
+    organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" \
+        '/dtypes differ/ { print $1; exit }')" --check
+if grep -q "lineage: undecidable: no tensors match" "$T/err"; then ok; else bad "dtypes differ, not shapes: $(cat \
+    "$T/err")"; fi
 
 # Keys.
-check "--set-kv" graft $S --set-kv general.name=str:mixed --set-kv my.number=u32:7 --set-kv general.file_type= --copy-kv 'general.arch*'
+check "--set-kv" graft $S --set-kv general.name=str:mixed --set-kv my.number=u32:7 --set-kv general.file_type= \
+    --copy-kv 'general.arch*'
 rm -rf "$T/kd"
 organ-extract "$T/c.gguf" --output "$T/kd"
 key() { sed -n "s/^ *{\"key\": \"$1\", \(.*\)},*\$/\1/p" "$T/kd/manifest.json"; }
@@ -214,9 +232,11 @@ done
 check "--set-kv of text that looks typed" graft $S --set-kv my.key=str:u9:1
 text
 check_text "$(key my.key)" '"type": "str", "value": "u9:1"' "--set-kv of text that looks typed"
-check "--copy-kv of all keys of a split donor" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv '*' --output "$T/all.gguf"
+check "--copy-kv of all keys of a split donor" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S \
+    --copy-kv '*' --output "$T/all.gguf"
 check "all keys of a split donor: but its numbers" organ-extract "$T/all.gguf" --list
-check_error 2 "split.count" "--copy-kv of a shard's number" organ-transplant --base $BASE --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv split.count --output "$T/all2.gguf"
+check_error 2 "split.count" "--copy-kv of a shard's number" organ-transplant --base $BASE \
+    --donor "$T/ds-00001-of-00002.gguf" $S --copy-kv split.count --output "$T/all2.gguf"
 check_error 2 "no key with this name" "--copy-kv of nothing" graft $S --copy-kv none.such
 check_absent "$T/c.gguf" "after bad keys"
 
@@ -225,13 +245,17 @@ cp $BASE "$T/in.gguf"
 inplace() { organ-transplant --base "$T/in.gguf" --in-place "$@"; }
 check "in place" inplace --donor $DONOR $S --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "in place is as by --output"
-check_error 2 "first restore the base from $T/undo.bin (--in-place --donor" "an undo file is not overwritten" inplace --donor $DONOR --type norm --undo "$T/undo.bin"
+check_error 2 "first restore the base from $T/undo.bin (--in-place --donor" "an undo file is not overwritten" inplace \
+    --donor $DONOR --type norm --undo "$T/undo.bin"
 check_same "$T/in.gguf" "$T/want.gguf" "nothing changes then"
 env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor "$T/undo.bin" 3> "$T/progress"
 check_same "$T/in.gguf" $BASE "undone to the byte"
 # The undo file counts like the model, or the time left would be wrong.
-env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor $DONOR $S --undo "$T/back.bin" 3> "$T/progress2"
-check_text "$(cat "$T/progress" "$T/progress2" | awk '{ printf "%d ", ($1 == $2 && $2 > 0); last[NR] = $2 } END { print last[2] == 2 * last[1] }')" "1 1 1" "the progress in place"
+env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor $DONOR $S --undo "$T/back.bin" \
+    3> "$T/progress2"
+check_text "$(cat "$T/progress" "$T/progress2" | awk \
+    '{ printf "%d ", ($1 == $2 && $2 > 0); last[NR] = $2 } END { print last[2] == 2 * last[1] }')" "1 1 1" \
+    "the progress in place"
 inplace -q --donor "$T/back.bin"
 check_same "$T/in.gguf" $BASE "undone again"
 check_error 2 "same file" "a model in place into itself" inplace --donor "$T/in.gguf" --no-undo --all
@@ -245,7 +269,8 @@ check_error 2 "--undo FILE to be able to restore it, or --no-undo" "in place wit
 check_error 2 "or --all" "in place without a selection" inplace --donor $DONOR --no-undo
 check_error 2 "not both" "--undo and --no-undo" inplace --donor $DONOR $S --no-undo --undo "$T/u9.bin"
 check_error 2 "not both" "--all and a selection" inplace --donor $DONOR $S --no-undo --all
-check_error 2 "--in-place" "--all without --in-place" organ-transplant --base $BASE --donor $DONOR --all --output "$T/c9.gguf"
+check_error 2 "--in-place" "--all without --in-place" organ-transplant --base $BASE --donor $DONOR \
+    --all --output "$T/c9.gguf"
 ln "$T/in.gguf" "$T/in2.gguf"
 check_error 2 "2 names (hard links)" "a base with two names" inplace --donor $DONOR $S --undo "$T/u9.bin"
 check_absent "$T/u9.bin" "a base with two names: no undo stream"
@@ -266,7 +291,8 @@ check_same "$T/in.gguf" $BASE "a spoilt donor in place changes nothing"
 check_absent "$T/never.bin" "and leaves no undo stream"
 check_error 2 "GGUF" "a directory in place" organ-transplant --base "$T/based" --donor $DONOR --in-place --no-undo $S
 cp $BASE "$T/in.gguf"
-check_error 4 "undo" "no room for the undo stream" sh -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --all --undo $T/undo2.bin"
+check_error 4 "undo" "no room for the undo stream" sh \
+    -c "ulimit -f 100; organ-transplant --base $T/in.gguf --donor $DONOR --in-place --all --undo $T/undo2.bin"
 check_same "$T/in.gguf" $BASE "no undo, no change"
 
 # Killed in place at any moment, the undo stream brings the base back.
@@ -292,7 +318,8 @@ for ms in 005 015 025 040 060 090; do
 done
 
 # A note says that the donor is a stranger.
-check "a donor of another lineage" organ-transplant --base $BASE --donor $LAB/lab-stranger-q4_k_m.gguf $S --output "$T/strange.gguf"
+check "a donor of another lineage" organ-transplant --base $BASE --donor $LAB/lab-stranger-q4_k_m.gguf $S \
+    --output "$T/strange.gguf"
 check_text "$(grep -c lineage "$T/err")" 1 "a donor of another lineage: a note"
 check "a donor of the same lineage" organ-transplant --base $BASE --donor $DONOR $S --output "$T/kin.gguf"
 check_text "$(grep -c lineage "$T/err")" 0 "a donor of the same lineage: no note"
@@ -301,11 +328,13 @@ check_text "$(grep -c lineage "$T/err")" 0 "a donor of the same lineage: no note
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
 check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
-check_error 2 "--in-place" "--undo without --in-place" organ-transplant --base $BASE --donor $DONOR $S --output "$T/c.gguf" --undo "$T/alone.bin"
+check_error 2 "--in-place" "--undo without --in-place" organ-transplant --base $BASE --donor $DONOR $S \
+    --output "$T/c.gguf" --undo "$T/alone.bin"
 check_absent "$T/c.gguf" "--undo without --in-place"
 check_absent "$T/alone.bin" "--undo without --in-place"
 check_error 2 "--force" "an existing output" organ-transplant --base $BASE --donor $DONOR --output "$T/want.gguf"
 check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/none" --output "$T/c.gguf"
-check_error 3 "incomplete" "a cut donor on a pipe" sh -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
+check_error 3 "incomplete" "a cut donor on a pipe" sh \
+    -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
 check_absent "$T/c.gguf" "after mistakes"
 finish

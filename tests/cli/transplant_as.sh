@@ -29,8 +29,10 @@ for rules in q4_0 q3_k_m '*=f16' 'blk.1.*=q6_k,output.weight=keep,q4_k_s' 'blk.*
     check_same "$T/m.gguf" "$T/want.gguf" "$rules, base is a directory"
 done
 check_text "$(keys "$T/m.gguf" general.file_type)" 15 "one role in another type: file_type is that of most"
-check "the last word" graft --base $V --donor $C --type organ -o "$T/m.gguf" --dtype q4_0 --set-kv general.file_type=u32:7 --copy-kv general.name
-check_text "$(keys "$T/m.gguf" general.file_type) $(keys "$T/m.gguf" general.name)" "7 $(keys $C general.name)" "set-kv and copy-kv have the last word"
+check "the last word" graft --base $V --donor $C --type organ -o "$T/m.gguf" --dtype q4_0 \
+    --set-kv general.file_type=u32:7 --copy-kv general.name
+check_text "$(keys "$T/m.gguf" general.file_type) $(keys "$T/m.gguf" general.name)" "7 $(keys $C general.name)" \
+    "set-kv and copy-kv have the last word"
 organ-transplant --force --base $V --donor $C --type organ -o "$T/m.gguf" --dtype '*.ffn_up.weight=f16' 2> "$T/err"
 grep -q "4 re-encoded, 26 left" "$T/err" && ok || bad "what a rule left is not noted: $(cat "$T/err")"
 
@@ -68,7 +70,8 @@ for how in '--shards 3' '--shards 1' '--shard-size 400K'; do
     check_same "$T/m.gguf" "$T/plain.gguf" "$how: merged"
 done
 assemble $V -o "$T/set.gguf" --shards 4
-check "a split base" graft --base "$T/set-00003-of-00004.gguf" --donor $C --type organ -o "$T/s.gguf" --shards 2 --dtype q4_0
+check "a split base" graft --base "$T/set-00003-of-00004.gguf" --donor $C --type organ -o "$T/s.gguf" --shards 2 \
+    --dtype q4_0
 assemble "$T/s-00002-of-00002.gguf" -o "$T/m.gguf"
 assemble "$T/plain.gguf" -o "$T/want.gguf" --dtype q4_0
 check_same "$T/m.gguf" "$T/want.gguf" "a split base, other shards, another type"
@@ -113,7 +116,8 @@ mkmodel "$T/moe.gguf" -k llama.block_count=2 -k llama.expert_count=8 -k llama.ex
     blk.%.attn_q.weight:F32:256x256 blk.%.attn_k.weight:F32:256x128 blk.%.attn_v.weight:F32:256x128 \
     blk.%.attn_output.weight:F32:256x256 blk.%.ffn_gate_inp.weight:F32:256x8 blk.%.ffn_gate_exps.weight:F32:256x256x8 \
     blk.%.ffn_up_exps.weight:F32:256x256x8 blk.%.ffn_down_exps.weight:F32:256x256x8 output.weight:F32:256x16
-organ-keys -q "$T/moe.gguf" --set general.architecture=str:llama --output "$T/moe2.gguf" --force && mv "$T/moe2.gguf" "$T/moe.gguf"
+organ-keys -q "$T/moe.gguf" --set general.architecture=str:llama --output "$T/moe2.gguf" --force && mv "$T/moe2.gguf" \
+    "$T/moe.gguf"
 check "keep four" assemble "$T/moe.gguf" --keep-experts 0-3 -o "$T/four.gguf"
 for preset in q4_k_m q3_k_m; do
     assemble "$T/four.gguf" -o "$T/want.gguf" --dtype $preset
@@ -122,7 +126,8 @@ for preset in q4_k_m q3_k_m; do
     assemble "$T/moe.gguf" -o "$T/m.gguf" --dtype $preset
     eight=$(organ-extract -q "$T/m.gguf" --list | awk '$1 == "blk.0.attn_v.weight" { print $5 }')
     four=$(organ-extract -q "$T/want.gguf" --list | awk '$1 == "blk.0.attn_v.weight" { print $5 }')
-    [ "$eight" != "$four" ] && ok || bad "$preset: attn_v is $four with four experts and with eight: the test shows nothing"
+    [ "$eight" != "$four" ] && ok || bad \
+        "$preset: attn_v is $four with four experts and with eight: the test shows nothing"
 done
 
 # Refused, in one line, and nothing is written.

@@ -124,21 +124,25 @@ HERE=$T ORGAN_PROBE=$T/probe
 export HERE ORGAN_PROBE
 check "organ-probe first" try "$T/good.gguf" --threads 1
 check_text "$(cell good 2) $(cell good 3) $(cell good 4) $(cell good 6)" "probe ok 10 -" "organ-probe"
-check_text "$(grep -c -e '-j 1 .*good.gguf --text .*plain-text.txt --tokens 129' "$T/probe.calls")" 1 "128 tokens of its own text"
+check_text "$(grep -c -e '-j 1 .*good.gguf --text .*plain-text.txt --tokens 129' "$T/probe.calls")" 1 \
+    "128 tokens of its own text"
 check "a reference without a text" try "$T/good.gguf" --reference "$T/reference.gguf"
 check_text "$(cell good 5) $(cell good 6)" "1.0000 0.001" "ratio and divergence"
 check "with a text" try "$T/good.gguf" --text "$T/text" --context 99
 check_text "$(grep -c -e "--context 99 .*good.gguf --text $T/text\$" "$T/probe.calls")" 1 "the whole text"
 check_exit 1 "diverges" try "$T/bad.gguf" --reference "$T/reference.gguf" --max-ratio 100
-if grep -q "broken: its predictions diverge from the reference by 2.5 nats per token" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+if grep -q "broken: its predictions diverge from the reference by 2.5 nats per token" "$T/err"; then ok; else \
+    bad "no reason: $(cat "$T/err")"; fi
 check_exit 1 "worse without a text" try "$T/nan.gguf" --reference "$T/reference.gguf"
 echo 120 > "$T/good.adds"
 check_exit 1 "attention adds too much" try "$T/good.gguf" --reference "$T/reference.gguf"
-if grep -q "broken: block 1: what attention adds is 40 times the reference's" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+if grep -q "broken: block 1: what attention adds is 40 times the reference's" "$T/err"; then ok; else \
+    bad "no reason: $(cat "$T/err")"; fi
 check "far too much would be 100 times" try "$T/good.gguf"
 echo 1200 > "$T/good.adds"
 check_exit 1 "far too much" try "$T/good.gguf"
-if grep -q "broken: block 1: what attention adds is 120 times what comes in" "$T/err"; then ok; else bad "no reason: $(cat "$T/err")"; fi
+if grep -q "broken: block 1: what attention adds is 120 times what comes in" "$T/err"; then ok; else \
+    bad "no reason: $(cat "$T/err")"; fi
 echo nan > "$T/good.adds"
 check_exit 1 "not a number" try "$T/good.gguf"
 rm "$T/good.adds"
@@ -150,8 +154,10 @@ ORGAN_PROBE=''
 
 ENGINE='' ORGAN_ENGINE_DIR=$T/none
 rm -r "$T/harness/node_modules"
-check_error 4 "no engine" "no engine" env ORGAN_ENGINE_DIR="$T/harness" PATH="$T/plain" sh "$V" "$T/good.gguf" --text "$T/text"
-check_error 4 "llama-perplexity" "an engine that is not there" try "$T/good.gguf" --engine llama-perplexity --text "$T/text"
+check_error 4 "no engine" "no engine" env ORGAN_ENGINE_DIR="$T/harness" PATH="$T/plain" sh "$V" "$T/good.gguf" \
+    --text "$T/text"
+check_error 4 "llama-perplexity" "an engine that is not there" try "$T/good.gguf" --engine llama-perplexity \
+    --text "$T/text"
 ENGINE=perplexity
 check_error 2 "no model" "no model" try --text "$T/text"
 check_error 2 "more than one" "two models" try "$T/good.gguf" "$T/bad.gguf" --text "$T/text"

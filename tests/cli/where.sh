@@ -96,18 +96,22 @@ organ-compare "$VERSE" "$CODE" > "$T/table2"
 awk -F '\t' 'NR == 1 || ($8 != "-" && $8 < 0.95)' "$T/table2" > "$T/want"
 check_exit 1 "organ-compare" organ-compare "$VERSE" "$CODE" --where 'cosine<0.95'
 check_same "$T/out" "$T/want" "rows of organ-compare"
-check_text "$(organ-compare "$VERSE" "$CODE" --where 'status=differs' --where class=keys | sed 1d | cut -f 1)" "(keys)" "the row of keys"
+check_text "$(organ-compare "$VERSE" "$CODE" --where 'status=differs' --where class=keys | sed 1d | cut -f 1)" \
+    "(keys)" "the row of keys"
 check_text "$(head -n 2 "$T/table2" | tail -n 1 | cut -f 14)" text "part is the last column"
 check_exit 0 "the exit status is that of all tensors" organ-compare "$VERSE" "$VERSE" --where 'block=0'
-check_error 2 "leave out --summary" "--where with other tables" organ-compare "$VERSE" "$CODE" --summary --where 'cosine<1'
+check_error 2 "leave out --summary" "--where with other tables" organ-compare "$VERSE" "$CODE" \
+    --summary --where 'cosine<1'
 
 # ---- summaries and the like are made of the rows that match ----
 check_text "$(organ-measure "$VERSE" --summary --where 'block=1' | awk -F '\t' '$1 == "model" { print $3 }')" \
     "$(awk -F '\t' '$3 == "1"' "$T/table" | wc -l | tr -d ' ')" "a summary of the rows"
-check_text "$(organ-measure "$VERSE" --wells 3 --where 'class=norm' | sed 1d | cut -f 2 | sort -u)" norm "wells among the rows"
+check_text "$(organ-measure "$VERSE" --wells 3 --where 'class=norm' | sed 1d | cut -f 2 | sort -u)" norm \
+    "wells among the rows"
 organ-extract -q "$VERSE" --output "$T/d"
 check "--update" sh -c "organ-measure '$T/d' --update --where block=1 > '$T/out2'"
-check_text "$(grep -c '"z": ' "$T/d/manifest.json")" "$(sed 1d "$T/out2" | wc -l | tr -d ' ')" "--update writes the rows that match"
+check_text "$(grep -c '"z": ' "$T/d/manifest.json")" "$(sed 1d "$T/out2" | wc -l | tr -d ' ')" \
+    "--update writes the rows that match"
 
 # ---- a chain of tools ----
 organ-measure "$T/d" --where 'theta<40' | organ-extract --list --names-from - "$VERSE" | sed 1d | cut -f 1 > "$T/got"
@@ -117,7 +121,8 @@ check_same "$T/got" "$T/want" "names for the next tool"
 # ---- nothing found, and mistakes ----
 check_exit 1 "no row" organ-measure "$VERSE" --where 'theta<0'
 check_text "$(wc -l < "$T/out" | tr -d ' ')" 1 "only the header"
-check "names the condition" sh -c "organ-measure $VERSE --where 'theta<0' 2>&1 | grep -F \"no row satisfies the condition 'theta<0'\""
+check "names the condition" sh -c \
+    "organ-measure $VERSE --where 'theta<0' 2>&1 | grep -F \"no row satisfies the condition 'theta<0'\""
 check_exit 1 "no row with both" organ-measure "$VERSE" --where "theta<$median" --where "theta>$median"
 check_text "$(grep -c 'no row satisfies all 2 conditions' "$T/err")" 1 "says so"
 check_exit 1 "the one that nothing satisfies" organ-measure "$VERSE" --where 'block=1' --where 'block=77'
@@ -148,15 +153,19 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         script -qec "$1" /dev/null < /dev/null | tr -d '\r'
     }
     terminal "organ-extract $VERSE --list" > "$T/seen"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract "$VERSE" --list | wc -l | tr -d ' ')" "all rows on a terminal"
+    check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract "$VERSE" --list | wc -l | tr -d ' ')" \
+        "all rows on a terminal"
     check_text "$(grep -c "$TAB" "$T/seen")" 0 "no tabs"
     # Texts begin and numbers end in one place: below the header's last letter.
     check_text "$(awk 'NR == 1 { at = index($0, " elements") + 8 } { print substr($0, at, 1) ~ /[0-9s]/, substr($0, at + 1, 1) == " " }' "$T/seen" | sort -u)" "1 1" "numbers are aligned to the right"
-    check_text "$(awk 'NR == 1 { at = index($0, "class") } { print substr($0, at - 1, 1) == " ", substr($0, at, 1) != " " }' "$T/seen" | sort -u)" "1 1" "texts are aligned to the left"
+    check_text "$(awk \
+        'NR == 1 { at = index($0, "class") } { print substr($0, at - 1, 1) == " ", substr($0, at, 1) != " " }' \
+        "$T/seen" | sort -u)" "1 1" "texts are aligned to the left"
     awk -v OFS='\t' '{ $1 = $1; print }' "$T/seen" > "$T/got"
     organ-extract "$VERSE" --list | sed "s/${TAB}skeleton$TAB/${TAB}attention$TAB/; s/${TAB}organ$TAB/${TAB}ffn$TAB/; s/${TAB}embed$TAB/${TAB}embedding$TAB/" > "$T/want"
     check_same "$T/got" "$T/want" "the same cells"
-    terminal "organ-measure $VERSE --where block=1 --columns $(organ-measure "$VERSE" | head -n 1 | tr '\t' ,)" > "$T/seen"
+    terminal "organ-measure $VERSE --where block=1 --columns $(organ-measure "$VERSE" | head -n 1 | tr '\t' ,)" \
+        > "$T/seen"
     check_text "$(awk 'NR > 1 { for (i = 8; i <= 20; i++) { x = $i; sub(/e.*/, "", x); gsub(/[-.]/, "", x); sub(/^0+/, "", x); if (length(x) > 4) print $i } }' "$T/seen")" "" "four significant digits"
     terminal "organ-measure $VERSE --where block=1 --json" > "$T/seen"
     organ-measure "$VERSE" --where block=1 --json > "$T/want"
@@ -167,7 +176,8 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         # More rows than are held back at once, with a longer name among the last.
         mkmodel "$T/many.gguf" -n 1100 "t.%:F32:1" "a-name-that-is-longer-than-the-others:F32:1" > /dev/null
         terminal "organ-extract -q $T/many.gguf --list" > "$T/seen"
-        check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract -q "$T/many.gguf" --list | wc -l | tr -d ' ')" "rows are printed when there are many"
+        check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract -q "$T/many.gguf" --list | wc -l | tr -d ' ')" \
+            "rows are printed when there are many"
         check_text "$(grep -c '^name' "$T/seen")" 1 "with one header"
     fi
 fi

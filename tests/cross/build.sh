@@ -19,7 +19,8 @@ for target; do
     mkdir -p "$objects/$target"
     case $target in *-musl) static='-static -s' ;; *) static=-s ;; esac
     if make -j"${JOBS:-2}" B="$objects/$target" CC="$PWD/build/zig/zig cc -target $target" \
-        AR="$PWD/build/zig/zig ar" CPPFLAGS=-Werror LDFLAGS="$static" PACK= OPTIONS="${OPTIONS:-build/options.tsv}" ${GOALS:-all} > "$log" 2>&1; then
+        AR="$PWD/build/zig/zig ar" CPPFLAGS=-Werror LDFLAGS="$static" PACK= OPTIONS="${OPTIONS:-build/options.tsv}" \
+        ${GOALS:-all} > "$log" 2>&1; then
         echo "$target: built"
     else
         echo "$target: failed, see $log"

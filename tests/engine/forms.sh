@@ -34,7 +34,8 @@ while read -r model; do
         other=unfuse
         [ $way = fuse ] || other=fuse
         "$BIN/organ-stack" -q --$other "$name.$way.gguf" -o "$M/back.gguf" --force 2> /dev/null
-        cmp -s "$M/back.gguf" "$model" || echo "not the same after --$way and --$other: ${name##*/}" | tee -a "$M/changed"
+        cmp -s "$M/back.gguf" "$model" || echo "not the same after --$way and --$other: ${name##*/}" | tee \
+            -a "$M/changed"
         printf '%s\t%s\tfuse\n' "$name.$way.gguf" "$model" >> "$M/tries"
     done
     orders="1-3 3,2,1,0 0-3,0-3 0,0-3 0-2 0,2,1,3 2-3,0-1 1,3 0,2-3"

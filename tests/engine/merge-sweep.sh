@@ -28,7 +28,8 @@ iso iso,t=0.4 iso,t=0.5 iso,t=0.7"
 
 models_of() { # METHOD: the models that it merges
     case ${1%%,*} in
-    linear | slerp | nuslerp | multislerp | karcher) echo "--model $LAB/lab-verse-f16.gguf --model $LAB/lab-code-f16.gguf" ;;
+    linear | slerp | nuslerp | multislerp | karcher) echo \
+        "--model $LAB/lab-verse-f16.gguf --model $LAB/lab-code-f16.gguf" ;;
     nearswap | arcee-fusion) echo "--base $LAB/lab-verse-f16.gguf --model $LAB/lab-code-f16.gguf" ;;
     *) echo "--base $LAB/lab-base-f16.gguf --model $LAB/lab-verse-f16.gguf --model $LAB/lab-code-f16.gguf" ;;
     esac

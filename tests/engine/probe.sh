@@ -24,7 +24,8 @@ bad() {
     echo "FAIL probe: $1"
 }
 hold() { # WHAT AWK-CONDITION-of-x-and-y X Y
-    if [ -n "$3" ] && [ -n "$4" ] && awk -v x="$3" -v y="$4" "BEGIN { exit !($2) }"; then ok; else bad "$1: x '$3', y '$4'"; fi
+    if [ -n "$3" ] && [ -n "$4" ] && awk -v x="$3" -v y="$4" "BEGIN { exit !($2) }"; then ok; else \
+        bad "$1: x '$3', y '$4'"; fi
 }
 # probe NAME ARGUMENT...: the table in $M/NAME.
 probe() {
@@ -34,14 +35,16 @@ probe() {
 }
 # cell NAME ROW COLUMN
 cell() {
-    awk -F '\t' -v row="$2" -v name="$3" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == row + 1 && c { print $c }' "$M/$1"
+    awk -F '\t' -v row="$2" -v name="$3" \
+        'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR == row + 1 && c { print $c }' "$M/$1"
 }
 refused() { # STATUS TEXT ARGUMENT...
     want=$1 words=$2
     shift 2
     organ-probe -j 1 "$@" > "$M/out" 2> "$M/err"
     status=$?
-    if [ $status = "$want" ] && grep -q -e "$words" "$M/err"; then ok; else bad "organ-probe $*: exit $status, $(cat "$M/err")"; fi
+    if [ $status = "$want" ] && grep -q -e "$words" "$M/err"; then ok; else bad "organ-probe $*: exit $status, $(cat \
+        "$M/err")"; fi
 }
 verse=$LAB/lab-verse-q4_k_m.gguf code=$LAB/lab-code-q4_k_m.gguf text=$LAB/text-verse.txt
 organ-assemble -q "$verse" --dtype q2_k --output "$M/q2.gguf"
@@ -49,7 +52,8 @@ organ-assemble -q "$verse" --dtype q2_k --output "$M/q2.gguf"
 # ---- losses: those of the other harness ------------------------------------------------------------
 node tests/engine/engine.mjs ppl "$verse" "$text" > "$M/node" 2> /dev/null
 probe loss "$verse" --text "$text"
-hold "the perplexity is that of engine.mjs" 'x < 1.0001 * y && x > 0.9999 * y' "$(cell loss 1 perplexity)" "$(cut -f 3 "$M/node")"
+hold "the perplexity is that of engine.mjs" 'x < 1.0001 * y && x > 0.9999 * y' "$(cell loss 1 perplexity)" "$(cut \
+    -f 3 "$M/node")"
 hold "as many tokens" 'x == y' "$(cell loss 1 tokens)" "$(cut -f 4 "$M/node")"
 hold "the standard error" 'x > 0.02 && x < 0.05' "$(cell loss 1 error)" 0
 probe part "$verse" --text "$text" --tokens 129
@@ -63,7 +67,8 @@ hold "a model diverges by 0 from itself" 'x == 0 && y == 1' "$(cell self 1 kl_ma
 probe short "$M/q2.gguf" --text "$text" --against "$verse"
 probe whole "$M/q2.gguf" --text "$text" --against "$verse" --top 100000
 hold "64 probabilities are within 1 % of all" 'x < 1.01 * y && x > 0.99 * y' "$(cell short 1 kl)" "$(cell whole 1 kl)"
-hold "a few probabilities are still near" 'x < 1.05 * y && x > 0.95 * y' "$(organ-probe -j 1 "$M/q2.gguf" --text "$text" --against "$verse" --top 4 | sed 1d | cut -f 6)" "$(cell whole 1 kl)"
+hold "a few probabilities are still near" 'x < 1.05 * y && x > 0.95 * y' "$(organ-probe -j 1 "$M/q2.gguf" \
+    --text "$text" --against "$verse" --top 4 | sed 1d | cut -f 6)" "$(cell whole 1 kl)"
 hold "Q2_K diverges" 'x > 0.01' "$(cell short 1 kl)" 0
 hold "the percentiles ascend" 'x < y' "$(cell short 1 kl_median)" "$(cell short 1 kl_99)"
 hold "and end at the largest" 'x < y' "$(cell short 1 kl_999)" "$(cell short 1 kl_max)"
@@ -93,7 +98,8 @@ hold "a cosine" 'x > 0.5 && x < 1' "$(cell trace 3 cosine)" 0
 
 # ---- inputs of matrices ----------------------------------------------------------------------------------
 probe acts "$verse" --text "$text" --activations "$M/act.gguf" --rows 50
-organ-assemble -q "$verse" --dtype iq2_s --imatrix "$M/act.gguf" --output "$M/iq2.gguf" 2> "$M/err" || bad "as an importance matrix: $(cat "$M/err")"
+organ-assemble -q "$verse" --dtype iq2_s --imatrix "$M/act.gguf" --output "$M/iq2.gguf" 2> "$M/err" \
+    || bad "as an importance matrix: $(cat "$M/err")"
 probe acts2 "$verse" --text "$text" --activations "$M/act2.gguf" --rows 50
 if cmp -s "$M/act.gguf" "$M/act2.gguf"; then ok; else bad "two runs store other samples"; fi
 probe acts3 "$verse" --text "$text" --activations "$M/act3.gguf" --rows 50 --seed 1
@@ -102,7 +108,8 @@ if cmp -s "$M/act.gguf" "$M/act3.gguf"; then bad "the seed has no effect"; else 
 organ-extract -q "$M/act.gguf" --tensors 'blk.0.ffn_down.weight.*' --list > "$M/list"
 hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x50x1" }' "$M/list")" 1
 organ-measure -q "$M/act.gguf" --sample 0 --columns name,mean,std > "$M/measures"
-hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.sample" { print $2 * $2 + $3 * $3 }' "$M/measures")" \
+hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' \
+    '$1 == "blk.1.attn_q.weight.sample" { print $2 * $2 + $3 * $3 }' "$M/measures")" \
     "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.in_sum2" { s = $2 } $1 == "blk.1.attn_q.weight.counts" { c = $2 } END { print s / c }' "$M/measures")"
 # Two experts are the same and the router knows no difference, so that the first two of four get all tokens.
 start_recipes
@@ -112,17 +119,21 @@ probe moe "$M/moe.gguf" --text "$text" --activations "$M/experts.gguf" --rows 30
 organ-extract "$M/experts.gguf" --tensors 'blk.0.ffn_down_exps*' --list > "$M/list"
 hold "samples of each expert" 'x == 1' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x300x4" }' "$M/list")" 0
 organ-measure -q "$M/experts.gguf" --sample 0 --columns name,elements,mean,max > "$M/measures"
-hold "two of four experts are used" 'x == 2 * y && y > 1000' "$(awk -F '\t' '$1 == "blk.0.ffn_down_exps.weight.counts" { print $2 * $3 }' "$M/measures")" "$(cell moe 1 tokens)"
-hold "outputs of each expert" 'x > 0.01 && y == 4' "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $3 }' "$M/measures")" \
+hold "two of four experts are used" 'x == 2 * y && y > 1000' "$(awk -F '\t' \
+    '$1 == "blk.0.ffn_down_exps.weight.counts" { print $2 * $3 }' "$M/measures")" "$(cell moe 1 tokens)"
+hold "outputs of each expert" 'x > 0.01 && y == 4' "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $3 }' \
+    "$M/measures")" \
     "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $2 }' "$M/measures")"
 
 # ---- requests ----------------------------------------------------------------------------------------------
 head -c 3000 "$verse" > "$M/cut.gguf"
 printf 'ppl\t%s\t%s\nppl\t%s\t%s\nkl\t%s\t%s\nnonsense\n' "$verse" "$text" "$M/cut.gguf" "$text" "$code" "$text" |
     organ-probe -j 1 --batch --against "$verse" > "$M/answers" 2> "$M/err"
-hold "a perplexity" 'x < 1.000001 * y && x > 0.999999 * y' "$(sed -n 1p "$M/answers" | cut -f 3)" "$(cell loss 1 perplexity)"
+hold "a perplexity" 'x < 1.000001 * y && x > 0.999999 * y' "$(sed -n 1p "$M/answers" | cut -f 3)" "$(cell loss 1 \
+    perplexity)"
 hold "an error, and then a divergence" 'x == 1 && y == 1' "$(sed -n 2p "$M/answers" | grep -c "	error	")" \
-    "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' "$M/answers")"
+    "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' \
+    "$M/answers")"
 
 # ---- scripts that use it -----------------------------------------------------------------------------------
 organ-extract "$verse" --tensors blk.1.attn_output.weight --output - > "$M/part.bin"
@@ -135,8 +146,10 @@ validate "$M/q2.gguf" --reference "$verse" || bad "organ-validate: Q2_K counts a
 if validate "$M/ten.gguf" --reference "$verse"; then bad "organ-validate: ten times attention counts as sound"
 elif grep -q "block 1: what attention adds is .* times the reference's" "$M/err"; then ok
 else bad "organ-validate: no reason: $(cat "$M/err")"; fi
-sh scripts/organ-sensitivity "$verse" --measure kl --tensors 'blk.0.attn_[qv].*' --text "$text" -j 1 -q --output "$M/kl.tsv" 2> "$M/err" || bad "organ-sensitivity: $(cat "$M/err")"
-hold "organ-sensitivity by divergence" 'x == 0 && y > 0.0001' "$(awk -F '\t' '/^# unchanged/ { print $2 }' "$M/kl.tsv")" "$(awk -F '\t' '$1 == "blk.0.attn_v.weight" { print $4 }' "$M/kl.tsv")"
+sh scripts/organ-sensitivity "$verse" --measure kl --tensors 'blk.0.attn_[qv].*' --text "$text" -j 1 \
+    -q --output "$M/kl.tsv" 2> "$M/err" || bad "organ-sensitivity: $(cat "$M/err")"
+hold "organ-sensitivity by divergence" 'x == 0 && y > 0.0001' "$(awk -F '\t' '/^# unchanged/ { print $2 }' \
+    "$M/kl.tsv")" "$(awk -F '\t' '$1 == "blk.0.attn_v.weight" { print $4 }' "$M/kl.tsv")"
 
 # ---- bad input -----------------------------------------------------------------------------------------------
 printf a > "$M/a.txt"

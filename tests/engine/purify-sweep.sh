@@ -21,7 +21,8 @@ trap 'exit 130' INT TERM HUP
 
 one() { # MODEL METHOD STRENGTH: purified into $T/m.gguf, mean rel_l2 printed
     "$BIN/organ-purify" "$MODELS/$1" --type "${TYPE:-organ}" --method "$2" --strength "$3" ${DTYPE:+--dtype "$DTYPE"} \
-        --output "$T/m.gguf" --force | awk -F '\t' '$11 == "purified" || $11 == "identical" { s += $8; n++ } END { printf "%.4f", s / n }'
+        --output "$T/m.gguf" --force | awk -F '\t' \
+        '$11 == "purified" || $11 == "identical" { s += $8; n++ } END { printf "%.4f", s / n }'
 }
 
 ppl() { # TEXT...: perplexities of $T/m.gguf, in one line
@@ -50,7 +51,8 @@ for model in ${LIST:-lab-base-f16 lab-verse-f16 lab-code-f16}; do
             for t in $texts; do
                 k=$((k + 1))
                 echo "$before $after" | awk -v k=$k -v n="$(echo "$texts" | wc -w)" -v OFS='\t' \
-                    -v row="$model $t $method $s $rel" '{ gsub(" ", "\t", row); printf "%s\t%.3f\t%.3f\n", row, $(n + k), $(n + k) / $k }'
+                    -v row="$model $t $method $s $rel" \
+                    '{ gsub(" ", "\t", row); printf "%s\t%.3f\t%.3f\n", row, $(n + k), $(n + k) / $k }'
             done
         done
     done

@@ -74,11 +74,14 @@ recipes_references() {
 }
 
 recipes_round_trips() {
-    make_model round-trip "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model pipe "organ-extract - --output \$OUT.d < \$LAB/lab-verse-$kind.gguf && organ-assemble \$OUT.d --output \$OUT"
+    make_model round-trip \
+        "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model pipe \
+        "organ-extract - --output \$OUT.d < \$LAB/lab-verse-$kind.gguf && organ-assemble \$OUT.d --output \$OUT"
     make_model split-experts "organ-extract \$LAB/lab-verse-$kind.gguf --split-experts --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model shards-00001-of-00003 "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --shards 3 --output \${OUT%-00001*}.gguf"
-    make_model merged "organ-extract \$M/shards-00001-of-00003.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model merged \
+        "organ-extract \$M/shards-00001-of-00003.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model undone "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf --in-place --all --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo --in-place && rm \$OUT.undo"
     for name in round-trip pipe split-experts shards-00001-of-00003 merged undone; do ppl "$M/$name.gguf" verse; done
     gen "$M/round-trip.gguf" "The " 24
@@ -87,7 +90,8 @@ recipes_round_trips() {
 # Every type that is encoded without an importance matrix, from the finest model there is.
 recipes_types() {
     for t in $TYPES_EXACT $TYPES8 $TYPES4 $TYPES_OTHER; do
-        make_model "type-$t" "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=$t' --output \$OUT"
+        make_model "type-$t" \
+            "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=$t' --output \$OUT"
         ppl "$M/type-$t.gguf" verse
     done
     make_model mixed "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16' --output \$OUT"
@@ -95,9 +99,11 @@ recipes_types() {
 }
 
 recipes_grafts() {
-    V="\$LAB/lab-verse-$kind.gguf" C="\$LAB/lab-code-$kind.gguf" S="\$LAB/lab-stranger-$kind.gguf" A="\$LAB/lab-base-$kind.gguf"
+    V="\$LAB/lab-verse-$kind.gguf" C="\$LAB/lab-code-$kind.gguf" S="\$LAB/lab-stranger-$kind.gguf" \
+        A="\$LAB/lab-base-$kind.gguf"
     make_model chimera "organ-transplant --base $V --donor $C --type ffn --output \$OUT"
-    make_model graft-dir "organ-graft --source $C --target $V --type ffn --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model graft-dir \
+        "organ-graft --source $C --target $V --type ffn --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model chimera-skeleton "organ-transplant --base $V --donor $C --type attention --output \$OUT"
     make_model chimera-12 "organ-transplant --base $V --donor $C --type ffn --layers 1-2 --output \$OUT"
     make_model stranger "organ-transplant --base $V --donor $S --type ffn --output \$OUT"
@@ -107,8 +113,10 @@ recipes_grafts() {
     make_model retype "organ-transplant --base $V --donor \$M/donor8.gguf --match retype --type ffn --output \$OUT"
     make_model convert "organ-transplant --base $V --donor \$M/donor8.gguf --match convert --type ffn --output \$OUT"
     make_model base8 "organ-extract $V --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
-    make_model convert-back "organ-transplant --base \$M/base8.gguf --donor $C --match convert --type ffn --output \$OUT"
-    for name in chimera chimera-skeleton chimera-12 stranger stranger-1 mapped graft-dir retype convert convert-back; do ppl_made $name; done
+    make_model convert-back \
+        "organ-transplant --base \$M/base8.gguf --donor $C --match convert --type ffn --output \$OUT"
+    for name in chimera chimera-skeleton chimera-12 stranger stranger-1 mapped graft-dir retype convert convert-back; \
+        do ppl_made $name; done
     gen "$M/chimera.gguf" "The " 24
 }
 
@@ -120,7 +128,8 @@ recipes_blends() {
         make_model "$name" "organ-transplant --base $V --donor $C --blend $text$more --output \$OUT"
         ppl_made "$name"
     done
-    make_model blend-blocks "organ-transplant --base $V --donor $C --type ffn,attention --blend linear:0.5 --output \$OUT"
+    make_model blend-blocks \
+        "organ-transplant --base $V --donor $C --type ffn,attention --blend linear:0.5 --output \$OUT"
     make_model task-stranger "organ-transplant --base $V --donor $S --blend linear:0.5 --output \$OUT"
     make_model merge-iso "organ-merge --method iso --base $A --model $V --model $C --output \$OUT"
     for name in blend-blocks task-stranger merge-iso; do ppl_made $name; done
@@ -130,7 +139,8 @@ recipes_blends() {
 recipes_lora() {
     make_model base-norms "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-code-$kind.gguf --type norm --output \$OUT"
     for r in 4 16 64 256; do
-        make_model "lora-$r" "organ-lora --base \$LAB/lab-base-$kind.gguf --tuned \$LAB/lab-code-$kind.gguf --rank $r --output \$OUT"
+        make_model "lora-$r" \
+            "organ-lora --base \$LAB/lab-base-$kind.gguf --tuned \$LAB/lab-code-$kind.gguf --rank $r --output \$OUT"
         ppl "$LAB/lab-base-$kind.gguf" code "$M/lora-$r.gguf"
     done
     for text in verse code; do ppl "$M/base-norms.gguf" $text "$M/lora-256.gguf"; done
@@ -163,24 +173,29 @@ record_head() {
 # Four experts a block, stacked from the FFNs of base, verse, code and base, with a
 # router whose rows are all the same: which two are used does not depend on the text.
 make_moe() {
-    for m in base verse code; do organ-extract "$LAB/lab-$m-$kind.gguf" --type ffn --output "$M/moe-$m" || return 1; done
+    for m in base verse code; do organ-extract "$LAB/lab-$m-$kind.gguf" --type ffn --output "$M/moe-$m" || return 1; \
+        done
     for b in 0 1 2 3; do
         for role in gate up down; do
-            type=$(organ-extract "$LAB/lab-base-$kind.gguf" --tensors "blk.$b.ffn_$role.weight" --list | awk 'NR == 2 { print $5 }')
+            type=$(organ-extract "$LAB/lab-base-$kind.gguf" --tensors "blk.$b.ffn_$role.weight" --list | awk \
+                'NR == 2 { print $5 }')
             case $type in F16) type=1 ;; Q4_K) type=12 ;; Q6_K) type=14 ;; *) return 1 ;; esac
             case $role in down) dims="512 256" ;; *) dims="256 512" ;; esac
             # shellcheck disable=SC2086
             record_head "blk.$b.ffn_${role}_exps.weight" $type $dims 4
             for m in base verse code base; do
-                tail -c "+$((1 + 4 + $(printf 'blk.%s.ffn_%s.weight' "$b" "$role" | wc -c) + 4 + 16 + 4))" "$M/moe-$m/organs/blk_${b}_ffn_$role.bin"
+                tail -c "+$((1 + 4 + $(printf 'blk.%s.ffn_%s.weight' "$b" "$role" | wc -c) + 4 + 16 + 4))" \
+                    "$M/moe-$m/organs/blk_${b}_ffn_$role.bin"
             done
         done
         record_head "blk.$b.ffn_gate_inp.weight" 0 256 4
         dd if=/dev/zero bs=4096 count=1 2> /dev/null
     done > "$M/stacks.bin"
     organ-extract "$LAB/lab-base-$kind.gguf" --output "$OUT.d" || return 1
-    sed '/"name": "blk\.[0-9]*\.ffn_\(gate\|up\|down\)\.weight"/d' "$OUT.d/manifest.json" > "$M/moe.json" && mv "$M/moe.json" "$OUT.d/manifest.json"
-    organ-transplant --base "$OUT.d" --donor "$M/stacks.bin" --add --set-kv llama.expert_count=u32:4 --set-kv llama.expert_used_count=u32:2 --output "$OUT"
+    sed '/"name": "blk\.[0-9]*\.ffn_\(gate\|up\|down\)\.weight"/d' "$OUT.d/manifest.json" > "$M/moe.json" && mv \
+        "$M/moe.json" "$OUT.d/manifest.json"
+    organ-transplant --base "$OUT.d" --donor "$M/stacks.bin" --add --set-kv llama.expert_count=u32:4 \
+        --set-kv llama.expert_used_count=u32:2 --output "$OUT"
 }
 
 recipes_moe() {
@@ -212,10 +227,13 @@ recipes_mtp() {
         make_model $arch-original "recast base $arch 4 $n"
         make_model $arch-bare "recast base $arch 4 0"
         make_model $arch-tune "recast verse $arch 4 0"
-        make_model $arch-back "organ-transplant --base \$M/$arch-bare.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
-        make_model $arch-tuned "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
+        make_model $arch-back \
+            "organ-transplant --base \$M/$arch-bare.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
+        make_model $arch-tuned \
+            "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
         make_model $arch-original8 "organ-extract \$M/$arch-original.gguf --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
-        make_model $arch-tuned8 "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original8.gguf --mtp --output \$OUT"
+        make_model $arch-tuned8 \
+            "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original8.gguf --mtp --output \$OUT"
         predict $arch-original $arch-bare $arch-tune $arch-back $arch-tuned $arch-tuned8
         gen "$M/$arch-tune.gguf" "The " 24
         gen "$M/$arch-tuned.gguf" "The " 24
@@ -223,12 +241,15 @@ recipes_mtp() {
     # a base of another depth; a donor that is its prediction blocks alone, on a pipe
     make_model step35-short "recast base step35 3 2"
     make_model step35-short-bare "recast base step35 3 0"
-    make_model step35-short-back "organ-transplant --base \$M/step35-short-bare.gguf --donor \$M/step35-original.gguf --mtp --output \$OUT"
+    make_model step35-short-back \
+        "organ-transplant --base \$M/step35-short-bare.gguf --donor \$M/step35-original.gguf --mtp --output \$OUT"
     make_model step35-head "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[0-3]\\./d' \$OUT.d/manifest.json > \$M/head.json && mv \$M/head.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
-    make_model step35-from-head "organ-transplant --base \$M/step35-bare.gguf --donor - --mtp --output \$OUT < \$M/step35-head.gguf"
+    make_model step35-from-head \
+        "organ-transplant --base \$M/step35-bare.gguf --donor - --mtp --output \$OUT < \$M/step35-head.gguf"
     # a base that announces the blocks which are in that donor
     make_model step35-trunk "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[45]\\./d' \$OUT.d/manifest.json | sed -z 's/,\n  \]/\n  ]/g' > \$M/trunk.json && mv \$M/trunk.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
-    make_model step35-rejoined "organ-transplant --base \$M/step35-trunk.gguf --donor \$M/step35-head.gguf --mtp --output \$OUT"
+    make_model step35-rejoined \
+        "organ-transplant --base \$M/step35-trunk.gguf --donor \$M/step35-head.gguf --mtp --output \$OUT"
     predict step35-short step35-short-back step35-from-head step35-rejoined
     # the same blocks with --add
     make_model step35-added "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --output \$OUT"
@@ -242,10 +263,13 @@ recipes_stack() {
         make_model stack-drop$b "organ-stack --drop $b \$LAB/lab-verse-$kind.gguf --output \$OUT"
         make_model stack-repeat$b "organ-stack \$LAB/lab-verse-$kind.gguf 0-$b,$b-3 --output \$OUT"
     done
-    make_model stack-verse-code "organ-stack \$LAB/lab-verse-$kind.gguf 0-1 \$LAB/lab-code-$kind.gguf 2-3 --output \$OUT"
-    make_model stack-code-verse "organ-stack \$LAB/lab-code-$kind.gguf 0-1 \$LAB/lab-verse-$kind.gguf 2-3 --output \$OUT"
+    make_model stack-verse-code \
+        "organ-stack \$LAB/lab-verse-$kind.gguf 0-1 \$LAB/lab-code-$kind.gguf 2-3 --output \$OUT"
+    make_model stack-code-verse \
+        "organ-stack \$LAB/lab-code-$kind.gguf 0-1 \$LAB/lab-verse-$kind.gguf 2-3 --output \$OUT"
     make_model stack-both "organ-stack \$LAB/lab-verse-$kind.gguf 0-3 \$LAB/lab-code-$kind.gguf 0-3 --output \$OUT"
-    for name in all drop0 drop1 drop2 drop3 repeat0 repeat1 repeat2 repeat3 verse-code code-verse both; do ppl_made stack-$name; done
+    for name in all drop0 drop1 drop2 drop3 repeat0 repeat1 repeat2 repeat3 verse-code code-verse both; do ppl_made \
+        stack-$name; done
 }
 
 # Eight experts a block and a router that has something to choose, prediction block
@@ -265,7 +289,8 @@ recipes_experts() {
 make_tied() {
     organ-extract "$LAB/lab-base-$kind.gguf" --output "$OUT.d" || return 1
     cp "$OUT.d/embed/token_embd.bin" "$M/embedding.bin"
-    sed '/"name": "output.weight"/d' "$OUT.d/manifest.json" | sed -z 's/,\n  \]/\n  ]/g' > "$M/tied.json" && mv "$M/tied.json" "$OUT.d/manifest.json"
+    sed '/"name": "output.weight"/d' "$OUT.d/manifest.json" | sed -z 's/,\n  \]/\n  ]/g' > "$M/tied.json" && mv \
+        "$M/tied.json" "$OUT.d/manifest.json"
     organ-assemble "$OUT.d" --output "$OUT"
 }
 make_untied() {
@@ -282,7 +307,8 @@ recipes_tied() {
 
 # Answers of the engine, in $M/answers: perplexity MODEL TEXT [ADAPTER] prints all its digits.
 perplexity() {
-    awk -F '\t' -v m="$1${3:+${3:++}$3}" -v t="$LAB/text-$2.txt" '$1 == m && $2 == t { v = $3 } END { if (v != "" && v != "error") print v }' "$M/answers"
+    awk -F '\t' -v m="$1${3:+${3:++}$3}" -v t="$LAB/text-$2.txt" \
+        '$1 == m && $2 == t { v = $3 } END { if (v != "" && v != "error") print v }' "$M/answers"
 }
 
 start_recipes() { # sets kind and the model that types are made from
@@ -329,14 +355,16 @@ build_engine_program() {
         tar -x -f $include/headers.tar -C $include && rm -rf $include/.git $include/headers.tar
     fi
     ${CC:-cc} -std=gnu11 -O1 -I $include/include -I $include/ggml/include -o "$M/$1.run" "tests/engine/$1.c" \
-        $engine/libllama.v*.so $engine/libggml.v*.so $engine/libggml-base.so -lm -Wl,-rpath,"$PWD/$engine" -Wl,--allow-shlib-undefined
+        $engine/libllama.v*.so $engine/libggml.v*.so $engine/libggml-base.so -lm -Wl,-rpath,"$PWD/$engine" \
+        -Wl,--allow-shlib-undefined
 }
 
 # Builds organ-probe beside the other tools, with what build_engine_program found.
 build_probe() {
     build_engine_program memory || return 1 # unpacks the headers
     make -s probe B="${BIN%/bin}" LLAMA_CFLAGS="-I$PWD/$include/include -I$PWD/$include/ggml/include" \
-        LLAMA_LIBS="$(echo "$PWD"/$engine/libllama.v*.so "$PWD"/$engine/libggml.v*.so "$PWD/$engine/libggml-base.so") -Wl,-rpath,$PWD/$engine -Wl,--allow-shlib-undefined"
+        LLAMA_LIBS="$(echo "$PWD"/$engine/libllama.v*.so "$PWD"/$engine/libggml.v*.so \
+        "$PWD/$engine/libggml-base.so") -Wl,-rpath,$PWD/$engine -Wl,--allow-shlib-undefined"
 }
 
 # $M/predictions: MODEL, then what predict.c prints of it, or the word error.
@@ -346,7 +374,8 @@ run_predict() {
     workers=
     for k in 0 1; do
         awk -v k=$k 'NR % 2 == k' "$M/predict" | while read -r name; do
-            "$M/predict.run" $engine "$M/$name.gguf" "$LAB/text-verse.txt" > "$M/$name.said" 2> "$M/$name.err" || echo error > "$M/$name.said"
+            "$M/predict.run" $engine "$M/$name.gguf" "$LAB/text-verse.txt" > "$M/$name.said" 2> "$M/$name.err" \
+                || echo error > "$M/$name.said"
             sed "s/^/$name$(printf '\t')/" "$M/$name.said"
         done > "$M/predictions$k" &
         workers="$workers $!"
@@ -359,5 +388,6 @@ run_predict() {
     cat "$M/predictions0" "$M/predictions1" > "$M/predictions"
 }
 prediction() { # NAME trunk|0|1..., [4: drafts that the trunk would take, of 5]
-    awk -F '\t' -v m="$1" -v b="$2" -v f="${3:-3}" '$1 == m && ($2 == b || $2 == "block " b) { print f == 3 ? $3 : $f }' "$M/predictions"
+    awk -F '\t' -v m="$1" -v b="$2" -v f="${3:-3}" \
+        '$1 == m && ($2 == b || $2 == "block " b) { print f == 3 ? $3 : $f }' "$M/predictions"
 }

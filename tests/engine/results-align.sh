@@ -22,7 +22,8 @@ variants() {
     v='$LAB/lab-verse-f16.gguf'
     all="--type ffn,attention"
     echo "unchanged${TAB}same${TAB}cp $v \$OUT"
-    for t in q4_k q3_k q2_k; do echo "in $t${TAB}same${TAB}organ-assemble -q $v --dtype 'blk.*=$t' --output \$OUT"; done
+    for t in q4_k q3_k q2_k; do echo "in $t${TAB}same${TAB}organ-assemble -q $v --dtype 'blk.*=$t' --output \$OUT"; \
+        done
     for x in 0.2 0.5; do echo "noise $x${TAB}same${TAB}$(permuted verse none $x)"; done
     echo "the smallest quarter zeroed${TAB}same${TAB}organ-extract $v $all --output - | node tests/engine/spoil.mjs small 0.25 | organ-transplant -q --base $v --donor - --output \$OUT"
     echo "merged with code${TAB}same${TAB}organ-merge -q --no-hash --method slerp,t=0.5 --model $v --model \$LAB/lab-code-f16.gguf --output \$OUT"
@@ -58,8 +59,10 @@ if [ ! -s "$M/answers" ]; then
         ppl_made "blend-$donor-aligned"
     done
     make_model blend-original "$blend --donor \$LAB/lab-code-f16.gguf"
-    make_model whole "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$M/variant-12.gguf --type ffn --output \$OUT"
-    make_model whole-original "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-verse-f16.gguf --type ffn --output \$OUT"
+    make_model whole \
+        "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$M/variant-12.gguf --type ffn --output \$OUT"
+    make_model whole-original \
+        "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-verse-f16.gguf --type ffn --output \$OUT"
     for name in blend-original whole whole-original code-permuted; do ppl_made "$name"; done
     ppl "$LAB/lab-code-f16.gguf" verse
     ppl "$LAB/lab-code-f16.gguf" code
@@ -77,7 +80,9 @@ printf 'verse\ttruth\twith base\twith code\twith stranger\twith stranger, permut
 while IFS=$TAB read -r name truth command; do
     n=$((n + 1))
     m=$M/variant-$n.gguf
-    echo "$name$TAB$truth$TAB$(verdict "$LAB/lab-base-f16.gguf" "$m")$TAB$(verdict "$m" "$LAB/lab-code-f16.gguf")$TAB$(verdict "$LAB/lab-stranger-f16.gguf" "$m")$TAB$(verdict "$m" "$M/stranger-permuted.gguf")" >> "$M/verdicts"
+    echo "$name$TAB$truth$TAB$(verdict "$LAB/lab-base-f16.gguf" "$m")$TAB$(verdict "$m" \
+        "$LAB/lab-code-f16.gguf")$TAB$(verdict "$LAB/lab-stranger-f16.gguf" "$m")$TAB$(verdict "$m" \
+        "$M/stranger-permuted.gguf")" >> "$M/verdicts"
 done < "$M/variants"
 cut -f 1,3- "$M/verdicts" | put align-verdicts
 awk -F '\t' -v OFS='\t' '
@@ -117,7 +122,8 @@ figures() { # WHAT NAME
     figures "base with the FFN of verse, permuted" whole
     figures "half verse, half code" blend-original
     for donor in permuted noise q2_k; do
-        case $donor in permuted) what="code, permuted" ;; noise) what="code, permuted, noise 0.5" ;; *) what="code, permuted, in q2_k" ;; esac
+        case $donor in permuted) what="code, permuted" ;; noise) what="code, permuted, noise 0.5" ;; *) \
+            what="code, permuted, in q2_k" ;; esac
         figures "half verse, half $what" "blend-$donor"
         figures "half verse, half $what, aligned" "blend-$donor-aligned"
     done

@@ -44,7 +44,8 @@ if [ ! -s "$M/answers" ]; then
         make_model "norm-$n" "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts \$M/norm-$n.list --output \$OUT"
         for seed in $seeds; do
             random "$seed" | largest $n > "$M/random-$n-$seed.list"
-            make_model "random-$n-$seed" "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts \$M/random-$n-$seed.list --output \$OUT"
+            make_model "random-$n-$seed" \
+                "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts \$M/random-$n-$seed.list --output \$OUT"
             ppl_made "random-$n-$seed"
         done
         for by in importance norm; do ppl_made $by-$n; done

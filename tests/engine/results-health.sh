@@ -22,9 +22,11 @@ spoiled() { # KIND NAME SPOIL SELECTION
     printf '%s\t%s\t%s\n' "$1" "$2" "organ-extract \$model $4 --output - | node tests/engine/spoil.mjs $3 | organ-transplant -q --base \$model --donor - --output \$OUT"
 }
 moved() { # NAME MAP SELECTION
-    printf 'structure\t%s\t%s\n' "$1" "organ-transplant -q --base \$model --donor \$model --map $2 $3 --match convert --output \$OUT"
+    printf 'structure\t%s\t%s\n' "$1" \
+        "organ-transplant -q --base \$model --donor \$model --map $2 $3 --match convert --output \$OUT"
 }
-typed() { printf 'value\ttype %s\t%s\n' "$1" "organ-assemble -q \$model --dtype 'blk.*=$1' --fallback f16 --output \$OUT"; }
+typed() { printf 'value\ttype %s\t%s\n' "$1" \
+    "organ-assemble -q \$model --dtype 'blk.*=$1' --fallback f16 --output \$OUT"; }
 variants() { # LINEAGE
     for t in q8_0 q4_0 iq4_nl; do typed $t; done
     # Rows of lab3 are too short for these.
@@ -38,7 +40,8 @@ variants() { # LINEAGE
     spoiled value "one matrix times 10" "scale 10" "--tensors blk.0.attn_v.weight"
     spoiled structure "a matrix with other signs" "flip 1" "--tensors blk.0.attn_output.weight"
     spoiled structure "a transposed matrix" "turn 1" "--tensors blk.1.attn_q.weight"
-    spoiled structure "all queries and outputs transposed" "turn 1" "--tensors blk.*.attn_q.weight,blk.*.attn_output.weight"
+    spoiled structure "all queries and outputs transposed" "turn 1" \
+        "--tensors blk.*.attn_q.weight,blk.*.attn_output.weight"
     spoiled structure "rows of the embedding" "rows 1" "--tensors token_embd.weight"
     spoiled structure "rows of values" "rows 1" "--tensors blk.*.attn_v.weight"
     spoiled structure "rows of the FFN" "rows 1" "--tensors blk.*.ffn_up*.weight"
@@ -73,7 +76,8 @@ rows() { # LINEAGE MODEL TEXT...
     organ-probe -q -j 1 "$model" --text "$1" --tokens 129 --save-base "$M/own128.base" --force > /dev/null
     was=$(awk -F '\t' 'NR > 1 { s += $3 } END { print s }' "$M/own")
     export model
-    variants "$lineage" | { printf 'none\tunchanged\tcp $model $OUT\n'; cat; } | while IFS=$TAB read -r kind name command; do
+    variants "$lineage" | { printf 'none\tunchanged\tcp $model $OUT\n'; cat; } | while IFS=$TAB read -r kind name \
+        command; do
         OUT=$M/variant.gguf
         export OUT
         rm -f "$OUT"
@@ -82,7 +86,9 @@ rows() { # LINEAGE MODEL TEXT...
         organ-probe -q -j 1 "$OUT" $texts > "$M/new" 2> /dev/null || true
         organ-probe -q -j 1 "$OUT" --random 64 --trace > "$M/new.trace"
         organ-probe -q -j 1 "$OUT" --text "$1" --tokens 129 --against "$M/own128.base" > "$M/new128"
-        damage=$(organ-compare -q "$model" "$OUT" $all --summary --imatrix "${model%-f16.gguf}.imatrix.gguf" 2> /dev/null | awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "model" { print $at["damage"] }') || true
+        damage=$(organ-compare -q "$model" "$OUT" $all --summary --imatrix "${model%-f16.gguf}.imatrix.gguf" \
+            2> /dev/null | awk -F '\t' \
+            'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "model" { print $at["damage"] }') || true
         printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$lineage" "$(basename "$model" -f16.gguf)" "$kind" "$name" \
             "$(awk -F '\t' -v was="$was" 'NR > 1 { s += $3 } END { printf "%.5f", s - was }' "$M/new")" \
             "$(means "$OUT")" "${damage:-0}" "$(awk -F '\t' 'NR == 2 { print $3 }' "$M/new128")" \
@@ -94,7 +100,8 @@ if [ ! -s "$M/measures.tsv" ]; then
     {
         printf 'lineage\tmodel\tkind\tvariant\tloss_change\t%s\n' "$(echo "$measures" | tr ' ' '\t')"
         for m in base verse code; do rows lab "$LAB/lab-$m-f16.gguf" "$LAB/tune-verse.txt" "$LAB/tune-code.txt"; done
-        for m in base py prose; do rows lab3 "$LAB/lab3-$m-f16.gguf" "$LAB/lab3-tune-prose.txt" "$LAB/lab3-tune-py.txt"; done
+        for m in base py prose; do rows lab3 "$LAB/lab3-$m-f16.gguf" "$LAB/lab3-tune-prose.txt" \
+            "$LAB/lab3-tune-py.txt"; done
     } > "$M/measures.tmp"
     mv "$M/measures.tmp" "$M/measures.tsv"
 fi

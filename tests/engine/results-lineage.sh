@@ -30,8 +30,10 @@ base=$LAB/lab-base-f16.gguf
     printf '# tolerance\t*\t0.002\n'
     printf 'type\tlowest cosine\n'
     for t in q6_k q4_k q3_k q2_k iq1_s tq2_0; do
-        organ-assemble -q "$base" --dtype "blk.*=$t" --imatrix "$LAB/lab-base.imatrix.gguf" --output "$M/t.gguf" --force
-        printf '%s\t%s\n' "$(echo $t | tr '[:lower:]' '[:upper:]')" "$(lineage "$base" "$M/t.gguf" --sample 0 | cut -f 1)"
+        organ-assemble -q "$base" --dtype "blk.*=$t" --imatrix "$LAB/lab-base.imatrix.gguf" --output "$M/t.gguf" \
+            --force
+        printf '%s\t%s\n' "$(echo $t | tr '[:lower:]' '[:upper:]')" "$(lineage "$base" "$M/t.gguf" --sample 0 | cut \
+            -f 1)"
     done
 } | put lineage-types
 {
@@ -49,7 +51,8 @@ start_recipes
 organ-extract -q "$LAB/lab-stranger-f16.gguf" --type ffn --output - > "$M/stranger.bin"
 for text in verse code; do ppl "$base" $text; done
 for m in verse code stranger; do
-    make_model $m "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$m-f16.gguf --type ffn --output \$OUT"
+    make_model $m \
+        "organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$m-f16.gguf --type ffn --output \$OUT"
     ppl_made $m
 done
 cosines="0.95 0.9 0.8 0.7 0.5 0.3"
@@ -59,7 +62,8 @@ for c in $cosines; do
 done
 run_engine
 row() { # WHAT MODEL
-    echo "$1$TAB$(lineage "$base" "$2" --type ffn --sample 0 | awk -F '\t' '{ print $1 == $3 ? $1 : $1 " to " $3 }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
+    echo "$1$TAB$(lineage "$base" "$2" --type ffn --sample 0 | awk -F '\t' \
+        '{ print $1 == $3 ? $1 : $1 " to " $3 }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
 }
 {
     row base "$base"

@@ -32,7 +32,8 @@ row() { # NAME METHOD SAMPLES [WEIGHTS]
     merge "$M/lab.gguf" "$method" "$from" verse code "$@"
     merge "$M/lab3.gguf" "$method" "$from" py prose "$@"
     printf '%s\t%s\t%s\t%s\t%s\n' "$name" "$(sum "$M/lab.gguf" tune-verse.txt tune-code.txt)" \
-        "$(sum "$M/lab.gguf" text-verse.txt text-code.txt)" "$(sum "$M/lab3.gguf" lab3-tune-py.txt lab3-tune-prose.txt)" \
+        "$(sum "$M/lab.gguf" text-verse.txt text-code.txt)" "$(sum "$M/lab3.gguf" lab3-tune-py.txt \
+        lab3-tune-prose.txt)" \
         "$(sum "$M/lab3.gguf" lab3-tune-head.txt)"
 }
 # Found on the tuning texts of lab, with the weights 0.9 and 1.1.

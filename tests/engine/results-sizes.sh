@@ -21,7 +21,8 @@ for text; do '$M/predict.run' '$PWD/$engine' "\$model" "\$text" | cut -f 2; done
 END
 chmod +x "$M/trunk"
 score() { # MODEL: the sum of the logarithms on the texts for reports
-    "$M/trunk" "$1" "$LAB/text-verse.txt" "$LAB/text-code.txt" | awk '{ s += log($1) } END { if (NR != 2) exit 1; printf "%.6f", s }'
+    "$M/trunk" "$1" "$LAB/text-verse.txt" "$LAB/text-code.txt" | awk \
+        '{ s += log($1) } END { if (NR != 2) exit 1; printf "%.6f", s }'
 }
 original() { # MODEL's name: its score in F16
     [ -s "$M/score.$1" ] || score "$LAB/lab-$1-f16.gguf" > "$M/score.$1"
@@ -34,7 +35,8 @@ loss() { # NAME SCORE COMMAND...
     if ! grep -q "^$loss_name$TAB" "$M/losses" 2> /dev/null; then
         rm -f "$M/made.gguf"
         if "$@"; then
-            printf '%s\t%s\t%s\n' "$loss_name" "$(score "$M/made.gguf" | awk -v b="$loss_base" '{ printf "%.4f", $1 - b }')" "$(wc -c < "$M/made.gguf" | tr -d ' ')"
+            printf '%s\t%s\t%s\n' "$loss_name" "$(score "$M/made.gguf" | awk -v b="$loss_base" \
+                '{ printf "%.4f", $1 - b }')" "$(wc -c < "$M/made.gguf" | tr -d ' ')"
         else
             printf '%s\t-\n' "$loss_name"
         fi >> "$M/losses"
@@ -80,12 +82,15 @@ with='' && encoders $(echo "$types" | tr ' ' '\n' | grep -v -e iq2_x -e iq1_s) |
     for m in base verse code; do
         model=$LAB/lab-$m-f16.gguf im=$LAB/lab-$m.imatrix.gguf
         b=$(original $m)
-        organ-sensitivity -q "$model" --imatrix "$im" --text "$LAB/tune-verse.txt" --text "$LAB/tune-code.txt" --engine "$M/trunk" --output "$M/sens.$m.tsv"
+        organ-sensitivity -q "$model" --imatrix "$im" --text "$LAB/tune-verse.txt" --text "$LAB/tune-code.txt" \
+            --engine "$M/trunk" --output "$M/sens.$m.tsv"
         for p in Q2_K Q3_K_M Q4_K_M; do
             size=$(wc -c < "$LAB/presets/lab-$m-$p.gguf" | tr -d ' ')
             for made in "$(loss "$m $p" "$b" cp "$LAB/presets/lab-$m-$p.gguf" "$M/made.gguf")" \
-                "$(loss "$m $p guess" "$b" organ-assemble -q "$model" --imatrix "$im" --size "$size" --output "$M/made.gguf")" \
-                "$(loss "$m $p table" "$b" organ-assemble -q "$model" --imatrix "$im" --size "$size" --sensitivity "$M/sens.$m.tsv" --output "$M/made.gguf")"; do
+                "$(loss "$m $p guess" "$b" organ-assemble -q "$model" --imatrix "$im" --size "$size" \
+                --output "$M/made.gguf")" \
+                "$(loss "$m $p table" "$b" organ-assemble -q "$model" --imatrix "$im" --size "$size" \
+                --sensitivity "$M/sens.$m.tsv" --output "$M/made.gguf")"; do
                 printf '%s\t' "$made"
             done | awk -F '\t' -v OFS='\t' -v name="$m, $p" '{ print name, $2, $1, $4, $3, $6, $5 }'
         done

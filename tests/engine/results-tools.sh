@@ -13,7 +13,8 @@ mkdir -p "$M"
 
 if [ ! -s "$M/answers" ]; then
     start_recipes
-    for part in references round_trips types grafts blends adapter purified moe mtp experts stack; do "recipes_$part"; done
+    for part in references round_trips types grafts blends adapter purified moe mtp experts stack; do \
+        "recipes_$part"; done
     make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
     ppl_made verse-in-base
     run_engine
@@ -23,7 +24,8 @@ else
 fi
 if [ -z "${SWEEP:-}" ]; then
     SWEEP=$M/sweep.tsv
-    [ -s "$SWEEP" ] || { ENGINE_THREADS=${ENGINE_THREADS:-1} sh tests/engine/purify-sweep.sh "$LAB" > "$SWEEP.part" && mv "$SWEEP.part" "$SWEEP"; }
+    [ -s "$SWEEP" ] || { ENGINE_THREADS=${ENGINE_THREADS:-1} sh tests/engine/purify-sweep.sh "$LAB" > "$SWEEP.part" \
+        && mv "$SWEEP.part" "$SWEEP"; }
 fi
 
 # Four figures: the fifth may depend on the machine's kernels.
@@ -53,7 +55,8 @@ predicted() { # NAME WHAT
     line "$2" "$(digits "$1" trunk)" "$(digits "$1" 0)" "$(taken "$1" 0)" "$(digits "$1" 1)" "$(taken "$1" 1)"
 }
 taken() { # NAME BLOCK: of those scored, %
-    awk -F '\t' -v m="$1" -v b="block $2" '$1 == m && $2 == b { printf "%.1f %%", 100 * $5 / $4; n++ } END { if (!n) print "-" }' "$M/predictions"
+    awk -F '\t' -v m="$1" -v b="block $2" \
+        '$1 == m && $2 == b { printf "%.1f %%", 100 * $5 / $4; n++ } END { if (!n) print "-" }' "$M/predictions"
 }
 # In ordinary decoding all models of an architecture and a trunk have the same perplexity.
 decodes() {
@@ -107,15 +110,19 @@ round_trips() {
 types() {
     line type bits "relative L2" "perplexity on verse" "of F16"
     f16=$(perplexity "$M/type-f16.gguf" verse)
-    for t in $TYPES_EXACT $TYPES8 q6_k q5_k q5_1 q5_0 $TYPES4 nvfp4 q3_k iq3_s iq3_xxs q2_k iq2_s iq1_m q2_0 tq2_0 tq1_0 q1_0; do
+    for t in $TYPES_EXACT $TYPES8 q6_k q5_k q5_1 q5_0 $TYPES4 nvfp4 q3_k iq3_s iq3_xxs q2_k iq2_s iq1_m q2_0 tq2_0 \
+        tq1_0 q1_0; do
         p=$(perplexity "$M/type-$t.gguf" verse)
-        bits=$(organ-extract "$M/type-$t.gguf" --tensors blk.0.attn_q.weight --list | awk 'NR == 2 { printf "%.4g", 8 * $8 / $7 }')
-        l2=$(organ-compare "$fine" "$M/type-$t.gguf" --type ffn,attention --summary 2> /dev/null | awk -F '\t' '$1 == "model" { printf "%.4f", $11 }')
+        bits=$(organ-extract "$M/type-$t.gguf" --tensors blk.0.attn_q.weight --list | awk \
+            'NR == 2 { printf "%.4g", 8 * $8 / $7 }')
+        l2=$(organ-compare "$fine" "$M/type-$t.gguf" --type ffn,attention --summary 2> /dev/null | awk -F '\t' \
+            '$1 == "model" { printf "%.4f", $11 }')
         ratio=$(awk -v p="${p:-0}" -v f="$f16" 'BEGIN { if (p > 0) printf "%.3f", p / f; else print "-" }')
         line "$(echo "$t" | tr '[:lower:]' '[:upper:]')" "$bits" "$l2" "$(figure "$p")" "$ratio"
     done
     mixed=$(perplexity "$M/mixed.gguf" verse)
-    line "mixed, see below" "" "" "$(figure "$mixed")" "$(awk -v p="$mixed" -v f="$f16" 'BEGIN { printf "%.3f", p / f }')"
+    line "mixed, see below" "" "" "$(figure "$mixed")" "$(awk -v p="$mixed" -v f="$f16" \
+        'BEGIN { printf "%.3f", p / f }')"
 }
 grafts() {
     head2 model
@@ -158,8 +165,10 @@ experts() {
 }
 experts_chosen() {
     line model "trunk, verse text" "prediction block"
-    for row in "eight:experts 0 to 7" "four:made with 0, 2, 5 and 7 only" "pruned8:made with 0 to 7, then 1, 3, 4 and 6 removed" "others:made with 15 and 10 in place of 3 and 5" \
-        "grafted:0 to 7, then 3 and 5 replaced by grafts of 15 and 10, with --router" "unrouted:the same graft without --router"; do
+    for row in "eight:experts 0 to 7" "four:made with 0, 2, 5 and 7 only" \
+        "pruned8:made with 0 to 7, then 1, 3, 4 and 6 removed" "others:made with 15 and 10 in place of 3 and 5" \
+        "grafted:0 to 7, then 3 and 5 replaced by grafts of 15 and 10, with --router" \
+        "unrouted:the same graft without --router"; do
         line "${row#*:}" "$(digits "${row%%:*}" trunk)" "$(digits "${row%%:*}" 0)"
     done
 }
@@ -176,7 +185,8 @@ prediction_blocks() {
     predicted step35-short "step35, base's first three blocks, with prediction blocks"
     predicted step35-short-back "the same without, blocks moved in from the model with four blocks"
     predicted step35-from-head "step35, base without; the donor has only prediction blocks and is read from a pipe"
-    predicted step35-rejoined "step35, split into a trunk that announces two blocks and a file with the blocks, then joined"
+    predicted step35-rejoined \
+        "step35, split into a trunk that announces two blocks and a file with the blocks, then joined"
     predicted step35-added "step35, the blocks moved with \`--add\`"
 }
 layers() {
@@ -212,10 +222,12 @@ purification() { # METHOD
         }' "$SWEEP"
 }
 of_default() { # METHOD: perplexity ratio of lab-verse
-    awk -v p="$(perplexity "$M/purified-$1.gguf" verse)" -v b="$(perplexity "$LAB/lab-verse-f16.gguf" verse)" 'BEGIN { printf "%.3f", p / b }'
+    awk -v p="$(perplexity "$M/purified-$1.gguf" verse)" -v b="$(perplexity "$LAB/lab-verse-f16.gguf" verse)" \
+        'BEGIN { printf "%.3f", p / b }'
 }
 within() { # METHOD: the largest strength up to which all of the table stay within 5 %
-    awk -F '\t' -v method="$1" 'NR > 1 && $3 == method { if ($7 > 1.05) { if (over == "" || $4 + 0 < over) over = $4 + 0 } all[$4 + 0] = 1 }
+    awk -F '\t' -v method="$1" \
+        'NR > 1 && $3 == method { if ($7 > 1.05) { if (over == "" || $4 + 0 < over) over = $4 + 0 } all[$4 + 0] = 1 }
         END { for (s in all) if ((over == "" || s + 0 < over) && s + 0 > best) best = s + 0; print best }' "$SWEEP"
 }
 purification_limits() {
@@ -251,11 +263,13 @@ for method in haar fft; do put purification-$method purification $method; done
 put purification-limits purification_limits
 text made-round-trips round-trip pipe split-experts shards-00001-of-00003 merged undone
 text made-types type-q4_k mixed
-text made-grafts chimera chimera-12 chimera-skeleton mapped stranger-1 stranger graft-dir donor8 retype convert base8 convert-back
+text made-grafts chimera chimera-12 chimera-skeleton mapped stranger-1 stranger graft-dir donor8 retype convert base8 \
+    convert-back
 text made-blends blend-linear-0-5 blend-task-1 blend-blocks task-stranger merge-iso
 text made-adapters folded folded-half
 text made-experts pruned one-expert verse-in-base expert
 text made-experts-2 pruned8 grafted unrouted
-text made-prediction step35-back step35-tuned step35-original8 step35-tuned8 step35-from-head step35-rejoined step35-added
+text made-prediction step35-back step35-tuned step35-original8 step35-tuned8 step35-from-head step35-rejoined \
+    step35-added
 text made-layers stack-drop2 stack-repeat2 stack-verse-code stack-both
 exit $status

@@ -42,7 +42,9 @@ variants() {
     done
     echo "FFN of stranger in block 1${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-stranger-f16.gguf --type ffn --layers 1 --output \$OUT"
     echo "attention of code${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-code-f16.gguf --type attention --output \$OUT"
-    for s in 0.5 1; do echo "haar $s${TAB}organ-purify \$LAB/lab-base-f16.gguf -q --type ffn --method haar --strength $s --output \$OUT"; done
+    for s in 0.5 1; do echo \
+        "haar $s${TAB}organ-purify \$LAB/lab-base-f16.gguf -q --type ffn --method haar --strength $s --output \$OUT"; \
+        done
 }
 
 variants > "$M/variants"
@@ -120,6 +122,7 @@ done
 {
     printf '# tolerance\t*\t0.03\n'
     printf 'measure\tvariants\trank correlation with the loss\tAUC\n'
-    sed 2d "$M/all.tsv" | awk -v target=loss -v broken=broken -v columns="relative L2,relative L2 squared,mean damage,damage" -f tests/engine/rank.awk
+    sed 2d "$M/all.tsv" | awk -v target=loss -v broken=broken \
+        -v columns="relative L2,relative L2 squared,mean damage,damage" -f tests/engine/rank.awk
 } | put worth-differences
 [ ! -e "$M/changed" ]

@@ -54,10 +54,12 @@ for part in references round_trips types grafts blends adapter lora purified moe
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
-    while read -r name; do bad "$name could not be made: $(awk -F '\t' -v n="$name" '$1 == n { print $2 }' "$M/commands")"; done < "$M/failed"
+    while read -r name; do bad "$name could not be made: $(awk -F '\t' -v n="$name" '$1 == n { print $2 }' \
+        "$M/commands")"; done < "$M/failed"
 fi
 run_engine
-run_predict || { cat "$M/predict.log"; echo "engine: prediction blocks are loaded by nothing here: that needs git and a C compiler"; }
+run_predict || { cat "$M/predict.log"; echo \
+    "engine: prediction blocks are loaded by nothing here: that needs git and a C compiler"; }
 # A model that the engine refuses has one line of its own.
 # shellcheck disable=SC2013 # names without spaces
 for name in $(awk -F '\t' -v m="$M/" '$3 == "error" { sub(m, "", $1); print $1 }' "$M/answers" | sort -u); do
@@ -94,14 +96,16 @@ f16=$(made type-f16 verse)
 hold "F16 from what it was" 'x < 1.001 * y && x > 0.999 * y' "$f16" "$(perplexity "$fine" verse)"
 for t in f32 bf16; do hold "$t against F16" 'x < 1.01 * y && x > 0.99 * y' "$(made type-$t verse)" "$f16"; done
 for t in $TYPES8; do hold "$t against F16" 'x < 1.03 * y && x > 0.97 * y' "$(made "type-$t" verse)" "$f16"; done
-for t in $TYPES4 q6_k q5_k q5_0 q5_1; do hold "$t against F16" 'x < 1.1 * y && x > 0.9 * y' "$(made "type-$t" verse)" "$f16"; done
+for t in $TYPES4 q6_k q5_k q5_0 q5_1; do hold "$t against F16" 'x < 1.1 * y && x > 0.9 * y' "$(made "type-$t" verse)" \
+    "$f16"; done
 hold "a mixture of types against F16" 'x < 1.1 * y' "$(made mixed verse)" "$f16"
 for t in $TYPES_OTHER; do
     p=$(made "type-$t" verse)
     if [ -n "$p" ]; then ok; else
         # Only loading is tested. A type that this version of the engine lacks is not a failure.
         why=$(awk -F '\t' -v m="$M/type-$t.gguf" '$1 == m { print $4; exit }' "$M/answers")
-        case $why in *"invalid ggml type"* | *"unknown type"*) echo "engine: $t is not known to this engine" ;; *) bad "$t: $why" ;; esac
+        case $why in *"invalid ggml type"* | *"unknown type"*) echo "engine: $t is not known to this engine" ;; *) \
+            bad "$t: $why" ;; esac
     fi
     echo "engine: $t: perplexity ${p:-none} (F16: $f16)"
 done
@@ -124,9 +128,11 @@ for text in verse code; do
 done
 hold "a stranger's FFN in one block harms" 'x > 1.05 * y' "$(made stranger-1 verse)" "$(lab verse verse)"
 check() { # EXIT TEXT DONOR
-    organ-graft --source "$LAB/lab-$3-$kind.gguf" --target "$LAB/lab-verse-$kind.gguf" --type ffn --check > "$M/out" 2> "$M/err"
+    organ-graft --source "$LAB/lab-$3-$kind.gguf" --target "$LAB/lab-verse-$kind.gguf" --type ffn --check > "$M/out" \
+        2> "$M/err"
     status=$?
-    if [ $status = "$1" ] && grep -q "lineage: $2" "$M/err"; then ok; else bad "--check of lab-$3: exit $status, $(tail -n 2 "$M/err")"; fi
+    if [ $status = "$1" ] && grep -q "lineage: $2" "$M/err"; then ok; else \
+        bad "--check of lab-$3: exit $status, $(tail -n 2 "$M/err")"; fi
 }
 check 1 strangers stranger
 check 0 "same lineage" code
@@ -144,7 +150,8 @@ hold "verse below code: better at code than verse" 'x < y' "$(made stack-verse-c
 hold "code below verse: better at verse than code" 'x < y' "$(made stack-code-verse verse)" "$(lab code verse)"
 
 # ---- blends -----------------------------------------------------------------------------------------
-for name in blend-linear-0-5 blend-slerp-0-5 blend-linear-0-25 blend-linear-0-75 blend-linear-0--1 blend-linear-1--0; do
+for name in blend-linear-0-5 blend-slerp-0-5 blend-linear-0-25 blend-linear-0-75 blend-linear-0--1 blend-linear-1--0; \
+    do
     hold "$name: better at code than verse" 'x < y' "$(made $name code)" "$(lab verse code)"
     hold "$name: better at verse than code" 'x < y' "$(made $name verse)" "$(lab code verse)"
 done
@@ -182,16 +189,21 @@ for text in verse code; do
     hold "two of them left speak, $text" 'x < 3 * y' "$(made pruned $text)" "$(lab base $text)"
     same "experts onto themselves, $text" "$(made expert $text)" "$(made moe $text)"
 done
-make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
+make_model verse-in-base \
+    "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
 node tests/engine/engine.mjs ppl "$M/verse-in-base.gguf" "$LAB/text-verse.txt" >> "$M/answers"
-hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "$(made one-expert verse)" "$(made verse-in-base verse)"
+hold "one expert left is verse's FFN in base" 'x < 1.001 * y && x > 0.999 * y' "$(made one-expert verse)" "$(made \
+    verse-in-base verse)"
 
 # ---- prediction blocks -----------------------------------------------------------------------------------
 # They take no part in ordinary decoding: the same digits with and without, the same tokens.
 for arch in step35 glm4moe qwen35; do
-    [ $arch = qwen35 ] || hold "base as $arch" 'x < 1.001 * y && x > 0.999 * y' "$(made $arch-bare verse)" "$(lab base verse)"
-    for name in original back; do same "$arch-$name decodes as the bare one" "$(made $arch-$name verse)" "$(made $arch-bare verse)"; done
-    for name in tuned tuned8; do same "$arch-$name decodes as the fine-tune" "$(made $arch-$name verse)" "$(made $arch-tune verse)"; done
+    [ $arch = qwen35 ] || hold "base as $arch" 'x < 1.001 * y && x > 0.999 * y' "$(made $arch-bare verse)" "$(lab \
+        base verse)"
+    for name in original back; do same "$arch-$name decodes as the bare one" "$(made $arch-$name verse)" "$(made \
+        $arch-bare verse)"; done
+    for name in tuned tuned8; do same "$arch-$name decodes as the fine-tune" "$(made $arch-$name verse)" "$(made \
+        $arch-tune verse)"; done
     same "$arch: greedy tokens" "$(tokens "$M/$arch-tuned.gguf")" "$(tokens "$M/$arch-tune.gguf")"
 done
 same "a base of three blocks" "$(made step35-short-back verse)" "$(made step35-short verse)"
@@ -199,21 +211,27 @@ same "a donor of prediction blocks alone" "$(made step35-from-head verse)" "$(ma
 # What they predict: the same digits as in the model they come from.
 lines() { awk -F '\t' -v m="$1" '$1 == m { sub(/^[^\t]*\t/, ""); print }' "$M/predictions"; }
 if [ -s "$M/predictions" ]; then
-    for arch in step35 glm4moe qwen35; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines $arch-original)"; done
+    for arch in step35 glm4moe qwen35; do same "$arch-back predicts as the original" "$(lines $arch-back)" "$(lines \
+        $arch-original)"; done
     same "renumbered, they predict the same" "$(lines step35-short-back)" "$(lines step35-short)"
     same "from a donor of them alone" "$(lines step35-from-head)" "$(lines step35-original)"
     same "split from their trunk and joined" "$(lines step35-rejoined)" "$(lines step35-original)"
     for block in 0 1; do
         hold "block $block of step35 says something" 'x < y' "$(prediction step35-original $block)" 1100
-        hold "block $block of step35 from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction step35-tuned8 $block)" "$(prediction step35-tuned $block)"
+        hold "block $block of step35 from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction step35-tuned8 $block)" \
+            "$(prediction step35-tuned $block)"
     done
     for arch in glm4moe qwen35; do
-        hold "block 0 of $arch from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction $arch-tuned8 0)" "$(prediction $arch-tuned 0)"
+        hold "block 0 of $arch from Q8_0" 'x < 1.02 * y && x > 0.98 * y' "$(prediction $arch-tuned8 0)" "$(prediction \
+            $arch-tuned 0)"
     done
-    hold "a fine-tune's trunk makes them say something else" 'x != y' "$(prediction step35-tuned 0)" "$(prediction step35-original 0)"
+    hold "a fine-tune's trunk makes them say something else" 'x != y' "$(prediction step35-tuned 0)" "$(prediction \
+        step35-original 0)"
     same "moved with --add" "$(lines step35-added)" "$(lines step35-original)"
-    for name in pruned8:four grafted:others; do same "${name%:*} predicts as ${name#*:}" "$(lines "${name%:*}")" "$(lines "${name#*:}")"; done
-    for name in $(awk -F '\t' '$2 == "error" { print $1 }' "$M/predictions"); do bad "$name: $(head -n 2 "$M/$name.err")"; done
+    for name in pruned8:four grafted:others; do same "${name%:*} predicts as ${name#*:}" "$(lines "${name%:*}")" \
+        "$(lines "${name#*:}")"; done
+    for name in $(awk -F '\t' '$2 == "error" { print $1 }' "$M/predictions"); do bad "$name: $(head -n 2 \
+        "$M/$name.err")"; done
 fi
 
 # ---- experts under a router that chooses -------------------------------------------------------------------
@@ -222,7 +240,8 @@ hold "which is another model than with eight" 'x != y' "$(made four verse)" "$(m
 same "two experts with their router rows" "$(made grafted verse)" "$(made others verse)"
 hold "without them: another model" 'x != y' "$(made unrouted verse)" "$(made others verse)"
 hold "and not the one of before" 'x != y' "$(made unrouted verse)" "$(made eight verse)"
-organ-extract "$M/four.gguf" --split-experts --output "$M/few.d" && sed '/ffn_[a-z]*\.[123]\.weight/d' "$M/few.d/manifest.json" > "$M/few.json" && mv "$M/few.json" "$M/few.d/manifest.json"
+organ-extract "$M/four.gguf" --split-experts --output "$M/few.d" && sed '/ffn_[a-z]*\.[123]\.weight/d' \
+    "$M/few.d/manifest.json" > "$M/few.json" && mv "$M/few.json" "$M/few.d/manifest.json"
 organ-assemble "$M/few.d" --output "$M/few.gguf" 2> "$M/err" # the engine would abort
 status=$?
 if [ $status = 3 ] && grep -q "keeps 1 experts, but 2 are used at a time" "$M/err" && [ ! -e "$M/few.gguf" ]; then ok
@@ -238,7 +257,8 @@ hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base v
 awk -F '\t' '{ name = $1; sub(/\+.*/, "", name) } $3 == "error" { bad[name] = 1; next } { good[name] = 1 }
     END { for (m in good) if (!(m in bad)) print m }' "$M/answers" | sort > "$M/loaded"
 while read -r model; do
-    if organ-check -q "$model" > "$M/check"; then ok; else bad "organ-check on $model: $(awk -F '\t' '$2 == "error" { print $3 ": " $5; exit }' "$M/check")"; fi
+    if organ-check -q "$model" > "$M/check"; then ok; else bad "organ-check on $model: $(awk -F '\t' \
+        '$2 == "error" { print $3 ": " $5; exit }' "$M/check")"; fi
 done < "$M/loaded"
 progress "loading damaged models, to compare organ-check with the engine"
 if sh tests/engine/checks.sh > "$M/checks" 2>&1; then
@@ -280,7 +300,8 @@ else
     echo "engine: the memory for caches was not compared; that needs git and a C compiler"
 fi
 progress "running organ-probe"
-if sh tests/engine/probe.sh > "$M/probe" 2>&1; then ok; else bad "organ-probe: $(grep FAIL "$M/probe" || tail -n 3 "$M/probe")"; fi
+if sh tests/engine/probe.sh > "$M/probe" 2>&1; then ok; else bad "organ-probe: $(grep FAIL "$M/probe" || tail -n 3 \
+    "$M/probe")"; fi
 clear_progress
 tail -n 1 "$M/probe"
 

@@ -144,8 +144,10 @@ judge() { # OP NTH
         elif [ "$1" = kill ]; then
             rm -rf "$O"/.??* # only what has the final name counts
             case $name in
-            extract-replace) same_dir "$O/d" "$I/c" || same_dir "$O" "$R" || [ -z "$(ls "$O")" ] || bad "$what: half an output" ;;
-            assemble-shards | merge-config) for f in "$O"/*; do [ ! -e "$f" ] || cmp -s "$f" "$R/${f##*/}" || bad "$what: half a shard"; done ;;
+            extract-replace) same_dir "$O/d" "$I/c" || same_dir "$O" "$R" || [ -z "$(ls "$O")" ] \
+                || bad "$what: half an output" ;;
+            assemble-shards | merge-config) for f in "$O"/*; do [ ! -e "$f" ] || cmp -s "$f" "$R/${f##*/}" \
+                || bad "$what: half a shard"; done ;;
             *) untouched || same_dir "$O" "$R" || extra || bad "$what: half an output" ;;
             esac
         elif extra; then :
@@ -159,7 +161,8 @@ judge() { # OP NTH
 }
 
 # ---- run ------------------------------------------------------------------------------------------
-[ "$(organ-extract --version > "$T/out"; LD_PRELOAD=$SO FAULT_OP=open FAULT_NTH=0 FAULT_COUNT=$T/n organ-extract "$I/v.gguf" --list > "$T/out" 2> "$T/err"; head -n 1 "$T/n")" -gt 0 ] ||
+[ "$(organ-extract --version > "$T/out"; LD_PRELOAD=$SO FAULT_OP=open FAULT_NTH=0 FAULT_COUNT=$T/n organ-extract \
+    "$I/v.gguf" --list > "$T/out" 2> "$T/err"; head -n 1 "$T/n")" -gt 0 ] ||
     { echo "faults: $SO cannot be preloaded here"; exit 1; }
 prefix() { printf '%-16s' "$1"; }
 total=0 kills=0
@@ -175,7 +178,8 @@ while read -r name kind want line <&3; do
     if [ "$kind" = undo ]; then # a model that was changed in place, and its undo file
         mkdir -p "$T/changed"
         cp "$I/v.gguf" "$T/changed/base.gguf"
-        organ-transplant -q --base "$T/changed/base.gguf" --donor "$I/c.gguf" --type organ --in-place --undo "$T/changed/undo"
+        organ-transplant -q --base "$T/changed/base.gguf" --donor "$I/c.gguf" --type organ \
+            --in-place --undo "$T/changed/undo"
     fi
     run none 0
     [ $got = "$want" ] || { bad "$name: exit $got: $(head -n 1 "$T/err")"; continue; }

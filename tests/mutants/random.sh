@@ -46,7 +46,8 @@ record_lines() {
     mkdir -p "$LINES/of" || exit 1
     copy_tree "$T/cov"
     cd "$T/cov" || exit 1
-    make -s -j"$JOBS" CFLAGS='-O1 --coverage -fprofile-update=atomic' LDFLAGS=--coverage all units > "$T/cov.log" 2>&1 ||
+    make -s -j"$JOBS" CFLAGS='-O1 --coverage -fprofile-update=atomic' LDFLAGS=--coverage all units > "$T/cov.log" \
+        2>&1 ||
         { tail "$T/cov.log"; exit 1; }
     log=$T/cov.log
     for t in tests/cli/*.sh build/test/t_*; do
@@ -101,7 +102,8 @@ try() {
         for t in $tests; do
             [ -e "$t" ] || continue
             verdict=SURVIVED
-            run_test "$t" $((60 + 10 * $(awk -v t="$t" '$2 == t { print int($1 / 1000) + 1 }' "$LINES/tests"))) && continue
+            run_test "$t" $((60 + 10 * $(awk -v t="$t" '$2 == t { print int($1 / 1000) + 1 }' "$LINES/tests"))) \
+                && continue
             verdict="killed by $t"
             break
         done
@@ -122,7 +124,8 @@ worker() {
         mkdir "$T/$n.taken" 2> /dev/null || continue
         try "$file" "$line" "$col" "$len" "$new"
         case $verdict in broken | equivalent) echo "$verdict" > "$T/$n.aside"; continue ;; esac
-        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$verdict" "$file" "$line" "$col" "$len" "$new" "$kind" | tee "$T/$n.verdict"
+        printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$verdict" "$file" "$line" "$col" "$len" "$new" "$kind" | tee \
+            "$T/$n.verdict"
     done < "$T/todo"
 }
 
@@ -144,4 +147,5 @@ cat "$T"/*.verdict | awk -F '\t' '
         close("sort")
         printf "random changes: %d of %d noticed, %.1f %%\n", sum, total, 100 * sum / total
     }'
-echo "left out: $(cat "$T"/*.aside 2> /dev/null | grep -c equivalent) without effect on an object, $(cat "$T"/*.aside 2> /dev/null | grep -c broken) that do not compile"
+echo "left out: $(cat "$T"/*.aside 2> /dev/null | grep -c equivalent) without effect on an object, $(cat "$T"/*.aside \
+    2> /dev/null | grep -c broken) that do not compile"

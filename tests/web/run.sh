@@ -40,13 +40,15 @@ rlo=$(printf '\342\200\256')
 mkmodel "$T/evil.gguf" 'blk.0.<img src=x onerror=alert(1)>.weight:F32:4' "blk.1.ffn_up.weight:F32:4" \
     "'\"><script>alert(2)</script>.weight:F32:4" "x$rlo.weight:F32:4" "a,b\$(touch hacked).weight:F32:4" || exit 1
 organ-keys -q "$T/evil.gguf" --set 'general.name=str:"><svg onload=alert(3)>' --set 'general.architecture=str:<b>x' \
-    --set '<script>alert(4)</script>=str:</td><img src=x onerror=alert(5)>' --set "k=str:a$rlo'b" --output "$T/data/evil.gguf" || exit 1
+    --set '<script>alert(4)</script>=str:</td><img src=x onerror=alert(5)>' --set "k=str:a$rlo'b" \
+    --output "$T/data/evil.gguf" || exit 1
 
 # 48 blocks of a model with experts: a wide map.
 set --
 i=0
 while [ $i -lt 48 ]; do
-    for role in attn_norm attn_q attn_k attn_v attn_output ffn_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps; do set -- "$@" "blk.$i.$role.weight:F32:4"; done
+    for role in attn_norm attn_q attn_k attn_v attn_output ffn_norm ffn_gate_inp ffn_gate_exps ffn_up_exps \
+        ffn_down_exps; do set -- "$@" "blk.$i.$role.weight:F32:4"; done
     i=$((i + 1))
 done
 mkmodel "$T/data/wide.gguf" "$@" || exit 1
@@ -78,7 +80,8 @@ serve() { # SERVER: sets $url
     port=$((21000 + $$ % 20000))
     for try in 1 2 3 4 5; do
         port=$((port + 1))
-        ORGAN_BIN=$T/bin sh scripts/organ-serve --server "$1" --port $port --data "$T/data" --token-file "$T/token" --spool "$T/spool" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
+        ORGAN_BIN=$T/bin sh scripts/organ-serve --server "$1" --port $port --data "$T/data" --token-file "$T/token" \
+            --spool "$T/spool" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
         server=$!
         n=0
         while [ $n -lt 600 ] && kill -0 $server 2> /dev/null; do
@@ -98,7 +101,8 @@ status=0
 for which in lighttpd busybox; do
     if [ $which = busybox ] && ! busybox --list 2> /dev/null | grep -qx httpd; then continue; fi
     serve $which
-    T=$T BIN=$BIN SERVER=$which URL=$url TOKEN=$(cat "$T/token") CHROMIUM=$CHROMIUM PICTURES=${PICTURES:-} node tests/web/page.mjs || status=1
+    T=$T BIN=$BIN SERVER=$which URL=$url TOKEN=$(cat "$T/token") CHROMIUM=$CHROMIUM PICTURES=${PICTURES:-} node \
+        tests/web/page.mjs || status=1
     kill $server
     wait $server 2> /dev/null
     server=''
