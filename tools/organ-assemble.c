@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"    /* texts */
@@ -97,7 +98,7 @@ static void print_presets(cli *c)
 }
 
 static struct {
-    const char *dir, *model, *output, *vocabulary, *names;
+    const char *dir, *model, *output, *vocabulary, *names, *share;
     report report;
     sizes sizes;
     gg_assemble_options o;
@@ -121,9 +122,7 @@ static const cli_option options[] = {
               "fallback is for rows that do not fit TYPE. "
               "With the source's number of shards, its shards are restored." },
     { "size", CLI_SIZE, &opt.sizes.size, "SIZE",
-      "choose a type per matrix for the least loss in a file of at most SIZE (4.5G); --dtype fixes "
-      "types",
-      .excludes = "bpw" },
+      "choose types for the least loss in at most SIZE (4.5G)", .excludes = "bpw" },
     { "bpw", CLI_F64, &opt.sizes.bpw, "X", "the same with at most X bits per weight" },
     { "types", CLI_TEXT, &opt.o.types, "LIST",
       "the types to choose from, such as q3_k,q4_k,q6_k,keep", .list = list_encodable, SIZED },
@@ -136,12 +135,18 @@ static const cli_option options[] = {
     { "report", CLI_NEW_FILE, &opt.report.out.path, "FILE",
       "a table of the error of each tensor (- is stdout)" },
     { "keep-experts", CLI_RANGE_FILE, &opt.o.keep_experts, "L",
-      "keep only these experts: a list such as 0-63 for every block, or a file with lines of "
-      "block, tab, experts" },
-    { "by", CLI_TEXT, &opt.o.keep_by, "importance", .values = "importance",
-      .help = "with --keep-experts N and --imatrix: keep the N experts of each block that "
-              "contribute most on the calibration text",
-      .needs = "keep-experts" },
+      "keep these experts: 0-63, or a file of block, tab, list" },
+    { "by", CLI_FILE, &opt.o.keep_by, "importance", .values = "importance",
+      .help = "keep the best of --imatrix, or of a table, as many as L",
+      .needs = "keep-experts expert-share" },
+    { "keep-units", CLI_U64, &opt.o.keep_units, "N",
+      "keep the N best hidden units of each expert or FFN", .low = 1, .high = 1e9 },
+    { "expert-share", CLI_TEXT, &opt.share, "50%", "keep this share, as fewer experts and units",
+      .excludes = "keep-units", .excludes_why = "chooses the number of units" },
+    { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE", "write --imatrix for the new model",
+      .needs = "imatrix" },
+    { "text-imatrix", CLI_FILE, &opt.o.texts, "F", .flow = "; ", .many = true,
+      .needs = "by keep-units expert-share" },
     { "no-verify", CLI_FLAG, &opt.o.no_verify, NULL,
       "do not compare the data with the manifest's sha256" },
     { CLI_STRICT, .help = "refuse what no engine would load" },
@@ -212,6 +217,15 @@ static bool same_path(const char *a, const char *b)
     return a && b && strcmp(a, b) == 0;
 }
 
+static void read_share(const cli *c)
+{
+    char *end = NULL;
+    opt.o.expert_share = strtod(opt.share, &end);
+    if (*end == '%') opt.o.expert_share /= 100, end++;
+    if (*end || !(opt.o.expert_share > 0 && opt.o.expert_share < 1))
+        cli_usage(c, "--expert-share %s: use a share such as 50%% or 0.5", opt.share);
+}
+
 /* Checks what depends on the values of options. */
 static void check_values(const cli *c)
 {
@@ -224,10 +238,13 @@ static void check_values(const cli *c)
     if (same_path(rules, opt.output)) cli_usage(c, "--rules and --output name the same file");
     if ((opt.o.dry_run || table_path) && is_stdout(rules))
         cli_usage(c, "--rules - would mix with a table: name a file");
-    if (opt.o.keep_by && strcmp(opt.o.keep_by, "importance") != 0)
-        cli_usage(c, "--by %s: use importance", opt.o.keep_by);
-    if (opt.o.keep_by && !opt.o.output.imatrix)
-        cli_usage(c, "--by importance needs --imatrix FILE");
+    bool importance = opt.o.keep_by && strcmp(opt.o.keep_by, "importance") == 0;
+    if ((importance || opt.o.keep_units || opt.share) && !opt.o.output.imatrix)
+        cli_usage(c, "--%s needs --imatrix FILE",
+                  importance         ? "by importance"
+                  : opt.o.keep_units ? "keep-units"
+                                     : "expert-share");
+    if (opt.share) read_share(c);
 }
 
 static void set_options(cli *c)

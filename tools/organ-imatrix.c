@@ -142,8 +142,9 @@ static void check_action(const cli *c, imatrix_action a, size_t n)
 static gg_status run_action(cli *c, const char *action, const char *const *args, size_t n)
 {
     gg_imatrix_options o = { .chunk_size = (uint32_t)opt.chunk };
-    imatrix_action a = SHOW;
-    while (a != UNKNOWN && strcmp(action, actions[a]) != 0) a = (imatrix_action)(a + 1);
+    imatrix_action a = UNKNOWN;
+    for (int i = SHOW; i < UNKNOWN; i++)
+        if (strcmp(action, actions[i]) == 0) a = (imatrix_action)i;
     if (a == UNKNOWN)
         cli_usage(c, "unknown action '%s': use combine, convert, follow or show", action);
     check_action(c, a, n);

@@ -138,16 +138,28 @@ typedef struct gg_assemble_options {
      * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
     const char *keep_experts;
     /* NULL: keep_experts is a list. "importance": it is the number N of experts to keep in every
-     * block, and the N with the largest importance are kept; needs output.imatrix. The importance
-     * is that of gg_measure_options.imatrix, summed over the matrices of the expert. In a block
-     * that the file lacks, such as a prediction block, those with the largest weights are kept.
-     * `model` is read once more and cannot be a pipe; no output.dtype can be given. */
+     * block, and those with the largest scores are kept; needs output.imatrix. The score of an
+     * expert is the sum of its squared outputs on the calibration text: that of
+     * gg_measure_options.imatrix of its down projection. In a block that the file lacks, such as a
+     * prediction block, those with the largest weights are kept. Otherwise the name of a table of
+     * scores: block, tab, expert, tab, score. `model` is read once more and cannot be a pipe; no
+     * output.dtype can be given. All of this also holds for keep_units and expert_share. */
     const char *keep_by;
     /* Keys of another model, whose tokenizer.* keys replace those of `model`: for checkpoints,
      * which have none. token_embd.weight must have as many rows as there are tokens. May be
      * NULL. */
     const gg_meta *vocabulary;
     bool hf_names; /* write a .safetensors file with the names and shapes of Hugging Face */
+    /* Hidden units to keep in each expert, or in each FFN of a model without experts: those with
+     * the largest squared outputs. Rounded down to whole blocks of the types. 0 = all. */
+    uint64_t keep_units;
+    /* The share of the experts' weights to keep, above 0 and below 1: the number of experts, up to
+     * keep_experts if that is given, and of units that keep most of the scores. 0 = all. */
+    double expert_share;
+    /* Importance matrices of single texts: notes tell which share of each text's score the blocks
+     * keep, and which experts are removed that carry much of it. */
+    gg_texts texts;
+    const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;

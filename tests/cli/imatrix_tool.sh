@@ -9,42 +9,6 @@ cell() { # FILE NAME COLUMN [EXPERT] of the table of show
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i }
         $1 == n && $2 == e { print $at }'
 }
-# imatrix FILE NAME:COLUMNS:SUM,SUM...:COUNT,COUNT...: column j of a matrix with the sum S has S * j.
-imatrix() {
-    out=$1 tensors=''
-    shift
-    for e in "$@"; do
-        n=$(echo "$e" | cut -d: -f4 | tr ',' '\n' | wc -l | tr -d ' ')
-        tensors="$tensors $(echo "$e" | cut -d: -f1).in_sum2:F32:$(echo "$e" | cut -d: -f2)x$n $(echo "$e" | cut -d: -f1).counts:F32:1x$n"
-    done
-    # shellcheck disable=SC2086 # words
-    mkmodel "$T/plain.gguf" -k imatrix.chunk_size=64 -k imatrix.chunk_count=3 $tensors || bad "mkmodel $out"
-    organ-keys "$T/plain.gguf" --set general.type=str:imatrix --delete general.architecture -o "$out" --force -q || bad "keys of $out"
-    size=$(wc -c < "$out")
-    organ-extract --list "$out" | awk -F"$TAB" 'NR > 1 { end = $9 + $8; print $9 } END { print int((end + 31) / 32) * 32 }' > "$T/offsets"
-    data=$((size - $(tail -n 1 "$T/offsets")))
-    i=0
-    for e in "$@"; do
-        for part in 3 4; do
-            i=$((i + 1))
-            at=$((data + $(sed -n ${i}p "$T/offsets")))
-            # shellcheck disable=SC2059 # the text is a format
-            printf "$(echo "$e" | awk -F: -v part=$part '
-                function put(v,   x, bits, k) {
-                    bits = 0
-                    if (v > 0) {
-                        for (x = 127; v >= 2; x++) v /= 2
-                        for (; v < 1; x--) v *= 2
-                        bits = x * 8388608 + int((v - 1) * 8388608)
-                    }
-                    for (k = 0; k < 4; k++) { printf "\\%03o", bits % 256; bits = int(bits / 256) }
-                }
-                { n = split($part, x, ","); for (m = 1; m <= n; m++) if (part == 4) put(x[m]); else for (j = 1; j <= $2; j++) put(x[m] * j) }')" |
-                dd of="$out" bs=1 seek=$at conv=notrunc 2> "$T/dd" || bad "dd"
-        done
-    done
-}
-
 # The older format and GGUF.
 check "to GGUF" organ-imatrix convert "$OLD" --chunk-size 190 -o "$T/v.gguf"
 organ-compare "$T/v.gguf" "$IM" > "$T/compared"

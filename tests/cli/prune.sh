@@ -195,7 +195,7 @@ same_slices blk.1.ffn_up_exps.weight 1152 0 1 4 5
 same_slices blk.2.ffn_gate_inp.weight 68 0 1 4 5
 check_exit 2 "--by without a number" organ-assemble "$T/w" --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
 check_exit 2 "--by without a matrix" organ-assemble "$T/w" --keep-experts 2 --by importance --output "$T/c.gguf" --force
-check_exit 2 "--by norm" organ-assemble "$T/w" --keep-experts 2 --by norm --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
+check_exit 4 "--by norm, a table that does not exist" organ-assemble "$T/w" --keep-experts 2 --by norm --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
 check_error 1 "has none of the model's experts" "a matrix of another model" organ-assemble -q "$T/w" --keep-experts 2 --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/x.gguf"
 check_absent "$T/x.gguf" "a matrix of another model"
 # An older file with block 1's ffn_up alone, whose experts 3, 0, 5 and 1 have large inputs: block 2 is

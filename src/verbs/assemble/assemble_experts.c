@@ -12,11 +12,13 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/shared/column_weights.h"
+#include "verbs/compute/imatrix_write.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +105,16 @@ static gg_status add_slice(gg_plan_tensor *pt, const gg_plan_tensor *old, uint64
     return st;
 }
 
+/* Reads the data of a tensor with a known sha256, and compares it. */
+static gg_status verify_parts(const gg_plan_tensor *pt, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < pt->n_parts && st == GG_OK; i++)
+        if (pt->parts[i].sha256 && pt->parts[i].sha256[0])
+            st = gg_verify_data(pt->parts[i].source, pt->parts[i].index, err);
+    return st;
+}
+
 /* Keeps n of the `was` experts of a planned tensor: those in the ascending list. With `verify`,
  * data with a known sha256 are read and compared first. */
 static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *kept, size_t n,
@@ -111,10 +123,7 @@ static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *k
     gg_plan_tensor old = *pt;
     gg_tensor *t = &pt->t;
     uint64_t step = t->bytes / was; /* an expert's share: a row, an element, a matrix */
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < pt->n_parts && verify && st == GG_OK; i++)
-        if (pt->parts[i].sha256 && pt->parts[i].sha256[0])
-            st = gg_verify_data(pt->parts[i].source, pt->parts[i].index, err);
+    gg_status st = verify ? verify_parts(pt, err) : GG_OK;
     t->dims[experts_dim(t)] = n;
     if (st == GG_OK)
         st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
@@ -585,6 +594,127 @@ gg_status gg_plan_directory(gg_source *dir, gg_plan *p, uint64_t *left, const gg
     return st;
 }
 
+/* ---- units ------------------------------------------------------------------------------- */
+
+/* A tensor of which some columns or rows are left, the same number in each matrix. */
+typedef struct thin_ctx {
+    gg_computation base; /* first: see compute.h; its input has the tensor as it was */
+    gg_tensor was;
+    bool columns;
+    const float *gains;   /* of each matrix; NULL = 1. Those of the line */
+    uint64_t matrices, n; /* n of them are left per matrix: */
+    uint32_t left[];
+} thin_ctx;
+
+/* Reads bytes of the input, which lie in one part. */
+static gg_status read_thin(const thin_ctx *c, uint64_t at, void *to, size_t n, gg_error *err)
+{
+    const operand *op = &c->base.in[0];
+    size_t k = 0;
+    for (; k + 1 < op->n_parts && at >= op->parts[k].bytes; k++) at -= op->parts[k].bytes;
+    const gg_plan_part *p = &op->parts[k];
+    gg_data d;
+    gg_status st = gg_data_open(p->source, p->index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, p->at + at, to, n, err);
+    gg_data_close(&d);
+    return st;
+}
+
+/* The room of a thread: several rows as stored and decoded, and the columns that are left. */
+typedef struct thin_room {
+    uint8_t *raw, *out;
+    float *x, *y;
+    size_t rows;
+} thin_room;
+
+/* Computes rows [first, first + n) of matrix m without some columns. */
+static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m, uint64_t first,
+                              size_t n, gg_error *err)
+{
+    size_t row = (size_t)c->was.dims[0];
+    uint64_t bytes = gg_encoded_bytes(c->was.dtype, row), all = c->was.elements / row / c->matrices;
+    const uint32_t *left = c->left + m * c->n;
+    float gain = c->gains ? c->gains[m] : 1;
+    gg_status st = read_thin(c, (m * all + first) * bytes, r->raw, n * (size_t)bytes, err);
+    if (st == GG_OK) st = gg_decode(c->was.dtype, r->raw, r->x, n * row, err);
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        for (size_t j = 0; j < c->n; j++) r->y[i * c->n + j] = r->x[i * row + left[j]] * gain;
+    return st == GG_OK ? gg_encode(c->was.dtype, r->y, r->out, n * c->n, c->n, NULL, err) : st;
+}
+
+/* Copies rows of matrix m: those that are left from number `first` on. Consecutive ones are read at
+ * once. */
+static gg_status thin_rows_of(const thin_ctx *c, const thin_room *r, uint64_t m, uint64_t first,
+                              size_t n, gg_error *err)
+{
+    uint64_t bytes = gg_encoded_bytes(c->was.dtype, c->was.dims[0]);
+    const uint32_t *left = c->left + m * c->n + first;
+    gg_status st = GG_OK;
+    for (size_t i = 0, end; i < n && st == GG_OK; i = end) {
+        for (end = i + 1; end < n && left[end] == left[end - 1] + 1; end++)
+            ;
+        st = read_thin(c, (m * c->was.dims[1] + left[i]) * bytes, r->out + i * bytes,
+                       (end - i) * (size_t)bytes, err);
+    }
+    return st;
+}
+
+static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
+{
+    const thin_ctx *c = ctx;
+    size_t row = (size_t)c->was.dims[0];
+    uint64_t rows = to->t->elements / c->matrices / to->t->dims[0]; /* that are written */
+    size_t bytes = (size_t)gg_encoded_bytes(to->t->dtype, to->t->dims[0]);
+    thin_room r = { .rows = 65536 / row + 1 };
+    uint64_t at = to->at;
+    r.raw = malloc(r.rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r.out = malloc(r.rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r.x = malloc(r.rows * row * sizeof *r.x);
+    r.y = malloc(r.rows * row * sizeof *r.y);
+    gg_status st = r.raw && r.out && r.x && r.y ? GG_OK
+                                                : gg_fail(err, GG_ENOMEM, "no memory for rows");
+    for (uint64_t m = 0; m < c->matrices && st == GG_OK; m++)
+        for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
+            size_t n = rows - i < r.rows ? (size_t)(rows - i) : r.rows;
+            st = c->columns ? thin_columns(c, &r, m, i, n, err) : thin_rows_of(c, &r, m, i, n, err);
+            if (st == GG_OK) st = gg_put_all(to->fd, r.out, n * bytes, at, err);
+            if (st == GG_OK && to->hash) gg_sha256_update(to->hash, r.out, n * bytes);
+            if (st == GG_OK) gg_progress_add(to->run, n * bytes);
+            at = gg_offset_after(at, n * bytes);
+        }
+    free(r.raw);
+    free(r.out);
+    free(r.x);
+    free(r.y);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
+}
+
+static bool role_is(const gg_tensor *t, const gg_anatomy *a, const char *stem, const char *tail)
+{
+    size_t n = strlen(stem), rest = strlen(tail);
+    return a->role_len == n + rest && memcmp(t->name + a->role_at, stem, n) == 0 &&
+           memcmp(t->name + a->role_at + n, tail, rest) == 0;
+}
+
+/* Whether its columns are hidden units. */
+static bool is_down(const gg_tensor *t, const gg_anatomy *a)
+{
+    return role_is(t, a, "ffn_down", a->stack ? "_exps" : "");
+}
+
+/* Whether its rows, or the values of a bias, are hidden units. */
+static bool has_unit_rows(const gg_tensor *t, const gg_anatomy *a, bool *bias)
+{
+    static const char *const stems[] = { "ffn_gate", "ffn_up", "ffn_gate_up" };
+    for (size_t i = 0; i < 6; i++) {
+        *bias = i >= 3;
+        const char *tail = *bias ? (a->stack ? "_exps.bias" : ".bias") : a->stack ? "_exps" : "";
+        if (role_is(t, a, stems[i % 3], tail)) return true;
+    }
+    return false;
+}
+
 /* ---- lists of experts to keep ------------------------------------------------------------ */
 
 #define LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts */
@@ -596,13 +726,18 @@ typedef struct kept_line {
     uint64_t *kept;   /* ascending, `n` of them */
     size_t n;
     bool used;
+    uint32_t *units; /* the hidden units to keep, ascending: `units` of the list for each of the n
+                        experts; NULL = all */
+    float *gains;    /* with units: what the down projection of each expert is multiplied by */
 } kept_line;
 
 struct gg_keep_experts {
     kept_line *lines; /* sorted by block */
     size_t n;
-    const char *text;   /* as the user wrote it; owned by the caller */
-    uint64_t was, left; /* experts per block, known after the cut */
+    const char *text;          /* as the user wrote it; owned by the caller */
+    uint64_t was, left;        /* experts per block, known after the cut */
+    uint64_t units_was, units; /* hidden units per expert; units is 0 if all are kept */
+    bool dense;                /* FFNs without experts: only units are removed */
 };
 
 static gg_status add_line(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
@@ -683,6 +818,8 @@ void gg_keep_experts_free(gg_keep_experts *k)
     for (size_t i = 0; i < k->n; i++) {
         gg_ranges_free(&k->lines[i].listed);
         free(k->lines[i].kept);
+        free(k->lines[i].units);
+        free(k->lines[i].gains);
     }
     free(k->lines);
     free(k);
@@ -710,6 +847,46 @@ static gg_status list_kept(kept_line *l, uint64_t was, gg_error *err)
     for (uint64_t e = 0; e < was; e++)
         if (gg_ranges_have(&l->listed, e)) l->kept[l->n++] = e;
     return GG_OK;
+}
+
+/* Leaves the kept units of a tensor, of which only the kept experts are left. */
+static gg_status cut_units(const gg_keep_experts *k, const kept_line *l, gg_plan_tensor *pt,
+                           gg_computations *made, bool verify, gg_error *err)
+{
+    gg_tensor *t = &pt->t;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    bool bias = false, down = is_down(t, &a);
+    if (a.stack == k->dense || (!down && !has_unit_rows(t, &a, &bias))) return GG_OK;
+    unsigned dim = down || bias ? 0 : 1;
+    uint64_t parts = t->dims[dim] / k->units_was, n = k->units * parts; /* gate and up in one */
+    if (parts == 0 || t->dims[dim] != parts * k->units_was)
+        return gg_fail(err, GG_EFORMAT, "it does not have %llu hidden units",
+                       (unsigned long long)k->units_was);
+    gg_status st = verify ? verify_parts(pt, err) : GG_OK;
+    thin_ctx *c = gg_compute_new(made, sizeof *c + l->n * n * sizeof *c->left, err);
+    if (!c || st != GG_OK) return err->status;
+    c->was = *t;
+    c->columns = dim == 0;
+    c->gains = down ? l->gains : NULL;
+    c->matrices = l->n;
+    c->n = n;
+    for (uint64_t i = 0; i < l->n * n; i++) {
+        uint64_t expert = i / n, part = i % n / k->units;
+        c->left[i] = l->units[expert * k->units + i % k->units] + (uint32_t)(part * k->units_was);
+    }
+    gg_input in = { t->dtype, pt->parts, pt->n_parts };
+    t->dims[dim] = n;
+    st = gg_compute_input(&c->base, &in, err);
+    if (st == GG_OK)
+        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_output(t, NULL, err);
+    free(pt->parts);
+    pt->parts = NULL;
+    pt->n_parts = 0;
+    pt->make = make_thin;
+    pt->ctx = c;
+    return st;
 }
 
 /* Checks one tensor that counts experts against the earlier ones and against its list. */
@@ -752,81 +929,141 @@ static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *
     return GG_OK;
 }
 
-gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err)
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err)
 {
-    gg_status st = check_kept_all(k, p, err);
-    for (size_t i = 0; i < p->n && st == GG_OK && k->left != k->was; i++) {
+    gg_status st = k->dense ? GG_OK : check_kept_all(k, p, err);
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         gg_plan_tensor *pt = &p->tensors[i];
         gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
-        if (!counts_experts(&pt->t, &a)) continue;
-        const kept_line *l = line_of(k, (uint64_t)a.block);
-        st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
+        const kept_line *l = a.block < 0 ? NULL : line_of(k, (uint64_t)a.block);
+        if (l && !k->dense && k->left != k->was && counts_experts(&pt->t, &a))
+            st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
+        if (st == GG_OK && l && l->units) st = cut_units(k, l, pt, made, p->verify, err);
         if (st != GG_OK) fail_at(&pt->t, err);
     }
     return st;
 }
 
+/* The length of the FFNs that lose units. */
+static gg_status set_unit_count(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                                gg_error *err)
+{
+    char key[160];
+    uint64_t now = 0;
+    bool own = !k->dense && gg_arch_key(meta, "expert_feed_forward_length", key, sizeof key) &&
+               gg_meta_find(meta, key);
+    if (!own && !gg_arch_key(meta, "feed_forward_length", key, sizeof key)) return GG_OK;
+    const gg_kv *kv = gg_meta_find(meta, key);
+    if (!kv || !gg_kv_u64(kv, &now) || now != k->units_was) {
+        gg_fail(err, GG_EUNSUPPORTED, "%s is not %llu, the number of units of the FFNs", key,
+                (unsigned long long)k->units_was);
+        return gg_fix(err, "units can be removed only where all blocks have as many");
+    }
+    gg_note(run, "%llu of %llu hidden units per %s are left", (unsigned long long)k->units,
+            (unsigned long long)k->units_was, k->dense ? "block" : "expert");
+    return gg_meta_set_u32(meta, key, (uint32_t)k->units, err);
+}
+
 gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                gg_error *err)
 {
-    if (k->left == k->was) return GG_OK;
-    gg_status st = check_expert_keys(meta, k->was, k->left, run, err);
+    gg_status st = k->units ? set_unit_count(k, meta, run, err) : GG_OK;
+    if (st != GG_OK || k->left == k->was) return st;
+    st = check_expert_keys(meta, k->was, k->left, run, err);
     return st == GG_OK ? gg_set_expert_count(meta, k->left, err) : st;
+}
+
+/* ---- the importance matrix of the new model ------------------------------------------------ */
+
+/* Plans the entry of a tensor, of which some experts and units are left. */
+static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im, const gg_tensor *t,
+                              gg_imatrix_file *file, gg_error *err)
+{
+    size_t at = gg_imatrix_find(im, t->name, t->name_len);
+    uint64_t n = 0;
+    if (at == SIZE_MAX) return GG_OK;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    const kept_line *l = a.block < 0 ? NULL : line_of(k, (uint64_t)a.block);
+    if (!gg_is_expert_stack(t, &n)) n = 1;
+    bool stack = l && !k->dense && n == l->n && a.stack, down = l && l->units && is_down(t, &a);
+    gg_imatrix_entry e = gg_imatrix_entry_at(im, at);
+    gg_imatrix_part *parts = calloc(n, sizeof *parts);
+    gg_imatrix_sum sum = {
+        t->name, t->name_len,           1, n, down ? k->units_was : t->dims[0], t->dims[0],
+        parts,   down ? l->units : NULL
+    };
+    gg_status st = parts ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+    for (uint64_t m = 0; m < n && parts; m++)
+        parts[m] = (gg_imatrix_part){ im, at, stack ? l->kept[m] : m };
+    if (st == GG_OK && e.values != sum.from_columns * (stack ? k->was : n))
+        st = gg_fail(err, GG_EFORMAT, "the importance matrix was computed for another model");
+    if (st == GG_OK) st = gg_imatrix_file_add(file, &sum, err);
+    free(parts);
+    return st == GG_OK ? GG_OK : fail_at(t, err);
+}
+
+gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
+                                  const char *output, const gg_run *run, gg_error *err)
+{
+    gg_imatrix_file file = { .from = &im, .n_from = 1 };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++)
+        st = follow_entry(k, im, &p->tensors[i].t, &file, err);
+    if (st == GG_OK) st = gg_imatrix_file_write(&file, output, false, run, err);
+    gg_imatrix_file_free(&file);
+    return st;
 }
 
 /* ---- ranking ----------------------------------------------------------------------------- */
 
 #define PIECE 65536 /* values read and decoded at once; a multiple of every block length */
+#define SPLITS 16   /* most candidates for a share */
 
-/* A stack of matrices, one per expert. */
+/* A stack of matrices, one per expert, or the one matrix of a dense FFN. */
 typedef struct expert_stack {
     const gg_plan_tensor *pt;
-    uint64_t block, experts;
-    bool weighed;   /* the importance matrix has it */
+    uint64_t block, experts, columns;
+    bool weighed, down; /* the importance matrix has it; its columns are hidden units */
+    /* The squared norm of each column of each expert. After scoring it is kept for down
+     * projections alone. */
+    float *norms;
     double *scores; /* one per expert */
 } expert_stack;
 
 typedef struct ranking {
-    const gg_imatrix *imatrix;
+    const gg_expert_choice *o;
     expert_stack *stacks; /* sorted by block when they have been found */
     size_t n;
-    uint64_t keep, groups;
+    uint64_t keep, units, groups, used;
+    bool dense;
+    gg_keep_experts *out;
 } ranking;
 
-/* Adds n values from value `first` of the stack on. They belong to one expert. */
-static void add_values(expert_stack *s, const gg_column_weights *w, uint64_t first, const float *x,
-                       size_t n)
+/* Adds up the squares of one expert's columns. */
+static gg_status read_norms(const expert_stack *s, uint64_t expert, double *sums, gg_error *err)
 {
-    double sums[2] = { 0, 0 };
-    if (s->weighed) gg_column_weights_add(w, first, x, x, n, sums);
-    else
-        for (size_t i = 0; i < n; i++) sums[0] += (double)x[i] * (double)x[i];
-    s->scores[first / (s->pt->t.elements / s->experts)] += sums[0];
-}
-
-/* Reads a part of the stack, which begins with value `first`, expert by expert. */
-static gg_status read_experts(expert_stack *s, const gg_column_weights *w, const gg_plan_part *part,
-                              uint64_t first, gg_error *err)
-{
-    const gg_dtype_info *info = gg_dtype_get(s->pt->t.dtype);
-    uint64_t expert = s->pt->t.elements / s->experts,
-             n = part->bytes / info->block_bytes * info->block_elems;
+    const gg_tensor *t = &s->pt->t;
+    uint64_t n = t->elements / s->experts, first = expert * gg_encoded_bytes(t->dtype, n);
     float *x = malloc(PIECE * sizeof *x);
-    uint8_t *raw = malloc(PIECE / info->block_elems * info->block_bytes);
+    uint8_t *raw = malloc((size_t)gg_encoded_bytes(t->dtype, PIECE));
+    gg_status st = x && raw ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to read experts");
+    memset(sums, 0, s->columns * sizeof *sums);
+    size_t k = 0;
+    for (; k + 1 < s->pt->n_parts && first >= s->pt->parts[k].bytes; k++)
+        first -= s->pt->parts[k].bytes;
+    const gg_plan_part *part = &s->pt->parts[k];
     gg_data d;
-    gg_status st = x && raw ? gg_data_open(part->source, part->index, &d, err)
-                            : gg_fail(err, GG_ENOMEM, "no memory to read experts");
+    if (st == GG_OK) st = gg_data_open(part->source, part->index, &d, err);
     bool opened = st == GG_OK;
-    for (uint64_t at = 0; at < n && st == GG_OK;) {
-        uint64_t left = expert - (first + at) % expert, got = left < PIECE ? left : PIECE;
-        uint64_t offset = at / info->block_elems * info->block_bytes;
+    for (uint64_t at = 0; at < n && st == GG_OK; at += PIECE) {
+        size_t got = n - at < PIECE ? (size_t)(n - at) : PIECE;
         st = gg_cancelled(err);
         if (st == GG_OK)
-            st = gg_data_read(&d, part->at + offset, raw,
-                              (size_t)(got / info->block_elems * info->block_bytes), err);
-        if (st == GG_OK) st = gg_decode(s->pt->t.dtype, raw, x, (size_t)got, err);
-        if (st == GG_OK) add_values(s, w, first + at, x, (size_t)got);
-        at += got;
+            st = gg_data_read(&d, part->at + first + gg_encoded_bytes(t->dtype, at), raw,
+                              (size_t)gg_encoded_bytes(t->dtype, got), err);
+        if (st == GG_OK) st = gg_decode(t->dtype, raw, x, got, err);
+        for (size_t i = 0; i < got && st == GG_OK; i++)
+            sums[(at + i) % s->columns] += (double)x[i] * (double)x[i];
     }
     if (opened) gg_data_close(&d);
     free(x);
@@ -834,26 +1071,50 @@ static gg_status read_experts(expert_stack *s, const gg_column_weights *w, const
     return st;
 }
 
+/* The mean square of each column's inputs over all tokens; NULL = 1 for each. */
+static gg_status open_weights(const expert_stack *s, const gg_imatrix *imatrix, gg_importance *w,
+                              gg_error *err)
+{
+    gg_tensor t = s->pt->t;
+    *w = (gg_importance){ 0 };
+    return imatrix ? gg_imatrix_read_per_token(imatrix, &t, w, err) : GG_OK;
+}
+
+static double unit_score(const expert_stack *s, const gg_importance *w, uint64_t i)
+{
+    return w->mean2 ? (double)w->mean2[i] * (double)s->norms[i] : (double)s->norms[i];
+}
+
 static gg_status score_stack(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     (void)worker;
-    ranking *r = ctx;
+    const ranking *r = ctx;
     expert_stack *s = &r->stacks[i];
     const gg_tensor *t = &s->pt->t;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
-    gg_column_weights w = { 0 };
+    double *sums = malloc(s->columns * sizeof *sums);
+    gg_importance w = { 0 };
     gg_status st = GG_OK;
-    if (!gg_can_decode(t->dtype) || t->elements / s->experts % info->block_elems != 0)
+    s->norms = malloc(s->experts * s->columns * sizeof *s->norms);
+    if (!sums || !s->norms) st = gg_fail(err, GG_ENOMEM, "no memory to read experts");
+    if (st == GG_OK && (!gg_can_decode(t->dtype) || t->elements / s->experts % info->block_elems))
         st = gg_fail(err, GG_EUNSUPPORTED,
                      "its values cannot be decoded, so its experts cannot be "
                      "ranked");
-    if (st == GG_OK && s->weighed) st = gg_column_weights_open(&w, r->imatrix, t, err);
-    uint64_t first = 0;
-    for (size_t k = 0; k < s->pt->n_parts && st == GG_OK; k++) {
-        st = read_experts(s, &w, &s->pt->parts[k], first, err);
-        first += s->pt->parts[k].bytes / info->block_bytes * info->block_elems;
+    if (st == GG_OK && s->weighed) st = open_weights(s, r->o->imatrix, &w, err);
+    for (uint64_t e = 0; e < s->experts && st == GG_OK; e++) {
+        st = read_norms(s, e, sums, err);
+        for (uint64_t j = 0; j < s->columns && st == GG_OK; j++) {
+            s->norms[e * s->columns + j] = (float)sums[j];
+            s->scores[e] += unit_score(s, &w, e * s->columns + j);
+        }
     }
-    gg_column_weights_close(&w);
+    if (!s->down) {
+        free(s->norms);
+        s->norms = NULL;
+    }
+    free(sums);
+    gg_importance_free(&w);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -872,17 +1133,25 @@ static bool is_weight_stack(const gg_tensor *t, uint64_t *experts)
 static gg_status find_stacks(ranking *r, const gg_plan *p, gg_error *err)
 {
     gg_status st = GG_OK;
+    uint64_t experts;
     r->stacks = calloc(p->n ? p->n : 1, sizeof *r->stacks);
+    r->dense = r->o->units > 0;
     if (!r->stacks) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", p->n);
+    for (size_t i = 0; i < p->n && r->dense; i++)
+        r->dense = !is_weight_stack(&p->tensors[i].t, &experts);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
-        expert_stack s = { .pt = &p->tensors[i] };
-        if (!is_weight_stack(t, &s.experts)) continue;
-        s.block = (uint64_t)gg_anatomy_of(t->name, t->name_len).block;
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        expert_stack s = { .pt = &p->tensors[i], .experts = 1, .columns = t->dims[0] };
+        s.down = is_down(t, &a);
+        if (r->dense ? a.block < 0 || !s.down || t->n_dims != 2 : !is_weight_stack(t, &s.experts))
+            continue;
+        s.block = (uint64_t)a.block;
         s.scores = calloc(s.experts, sizeof *s.scores);
         if (!s.scores) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", p->n);
         r->stacks[r->n++] = s;
-        st = gg_imatrix_check(r->imatrix, t, false, &r->stacks[r->n - 1].weighed, err);
+        if (r->o->imatrix)
+            st = gg_imatrix_check(r->o->imatrix, t, false, &r->stacks[r->n - 1].weighed, err);
     }
     if (st != GG_OK) return st;
     if (r->n == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
@@ -899,7 +1168,7 @@ static size_t block_end(const ranking *r, size_t first)
 }
 
 /* Notes blocks that the importance matrix lacks, and refuses a matrix without any block. */
-static gg_status check_coverage(ranking *r, const gg_run *run, gg_error *err)
+static gg_status check_coverage(const ranking *r, const gg_run *run, gg_error *err)
 {
     size_t used = 0, lacking = 0;
     for (size_t first = 0, end; first < r->n; first = end) {
@@ -921,32 +1190,115 @@ static gg_status check_coverage(ranking *r, const gg_run *run, gg_error *err)
     return GG_OK;
 }
 
-/* Sums up the scores of a block's stacks into those of its first one. */
+/* The stack of down projections of a block; NULL if there is none. */
+static const expert_stack *down_of(const ranking *r, size_t first, size_t end)
+{
+    for (size_t i = first; i < end; i++)
+        if (r->stacks[i].down) return &r->stacks[i];
+    return NULL;
+}
+
+/* Checks the stacks of a block. */
+static gg_status check_block(const ranking *r, size_t first, size_t end, gg_error *err)
+{
+    const expert_stack *f = &r->stacks[first], *s = f;
+    while (s + 1 < &r->stacks[end] && s->experts == f->experts) s++;
+    if (s->experts != f->experts)
+        gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
+                (unsigned long long)s->experts, (unsigned long long)f->experts);
+    else if (r->units && !down_of(r, first, end))
+        gg_fail(err, GG_EUNSUPPORTED, "its block has no down projection");
+    else if (!r->dense && r->keep > f->experts)
+        return gg_fail(err, GG_NO, "%llu experts cannot be kept: block %llu has %llu",
+                       (unsigned long long)r->keep, (unsigned long long)f->block,
+                       (unsigned long long)f->experts);
+    else return GG_OK;
+    return gg_at_tensor(err, s->pt->t.name, s->pt->t.name_len);
+}
+
+/* Leaves the stacks that are scored: the down projection of a block if the importance matrix has
+ * it, or if it has none of the block; otherwise those that it has. Units need the down projection.
+ */
+static gg_status choose_stacks(ranking *r, gg_error *err)
+{
+    gg_status st = GG_OK;
+    size_t n = 0;
+    for (size_t first = 0; first < r->n && st == GG_OK; first = block_end(r, first))
+        st = check_block(r, first, block_end(r, first), err);
+    if (st != GG_OK) return st;
+    for (size_t first = 0, end; first < r->n; first = end) {
+        const expert_stack *down = down_of(r, first, end = block_end(r, first));
+        bool any = false;
+        for (size_t i = first; i < end; i++) any = any || r->stacks[i].weighed;
+        bool alone = down && (r->units || down->weighed || !any);
+        for (size_t i = first; i < end; i++) {
+            expert_stack s = r->stacks[i];
+            if (alone ? !s.down : any && !s.weighed) free(s.scores);
+            else r->stacks[n++] = s;
+        }
+    }
+    r->n = n;
+    return GG_OK;
+}
+
+/* Adds up the scores of a block's stacks in the first of them. Refuses a block without any. */
 static gg_status sum_up(const ranking *r, size_t first, size_t end, gg_error *err)
 {
     expert_stack *s = &r->stacks[first];
-    bool any = false;
-    for (size_t i = first; i < end; i++) any = any || r->stacks[i].weighed;
-    if (any && !s->weighed) memset(s->scores, 0, s->experts * sizeof *s->scores);
-    for (size_t i = first + 1; i < end; i++) {
-        const expert_stack *o = &r->stacks[i];
-        if (o->experts != s->experts) {
-            gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
-                    (unsigned long long)o->experts, (unsigned long long)s->experts);
-            return gg_at_tensor(err, o->pt->t.name, o->pt->t.name_len);
-        }
-        if (any && !o->weighed) continue;
-        for (uint64_t e = 0; e < s->experts; e++) s->scores[e] += o->scores[e];
-    }
-    if (r->keep <= s->experts) return GG_OK;
-    return gg_fail(err, GG_NO, "%llu experts cannot be kept: block %llu has %llu",
-                   (unsigned long long)r->keep, (unsigned long long)s->block,
-                   (unsigned long long)s->experts);
+    double all = 0;
+    for (size_t i = first + 1; i < end; i++)
+        for (uint64_t e = 0; e < s->experts; e++) s->scores[e] += r->stacks[i].scores[e];
+    for (uint64_t e = 0; e < s->experts; e++) all += s->scores[e];
+    if (all > 0) return GG_OK;
+    gg_fail(err, GG_NO, "the importance matrix counts no inputs for any expert of block %llu",
+            (unsigned long long)s->block);
+    return gg_fix(err, "compute it on a text that uses the model");
 }
+
+/* ---- scores from a table ------------------------------------------------------------------ */
+
+/* "3<TAB>17<TAB>0.25": block, expert, score */
+static gg_status read_score(void *ctx, char *text, size_t number, gg_error *err)
+{
+    const ranking *r = ctx;
+    unsigned long long block, expert;
+    double score;
+    char rest;
+    text[strcspn(text, "\r")] = '\0';
+    if (text[0] == '\0' || (number == 1 && strncmp(text, "block\t", 6) == 0)) return GG_OK;
+    if (sscanf(text, "%10llu\t%10llu\t%lf%c", &block, &expert, &score, &rest) != 3 ||
+        !(score >= 0) || isinf(score))
+        return gg_fail(err, GG_EUSAGE, "line %zu: expected block, tab, expert, tab, score", number);
+    size_t i = 0;
+    while (i < r->n && r->stacks[i].block != block) i++;
+    if (i == r->n || expert >= r->stacks[i].experts)
+        return gg_fail(err, GG_NO, "line %zu: the model has no expert %llu in block %llu", number,
+                       expert, block);
+    r->stacks[i].scores[expert] = score;
+    return GG_OK;
+}
+
+static gg_status read_scores(ranking *r, gg_error *err)
+{
+    const gg_lines from = { r->o->scores, "the scores of the experts", LIST_MAX };
+    for (size_t i = 0; i < r->n; i++)
+        for (uint64_t e = 0; e < r->stacks[i].experts; e++) r->stacks[i].scores[e] = NAN;
+    gg_status st = gg_each_line(&from, read_score, r, err);
+    for (size_t i = 0; i < r->n && st == GG_OK; i++)
+        for (uint64_t e = 0; e < r->stacks[i].experts && st == GG_OK; e++)
+            if (isnan(r->stacks[i].scores[e])) {
+                st = gg_fail(err, GG_NO, "it has no score for expert %llu of block %llu",
+                             (unsigned long long)e, (unsigned long long)r->stacks[i].block);
+                gg_at_file(err, r->o->scores);
+            }
+    return st;
+}
+
+/* ---- choosing ----------------------------------------------------------------------------- */
 
 typedef struct candidate {
     double score;
-    uint64_t expert;
+    uint64_t expert; /* or unit */
 } candidate;
 
 static int by_score(const void *a, const void *b)
@@ -954,6 +1306,14 @@ static int by_score(const void *a, const void *b)
     const candidate *x = a, *y = b;
     if (x->score != y->score) return x->score > y->score ? -1 : 1;
     return x->expert < y->expert ? -1 : x->expert > y->expert;
+}
+
+/* The units of an expert, the best first. */
+static void sort_units(const expert_stack *s, const gg_importance *w, uint64_t expert, candidate *c)
+{
+    for (uint64_t j = 0; j < s->columns; j++)
+        c[j] = (candidate){ unit_score(s, w, expert * s->columns + j), j };
+    qsort(c, s->columns, sizeof *c, by_score);
 }
 
 /* Appends the `keep` best of the experts [from, to) to the line. */
@@ -969,49 +1329,304 @@ static gg_status keep_best(const expert_stack *s, uint64_t from, uint64_t to, ui
     return GG_OK;
 }
 
-static gg_status keep_best_of_all(const ranking *r, gg_keep_experts *keep, gg_error *err)
+/* Lists the experts of a block that are kept: as the user listed them, or the best. */
+static gg_status keep_experts_of(const ranking *r, const expert_stack *s, kept_line *l,
+                                 gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t first = 0, end; first < r->n && st == GG_OK; first = end) {
-        const expert_stack *s = &r->stacks[first];
-        kept_line *l = NULL;
-        end = block_end(r, first);
-        st = sum_up(r, first, end, err);
-        if (st == GG_OK) st = add_line(keep, s->block, &l, err);
-        if (st != GG_OK) return st;
-        l->kept = calloc(s->experts + 1, sizeof *l->kept);
-        if (!l->kept) return gg_fail(err, GG_ENOMEM, "no memory for experts");
-        bool even = r->groups > 1 && r->keep % r->groups == 0 && s->experts % r->groups == 0;
-        uint64_t groups = even ? r->groups : 1, size = s->experts / groups;
-        for (uint64_t g = 0; g < groups && st == GG_OK; g++)
-            st = keep_best(s, g * size, (g + 1) * size, r->keep / groups, l, err);
-        qsort(l->kept, l->n, sizeof *l->kept, by_u64);
+    uint64_t keep = r->keep ? r->keep : s->experts;
+    l->kept = calloc(s->experts + 1, sizeof *l->kept);
+    if (!l->kept) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    kept_line *listed = r->o->listed ? line_of(r->o->listed, s->block) : NULL;
+    if (r->o->listed && !listed)
+        return gg_fail(err, GG_NO, "%s has no line for block %llu", r->o->listed->text,
+                       (unsigned long long)s->block);
+    if (listed) {
+        st = list_kept(listed, s->experts, err);
+        if (st == GG_OK) memcpy(l->kept, listed->kept, listed->n * sizeof *l->kept);
+        l->n = listed->n;
+        return st;
     }
+    bool even = r->groups > 1 && keep % r->groups == 0 && s->experts % r->groups == 0;
+    uint64_t groups = even ? r->groups : 1, size = s->experts / groups;
+    for (uint64_t g = 0; g < groups && st == GG_OK; g++)
+        st = keep_best(s, g * size, (g + 1) * size, keep / groups, l, err);
+    qsort(l->kept, l->n, sizeof *l->kept, by_u64);
     return st;
 }
 
-gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const char *number,
-                          const gg_imatrix *imatrix, gg_keep_experts **keep, const gg_run *run,
-                          gg_error *err)
+static int by_u32(const void *a, const void *b)
 {
-    ranking r = { .imatrix = imatrix };
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Chooses the units of each expert that is kept. Its down projection gets a gain that keeps the
+ * mean square of its output, because the outputs of units are correlated: those that are left stand
+ * for those that are removed. */
+static gg_status keep_units_of(const ranking *r, const expert_stack *s, kept_line *l, gg_error *err)
+{
+    gg_importance w;
+    candidate *c = calloc(s->columns, sizeof *c);
+    l->units = calloc(l->n * r->units + 1, sizeof *l->units);
+    l->gains = calloc(l->n + 1, sizeof *l->gains);
+    gg_status st = c && l->units && l->gains ? GG_OK
+                                             : gg_fail(err, GG_ENOMEM, "no memory for units");
+    if (st == GG_OK) st = open_weights(s, s->weighed ? r->o->imatrix : NULL, &w, err);
+    for (size_t i = 0; i < l->n && st == GG_OK; i++) {
+        uint32_t *units = l->units + i * r->units;
+        double kept = 0, all = 0;
+        sort_units(s, &w, l->kept[i], c);
+        for (uint64_t j = 0; j < r->units; j++) units[j] = (uint32_t)c[j].expert;
+        for (uint64_t j = 0; j < s->columns; j++) {
+            all += c[j].score;
+            kept += j < r->units ? c[j].score : 0;
+        }
+        l->gains[i] = kept > 0 ? (float)sqrt(all / kept) : 1;
+        qsort(units, r->units, sizeof *units, by_u32);
+    }
+    if (st == GG_OK) gg_importance_free(&w);
+    free(c);
+    return st;
+}
+
+/* The score that the best units of each expert keep, for each of n numbers of units: top[e * n +
+ * k].
+ */
+static gg_status top_units(const ranking *r, const expert_stack *s, const uint64_t *units, size_t n,
+                           double *top, gg_error *err)
+{
+    gg_importance w;
+    candidate *c = calloc(s->columns, sizeof *c);
+    gg_status st = c ? open_weights(s, s->weighed ? r->o->imatrix : NULL, &w, err)
+                     : gg_fail(err, GG_ENOMEM, "no memory for units");
+    if (st != GG_OK) return free(c), st;
+    for (uint64_t e = 0; e < s->experts; e++) {
+        double sum = 0;
+        sort_units(s, &w, e, c);
+        for (uint64_t j = 0; j < s->columns; j++) {
+            for (size_t k = 0; k < n; k++)
+                if (j == units[k]) top[e * n + k] = sum;
+            sum += c[j].score;
+        }
+        for (size_t k = 0; k < n; k++) {
+            if (units[k] >= s->columns) top[e * n + k] = sum;
+            if (r->o->scores) top[e * n + k] *= sum > 0 ? s->scores[e] / sum : 0;
+        }
+    }
+    gg_importance_free(&w);
+    free(c);
+    return GG_OK;
+}
+
+/* The share of a block's score that the `keep` best experts hold. */
+static double best_share(const expert_stack *s, const double *top, size_t n, uint64_t keep,
+                         candidate *room)
+{
+    double all = 0, kept = 0;
+    for (uint64_t e = 0; e < s->experts; e++) {
+        all += s->scores[e];
+        room[e] = (candidate){ top[e * n], e };
+    }
+    qsort(room, s->experts, sizeof *room, by_score);
+    for (uint64_t e = 0; e < keep && e < s->experts; e++) kept += room[e].score;
+    return kept / all;
+}
+
+/* How many experts are kept, and how many units of each. */
+typedef struct split {
+    uint64_t experts[SPLITS], units[SPLITS];
+    double share[SPLITS];
+    size_t n;
+} split;
+
+/* Chooses the split with the largest mean share, and scores the experts by the units that they
+ * keep. */
+static gg_status choose_split(ranking *r, split *c, const gg_run *run, gg_error *err)
+{
+    uint64_t experts = r->stacks[0].experts;
+    double *top = calloc(experts * c->n + 1, sizeof *top);
+    candidate *room = calloc(experts, sizeof *room);
+    gg_status st = top && room ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for units");
+    size_t best = 0;
+    for (size_t i = 0; i < r->n && st == GG_OK; i++) {
+        st = top_units(r, &r->stacks[i], c->units, c->n, top, err);
+        for (size_t k = 0; k < c->n && st == GG_OK; k++)
+            c->share[k] += best_share(&r->stacks[i], top + k, c->n, c->experts[k], room) /
+                           (double)r->n;
+    }
+    for (size_t k = 1; k < c->n; k++)
+        if (c->share[k] > c->share[best]) best = k;
+    for (size_t k = 0; k < c->n && st == GG_OK && r->o->share > 0; k++)
+        gg_note(run, "%llu experts of %llu units keep %.1f %% of the score%s",
+                (unsigned long long)c->experts[k], (unsigned long long)c->units[k],
+                100 * c->share[k], k == best ? " (chosen)" : "");
+    r->keep = c->experts[best];
+    r->units = c->units[best];
+    for (size_t i = 0; i < r->n && st == GG_OK; i++) {
+        st = top_units(r, &r->stacks[i], c->units, c->n, top, err);
+        for (uint64_t e = 0; e < experts && st == GG_OK; e++)
+            r->stacks[i].scores[e] = top[e * c->n + best];
+    }
+    free(top);
+    free(room);
+    return st;
+}
+
+/* Lists the candidates: one number of units, or all splits of a share of the experts' weights. */
+static gg_status list_splits(const ranking *r, split *c, const gg_run *run, gg_error *err)
+{
+    const expert_stack *s = &r->stacks[0];
+    uint64_t least = r->keep   ? r->keep
+                     : r->used ? r->used
+                               : 1,
+             most = r->keep ? r->keep : s->experts;
+    uint64_t step = (most - least) / SPLITS + 1;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->stacks[i].columns != s->columns || r->stacks[i].experts != s->experts) {
+            gg_fail(err, GG_EUNSUPPORTED, "it has other numbers of experts or units than %s",
+                    s->pt->t.name);
+            return gg_at_tensor(err, r->stacks[i].pt->t.name, r->stacks[i].pt->t.name_len);
+        }
+    uint64_t block = 1;
+    for (size_t i = 0; i < r->n; i++) {
+        uint64_t b = gg_dtype_get(r->stacks[i].pt->t.dtype)->block_elems;
+        block = b > block ? b : block;
+    }
+    for (uint64_t k = r->o->share > 0 ? least : most; k <= most; k += step) {
+        double exact = r->o->share * (double)s->experts * (double)s->columns / (double)k;
+        uint64_t wanted = r->o->share > 0 ? (uint64_t)(exact + 1e-6) : r->o->units;
+        uint64_t units = wanted / block * block;
+        if (r->o->share > 0 && (wanted > s->columns || units == 0)) continue;
+        if (wanted > s->columns || units == 0)
+            return gg_fail(err, GG_NO,
+                           "%llu units cannot be kept: there are %llu, and %s has blocks of %llu",
+                           (unsigned long long)wanted, (unsigned long long)s->columns,
+                           gg_dtype_get(s->pt->t.dtype)->name, (unsigned long long)block);
+        if (units != wanted && r->o->share <= 0)
+            gg_note(run, "%llu units are kept instead of %llu: %s has blocks of %llu",
+                    (unsigned long long)units, (unsigned long long)wanted,
+                    gg_dtype_get(s->pt->t.dtype)->name, (unsigned long long)block);
+        c->experts[c->n] = k;
+        c->units[c->n++] = units;
+    }
+    return c->n ? GG_OK : gg_fail(err, GG_NO, "no number of experts and units fits this share");
+}
+
+static gg_status keep_blocks(ranking *r, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < r->n && st == GG_OK; i++) {
+        const expert_stack *s = &r->stacks[i];
+        kept_line *l = NULL;
+        st = add_line(r->out, s->block, &l, err);
+        if (st == GG_OK) st = keep_experts_of(r, s, l, err);
+        if (st == GG_OK && r->units && r->units < s->columns) st = keep_units_of(r, s, l, err);
+    }
+    if (st != GG_OK) return st;
+    r->out->dense = r->dense;
+    r->out->units_was = r->stacks[0].columns;
+    r->out->units = r->units < r->out->units_was ? r->units : 0;
+    return GG_OK;
+}
+
+/* ---- what texts lose ---------------------------------------------------------------------- */
+
+/* Notes the share of a text's score that the kept experts and units of a block hold, and experts
+ * that are dropped although the text uses them much. */
+static gg_status report_text(const ranking *r, size_t i, const gg_imatrix *text, const gg_run *run,
+                             gg_error *err)
+{
+    const expert_stack *s = &r->stacks[i];
+    const kept_line *l = &r->out->lines[i];
+    const char *name = gg_imatrix_info_of(text).file;
+    gg_importance w;
+    double all = 0, kept = 0, worst = 0;
+    uint64_t lost = 0, units = r->out->units;
+    gg_status st = open_weights(s, text, &w, err);
+    if (st != GG_OK || !w.mean2) return st;
+    size_t k = 0;
+    for (uint64_t e = 0; e < s->experts; e++) {
+        double whole = 0;
+        bool keeps = k < l->n && l->kept[k] == e;
+        for (uint64_t j = 0; j < s->columns; j++) whole += unit_score(s, &w, e * s->columns + j);
+        for (uint64_t j = 0; keeps && l->units && j < units; j++)
+            kept += unit_score(s, &w, e * s->columns + l->units[k * units + j]);
+        if (keeps && !l->units) kept += whole;
+        if (!keeps && whole > worst) worst = whole, lost = e;
+        all += whole;
+        k += keeps;
+    }
+    gg_importance_free(&w);
+    if (!(all > 0)) return GG_OK;
+    gg_note(run, "%s: block %llu keeps %.1f %% of its score", name, (unsigned long long)s->block,
+            100 * kept / all);
+    if (worst / all >= 0.15)
+        gg_note(run, "%s: expert %llu of block %llu is removed, but carries %.1f %% of the score",
+                name, (unsigned long long)lost, (unsigned long long)s->block, 100 * worst / all);
+    return GG_OK;
+}
+
+/* Scores all experts, and leaves one stack per block, which has their scores. *all is the number of
+ * stacks to free. */
+static gg_status score_blocks(ranking *r, size_t *all, const gg_run *run, gg_error *err)
+{
+    bool by_weights = !r->o->scores || r->units;
+    gg_status st = by_weights && r->o->imatrix ? check_coverage(r, run, err) : GG_OK;
+    if (st == GG_OK) st = choose_stacks(r, err);
+    *all = r->n;
+    if (st == GG_OK && (by_weights || r->o->n_texts))
+        st = gg_parallel(r->n, run->threads, score_stack, r, err);
+    size_t blocks = 0;
+    for (size_t first = 0, end; first < *all && st == GG_OK; first = end) {
+        end = block_end(r, first);
+        if (by_weights) st = sum_up(r, first, end, err);
+        expert_stack s = r->stacks[first];
+        r->stacks[first] = r->stacks[blocks];
+        r->stacks[blocks++] = s;
+    }
+    if (st != GG_OK) return st;
+    r->n = blocks;
+    return r->o->scores ? read_scores(r, err) : GG_OK;
+}
+
+static gg_status read_keep(ranking *r, gg_error *err)
+{
+    const char *number = r->o->number;
     char *end;
     errno = 0;
-    r.keep = strtoull(number, &end, 10);
-    if (number[strspn(number, "0123456789")] != '\0' || r.keep == 0 || errno)
-        return gg_fail(err, GG_EUSAGE,
-                       "'%s' is not a number of experts to keep by importance, such as 32", number);
+    r->keep = strtoull(number, &end, 10);
+    if (number[strspn(number, "0123456789")] == '\0' && r->keep > 0 && !errno) return GG_OK;
+    return gg_fail(err, GG_EUSAGE,
+                   "'%s' is not a number of experts to keep by importance, such as 32", number);
+}
+
+gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert_choice *o,
+                          gg_keep_experts **keep, const gg_run *run, gg_error *err)
+{
+    ranking r = { .o = o, .units = o->units || o->share > 0 };
+    split c = { .n = 0 };
+    if (o->number && read_keep(&r, err) != GG_OK) return err->status;
     if (p->pipe) {
         gg_fail(err, GG_EUSAGE, "a pipe can be read only once, but experts are ranked first");
         return gg_fix(err, "store the model in a file");
     }
     gg_status st = expert_number(meta, "expert_group_count", &r.groups, err);
-    if (st == GG_OK) st = new_list(number, keep, err);
+    if (st == GG_OK) st = expert_number(meta, "expert_used_count", &r.used, err);
+    if (st == GG_OK) st = new_list(o->number ? o->number : "", keep, err);
+    r.out = *keep;
     if (st == GG_OK) st = find_stacks(&r, p, err);
-    if (st == GG_OK) st = check_coverage(&r, run, err);
-    if (st == GG_OK) st = gg_parallel(r.n, run->threads, score_stack, &r, err);
-    if (st == GG_OK) st = keep_best_of_all(&r, *keep, err);
-    for (size_t i = 0; i < r.n; i++) free(r.stacks[i].scores);
+    size_t all = r.n; /* the stacks that have memory */
+    if (st == GG_OK) st = score_blocks(&r, &all, run, err);
+    if (st == GG_OK && r.units) st = list_splits(&r, &c, run, err);
+    if (st == GG_OK && r.units) st = choose_split(&r, &c, run, err);
+    if (st == GG_OK) st = keep_blocks(&r, err);
+    for (size_t i = 0; i < r.n * o->n_texts && st == GG_OK; i++)
+        if (r.stacks[i % r.n].down) st = report_text(&r, i % r.n, o->texts[i / r.n], run, err);
+    for (size_t i = 0; i < all; i++) {
+        free(r.stacks[i].scores);
+        free(r.stacks[i].norms);
+    }
     free(r.stacks);
     return st;
 }

@@ -4,6 +4,7 @@
 #define GG_ASSEMBLE_EXPERTS_H
 
 #include "organ/imatrix.h"
+#include "verbs/compute/compute.h"
 #include "verbs/plan/plan.h"
 
 /* Plans the tensors of an organ directory. Single experts become stacks again. If experts were
@@ -40,32 +41,53 @@ gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_erro
 void gg_keep_experts_free(gg_keep_experts *k);
 
 /* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
- * their order. With p->verify, data with a known sha256 are read and compared first.
- * GG_NO for a model without experts, an expert or block that does not exist, a block without
- * a line, and blocks that would keep different numbers; GG_EFORMAT where tensors count
- * different numbers of experts; GG_EUNSUPPORTED for tensors that cannot lose any. */
-gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err);
+ * their order. Matrices that lose hidden units get producers of the list `made`. With p->verify,
+ * data with a known sha256 are read and compared first. GG_NO for a model without experts, an
+ * expert or block that does not exist, a block without a line, and blocks that would keep different
+ * numbers; GG_EFORMAT where tensors count different numbers of experts; GG_EUNSUPPORTED for tensors
+ * that cannot lose any. */
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err);
 
-/* Updates <arch>.expert_count. Call it after gg_keep_experts_cut. GG_EFORMAT if expert_used_count
- * or expert_group_count does not allow so few experts. */
+/* Updates <arch>.expert_count and the length of the FFNs. Call it after gg_keep_experts_cut.
+ * GG_EFORMAT if expert_used_count or expert_group_count does not allow so few experts. */
 gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                gg_error *err);
 
-/* Chooses the experts to keep by what they contribute to the output on a calibration text: reads
- * all stacks of experts of the plan, which must not have producers yet and whose sources must be
- * seekable, and lists the most important experts of each block in *keep, as many as the text
- * `number` says. The importance of an expert is that of organ-measure, summed over its matrices:
- * the mean squared output on the text of the importance matrix, times the share of tokens routed to
- * the expert. Of equal experts the first is kept. If expert_group_count in `meta` divides the
- * number, each of so many groups of experts keeps the same number.
+/* Which experts and hidden units to keep. */
+typedef struct gg_expert_choice {
+    const char *number;      /* of experts per block; NULL = all, or those of `listed` */
+    gg_keep_experts *listed; /* NULL = the best */
+    uint64_t units;          /* hidden units per expert, or of a dense FFN; 0 = all */
+    double share;            /* of the experts' weights, instead of both numbers; 0 = not given */
+    const char *scores;      /* a table of block, expert, score, instead of the importance */
+    const gg_imatrix *imatrix;
+    gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
+    size_t n_texts;
+} gg_expert_choice;
+
+/* Chooses the experts to keep, and their hidden units, by what they contribute to the output on a
+ * calibration text: reads the down projections of the plan, which must not have producers yet and
+ * whose sources must be seekable, and lists the choice in *keep. The score of a unit is the sum of
+ * its squared outputs on the text of the importance matrix, times the squared norm of its column of
+ * the down projection. The score of an expert is the sum over its units, or over those that are
+ * kept. Of equal ones the first is kept. If expert_group_count in `meta` divides the number of
+ * experts, each of so many groups keeps the same number. The number of units is rounded down to
+ * whole blocks of the types. For a share, the number of experts is the one with the largest mean
+ * score of a block; at most 16 are compared, from expert_used_count on.
  *
- * In a block that the importance matrix lacks, such as a prediction block, experts are ranked by
- * the sum of their squared weights, with a note. GG_NO if there are no stacks, if a block has fewer
- * experts, or if the importance matrix has no block's experts at all; GG_EUSAGE for a wrong number
- * and for a plan that reads a pipe; errors of gg_imatrix_read; GG_EUNSUPPORTED for a dtype that
- * cannot be decoded. Free *keep even on error. */
-gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const char *number,
-                          const gg_imatrix *imatrix, gg_keep_experts **keep, const gg_run *run,
-                          gg_error *err);
+ * If the importance matrix lacks the down projection of a block, its other stacks count. In a block
+ * that it lacks, such as a prediction block, experts are ranked by their squared weights, with a
+ * note. GG_NO if there are no stacks, if a block has fewer experts or units, if the importance
+ * matrix has no block's experts at all or no inputs for those of a block, or if scores are missing
+ * or name other experts; GG_EUSAGE for a wrong number and for a plan that reads a pipe; errors of
+ * gg_imatrix_read; GG_EUNSUPPORTED for a dtype that cannot be decoded. Free *keep even on error.
+ * Memory: 4 bytes per hidden unit of the model, if units are chosen. */
+gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert_choice *o,
+                          gg_keep_experts **keep, const gg_run *run, gg_error *err);
+
+/* Writes an importance matrix for the model of the plan, after the cut. Errors: GG_EFORMAT for one
+ * of another model; GG_NO if no entry is left; as gg_plan_write. */
+gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
+                                  const char *output, const gg_run *run, gg_error *err);
 
 #endif

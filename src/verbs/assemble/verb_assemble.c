@@ -242,6 +242,12 @@ static gg_status tell_sizes(const assembly *a, gg_error *err)
     return st;
 }
 
+/* Whether experts or units are chosen by their scores. */
+static bool chooses(const gg_assemble_options *o)
+{
+    return o->keep_by || o->keep_units || o->expert_share > 0;
+}
+
 /* Plans dtypes and files. A preset uses the final keys. */
 static gg_status plan_files(assembly *a, gg_error *err)
 {
@@ -249,11 +255,38 @@ static gg_status plan_files(assembly *a, gg_error *err)
     gg_status st = has_size(a->o) ? choose_size(a, err) : GG_OK;
     if (st == GG_OK && a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, a->meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK && !a->o->keep_by)
+    if (st == GG_OK && !chooses(a->o) && !a->o->imatrix_out)
         st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->output.shard_size, a->run);
     return st == GG_OK ? tell_sizes(a, err) : st;
+}
+
+/* Experts that the user listed may lose units. */
+static gg_status choose_experts(assembly *a, gg_error *err)
+{
+    const gg_assemble_options *o = a->o;
+    bool named = o->keep_by && strcmp(o->keep_by, "importance") != 0;
+    gg_imatrix **texts = calloc(o->texts.n + 1, sizeof *texts);
+    gg_keep_experts *listed = a->keep, *chosen = NULL;
+    gg_expert_choice choice = { .number = listed ? NULL : o->keep_experts,
+                                .listed = listed,
+                                .units = o->keep_units,
+                                .share = o->expert_share,
+                                .scores = named ? o->keep_by : NULL,
+                                .imatrix = a->imatrix,
+                                .texts = texts,
+                                .n_texts = o->texts.n };
+    gg_status st = texts ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < o->texts.n && st == GG_OK; i++)
+        st = gg_imatrix_open(o->texts.items[i], &texts[i], err);
+    if (st == GG_OK)
+        st = gg_rank_experts(&a->plan, gg_source_meta(a->source), &choice, &chosen, a->run, err);
+    a->keep = chosen;
+    gg_keep_experts_free(listed);
+    for (size_t i = 0; texts && i < o->texts.n; i++) gg_imatrix_close(texts[i]);
+    free(texts);
+    return st;
 }
 
 /* Plans tensors, files and keys. Nothing is written yet. */
@@ -261,11 +294,9 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
-    if (st == GG_OK && a->o->keep_by)
-        st = gg_rank_experts(&a->plan, gg_source_meta(a->source), a->o->keep_experts, a->imatrix,
-                             &a->keep, a->run, err);
+    if (st == GG_OK && chooses(a->o)) st = choose_experts(a, err);
     bool edited = a->left || a->keep || a->o->vocabulary;
-    if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, err);
+    if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, &a->made, err);
     if (st == GG_OK && edited) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
     a->meta = edited ? &meta : gg_source_meta(a->source);
@@ -280,16 +311,21 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 
 static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
 {
-    if (!o->keep_by) return GG_OK;
-    if (strcmp(o->keep_by, "importance") != 0)
-        return gg_fail(err, GG_EUSAGE, "experts cannot be kept by '%s', only by importance",
-                       o->keep_by);
-    if (!o->keep_experts)
+    bool imatrix = o->keep_by && strcmp(o->keep_by, "importance") == 0;
+    if (o->imatrix_out && !o->output.imatrix) {
+        gg_fail(err, GG_EUSAGE, "there is no importance matrix that could follow the model");
+        return gg_fix_hint(err, GG_HINT_IMATRIX, "give one");
+    }
+    if (!chooses(o)) return GG_OK;
+    if (o->keep_by && !o->keep_experts && !(o->expert_share > 0))
         return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
-    if (!o->output.imatrix) {
+    if ((imatrix || o->keep_units || o->expert_share > 0) && !o->output.imatrix) {
         gg_fail(err, GG_EUSAGE, "the importance of experts is unknown");
         return gg_fix(err, "give an importance matrix");
     }
+    if (o->keep_units && o->expert_share > 0)
+        return gg_fail(err, GG_EUSAGE,
+                       "a share of the experts' weights decides the number of units");
     if (!o->output.dtype && !has_size(o)) return GG_OK;
     gg_fail(err, GG_EUSAGE,
             "an importance matrix of the whole model does not fit one with fewer experts");
@@ -429,7 +465,7 @@ static gg_status open_model(assembly *a, gg_error *err)
     if (st == GG_OK) st = check_size(a, err);
     if (st == GG_OK && has_size(a->o) && !a->rules)
         st = gg_dtype_rules_none(a->imatrix, &a->rules, err);
-    if (st == GG_OK && a->o->keep_experts && !a->o->keep_by)
+    if (st == GG_OK && a->o->keep_experts && !a->o->keep_by && !(a->o->expert_share > 0))
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
     note_vocabulary(a);
@@ -503,6 +539,8 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     if (st == GG_OK && !o->dry_run && a.plan.n_files > 1 && gg_is_safetensors_name(output))
         st = write_index(&a, output, err);
     if (st == GG_OK && !o->dry_run) st = report_errors(&a, err);
+    if (st == GG_OK && o->imatrix_out && a.keep && !o->dry_run)
+        st = gg_keep_experts_imatrix(a.keep, &a.plan, a.imatrix, o->imatrix_out, run, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;

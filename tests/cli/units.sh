@@ -1,0 +1,141 @@
+#!/bin/sh
+# units.sh - organ-assemble --keep-units and --expert-share: which hidden units stay, in gate, up, down
+# and their biases; keys and the importance matrix follow; scores from a table; refusals.
+. "$(dirname "$0")/lib.sh"
+have mkmodel || { bad "mkmodel is not built"; finish; }
+MOE="-k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.feed_forward_length=8
+    token_embd.weight:F32:16x4 blk.0.ffn_gate_inp.weight:F32:16x4 blk.0.ffn_gate_exps.weight:F16:16x8x4
+    blk.0.ffn_up_exps.weight:F16:16x8x4 blk.0.ffn_up_exps.bias:F32:8x4 blk.0.ffn_down_exps.weight:F32:8x16x4"
+# shellcheck disable=SC2086 # words
+mkmodel "$T/m.gguf" $MOE
+# Of the columns 0 to 7 of each expert, 2^3, 2^6, 2^1, 2^4, 2^7, 2^2, 2^5 and 2^0: the best four are
+# 1, 3, 4 and 6. Expert 3 has most, then 1 and 0; 2 has none.
+imatrix "$T/im.gguf" blk.0.ffn_down_exps.weight:x8:2,4,0,64:10,30,0,20 blk.0.ffn_gate_exps.weight:16:1,1,0,1:10,30,0,20 \
+    blk.0.ffn_gate_inp.weight:16:1:30
+thin() { # OPTIONS...
+    organ-assemble "$T/m.gguf" --imatrix "$T/im.gguf" -o "$T/c.gguf" --force "$@"
+}
+values() { # FILE TENSOR TYPE: its values, one per line
+    rm -rf "$T/v"
+    organ-extract -q "$1" --tensors "$2" -o "$T/v"
+    set -- "$T/v/organs/"*.bin "$3"
+    bytes=$(organ-extract --list "$1" | awk -F"$TAB" 'NR == 2 { print $8 }')
+    tail -c "$bytes" "$1" | od -A n -v -t "$2" | tr -s ' ' '\n' | sed '/^$/d'
+}
+# rows TENSOR TYPE WIDTH EXPERT...: rows 1, 3, 4 and 6 of these experts, and nothing else
+rows() {
+    tensor=$1 type=$2 width=$3
+    shift 3
+    values "$T/m.gguf" "$tensor" "$type" | awk -v w="$width" -v experts="$*" '{ x[NR - 1] = $1 } END {
+        n = split(experts, e, " ")
+        for (k = 1; k <= n; k++) for (i = 1; i <= 4; i++) for (j = 0; j < w; j++)
+            print x[(e[k] * 8 + substr("1346", i, 1)) * w + j] }' > "$T/want"
+    values "$T/c.gguf" "$tensor" "$type" > "$T/got"
+    check_same "$T/got" "$T/want" "$tensor of experts $*"
+}
+# columns EXPERT...: columns 1, 3, 4 and 6 of the down projections, times a gain that keeps the score
+columns() {
+    values "$T/c.gguf" blk.0.ffn_down_exps.weight f4 > "$T/got"
+    values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 | awk -v experts="$*" -v got="$T/got" '{ x[NR - 1] = $1 } END {
+        n = split(experts, e, " ")
+        for (k = 1; k <= n; k++) {
+            all = kept = 0
+            for (r = 0; r < 16; r++) for (j = 0; j < 8; j++) {
+                s = x[(e[k] * 16 + r) * 8 + j]; s = s * s * 2 ^ (3 * (j + 1) % 8)
+                all += s; kept += j ~ /[1346]/ ? s : 0
+            }
+            for (r = 0; r < 16; r++) for (i = 1; i <= 4; i++) {
+                getline y < got
+                d = y - x[(e[k] * 16 + r) * 8 + substr("1346", i, 1)] * sqrt(all / kept)
+                if (d > 1e-4 || d < -1e-4) bad++
+            }
+        }
+        exit bad > 0 || (getline y < got) > 0
+    }' && ok || bad "down projections of experts $*"
+}
+
+check "fewer units" thin --keep-units 4 --imatrix-out "$T/c.im.gguf"
+if grep -q "4 of 8 hidden units per expert are left" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
+values "$T/c.gguf" blk.0.ffn_gate_inp.weight f4 > "$T/got"
+values "$T/m.gguf" blk.0.ffn_gate_inp.weight f4 > "$T/want"
+check_same "$T/got" "$T/want" "the router stays"
+check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 4 "the length of the FFN"
+check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count)" 4 "the number of experts"
+
+check "fewer experts and units" thin --keep-experts 3 --by importance --keep-units 4 --imatrix-out "$T/c.im.gguf"
+rows blk.0.ffn_gate_exps.weight x2 16 0 1 3
+rows blk.0.ffn_up_exps.weight x2 16 0 1 3
+rows blk.0.ffn_up_exps.bias f4 1 0 1 3
+columns 0 1 3
+check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count)" 3 "fewer experts"
+cell() { # NAME COLUMN EXPERT of the importance matrix
+    organ-imatrix show "$T/c.im.gguf" --experts | awk -F"$TAB" -v n="$1" -v c="$2" -v e="$3" '
+        NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i }
+        $1 == n && $2 == e { print $at }'
+}
+check_text "$(cell blk.0.ffn_down_exps.weight columns 1) $(cell blk.0.ffn_down_exps.weight count 1)" "4 30" "columns and counts that follow"
+check_text "$(cell blk.0.ffn_down_exps.weight sum 2)" 768 "64 (2^6 + 2^4 + 2^7 + 2^5) / 20 tokens of the last expert"
+check_text "$(cell blk.0.ffn_gate_exps.weight count 2) $(cell blk.0.ffn_gate_inp.weight count -)" "20 30" "other entries"
+check "it fits the new model" organ-assemble -q "$T/c.gguf" --imatrix "$T/c.im.gguf" --dtype 'blk.0.ffn_gate_exps.weight=bf16' -o "$T/x.gguf" --force
+cp "$T/c.gguf" "$T/first.gguf"
+check "experts by number" thin --keep-experts 0-1,3 --keep-units 4
+organ-compare "$T/c.gguf" "$T/first.gguf" > "$T/compared" && ok || bad "listed experts: $(cat "$T/compared")"
+organ-extract -q "$T/m.gguf" -o "$T/dir"
+check "from a directory" organ-assemble -q "$T/dir" --imatrix "$T/im.gguf" --keep-experts 3 --by importance --keep-units 4 -o "$T/d.gguf"
+check_same "$T/d.gguf" "$T/first.gguf" "from a directory"
+check "to a pipe" sh -c "organ-assemble -q '$T/m.gguf' --imatrix '$T/im.gguf' --keep-experts 3 --by importance --keep-units 4 -o - > '$T/pipe.gguf'"
+check_same "$T/pipe.gguf" "$T/first.gguf" "to a pipe"
+
+# A share of the weights: the split that keeps most, and what each text loses.
+imatrix "$T/text.gguf" blk.0.ffn_down_exps.weight:x8:8,8,8,8:10,10,30,10
+check "a share" thin --expert-share 50% --text-imatrix "$T/text.gguf"
+if grep -q "2 experts of 8 units keep" "$T/err" && grep -q "3 experts of 5 units keep .* (chosen)" "$T/err" &&
+    grep -q "4 experts of 4 units keep" "$T/err"; then ok; else bad "candidates: $(cat "$T/err")"; fi
+if grep -q "text.gguf: block 0 keeps" "$T/err" && grep -q "expert 2 of block 0 is removed, but carries [1-4][0-9]" "$T/err"
+then ok; else bad "what the text loses: $(cat "$T/err")"; fi
+check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count) $(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" "3 5" "the split"
+
+# Scores from a table.
+scores() { printf "block\texpert\tscore\n0\t0\t1\n0\t1\t5\n0\t2\t9\n0\t3\t%s\n" "$1" > "$T/scores.tsv"; }
+scores 2
+check "scores from a table" organ-assemble -q "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" -o "$T/c.gguf" --force
+check "the same experts by number" organ-assemble -q "$T/m.gguf" --keep-experts 1-2 -o "$T/x.gguf" --force
+check_same "$T/c.gguf" "$T/x.gguf" "scores from a table"
+
+# A dense FFN, with gate and up in one matrix and a type with blocks.
+mkmodel "$T/dense.gguf" -k llama.block_count=2 -k llama.feed_forward_length=96 token_embd.weight:F32:32x4 \
+    -n 2 blk.%.ffn_up.weight:Q8_0:32x192 blk.%.ffn_down.weight:Q8_0:96x32
+imatrix "$T/dense.im.gguf" blk.0.ffn_down.weight:96:1:10 blk.1.ffn_down.weight:96:1:10
+check "a dense FFN" organ-assemble "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 70 -o "$T/c.gguf" --force
+if grep -q "64 units are kept instead of 70: Q8_0 has blocks of 32" "$T/err"; then ok; else bad "no note on blocks: $(cat "$T/err")"; fi
+check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" '/blk.1/ { print $6 }' | tr '\n' ' ')" "32x128 64x32 " "dims of a dense FFN"
+check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 64 "its length"
+
+# Refusals.
+refuse() { # STATUS TEXT OPTIONS...
+    want=$1 text=$2
+    shift 2
+    rm -f "$T/c.gguf"
+    check_error "$want" "$text" "$text" thin -q "$@"
+    check_absent "$T/c.gguf" "$text"
+}
+refuse 1 "9 units cannot be kept: there are 8" --keep-units 9
+refuse 3 "2 are used at a time" --keep-experts 1 --by importance --keep-units 4
+refuse 1 "has no expert 4" --keep-experts 0,4 --keep-units 4
+refuse 2 "use a share such as" --expert-share 200%
+refuse 2 "re-encode the whole model first" --keep-units 4 --dtype q8_0
+refuse 2 "chooses the number of units" --keep-units 4 --expert-share 50%
+scores 2
+printf '7\t0\t1\n' >> "$T/scores.tsv"
+refuse 1 "the model has no expert 0 in block 7" --keep-experts 2 --by "$T/scores.tsv"
+printf '0\t0\t1\n' > "$T/scores.tsv"
+refuse 1 "it has no score for expert 1 of block 0" --keep-experts 2 --by "$T/scores.tsv"
+scores -2
+refuse 2 "line 5: expected block, tab, expert, tab, score" --keep-experts 2 --by "$T/scores.tsv"
+check_error 2 "needs --imatrix" "no importance matrix" organ-assemble "$T/m.gguf" --keep-units 4 -o "$T/c.gguf"
+check_error 1 "16 units cannot be kept" "less than a block" organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 16 -o "$T/c.gguf"
+imatrix "$T/zero.gguf" blk.0.ffn_down_exps.weight:x8:0,0,0,0:0,0,0,0 blk.0.ffn_gate_inp.weight:16:1:30
+check_error 1 "counts no inputs for any expert of block 0" "counts of zero" organ-assemble -q "$T/m.gguf" --imatrix "$T/zero.gguf" --keep-experts 2 --by importance -o "$T/c.gguf"
+imatrix "$T/other.gguf" blk.0.ffn_down_exps.weight:x16:1,1,1,1:9,9,9,9
+check_error 3 "its rows have 8 columns, but the importance matrix has 16" "another model" organ-assemble -q "$T/m.gguf" --imatrix "$T/other.gguf" --keep-units 4 -o "$T/c.gguf"
+finish
