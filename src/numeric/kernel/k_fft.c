@@ -102,17 +102,18 @@ static void fly_odd(const point *in, point *out, const fft_step *s, const float 
     }
 }
 
+/* Runs all l1 x ido butterflies of a step; inlined once per radix. */
+#define EACH(fly) \
+    for (size_t k = 0; k < s->l1; k++) \
+        for (size_t i = 0; i < s->ido; i++) \
+    fly(a + k * s->radix * s->ido + i, b + k * s->ido + i, s, \
+        i ? s->twiddle + 2 * (s->radix - 1) * i : NULL)
+
 static void run_step(const fft_step *s, const point *a, point *b)
 {
-    for (size_t k = 0; k < s->l1; k++)
-        for (size_t i = 0; i < s->ido; i++) {
-            const point *in = a + k * s->radix * s->ido + i;
-            point *out = b + k * s->ido + i;
-            const float *w = i ? s->twiddle + 2 * (s->radix - 1) * i : NULL;
-            if (s->radix == 4) fly4(in, out, s, w);
-            else if (s->radix == 2) fly2(in, out, s, w);
-            else fly_odd(in, out, s, w);
-        }
+    if (s->radix == 4) EACH(fly4);
+    else if (s->radix == 2) EACH(fly2);
+    else EACH(fly_odd);
 }
 
 static void exchange(point **z, point **other)

@@ -125,12 +125,26 @@ static void add_removal(removal *to, const removal *r)
 static void subtract(float *x, const float *r, size_t n, double mean, removal *sums)
 {
     gg_nk_acc s[3] = { 0 };
-    for (size_t i = 0; i < n; i++) {
-        size_t h = i < n / 8 * 8 ? i / 4 % 2 : 0, l = i % 4;
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+#pragma GCC unroll 2
+        for (size_t h = 0; h < 2; h++) {
+            gg_nk_f32x4 v, t;
+            NK_LOAD4(v, x + i + 4 * h);
+            NK_LOAD4(t, r + i + 4 * h);
+            gg_nk_f64x4 d = NK_WIDE(t);
+            s[0].half[h] += d;
+            s[1].half[h] += d * d;
+            s[2].half[h] += (NK_WIDE(v) - mean) * d;
+            v -= t;
+            memcpy(x + i + 4 * h, &v, sizeof v);
+        }
+    }
+    for (; i < n; i++) {
         double d = (double)r[i];
-        s[0].half[h][l] += d;
-        s[1].half[h][l] += d * d;
-        s[2].half[h][l] += ((double)x[i] - mean) * d;
+        s[0].half[0][i % 4] += d;
+        s[1].half[0][i % 4] += d * d;
+        s[2].half[0][i % 4] += ((double)x[i] - mean) * d;
         x[i] -= r[i];
     }
     add_removal(sums, &(removal){ gg_nk_fold(&s[0]), gg_nk_fold(&s[1]), gg_nk_fold(&s[2]) });
@@ -203,15 +217,8 @@ static float find_cut(float *energy, size_t bins, double share, gg_nk_key *keys)
     return cut;
 }
 
-/* The energy 2 |scale X[k]|^2 of a bin of eight rows, half of that for the last bin of even n,
- * which has no mirror image. */
-static inline void put_energy(float *energy, const gg_fft_point *p, const float *scale, bool last)
-{
-    for (size_t l = 0; l < 8; l++) {
-        float re = p->re[l] * scale[l], im = p->im[l] * scale[l];
-        energy[l] = 2.0f * (re * re + im * im) * (last ? 0.5f : 1.0f);
-    }
-}
+/* Values of rows 0-7 and of rows 8-15. */
+#define OF_ROWS(values, h) (((gg_f32x8 *)(void *)(values))[h])
 
 /* Leaves only the bins to remove in the spectra. */
 static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t count,
@@ -225,17 +232,25 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
         float inverse = 1.0f / largest[l];
         if (isfinite(largest[l]) && isfinite(inverse)) scale[l] = inverse;
     }
+    /* The energies 2 |scale X[k]|^2; half of that for the last bin of even n, which has no mirror
+     * image. */
     for (size_t k = 1; k < bins; k++)
-        for (size_t h = 0; h < 2; h++)
-            put_energy(energy[k] + 8 * h, &s->bin[k][h], scale + 8 * h, 2 * k == n);
+        for (size_t h = 0; h < 2; h++) {
+            gg_f32x8 re = s->bin[k][h].re * OF_ROWS(scale, h),
+                     im = s->bin[k][h].im * OF_ROWS(scale, h);
+            OF_ROWS(energy[k], h) = 2.0f * (re * re + im * im) * (2 * k == n ? 0.5f : 1.0f);
+        }
     double share = f->o->strength * f->o->strength;
     for (size_t l = 0; l < count; l++)
         if (scale[l] > 0) cut[l] = find_cut(energy[0] + l, bins, share, keys);
     memset(s->bin[0], 0, sizeof s->bin[0]);
     for (size_t k = 1; k < bins; k++)
-        for (size_t l = 0; l < GG_FFT_BATCH; l++)
-            if (!(energy[k][l] < cut[l]))
-                s->bin[k][l / 8].re[l % 8] = s->bin[k][l / 8].im[l % 8] = 0.0f;
+        for (size_t h = 0; h < 2; h++) {
+            gg_i32x8 keep = OF_ROWS(energy[k], h) < OF_ROWS(cut, h);
+            gg_fft_point *p = &s->bin[k][h];
+            p->re = (gg_f32x8)((gg_i32x8)p->re & keep);
+            p->im = (gg_f32x8)((gg_i32x8)p->im & keep);
+        }
 }
 
 static void filter_fft(filter_job *f, size_t part, char *scratch)
