@@ -84,6 +84,12 @@ for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 
     organ-check -q "$T/unread.gguf" > "$T/out"
     check_text "$(grep -c 'key-type\|layer-array' "$T/out")" 0 "$pair is not read, or read so"
 done
+for pair in t5/0 qwen2/1; do # t5 has no RoPE
+    a=${pair%/*}
+    organ-keys -q "$V" --set general.architecture=str:$a --set $a.embedding_length=u32:64 --set $a.attention.head_count=u32:4 \
+        --set $a.rope.dimension_count=u32:64 --output "$T/rot.gguf" --force || bad "$a"
+    check_text "$(organ-check -q "$T/rot.gguf" | awk -F '\t' '$3 == "rope"' | grep -c '')" "${pair#*/}" "RoPE of $a"
+done
 key noheads llama.attention.head_count=u32:0
 finds error tensor-shape blk.0.attn_q.weight "no heads" "$T/noheads.gguf"
 # Types that engines load, and crash on: a note when written, an error when checked.

@@ -241,7 +241,7 @@ const conv = (b) => b.replace(/(ssm_conv1d_[qkv])\??=\S*/g, "$1=conv,1,heads*kda
 const keysOf = (head, q) => `attn_qkv^=embd,heads*${head}+2*kvheads*${head} attn_q|=embd,heads*${head} attn_v?=embd,kvheads*${head} attn_output=heads*${head},embd attn_q_norm=${head} `
     + `${q}&ownkv: attn_k|=embd,kvheads*${head} attn_k_norm=${head} ${q}&sharedkv: attn_k?=embd,kvheads*${head} attn_k_norm?=${head}`;
 const overrides = {
-    "glm-dsa": (b) => b.replace(/ indexer.*? dense:/, " dense:") + " indexed: indexer.k_norm=ixkey indexer.k_norm.bias=ixkey indexer.proj=embd,ixheads indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey "
+    "glm-dsa": (b) => b.replace(/ indexer.*? dense:/, " dense:") + " indexed: indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj=embd,ixheads indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey "
         + "unindexed: indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj?=embd,ixheads indexer.attn_k?=embd,ixkey indexer.attn_q_b?=qrank,ixheads*ixkey",
     "kimi-linear": conv, "kimi-k3": conv, hy_v3: (b) => `${b.replace(/(_shexp)(?=[ =]|$)/g, "$1?").replace("ffn_gate_up_exps? ", "").replace(/ dense: .* moe: .*/, " ffn_gate? ffn_down? ffn_up? ffn_gate_inp^ exp_probs_b.?=experts ffn_down_exps& gate_up_exps& ffn_gate_shexp? ffn_up_shexp? ffn_down_shexp?")} mtp: nextn.eh_proj nextn.enorm nextn.hnorm nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm?`,
     gemma4: (b) => b.replace(/swa: .*?attn_k_norm\S* full: .*?attn_k_norm\S*/, `swa: ${keysOf("keyswa", "swa")} full: ${keysOf("key", "full")}`).replace("ffn_gate_inp?", "ffn_gate_inp ffn_gate_inp.scale.=embd"),

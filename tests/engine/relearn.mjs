@@ -73,11 +73,15 @@ async function learn(arch, profile, ours) {
         last = await attempt(m);
     }
     if (last.verdict !== "ok") return [["", `does not load: ${last.why}`, "?"]];
+    /* tensors that come together with another one, such as a router, are not asked for without it */
+    const whole = { ...m, tensors: [...m.tensors, ...ours.tensors.filter((t) => !m.tensors.some((x) => x.name === t.name))] };
+    if ((await attempt(whole)).verdict === "ok") m.tensors = whole.tensors;
     for (const t of m.tensors) {
+        if (profile === "mtp" && t.name.startsWith("blk.4.")) continue; /* not loaded without a request */
         const engine = `${status[(await attempt(without(m, t.name))).verdict]} ${shapes(t)}`;
         rows.set(t.name, [engine, known.has(t.name) ? `required ${shapes(known.get(t.name))}` : "not required"]);
     }
-    for (const t of ours.tensors) if (!rows.has(t.name)) rows.set(t.name, ["not asked for", `required ${shapes(t)}`]);
+    for (const t of ours.tensors) if (!m.tensors.some((x) => x.name === t.name)) rows.set(t.name, ["not asked for", `required ${shapes(t)}`]);
     const needed = new Set(["context_length", "embedding_length", "block_count", ...ours.required]);
     for (const key of m.kv.keys()) {
         if (!key.startsWith(`${arch}.`)) continue;

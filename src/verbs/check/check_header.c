@@ -518,6 +518,9 @@ static void check_rope(check *c)
         say_error(
             c, "rope", at_arch_key(c, "rope.scaling.type"),
             "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
+    if (gg_check_arch_in(c, "t5 t5encoder bert gpt2 mpt bloom starcoder jais refact mamba mamba2 "
+                            "rwkv6 rwkv7 rwkv6qwen2 arwkv7 jina-bert-v2 wavtokenizer-dec"))
+        return; /* they have no RoPE */
     if (!gg_check_arch_key(c, "rope.dimension_count") || !gg_check_value(c, "key", &key) ||
         !gg_check_value(c, "rot", &rot))
         return;

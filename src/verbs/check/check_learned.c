@@ -405,7 +405,7 @@ const check_arch gg_check_learned[] = {
       "ffn_gate_shexp=embd,expff*shared ffn_down_shexp=expff*shared,embd "
       "ffn_up_shexp=embd,expff*shared mtp: nextn.eh_proj nextn.enorm nextn.hnorm "
       "nextn.embed_tokens? nextn.shared_head_head? nextn.shared_head_norm? indexed: "
-      "indexer.k_norm=ixkey indexer.k_norm.bias=ixkey indexer.proj=embd,ixheads "
+      "indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj=embd,ixheads "
       "indexer.attn_k=embd,ixkey indexer.attn_q_b=qrank,ixheads*ixkey unindexed: "
       "indexer.k_norm?=ixkey indexer.k_norm.bias?=ixkey indexer.proj?=embd,ixheads "
       "indexer.attn_k?=embd,ixkey indexer.attn_q_b?=qrank,ixheads*ixkey" },
