@@ -71,12 +71,13 @@ const fixes = {
 function formula(arch, tensor, shape) {
     if (arch === "deepseek4" && tensor === "blk.N.attn_compressor_ape.weight") return shape.startsWith("2") ? "2*key,4" : "key,128";
     if (arch === "deepseek4" && tensor === "blk.N.indexer_compressor_ape.weight") return "2*ixkey,4";
-    if (/norm|conv1d_[qkv]/.test(tensor) && /^(qwen4exp|hy_v4)$/.test(arch) && tensor.includes("hc_")) return "any";
+    if (/norm|conv1d_[qkv]/.test(tensor) && arch === "hy_v4" && tensor.includes("hc_")) return "any";
     /* one row per label; sizes that follow the embedding length, or the largest of several keys */
     if (/^cls(\.output)?\./.test(tensor) && /\b1\b/.test(shape)) return "any";
     if (tensor === "token_types.weight") return "embd,types";
     if (arch === "plamo2" && /ssm_dt(_norm|\.weight)|ssm_x/.test(tensor)) return "any";
     if (arch === "step35" && tensor === "rope_freqs.weight") return "any";
+    if (arch === "rwkv6qwen2" && /time_mix_(key|value)\./.test(tensor)) return "any";
     return shape.split(" ").map((side) => (fixes[arch] ?? []).reduce((x, [from, to]) => x.replace(from, to), side)
         .replace(/^(=.*|-|)$/, "any")
         .replace(/(\w+)\*\(([^)]*)\)/g, (_, f, sum) => sum.replace(/\w+/g, (x) => `${f}*${x}`))

@@ -124,6 +124,7 @@ function side(k, text, b, vocab) {
 
 /* Shapes of which the engine takes several. */
 const odd = {
+    "rwkv6qwen2 time_mix_key.weight": "embd,embd", "rwkv6qwen2 time_mix_value.weight": "embd,embd",
     "arwkv7 time_mix_ln.weight": "embd", "deepseek4 attn_output_a.weight": "heads*key/ogroups,olora,ogroups", "plamo2 ssm_x.weight": "inner,64+2*state", "plamo2 ssm_dt.weight": "64,dtrank", "plamo2 ssm_dt_norm": "64",
     "kimi-linear ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-linear ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-linear ssm_a": "1,heads",
     "kimi-k3 ssm_conv1d_q.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_k.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_conv1d_v.weight": "conv,1,heads*kdahead", "kimi-k3 ssm_a": "heads",

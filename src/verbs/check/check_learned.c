@@ -159,10 +159,10 @@ const check_arch gg_check_learned[] = {
       "rope.dimension_sections ssm.conv_kernel ssm.inner_size ssm.state_size "
       "ssm.time_step_rank ssm.group_count hyper_connection.count hyper_connection.low_rank "
       "attention.indexer.head_count attention.indexer.key_length attention.indexer.top_k",
-      "token_embd output_hc_norm=any output_hc_down=hc*embd,hclow output_hc_up=hclow,hc*embd "
-      "output?",
-      "hc_attn_norm=any hc_attn_down=hc*embd,hclow hc_attn_up=hclow,hc*embd "
-      "hc_attn_inject=hc*embd,hc hc_ffn_norm=any hc_ffn_down=hc*embd,hclow "
+      "token_embd output_hc_norm=embd,hc output_hc_down=hc*embd,hclow "
+      "output_hc_up=hclow,hc*embd output?",
+      "hc_attn_norm=embd,hc hc_attn_down=hc*embd,hclow hc_attn_up=hclow,hc*embd "
+      "hc_attn_inject=hc*embd,hc hc_ffn_norm=embd,hc hc_ffn_down=hc*embd,hclow "
       "hc_ffn_up=hclow,hc*embd hc_ffn_inject=hc*embd,hc ffn_gate_inp ffn_down_exps "
       "gate_up_exps ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp recurrent: "
       "attn_qkv=embd,inner+2*state*group attn_gate=embd,inner "
@@ -479,9 +479,10 @@ const check_arch gg_check_learned[] = {
       "token_embd output_norm output_norm.bias? output",
       "attn_norm time_mix_w1=embd,5*mix time_mix_w2=mix,embd,5 time_mix_lerp_x=embd,1,1 "
       "time_mix_lerp_fused=embd,1,1,5 time_mix_first?=wkv,heads time_mix_decay "
-      "time_mix_decay_w1=embd,decay time_mix_decay_w2=decay,embd time_mix_key time_mix_value "
-      "time_mix_receptance time_mix_gate time_mix_key.bias? time_mix_value.bias? "
-      "time_mix_receptance.bias? time_mix_output ffn_norm ffn_gate ffn_down ffn_up" },
+      "time_mix_decay_w1=embd,decay time_mix_decay_w2=decay,embd time_mix_key=any "
+      "time_mix_value=any time_mix_receptance time_mix_gate time_mix_key.bias?=any "
+      "time_mix_value.bias?=any time_mix_receptance.bias? time_mix_output ffn_norm ffn_gate "
+      "ffn_down ffn_up" },
     { "arwkv7",
       "feed_forward_length wkv.head_size attention.decay_lora_rank attention.iclr_lora_rank "
       "attention.value_residual_mix_lora_rank token_shift_count",
