@@ -162,7 +162,7 @@ $(B)/obj/tools/api/options.o: $(B)/obj/tools/api/options.c
 	$(compile_rule)
 
 # Every source once, for editors: kernels with the highest level that is compiled from them.
-COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/api/*.c tests/*/*.c))
+COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/*/*.c tests/*/*.c))
 .PHONY: compile_commands.json
 compile_commands.json: ## list how each source is compiled, for clangd
 	@for f in $(COMMANDS); do \
