@@ -249,7 +249,7 @@ static gg_status read_arguments(cli *c, gg_merge_config *to)
     return ok ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
 }
 
-/* A model of a configuration that is no file here is DIR/NAME, or DIR/ and the end of NAME. */
+/* A model of a configuration without a file here is DIR/NAME, or DIR/ and the end of NAME. */
 static gg_status find_in_folder(cli *c, char **path)
 {
     struct stat s;

@@ -16,7 +16,7 @@ static const gg_hf_name *rule_for_gguf(const char *arch, const char *plain)
         bool lost = r->ops &&
                     (strstr(r->ops, "take") || strstr(r->ops, "half") || strstr(r->ops, "keep") ||
                      strstr(r->ops, "exp") || strstr(r->ops, "squeeze"));
-        bool cut = r->ops && strstr(r->ops, "vocab"); /* reading cuts only what is too long */
+        bool cut = r->ops && strstr(r->ops, "vocab"); /* reading cuts only longer ones */
         return lost && !cut ? NULL : r;
     }
     return NULL;
@@ -175,7 +175,7 @@ static gg_status add_named_tensor(gg_checkpoint *ck, const char *arch, const gg_
     return GG_OK;
 }
 
-/* The architecture of a GGUF file, if it is one that the tables know. */
+/* The architecture of a GGUF file, if the tables know it. */
 static gg_status arch_of_model(const gg_source *s, char arch[64], gg_error *err)
 {
     const char *text;

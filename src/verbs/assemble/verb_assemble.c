@@ -514,6 +514,18 @@ static void close_all(assembly *a)
     free(a->decoded);
 }
 
+/* Writes the files, and what belongs to them. */
+static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes, gg_error *err)
+{
+    gg_status st = gg_plan_write(&a->plan, a->run, bytes, err);
+    if (st == GG_OK && a->plan.n_files > 1 && gg_is_safetensors_name(output))
+        st = write_index(a, output, err);
+    if (st == GG_OK) st = report_errors(a, err);
+    if (st == GG_OK && a->o->imatrix_out && a->keep)
+        st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);
+    return st;
+}
+
 gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err)
 {
@@ -534,13 +546,8 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     report->loss = a.sizes.loss;
     report->bytes = a.sizes.bytes;
-    if (st == GG_OK && o->dry_run && !has_size(o)) st = gg_plan_size(&a.plan, &report->bytes, err);
-    if (st == GG_OK && !o->dry_run) st = gg_plan_write(&a.plan, run, &report->bytes, err);
-    if (st == GG_OK && !o->dry_run && a.plan.n_files > 1 && gg_is_safetensors_name(output))
-        st = write_index(&a, output, err);
-    if (st == GG_OK && !o->dry_run) st = report_errors(&a, err);
-    if (st == GG_OK && o->imatrix_out && a.keep && !o->dry_run)
-        st = gg_keep_experts_imatrix(a.keep, &a.plan, a.imatrix, o->imatrix_out, run, err);
+    if (st == GG_OK && !o->dry_run) st = write_planned(&a, output, &report->bytes, err);
+    else if (st == GG_OK && !has_size(o)) st = gg_plan_size(&a.plan, &report->bytes, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;
