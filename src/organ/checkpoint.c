@@ -1143,7 +1143,7 @@ gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg
     if (t->values) return memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n), GG_OK;
     if (!*cache && !(*cache = calloc(1, sizeof(ck_cache)))) return no_room(err);
     size_t size = ck->header.tensors[i].dtype == GG_F32 ? 4 : 2;
-    uint8_t one[4];
+    uint8_t one[4] = { 0 };
     gg_status st = GG_OK;
     while (span.n > 0 && st == GG_OK) {
         size_t skip = (size_t)(span.offset % size), part = span.n;
