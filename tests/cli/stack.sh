@@ -2,6 +2,7 @@
 # stack.sh - organ-stack: blocks dropped, repeated, reordered and joined, byte for byte;
 # every key that counts blocks follows; what would not work is refused by name and nothing
 # is written.
+# shellcheck disable=SC2046 # lists of arguments
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$LAB/lab-verse-q4_k_m.gguf
@@ -63,7 +64,7 @@ organ-assemble "$T/v.organs" --output "$T/v.gguf" --shards 3
 check "from shards" stack "$T/v-00002-of-00003.gguf" 0-3
 check_same "$T/c.gguf" $V "shards become one file"
 # Odd padding, trailing bytes, and blocks that do not lie together.
-# shellcheck disable=SC2086
+# shellcheck disable=SC2046,SC2086
 {
     made "$T/odd.gguf" "$TOKENS" -p 7 $KEYS -k llama.block_count=2 blk.1.a.weight:F32:3 output.weight:F32:5 \
         blk.0.a.weight:F32:3 token_embd.weight:F32:7 blk.1.b.weight:F32:3 blk.0.b.weight:F32:3
