@@ -164,7 +164,7 @@ static void plain_names_are_plain(void)
                                         { "blk.0.attn_q.weight.lora_a",
                                           "adapters/blk_0_attn_q_weight_lora_a.bin" },
                                         { "blk.3.ffn_up.17.weight", "organs/blk_3_ffn_up_17.bin" },
-                                        { "rope_freqs.weight", "other/rope_freqs.bin" } };
+                                        { "rope_freqs.weight", "skeleton/rope_freqs.bin" } };
     for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
         gg_tensor one = { .name = t[i][0], .name_len = strlen(t[i][0]) };
         char **names = names_of(&one, 1);
