@@ -319,6 +319,11 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
     gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
     if (st != GG_OK) return st;
     gg_ck_tensor *t = &ck->made[index];
+    if (t->values) { /* what config.json gives is also stored */
+        free(t->values);
+        t->values = NULL;
+        fresh = true;
+    }
     if (fresh) {
         t->hf_name = in->name;
         t->neg_exp = move->neg_exp;
@@ -339,19 +344,23 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
     return st;
 }
 
-/* Scales of F8 weights and what quantizers leave beside them. */
+/* What quantizers leave beside weights, for activations. */
+static bool is_scale_of_inputs(const gg_st_tensor *t)
+{
+    return name_ends_with(t->name, ".input_scale") || name_ends_with(t->name, ".output_scale") ||
+           name_ends_with(t->name, ".k_scale") || name_ends_with(t->name, ".v_scale");
+}
+
+/* Scales of F8 weights. Others are not applied, so their tensors must not be left out. */
 static bool is_scale_of_f8(const gg_checkpoint *ck, const gg_st_tensor *t)
 {
     static const char *const ends[] = { "_scale_inv", "_scale" };
     char name[512];
-    if (name_ends_with(t->name, ".input_scale") || name_ends_with(t->name, ".output_scale") ||
-        name_ends_with(t->name, ".k_scale") || name_ends_with(t->name, ".v_scale"))
-        return true;
     for (int i = 0; i < 2; i++) {
         if (!name_ends_with(t->name, ends[i])) continue;
         snprintf(name, sizeof name, "%.*s", (int)(t->name_len - strlen(ends[i])), t->name);
         const gg_st_tensor *w = gg_ck_stored(ck, name);
-        return w && gg_st_type_size(w->type) == 1;
+        return w && (w->type == GG_ST_F8_E4M3 || w->type == GG_ST_F8_E5M2);
     }
     return false;
 }
@@ -376,7 +385,7 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
     gg_hf_match m = gg_hf_find(arch, in->name, in->name_len);
     bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
     if (beyond && strcmp(arch, "deepseek2") == 0) return GG_OK; /* multi-token prediction */
-    if (!m.rule && is_scale_of_f8(ck, in)) return GG_OK;
+    if (!m.rule && (is_scale_of_inputs(in) || is_scale_of_f8(ck, in))) return GG_OK;
     if (!m.rule) {
         gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor", arch);
         gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
@@ -751,8 +760,8 @@ static gg_status stored_keys(gg_checkpoint *ck, const gg_json_node *metadata, bo
     gg_json_free(keys);
     ck->has_keys = true;
     names = gg_json_get(metadata, "gguf.names");
-    *hf = names && gg_json_string(names, &text, &len, err) == GG_OK && len == 2 &&
-          memcmp(text, "hf", 2) == 0;
+    if (st == GG_OK && names) st = gg_json_string(names, &text, &len, err);
+    *hf = st == GG_OK && names && len == 2 && memcmp(text, "hf", 2) == 0;
     return st;
 }
 
@@ -794,9 +803,10 @@ static gg_status open_without_config(gg_checkpoint *ck, const char *path,
 static char *checkpoint_of_file(const char *path)
 {
     const char *base = strrchr(path, '/');
-    char *folder = base ? strndup(path, (size_t)(base - path)) : strdup(".");
+    char *folder = !base          ? strdup(".")
+                   : base == path ? strdup("/")
+                                  : strndup(path, (size_t)(base - path));
     base = base ? base + 1 : path;
-    if (folder && folder[0] == '\0') strcpy(folder, "/");
     bool part = folder && ((strncmp(base, "model", 5) == 0 &&
                             (has_file(folder, "config.json") || has_file(folder, INDEX))) ||
                            (strcmp(base, "adapter_model.safetensors") == 0 &&

@@ -433,9 +433,13 @@ const gg_hf_name *gg_hf_further(const gg_hf_name *rule)
 
 bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_HF_NAME])
 {
+    size_t len = strlen(rule->gguf); /* some rows have the ending */
+    bool whole = text_ends_with(rule->gguf, len, ".weight") ||
+                 text_ends_with(rule->gguf, len, ".bias");
+    const char *ending = whole ? "" : m->ending;
     int n = rule->gguf[0] == 'B' ? snprintf(out, GG_HF_NAME, "blk.%lld%s%s", (long long)m->block,
-                                            rule->gguf + 1, m->ending)
-                                 : snprintf(out, GG_HF_NAME, "%s%s", rule->gguf, m->ending);
+                                            rule->gguf + 1, ending)
+                                 : snprintf(out, GG_HF_NAME, "%s%s", rule->gguf, ending);
     return n > 0 && n < GG_HF_NAME;
 }
 

@@ -134,6 +134,12 @@ static gg_status add_hf_name(gg_checkpoint *ck, const char *name, size_t from, i
     gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
     if (st != GG_OK) return st;
     gg_ck_tensor *t = &ck->made[index];
+    if (!fresh) {
+        gg_fail(err, GG_EUNSUPPORTED, "it and '%.100s' have the same Hugging Face name",
+                t->hf_name);
+        gg_at_tensor(err, in->name, in->name_len);
+        return gg_fix(err, "write it under GGUF names");
+    }
     gg_ck_piece piece = { .in = (uint32_t)from, .expert = -1, .view = move->view[0] };
     t->hf_name = in->name;
     t->shape = move->n_dims;

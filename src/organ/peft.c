@@ -116,6 +116,12 @@ static gg_status strength_of(peft *p, const gg_st_tensor *t, const char *module,
     gg_status st = alpha_of(p, t, module, len, &alpha, err);
     if (st != GG_OK) return st;
     x = alpha / p->alpha * (p->rslora ? root_of_number((double)t->dims[1]) : 1);
+    if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "alpha_pattern gives it a strength of 0, or one out of range");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_fix(err, "remove the pair, or correct alpha_pattern");
+    }
     *factor = x == 1 ? 0 : (float)x;
     if (x != 1) p->folded = true;
     return GG_OK;

@@ -29,8 +29,10 @@ for tool in organ-info organ-keys 'organ-extract --list' organ-check; do
     check_text "$(cat "$T/remote")" "$(cat "$T/local")" "$tool: as for the file"
     check_text "$(wc -l < "$T/log" | tr -d ' ')" 1 "$tool: one request"
 done
+check "options before the tool" organ-remote -q organ-info "$verse"
 check "organ and a URL" organ "$verse"
 check "a redirect" organ-info "$at/moved/verse.gguf"
+check "small ranges behind redirects" organ-measure "$at/moved/verse.gguf" --tensors output_norm.weight
 check "an answer that is repeated" organ-info "$at/busy/verse.gguf"
 check_text "$(grep -c 'HTTP status 503: retrying (1 of 3)' "$T/err")" 1 "a busy server"
 check "an answer that broke off is repeated" organ-info "$at/stops/verse.gguf"
@@ -52,6 +54,22 @@ check_text "$(grep -c '3 tensors of the donor, 254976 bytes' "$T/err") $(wc -l <
 check "a donor in shards" organ-transplant "$code" "$at/good/split-00001-of-00003.gguf" --type ffn --layers 1 \
     -o "$T/shards.gguf"
 check "the same from shards" cmp "$T/want.gguf" "$T/shards.gguf"
+# A donor in the other form.
+organ-assemble -q "$code" --dtype q8_0 -o "$T/base8.gguf"
+organ-assemble -q "$T/verse.gguf" --dtype q8_0 -o "$T/donor8.gguf"
+for form in qkv gate_up; do
+    organ-stack -q --fuse $form "$T/donor8.gguf" -o "$T/fused.gguf" 2> "$T/err" || continue
+    for kind in attention ffn; do
+        organ-transplant -q "$T/base8.gguf" "$T/fused.gguf" --type $kind --layers 3 -o "$T/want8.gguf" --force
+        check "$kind of a donor with fused $form" organ-transplant "$T/base8.gguf" "$at/good/fused.gguf" \
+            --type $kind --layers 3 -o "$T/got8.gguf" --force
+        check "$kind, fused $form: as from the file" cmp "$T/want8.gguf" "$T/got8.gguf"
+        organ-transplant -q "$T/fused.gguf" "$T/donor8.gguf" --type $kind --layers 3 -o "$T/want8.gguf" --force
+        check "$kind for a base with fused $form" organ-transplant "$T/fused.gguf" "$at/good/donor8.gguf" \
+            --type $kind --layers 3 -o "$T/got8.gguf" --force
+        check "$kind, base with fused $form: as from the file" cmp "$T/want8.gguf" "$T/got8.gguf"
+    done
+done
 check_exit 2 "a URL as the base" organ-transplant "$verse" "$code" -o "$T/no.gguf"
 check_exit 2 "a tool that needs all bytes" organ-merge "$verse" "$code" -o "$T/no.gguf"
 check "--whole" organ-merge -q --whole "$code" "$verse" -o "$T/merged.gguf"
@@ -73,11 +91,12 @@ printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/n
 : > "$T/log"
 cp "$T/list" "$T/hurt.list"
 sed 's/verse.gguf/hurt.gguf/' "$T/list" > "$T/hurt.list"
-check "--repair" organ-check --verify "$T/hurt.list" --repair "$verse" "$T/hurt.gguf"
+check_exit 2 "--verify of a URL" organ-check --verify "$T/list" "$verse"
+check "--repair" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.undo" ] && ok || bad "a journal is left"
 dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
-check "--complete" organ-remote --complete "$verse" "$T/part.gguf"
+check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$code" of="$T/other.gguf" bs=1000 count=777 2> /dev/null
 cp "$T/other.gguf" "$T/other.copy"

@@ -15,7 +15,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if how == "moved":
             self.send_response(302)
             self.send_header("Location", "/good/" + name)
-            return self.end_headers()
+            self.send_header("X-Padding", "x" * 3000)
+            self.send_header("Content-Length", "5000")
+            self.end_headers()
+            return self.wfile.write(b"x" * 5000)
         if how == "secret" and self.headers.get("Authorization") != "Bearer hush":
             return self.send_error(401)
         if how == "busy" and asked[self.path] % 2:

@@ -135,6 +135,18 @@ for d in ad1 ad2 ad3; do
 done
 check_same "$T/ad1.gguf" "$T/ad2.gguf" "rslora with rank 4 doubles the strength"
 check_same "$T/ad1.gguf" "$T/ad3.gguf" "alpha_pattern"
+for strength in 0 1e-60 1e300; do
+    sed "s/\"alpha_pattern\": {}/\"alpha_pattern\": {\"query_key_value\": $strength}/" "$H/lora-falcon/adapter_config.json" \
+        > "$T/ad3/adapter_config.json"
+    check_error 3 "a strength of 0, or one out of range" "alpha_pattern of $strength" organ-lora --from "$T/ad3" --base "$H/falcon" -o "$T/no.gguf"
+done
+# A scale beside a type that is not F8 would be lost.
+header='{"m":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"m_scale":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"a.v_scale":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
+{
+    printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"
+    printf 'abcd\0\0\200\077\0\0\200\077'
+} > "$T/scale.safetensors"
+check_text "$(organ-extract -q --list "$T/scale.safetensors" | cut -f 1 | tr '\n' ' ')" "name m m_scale a.v_scale " "scales of other types stay"
 check "as GGUF" organ-transplant --base "$H/falcon" --adapter "$T/lora-falcon.gguf" -o "$T/ad4.gguf"
 check "as PEFT" organ-transplant --base "$H/falcon" --adapter "$H/lora-falcon" -o "$T/ad5.gguf"
 check_same "$T/ad4.gguf" "$T/ad5.gguf" "an adapter in both forms"

@@ -110,6 +110,8 @@ check "a dense FFN" organ-assemble "$T/dense.gguf" --imatrix "$T/dense.im.gguf" 
 if grep -q "64 units are kept instead of 70: Q8_0 has blocks of 32" "$T/err"; then ok; else bad "no note on blocks: $(cat "$T/err")"; fi
 check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" '/blk.1/ { print $6 }' | tr '\n' ' ')" "32x128 64x32 " "dims of a dense FFN"
 check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 64 "its length"
+check_error 1 "3 experts cannot be kept: block 0 has 1" "experts of a dense FFN" organ-assemble "$T/dense.gguf" \
+    --imatrix "$T/dense.im.gguf" --keep-experts 3 --by importance --keep-units 64 -o "$T/no.gguf"
 
 # Refusals.
 refuse() { # STATUS TEXT OPTIONS...

@@ -1208,7 +1208,7 @@ static gg_status check_block(const ranking *r, size_t first, size_t end, gg_erro
                 (unsigned long long)s->experts, (unsigned long long)f->experts);
     else if (r->units && !down_of(r, first, end))
         gg_fail(err, GG_EUNSUPPORTED, "its block has no down projection");
-    else if (!r->dense && r->keep > f->experts)
+    else if (r->keep > f->experts)
         return gg_fail(err, GG_NO, "%llu experts cannot be kept: block %llu has %llu",
                        (unsigned long long)r->keep, (unsigned long long)f->block,
                        (unsigned long long)f->experts);
