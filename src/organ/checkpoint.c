@@ -272,15 +272,47 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
 
 /* ---- tensors of the model ------------------------------------------------------------------ */
 
+/* The slot of a name, or the empty one where it belongs. The start of the hash is an address, which
+ * differs from run to run, so that nobody can choose names that share a slot. */
+static uint32_t *slot_of_name(const gg_checkpoint *ck, const char *name, size_t len)
+{
+    uint64_t h = (uint64_t)(uintptr_t)ck * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < len; i++) {
+        h = (h ^ (uint8_t)name[i]) * 0x100000001b3u;
+        h ^= h >> 29;
+    }
+    for (size_t i = (size_t)(h ^ h >> 32);; i++) {
+        uint32_t *slot = &ck->slots[i & (ck->n_slots - 1)];
+        const gg_tensor *t = *slot ? &ck->header.tensors[*slot - 1] : NULL;
+        if (!t || (t->name_len == len && memcmp(t->name, name, len) == 0)) return slot;
+    }
+}
+
+/* Makes room for one more name in a table that is at most half full. */
+static gg_status grow_slots(gg_checkpoint *ck, gg_error *err)
+{
+    size_t n = ck->header.n_tensors;
+    if (2 * (n + 1) <= ck->n_slots) return GG_OK;
+    if (n >= UINT32_MAX / 4) return gg_fail(err, GG_EUNSUPPORTED, "it has too many tensors");
+    free(ck->slots);
+    ck->n_slots = ck->n_slots ? 2 * ck->n_slots : 1024;
+    ck->slots = calloc(ck->n_slots, sizeof *ck->slots);
+    if (!ck->slots) return no_room(err);
+    for (size_t i = 0; i < n; i++)
+        *slot_of_name(ck, ck->header.tensors[i].name,
+                      ck->header.tensors[i].name_len) = (uint32_t)i + 1;
+    return GG_OK;
+}
+
 gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
                              gg_error *err)
 {
     gg_gguf *g = &ck->header;
     size_t len = strlen(name);
     *fresh = false;
-    for (size_t i = g->n_tensors; i-- > 0;) /* experts follow each other, so the last is near */
-        if (g->tensors[i].name_len == len && memcmp(g->tensors[i].name, name, len) == 0)
-            return *index = i, GG_OK;
+    if (grow_slots(ck, err) != GG_OK) return err->status;
+    uint32_t *slot = slot_of_name(ck, name, len);
+    if (*slot) return *index = *slot - 1, GG_OK;
     size_t cap = ck->cap;
     if (GG_ROOM(g->tensors, g->n_tensors, &cap, err) != GG_OK) return err->status;
     if (GG_ROOM(ck->made, g->n_tensors, &ck->cap, err) != GG_OK) return err->status;
@@ -289,7 +321,7 @@ gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index,
     g->tensors[*index] = (gg_tensor){ .name_len = len };
     g->tensors[*index].name = gg_names_add(&ck->names, name, len, err);
     if (!g->tensors[*index].name) return err->status;
-    g->n_tensors++;
+    *slot = (uint32_t)++g->n_tensors;
     *fresh = true;
     return GG_OK;
 }
@@ -874,6 +906,7 @@ void gg_checkpoint_close(gg_checkpoint *ck)
         free(ck->made[i].values);
     }
     free(ck->made);
+    free(ck->slots);
     free(ck->header.tensors);
     free(ck->header.by_name);
     gg_meta_free(&ck->header.meta);

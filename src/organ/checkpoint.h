@@ -39,6 +39,8 @@ typedef struct gg_checkpoint {
     bool has_keys;
     gg_ck_tensor *made; /* one for each tensor of the header */
     size_t cap;
+    uint32_t *slots; /* a hash table: 1 + the tensor whose name belongs here; 0 = empty */
+    size_t n_slots;  /* a power of 2 */
     gg_names names;
     char **paths; /* of the safetensors files, open as fds */
     int *fds;
