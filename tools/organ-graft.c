@@ -91,6 +91,7 @@ static gg_status graft(cli *c)
         st = match_options_check(c, &opt.match, base, used, opt.o.output.imatrix);
     else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
     match_options_unalign(&opt.match);
+    c->adapter_base = NULL; /* the picture opens the result */
     gg_source_close(base);
     gg_source_close(donor);
     if (st == GG_OK) match_options_note(c, r.converted);
