@@ -99,7 +99,7 @@ function manage(name, after) {
   }
   function deleting() {
     const sure = h("button", { type: "button", class: "bad", onclick: () => act(() => Promise.all(files.map(api.erase)), null) }, "Delete for good");
-    fill(box, h("div", { class: "confirm", role: "alert" }, h("span", null, "Delete ", h("span", { class: "name" }, files.length > 1 ? files.length + " shards of " + name : name), "? There is no way back."), sure, back(),
+    fill(box, h("div", { class: "confirm", role: "alert" }, h("span", null, "Delete ", h("span", { class: "name" }, files.length > 1 ? files.length + " shards of " + name : name), "? This cannot be undone."), sure, back(),
       command(files.map((f) => curl("-X DELETE " + quote(api.curlUrl(api.pathOf(f))))).join("\n"), "With curl, where the file header contains: Authorization: Bearer TOKEN")));
     sure.focus();
   }

@@ -73,6 +73,9 @@ done
 check_exit 2 "a URL as the base" organ-transplant "$verse" "$code" -o "$T/no.gguf"
 check_exit 2 "a tool that needs all bytes" organ-merge "$verse" "$code" -o "$T/no.gguf"
 check "--whole" organ-merge -q --whole "$code" "$verse" -o "$T/merged.gguf"
+check "--whole, without ranges" organ-merge -q --whole "$code" "$at/whole/verse.gguf" -o "$T/unranged.gguf"
+check "the same merge" cmp "$T/merged.gguf" "$T/unranged.gguf"
+check_exit 4 "--whole of a file that is not there" organ-merge --whole "$code" "$at/good/none.gguf" -o "$T/no.gguf"
 organ-merge -q "$code" "$T/verse.gguf" -o "$T/merged-here.gguf"
 check "a merge of a whole copy" cmp "$T/merged.gguf" "$T/merged-here.gguf"
 

@@ -260,18 +260,23 @@ while read -r model; do
     if organ-check -q "$model" > "$M/check"; then ok; else bad "organ-check on $model: $(awk -F '\t' \
         '$2 == "error" { print $3 ": " $5; exit }' "$M/check")"; fi
 done < "$M/loaded"
+# A part that ended early is a failure where the programs that it needs are there.
+left_out() { # SCRIPT TEXT
+    clear_progress
+    if command -v git > /dev/null && command -v "${CC:-cc}" > /dev/null; then bad "$1.sh: $(tail -n 3 "$M/$1")"
+    else echo "engine: $2; that needs git and a C compiler"; fi
+}
 progress "loading damaged models, to compare organ-check with the engine"
 if sh tests/engine/checks.sh > "$M/checks" 2>&1; then
     clear_progress
     cat "$M/checks"
     # shellcheck disable=SC2046 # three numbers
     set -- $(sed -n 's/^checks: //p' "$M/checks")
-    hold "at most two damaged models that load are called an error (hy_v3)" 'x <= y' "$1" 2
-    hold "at least 95 % of the refused models are called an error" 'x <= 0.05 * y' "$2" "$3"
+    hold "no model that loads is called an error" 'x == y' "$1" 0
+    hold "at least 99 % of the refused models are called an error or warned" 'x <= 0.01 * y' "$2" "$3"
     hold "enough models are refused to tell" 'x >= y' "$3" 100
 else
-    clear_progress
-    echo "engine: organ-check was not compared with the engine; that needs git and a C compiler"
+    left_out checks "organ-check was not compared with the engine"
 fi
 progress "loading fused and stacked models"
 if sh tests/engine/forms.sh > "$M/forms" 2>&1; then
@@ -284,8 +289,7 @@ if sh tests/engine/forms.sh > "$M/forms" 2>&1; then
     hold "every result loads" 'x == y' "$3" 0
     hold "fused and divided, models are the same" 'x == y' "$4" 0
 else
-    clear_progress
-    echo "engine: fused and stacked models were not loaded; that needs git and a C compiler"
+    left_out forms "fused and stacked models were not loaded"
 fi
 progress "reserving caches, to compare organ-info with the engine"
 if sh tests/engine/memory.sh > "$M/memory" 2>&1; then
@@ -296,8 +300,7 @@ if sh tests/engine/memory.sh > "$M/memory" 2>&1; then
     hold "at least ten architectures are compared" 'x >= y' "$1" 10
     hold "the engine reserves what organ-info says, within 2 %" 'x == y' "$3" 0
 else
-    clear_progress
-    echo "engine: the memory for caches was not compared; that needs git and a C compiler"
+    left_out memory "the memory for caches was not compared"
 fi
 progress "running organ-probe"
 if sh tests/engine/probe.sh > "$M/probe" 2>&1; then ok; else bad "organ-probe: $(grep FAIL "$M/probe" || tail -n 3 \
