@@ -18,6 +18,7 @@ PATH=$B:$PATH
 L=data/lab
 V=$L/lab-verse-q4_k_m.gguf C=$L/lab-code-q4_k_m.gguf A=$L/lab-base-q4_k_m.gguf S=$L/lab-stranger-q4_k_m.gguf
 Q=$L/lab-verse-q8_0.gguf
+organ-assemble -q "$V" --dtype q8_0 --output "$Q" || exit 1
 I=$L/lab-verse.imatrix.gguf
 
 sums() { # of all files below $1, or - if there are none

@@ -3,7 +3,7 @@
 # and the tools that take a model in either form.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
-V=$LAB/lab-verse-q8_0.gguf
+V=$(verse_q8)
 
 model() { # ARCH OUT ARGUMENT...: a model of mkmodel, of another architecture
     of=$1 out=$2

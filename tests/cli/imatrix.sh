@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
-Q8=$LAB/lab-verse-q8_0.gguf
+Q8=$(verse_q8)
 IM=$LAB/lab-verse.imatrix.gguf
 OLD=$LAB/lab-verse.imatrix.dat
 

@@ -23,7 +23,7 @@ check_text "$(organ-keys "$T/back.gguf" --get imatrix.chunk_count)" 36 "chunks"
 check "an importance matrix of llama.cpp stays" organ-imatrix convert "$IM" -o "$T/same.gguf"
 organ-compare "$T/same.gguf" "$IM" > "$T/compared"
 check_text "$(awk -F"$TAB" 'NR > 1 && $4 != "identical"' "$T/compared")" "" "tensors of a copy"
-check "it is an importance matrix for the tools" organ-assemble -q "$LAB/lab-verse-q8_0.gguf" --dtype q2_k --imatrix "$T/v.gguf" -o "$T/q.gguf"
+check "it is an importance matrix for the tools" organ-assemble -q "$(verse_q8)" --dtype q2_k --imatrix "$T/v.gguf" -o "$T/q.gguf"
 check_text "$(organ-check "$T/v.gguf" | awk -F"$TAB" '$3 == "imatrix"')" "" "findings in it"
 
 # Sums.

@@ -105,6 +105,12 @@ check_text() {
     if [ "$1" = "$2" ]; then ok; else bad "$3: '$1', '$2' wanted"; fi
 }
 
+# Q8_0 of the lab: makes $T/lab-verse-q8_0.gguf and prints its path.
+verse_q8() {
+    organ-assemble -q "$LAB/lab-verse-q4_k_m.gguf" --dtype q8_0 -o "$T/lab-verse-q8_0.gguf" &&
+        echo "$T/lab-verse-q8_0.gguf"
+}
+
 # made OUT.gguf JSON-ENTRIES ARGUMENT...: a model by mkmodel with these metadata
 # entries besides (one per line, each ending in a comma).
 made() {

@@ -4,7 +4,7 @@
 # re-encoding need no organ directory; the bytes are those that one would give; presets.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
-VERSE=$LAB/lab-verse-q4_k_m.gguf Q8=$LAB/lab-verse-q8_0.gguf
+VERSE=$LAB/lab-verse-q4_k_m.gguf Q8=$(verse_q8)
 
 # Unchanged: the same bytes from a file, a pipe and to a pipe, odd bytes included.
 for f in $VERSE $D/gguf/*.gguf; do

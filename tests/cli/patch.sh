@@ -26,7 +26,7 @@ for f in $G/*.gguf; do
     last=$f
 done
 pair $VERSE $CODE
-pair $VERSE $LAB/lab-verse-q8_0.gguf
+pair $VERSE $(verse_q8)
 
 # Small where the models are alike.
 check "one key" organ-keys $VERSE --set general.name=str:other --output "$T/k.gguf"

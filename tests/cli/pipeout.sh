@@ -37,7 +37,7 @@ done
 
 move="--donor $CODE --type organ"
 same "transplant" organ-transplant --base $VERSE $move
-same "transplant --match convert" organ-transplant --base $LAB/lab-verse-q8_0.gguf $move --match convert
+same "transplant --match convert" organ-transplant --base "$(verse_q8)" $move --match convert
 for blend in linear:0.5 slerp:0.3 task:0.7; do
     same "transplant $blend" organ-transplant --base $VERSE $move --blend $blend --ancestor $BASE
 done

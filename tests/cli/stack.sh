@@ -117,7 +117,7 @@ check "the table as JSON" organ-stack --check --json --drop 0-2 $V
 check_text "$(cat "$T/out")" \
     "{\"block\": 0, \"model\": \"$V\", \"source_block\": 3, \"tensors\": 9, \"bytes\": 376064}" "--json"
 # Types: a model of mostly other types changes general.file_type, one of the same does not.
-check "types" stack $V 0 $LAB/lab-verse-q8_0.gguf 1-3
+check "types" stack $V 0 $(verse_q8) 1-3
 rm -rf "$T/cd" && organ-extract "$T/c.gguf" --output "$T/cd"
 check_text "$(sed -n 's/.*"general.file_type".*"value": \([0-9]*\).*/\1/p' "$T/cd/manifest.json")" 7 \
     "general.file_type becomes Q8_0"

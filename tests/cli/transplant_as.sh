@@ -5,7 +5,7 @@
 # write nothing.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
-V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf V8=$LAB/lab-verse-q8_0.gguf LORA=$LAB/lab-lora-code.gguf
+V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf V8=$(verse_q8) LORA=$LAB/lab-lora-code.gguf
 
 graft() { organ-transplant -q --force "$@"; }
 assemble() { organ-assemble -q --force "$@"; }

@@ -317,7 +317,8 @@ start_recipes() { # sets kind and the model that types are made from
         fine=$LAB/lab-verse-f16.gguf fine_text='$LAB/lab-verse-f16.gguf'
     else
         kind=q4_k_m
-        fine=$LAB/lab-verse-q8_0.gguf fine_text='$LAB/lab-verse-q8_0.gguf'
+        fine=$M/lab-verse-q8_0.gguf fine_text='$M/lab-verse-q8_0.gguf'
+        organ-assemble -q "$LAB/lab-verse-q4_k_m.gguf" --dtype q8_0 -o "$fine" --force
     fi
     rm -f "$M/jobs" "$M/commands" "$M/failed" "$M/predict"
 }
