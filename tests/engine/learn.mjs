@@ -1,25 +1,21 @@
-/* learn.mjs - makes src/verbs/check/check_learned.c from what was learned of an engine:
+/* learn.mjs - makes src/verbs/check/learned.txt from what was learned of an engine:
  *
- *     node learn.mjs FOLDER > src/verbs/check/check_learned.c
+ *     node learn.mjs FOLDER > learned.txt
  *
  * FOLDER has architectures.tsv (architecture, variant, tensor, blocks, status, shape, note) and
  * architectures-keys.tsv (architecture, key, type, status, note). A row names the blocks of a
  * model of four (or five) blocks; the kinds of blocks that these stand for are told below.
- * Architectures with a table of their own in check_arch.c are left out. */
+ * Architectures with a table of their own in architectures.txt are left out. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { tablesOf, usual } from "./tables.mjs";
 
 const folder = process.argv[2];
 const rows = (name) => readFileSync(join(folder, name), "utf8").trimEnd().split("\n").slice(1).map((l) => l.split("\t"));
-const source = readFileSync(new URL("../../src/verbs/check/check_arch.c", import.meta.url), "utf8");
-const literals = (text) => [...text.matchAll(/"([^"]*)"/g)].map((m) => m[1]);
 
-/* ==== Architectures that check_arch.c has already ==== */
+/* ==== Architectures that architectures.txt has already ==== */
 
-const tables = source.slice(source.indexOf("check_arch table[]"), source.indexOf("/* Usual shapes"));
-const known = new Set([...tables.matchAll(/^ {4}\{ "([^"]*)"/gm)].flatMap((m) => m[1].split(" ")));
-const usual = [...source.slice(source.indexOf("} shapes[] = {"), source.indexOf("/* Architectures of llama.cpp")).matchAll(/\{ ("[^{}]*) \}/g)]
-    .map((m) => literals(m[1])).map(([shape, ...names]) => [shape, names.join("").split(" ").filter(Boolean)]);
+const known = new Set(tablesOf("architectures").flatMap((t) => t.names));
 
 /* The part of a name that tables use: without .weight, and with a dot if it has no suffix. */
 const word = (rest) => (rest.endsWith(".weight") ? rest.slice(0, -7) : rest.endsWith(".bias") ? rest : `${rest}.`);
@@ -270,26 +266,22 @@ for (const [arch, list] of archs) {
     const g = globalOverrides[arch] ?? text(t.globals), b = either(overrides[arch]?.(text(apart(t.block))) ?? text(apart(t.block))), id = [keys.get(arch), g, b].join("\n");
     groups.set(id, [...(groups.get(id) ?? []), arch]);
 }
-const wrap = (s) => {
-    const lines = [];
-    let line = "";
-    for (const w of s.split(" ")) { if (line.length + w.length > 86) { lines.push(line); line = ""; } line += `${w} `; }
-    lines.push(line.trimEnd());
-    return lines.map((l) => `      "${l}"`).join("\n");
-};
-console.log(`/* check_learned.c - tables of architectures, made by tests/engine/learn.mjs from what was learned
- * of llama.cpp v0.5.0. The format is described in check_arch.c. */
-#include "check_context.h"
-
-const check_arch gg_check_learned[] = {`);
+/* "FIELD WORD...", in lines of at most 100 columns. */
+const wrap = (field, list) => list.split(" ").filter(Boolean).reduce((lines, w) => {
+    const longer = `${lines.at(-1)} ${w}`;
+    return longer.length > 100 ? [...lines, `    ${w}`] : [...lines.slice(0, -1), longer];
+}, [field]).join("\n");
+console.log(`# learned.txt - tables of architectures, made by tests/engine/learn.mjs from what was learned of
+# llama.cpp v0.5.0. architectures.txt describes the format.`);
 for (const [id, list] of groups) {
     const [k, g, b] = id.split("\n");
-    console.log(`    { "${list.join(" ")}",\n${wrap(k)},\n${wrap(g)},\n${wrap(b)} },`);
+    console.log(`\n${[wrap("arch", list.join(" ")), wrap("keys", k), wrap("globals", g), wrap("block", b)].join("\n")}`);
 }
-console.log("    { NULL, NULL, NULL, NULL },\n};\n\nconst check_key_types gg_check_key_types[] = {");
+console.log(`
+# Keys that engines read with one type only. A type is "u32", "u32|arr" (also an array with one value
+# per block), "arr[u32]" or "arr_len" (any array); "*" stands for all architectures.`);
 for (const [group, list] of [...typed].sort((a, b) => (a[0] < b[0] ? -1 : 1))) {
     const [type, all] = group.split("\t");
-    console.log(`    { "${type}",\n${wrap(list.join(" "))},\n${wrap(all)} },`);
+    console.log(`\n${[wrap("type", type), wrap("keys", list.join(" ")), wrap("archs", all)].join("\n")}`);
 }
-console.log("    { NULL, NULL, NULL },\n};");
 console.error(`${archs.size} architectures, ${groups.size} tables`);

@@ -1,15 +1,9 @@
-/* models.mjs - small models of the architectures in src/verbs/check/check_learned.c: which keys
+/* models.mjs - small models of the architectures in src/verbs/check/learned.txt: which keys
  * and tensors they have. Sizes are chosen here; the tables tell the rest. */
 import { readFileSync } from "node:fs";
+import { tablesOf, usual } from "./tables.mjs";
 
-const source = readFileSync(new URL("../../src/verbs/check/check_learned.c", import.meta.url), "utf8");
-const arch = readFileSync(new URL("../../src/verbs/check/check_arch.c", import.meta.url), "utf8");
-const strings = (text) => [...text.matchAll(/"([^"]*)"/g)].map((m) => m[1]).join("");
-const field = /((?:\s*"[^"]*")+)/.source;
-export const tables = [...source.matchAll(new RegExp(`\\{${field},${field},${field},${field} \\}`, "g"))]
-    .map((m) => { const [names, keys, globals, block] = m.slice(1).map(strings); return { names: names.split(" "), keys: keys.split(" ").filter(Boolean), globals, block }; });
-const usual = [...arch.slice(arch.indexOf("} shapes[] = {"), arch.indexOf("/* Architectures of llama.cpp")).matchAll(/\{ ("[^{}]*) \}/g)]
-    .map((m) => { const all = [...m[1].matchAll(/"([^"]*)"/g)].map((x) => x[1]); return [all[0], all.slice(1).join("").split(" ").filter(Boolean)]; });
+export const tables = tablesOf("learned"), handTables = tablesOf("architectures");
 
 function usualShape(rest) {
     const stem = rest.replace(/\.weight$/, "");
@@ -210,9 +204,3 @@ export function model(t, name, profile, vocab) {
     const { tensors } = build();
     return { keys: k, tensors, unknown };
 }
-
-/* The tables written by hand, whose texts are strings and macros. */
-const macros = new Map([...arch.matchAll(/#define ([A-Z]+)((?:\s*\\?\s*"[^"]*")+)/g)].map((m) => [m[1], strings(m[2])]));
-export const handTables = [...arch.slice(arch.indexOf("check_arch table[]"), arch.indexOf("/* Usual shapes")).matchAll(/\{((?:[^{}"]|"[^"]*")*)\}/g)]
-    .map((m) => m[1].match(/"[^"]*"|[A-Z]+|,/g).reduce((fields, x) => (x === "," ? [...fields, ""] : [...fields.slice(0, -1), fields.at(-1) + (macros.get(x) ?? x.slice(1, -1))]), [""]))
-    .map(([names, keys, globals, block]) => ({ names: names.split(" "), keys: keys.split(" ").filter(Boolean), globals, block }));

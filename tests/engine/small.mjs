@@ -1,5 +1,5 @@
 /* small.mjs - small GGUF models with random weights: reads and writes files, and makes models with the
- * keys and tensors of a table in check_learned.c (models.mjs). useTokenizer comes first. */
+ * keys and tensors of a table in learned.txt (models.mjs). useTokenizer comes first. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { model } from "./models.mjs";
 

@@ -1,5 +1,5 @@
-/* check_context.c - reports findings, looks up keys and tensors, and computes expected shapes from
- * keys. */
+/* check_context.c - reports findings, looks up keys, tensors and tables, and computes expected
+ * shapes from keys. */
 #include "check_context.h"
 
 #include "organ/tensor_names.h"
@@ -161,6 +161,32 @@ bool gg_check_word(const char *list, const char *word, size_t len)
 bool gg_check_arch_in(const check *c, const char *list)
 {
     return gg_check_word(list, c->arch_name, c->arch_len);
+}
+
+/* ---- tables ------------------------------------------------------------------------- */
+
+const check_arch *gg_check_arch_of(const char *name, size_t len)
+{
+    for (const check_arch *a = gg_check_tables; a->names; a++)
+        if (gg_check_word(a->names, name, len)) return a;
+    return NULL;
+}
+
+const char *gg_check_shape_of(const char *rest, size_t len)
+{
+    size_t stem = len > 7 && memcmp(rest + len - 7, ".weight", 7) == 0 ? len - 7 : len;
+    for (const check_usual_shape *s = gg_check_shapes; s->names; s++) {
+        const char *word, *words = s->names;
+        size_t n;
+        while (gg_check_next_word(&words, &word, &n)) {
+            bool prefix = word[n - 1] == '*', whole = word[n - 1] == '.';
+            if (prefix  ? len >= n && memcmp(word, rest, n - 1) == 0
+                : whole ? len == n - 1 && memcmp(word, rest, len) == 0
+                        : stem == n && memcmp(word, rest, n) == 0)
+                return s->shape;
+        }
+    }
+    return NULL;
 }
 
 /* ---- formulas of shapes ------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The requirements of an architecture as text. The format is described in check_arch.c. */
+/* The requirements of an architecture as text. architectures.txt describes the format. */
 typedef struct check_arch {
     const char *names;   /* architectures that share the table, separated by spaces */
     const char *keys;    /* keys an engine requires, without "ARCH." */
@@ -25,6 +25,10 @@ typedef struct check_arch {
 typedef struct check_key_types {
     const char *type, *keys, *archs;
 } check_key_types;
+
+typedef struct check_usual_shape {
+    const char *names, *shape;
+} check_usual_shape;
 
 typedef struct check {
     const gg_check_options *o;     /* who gets the findings */
@@ -156,11 +160,13 @@ bool gg_check_value(const check *c, const char *text, uint64_t *out);
 bool gg_check_shape_fits(const check_shape *s, const gg_tensor *t);
 void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size);
 
-/* ---- tables: check_arch.c ------------------------------------------------------------------ */
+/* ---- tables: made of architectures.txt and learned.txt ------------------------------------- */
 
-/* check_learned.c; both end with NULL */
-extern const check_arch gg_check_learned[];
+/* Each ends with NULL. */
+extern const check_arch gg_check_tables[];
 extern const check_key_types gg_check_key_types[];
+extern const check_usual_shape gg_check_shapes[];
+/* check_context.c: the table of an architecture, or NULL */
 const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
 extern const char gg_check_other_archs[];    /* of files that are not language models */

@@ -49,7 +49,7 @@ static void divide_rows(const check *c, gg_fused_rule *r, const char *formulas, 
     r->divided = true;
 }
 
-/* Divides by "qkv", "qkv_LETTER" or "qkv=Q:K:V", see check_arch.c. */
+/* Divides by "qkv", "qkv_LETTER" or "qkv=Q:K:V", see architectures.txt. */
 static void divide_by_word(const check *c, gg_fused_rule *r, const char *word, size_t len)
 {
     const char *text = len > 4 && word[3] == '=' ? word + 4 : usual_rows[0];
