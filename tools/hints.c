@@ -38,6 +38,7 @@ const char *hint_option(gg_hint hint)
         [GG_HINT_RECOVER] = "organ-keys --recover",
         [GG_HINT_STRICT] = "without --strict",
         [GG_HINT_ALIGN] = "--align",
+        [GG_HINT_PARTIAL] = "--partial",
         [GG_HINT_SAMPLE] = "--sample 100000",
         [GG_HINT_BASE] = "--base",
         [GG_HINT_EMBEDDINGS] = "--embed-from base",

@@ -24,7 +24,8 @@ const cli_option match_group[] = {
     { "ancestor", CLI_MODEL, MATCH(ancestor), .needs = "blend",
       .needs_why = "for example --blend task:1" },
     { "align", CLI_FLAG, MATCH(align),
-      .help = "bring the donor's hidden units into the base's order first" },
+      .help = "align the donor's units first; --partial: strangers too" },
+    { "partial", CLI_FLAG, MATCH(partial), .needs = "align" },
     { "add", CLI_FLAG, MATCH(match.add), .help = "also take tensors that the base does not have" },
     { 0 },
 };
@@ -60,7 +61,7 @@ void match_options_note(const cli *c, size_t converted)
 
 static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **model, int slot)
 {
-    gg_align_options how = { .select = c->select, .map = o->parsed };
+    gg_align_options how = { .select = c->select, .map = o->parsed, .partial = o->partial };
     gg_status st = gg_align(base, *model, &how, &o->aligned[slot], &c->run, NULL, &c->err);
     if (st != GG_OK) return st;
     *model = o->aligned[slot];

@@ -12,6 +12,7 @@ typedef struct match_options {
     const char *map, *blend, *ancestor; /* as given; NULL if not */
     int mode;                           /* a gg_match_mode */
     bool align;                         /* bring donor and ancestor into base's order */
+    bool partial;                       /* even if most units have no counterpart */
     gg_map *parsed;                     /* private: of `map` */
     gg_source *opened;                  /* private: of `ancestor` */
     gg_source *aligned[2];              /* private: donor and ancestor */
@@ -20,7 +21,7 @@ typedef struct match_options {
 /* Rows for the table of options: { .group = match_group, .to = &opt.match }. */
 extern const cli_option match_group[];
 /* Their names, and those of the selection, for conditions. */
-#define MATCH_NAMES "match map blend ancestor align add " CLI_SELECTION
+#define MATCH_NAMES "match map blend ancestor align partial add " CLI_SELECTION
 
 /* Parses the map and the blend, and opens the ancestor. match_options_close must follow, also
  * after an error. Exits on mistakes of usage. */

@@ -393,6 +393,7 @@ static gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compar
         cli_note(c, "with --map, blocks at other depths are compared; even within one "
                     "model they look like strangers");
     if (l.map[0]) note_blocks(c, l.map);
+    if (l.experts[0]) cli_note(c, "%s (organ-compare --align lists all blocks)", l.experts);
     if (l.verdict == GG_LINEAGE_PERMUTED)
         cli_note(c, "whole layers can be grafted as they are; anything else needs --align");
     return l.verdict == GG_LINEAGE_IDENTICAL || l.verdict == GG_LINEAGE_SAME ||

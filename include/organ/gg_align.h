@@ -1,8 +1,8 @@
 /* gg_align.h - bring the hidden units of a model into the order of another one.
  *
  * A model computes the same function if the units of a feed-forward layer change places, or its
- * attention heads, or the dimensions of its embeddings. Values of such models must not be mixed
- * before they are aligned. docs/lineage.md explains the method.
+ * experts, its attention heads, or the dimensions of its embeddings. Values of such models must not
+ * be mixed before they are aligned. docs/lineage.md explains the method.
  *
  *     gg_source *aligned = NULL;
  *     gg_status st = gg_align(base, donor, NULL, &aligned, NULL, NULL, &err);
@@ -26,10 +26,11 @@ typedef enum gg_align_kind {
     GG_ALIGN_FFN,       /* units of a feed-forward layer, or of one expert */
     GG_ALIGN_KV,        /* key and value heads of a block */
     GG_ALIGN_HEAD,      /* query heads; they stay with their key and value head */
+    GG_ALIGN_EXPERT,    /* experts of a block, with their rows of the router */
     GG_ALIGN_KINDS
 } gg_align_kind;
 
-/* Returns "embedding", "ffn", "kv" or "head"; a static string. */
+/* Returns "embedding", "ffn", "kv", "head" or "expert"; a static string. */
 const char *gg_align_name(gg_align_kind kind);
 
 /* Maximum number of units in a group; larger groups are left alone. */
@@ -39,7 +40,7 @@ const char *gg_align_name(gg_align_kind kind);
 typedef struct gg_align_group {
     gg_align_kind kind;
     int64_t block, donor_block; /* -1 for the embeddings */
-    int64_t expert;             /* of a stack of experts; -1 = none */
+    int64_t expert;             /* of the base, in a stack of experts; -1 = none */
     bool found; /* whether the two models have these units in common; if not, nothing moves */
     size_t n, moved;
     const uint32_t *from; /* n entries: unit u of the base is unit from[u] of the donor */
@@ -50,6 +51,7 @@ typedef struct gg_align_group {
 typedef struct gg_align_options {
     const gg_select *select; /* only groups of which a tensor is selected; NULL = all */
     const gg_map *map;       /* which donor block goes into which base block; NULL = the same */
+    bool partial; /* give the aligned donor even if most groups have no counterpart in the base */
     /* Called for each group, one at a time, in order. The group is valid during the call. Another
      * status than GG_OK ends the run. */
     gg_status (*row)(void *ctx, const gg_align_group *row, gg_error *err);
@@ -73,10 +75,14 @@ typedef struct gg_align_report {
  * differ in shape, are missing or cannot be decoded are left out, and so are the heads of records
  * without keys.
  *
+ * Experts are matched first, by their rows of the router and the sums of their units; then the
+ * units of each expert.
+ *
  * Memory: 180 MiB and 4 bytes per unit. Time: about n^2 * 800 multiplications per group of n units,
  * at most n^2 * 1600.
- * Errors: GG_EUSAGE for a pipe, and for a map that uses a donor block twice; GG_EIO; GG_EFORMAT;
- * any status of the callback. */
+ * Errors: GG_NO if `aligned` is wanted, but more than half of the groups have no counterpart in the
+ * base, unless `partial` is set; GG_EUSAGE for a pipe, and for a map that uses a donor block twice;
+ * GG_EIO; GG_EFORMAT; any status of the callback. */
 gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
                    gg_source **aligned, const gg_run *run, gg_align_report *report, gg_error *err);
 

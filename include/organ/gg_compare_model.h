@@ -96,9 +96,11 @@ typedef struct gg_lineage {
     double min, median, max;   /* of their cosines; 0 when n is 0 */
     size_t same, strange;      /* number at or above SAME_FROM, and below STRANGE_BELOW */
     size_t tensors, identical; /* number of rows, and of identical ones */
-    /* What has changed places: "FFN units", "heads", "embedding" or several of them, separated by
-     * ", "; "" if the verdict is another one. */
-    char permuted[40];
+    /* What has changed places: "experts", "FFN units", "heads", "embedding" or several of them,
+     * separated by ", "; "" if the verdict is another one. */
+    char permuted[48];
+    /* Where experts have, for example "block 0 of A has experts 3, 1, 0, 2 of B"; otherwise "". */
+    char experts[160];
     /* Which blocks of A are which blocks of B, as gg_map_parse reads it, if they have other
      * numbers or if only one model has some of them; otherwise "". If it is not empty, matrices are
      * those of these pairs of blocks. */

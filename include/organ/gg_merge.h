@@ -104,6 +104,7 @@ typedef struct gg_merge_options {
                                   model), whatever the vocabularies of the others are */
     bool align;                /* bring all models into the order of the base (or the first model)
                                   before they are merged, see gg_align.h */
+    bool partial;              /* align even if most units have no counterpart */
     bool no_hash;              /* do not store the sha256 of the models */
     const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
                                   gets its name after the model, which stays if that fails */

@@ -101,6 +101,7 @@ typedef enum gg_hint {
     GG_HINT_RECOVER,       /* gg_keys_recover */
     GG_HINT_STRICT,        /* gg_run.strict */
     GG_HINT_ALIGN,         /* gg_align */
+    GG_HINT_PARTIAL,       /* gg_align_options.partial */
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */
     GG_HINT_HASHES,        /* gg_check_hash */
     GG_HINT_IMATRIX,       /* the imatrix of gg_assemble_options and others */

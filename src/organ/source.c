@@ -98,6 +98,7 @@ typedef struct tensor_view {
 
 typedef struct source_view {
     gg_source *of;
+    bool owned;
     unit_order *orders;
     tensor_view *tensors;
 } source_view;
@@ -709,7 +710,7 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
 
 /* ---- views ------------------------------------------------------------------------------- */
 
-gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err)
+gg_status gg_source_view_open(gg_source *of, bool owned, gg_source **out, gg_error *err)
 {
     size_t n = gg_source_count(of);
     gg_source *s = calloc(1, sizeof *s);
@@ -724,7 +725,10 @@ gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err)
     gg_status st = s && v && v->tensors && s->name && s->tensors ? GG_OK : no_memory(err);
     for (size_t i = 0; i < n && st == GG_OK; i++) s->tensors[i] = *gg_source_tensor(of, i);
     if (st == GG_OK) st = gg_name_index(s->tensors, n, &s->by_name, err);
-    if (st == GG_OK) return *out = s, GG_OK;
+    if (st == GG_OK) {
+        v->owned = owned;
+        return *out = s, GG_OK;
+    }
     if (s) gg_source_close(s);
     else free(v);
     return st;
@@ -742,6 +746,7 @@ static void free_view(source_view *v, size_t n)
         free(v->tensors[i].cols);
     }
     free(v->tensors);
+    if (v->owned) gg_source_close(v->of);
     free(v);
 }
 

@@ -73,9 +73,9 @@ typedef struct gg_slice {
 } gg_slice;
 
 /* Opens a view of a seekable source, in which nothing has moved yet. `of` must stay open until the
- * view is closed with gg_source_close. The view has no manifest and no files of its own; its name,
- * keys and anatomy are those of `of`. */
-gg_status gg_source_view_open(gg_source *of, gg_source **out, gg_error *err);
+ * view is closed with gg_source_close, which closes it too if it is `owned`. The view has no
+ * manifest and no files of its own; its name, keys and anatomy are those of `of`. */
+gg_status gg_source_view_open(gg_source *of, bool owned, gg_source **out, gg_error *err);
 
 /* Moves units in all n slices: unit u of the view is unit from[u] of the source. `from` is a
  * permutation of n_units numbers and is copied. No part of a tensor may move twice along the same

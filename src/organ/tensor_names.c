@@ -22,6 +22,38 @@ bool gg_is_router(const char *name, const gg_anatomy *a)
     return false;
 }
 
+/* Whether the role contains this stem, at its end or before a dot. */
+static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
+{
+    const char *role = t->name + a->role_at;
+    size_t n = strlen(stem);
+    for (size_t i = 0; i + n <= a->role_len; i++)
+        if (memcmp(role + i, stem, n) == 0 && (i + n == a->role_len || role[i + n] == '.'))
+            return true;
+    return false;
+}
+
+static bool role_begins(const gg_tensor *t, const gg_anatomy *a, const char *text)
+{
+    size_t n = strlen(text);
+    return a->role_len >= n && memcmp(t->name + a->role_at, text, n) == 0;
+}
+
+bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a)
+{
+    if (a->block < 0) return false;
+    if (gg_is_router(t->name, a)) return true;
+    return role_begins(t, a, "ffn_") && !role_begins(t, a, "ffn_norm") && role_has(t, a, "_exps");
+}
+
+const char *gg_experts_fixed(const gg_tensor *t, const gg_anatomy *a)
+{
+    if (a->block < 0) return NULL;
+    if (gg_text_is(t->name + a->role_at, a->role_len, "ffn_gate_tid2eid"))
+        return "its values are expert numbers";
+    return role_has(t, a, "_chexps") ? "its experts belong to groups" : NULL;
+}
+
 /* Finds the position of "_exps" just before .weight, .bias or .scale. */
 static bool find_exps(const char *name, size_t len, size_t *at)
 {

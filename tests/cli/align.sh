@@ -113,8 +113,13 @@ check_same "$T/x.gguf" "$T/plain.gguf" "whole blocks move as bytes"
 check_exit 1 "a stranger" organ-compare $BASE $STRANGER --align --summary
 check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" \
     "nothing moves"
-check "its graft" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ \
-    --output "$T/x.gguf" --force
+check_error 1 "3 of its 3 groups of hidden units have no counterpart" "its graft" organ-transplant \
+    --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ --output "$T/y.gguf"
+if grep -q -e "--partial" "$T/err"; then ok; else bad "the option is not named: $(cat "$T/err")"; fi
+check_error 1 "share no lineage" "its merge" organ-merge --method linear --align $BASE $STRANGER --output "$T/y.gguf"
+check_absent "$T/y.gguf" "nothing is written"
+check "its graft all the same" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --partial \
+    --type organ --output "$T/x.gguf" --force
 if grep -q "3 of 3 groups of units have no counterpart" "$T/err"; then ok; else bad "no note on strangers: $(cat \
     "$T/err")"; fi
 organ-transplant -q --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --type organ --output "$T/plain.gguf" --force
@@ -129,11 +134,46 @@ made "$T/moe.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x3 blk.0.ffn_gate_exp
     blk.1.attn_qkv.weight:F32:64x128 blk.1.attn_output.weight:F32:64x64 2> /dev/null
 permute "$T/moe.gguf" "$T/pm.gguf" ffn > "$T/pm.tsv"
 check "experts" organ-compare "$T/moe.gguf" "$T/pm.gguf" --align --type organ
-grep '^ffn' "$T/pm.tsv" > "$T/pm.ffn"
+grep '^ffn\|^expert' "$T/pm.tsv" > "$T/pm.ffn"
 recovered "$T/pm.ffn" "the units of each expert"
 check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" \
     --force
 check_same "$T/x.gguf" "$T/moe.gguf" "the experts are those of the base again"
+
+# ---- experts in another order, each with its row of the router
+made "$T/five.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x5 blk.0.ffn_gate_inp.bias:F32:5 \
+    blk.0.exp_probs_b.bias:F32:5 blk.0.ffn_gate_exps.weight:F16:64x96x5 blk.0.ffn_up_exps.weight:F16:64x96x5 \
+    blk.0.ffn_down_exps.weight:F16:96x64x5 blk.1.ffn_gate_inp.weight:F32:64x5 \
+    blk.1.ffn_gate_up_exps.weight:F16:64x192x5 blk.1.ffn_down_exps.weight:F16:96x64x5 \
+    blk.1.ffn_down_exps.bias:F32:64x5 blk.1.attn_qkv.weight:F32:64x128 2> /dev/null
+for what in experts experts,ffn; do
+    permute "$T/five.gguf" "$T/pm.gguf" $what 0 4 > "$T/pm.tsv"
+    check "$what" organ-compare "$T/five.gguf" "$T/pm.gguf" --align
+    grep '^ffn\|^expert' "$T/pm.tsv" > "$T/pm.ffn"
+    recovered "$T/pm.ffn" "the order of $what"
+    check "a graft of $what" organ-transplant -q --base "$T/five.gguf" --donor "$T/pm.gguf" --align \
+        --output "$T/x.gguf" --force
+    check_same "$T/x.gguf" "$T/five.gguf" "$what are in the order of the base again"
+done
+check "their lineage" organ-compare "$T/five.gguf" "$T/pm.gguf" --lineage
+check_text "$(sed 1d "$T/out" | cut -f 1)" "same lineage, permuted (experts, FFN units)" "the verdict"
+order=$(awk '$1 == "expert" && $2 == 0 { at[$5] = $4 } END { for (e = 0; e < 5; e++) printf "%s%s", e ? ", " : "", at[e] }' "$T/pm.tsv")
+if grep -qF "block 0 of A has experts $order of B" "$T/err"; then ok; else bad "the order, $order: $(cat "$T/err")"; fi
+organ-keys -q "$T/five.gguf" --set llama.expert_count=u32:5 --output "$T/five-keys.gguf" 2> "$T/err" || bad "a key: $(cat "$T/err")"
+permute "$T/five-keys.gguf" "$T/relative.gguf" none 0.3 > "$T/none"
+permute "$T/relative.gguf" "$T/pr.gguf" experts,ffn 0 4 > "$T/none"
+organ-merge -q --method linear "$T/five-keys.gguf" "$T/relative.gguf" --no-hash --output "$T/plain.gguf" --force
+check "a merge of permuted experts" organ-merge --method linear "$T/five-keys.gguf" "$T/pr.gguf" --no-hash --align \
+    --output "$T/x.gguf" --force
+check "its tensors" organ-compare "$T/x.gguf" "$T/plain.gguf" --type organ,skeleton
+permute "$T/relative.gguf" "$T/pr.gguf" experts 0 4 > "$T/none"
+check "without --align" organ-merge --method linear "$T/five-keys.gguf" "$T/pr.gguf" --no-hash --check
+if grep -q "experts have changed places" "$T/err"; then ok; else bad "permuted experts are merged silently"; fi
+check "in place" organ-merge --method linear "$T/five-keys.gguf" "$T/relative.gguf" --no-hash --check
+if grep -q "changed places" "$T/err"; then bad "a false note: $(cat "$T/err")"; else ok; fi
+made "$T/six.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x6 blk.0.ffn_down_exps.weight:F16:96x64x6 2> /dev/null
+check_exit 1 "other numbers of experts" organ-compare "$T/five.gguf" "$T/six.gguf" --align --summary
+check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" 0 "are left alone"
 
 # ---- merges
 permute $LAB/lab-base-q4_k_m.gguf /dev/null none > /dev/null 2>&1 && bad "permute took Q4_K"
@@ -146,7 +186,7 @@ check "the same tensors" sh -c "organ-compare '$T/x.gguf' '$T/plain.gguf' --type
 check "a key records it" organ-keys "$T/x.gguf" --get organ.merge.aligned
 check_text "$(cat "$T/out")" "true" "organ.merge.aligned"
 check "without --align" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --check
-if grep -q "hidden units have changed places" "$T/err"; then ok; else bad "no note on the order: $(cat "$T/err")"; fi
+if grep -q "hidden units or experts have changed places" "$T/err"; then ok; else bad "no note on the order: $(cat "$T/err")"; fi
 check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp,t=0.4 --base $BASE \
     --model "$T/p.gguf" --output "$T/y.gguf"
 check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" \

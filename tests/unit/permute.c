@@ -2,10 +2,11 @@
  *
  *     permute IN.gguf OUT.gguf WHAT[,WHAT...] [NOISE] [SEED]
  *
- * WHAT: ffn, heads, embedding or none. NOISE is the standard deviation of the noise that is added
- * to the matrices of attention and FFN, in units of their own. All tensors of IN must be F16 or
- * F32, in the names of the llama architecture. With NOISE 0 the result computes the same function.
- * Prints one line per unit: kind, block, expert, unit, the unit that now has its place. */
+ * WHAT: ffn, experts, heads, embedding or none. NOISE is the standard deviation of the noise that
+ * is added to the matrices of attention and FFN, in units of their own. All tensors of IN must be
+ * F16 or F32, in the names of the llama architecture. With NOISE 0 the result computes the same
+ * function. Prints one line per unit: kind, block, expert (its old number), unit, the unit that now
+ * has its place. */
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_quant.h"
@@ -72,10 +73,10 @@ static void show(const order *o, const char *kind, int64_t block, int64_t expert
 
 typedef struct model {
     gg_source *s;
-    bool ffn, heads, embedding;
+    bool ffn, experts, heads, embedding;
     size_t n_heads, n_kv, n_experts;
     double noise;
-    order dims, kv, q, *units; /* of the current block; units by expert */
+    order dims, kv, q, stack, *units; /* of the current block; units by new expert */
     int64_t block;
 } model;
 
@@ -105,6 +106,7 @@ static void end_block(model *m)
 {
     for (size_t e = 0; m->units && e < m->n_experts; e++) free(m->units[e].from);
     free(m->units);
+    free(m->stack.from);
     free(m->kv.from);
     free(m->q.from);
 }
@@ -119,10 +121,12 @@ static void start_block(model *m, int64_t block)
     show(&m->q, "head", block, -1);
     const gg_tensor *down = find(m, "ffn_down.weight"), *stack = find(m, "ffn_down_exps.weight");
     m->n_experts = stack ? stack->dims[2] : 1;
+    m->stack = shuffled(m->n_experts, m->experts);
+    if (stack) show(&m->stack, "expert", block, -1);
     m->units = calloc(m->n_experts, sizeof *m->units);
     for (size_t e = 0; e < m->n_experts && (down || stack); e++) {
         m->units[e] = shuffled((down ? down : stack)->dims[0], m->ffn);
-        show(&m->units[e], "ffn", block, stack ? (int64_t)e : -1);
+        show(&m->units[e], "ffn", block, stack ? (int64_t)m->stack.from[e] : -1);
     }
 }
 
@@ -144,6 +148,7 @@ static uint64_t column(const model *m, const char *role, uint64_t c, const gg_te
 {
     if (is(role, " attn_output.weight ")) return by(&m->q, c, t->dims[0]);
     if (is(role, " ffn_down.weight ffn_down_exps.weight ")) return by(&m->units[e], c, t->dims[0]);
+    if (is(role, " ffn_gate_inp.bias exp_probs_b.bias ")) return m->stack.from[c];
     return t->dims[0] == m->dims.n ? m->dims.from[c] : c;
 }
 
@@ -155,7 +160,10 @@ static uint64_t row(const model *m, const char *role, uint64_t r, const gg_tenso
         return m->dims.from[r];
     if (is(role, " ffn_gate.weight ffn_up.weight ffn_gate_exps.weight ffn_up_exps.weight "))
         return by(&m->units[e], r, t->dims[1]);
-    return r;
+    if (is(role, " ffn_gate_up_exps.weight "))
+        return r % m->units[e].n == r ? m->units[e].from[r]
+                                      : m->units[e].n + m->units[e].from[r - m->units[e].n];
+    return is(role, " ffn_gate_inp.weight ffn_down_exps.bias ") ? m->stack.from[r] : r;
 }
 
 static void move(const model *m, const gg_tensor *t, const gg_anatomy *a, const uint8_t *from,
@@ -168,7 +176,8 @@ static void move(const model *m, const gg_tensor *t, const gg_anatomy *a, const 
     uint64_t rows = t->n_dims > 1 ? t->dims[1] : 1;
     for (uint64_t at = 0; at < t->elements; at++) {
         uint64_t c = at % t->dims[0], r = at / t->dims[0] % rows, e = at / t->dims[0] / rows;
-        uint64_t source = (e * rows + row(m, role, r, t, e)) * t->dims[0] +
+        uint64_t old = t->n_dims > 2 ? m->stack.from[e] : e;
+        uint64_t source = (old * rows + row(m, role, r, t, e)) * t->dims[0] +
                           column(m, role, c, t, e);
         memcpy(to + at * size, from + source * size, size);
     }
@@ -227,6 +236,7 @@ int main(int argc, char **argv)
     model m = { .block = -1 };
     if (argc < 4) die("usage", "IN.gguf OUT.gguf WHAT [NOISE] [SEED]");
     m.ffn = strstr(argv[3], "ffn") != NULL;
+    m.experts = strstr(argv[3], "experts") != NULL;
     m.heads = strstr(argv[3], "heads") != NULL;
     m.embedding = strstr(argv[3], "embedding") != NULL;
     m.noise = argc > 4 ? strtod(argv[4], NULL) : 0;

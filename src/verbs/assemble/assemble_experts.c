@@ -35,44 +35,12 @@ static int by_u64(const void *a, const void *b)
 
 /* ---- tensors with one entry per expert ---------------------------------------------- */
 
-/* Whether the role contains this stem, at its end or before a dot. */
-static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
-{
-    const char *role = t->name + a->role_at;
-    size_t n = strlen(stem);
-    for (size_t i = 0; i + n <= a->role_len; i++)
-        if (memcmp(role + i, stem, n) == 0 && (i + n == a->role_len || role[i + n] == '.'))
-            return true;
-    return false;
-}
-
-static bool role_begins(const gg_tensor *t, const gg_anatomy *a, const char *text)
-{
-    size_t n = strlen(text);
-    return a->role_len >= n && memcmp(t->name + a->role_at, text, n) == 0;
-}
-
-/* Whether the tensor has one row, value or matrix per expert along its last dimension: stacks,
- * their biases, and the router with its biases. */
-static bool counts_experts(const gg_tensor *t, const gg_anatomy *a)
-{
-    if (a->block < 0) return false;
-    if (gg_is_router(t->name, a)) return true;
-    return role_begins(t, a, "ffn_") && !role_begins(t, a, "ffn_norm") && role_has(t, a, "_exps");
-}
-
 /* GG_EUNSUPPORTED for a tensor with which a model cannot lose experts. */
 static gg_status refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err)
 {
-    static const char tid2eid[] = "ffn_gate_tid2eid";
-    if (a->block < 0) return GG_OK;
-    if (a->role_len == sizeof tid2eid - 1 && role_begins(t, a, tid2eid))
-        gg_fail(err, GG_EUNSUPPORTED,
-                "its values are expert numbers, so no experts can be removed from this model");
-    else if (role_has(t, a, "_chexps"))
-        gg_fail(err, GG_EUNSUPPORTED,
-                "its experts belong to groups, so no experts can be removed from this model");
-    else return GG_OK;
+    const char *why = gg_experts_fixed(t, a);
+    if (!why) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "%s, so no experts can be removed from this model", why);
     return fail_at(t, err);
 }
 
@@ -483,7 +451,7 @@ static gg_status check_entry(directory *d, size_t i, gg_error *err)
     if (d->stack_of[i] != SIZE_MAX) return GG_OK;
     gg_status st = refuse_fixed_experts(&e->t, &e->a, err);
     if (st != GG_OK) return st;
-    if (!counts_experts(&e->t, &e->a)) return GG_OK;
+    if (!gg_counts_experts(&e->t, &e->a)) return GG_OK;
     size_t k = stack_of_block(d, &e->t);
     uint64_t n = e->t.dims[experts_dim(&e->t)];
     if (k == SIZE_MAX) {
@@ -533,7 +501,7 @@ static gg_status check_gone(directory *d, gg_error *err)
     }
     for (size_t i = 0; i < d->m->n_entries && st == GG_OK; i++) {
         const gg_entry *e = &d->m->entries[i];
-        size_t k = d->stack_of[i] == SIZE_MAX && counts_experts(&e->t, &e->a)
+        size_t k = d->stack_of[i] == SIZE_MAX && gg_counts_experts(&e->t, &e->a)
                        ? stack_of_block(d, &e->t)
                        : SIZE_MAX;
         if (k == SIZE_MAX || !block_is_gone(d, k)) continue;
@@ -918,7 +886,7 @@ static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *
         const gg_tensor *t = &p->tensors[i].t;
         gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         st = refuse_fixed_experts(t, &a, err);
-        if (st == GG_OK && counts_experts(t, &a)) st = check_kept(k, t, (uint64_t)a.block, err);
+        if (st == GG_OK && gg_counts_experts(t, &a)) st = check_kept(k, t, (uint64_t)a.block, err);
         if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
     }
     if (k->was == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
@@ -936,7 +904,7 @@ gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *m
         gg_plan_tensor *pt = &p->tensors[i];
         gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
         const kept_line *l = a.block < 0 ? NULL : line_of(k, (uint64_t)a.block);
-        if (l && !k->dense && k->left != k->was && counts_experts(&pt->t, &a))
+        if (l && !k->dense && k->left != k->was && gg_counts_experts(&pt->t, &a))
             st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
         if (st == GG_OK && l && l->units) st = cut_units(k, l, pt, made, p->verify, err);
         if (st != GG_OK) fail_at(&pt->t, err);

@@ -6,11 +6,12 @@
 #include "organ/tensor_names.h"
 #include "verbs/shared/verb_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *gg_align_name(gg_align_kind kind)
 {
-    static const char *const names[] = { "embedding", "ffn", "kv", "head" };
+    static const char *const names[] = { "embedding", "ffn", "kv", "head", "expert" };
     return (size_t)kind < sizeof names / sizeof names[0] ? names[kind] : "?";
 }
 
@@ -50,19 +51,32 @@ static gg_status move_units(aligner *x, const align_group *g, const unit_order *
             slices[n] = g->parts[i].slice;
             slices[n++].index = g->parts[i].b;
         }
-    gg_status st = gg_source_view_move(x->m.b, slices, n, o->from, o->n, x->err);
+    gg_source *view = g->kind == GG_ALIGN_EXPERT ? x->m.experts : x->m.b;
+    gg_status st = gg_source_view_move(view, slices, n, o->from, o->n, x->err);
     free(slices);
     return st;
 }
 
-/* Counts a group of a sample. Only the order of the embeddings is applied, because the rest is
- * recognized in it. */
+/* "block 0 of A has experts 5, 3, 0 of B": the beginning of the order. */
+static void tell_experts(const align_group *g, const unit_order *o, char *out, size_t size)
+{
+    size_t n = (size_t)snprintf(out, size, "block %lld of A has experts", (long long)g->block);
+    for (size_t i = 0; i < o->n && n + 24 < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s %u", i ? "," : "", o->from[i]);
+    snprintf(out + n, size - n, n + 24 < size ? " of B" : ", ... of B");
+}
+
+/* Counts a group of a sample. Only the orders of the embeddings and of experts are applied, because
+ * the rest is recognized in them. */
 static gg_status count_sampled(aligner *x, const align_group *g, const unit_order *o)
 {
+    bool experts = g->kind == GG_ALIGN_EXPERT;
+    if (experts && o->moved && !x->sample->experts[0])
+        tell_experts(g, o, x->sample->experts, sizeof x->sample->experts);
     x->sample->groups[g->kind]++;
     x->sample->found[g->kind] += o->found;
     x->sample->permuted[g->kind] += o->found && o->moved > 0 && o->moved >= o->n / 10;
-    return g->kind == GG_ALIGN_EMBEDDING && o->moved ? move_units(x, g, o) : GG_OK;
+    return (experts || g->kind == GG_ALIGN_EMBEDDING) && o->moved ? move_units(x, g, o) : GG_OK;
 }
 
 /* Applies an order and tells the caller. */
@@ -175,6 +189,10 @@ static gg_status align_block(aligner *x, int64_t block)
     if (st == GG_OK) st = align_heads(x, &kv, &q);
     gg_align_group_free(&kv);
     gg_align_group_free(&q);
+    align_group experts = { 0 };
+    if (st == GG_OK) st = gg_align_experts(&x->m, &p, x->sample != NULL, &experts, x->err);
+    if (st == GG_OK) st = align_group_of(x, &experts);
+    gg_align_group_free(&experts);
     return st == GG_OK ? align_ffns(x, p) : st;
 }
 
@@ -203,9 +221,12 @@ static gg_status align_models_of(aligner *x)
         gg_fix(x->err, "store the model in a file");
         return gg_at_file(x->err, gg_source_name(gg_source_seekable(x->m.a) ? donor : x->m.a));
     }
+    /* Experts move in a view of their own, because their rows move again in the other one. */
     x->m.b = NULL;
-    gg_status st = gg_source_view_open(donor, &x->m.b, x->err);
-    if (st == GG_OK) st = gg_align_models_open(&x->m, x->err);
+    gg_status st = gg_source_view_open(donor, false, &x->m.experts, x->err);
+    if (st == GG_OK) st = gg_source_view_open(x->m.experts, true, &x->m.b, x->err);
+    if (st != GG_OK) return gg_source_close(x->m.experts), st;
+    st = gg_align_models_open(&x->m, x->err);
     if (st == GG_OK) st = align_all(x);
     gg_align_models_close(&x->m);
     return st;
@@ -236,6 +257,20 @@ static void note_moves(const gg_run *run, const char *name, const gg_align_repor
                 r->decoded, r->decoded == 1 ? " is" : "s are");
 }
 
+/* Most groups must be common to both models, or else a mixture of them is noise. */
+static gg_status check_found(const aligner *x, const gg_source *donor)
+{
+    const gg_align_report *r = x->report;
+    if (x->o->partial || 2 * r->found >= r->groups) return GG_OK;
+    gg_fail(
+        x->err, GG_NO,
+        "%zu of its %zu groups of hidden units have no counterpart in %.200s, so the two models "
+        "share no lineage",
+        r->groups - r->found, r->groups, gg_source_name(x->m.a));
+    gg_fix_hint(x->err, GG_HINT_PARTIAL, "align the common ones all the same");
+    return gg_at_file(x->err, gg_source_name(donor));
+}
+
 gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
                    gg_source **aligned, const gg_run *how, gg_align_report *report, gg_error *err)
 {
@@ -249,6 +284,7 @@ gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
     if (x.m.b == donor) return st;
     for (size_t i = 0; x.m.b && i < gg_source_count(x.m.b); i++)
         x.report->decoded += gg_source_view_decoded(x.m.b, i);
+    if (st == GG_OK && aligned) st = check_found(&x, donor);
     if (st != GG_OK || !aligned) return gg_source_close(x.m.b), st;
     *aligned = x.m.b;
     note_moves(x.run, gg_source_name(donor), x.report);

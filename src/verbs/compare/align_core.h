@@ -9,12 +9,17 @@
 
 #define GG_ALIGN_HEADS 1024 /* maximum number of heads in a block */
 
+/* What describes a unit in the table: its rows (or columns) one after the other, or if their order
+ * is not known, as within experts, the sum of its rows, or the sums of the values of each row. */
+typedef enum align_sum { ALIGN_EACH, ALIGN_SUM_ROWS, ALIGN_SUM_COLUMNS } align_sum;
+
 /* The same part of a tensor in both models. */
 typedef struct align_part {
     gg_slice slice; /* its index is not used */
     size_t a, b;    /* the tensor, in each model */
     bool counts;    /* a weight by which units are recognized */
     bool stays;     /* only for that; another part moves it */
+    align_sum sum;
 } align_part;
 
 typedef struct align_group {
@@ -31,6 +36,7 @@ void gg_align_group_free(align_group *g);
 
 typedef struct align_models {
     gg_source *a, *b;
+    gg_source *experts;  /* the view of the donor in which its experts move; b reads it */
     int64_t *strange[2]; /* blocks with unknown attention tensors, of each model; ascending */
     size_t n_strange[2];
 } align_models;
@@ -54,6 +60,10 @@ typedef struct align_place {
 
 gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group *g,
                        uint64_t *experts, gg_error *err);
+/* The experts of a stack, as units of the whole block. With `sample`, they are recognized by their
+ * rows of the router alone. */
+gg_status gg_align_experts(const align_models *m, const align_place *p, bool sample, align_group *g,
+                           gg_error *err);
 gg_status gg_align_heads(const align_models *m, const align_place *p, align_group *kv,
                          align_group *q, gg_error *err);
 
@@ -110,6 +120,7 @@ gg_status gg_align_head_order(const unit_table kv[2], const unit_table q[2], uns
 /* Number of groups by kind, of those that both models have, and of those that are permuted. */
 typedef struct align_sample {
     size_t groups[GG_ALIGN_KINDS], found[GG_ALIGN_KINDS], permuted[GG_ALIGN_KINDS];
+    char experts[160]; /* the order in the first block with permuted experts; "" if there is none */
 } align_sample;
 
 /* Looks for common units in a few blocks, and at some of the units if there are many. Base and

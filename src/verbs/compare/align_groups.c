@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -88,9 +89,8 @@ gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_erro
  * value per unit. */
 static bool strange_ffn(const gg_source *s, int64_t block, const char *suffix)
 {
-    static const char *const roles[] = { "ffn_act%s.scales", "ffn_gate_up%s.weight",
-                                         "ffn_act%s.weight", "ffn_gate%s.lora_a",
-                                         "ffn_down%s.lora_a" };
+    static const char *const roles[] = { "ffn_act%s.scales", "ffn_act%s.weight",
+                                         "ffn_gate%s.lora_a", "ffn_down%s.lora_a" };
     char role[64];
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
         const char *at = strchr(roles[i], '%');
@@ -162,7 +162,8 @@ gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group 
     };
     *experts = 0;
     if (look_up_ffn(&f, "ffn_down", ".weight", &down) != PRESENT || down.t->n_dims < 2 ||
-        look_up_ffn(&f, "ffn_up", ".weight", &up) != PRESENT)
+        (look_up_ffn(&f, "ffn_up", ".weight", &up) != PRESENT &&
+         look_up_ffn(&f, "ffn_gate_up", ".weight", &up) != PRESENT))
         return GG_OK;
     if (strange_ffn(m->a, p->block, p->suffix) || strange_ffn(m->b, p->donor_block, p->suffix))
         return GG_OK;
@@ -175,12 +176,56 @@ gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group 
     gg_slice s = { .columns = true, .per = 1, .row = p->expert * rows, .rows = rows };
     gg_status st = add_unit_rows(&f, "ffn_gate");
     if (st == GG_OK) st = add_unit_rows(&f, "ffn_up");
+    if (st == GG_OK) st = add_unit_rows(&f, "ffn_gate_up");
     if (st == GG_OK) st = add_part(g, &down, s, true, err);
     if (st == GG_OK) st = add_unit_values(&f, "ffn_gate", ".bias");
     if (st == GG_OK) st = add_unit_values(&f, "ffn_up", ".bias");
+    if (st == GG_OK) st = add_unit_values(&f, "ffn_gate_up", ".bias");
     if (st == GG_OK) st = add_unit_values(&f, "ffn_sub_norm", ".weight");
     if (!f.usable) g->n = 0;
     return st;
+}
+
+/* ---- experts ----------------------------------------------------------------------------- */
+
+/* Adds a tensor with one entry per expert. Returns false if the experts cannot move in it. */
+static bool add_expert_tensor(const twins *w, bool sample, align_group *g, gg_error *err)
+{
+    const gg_tensor *t = w->t;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    uint64_t n = t->dims[t->n_dims ? t->n_dims - 1 : 0];
+    bool router = gg_is_router(t->name, &a), matrix = t->n_dims == (router ? 2 : 3);
+    if (g->n == 0) g->n = (size_t)n;
+    if (n != g->n || n < 2 || n > GG_ALIGN_UNITS) return false;
+    gg_slice s = { .per = w->rows / n };
+    if (t->n_dims < 2) s = (gg_slice){ .columns = true, .per = 1, .rows = 1 };
+    if (add_part(g, w, s, matrix && (router || !sample), err) != GG_OK) return false;
+    if (router) return true;
+    bool down = gg_text_begins(t->name + a.role_at, a.role_len, "ffn_down");
+    g->parts[g->n_parts - 1].sum = down ? ALIGN_SUM_COLUMNS : ALIGN_SUM_ROWS;
+    return true;
+}
+
+gg_status gg_align_experts(const align_models *m, const align_place *p, bool sample, align_group *g,
+                           gg_error *err)
+{
+    bool usable = true;
+    *g = (align_group){ GG_ALIGN_EXPERT, p->block, p->donor_block, -1, 0, NULL, 0, 0 };
+    for (size_t i = 0; i < gg_source_count(m->a) && usable; i++) {
+        const gg_tensor *t = gg_source_tensor(m->a, i);
+        gg_anatomy a = gg_source_anatomy(m->a, i);
+        if (a.block != p->block || !gg_text_begins(t->name, t->name_len, "blk.")) continue;
+        usable = gg_experts_fixed(t, &a) == NULL;
+        if (!usable || !gg_counts_experts(t, &a)) continue;
+        char role[GG_RECORD_NAME + 1];
+        snprintf(role, sizeof role, "%.*s", (int)(t->name_len - a.role_at), t->name + a.role_at);
+        twins w;
+        usable = look_up(m, p, role, &w) == PRESENT && add_expert_tensor(&w, sample, g, err);
+    }
+    bool counts = false;
+    for (size_t i = 0; i < g->n_parts; i++) counts = counts || g->parts[i].counts;
+    if (!usable || !counts) g->n = 0;
+    return err->status;
 }
 
 /* ---- attention tensors that are not known here ------------------------------------------------
@@ -382,14 +427,15 @@ static const char as_columns[] =
     "attn_qkv.weight attn_output.bias attn_post_norm.weight post_attention_norm.weight "
     "ffn_norm.weight ffn_norm.bias ffn_post_norm.weight post_ffw_norm.weight ffn_gate.weight "
     "ffn_up.weight ffn_down.bias ffn_gate_inp.weight ffn_gate_inp_shexp.weight "
-    "ffn_gate_exps.weight ffn_up_exps.weight ffn_down_exps.bias ffn_gate_shexp.weight "
-    "ffn_up_shexp.weight ";
+    "ffn_gate_exps.weight ffn_up_exps.weight ffn_gate_up_exps.weight ffn_down_exps.bias "
+    "ffn_gate_shexp.weight ffn_up_shexp.weight ";
 static const char as_rows[] =
     " attn_output.weight ffn_down.weight ffn_down_exps.weight ffn_down_shexp.weight ";
 static const char as_neither[] =
     " attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias attn_q_norm.weight attn_k_norm.weight "
     "attn_sinks.weight ffn_gate.bias ffn_up.bias ffn_gate_exps.bias ffn_up_exps.bias "
-    "ffn_sub_norm.weight ffn_gate_inp.bias exp_probs_b.bias rope_freqs.weight output.bias ";
+    "ffn_sub_norm.weight ffn_gate_inp.bias exp_probs_b.bias rope_freqs.weight output.bias "
+    "ffn_gate_up_exps.bias ";
 
 static axis axis_of(const gg_tensor *t)
 {

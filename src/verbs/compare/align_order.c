@@ -17,7 +17,7 @@
 #define TABLE_FLOATS ((size_t)16 << 20) /* 64 MiB per table */
 #define SHORTEST 32                     /* elements of a shortened vector */
 #define MOST 512                        /* for FFN units and embeddings */
-#define MOST_HEADS 8192                 /* of the heads, which are few */
+#define MOST_FEW 8192                   /* for heads and experts, which are few */
 #define READ ((size_t)128 << 10)        /* bytes read at a time */
 
 typedef struct builder {
@@ -28,6 +28,7 @@ typedef struct builder {
     size_t most; /* elements of a shortened vector */
     /* The current part: */
     gg_slice s;
+    align_sum sum;
     const gg_tensor *tensor;
     uint64_t row_bytes;
     size_t at;    /* its first row in the table */
@@ -113,8 +114,11 @@ static gg_status add_unit(row_reader *r, size_t i, uint64_t end, float *sum, gg_
     memset(sum, 0, b->dims * sizeof *sum);
     for (uint64_t l = 0; l < b->s.per && st == GG_OK; l++) {
         st = read_row(r, row + l, end, err);
-        for (size_t c = 0; c < cols && st == GG_OK; c++, k++) {
+        if (b->sum == ALIGN_SUM_ROWS) k = to = 0;
+        for (size_t c = 0; c < cols && st == GG_OK; c++) {
             sum[to] += sign_of(k, b->dims) * r->x[c];
+            if (b->sum == ALIGN_SUM_COLUMNS && c + 1 < cols) continue;
+            k++;
             to = to + 1 == b->dims ? 0 : to + 1;
         }
     }
@@ -180,14 +184,17 @@ static gg_status column_task(void *ctx, size_t task, unsigned worker, gg_error *
 
 /* ---- tables ------------------------------------------------------------------------------- */
 
-static size_t part_dims(const builder *b, const gg_slice *s, const gg_tensor *t)
+static size_t part_dims(const builder *b, const align_part *p, const gg_tensor *t)
 {
+    const gg_slice *s = &p->slice;
     if (s->columns) {
         uint64_t turn = b->most / s->per;
         if (turn == 0) turn = 1;
         return (size_t)((s->rows < turn ? s->rows : turn) * s->per);
     }
-    uint64_t length = s->per * t->dims[0];
+    uint64_t length = p->sum == ALIGN_SUM_ROWS      ? t->dims[0]
+                      : p->sum == ALIGN_SUM_COLUMNS ? s->per
+                                                    : s->per * t->dims[0];
     return length < b->most ? (size_t)length : b->most;
 }
 
@@ -213,9 +220,10 @@ static gg_status add_part_vectors(builder *b, const align_part *p, double *norms
 {
     const gg_slice *s = &b->s;
     b->s = p->slice;
+    b->sum = p->sum;
     b->s.index = b->c->donor ? p->b : p->a;
     b->tensor = gg_source_tensor(b->c->source, s->index);
-    b->dims = part_dims(b, s, b->tensor);
+    b->dims = part_dims(b, p, b->tensor);
     b->turn = b->dims / (size_t)s->per;
     b->batch = s->columns ? 16 : s->per > 1 ? 1 : 64;
     gg_status st = gg_row_bytes(b->tensor->dtype, b->tensor->dims[0], &b->row_bytes, err);
@@ -233,14 +241,14 @@ gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run
     builder b = { .g = g, .c = c, .run = run, .t = out };
     *out = (unit_table){ .kind = g->kind, .n = c->units ? c->n : g->n };
     for (size_t i = 0; i < g->n_parts; i++) out->parts += g->parts[i].counts;
-    bool heads = g->kind == GG_ALIGN_KV || g->kind == GG_ALIGN_HEAD;
-    size_t most = heads ? MOST_HEADS : MOST;
+    bool many = g->kind == GG_ALIGN_FFN || g->kind == GG_ALIGN_EMBEDDING;
+    size_t most = many ? MOST : MOST_FEW;
     b.most = TABLE_FLOATS / (g->n * (out->parts ? out->parts : 1));
     b.most = b.most < SHORTEST ? SHORTEST : b.most > most ? most : b.most;
     for (size_t i = 0; i < g->n_parts; i++) {
         const align_part *p = &g->parts[i];
         const gg_tensor *of = gg_source_tensor(c->source, c->donor ? p->b : p->a);
-        if (p->counts) out->dims += part_dims(&b, &p->slice, of);
+        if (p->counts) out->dims += part_dims(&b, p, of);
     }
     out->x = calloc(out->dims ? out->dims : 1, out->n * sizeof *out->x);
     double *norms = malloc(out->n * sizeof *norms);

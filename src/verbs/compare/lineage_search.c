@@ -295,18 +295,27 @@ static gg_status search_blocks(const search *s, gg_lineage *out, gg_error *err)
 /* Sets the verdict if most groups of units are common to both models, and some are permuted. */
 static void judge_units(const align_sample *u, gg_lineage *out)
 {
+    static const char *const names[] = { [GG_ALIGN_EMBEDDING] = "embedding",
+                                         [GG_ALIGN_FFN] = "FFN units",
+                                         [GG_ALIGN_KV] = "heads",
+                                         [GG_ALIGN_EXPERT] = "experts" };
+    static const gg_align_kind told[] = { GG_ALIGN_EXPERT, GG_ALIGN_FFN, GG_ALIGN_KV,
+                                          GG_ALIGN_EMBEDDING };
     size_t groups = 0, found = 0;
-    for (int k = GG_ALIGN_FFN; k <= GG_ALIGN_HEAD; k++) {
+    char text[sizeof out->permuted] = "";
+    for (int k = GG_ALIGN_FFN; k < GG_ALIGN_KINDS; k++) {
         groups += u->groups[k];
         found += u->found[k];
     }
-    bool ffn = u->permuted[GG_ALIGN_FFN] > 0, embedding = u->permuted[GG_ALIGN_EMBEDDING] > 0,
-         heads = u->permuted[GG_ALIGN_KV] + u->permuted[GG_ALIGN_HEAD] > 0;
-    if (!(ffn || heads || embedding) || found == 0 || 4 * found < 3 * groups) return;
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        size_t n = strlen(text), heads = told[i] == GG_ALIGN_KV ? u->permuted[GG_ALIGN_HEAD] : 0;
+        if (u->permuted[told[i]] + heads)
+            snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "", names[told[i]]);
+    }
+    if (!text[0] || found == 0 || 4 * found < 3 * groups) return;
     out->verdict = GG_LINEAGE_PERMUTED;
-    snprintf(out->permuted, sizeof out->permuted, "%s%s%s%s%s", ffn ? "FFN units" : "",
-             ffn && (heads || embedding) ? ", " : "", heads ? "heads" : "",
-             heads && embedding ? ", " : "", embedding ? "embedding" : "");
+    memcpy(out->permuted, text, sizeof text);
+    memcpy(out->experts, u->experts, sizeof u->experts);
 }
 
 /* Changes a verdict if the models have something in common in other places: first blocks, unless
@@ -315,7 +324,8 @@ static gg_status look_closer(const search *s, gg_lineage *out, gg_error *err)
 {
     bool whole = !s->o.map && !s->o.pairs && gg_select_empty(s->o.select);
     gg_status st = whole ? search_blocks(s, out, err) : GG_OK;
-    bool settled = out->map[0] || (out->verdict == GG_LINEAGE_SAME && out->strange == 0);
+    /* Of a few experts some may have kept their places, so that no matrix is strange. */
+    bool settled = out->map[0] || (out->verdict == GG_LINEAGE_SAME && out->same == out->n);
     if (st != GG_OK || settled) return st;
     align_sample units;
     gg_align_options o = { .select = s->o.select, .map = s->o.map };

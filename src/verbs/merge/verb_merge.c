@@ -131,10 +131,11 @@ static gg_status take_models(merge_run *g, gg_merge_base use)
 static gg_status align_models(merge_run *g)
 {
     gg_status st = GG_OK;
+    gg_align_options how = { .partial = g->o->partial };
     for (size_t i = 1; i <= g->n && st == GG_OK; i++) {
         merge_member *one = &g->all[i];
         if (one->source == g->first) continue;
-        st = gg_align(g->first, one->source, NULL, &one->aligned, g->run, NULL, g->err);
+        st = gg_align(g->first, one->source, &how, &one->aligned, g->run, NULL, g->err);
         for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
             if (g->m.models[k] == one->source) g->m.models[k] = one->aligned;
     }
@@ -306,6 +307,13 @@ static gg_status judge_lineage(gg_source *first, gg_source *s, bool *doubtful, g
     gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
     gg_status st = n ? gg_compare_models(first, s, &o, &quiet, &r, err) : GG_OK;
     *doubtful = st == GG_OK && 4 * r.model.lineage.strange > r.model.lineage.n;
+    if (st != GG_OK || *doubtful || !gg_arch_number(gg_source_meta(first), "expert_count"))
+        return st;
+    /* Attention may be in place although the experts are not. */
+    gg_lineage l;
+    gg_compare_options all = { .sample = o.sample };
+    st = gg_lineage_of(first, s, &all, &quiet, &l, err);
+    *doubtful = l.verdict == GG_LINEAGE_PERMUTED;
     return st;
 }
 
@@ -324,16 +332,16 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     if (st != GG_OK || !doubtful) return st;
     if (!g->run->strict)
         return gg_check_notes_add(&g->notes, err,
-                                  "%.100s shares no lineage with %.100s, or its hidden units have "
-                                  "changed places: the result will be noise",
+                                  "%.100s shares no lineage with %.100s, or its hidden units or "
+                                  "experts have changed places: the result will be noise",
                                   k.name, gg_source_name(first));
     gg_fail(err, GG_NO,
-            "it shares no lineage with %.200s, or its hidden units have changed places: the "
-            "result would be noise",
+            "it shares no lineage with %.200s, or its hidden units or experts have changed "
+            "places: the result would be noise",
             gg_source_name(first));
     gg_fix_hint(err, GG_HINT_ALIGN,
-                "merge models that were trained from the same weights or, if units have changed "
-                "places, align them");
+                "merge models that were trained from the same weights or, if something has "
+                "changed places, align them");
     return gg_at_file(err, k.name);
 }
 
