@@ -5,12 +5,18 @@
 #   sh tests/fuzz/run.sh libfuzzer FOLDER SECONDS [TARGET...]   coverage-guided, SECONDS each
 #   sh tests/fuzz/run.sh replay FOLDER RUNS [TARGET...]         seeds and RUNS mutants of them
 #   sh tests/fuzz/run.sh merge FOLDER BYTES [TARGET...]         renew the committed corpus
+#   sh tests/fuzz/run.sh long FOLDER HOURS [TARGET...]          resume the campaign of docs/security.md
 #
 # Run it from the top of the tree. The committed corpus, tests/fuzz/corpus/TARGET.tar.gz, is unpacked
 # to build/corpus/TARGET.kept. Inputs that reach something new are kept in build/corpus/TARGET, and
 # an input that shows a fault in build/found, to be run again with FOLDER/TARGET FILE. merge picks
 # the smallest inputs of both folders that together reach all code reached so far, at most BYTES
 # each, and packs them.
+#
+# long runs the target with the fewest executions, in turns of TURN seconds (120), until each has
+# GOAL (10^6), and then the target with the least processor time. A finding ends the turns of its
+# target only. The executions are added to the table in docs/security.md; until then they are in
+# build/corpus/long.tsv: target, executions, processor seconds.
 set -u
 engine=$1 folder=$2 much=$3
 shift 3
@@ -36,9 +42,11 @@ unpack() { # the committed corpus of target $t
 
 fuzz() {
     case $engine in
-    libfuzzer)
-        "$folder/$t" -max_total_time="$much" -print_final_stats=1 -entropic=0 -timeout=20 \
-            -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" "$new" "$kept" ;;
+    libfuzzer | long)
+        # Long texts of options only take longer.
+        case $t in fuzz_options) length=300 ;; *) length=0 ;; esac
+        "$folder/$t" -max_total_time="$much" -print_final_stats=1 -entropic=0 -timeout=60 \
+            -max_len=$length -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" "$new" "$kept" ;;
     merge)
         rm -rf "$new.merged"
         mkdir "$new.merged"
@@ -71,6 +79,70 @@ report() {
             END { printf "%-16s %12d %10d %8d\n", t, n, n / (s ? s : 1), c }' "$log" ;;
     esac
 }
+
+# Sets `used` to the seconds of processor time of all children so far.
+count_time() {
+    times > "$FUZZ_ROOM/times"
+    used=$(awk 'END { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); s += 60 * t[1] + t[2] } printf "%d", s }' \
+        "$FUZZ_ROOM/times")
+}
+
+# The target of the next turn: of those given that have no finding.
+choose() {
+    awk -F '\t' -v goal="${GOAL:-1000000}" -v found="$found" '
+        FNR == NR { if ($1 ~ /^\| [a-z_]+ \|/) { split($1, c, / *\| */); n[c[2]] = c[4] } next }
+        $1 == "?" { want[$2] = 1; next }
+        { n[$1] += $2; s[$1] += $3 }
+        END {
+            for (t in want) {
+                name = substr(t, 6)
+                if (index(found, " " t " ")) continue
+                first = n[name] + 0 < goal
+                key = first ? n[name] + 0 : s[name] + 0
+                if (best == "" || first > rank || first == rank && key < least) { best = t; rank = first; least = key }
+            }
+            print best
+        }' docs/security.md "$FUZZ_ROOM/targets" "$state"
+}
+
+# Add the state to the table: executions, and those per second of processor time in this campaign.
+settle() {
+    [ ! -s "$state" ] || awk -F '\t' -v OFS='\t' '
+        FNR == NR { n[$1] += $2; s[$1] += $3; next }
+        match($0, /^\| [a-z_]+ \|/) && split($0, c, / *\| */) == 6 && c[2] in n && n[c[2]] > 0 {
+            speed = s[c[2]] ? sprintf("%d", n[c[2]] / s[c[2]]) : c[5]
+            $0 = sprintf("| %s | %s | %d | %s |", c[2], c[3], c[4] + n[c[2]], speed)
+        }
+        { print }' "$state" docs/security.md > "$FUZZ_ROOM/security.md" &&
+        cat "$FUZZ_ROOM/security.md" > docs/security.md && rm -f "$state"
+}
+
+if [ "$engine" = long ]; then
+    state=build/corpus/long.tsv found=' '
+    end=$(($(date +%s) + $(awk -v h="$much" 'BEGIN { printf "%d", 3600 * h }')))
+    much=${TURN:-120}
+    for t; do printf '?\t%s\n' "$t"; done > "$FUZZ_ROOM/targets"
+    touch "$state"
+    while [ "$(date +%s)" -lt "$end" ]; do
+        t=$(choose)
+        [ -n "$t" ] || break
+        log=build/found/$t.log new=build/corpus/$t kept=build/corpus/$t.kept
+        pack=tests/fuzz/corpus/$t.tar.gz
+        count_time
+        before=$used
+        unpack
+        fuzz || {
+            echo "$t: a finding, see $log and build/found/$t-*"
+            found="$found$t "
+        }
+        count_time
+        awk -v t="${t#fuzz_}" -v s="$((used - before))" '/number_of_executed_units/ { n += $2 }
+            END { printf "%s\t%d\t%d\n", t, n, s }' "$log" >> "$state"
+    done
+    settle
+    [ "$found" = ' ' ]
+    exit
+fi
 
 [ "$engine" = merge ] || printf '%-16s %12s %10s %8s\n' target executions per-second corpus
 for t; do

@@ -710,12 +710,13 @@ static gg_status add_moved(transplant *t, const gg_move *move)
 /* Moves are in the base's order, added tensors at the end. */
 static gg_status add_tensors(transplant *t)
 {
-    const gg_move *move = t->moves.list, *end = move + t->moves.n;
+    const gg_moves *moves = &t->moves;
     gg_status st = GG_OK;
+    size_t next = 0;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
         moved_bytes made = { 0 };
-        if (move < end && move->base == i) {
-            st = add_moved(t, move++);
+        if (next < moves->n && moves->list[next].base == i) {
+            st = add_moved(t, &moves->list[next++]);
             continue;
         }
         if (t->o->adapter) st = fold_tensor(t, i, &made.p);
@@ -723,7 +724,7 @@ static gg_status add_tensors(transplant *t)
         st = made.p.make ? add_changed(t, gg_source_tensor(t->base, i), i, &made, NULL)
                          : add_unchanged(t, i);
     }
-    for (; move < end && st == GG_OK; move++) st = add_moved(t, move);
+    for (; next < moves->n && st == GG_OK; next++) st = add_moved(t, &moves->list[next]);
     return st;
 }
 
