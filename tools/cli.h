@@ -19,8 +19,7 @@
  * The table of options is the only list of them. cli_start parses and checks by it, and --help and
  * --list-options print it; completion and organ-api are made from the latter.
  */
-#ifndef CLI_H
-#define CLI_H
+#pragma once
 
 #include "where.h"
 
@@ -171,5 +170,3 @@ static inline const char *cli_s(uint64_t n)
 
 /* Refuse to write binary data to a terminal. */
 void cli_no_terminal(const cli *c, int fd);
-
-#endif

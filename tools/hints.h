@@ -1,6 +1,5 @@
 /* hints.h - the command-line options that a hint of the library refers to. */
-#ifndef HINTS_H
-#define HINTS_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -9,5 +8,3 @@ const char *hint_option(gg_hint hint);
 
 /* Append " (OPTION)" to text[size], if there is one and it fits. */
 void hint_append(gg_hint hint, char *text, size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  * Each list exists once, in the library or in the tool. Whatever else needs its names, such as the
  * completion of a shell, asks the tool for them.
  */
-#ifndef LISTS_H
-#define LISTS_H
+#pragma once
 
 #include "cli.h"
 #include "table.h"
@@ -29,5 +28,3 @@ const char *list_encoding(const gg_dtype_info *type);
 /* The i-th type that can be encoded, and the i-th preset, or NULL: for tables of options. */
 const char *list_encodable(size_t i);
 const char *list_preset(size_t i);
-
-#endif

@@ -1,7 +1,6 @@
 /* match_options.h - the options that pair and blend tensors, shared by organ-graft and
  * organ-transplant. */
-#ifndef MATCH_OPTIONS_H
-#define MATCH_OPTIONS_H
+#pragma once
 
 #include "cli.h"
 
@@ -43,5 +42,3 @@ void match_options_close(match_options *o);
  * something does not. */
 gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
                               const char *weighed);
-
-#endif

@@ -1,7 +1,6 @@
 /* model_text.h - what tools tell about a model in words: its size, and what to do with it next; and
  * the last line of a tool that wrote one. */
-#ifndef MODEL_TEXT_H
-#define MODEL_TEXT_H
+#pragma once
 
 #include "cli.h"
 
@@ -19,5 +18,3 @@ void next_command(const gg_info *i, const char *file, size_t k, char *out, size_
  * of organ-check and a command for the output. Prints nothing without
  * a terminal, with --quiet, and if the run wrote neither a model nor an organ directory. */
 void tell_what_was_written(cli *c);
-
-#endif

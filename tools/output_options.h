@@ -1,7 +1,6 @@
 /* output_options.h - the options of a written model, shared by organ-assemble, organ-merge and
  * organ-transplant. */
-#ifndef OUTPUT_OPTIONS_H
-#define OUTPUT_OPTIONS_H
+#pragma once
 
 #include "cli.h"
 
@@ -17,5 +16,3 @@ void key_options_note(const cli *c, const gg_texts *texts, const char *option);
 /* Replaces "like:MODEL" by the types of the model, and calls key_options_note. To be called when
  * all options are read. Exits on mistakes. */
 void output_options_end(cli *c, gg_output_options *o);
-
-#endif

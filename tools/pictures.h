@@ -1,6 +1,5 @@
 /* pictures.h - the options --svg FILE and --heat, shared by the tools that draw a model. */
-#ifndef PICTURES_H
-#define PICTURES_H
+#pragma once
 
 #include "cli.h"
 
@@ -27,5 +26,3 @@ gg_status picture_write(cli *c, const char *path, const char *text, size_t len);
 
 /* Print the picture with characters, as wide as the terminal. */
 gg_status picture_show(cli *c, const gg_picture *p);
-
-#endif

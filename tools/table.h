@@ -8,8 +8,7 @@
  * digits. Rows are then held back until the table ends, or until there are many. Only one
  * table is printed at a time.
  */
-#ifndef TABLE_H
-#define TABLE_H
+#pragma once
 
 #include "where.h"
 
@@ -143,5 +142,3 @@ bool table_any(void);
 /* The errno of the first row that could not be written to stdout; 0 if none failed. Rows
  * may come from several threads, one at a time, and errno belongs to each thread. */
 int table_errno(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* where.h - conditions on the rows of a table: --where 'COLUMN<VALUE'. */
-#ifndef WHERE_H
-#define WHERE_H
+#pragma once
 
 #include "organ/gg_status.h" /* GG_PRINTF */
 
@@ -44,5 +43,3 @@ bool where_parse(const char *given, const char *columns, where *out, char why[WH
 
 /* Whether a cell satisfies the condition. An absent value and NaN satisfy none. */
 bool where_holds(const where *w, const where_value *cell);
-
-#endif

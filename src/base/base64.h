@@ -1,6 +1,5 @@
 /* base64.h - strict base64 as in RFC 4648 section 4. Internal. */
-#ifndef GG_BASE64_H
-#define GG_BASE64_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,5 +16,3 @@ void gg_base64_encode(const void *bytes, size_t n, char *out);
  * if padding is missing or misplaced, or if unused bits at the end are not zero. Therefore
  * exactly one text decodes to any given bytes. */
 bool gg_base64_decode(const char *text, size_t len, void *out, size_t *n);
-
-#endif

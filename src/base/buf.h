@@ -4,8 +4,7 @@
  * first reserve or append, data[len] is a NUL that len does not count, so text is a C string.
  * A call that fails leaves the contents unchanged.
  */
-#ifndef GG_BUF_H
-#define GG_BUF_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -34,5 +33,3 @@ void gg_buf_free(gg_buf *buf);  /* resets buf to GG_BUF_INIT */
 /* Returns the bytes, which the caller must free(), and resets buf. Returns NULL if nothing was
  * ever reserved. len may be NULL. */
 char *gg_buf_take(gg_buf *buf, size_t *len);
-
-#endif

@@ -4,8 +4,7 @@
  * something below root. An absolute name, a name with "..", and a link that leads out of root
  * fail with GG_NO. A name that does not exist fails with GG_EIO and sys_errno ENOENT.
  */
-#ifndef GG_CONFINE_PATH_H
-#define GG_CONFINE_PATH_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -30,5 +29,3 @@ gg_status gg_confine_new(const char *root, const char *relative, gg_error *err);
 /* Checks that every link in the tree at `real` leads to something below root. A tree with more
  * than 8 levels of folders fails with GG_NO. */
 gg_status gg_confine_tree(const char *root, const char *real, gg_error *err);
-
-#endif

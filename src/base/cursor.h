@@ -2,8 +2,7 @@
  *
  * All parsing of file bytes uses this cursor. Input is never cast to a struct, and no read goes
  * beyond `size`. */
-#ifndef GG_CURSOR_H
-#define GG_CURSOR_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -55,5 +54,3 @@ static inline void gg_put_le64(uint8_t *p, uint64_t v)
     gg_put_le32(p, (uint32_t)v);
     gg_put_le32(p + 4, (uint32_t)(v >> 32));
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* error.h - error functions for use inside the library only. Internal. */
-#ifndef GG_ERROR_H
-#define GG_ERROR_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -24,5 +23,3 @@ gg_status gg_at_tensor(gg_error *err, const char *name, size_t name_len);
 
 /* Like gg_at_file: adds the byte in the file. */
 gg_status gg_at_offset(gg_error *err, uint64_t offset);
-
-#endif

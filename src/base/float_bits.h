@@ -1,6 +1,5 @@
 /* float_bits.h - floats and their bit patterns, and powers of two. Internal. */
-#ifndef GG_FLOAT_BITS_H
-#define GG_FLOAT_BITS_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -33,5 +32,3 @@ static inline double gg_power_of_two(int e)
     memcpy(&d, &u, sizeof d);
     return d;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* grow.h - grow arrays one item at a time, and order them. Internal. */
-#ifndef GG_GROW_H
-#define GG_GROW_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -17,5 +16,3 @@ gg_status gg_room(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
 /* Ascending orders of int64_t and of doubles, for qsort and bsearch. */
 int gg_order_i64(const void *a, const void *b);
 int gg_order_f64(const void *a, const void *b);
-
-#endif

@@ -4,8 +4,7 @@
  * per GG_CHUNK bytes. It fails with GG_EIO (a system call failed), GG_EFORMAT (the input ended
  * early) or GG_ECANCELLED. The caller adds the name of the file to the error.
  */
-#ifndef GG_IO_H
-#define GG_IO_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -89,5 +88,3 @@ gg_stamp gg_stamp_fd(int fd);
  * were made or removed meanwhile, which changes it too. */
 bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
 bool gg_stamp_holds_name(const gg_stamp *was, const char *path);
-
-#endif

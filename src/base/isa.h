@@ -13,8 +13,7 @@
  * A kernel defines its global symbols as GG_K(name). Callers write GG_PICK(name) to get the one
  * for this machine.
  */
-#ifndef GG_ISA_H
-#define GG_ISA_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -57,5 +56,3 @@ int gg_isa_set(int level);
  * every gcc and clang target. Use arithmetic and comparisons only. */
 typedef float gg_f32x8 __attribute__((vector_size(32)));
 typedef int32_t gg_i32x8 __attribute__((vector_size(32)));
-
-#endif

@@ -1,6 +1,5 @@
 /* lines.h - read a text file line by line, within limits. Internal. */
-#ifndef GG_LINES_H
-#define GG_LINES_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -20,5 +19,3 @@ typedef gg_status gg_line_fn(void *ctx, char *text, size_t number, gg_error *err
  * GG_LINE_MAX or contains a NUL, or if the text has more than `most` bytes; GG_EIO; GG_ENOMEM; and
  * as fn does. All errors name the file. */
 gg_status gg_each_line(const gg_lines *from, gg_line_fn *fn, void *ctx, gg_error *err);
-
-#endif

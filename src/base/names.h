@@ -3,8 +3,7 @@
  * A fixed-size name buffer per tensor would waste 25 MB on a list of 100000 tensors. Here each
  * name takes its length plus one NUL, and its address never changes.
  */
-#ifndef GG_NAMES_H
-#define GG_NAMES_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -17,5 +16,3 @@ typedef struct gg_names {
 const char *gg_names_add(gg_names *names, const char *bytes, size_t n, gg_error *err);
 
 void gg_names_free(gg_names *names); /* frees all names and zeroes *names */
-
-#endif

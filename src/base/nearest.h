@@ -1,6 +1,5 @@
 /* nearest.h - finds the known word that a misspelt one probably means. Internal. */
-#ifndef GG_NEAREST_H
-#define GG_NEAREST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ const char *gg_nearest(const char *word, size_t len, const char *const *list, si
 /* Writes the end of an error text, " (did you mean 'NEAR'?)", where near comes from gg_nearest and
  * may have a prefix of two letters. Writes nothing if near is NULL. Returns text. */
 const char *gg_meant(const char *near, char text[GG_MEANT]);
-
-#endif

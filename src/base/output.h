@@ -6,8 +6,7 @@
  * with GG_EUSAGE unless `force` is true. Abort and a failed commit remove what was written.
  * After a SIGKILL the temporary name may remain, but the final name never appears.
  */
-#ifndef GG_OUTPUT_H
-#define GG_OUTPUT_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -74,5 +73,3 @@ gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_err
 
 /* Calls fsync on the folder of path, so that the rename itself is on disk. */
 gg_status gg_sync_parent(const char *path, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* parallel.h - run n independent tasks on several threads. Internal. */
-#ifndef GG_PARALLEL_H
-#define GG_PARALLEL_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -15,5 +14,3 @@ gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_er
 
 /* Number of processors that this process may use, at least 1. */
 unsigned gg_thread_count(void);
-
-#endif

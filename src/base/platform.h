@@ -4,8 +4,7 @@
  * system. A function that a system lacks fails with ENOSYS, or does nothing if it is only a hint,
  * so that callers need plain POSIX as the other way.
  */
-#ifndef GG_PLATFORM_H
-#define GG_PLATFORM_H
+#pragma once
 
 #include <signal.h>
 #include <stdbool.h>
@@ -72,5 +71,3 @@ bool gg_sys_has_sha2(void);
 
 /* Lets this process end with its parent, whose id is given. Returns false if that has ended. */
 bool gg_sys_end_with_parent(pid_t parent);
-
-#endif

@@ -5,8 +5,7 @@
  *     gg_sha256_update(&h, bytes, n);       any number of times, any n
  *     gg_sha256_final(&h, digest);          call gg_sha256_init before using h again
  */
-#ifndef GG_SHA256_H
-#define GG_SHA256_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ typedef struct gg_sha256_piece {
 /* Like gg_sha256_update for each of k pieces, k <= GG_SHA256_LANES. Their messages differ; their
  * lengths may. Changes the pieces. */
 void gg_sha256_update_many(gg_sha256_piece *pieces, size_t k);
-
-#endif

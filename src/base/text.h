@@ -1,6 +1,5 @@
 /* text.h - compare texts that need not end with a NUL. Internal. */
-#ifndef GG_TEXT_H
-#define GG_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,5 +30,3 @@ static inline bool gg_text_ends(const char *bytes, size_t n, const char *end)
     size_t m = strlen(end);
     return n > m && memcmp(bytes + n - m, end, m) == 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* utf8.h - a strict UTF-8 decoder (RFC 3629). Internal. */
-#ifndef GG_UTF8_H
-#define GG_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,5 +17,3 @@ static inline bool gg_utf8_begins(char c)
 {
     return ((unsigned char)c & 0xc0) != 0x80;
 }
-
-#endif

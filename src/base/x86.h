@@ -5,8 +5,7 @@
  * most of the sources here. The headers that it consists of can be included one by one if they find
  * its guard. Other compilers get all of it.
  */
-#ifndef GG_X86_H
-#define GG_X86_H
+#pragma once
 
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 14 && \
     !defined(_IMMINTRIN_H_INCLUDED)
@@ -34,6 +33,4 @@
 #define GG_AVX512 "avx512f,evex512,avx2,f16c"
 #else
 #define GG_AVX512 "avx512f,avx2,f16c"
-#endif
-
 #endif

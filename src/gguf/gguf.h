@@ -1,6 +1,5 @@
 /* gguf.h - GGUF functions for use inside the library only. Internal. */
-#ifndef GG_GGUF_INTERNAL_H
-#define GG_GGUF_INTERNAL_H
+#pragma once
 
 #include "base/io.h"
 #include "organ/gg_gguf.h"
@@ -217,5 +216,3 @@ char *gg_journal_path(const char *path);
 
 /* Whether a journal exists for that model file. */
 bool gg_journal_exists(const char *path);
-
-#endif

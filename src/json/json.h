@@ -11,8 +11,7 @@
  * A number keeps its text, so 64-bit integers are exact. The accessor that the caller chooses
  * determines the type and checks the range.
  */
-#ifndef GG_JSON_H
-#define GG_JSON_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -126,5 +125,3 @@ gg_status gg_json_put_node(const gg_json_out *out, const gg_json_node *node, gg_
  * infinities are "nan", "inf" and "-inf". Returns the length, which is less than 32. */
 size_t gg_format_f64(double value, char out[32]);
 size_t gg_format_f32(float value, char out[32]);
-
-#endif

@@ -1,6 +1,5 @@
 /* assign.h - match the rows of a sparse matrix of weights with its columns. Internal. */
-#ifndef GG_ASSIGN_H
-#define GG_ASSIGN_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -28,5 +27,3 @@ typedef struct gg_candidates {
  * n = GG_ASSIGN_REACH. It depends on nothing but the candidates.
  * Errors: GG_EUNSUPPORTED for n above GG_ASSIGN_MAX; GG_ENOMEM. */
 gg_status gg_assign(const gg_candidates *c, uint32_t *match, gg_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Each value is computed by one thread in a fixed order, so results do not depend on their number.
  */
-#ifndef GG_CHOLESKY_H
-#define GG_CHOLESKY_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -15,5 +14,3 @@ gg_status gg_cholesky(double *s, size_t n, unsigned threads, gg_error *err);
  * per thread. GG_ENOMEM. */
 gg_status gg_cholesky_solve(const double *l, size_t n, float *x, size_t rows, unsigned threads,
                             gg_error *err);
-
-#endif

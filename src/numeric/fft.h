@@ -8,8 +8,7 @@
  * conj Z[n-k]) / 2 and B[k] = (Z[k] - conj Z[n-k]) / 2i. The last bits of a row may depend on the
  * other rows of its batch.
  */
-#ifndef GG_FFT_H
-#define GG_FFT_H
+#pragma once
 
 #include "base/isa.h"
 
@@ -55,5 +54,3 @@ GG_DECLARE_KF(const float *, gg_fft_inverse,
  * those of infinity if a part is not finite. */
 GG_DECLARE_KF(void, gg_fft_largest,
               (const gg_fft_spectra *s, size_t n, size_t from, float *largest));
-
-#endif

@@ -1,6 +1,5 @@
 /* lowrank.h - the leading part of a matrix's singular value decomposition. Internal. */
-#ifndef GG_LOWRANK_H
-#define GG_LOWRANK_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -32,5 +31,3 @@ typedef struct gg_lowrank {
 gg_status gg_truncate_matrix(float *d, size_t rows, size_t cols, const gg_lowrank *o,
                              gg_factors *out, gg_error *err);
 void gg_factors_free(gg_factors *f);
-
-#endif

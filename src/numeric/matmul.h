@@ -5,8 +5,7 @@
  * fused with an addition. The bits are therefore the same on every instruction-set level, with
  * every number of threads and however the work is divided.
  */
-#ifndef GG_MATMUL_H
-#define GG_MATMUL_H
+#pragma once
 
 #include "base/isa.h"
 
@@ -71,5 +70,3 @@ static inline size_t gg_matmul_scratch(size_t rows, size_t cols, size_t terms)
 /* As gg_matmul, for a part of c of any size. Needs gg_matmul_scratch floats. */
 GG_DECLARE_KF(void, gg_nk_matmul,
               (const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, float *scratch));
-
-#endif

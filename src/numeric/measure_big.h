@@ -1,7 +1,6 @@
 /* measure_big.h - measure any number of values, on several threads, in bounded memory.
  * Internal. */
-#ifndef GG_MEASURE_BIG_H
-#define GG_MEASURE_BIG_H
+#pragma once
 
 #include "organ/gg_numeric.h"
 
@@ -40,5 +39,3 @@ typedef struct gg_values {
  * with at most 16384 different scales. Memory: 29 MiB, 0.4 MiB per thread, and up to 16 MiB for
  * scaled blocks. Fails with the status of `read`, GG_ENOMEM or GG_ECANCELLED. */
 gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, gg_error *err);
-
-#endif

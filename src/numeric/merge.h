@@ -3,8 +3,7 @@
  * Nothing here knows tensors or models. Arrays have n values and belong to the caller. Results do
  * not depend on the instruction set.
  */
-#ifndef GG_MERGE_NUMERIC_H
-#define GG_MERGE_NUMERIC_H
+#pragma once
 
 #include "base/float_bits.h"
 #include "base/isa.h"
@@ -240,5 +239,3 @@ void gg_quantiles_range(const gg_quantiles *q, uint64_t *from, uint64_t *to);
 
 /* Sets all values to 0 but those that are among the K largest of `low` and not of `high`. */
 void gg_keep_between(float *x, size_t n, uint64_t first, const gg_cut *low, const gg_cut *high);
-
-#endif

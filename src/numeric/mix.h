@@ -3,8 +3,7 @@
  * Every function exists once per instruction-set level (base/isa.h) and gives the same bits at
  * each. Arrays have n values, may have any alignment, and do not overlap.
  */
-#ifndef GG_MIX_H
-#define GG_MIX_H
+#pragma once
 
 #include "base/isa.h"
 
@@ -38,5 +37,3 @@ GG_DECLARE_KF(void, gg_mix_low_rank,
 
 /* Number of values whose magnitude is not below `limit`, and of NaNs; limit may be INFINITY. */
 GG_DECLARE_KF(size_t, gg_mix_beyond, (const float *x, size_t n, float limit));
-
-#endif

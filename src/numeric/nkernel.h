@@ -3,8 +3,7 @@
  * All sums run in double over fixed lanes: value i goes to lane i mod NK_LANES, and the lanes are
  * added in a fixed tree. Every level and every compiler therefore gives the same bits.
  */
-#ifndef GG_NKERNEL_H
-#define GG_NKERNEL_H
+#pragma once
 
 #include "base/isa.h"
 #include "numeric/numeric.h"
@@ -63,5 +62,3 @@ GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor
 /* z = sum over the rows w of x (rows x cols) of (w . v) w, in float. */
 GG_DECLARE_KF(void, gg_nk_gram_times,
               (const float *x, size_t rows, size_t cols, const float *v, float *z));
-
-#endif

@@ -4,8 +4,7 @@
  * explicit, because compilers may not reorder floating-point sums to vectorise these loops.
  * Everything is a macro or uses pointers: vectors as arguments cause ABI warnings without AVX.
  */
-#ifndef GG_NLANES_H
-#define GG_NLANES_H
+#pragma once
 
 #include "base/float_bits.h"
 #include "nkernel.h"
@@ -59,5 +58,3 @@ static inline double gg_nk_fold(const gg_nk_acc *acc)
     gg_nk_f64x4 sum = acc->half[0] + acc->half[1];
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
 }
-
-#endif

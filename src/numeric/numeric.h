@@ -9,8 +9,7 @@
  * any alignment. Its contents are undefined before and after. Use one scratch per thread.
  * Functions without a gg_error cannot fail.
  */
-#ifndef GG_NUMERIC_INTERNAL_H
-#define GG_NUMERIC_INTERNAL_H
+#pragma once
 
 #include "base/isa.h"
 #include "organ/gg_numeric.h"
@@ -141,5 +140,3 @@ typedef struct gg_compare_result {
 } gg_compare_result;
 
 gg_compare_result gg_compare_finish(const gg_compare *acc);
-
-#endif

@@ -5,8 +5,7 @@
  * log m = 2 atanh t = 2 (t + t^3/3 + t^5/5 ...), t = (m - 1) / (m + 1), |t| < 0.172.
  * x must be normal and positive. The error is below 3e-16 of 1 + |log x|.
  */
-#ifndef GG_OWNLOG_H
-#define GG_OWNLOG_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -29,5 +28,3 @@ static inline double own_log(double x)
     double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13 + w * (1.0 / 17 + w * (1.0 / 21))));
     return e * OWN_LN2 + 2.0 * (t + t * z * (even + z * odd));
 }
-
-#endif

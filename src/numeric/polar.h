@@ -12,8 +12,7 @@
  *
  * Bits are the same on every instruction-set level and with every number of threads.
  */
-#ifndef GG_POLAR_H
-#define GG_POLAR_H
+#pragma once
 
 #include "matmul.h"
 
@@ -29,5 +28,3 @@ gg_status gg_polar(float *x, size_t rows, size_t cols, unsigned threads, gg_erro
  * mean(S). */
 gg_status gg_isotropic(float *d, size_t rows, size_t cols, unsigned threads, double *mean,
                        gg_error *err);
-
-#endif

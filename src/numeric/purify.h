@@ -16,8 +16,7 @@
  *
  * Both methods then restore the mean and std with one affine map.
  */
-#ifndef GG_PURIFY_INTERNAL_H
-#define GG_PURIFY_INTERNAL_H
+#pragma once
 
 #include "base/isa.h"
 #include "organ/gg_numeric.h"
@@ -47,5 +46,3 @@ typedef struct gg_filtered {
  * (row above 2^28 for fft), GG_ENOMEM or GG_ECANCELLED. */
 GG_DECLARE_KF(gg_status, gg_filter_values,
               (const gg_filter *f, float *x, uint64_t elements, gg_filtered *out, gg_error *err));
-
-#endif

@@ -1,6 +1,5 @@
 /* sort.h - sorts keys and entries. Internal to the numeric layer. */
-#ifndef GG_SORT_H
-#define GG_SORT_H
+#pragma once
 
 #include "nkernel.h"
 
@@ -14,5 +13,3 @@ gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 /* Like gg_sort_few, for entries with a key in the upper 32 bits. Entries with equal keys must come
  * in ascending order of the lower bits. */
 uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp);
-
-#endif

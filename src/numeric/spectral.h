@@ -1,6 +1,5 @@
 /* spectral.h - the largest singular value of a matrix, compared with that of noise. Internal. */
-#ifndef GG_SPECTRAL_H
-#define GG_SPECTRAL_H
+#pragma once
 
 #include "organ/gg_status.h"
 
@@ -27,5 +26,3 @@ typedef struct gg_spectral_rows {
 
 gg_status gg_spectral_edge(const gg_spectral_rows *m, unsigned threads, double *edge,
                            gg_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * the rows, and ffn_gate and ffn_up. The rows of the parts follow each other in the fused tensor,
  * in every expert. Biases are joined like rows; scales must be equal. Internal.
  */
-#ifndef GG_FUSED_H
-#define GG_FUSED_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -53,5 +52,3 @@ gg_status gg_fused_open(gg_source *of, const gg_fused_group *groups, size_t n, b
 /* Writes name k, from 0, of the tensors that have the inputs of this weight in the other form: the
  * fused one, or its parts. Returns false after the last. */
 bool gg_fused_sibling(const char *name, size_t len, size_t k, char *out, size_t size);
-
-#endif

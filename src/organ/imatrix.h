@@ -13,8 +13,7 @@
  *
  * Only the list of entries is kept in memory; values are read when they are asked for. An open
  * file can be used by any number of threads. */
-#ifndef GG_IMATRIX_H
-#define GG_IMATRIX_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -92,5 +91,3 @@ gg_status gg_imatrix_count(const gg_imatrix *im, size_t i, uint64_t matrix, floa
 
 /* The keys; NULL in the older format. */
 const gg_meta *gg_imatrix_meta(const gg_imatrix *im);
-
-#endif

@@ -1,6 +1,5 @@
 /* manifest.h - read and write manifest.json, the index of an organ directory. Internal. */
-#ifndef GG_MANIFEST_H
-#define GG_MANIFEST_H
+#pragma once
 
 #include "base/io.h"
 #include "organ/gg_organ.h"
@@ -90,5 +89,3 @@ gg_status gg_entry_add_history(gg_entry *e, const char *json_object, gg_error *e
 /* Makes file names such as "organs/blk_0_ffn_gate.bin" for n tensors. They are safe on every
  * system and unique even if case is ignored. *names is a malloc'd list of malloc'd strings. */
 gg_status gg_organ_file_names(const gg_tensor *tensors, size_t n, char ***names, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* manifest_json.h - byte strings and metadata values as JSON. Internal. */
-#ifndef GG_MANIFEST_JSON_H
-#define GG_MANIFEST_JSON_H
+#pragma once
 
 #include "organ/gg_organ.h"
 #include "json/json.h"
@@ -29,5 +28,3 @@ gg_status gg_mj_put_kv(const gg_json_out *o, const gg_kv *kv, gg_error *err);
 
 /* Appends such an object to meta, without checking for duplicate keys. */
 gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* output_guard.h - refuse outputs that would overwrite an input. Internal. */
-#ifndef GG_OUTPUT_GUARD_H
-#define GG_OUTPUT_GUARD_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -12,5 +11,3 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
 /* GG_EUSAGE if the open file has several names (hard links), which would all change. */
 gg_status gg_refuse_links(int fd, gg_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* record.h - headers of organ records, the .bin files. Internal.
  *
  * docs/formats.md describes the format. */
-#ifndef GG_RECORD_H
-#define GG_RECORD_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -27,5 +26,3 @@ gg_status gg_record_parse_alone(const uint8_t *bytes, size_t size, gg_tensor *t,
 
 /* GG_EUNSUPPORTED for a tensor with an empty name, which no stream of records can hold. */
 gg_status gg_record_check_name(const gg_tensor *t, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* select.h - queries on selections and block maps, for the verbs. Internal. */
-#ifndef GG_SELECT_H
-#define GG_SELECT_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -58,5 +57,3 @@ bool gg_glob(const char *pattern, const char *name);
 
 /* Whether the selection has a condition on experts. `s` may be NULL. */
 bool gg_select_has_experts(const gg_select *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* source_layout.h - details of sources that a byte-exact rebuild needs, and views. Internal. */
-#ifndef GG_SOURCE_LAYOUT_H
-#define GG_SOURCE_LAYOUT_H
+#pragma once
 
 #include "base/io.h"
 #include "gguf/gguf.h"
@@ -112,5 +111,3 @@ gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_er
 gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *strips, size_t n,
                              uint64_t unit, gg_error *err);
 gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* source_watch.h - refuse results of sources that changed while they were read. Internal. */
-#ifndef GG_SOURCE_WATCH_H
-#define GG_SOURCE_WATCH_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -12,5 +11,3 @@ gg_status gg_source_unchanged(const gg_source *s, gg_error *err);
 
 /* Fails with GG_EIO because `path` was changed. */
 gg_status gg_fail_changed(const char *path, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* tensor_names.h - tensor names with blocks and experts, and names of classes. Internal. */
-#ifndef GG_TENSOR_NAMES_H
-#define GG_TENSOR_NAMES_H
+#pragma once
 
 #include "organ/gg_organ.h"
 #include "organ/record.h"
@@ -62,5 +61,3 @@ bool gg_part_by_name(const char *name, size_t len, gg_part *p);
  * for "blk.0.ffn_up.weight": its index, SIZE_MAX if none, and its name. */
 size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
                      char name[GG_RECORD_NAME + 1]);
-
-#endif

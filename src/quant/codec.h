@@ -5,8 +5,7 @@
  *     const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0 };
  * with static functions. A function is NULL if the type cannot be decoded or encoded.
  */
-#ifndef GG_CODEC_H
-#define GG_CODEC_H
+#pragma once
 
 #include "organ/gg_quant.h"
 
@@ -47,5 +46,3 @@ typedef struct gg_wide {
 
 /* Returns the functions of level 2 for a type, or NULL if they are those of level 1. */
 const gg_wide *gg_wide_get(uint32_t dtype);
-
-#endif

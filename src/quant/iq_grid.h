@@ -12,8 +12,7 @@
  *   iq3s       512 x 4              1 3 5 7 9 11 13 15
  *   iq1s      2048 x 8              -1 0 1 (IQ1_S and IQ1_M)
  */
-#ifndef GG_IQ_GRID_H
-#define GG_IQ_GRID_H
+#pragma once
 
 #include <stdint.h>
 
@@ -62,5 +61,3 @@ typedef struct gg_iq_map {
 /* Returns the map of a grid. The first call for each grid builds it, which takes about ten
  * milliseconds. May be called from any thread. Cannot fail, because the memory is static. */
 gg_iq_map gg_iq_map_get(gg_iq_grid grid);
-
-#endif

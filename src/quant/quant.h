@@ -1,6 +1,5 @@
 /* quant.h - sizes and conversions of single values, for use inside the library only. Internal. */
-#ifndef GG_QUANT_INTERNAL_H
-#define GG_QUANT_INTERNAL_H
+#pragma once
 
 #include "organ/gg_quant.h"
 
@@ -24,5 +23,3 @@ const char *gg_dtype_near(const char *name);
  * multiple of the block, or if a number would not fit 63 bits. */
 gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims,
                            uint64_t *elements, uint64_t *bytes, gg_error *err);
-
-#endif

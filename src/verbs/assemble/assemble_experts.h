@@ -1,7 +1,6 @@
 /* assemble_experts.h - the experts of a model that is assembled: single ones become stacks again,
  * and a model can lose some of them. Internal. */
-#ifndef GG_ASSEMBLE_EXPERTS_H
-#define GG_ASSEMBLE_EXPERTS_H
+#pragma once
 
 #include "organ/imatrix.h"
 #include "verbs/compute/compute.h"
@@ -89,5 +88,3 @@ gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert
  * of another model; GG_NO if no entry is left; as gg_plan_write. */
 gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
                                   const char *output, const gg_run *run, gg_error *err);
-
-#endif

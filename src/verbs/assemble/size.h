@@ -1,7 +1,6 @@
 /* size.h - chooses the type of every tensor so that the model has at most a given size and little
  * loss. Internal. */
-#ifndef GG_SIZE_H
-#define GG_SIZE_H
+#pragma once
 
 #include "organ/gg_status.h"
 #include "organ/gg_verbs.h"
@@ -97,5 +96,3 @@ void gg_size_plan_free(gg_size_plan *p);
  * read as patterns are left out; they keep their type or have the user's. */
 gg_status gg_size_rules(const gg_size_plan *p, const gg_plan *plan, const char *rest, char **out,
                         gg_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * the tables of architectures, formulas of shapes, and the functions that report findings.
  * Internal.
  */
-#ifndef GG_CHECK_CONTEXT_H
-#define GG_CHECK_CONTEXT_H
+#pragma once
 
 #include "check_output.h"
 #include "gguf/gguf.h"
@@ -190,5 +189,3 @@ gg_status gg_check_target(check *head, gg_source *s, const char *spec);
 /* check_data.c: reads all tensors and reports problems with their values. Of `c` only the part for
  * findings is used. */
 gg_status gg_check_data(check *c, gg_source *s, const gg_run *run);
-
-#endif

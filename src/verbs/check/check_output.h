@@ -1,7 +1,6 @@
 /* check_output.h - checks a model that need not be in a file, such as the planned output of a run.
  * Internal. */
-#ifndef GG_CHECK_OUTPUT_H
-#define GG_CHECK_OUTPUT_H
+#pragma once
 
 #include "organ/fused.h"
 #include "organ/gg_check.h"
@@ -65,5 +64,3 @@ typedef struct gg_fused_rule {
 
 /* Fills the rules, of which block, kind and rows are set. GG_NO if there is no table. */
 gg_status gg_fused_rules(const gg_meta *meta, gg_fused_rule *rules, size_t n, gg_error *err);
-
-#endif

@@ -11,8 +11,7 @@
  * Contexts belong to the gg_computations list and live until it is freed. Sources must be
  * seekable and outlive the list. The list is not thread safe; its producers are.
  */
-#ifndef GG_COMPUTE_H
-#define GG_COMPUTE_H
+#pragma once
 
 #include "base/sha256.h"
 #include "organ/gg_quant.h"
@@ -345,5 +344,3 @@ uint64_t gg_count_bad(const float *x, size_t n);
  * it. */
 gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state, const gg_target *to,
                          gg_error *err);
-
-#endif

@@ -11,8 +11,7 @@
  *     embeddings, ...: see dtype_rules.c) only by a glob that spells out their role, such as
  *     blk.*.ffn_gate_inp.weight=f16.
  */
-#ifndef GG_DTYPE_RULES_H
-#define GG_DTYPE_RULES_H
+#pragma once
 
 #include "verbs/compute/compute.h"
 #include "verbs/plan/plan.h"
@@ -125,5 +124,3 @@ gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, size_t 
 
 /* Replaces the keys quantize.imatrix.* as llama-quantize does. */
 gg_status gg_imatrix_keys(const gg_imatrix *imatrix, gg_meta *meta, gg_error *err);
-
-#endif

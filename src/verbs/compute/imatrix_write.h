@@ -1,7 +1,6 @@
 /* imatrix_write.h - writes importance matrices that are made of others: sums of several, and
  * entries with other names, experts or columns. Internal. */
-#ifndef GG_IMATRIX_WRITE_H
-#define GG_IMATRIX_WRITE_H
+#pragma once
 
 #include "organ/imatrix.h"
 #include "verbs/compute/compute.h"
@@ -43,5 +42,3 @@ gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_
 gg_status gg_imatrix_file_write(gg_imatrix_file *f, const char *path, bool old, const gg_run *run,
                                 gg_error *err);
 void gg_imatrix_file_free(gg_imatrix_file *f);
-
-#endif

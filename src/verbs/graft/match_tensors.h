@@ -1,6 +1,5 @@
 /* match_tensors.h - the keys of a base that gets blocks in addition. Internal. */
-#ifndef GG_MATCH_TENSORS_H
-#define GG_MATCH_TENSORS_H
+#pragma once
 
 #include "organ/gg_transplant.h"
 
@@ -14,5 +13,3 @@ gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, co
 /* Writes the base's keys to `meta` (empty), with block_count, nextn_predict_layers and every
  * per-layer array extended by the donor's values for those blocks. */
 gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err);
-
-#endif

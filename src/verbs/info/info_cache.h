@@ -1,6 +1,5 @@
 /* info_cache.h - the cache of keys and values that a model needs. Internal. */
-#ifndef GG_INFO_CACHE_H
-#define GG_INFO_CACHE_H
+#pragma once
 
 #include "organ/gg_info.h"
 #include "verbs/check/check_context.h"
@@ -9,5 +8,3 @@
 
 /* The cache of the model in c. known is false for architectures whose cache is not described. */
 gg_cache gg_info_cache(const check *c);
-
-#endif

@@ -1,8 +1,7 @@
 /* measure_core.h - internals of the measure verb: reading the values that the measures of a tensor
  * need, and the null model. Internal.
  */
-#ifndef GG_MEASURE_CORE_H
-#define GG_MEASURE_CORE_H
+#pragma once
 
 #include "numeric/measure_big.h"
 #include "numeric/numeric.h"
@@ -148,5 +147,3 @@ gg_status gg_measure_null_compute(measure_null *m, unsigned threads, uint32_t dt
                                   gg_error *err);
 /* Returns false if it is still being computed. */
 bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * A method that needs the whole matrix has a function `whole` instead: see gg_whole_matrix.
  */
-#ifndef GG_MERGE_INTERNAL_H
-#define GG_MERGE_INTERNAL_H
+#pragma once
 
 #include "organ/gg_merge.h"
 #include "organ/record.h"
@@ -274,5 +273,3 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 /* The run with fewer threads if their buffers would need too much memory; `row` is the length of
  * the longest row. */
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run);
-
-#endif

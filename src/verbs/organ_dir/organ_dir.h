@@ -1,7 +1,6 @@
 /* organ_dir.h - writes an organ directory: records in parallel, then the manifest, then its
  * name. Shared by all verbs that write one. Internal. */
-#ifndef GG_ORGAN_DIR_H
-#define GG_ORGAN_DIR_H
+#pragma once
 
 #include "base/names.h"
 #include "base/output.h"
@@ -71,5 +70,3 @@ gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert
 /* If st is GG_OK, write the manifest and commit the directory, else remove what was written.
  * Frees everything that d owns. Returns the final status. */
 gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* key_compat.h - checks by keys whether organs of one model can work in another. Internal. */
-#ifndef GG_KEY_COMPAT_H
-#define GG_KEY_COMPAT_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -18,5 +17,3 @@ enum {
 typedef void (*gg_key_conflict_fn)(void *ctx, const char *line);
 size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flags,
                         gg_key_conflict_fn fn, void *ctx);
-
-#endif

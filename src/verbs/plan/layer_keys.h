@@ -2,8 +2,7 @@
  * one or several others in a new order. Used wherever blocks are added, dropped or moved.
  * Internal.
  */
-#ifndef GG_LAYER_KEYS_H
-#define GG_LAYER_KEYS_H
+#pragma once
 
 #include "organ/gg_gguf.h"
 
@@ -44,5 +43,3 @@ uint64_t gg_layer_trunk(const gg_layer_model *m);
  * another; MTP blocks before other blocks; and everything that check_patterns refuses. */
 gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_layer *layers,
                         size_t n, gg_meta *out, gg_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * bytes. No file is opened for writing before the plan is complete, so errors are found
  * before anything is written. Internal.
  */
-#ifndef GG_PLAN_H
-#define GG_PLAN_H
+#pragma once
 
 #include "base/io.h"
 #include "base/names.h"
@@ -163,5 +162,3 @@ int gg_plan_compare_files(const gg_plan *p, const gg_source *s);
  * after `output`. */
 gg_status gg_plan_restore_files(gg_plan *p, gg_source *s, const gg_meta *meta, const char *output,
                                 gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* chat_template.h - compares a chat template with the vocabulary. Internal. */
-#ifndef GG_CHAT_TEMPLATE_H
-#define GG_CHAT_TEMPLATE_H
+#pragma once
 
 #include "organ/gg_gguf.h"
 
@@ -10,5 +9,3 @@
  * at. */
 size_t gg_template_unknown(const char *text, size_t len, const gg_kv *tokens, char *out,
                            size_t size);
-
-#endif

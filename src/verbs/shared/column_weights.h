@@ -1,8 +1,7 @@
 /* column_weights.h - sums over a tensor in which an importance matrix weighs the columns: the mean
  * squared output of a matrix on the calibration text, and that of an error. Internal.
  */
-#ifndef GG_COLUMN_WEIGHTS_H
-#define GG_COLUMN_WEIGHTS_H
+#pragma once
 
 #include "organ/imatrix.h"
 
@@ -28,5 +27,3 @@ uint64_t gg_column_weights_bytes(const gg_column_weights *w);
  * nothing if there are no weights. */
 void gg_column_weights_add(const gg_column_weights *w, uint64_t first, const float *a,
                            const float *b, size_t n, double sums[2]);
-
-#endif

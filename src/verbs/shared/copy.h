@@ -1,6 +1,5 @@
 /* copy.h - copy tensor data, and hash it in the same pass. Internal. */
-#ifndef GG_COPY_H
-#define GG_COPY_H
+#pragma once
 
 #include "base/io.h"
 #include "base/sha256.h"
@@ -92,5 +91,3 @@ gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, g
 /* Hashes bytes [at, at + n) of fd, without moving its position; adds to the progress. */
 gg_status gg_file_sha256(int fd, uint64_t at, uint64_t n, char sha[65], const gg_run *run,
                          gg_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* keys.h - sets keys from texts and files, and those that depend on the types of the tensors.
  * Internal. */
-#ifndef GG_SET_KEYS_H
-#define GG_SET_KEYS_H
+#pragma once
 
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
@@ -33,5 +32,3 @@ bool gg_is_integer(uint32_t dtype);
 
 /* Remove the keys quantize.imatrix.*, which describe an importance matrix. */
 void gg_meta_delete_imatrix(gg_meta *meta);
-
-#endif

@@ -1,7 +1,6 @@
 /* selected_tensors.h - lists the selected tensors of a source, with stacks of experts split
  * into one piece per expert if wanted. Internal. */
-#ifndef GG_SELECTED_TENSORS_H
-#define GG_SELECTED_TENSORS_H
+#pragma once
 
 #include "organ/gg_organ.h"
 
@@ -32,5 +31,3 @@ uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select);
 
 /* Calls the function for all tensors in order. On a pipe it can read the current tensor. */
 gg_status gg_selected_each(gg_source *s, const gg_visit *v, gg_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* verb_run.h - notes, progress and the watched sources of a run. Internal. */
-#ifndef GG_VERB_RUN_H
-#define GG_VERB_RUN_H
+#pragma once
 
 #include "organ/gg_gguf.h"
 #include "organ/gg_organ.h"
@@ -35,5 +34,3 @@ void gg_watch_free(gg_watch *w);
 
 /* "4096x14336x8"; "" for a tensor without dims. */
 void gg_dims_text(const gg_tensor *t, char out[96]);
-
-#endif
