@@ -10,7 +10,8 @@
 #include "x86.h"
 
 #include <cpuid.h>
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(GG_NO_NEON)
+#define GG_ARM_SHA 1
 #include "platform.h"
 
 #include <arm_neon.h>
@@ -191,7 +192,7 @@ static bool machine_has_sha(void)
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1)) return false;
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b >> 29 & 1);
 }
-#elif defined(__aarch64__)
+#elif defined(GG_ARM_SHA)
 
 /* ---- one message with the SHA-2 instructions of aarch64 ---------------------------------- */
 

@@ -2,14 +2,15 @@
  * vectors. */
 #include "numeric/nlanes.h"
 
-#ifdef __aarch64__
+#if defined(__aarch64__) && !defined(GG_NO_NEON)
+#define NK_NEON 1
 #include <arm_neon.h>
 #endif
 
 #include "numeric/numeric.h"
 
 /* Doubles that fit into a register: gcc keeps wider vectors in memory on aarch64, even in loops. */
-#ifdef __aarch64__
+#ifdef NK_NEON
 #define REG 2
 #else
 #define REG 4
@@ -18,7 +19,7 @@ typedef float reg_f32 __attribute__((vector_size(4 * REG)));
 typedef double reg_f64 __attribute__((vector_size(8 * REG)));
 #if GG_LEVEL == 1
 #define REG_WIDE(v) NK_WIDE(v)
-#elif defined(__aarch64__) /* gcc 12 widens value by value otherwise */
+#elif defined(NK_NEON) /* gcc 12 widens value by value otherwise */
 #define REG_WIDE(v) ((reg_f64)vcvt_f64_f32((float32x2_t)(v)))
 #else
 #define REG_WIDE(v) __builtin_convertvector(v, reg_f64)
@@ -32,15 +33,18 @@ static double fold_regs(const reg_f64 sum[REGS])
     return gg_nk_fold(&acc);
 }
 
+static inline reg_f64 load_wide(const float *x)
+{
+    reg_f32 v;
+    memcpy(&v, x, sizeof v);
+    return REG_WIDE(v);
+}
+
 /* Adds eight values. */
 static inline void add_values(reg_f64 sum[REGS], const float *x)
 {
 #pragma GCC unroll 4
-    for (size_t r = 0; r < REGS; r++) {
-        reg_f32 v;
-        memcpy(&v, x + REG * r, sizeof v);
-        sum[r] += REG_WIDE(v);
-    }
+    for (size_t r = 0; r < REGS; r++) sum[r] += load_wide(x + REG * r);
 }
 
 /* Loads the last values of a run, fewer than eight, and fills up with `fill`. */
@@ -87,9 +91,7 @@ static inline void add_central(reg_f64 s2[REGS], reg_f64 s4[REGS], const float *
 {
 #pragma GCC unroll 4
     for (size_t r = 0; r < REGS; r++) {
-        reg_f32 v;
-        memcpy(&v, x + REG * r, sizeof v);
-        reg_f64 d = REG_WIDE(v) - mean;
+        reg_f64 d = load_wide(x + REG * r) - mean;
         if (used < NK_LANES)
             for (size_t l = 0; l < REG; l++) d[l] = REG * r + l < used ? d[l] : 0.0;
         reg_f64 d2 = d * d;
@@ -103,6 +105,7 @@ gg_nk_central GG_K(gg_nk_central)(const float *x, size_t n, double mean)
     reg_f64 s2[REGS] = { { 0 } }, s4[REGS] = { { 0 } };
     float rest[NK_LANES];
     size_t i = 0;
+#pragma GCC unroll 4
     for (; i + NK_LANES <= n; i += NK_LANES) add_central(s2, s4, x + i, mean, NK_LANES);
     load_rest(rest, x + i, n - i, 0.0f);
     add_central(s2, s4, rest, mean, n - i);
@@ -257,7 +260,7 @@ void GG_K(gg_nk_histogram_sorted)(const gg_nk_key *keys, size_t n, double min, d
 
 double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
 {
-    gg_nk_acc sum = { { { 0 }, { 0 } } };
+    reg_f64 sum[REGS] = { { 0 } };
     float run[GAP_RUN + 1];
     double rest = 0;
     for (size_t i = 0; i + 1 < n; i += GAP_RUN) {
@@ -265,13 +268,11 @@ double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
         for (size_t j = 0; j <= gaps; j++) run[j] = unkey(keys[i + j]);
         size_t j = 0;
         for (; j + NK_LANES <= gaps; j += NK_LANES) {
-#pragma GCC unroll 2
-            for (size_t h = 0; h < 2; h++) {
-                gg_nk_f32x4 a, b;
-                NK_LOAD4(a, run + j + 4 * h);
-                NK_LOAD4(b, run + j + 4 * h + 1);
-                gg_nk_f64x4 d = NK_WIDE(b) - NK_WIDE(a) - mean_gap;
-                sum.half[h] += d * d;
+#pragma GCC unroll 4
+            for (size_t r = 0; r < REGS; r++) {
+                reg_f64 d = load_wide(run + j + REG * r + 1) - load_wide(run + j + REG * r) -
+                            mean_gap;
+                sum[r] += d * d;
             }
         }
         for (; j < gaps; j++) {
@@ -279,27 +280,23 @@ double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
             rest += d * d;
         }
     }
-    return gg_nk_fold(&sum) + rest;
+    return fold_regs(sum) + rest;
 }
 
 /* ---- vectors ------------------------------------------------------------------------ */
 
 double GG_K(gg_nk_dot)(const float *a, const float *b, size_t n)
 {
-    gg_nk_acc sum = { { { 0 }, { 0 } } };
+    reg_f64 sum[REGS] = { { 0 } };
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) {
-#pragma GCC unroll 2
-        for (size_t h = 0; h < 2; h++) {
-            gg_nk_f32x4 va, vb;
-            NK_LOAD4(va, a + i + 4 * h);
-            NK_LOAD4(vb, b + i + 4 * h);
-            sum.half[h] += NK_WIDE(va) * NK_WIDE(vb);
-        }
+#pragma GCC unroll 4
+        for (size_t r = 0; r < REGS; r++)
+            sum[r] += load_wide(a + i + REG * r) * load_wide(b + i + REG * r);
     }
     double rest = 0;
     for (; i < n; i++) rest += (double)a[i] * (double)b[i];
-    return gg_nk_fold(&sum) + rest;
+    return fold_regs(sum) + rest;
 }
 
 void GG_K(gg_nk_subtract)(float *to, const float *from, double factor, size_t n)

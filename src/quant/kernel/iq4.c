@@ -26,6 +26,7 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += XS_BYTES) {
         const float d = gg_load_f16(b);
         const unsigned h = gg_load_u16(b + 2);
+#pragma GCC unroll 8
         for (int k = 0; k < RUNS; k++, out += 32) {
             const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3)
                                                                                    << 4;

@@ -29,40 +29,52 @@
  */
 #include "ksearch.h"
 
-/* Unpacks the six-bit scales and minima of Q4_K and Q5_K. */
+/* Unpacks the eight six-bit scales and minima of Q4_K and Q5_K, four at once. */
 static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t min[8])
 {
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; k++) {
-        scale[k] = p[k] & 63;
-        min[k] = p[k + 4] & 63;
-        scale[k + 4] = (uint8_t)((p[k + 8] & 15) | p[k] >> 6 << 4);
-        min[k + 4] = (uint8_t)(p[k + 8] >> 4 | p[k + 4] >> 6 << 4);
-    }
+    const uint32_t s = gg_load_u32(p), m = gg_load_u32(p + 4), both = gg_load_u32(p + 8);
+    gg_store_u32(scale, s & 0x3f3f3f3f);
+    gg_store_u32(min, m & 0x3f3f3f3f);
+    gg_store_u32(scale + 4, (both & 0x0f0f0f0f) | (s >> 2 & 0x30303030));
+    gg_store_u32(min + 4, (both >> 4 & 0x0f0f0f0f) | (m >> 2 & 0x30303030));
 }
 
 #ifdef GG_NEON
-/* The values of the sixteen levels of a group, by bytes: part j has byte j of each. Sixteen values
- * are then looked up with four instructions, and stored with one more, which merges the parts. */
+/* The values of the sixteen levels of a group. */
 static inline uint8x16x4_t k4_values(float scale, float min)
 {
     static const float level[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-    float value[16];
+    float32x4x4_t y;
 #pragma GCC unroll 4
-    for (int i = 0; i < 16; i += 4)
-        vst1q_f32(value + i, vaddq_f32(vmulq_n_f32(vld1q_f32(level + i), scale), vdupq_n_f32(min)));
-    return vld4q_u8((const uint8_t *)value);
+    for (int i = 0; i < 4; i++)
+        y.val[i] = vaddq_f32(vmulq_n_f32(vld1q_f32(level + 4 * i), scale), vdupq_n_f32(min));
+    return gg_planes(y);
 }
 
-static inline void k4_look_up(float *out, uint8x16x4_t value, uint8x16_t q)
+static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
-    uint8x16x4_t y;
+    for (; nblocks > 0; nblocks--, b += 144) {
+        const float d = gg_load_f16(b), m = -gg_load_f16(b + 2);
+        uint8_t field[16];
+        k4_unpack_scales(b + 4, field, field + 8);
+        const uint8x16_t f = vld1q_u8(field), low = vdupq_n_u8(15);
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; h++) {
+            float32x4_t ds = vmulq_n_f32(gg_unsigned4(f, h), d),
+                        ms = vmulq_n_f32(gg_unsigned4(f, h + 2), m);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; j++) y.val[j] = vqtbl1q_u8(value.val[j], q);
-    vst4q_u8((uint8_t *)out, y);
+            for (int k = 0; k < 4; k++) {
+                const uint8x16x4_t value = k4_values(ds[k], ms[k]);
+                for (int i = 0; i < 32; i += 16, out += 16) {
+                    const uint8x16_t q = vld1q_u8(b + 16 + 64 * h + 32 * (k / 2) + i);
+                    gg_look_up16(out, value, k % 2 ? vshrq_n_u8(q, 4) : vandq_u8(q, low));
+                }
+                GG_AFTER_STORES(ds);
+            }
+        }
+    }
 }
-#endif
-
+#else
 static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 144) {
@@ -72,14 +84,6 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 #pragma GCC unroll 8
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
-#ifdef GG_NEON
-            const uint8x16x4_t value = k4_values(ds, -ms);
-            for (int i = 0; i < 32; i += 16) {
-                const uint8x16_t q = vld1q_u8(b + 16 + 32 * (k / 2) + i);
-                k4_look_up(out + i, value, k % 2 ? vshrq_n_u8(q, 4) : vandq_u8(q, vdupq_n_u8(15)));
-            }
-            continue;
-#endif
             /* Upper nibbles are not shifted. They are 16 times too large, which is exact. */
             for (int i = 0; i < 32; i += 16) {
                 gg_u8x16 q = gg_load_u8x16(b + 16 + 32 * (k / 2) + i);
@@ -89,6 +93,7 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
         }
     }
 }
+#endif
 
 static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
@@ -112,15 +117,39 @@ static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
 
 static void decode_q6_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
-    for (; nblocks > 0; nblocks--, b += 210) {
-        float d = gg_load_f16(b + 208);
+    for (; nblocks > 0; nblocks--, b += 210, out += 256) {
+        const float d = gg_load_f16(b + 208);
+#ifdef GG_NEON
+        const uint8x16_t s = vld1q_u8(b + 192), two = vdupq_n_u8(0x30);
+        float32x4_t ds[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) ds[i] = vmulq_n_f32(gg_signed4(s, i), d);
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; k++) {
+            const int a = k / 2, l = k % 2;
+            const float32x4_t e = ds[2 * a], f = ds[2 * a + 1];
+            uint8x16_t p = vld1q_u8(b + 64 * a + 16 * l), q = vld1q_u8(b + 64 * a + 32 + 16 * l),
+                       h = vld1q_u8(b + 128 + 32 * a + 16 * l);
+            float *to = out + 128 * a + 16 * l;
+            /* Shifts with insertion keep the other bits. */
+            gg_scaled16(to + 64, vsriq_n_u8(vandq_u8(h, two), p, 4) - 32, f[l]);
+            GG_AFTER_STORES(h);
+            gg_scaled16(to + 96, vsriq_n_u8(vshrq_n_u8(h, 2), q, 4) - 32, f[2 + l]);
+            GG_AFTER_STORES(h);
+            gg_scaled16(to, (vsliq_n_u8(p, h, 4) & 63) - 32, e[l]);
+            GG_AFTER_STORES(h);
+            gg_scaled16(to + 32, (vsliq_n_u8(q, vshrq_n_u8(h, 2), 4) & 63) - 32, e[2 + l]);
+            GG_AFTER_STORES(h);
+        }
+#else
 #pragma GCC unroll 16
-        for (int k = 0; k < 16; k++, out += 16) {
+        for (int k = 0; k < 16; k++) {
             int a = k / 8, g = k % 8 / 2, l = 16 * (k % 2);
             gg_u8x16 low = gg_load_u8x16(b + 64 * a + 32 * (g & 1) + l) >> (g < 2 ? 0 : 4) & 15;
             gg_u8x16 high = gg_load_u8x16(b + 128 + 32 * a + l) >> 2 * g & 3;
-            gg_scaled16(out, (low | high << 4) - 32, d * (float)(int8_t)b[192 + k]);
+            gg_scaled16(out + 16 * k, (low | high << 4) - 32, d * (float)(int8_t)b[192 + k]);
         }
+#endif
     }
 }
 

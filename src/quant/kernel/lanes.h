@@ -200,10 +200,24 @@ GG_INLINE gg_u8x16 gg_load_u8x16(const uint8_t *p)
 }
 
 #ifdef GG_NEON
-/* Four signed words times d. */
-GG_INLINE void gg_scaled4(float *out, int16x4_t q, float d)
+/* Four bytes from 4 * i on, each moved to the top of its lane: the table has no byte 255, so that
+ * the lower bytes become 0. */
+GG_INLINE uint32x4_t gg_tops4(uint8x16_t q, int i)
 {
-    vst1q_f32(out, vmulq_n_f32(vcvtq_f32_s32(vmovl_s16(q)), d));
+    static const uint32_t at[4] = { 0x00ffffff, 0x01ffffff, 0x02ffffff, 0x03ffffff };
+    return vreinterpretq_u32_u8(vqtbl1q_u8(
+        q, vreinterpretq_u8_u32(vaddq_u32(vld1q_u32(at), vdupq_n_u32((uint32_t)i << 26)))));
+}
+
+/* The same bytes as floats. */
+GG_INLINE float32x4_t gg_signed4(uint8x16_t q, int i)
+{
+    return vcvtq_n_f32_s32(vreinterpretq_s32_u32(gg_tops4(q, i)), 24);
+}
+
+GG_INLINE float32x4_t gg_unsigned4(uint8x16_t q, int i)
+{
+    return vcvtq_n_f32_u32(gg_tops4(q, i), 24);
 }
 #endif
 
@@ -223,12 +237,10 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
     _mm_storeu_ps(out + 8, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpacklo_epi16(z, high)), s));
     _mm_storeu_ps(out + 12, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, high)), s));
 #elif defined(GG_NEON)
-    const int8x16_t v = (int8x16_t)q;
-    const int16x8_t low = vmovl_s8(vget_low_s8(v)), high = vmovl_high_s8(v);
-    gg_scaled4(out, vget_low_s16(low), d);
-    gg_scaled4(out + 4, vget_high_s16(low), d);
-    gg_scaled4(out + 8, vget_low_s16(high), d);
-    gg_scaled4(out + 12, vget_high_s16(high), d);
+    float32x4x4_t y;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) y.val[i] = vmulq_n_f32(gg_signed4(q, i), d);
+    vst1q_f32_x4(out, y);
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)(int8_t)q[i] * d;
 #endif
@@ -253,17 +265,43 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
     _mm_storeu_ps(out + 12,
                   _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
 #elif defined(GG_NEON)
-    const uint16x8_t low = vmovl_u8(vget_low_u8(q)), high = vmovl_high_u8(q);
-    const float32x4_t add = vdupq_n_f32(m);
-    const uint32x4_t v[4] = { vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low),
-                              vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high) };
+    float32x4x4_t y;
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
-        vst1q_f32(out + 4 * i, vaddq_f32(vmulq_n_f32(vcvtq_f32_u32(v[i]), d), add));
+        y.val[i] = vaddq_f32(vmulq_n_f32(gg_unsigned4(q, i), d), vdupq_n_f32(m));
+    vst1q_f32_x4(out, y);
 #else
     for (int i = 0; i < 16; i++) out[i] = (float)q[i] * d + m;
 #endif
 }
+
+#ifdef GG_NEON
+/* Makes what depends on v come after all stores above. Otherwise gcc mixes the steps of unrolled
+ * loops and has too few registers for them. */
+#define GG_AFTER_STORES(v) __asm__ volatile("" : "+w"(v) : : "memory")
+
+/* Sixteen floats by bytes: part j has byte j of each. */
+GG_INLINE uint8x16x4_t gg_planes(float32x4x4_t v)
+{
+    static const uint8_t at[16] = { 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60 };
+    uint8x16x4_t t, y;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) t.val[j] = vreinterpretq_u8_f32(v.val[j]);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++)
+        y.val[j] = vqtbl4q_u8(t, vaddq_u8(vld1q_u8(at), vdupq_n_u8((uint8_t)j)));
+    return y;
+}
+
+/* The values at sixteen indices: four look-ups, and a store that merges the parts. */
+GG_INLINE void gg_look_up16(float *out, uint8x16x4_t value, uint8x16_t q)
+{
+    uint8x16x4_t y;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) y.val[j] = vqtbl1q_u8(value.val[j], q);
+    vst4q_u8((uint8_t *)out, y);
+}
+#endif
 
 /* Comparison: sets all bits or no bits of each lane. Without AVX, gcc 12 splits a 32-byte
  * comparison into scalars, so level 0 compares halves. */
