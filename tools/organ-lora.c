@@ -8,7 +8,7 @@
 #include <string.h>
 
 static struct {
-    const char *base, *tuned, *output, *from;
+    const char *base, *tuned, *output, *from, *to_peft;
     double alpha;
     uint64_t rank;
     gg_lora_options o;
@@ -20,11 +20,14 @@ static const cli_option options[] = {
     { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .place = 2, .required = "from",
       .excludes = "from" },
     { "from", CLI_MODEL, &opt.from, "ADAPTER",
-      "convert this adapter of PEFT (a folder or its safetensors file)" },
+      "convert this adapter (a folder of PEFT, its safetensors file, or GGUF)" },
+    { "to-peft", CLI_NEW_DIR, &opt.to_peft, "DIR", "write the adapter of --from as PEFT has it",
+      .needs = "from base" },
     { "alpha", CLI_F64, &opt.alpha, "X", "its lora_alpha, if there is no adapter_config.json",
       .needs = "from" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",
-      "the adapter; - is stdout, and then no rows are printed", .required = "" },
+      "the adapter; - is stdout, and then no rows are printed", .required = "to-peft",
+      .excludes = "to-peft" },
     { "rank", CLI_U64, &opt.rank, "R", "singular values to keep per matrix (16, 64, ...)",
       .excludes = "energy from" },
     { "energy", CLI_F64, &opt.o.energy, "E",
@@ -89,11 +92,17 @@ static gg_status convert_adapter(cli *c)
 {
     gg_source *base = NULL, *from = NULL;
     gg_assemble_report r = { 0 };
+    char path[4096];
     gg_status st = opt.base ? cli_open(c, opt.base, CLI_SPOOLED, &base) : GG_OK;
+    gg_assemble_options o = { .hf_names = opt.to_peft != NULL, .base = base };
     c->adapter_base = base;
     c->adapter_alpha = opt.alpha;
     if (st == GG_OK) st = cli_open(c, opt.from, CLI_SPOOLED, &from);
-    if (st == GG_OK) st = gg_assemble(from, NULL, opt.output, &c->run, &r, &c->err);
+    if (opt.to_peft && (size_t)snprintf(path, sizeof path, "%s/adapter_model.safetensors",
+                                        opt.to_peft) >= sizeof path)
+        cli_usage(c, "--to-peft: the path is too long");
+    if (st == GG_OK)
+        st = gg_assemble(from, &o, opt.to_peft ? path : opt.output, &c->run, &r, &c->err);
     gg_source_close(from);
     gg_source_close(base);
     return st;

@@ -149,7 +149,12 @@ typedef struct gg_assemble_options {
      * which have none. token_embd.weight must have as many rows as there are tokens. May be
      * NULL. */
     const gg_meta *vocabulary;
-    bool hf_names; /* write a .safetensors file with the names and shapes of Hugging Face */
+    /* Write a .safetensors file with the names and shapes of Hugging Face. Beside a
+     * model.safetensors, config.json is written unless it exists and run.force is not set. An
+     * adapter is written as PEFT has it, with adapter_config.json beside adapter_model.safetensors,
+     * and needs `base`, the model that it is for. A missing folder of the output is made. */
+    bool hf_names;
+    const gg_source *base;
     /* Hidden units to keep in each expert, or in each FFN of a model without experts: those with
      * the largest squared outputs. Rounded down to whole blocks of the types. 0 = all. */
     uint64_t keep_units;

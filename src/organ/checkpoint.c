@@ -358,7 +358,7 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
     }
     if (fresh) {
         t->hf_name = in->name;
-        t->neg_exp = move->neg_exp;
+        t->op = move->neg_exp ? GG_CK_NEG_EXP : GG_CK_NONE;
         t->shape = move->n_dims;
         memcpy(t->dims, move->dims, sizeof t->dims);
     } else if (expert < 0 || t->pieces[0].expert < 0 || t->shape != move->n_dims ||
@@ -494,7 +494,7 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     gg_st_type type = ck->in.items[t->pieces[0].in].type;
     for (size_t i = 1; i < t->n_pieces; i++)
         if (ck->in.items[t->pieces[i].in].type != type) return GG_F32;
-    if (t->plus_one || t->minus_one || t->neg_exp || t->times != 0 || ck->all_f32) return GG_F32;
+    if (t->op || t->times != 0 || ck->all_f32) return t->wide ? GG_F64 : GG_F32;
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
@@ -607,7 +607,7 @@ static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error 
     return st;
 }
 
-static bool same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b)
+bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b)
 {
     enum { STEP = 1 << 18 };
     gg_error ignored = GG_ERROR_INIT;
@@ -629,7 +629,7 @@ static bool is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_s
     if (!gg_hf_has("mamba mamba2", arch) || strcmp(t->name, "lm_head.weight") != 0) return false;
     const gg_st_tensor *e = gg_ck_stored(ck, "backbone.embeddings.weight");
     if (!e) e = gg_ck_stored(ck, "backbone.embedding.weight");
-    return e && same_values(ck, t, e);
+    return e && gg_ck_same_values(ck, t, e);
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
@@ -738,7 +738,8 @@ static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab
             st = add_stored(ck, arch, &sizes, blocks, &ck->in.items[i], err);
     for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
         gg_ck_tensor *t = &ck->made[i];
-        t->plus_one = t->hf_name && gg_hf_is_plus_one(arch, t->hf_name, strlen(t->hf_name));
+        if (t->hf_name && gg_hf_is_plus_one(arch, t->hf_name, strlen(t->hf_name)))
+            t->op = GG_CK_PLUS_ONE;
     }
     return st;
 }
@@ -753,36 +754,24 @@ static void arch_of_keys(const gg_meta *meta, char arch[64])
         snprintf(arch, 64, "%.*s", (int)len, text);
 }
 
-static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *err)
-{
-    char arch[64];
-    gg_status st = gg_ck_parse(folder, "config.json", &ck->config, err);
-    const gg_json_node *root = root_of(ck->config);
-    if (st == GG_OK) st = gg_ck_keys(root, folder, &ck->header.meta, err);
-    if (st == GG_OK) st = open_files(ck, folder, NULL, err);
-    if (st != GG_OK) return st;
-    const gg_json_node *block = gg_hf_field(root, "quantization_config.weight_block_size");
-    gg_error ignored = GG_ERROR_INIT;
-    for (int i = 0; i < 2 && block; i++)
-        gg_json_u64(i ? gg_json_next(gg_json_first(block)) : gg_json_first(block), &ck->block[i],
-                    &ignored);
-    ck->has_keys = true;
-    arch_of_keys(&ck->header.meta, arch);
-    st = add_rope_tensors(ck, arch, err);
-    bool cut = strcmp(arch, "gemma3") == 0;
-    if (st == GG_OK) st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : UINT64_MAX, err);
-    if (st == GG_OK) st = gg_ck_finish(ck, true, err);
-    return st == GG_OK ? type_keys(ck, err) : st;
-}
+/* The GGUF names of a file's tensors, one per line, if they have those of Hugging Face. */
+typedef struct own_order {
+    bool hf;
+    const char *text; /* in the header */
+    size_t len;
+} own_order;
 
 /* The keys of a file that these tools have written, in its metadata. */
-static gg_status stored_keys(gg_checkpoint *ck, const gg_json_node *metadata, bool *hf,
+static gg_status stored_keys(gg_checkpoint *ck, const gg_json *header, own_order *order,
                              gg_error *err)
 {
+    const gg_json_node *metadata = gg_json_get(root_of(header), "__metadata__"),
+                       *node = gg_json_get(metadata, "gguf.keys"),
+                       *names = gg_json_get(metadata, "gguf.names");
     const char *text;
     size_t len;
     gg_json *keys = NULL;
-    const gg_json_node *node = gg_json_get(metadata, "gguf.keys"), *names;
+    *order = (own_order){ .text = "" };
     if (!node) return GG_OK;
     gg_status st = gg_json_string(node, &text, &len, err);
     if (st == GG_OK) st = gg_json_parse(text, len, &keys, err);
@@ -791,9 +780,88 @@ static gg_status stored_keys(gg_checkpoint *ck, const gg_json_node *metadata, bo
         st = gg_mj_kv(k, &ck->header.meta, err);
     gg_json_free(keys);
     ck->has_keys = true;
-    names = gg_json_get(metadata, "gguf.names");
     if (st == GG_OK && names) st = gg_json_string(names, &text, &len, err);
-    *hf = st == GG_OK && names && len == 2 && memcmp(text, "hf", 2) == 0;
+    if (st != GG_OK || !names || len != 2 || memcmp(text, "hf", 2) != 0) return st;
+    order->hf = true;
+    node = gg_json_get(metadata, "gguf.order");
+    return node ? gg_json_string(node, &order->text, &order->len, err) : GG_OK;
+}
+
+/* Brings the tensors into the order of a list of names; those that it lacks come last. */
+static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_error *err)
+{
+    gg_gguf *g = &ck->header;
+    gg_tensor *tensors = malloc((g->n_tensors + 1) * sizeof *tensors);
+    gg_ck_tensor *made = malloc((g->n_tensors + 1) * sizeof *made);
+    bool *moved = calloc(g->n_tensors + 1, sizeof *moved);
+    size_t n = 0;
+    if (!tensors || !made || !moved || g->n_tensors == 0)
+        return free(tensors), free(made), free(moved), g->n_tensors ? no_room(err) : GG_OK;
+    for (const char *p = order->text, *end = p + order->len, *line; p < end; p = line + 1) {
+        line = memchr(p, '\n', (size_t)(end - p));
+        if (!line) line = end;
+        uint32_t slot = *slot_of_name(ck, p, (size_t)(line - p));
+        if (slot == 0 || moved[slot - 1]) continue;
+        moved[slot - 1] = true;
+        tensors[n] = g->tensors[slot - 1];
+        made[n++] = ck->made[slot - 1];
+    }
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        if (moved[i]) continue;
+        tensors[n] = g->tensors[i];
+        made[n++] = ck->made[i];
+    }
+    free(moved);
+    free(g->tensors);
+    free(ck->made);
+    g->tensors = tensors;
+    ck->made = made;
+    ck->cap = 0;
+    return GG_OK;
+}
+
+/* The tensors of a file that these tools have written, or that has no config.json. */
+static gg_status open_own(gg_checkpoint *ck, const char *arch, const own_order *order,
+                          gg_error *err)
+{
+    gg_status st = order->hf ? map_tensors(ck, arch, UINT64_MAX, err) : GG_OK;
+    for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
+        if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
+    if (st == GG_OK && order->hf) st = order_tensors(ck, order, err);
+    return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
+}
+
+static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *err)
+{
+    char arch[64];
+    own_order order;
+    gg_json *header = NULL;
+    gg_status st = gg_ck_parse(folder, "config.json", &ck->config, err);
+    const gg_json_node *root = root_of(ck->config);
+    const gg_hf_class *class;
+    if (st == GG_OK) st = class_of_config(root, &class, err);
+    if (st == GG_OK) st = open_files(ck, folder, &header, err);
+    if (st == GG_OK) st = stored_keys(ck, header, &order, err);
+    bool own = ck->has_keys; /* files of these tools, whose keys have the vocabulary too */
+    if (st == GG_OK && !own) st = gg_ck_keys(root, folder, &ck->header.meta, err);
+    const gg_json_node *block = gg_hf_field(root, "quantization_config.weight_block_size");
+    gg_error ignored = GG_ERROR_INIT;
+    for (int i = 0; i < 2 && block; i++)
+        gg_json_u64(i ? gg_json_next(gg_json_first(block)) : gg_json_first(block), &ck->block[i],
+                    &ignored);
+    ck->has_keys = true;
+    arch_of_keys(&ck->header.meta, arch);
+    if (st == GG_OK && own) {
+        st = open_own(ck, arch, &order, err);
+    } else if (st == GG_OK) {
+        bool cut = strcmp(arch, "gemma3") == 0;
+        st = add_rope_tensors(ck, arch, err);
+        if (st == GG_OK)
+            st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : UINT64_MAX, err);
+        if (st == GG_OK) st = gg_ck_finish(ck, true, err);
+        if (st == GG_OK) st = type_keys(ck, err);
+    }
+    gg_json_free(header);
     return st;
 }
 
@@ -806,28 +874,39 @@ static bool has_pairs(const gg_checkpoint *ck)
     return false;
 }
 
+/* Makes the tensors of an adapter. A file of these tools keeps types, order and keys, except for
+ * those that adapter_config.json gives. */
+static gg_status open_pairs(gg_checkpoint *ck, const char *path, const gg_json *header,
+                            const gg_ck_adapter *adapter, gg_error *err)
+{
+    own_order order;
+    gg_status st = stored_keys(ck, header, &order, err);
+    ck->all_f32 = !order.hf;
+    if (st == GG_OK) st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
+    if (st == GG_OK && order.hf) st = order_tensors(ck, &order, err);
+    return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
+}
+
 /* Opens a file, or all files of a folder, without config.json. */
 static gg_status open_without_config(gg_checkpoint *ck, const char *path,
                                      const gg_ck_adapter *adapter, gg_error *err)
 {
-    gg_json *metadata = NULL;
+    gg_json *header = NULL;
     struct stat s;
-    bool hf = false, folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-    gg_status st = folder ? open_files(ck, path, &metadata, err)
-                          : open_stored(ck, path, &metadata, err);
+    own_order order;
+    char arch[64];
+    bool folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    gg_status st = folder ? open_files(ck, path, &header, err)
+                          : open_stored(ck, path, &header, err);
     if (st == GG_OK && !folder) st = index_stored(ck, err);
     if (st == GG_OK && has_pairs(ck)) {
-        gg_json_free(metadata);
-        return gg_peft_open(ck, path, NULL, adapter, err);
+        st = open_pairs(ck, path, header, adapter, err);
+    } else if (st == GG_OK) {
+        st = stored_keys(ck, header, &order, err);
+        arch_of_keys(&ck->header.meta, arch);
+        if (st == GG_OK) st = open_own(ck, arch, &order, err);
     }
-    if (st == GG_OK) st = stored_keys(ck, gg_json_get(root_of(metadata), "__metadata__"), &hf, err);
-    char arch[64];
-    arch_of_keys(&ck->header.meta, arch);
-    if (st == GG_OK && hf) st = map_tensors(ck, arch, UINT64_MAX, err);
-    for (size_t i = 0; i < ck->in.n && st == GG_OK && !hf; i++)
-        if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
-    if (st == GG_OK) st = gg_ck_finish(ck, false, err);
-    gg_json_free(metadata);
+    gg_json_free(header);
     return st;
 }
 
@@ -856,7 +935,7 @@ static gg_status open_adapter(gg_checkpoint *ck, const char *folder, const gg_ck
     gg_status st = gg_ck_parse(folder, "adapter_config.json", &ck->config, err);
     if (st == GG_OK) st = path ? open_stored(ck, path, &metadata, err) : no_room(err);
     if (st == GG_OK) st = index_stored(ck, err);
-    if (st == GG_OK) st = gg_peft_open(ck, folder, root_of(ck->config), adapter, err);
+    if (st == GG_OK) st = open_pairs(ck, folder, metadata, adapter, err);
     gg_json_free(metadata);
     free(path);
     return st;
@@ -917,6 +996,8 @@ void gg_checkpoint_close(gg_checkpoint *ck)
     free(ck->stamps);
     free(ck->in.items);
     free(ck->by_name);
+    free(ck->beside);
+    free(ck->order);
     gg_json_free(ck->config);
     free(ck);
 }
@@ -956,8 +1037,7 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
 {
     const gg_ck_tensor *t = &ck->made[i];
     const gg_ck_piece *p = t->pieces;
-    if (t->n_pieces != 1 || t->plus_one || t->minus_one || t->neg_exp || t->times != 0)
-        return false;
+    if (t->n_pieces != 1 || t->op || t->times != 0) return false;
     const gg_st_tensor *in = &ck->in.items[p->in];
     uint64_t step = 1;
     for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
@@ -1067,16 +1147,32 @@ static void apply_scales(const ck_cache *c, const gg_st_tensor *in, uint64_t src
     }
 }
 
-/* An F16 tensor is computed in F16, as the reference does. */
-static void apply_ops(const gg_ck_tensor *t, gg_st_type type, float *x, size_t n)
+double gg_ck_change(gg_ck_op op, double x)
 {
-    bool half = type == GG_ST_F16;
+    switch (op) {
+    case GG_CK_PLUS_ONE: return x + 1;
+    case GG_CK_MINUS_ONE: return x - 1;
+    case GG_CK_NEG_EXP: return -gg_hf_exp(x);
+    case GG_CK_LOG_NEG: return gg_hf_log(-x);
+    default: return x;
+    }
+}
+
+/* Changes n values, which are stored as `raw` and decoded as `x`, and stores them as F32 or F64. An
+ * F16 tensor is computed in F16, as the reference does. */
+static void change_values(const gg_ck_tensor *t, gg_st_type type, const uint8_t *raw,
+                          const float *x, size_t n, uint8_t *out)
+{
+    bool half = type == GG_ST_F16 && (t->op == GG_CK_PLUS_ONE || t->op == GG_CK_NEG_EXP);
     for (size_t i = 0; i < n; i++) {
-        if (t->plus_one) x[i] += 1;
-        if (t->minus_one) x[i] -= 1;
-        if (t->neg_exp) x[i] = -(float)gg_hf_exp(x[i]);
-        if (half && (t->plus_one || t->neg_exp)) x[i] = gg_f16_to_f32(gg_f32_to_f16(x[i]));
-        if (t->times != 0) x[i] *= t->times;
+        double y = x[i];
+        if (type == GG_ST_F64) memcpy(&y, raw + i * sizeof y, sizeof y);
+        y = gg_ck_change(t->op, y);
+        float f = (float)y;
+        if (half) f = gg_f16_to_f32(gg_f32_to_f16(f));
+        if (t->times != 0) f *= t->times;
+        if (t->wide) memcpy(out + i * sizeof y, &y, sizeof y);
+        else memcpy(out + i * sizeof f, &f, sizeof f);
     }
 }
 
@@ -1103,8 +1199,7 @@ static void move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r
         if (!r->plain) {
             gg_st_decode(in->type, from, x, n);
             if (c->scaled == in) apply_scales(c, in, r->src + done * r->step, r->step, x, n);
-            apply_ops(r->t, in->type, x, n);
-            memcpy(out + done * sizeof *x, x, n * sizeof *x);
+            change_values(r->t, in->type, from, x, n, out + done * (r->t->wide ? 8 : 4));
         }
         done += n;
     }
@@ -1139,7 +1234,7 @@ static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t
     r.step = v->step[v->n - 1];
     r.n = more < most ? (size_t)more : most;
     gg_st_type type = ck->in.items[r.p->in].type;
-    r.plain = !t->plus_one && !t->minus_one && !t->neg_exp && t->times == 0 &&
+    r.plain = !t->op && t->times == 0 &&
               (ck->header.tensors[index].dtype == GG_F32 ? type == GG_ST_F32
                                                          : type == GG_ST_F16 || type == GG_ST_BF16);
     return r;
@@ -1161,11 +1256,16 @@ static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, ui
     return st;
 }
 
+static size_t element_size(const gg_checkpoint *ck, size_t i)
+{
+    return (size_t)gg_dtype_get(ck->header.tensors[i].dtype)->block_bytes;
+}
+
 /* Reads whole elements. */
 static gg_status read_elements(const gg_checkpoint *ck, size_t i, ck_cache *c, gg_ck_span span,
                                gg_error *err)
 {
-    size_t size = ck->header.tensors[i].dtype == GG_F32 ? 4 : 2, n = span.n / size;
+    size_t size = element_size(ck, i), n = span.n / size;
     uint64_t e = span.offset / size;
     uint8_t *out = span.buf;
     gg_status st = GG_OK;
@@ -1185,8 +1285,8 @@ gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg
     const gg_ck_tensor *t = &ck->made[i];
     if (t->values) return memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n), GG_OK;
     if (!*cache && !(*cache = calloc(1, sizeof(ck_cache)))) return no_room(err);
-    size_t size = ck->header.tensors[i].dtype == GG_F32 ? 4 : 2;
-    uint8_t one[4] = { 0 };
+    size_t size = element_size(ck, i);
+    uint8_t one[8] = { 0 };
     gg_status st = GG_OK;
     while (span.n > 0 && st == GG_OK) {
         size_t skip = (size_t)(span.offset % size), part = span.n;

@@ -22,12 +22,24 @@ typedef struct gg_ck_piece {
     gg_hf_view view;
 } gg_ck_piece;
 
+/* How each value changes: x + 1 and -exp(x), and their inverses. */
+typedef enum gg_ck_op {
+    GG_CK_NONE,
+    GG_CK_PLUS_ONE,
+    GG_CK_NEG_EXP,
+    GG_CK_MINUS_ONE,
+    GG_CK_LOG_NEG,
+} gg_ck_op;
+
+double gg_ck_change(gg_ck_op op, double x);
+
 /* How a tensor of the model is made. */
 typedef struct gg_ck_tensor {
     gg_ck_piece *pieces;
     size_t n_pieces, cap_pieces;
     float *values; /* of a tensor that is made from config.json; otherwise NULL */
-    bool plus_one, minus_one, neg_exp;
+    gg_ck_op op;
+    bool wide;      /* the values are F64, because F32 would lose bits that gg_ck_change needs */
     float times;    /* each value times this; 0 = not */
     uint32_t shape; /* n_dims and dims of one piece, row-major */
     uint64_t dims[GG_HF_AXES];
@@ -52,6 +64,10 @@ typedef struct gg_checkpoint {
     uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
     char note[256];    /* about the model as a whole; "" = none */
     bool all_f32;      /* every tensor becomes F32 */
+    /* Of a model that is written: what belongs beside its files, the name of that file, and the
+     * GGUF names of the tensors in their order, one per line. */
+    char *beside, *order;
+    const char *beside_name;
 } gg_checkpoint;
 
 /* Whether the path is a safetensors file, its index, or a folder with config.json or
@@ -72,9 +88,11 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
 
 /* The tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
- * checkpoints have, and its keys (hf_write.c). Errors: GG_EUNSUPPORTED, with the tensor, if it has
- * no single counterpart; GG_ENOMEM. */
-gg_status gg_checkpoint_of_model(const gg_source *s, gg_checkpoint **out, gg_error *err);
+ * checkpoints have, and its keys; of a GGUF adapter, as PEFT has them (hf_write.c). `base` is the
+ * model that an adapter is for, else NULL. Errors: GG_EUNSUPPORTED, with the tensor, if it has no
+ * counterpart; GG_EUSAGE for an adapter without a base; GG_EIO; GG_ENOMEM. */
+gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_checkpoint **out,
+                                 gg_error *err);
 
 /* If the bytes of the tensor are stored as they are, sets their place and returns true. */
 bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place);
@@ -105,6 +123,9 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
 /* The stored tensor of that name, or NULL. */
 const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
 
+/* Whether two stored tensors have the same type and bytes; false if they cannot be read. */
+bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b);
+
 /* Parses FOLDER/NAME. */
 gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
 
@@ -114,7 +135,8 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
 /* Adds the tensor and the file to an error. */
 gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
 
-/* Makes the tensors of an adapter, whose file is open. `config` is NULL or adapter_config.json. */
+/* Lists the tensors of an adapter, whose file is open, for gg_ck_finish. `config` is NULL or
+ * adapter_config.json. */
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
                        const gg_ck_adapter *adapter, gg_error *err);
 

@@ -59,9 +59,10 @@ double gg_hf_exp(double x)
 }
 
 /* log m for m in [1/sqrt 2, sqrt 2], and the exponent: 2 (t + t^3/3 + ...), t = (m-1)/(m+1). */
-static double hf_log(double x)
+double gg_hf_log(double x)
 {
     int e = 0;
+    if (!(x > 0 && x < 1e300)) return x > 0 ? x : -1e308 * 10;
     while (x > 1.4142135623730951) x /= 2, e++;
     while (x < 0.70710678118654757) x *= 2, e--;
     double t = (x - 1) / (x + 1), sum = 0;
@@ -166,7 +167,7 @@ static bool evaluate_words(const gg_json_node *config, const char *text, double 
            (*value = field_is(config, field, list), true);
 }
 
-static bool key_value(const gg_json_node *config, const char *text, double *value)
+bool gg_hf_value(const gg_json_node *config, const char *text, double *value)
 {
     if (strncmp(text, "one of ", 7) == 0 || strncmp(text, "if ", 3) == 0 ||
         strncmp(text, "is ", 3) == 0)
@@ -206,20 +207,6 @@ static gg_status set_text(gg_meta *meta, const char *arch, const char *name, con
 static gg_status set_rope_scaling(const gg_json_node *config, const char *arch, gg_meta *meta,
                                   gg_error *err)
 {
-    static const struct {
-        const char *key;
-        uint32_t type;
-        const char *value;
-    } yarn[] = {
-        { "rope.scaling.original_context_length", GG_TYPE_U32,
-          "rope_scaling.original_max_position_embeddings "
-          "rope_parameters.original_max_position_embeddings" },
-        { "rope.scaling.yarn_ext_factor", GG_TYPE_F32, "rope_scaling.extrapolation_factor" },
-        { "rope.scaling.yarn_attn_factor", GG_TYPE_F32,
-          "rope_scaling.attention_factor rope_scaling.attn_factor" },
-        { "rope.scaling.yarn_beta_fast", GG_TYPE_F32, "rope_scaling.beta_fast" },
-        { "rope.scaling.yarn_beta_slow", GG_TYPE_F32, "rope_scaling.beta_slow" },
-    };
     static const char *const types[] = { "linear", "yarn" };
     static const char *const fields[] = { "rope_scaling.rope_type", "rope_scaling.type",
                                           "rope_parameters.full_attention.rope_type",
@@ -228,16 +215,11 @@ static gg_status set_rope_scaling(const gg_json_node *config, const char *arch, 
     for (int t = 0; t < 2; t++) {
         bool is = false;
         for (int f = 0; f < 4 && !is; f++) is = field_is(config, fields[f], types[t]);
-        if (!is || !key_value(config,
-                              "rope_scaling.factor rope_parameters.full_attention.factor "
-                              "rope_parameters.factor",
-                              &x))
-            continue;
+        if (!is || !gg_hf_value(config, gg_hf_yarn_keys[0].value, &x)) continue;
         gg_status st = set_text(meta, arch, "rope.scaling.type", types[t], strlen(types[t]), err);
-        if (st == GG_OK) st = set_number(meta, arch, "rope.scaling.factor", GG_TYPE_F32, x, err);
-        for (size_t i = 0; t == 1 && i < sizeof yarn / sizeof *yarn && st == GG_OK; i++)
-            if (key_value(config, yarn[i].value, &x))
-                st = set_number(meta, arch, yarn[i].key, yarn[i].type, x, err);
+        for (const gg_hf_key *k = gg_hf_yarn_keys; k->key && st == GG_OK; k++)
+            if ((t == 1 || k == gg_hf_yarn_keys) && gg_hf_value(config, k->value, &x))
+                st = set_number(meta, arch, k->key, k->type, x, err);
         return st;
     }
     return GG_OK;
@@ -248,12 +230,12 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
                                gg_error *err)
 {
     double most, original;
-    if (!key_value(config, "max_position_embeddings n_positions", &most) ||
-        !key_value(config,
-                   "original_max_position_embeddings "
-                   "rope_scaling.original_max_position_embeddings "
-                   "rope_parameters.original_max_position_embeddings max_position_embeddings",
-                   &original))
+    if (!gg_hf_value(config, "max_position_embeddings n_positions", &most) ||
+        !gg_hf_value(config,
+                     "original_max_position_embeddings "
+                     "rope_scaling.original_max_position_embeddings "
+                     "rope_parameters.original_max_position_embeddings max_position_embeddings",
+                     &original))
         return GG_OK;
     gg_status st = set_number(meta, arch, "rope.scaling.original_context_length", GG_TYPE_U32,
                               original, err);
@@ -261,7 +243,7 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
                   gg_hf_field(config, "rope_parameters.long_factor");
     if (st != GG_OK || !scaled) return st;
     double scale = most / original, factor = 1;
-    if (scale > 1 && original > 1) factor = hf_sqrt(1 + hf_log(scale) / hf_log(original));
+    if (scale > 1 && original > 1) factor = hf_sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
     return set_number(meta, arch, "rope.scaling.attn_factor", GG_TYPE_F32, factor, err);
 }
 
@@ -293,7 +275,7 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
         if (!gg_hf_has(k->archs, arch)) continue;
         if (k->value[0] == '\'')
             st = set_text(meta, arch, k->key, k->value + 1, strlen(k->value) - 2, err);
-        else if (key_value(config, k->value, &x))
+        else if (gg_hf_value(config, k->value, &x))
             st = set_number(meta, arch, k->key, k->type, x, err);
     }
     if (st == GG_OK && strcmp(arch, "phi3") == 0) st = set_long_rope(config, arch, meta, err);
@@ -310,23 +292,23 @@ gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, g
     if ((!field_is(config, "rope_scaling.rope_type", "llama3") &&
          !field_is(config, "rope_scaling.type", "llama3") &&
          !field_is(config, "rope_parameters.rope_type", "llama3")) ||
-        !key_value(config, "head_dim hidden_size/num_attention_heads", &dim) || !(dim >= 2) ||
+        !gg_hf_value(config, "head_dim hidden_size/num_attention_heads", &dim) || !(dim >= 2) ||
         dim > 65536)
         return GG_OK;
-    key_value(config, "rope_theta rope_parameters.rope_theta", &base);
-    key_value(config, "rope_scaling.factor rope_parameters.factor", &factor);
-    key_value(config, "rope_scaling.low_freq_factor rope_parameters.low_freq_factor", &low);
-    key_value(config, "rope_scaling.high_freq_factor rope_parameters.high_freq_factor", &high);
-    key_value(config,
-              "rope_scaling.original_max_position_embeddings "
-              "rope_parameters.original_max_position_embeddings",
-              &original);
+    gg_hf_value(config, "rope_theta rope_parameters.rope_theta", &base);
+    gg_hf_value(config, "rope_scaling.factor rope_parameters.factor", &factor);
+    gg_hf_value(config, "rope_scaling.low_freq_factor rope_parameters.low_freq_factor", &low);
+    gg_hf_value(config, "rope_scaling.high_freq_factor rope_parameters.high_freq_factor", &high);
+    gg_hf_value(config,
+                "rope_scaling.original_max_position_embeddings "
+                "rope_parameters.original_max_position_embeddings",
+                &original);
     if (!(base > 0) || !(low > 0) || !(high > low))
         return gg_fail(err, GG_EFORMAT, "rope_scaling in config.json has impossible values");
     *n = (size_t)dim / 2;
     if (!(*out = malloc(*n * sizeof **out))) return gg_fail(err, GG_ENOMEM, "no memory");
     for (size_t i = 0; i < *n; i++) {
-        float power = (float)gg_hf_exp((double)((float)(2 * i) / (float)dim) * hf_log(base));
+        float power = (float)gg_hf_exp((double)((float)(2 * i) / (float)dim) * gg_hf_log(base));
         float length = (float)(2 * 3.14159265358979323846) / (1.0f / power);
         float smooth = ((float)original / length - (float)low) / (float)(high - low);
         (*out)[i] = length < (float)(original / high) ? 1

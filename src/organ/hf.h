@@ -13,8 +13,10 @@
 
 /* A model class of config.json and the GGUF architecture that it becomes. */
 typedef struct gg_hf_class {
-    const char *name; /* "LlamaForCausalLM" */
-    const char *arch; /* "llama" */
+    const char *name;       /* "LlamaForCausalLM" */
+    const char *arch;       /* "llama" */
+    const char *model_type; /* in config.json; NULL = the class is only read, not written */
+    const char *when;       /* it is written if the model has this key, not 0; NULL = always */
 } gg_hf_class;
 
 /* Where a key comes from. `value` is a list of alternatives, of which the first that config.json
@@ -40,6 +42,7 @@ typedef struct gg_hf_name {
 
 extern const gg_hf_class gg_hf_classes[]; /* the last has no name */
 extern const gg_hf_key gg_hf_keys[];      /* the last has no key */
+extern const gg_hf_key gg_hf_yarn_keys[]; /* of rope scaling */
 extern const gg_hf_name gg_hf_names[];    /* the last has no hf */
 
 /* Whether a list of architectures, as in the tables, has this one. */
@@ -58,11 +61,16 @@ const gg_json_node *gg_hf_field(const gg_json_node *config, const char *path);
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
                           gg_error *err);
 
+/* The number that the `value` of a gg_hf_key gives with this config.json; false if none. */
+bool gg_hf_value(const gg_json_node *config, const char *text, double *value);
+
 /* Makes rope_freqs.weight for rope scaling of type llama3: *n malloc'd factors in *out, or none. */
 gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err);
 
-/* Natural exponential function with the same bits on every machine. */
+/* Natural exponential function, and logarithm of a positive finite number, with the same bits on
+ * every machine. */
 double gg_hf_exp(double x);
+double gg_hf_log(double x);
 
 /* ---- names -------------------------------------------------------------------------------- */
 

@@ -1,111 +1,238 @@
-/* hf_write.c - a GGUF model under Hugging Face names: the inverse of what checkpoint.c does. */
+/* hf_write.c - a GGUF model under Hugging Face names, and a GGUF adapter as PEFT has it: the
+ * inverse of what checkpoint.c and peft.c do.
+ *
+ * Rows of the table tell where the values of a stored array go. For a GGUF tensor, the rows of one
+ * array are collected, the shape of the array is found by trying those that it may have, and the
+ * views of the rows are turned round. An array is written only if its values are exactly those of
+ * the tensors.
+ */
+#include "organ/hf_write.h"
+
 #include "base/error.h"
-#include "organ/checkpoint.h"
+#include "base/grow.h"
 #include "organ/source_layout.h"
+#include "quant/quant.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The row that makes a GGUF tensor of this name (without its ending), if it can be inverted. */
-static const gg_hf_name *rule_for_gguf(const char *arch, const char *plain)
-{
-    for (const gg_hf_name *r = gg_hf_names; r->hf; r++) {
-        if (strcmp(r->gguf, plain) != 0 || !gg_hf_has(r->archs, arch)) continue;
-        bool lost = r->ops &&
-                    (strstr(r->ops, "take") || strstr(r->ops, "half") || strstr(r->ops, "keep") ||
-                     strstr(r->ops, "exp") || strstr(r->ops, "squeeze"));
-        bool cut = r->ops && strstr(r->ops, "vocab"); /* reading cuts only longer ones */
-        return lost && !cut ? NULL : r;
-    }
-    return NULL;
-}
+#define PREFIX "base_model.model."
+#define EMBEDDING "token_embd"
+#define TWO_NORMS "L.ln_mlp" /* the first norm of falcon, if a block has two */
+#define ROWS 3               /* of one array */
+#define RUNS (1 << 20)       /* of one array */
 
-/* Splits "blk.3.attn_q.weight" into "B.attn_q", 3 and ".weight". */
-static bool split_gguf_name(const gg_tensor *t, char plain[GG_HF_NAME], long long *block,
-                            const char **ending)
+/* ---- names -------------------------------------------------------------------------------- */
+
+/* "blk.3.attn_q.weight" is "B.attn_q", 3 and ".weight". */
+typedef struct gguf_name {
+    char plain[GG_HF_NAME], whole[GG_HF_NAME]; /* without and with the ending */
+    const char *ending;
+    long long block;
+} gguf_name;
+
+/* The first `len` bytes of a name; nothing if they are too long. */
+static void split_gguf_name(const char *name, size_t len, gguf_name *out)
 {
     static const char *const endings[] = { ".weight", ".bias", "" };
-    const char *name = t->name;
-    size_t len = t->name_len;
     int skip = 0;
-    *block = -1;
-    if (len >= GG_HF_NAME) return false;
+    *out = (gguf_name){ .ending = "", .block = -1 };
+    if (len >= GG_HF_NAME) return;
+    if (sscanf(name, "blk.%lld.%n", &out->block, &skip) == 1 && skip > 0 && (size_t)skip < len)
+        snprintf(out->whole, GG_HF_NAME, "B.%.*s", (int)len - skip, name + skip);
+    else snprintf(out->whole, GG_HF_NAME, "%.*s", (int)len, name);
+    len = strlen(out->whole);
     for (int i = 0; i < 3; i++) {
         size_t n = strlen(endings[i]);
-        if (len < n || memcmp(name + len - n, endings[i], n) != 0) continue;
-        *ending = endings[i];
-        len -= n;
+        if (len < n || strcmp(out->whole + len - n, endings[i]) != 0) continue;
+        out->ending = endings[i];
+        snprintf(out->plain, GG_HF_NAME, "%.*s", (int)(len - n), out->whole);
         break;
     }
-    if (sscanf(name, "blk.%lld.%n", block, &skip) == 1 && skip > 0 && (size_t)skip < len)
-        snprintf(plain, GG_HF_NAME, "B.%.*s", (int)len - skip, name + skip);
-    else snprintf(plain, GG_HF_NAME, "%.*s", (int)len, name);
-    return true;
 }
 
-/* Writes the whole name: prefixes, the block for L and the expert for E. */
-static bool hf_name(const char *arch, const gg_hf_name *rule, long long block, long long expert,
-                    const char *ending, char out[GG_HF_NAME])
+/* Writes the name without its ending: prefixes, the block for L and the expert for E. */
+static bool hf_name(const char *arch, const gg_hf_name *rule, long long block, uint64_t expert,
+                    char out[GG_HF_NAME])
 {
-    const char *model = gg_hf_has("gpt2 falcon bloom", arch) ? "transformer."
-                        : strcmp(arch, "gptneox") == 0       ? "gpt_neox."
-                                                             : "model.";
-    const char *list = gg_hf_has("gpt2 falcon bloom", arch) ? "h" : "layers", *p = rule->hf;
+    bool mamba = gg_hf_has("mamba mamba2", arch), old = gg_hf_has("gpt2 falcon bloom", arch);
+    const char *model = old                            ? "transformer."
+                        : mamba                        ? "backbone."
+                        : strcmp(arch, "gptneox") == 0 ? "gpt_neox."
+                                                       : "model.";
+    const char *p = rule->hf;
     if (strcmp(p, "lm_head") == 0 || strcmp(p, "embed_out") == 0 || strncmp(p, "rope_", 5) == 0)
         model = "";
-    int n = p[0] == 'L' ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, list, block)
+    int n = p[0] == 'L' ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, old ? "h" : "layers", block)
                         : snprintf(out, GG_HF_NAME, "%s", model);
     if (p[0] == 'L') p++;
     const char *e = strstr(p, ".E.");
-    int m = e ? snprintf(out + n, GG_HF_NAME - (size_t)n, "%.*s.%lld.%s%s", (int)(e - p), p, expert,
-                         e + 3, ending)
-              : snprintf(out + n, GG_HF_NAME - (size_t)n, "%s%s", p, ending);
+    int m = e ? snprintf(out + n, GG_HF_NAME - (size_t)n, "%.*s.%llu.%s", (int)(e - p), p,
+                         (unsigned long long)expert, e + 3)
+              : snprintf(out + n, GG_HF_NAME - (size_t)n, "%s", p);
     return m > 0 && n + m < GG_HF_NAME;
 }
 
-/* The array that the rule would turn into a tensor of these row-major dims, as values of it. */
-static bool invert_move(const gg_hf_name *rule, const gg_hf_sizes *sizes, uint32_t n,
-                        const uint64_t *dims, gg_hf_move *out)
+/* ---- arrays ------------------------------------------------------------------------------- */
+
+/* A tensor, or one expert of it, that is a part of an array. */
+typedef struct hf_part {
+    size_t in; /* in gg_checkpoint.in */
+    uint32_t n;
+    uint64_t dims[GG_HF_AXES]; /* row-major */
+    const char *ops;
+} hf_part;
+
+/* Consecutive elements of an array. */
+typedef struct hf_run {
+    uint64_t at;
+    gg_ck_piece piece;
+} hf_run;
+
+typedef struct hf_array {
+    uint32_t n;
+    uint64_t dims[GG_HF_AXES];
+    hf_run *runs;
+    size_t n_runs, cap;
+    bool neg_exp;
+} hf_array;
+
+static uint64_t count_elements(const hf_part *p)
 {
-    gg_hf_move forward;
-    uint64_t shape[GG_HF_AXES], stride[GG_HF_AXES], product = 1;
-    bool turned = rule->ops && strcmp(rule->ops, "swap0,1") == 0 && n == 2;
-    const char *ops = rule->ops && strstr(rule->ops, "vocab") ? NULL : rule->ops;
-    for (uint32_t i = 0; i < n; i++) shape[i] = dims[turned ? n - 1 - i : i];
-    if (!gg_hf_views(ops, sizes, n, shape, &forward) || forward.n_views != 1) return false;
-    const gg_hf_view *v = &forward.view[0];
-    for (uint32_t i = v->n; i-- > 0; product *= v->count[i]) stride[i] = product;
-    *out = (gg_hf_move){ .n_views = 1, .n_dims = n };
-    memcpy(out->dims, shape, n * sizeof *shape);
-    gg_hf_view *to = &out->view[0];
-    bool used[GG_HF_AXES] = { false };
-    while (to->n < v->n) { /* the axis with the largest step is the first of the array */
-        uint32_t best = v->n;
-        for (uint32_t i = 0; i < v->n; i++)
-            if (!used[i] && (best == v->n || v->step[i] > v->step[best])) best = i;
-        used[best] = true;
-        to->count[to->n] = v->count[best];
-        to->step[to->n++] = stride[best];
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < p->n; i++) n *= p->dims[i];
+    return n;
+}
+
+/* Adds the elements of a view, which become those of a part from `start` on. The axes with the
+ * smallest steps are consecutive in the array; for each index of the others there is a run. */
+static gg_status add_runs(hf_array *a, const gg_hf_view *v, size_t in, uint64_t start,
+                          gg_error *err)
+{
+    uint32_t order[GG_HF_AXES] = { 0 }, outer = v->n;
+    uint64_t stride[GG_HF_AXES] = { 0 }, next = 1, runs = 1, block = 1;
+    for (uint32_t i = v->n; i-- > 0; next *= v->count[i]) stride[i] = next;
+    for (uint32_t i = 0; i < v->n; i++) { /* by descending steps */
+        uint32_t k = i;
+        for (; k > 0 && v->step[order[k - 1]] < v->step[i]; k--) order[k] = order[k - 1];
+        order[k] = i;
     }
+    for (; outer > 0; outer--) {
+        uint32_t k = order[outer - 1];
+        if (v->count[k] != 1 && v->step[k] != block) break;
+        block *= v->count[k];
+    }
+    for (uint32_t i = 0; i < outer; i++) runs *= v->count[order[i]];
+    if (runs > RUNS) return gg_fail(err, GG_EUNSUPPORTED, "its values are too scattered");
+    for (uint64_t r = 0; r < runs; r++) {
+        hf_run run = { .at = v->first, .piece = { .in = (uint32_t)in, .expert = -1 } };
+        uint64_t left = r;
+        run.piece.view.first = start;
+        for (uint32_t i = outer; i-- > 0; left /= v->count[order[i]]) {
+            run.at += left % v->count[order[i]] * v->step[order[i]];
+            run.piece.view.first += left % v->count[order[i]] * stride[order[i]];
+        }
+        gg_hf_view *to = &run.piece.view;
+        for (uint32_t i = outer; i < v->n; i++) {
+            to->count[to->n] = v->count[order[i]];
+            to->step[to->n++] = stride[order[i]];
+        }
+        if (to->n == 0) *to = (gg_hf_view){ 1, to->first, { 1 }, { 1 }, { 0 } };
+        if (GG_ROOM(a->runs, a->n_runs, &a->cap, err) != GG_OK) return err->status;
+        a->runs[a->n_runs++] = run;
+    }
+    return GG_OK;
+}
+
+static int by_start(const void *x, const void *y)
+{
+    const hf_run *a = x, *b = y;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+/* Shapes that an array may have whose first part is `p` and which has `total` elements. */
+static bool shape_number(unsigned i, const hf_part *p, uint64_t total, hf_array *a)
+{
+    const uint64_t *d = p->dims;
+    uint32_t n = p->n;
+    uint64_t last = n ? d[n - 1] : 0, before = n > 1 ? d[n - 2] : 0, plane = d[0] * last;
+    hf_array shapes[] = {
+        { .n = n == 2 ? 3 : 0, .dims = { d[0], 1, last } }, /* squeezed */
+        { .n = n },
+        { .n = n == 2 ? 2 : 0, .dims = { last, d[0] } }, /* transposed */
+        { .n = 1, .dims = { total } },
+        { .n = last ? 2 : 0, .dims = { last ? total / last : 0, last } },
+        { .n = before ? 2 : 0, .dims = { before ? total / before : 0, before } },
+        { .n = n == 3 && plane ? 3 : 0, .dims = { d[0], plane ? total / plane : 0, last } },
+    };
+    if (i >= sizeof shapes / sizeof *shapes) return false;
+    memcpy(shapes[1].dims, d, n * sizeof *d);
+    a->n = shapes[i].n;
+    memcpy(a->dims, shapes[i].dims, sizeof a->dims);
     return true;
 }
 
-static gg_status refuse_tensor(const gg_source *s, const gg_tensor *t, const char *why,
-                               gg_error *err)
+/* Whether the array of this shape becomes the parts, and consists of nothing else. */
+static bool has_parts(hf_array *a, const hf_part *parts, size_t n, const gg_hf_sizes *sizes,
+                      uint64_t total)
 {
+    gg_error ignored = GG_ERROR_INIT;
+    gg_hf_move move;
+    uint64_t end = 0;
+    a->n_runs = 0;
+    for (size_t i = 0; i < n; i++) {
+        const hf_part *p = &parts[i];
+        uint64_t start = 0;
+        if (!gg_hf_views(p->ops, sizes, a->n, a->dims, &move) || move.n_dims != p->n ||
+            memcmp(move.dims, p->dims, p->n * sizeof *p->dims) != 0)
+            return false;
+        a->neg_exp = move.neg_exp;
+        for (uint32_t v = 0; v < move.n_views; v++) {
+            uint64_t elements = 1;
+            for (uint32_t k = 0; k < move.view[v].n; k++) elements *= move.view[v].count[k];
+            if (add_runs(a, &move.view[v], p->in, start, &ignored) != GG_OK) return false;
+            start += elements;
+        }
+    }
+    if (a->n_runs) qsort(a->runs, a->n_runs, sizeof *a->runs, by_start);
+    for (size_t i = 0; i < a->n_runs; i++) {
+        const gg_hf_view *v = &a->runs[i].piece.view;
+        uint64_t elements = 1;
+        for (uint32_t k = 0; k < v->n; k++) elements *= v->count[k];
+        if (a->runs[i].at != end) return false;
+        end += elements;
+    }
+    return end == total;
+}
+
+/* Finds the array that becomes the parts. Its runs are the caller's to free, also on failure. */
+static bool array_of_parts(const hf_part *parts, size_t n, const gg_hf_sizes *sizes, hf_array *a)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < n; i++) total += count_elements(&parts[i]);
+    for (unsigned i = 0; shape_number(i, &parts[0], total, a); i++)
+        if (a->n && has_parts(a, parts, n, sizes, total)) return true;
+    return false;
+}
+
+/* ---- tensors ------------------------------------------------------------------------------ */
+
+static gg_status refuse_tensor(const gg_hf_writer *w, size_t i, const char *why, gg_error *err)
+{
+    const gg_st_tensor *in = &w->ck->in.items[i];
     gg_fail(err, GG_EUNSUPPORTED, "%s", why);
-    gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, gg_source_name(s));
+    gg_at_tensor(err, in->name, in->name_len);
+    return gg_at_file(err, gg_source_name(w->s));
 }
 
 /* Lists the tensor as a stored one. */
-static gg_status store_tensor(gg_checkpoint *ck, const gg_source *s, size_t i, gg_error *err)
+static gg_status store_tensor(gg_hf_writer *w, size_t i, gg_error *err)
 {
-    const gg_model *m = gg_source_model(s);
-    const gg_tensor *t = gg_source_tensor(s, i);
-    gg_st_tensor *in = &ck->in.items[i];
+    const gg_model *m = gg_source_model(w->s);
+    const gg_tensor *t = gg_source_tensor(w->s, i);
+    gg_st_tensor *in = &w->ck->in.items[i];
     *in = (gg_st_tensor){ .name = t->name,
                           .name_len = t->name_len,
                           .n_dims = t->n_dims,
@@ -118,84 +245,293 @@ static gg_status store_tensor(gg_checkpoint *ck, const gg_source *s, size_t i, g
     else if (t->dtype == GG_F16) in->type = GG_ST_F16;
     else if (t->dtype == GG_BF16) in->type = GG_ST_BF16;
     else {
-        refuse_tensor(s, t, "only F32, F16 and BF16 can be written under Hugging Face names", err);
+        refuse_tensor(w, i, "only F32, F16 and BF16 can be written under Hugging Face names", err);
         return gg_fix(err, "decode the model first: write it with the type f16");
     }
-    ck->in.n++;
+    w->ck->in.n++;
     return GG_OK;
 }
 
-static gg_status add_hf_name(gg_checkpoint *ck, const char *name, size_t from, int64_t expert,
-                             const gg_hf_move *move, gg_error *err)
+/* Whether F32 keeps what gg_ck_change needs to give these values back; if not, *wide is set. */
+static gg_status check_change(gg_hf_writer *w, size_t i, gg_ck_op op, bool *wide, gg_error *err)
 {
-    const gg_st_tensor *in = &ck->in.items[from];
-    size_t index;
-    bool fresh;
-    gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
+    enum { BATCH = 4096 };
+    const gg_st_tensor *in = &w->ck->in.items[i];
+    gg_ck_op back = op == GG_CK_MINUS_ONE ? GG_CK_PLUS_ONE : GG_CK_NEG_EXP;
+    size_t size = gg_st_type_size(in->type);
+    uint8_t raw[BATCH * 4];
+    float x[BATCH];
+    gg_data d;
+    gg_status st = gg_data_open(w->s, i, &d, err);
     if (st != GG_OK) return st;
-    gg_ck_tensor *t = &ck->made[index];
+    for (uint64_t at = 0; at < in->elements && st == GG_OK; at += BATCH) {
+        size_t n = in->elements - at < BATCH ? (size_t)(in->elements - at) : BATCH;
+        st = gg_data_read(&d, at * size, raw, n * size, err);
+        if (st == GG_OK) gg_st_decode(in->type, raw, x, n);
+        for (size_t k = 0; k < n && st == GG_OK; k++) {
+            double y = gg_ck_change(op, x[k]);
+            if (gg_float_bits((float)gg_ck_change(back, (float)y)) != gg_float_bits(x[k]))
+                *wide = true;
+            if (op == GG_CK_LOG_NEG && !(x[k] < 0))
+                st = refuse_tensor(w, i, "a value of it is not below 0, so it is not -exp of one",
+                                   err);
+        }
+    }
+    gg_data_close(&d);
+    return st;
+}
+
+/* Adds the array under a name; of stacked experts, that of one. */
+static gg_status add_array(gg_hf_writer *w, const char *name, const hf_array *a, uint64_t expert,
+                           gg_ck_op op, gg_error *err)
+{
+    size_t index, first = a->runs[0].piece.in;
+    bool fresh, wide = false;
+    gg_status st = gg_ck_tensor_named(w->ck, name, &index, &fresh, err);
+    if (st != GG_OK) return st;
+    gg_ck_tensor *t = &w->ck->made[index];
     if (!fresh) {
-        gg_fail(err, GG_EUNSUPPORTED, "it and '%.100s' have the same Hugging Face name",
-                t->hf_name);
-        gg_at_tensor(err, in->name, in->name_len);
+        char why[200];
+        snprintf(why, sizeof why, "it and '%.100s' have the same Hugging Face name", t->hf_name);
+        refuse_tensor(w, first, why, err);
         return gg_fix(err, "write it under GGUF names");
     }
-    gg_ck_piece piece = { .in = (uint32_t)from, .expert = -1, .view = move->view[0] };
-    t->hf_name = in->name;
-    t->shape = move->n_dims;
-    memcpy(t->dims, move->dims, sizeof t->dims);
-    if (expert > 0) piece.view.first = (uint64_t)expert * (in->elements / in->dims[0]);
-    return gg_ck_add_piece(t, &piece, err);
+    if (op != GG_CK_NONE) st = check_change(w, first, op, &wide, err);
+    t->hf_name = w->ck->in.items[first].name;
+    t->op = op;
+    t->wide = wide;
+    t->shape = a->n;
+    memcpy(t->dims, a->dims, sizeof t->dims);
+    for (size_t i = 0; i < a->n_runs && st == GG_OK; i++) {
+        gg_ck_piece piece = a->runs[i].piece;
+        const gg_st_tensor *in = &w->ck->in.items[piece.in];
+        if (expert > 0) piece.view.first += expert * (in->elements / in->dims[0]);
+        st = gg_ck_add_piece(t, &piece, err);
+    }
+    return st;
 }
 
-static gg_status add_named_tensor(gg_checkpoint *ck, const char *arch, const gg_source *s, size_t i,
-                                  gg_error *err)
+/* The first row of the array that a row is of. */
+static const gg_hf_name *first_row(const gg_hf_name *r)
 {
-    const gg_tensor *t = gg_source_tensor(s, i);
-    const gg_st_tensor *in = &ck->in.items[i];
-    gg_hf_sizes sizes = gg_hf_sizes_of(gg_source_meta(s));
-    char plain[GG_HF_NAME], name[GG_HF_NAME];
-    const char *ending = "";
-    long long block;
-    gg_hf_move move;
-    if (!split_gguf_name(t, plain, &block, &ending))
-        return refuse_tensor(s, t, "its name is too long", err);
-    const gg_hf_name *r = rule_for_gguf(arch, plain);
-    bool stack = r && strstr(r->hf, ".E.") != NULL;
-    uint32_t n = in->n_dims - stack;
-    if (!r || in->n_dims < 1 + 2 * (uint32_t)stack ||
-        !invert_move(r, &sizes, n, in->dims + stack, &move)) {
-        refuse_tensor(s, t, "this tensor of the architecture has no single Hugging Face tensor",
-                      err);
+    while (r > gg_hf_names && gg_hf_further(r - 1) == r) r--;
+    return r;
+}
+
+/* The tensors that become one array, with `suffix` behind their names. */
+typedef struct hf_group {
+    const gg_hf_name *first; /* its rows */
+    const char *ending;      /* of the Hugging Face name */
+    hf_part parts[ROWS];
+    size_t n;
+    uint64_t experts; /* 0 = not stacked */
+} hf_group;
+
+static bool add_part(const gg_hf_writer *w, const gg_hf_name *r, const gguf_name *name,
+                     const char *suffix, hf_group *g)
+{
+    char gguf[GG_HF_NAME], full[GG_HF_NAME + 8];
+    gg_hf_match m = { .block = name->block, .ending = g->ending };
+    bool stack = strstr(r->hf, ".E.") != NULL;
+    if (g->n == ROWS || !gg_hf_gguf_name(r, &m, gguf)) return false;
+    snprintf(full, sizeof full, "%s%s", gguf, suffix);
+    size_t i = gg_source_find(w->s, full, strlen(full));
+    const gg_st_tensor *in = i == SIZE_MAX ? NULL : &w->ck->in.items[i];
+    if (!in || in->n_dims > GG_HF_AXES || in->n_dims < 1 + 2 * (uint32_t)stack) return false;
+    hf_part *p = &g->parts[g->n++];
+    *p = (hf_part){ .in = i, .n = in->n_dims - stack, .ops = r->ops };
+    memcpy(p->dims, in->dims + stack, p->n * sizeof *p->dims);
+    g->experts = stack ? in->dims[0] : 0;
+    return true;
+}
+
+/* Whether the architecture has a row of its own for the GGUF name of a row of all. */
+static bool is_replaced(const gg_hf_writer *w, const gg_hf_name *row)
+{
+    for (const gg_hf_name *r = gg_hf_names; r < row && !row->archs; r++)
+        if (r->archs && strcmp(r->gguf, row->gguf) == 0 && gg_hf_has(r->archs, w->arch) &&
+            strcmp(r->hf, TWO_NORMS) != 0)
+            return true;
+    return false;
+}
+
+/* Collects the tensors for the array of a row, if it is read back as that of the name. */
+static bool fill_group(const gg_hf_writer *w, const gguf_name *name, const char *suffix,
+                       const gg_hf_name *r, hf_group *g)
+{
+    char hf[GG_HF_NAME], norm[GG_HF_NAME];
+    bool whole = strcmp(r->gguf, name->whole) == 0;
+    if (!whole && strcmp(r->gguf, name->plain) != 0) return false;
+    if (!gg_hf_has(r->archs, w->arch) || is_replaced(w, r)) return false;
+    snprintf(norm, sizeof norm, "blk.%lld.attn_norm_2.weight", name->block);
+    if (strcmp(r->hf, TWO_NORMS) == 0 && gg_source_find(w->s, norm, strlen(norm)) == SIZE_MAX)
+        return false;
+    *g = (hf_group){ .first = first_row(r), .ending = whole ? "" : name->ending };
+    bool ok = hf_name(w->arch, r, name->block, 0, hf);
+    size_t len = strlen(hf);
+    snprintf(hf + len, sizeof hf - len, "%s", g->ending);
+    ok = ok && gg_hf_find(w->arch, hf, strlen(hf)).rule == g->first;
+    for (const gg_hf_name *one = g->first; one && ok; one = gg_hf_further(one))
+        ok = add_part(w, one, name, suffix, g);
+    return ok;
+}
+
+/* Adds a tensor of a model, and those that are in the same array; or a norm of an adapter. */
+static gg_status add_tensor(gg_hf_writer *w, size_t i, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(w->s, i);
+    char name[GG_HF_NAME], full[2 * GG_HF_NAME];
+    gguf_name split;
+    hf_group g;
+    hf_array a = { .n = 0 };
+    gg_status st = GG_OK;
+    const gg_hf_name *r = gg_hf_names;
+    split_gguf_name(t->name, t->name_len, &split);
+    while (r->hf &&
+           !(fill_group(w, &split, "", r, &g) && array_of_parts(g.parts, g.n, &w->sizes, &a)))
+        r++;
+    if (!r->hf) {
+        free(a.runs);
+        refuse_tensor(w, i, "this tensor of the architecture has no Hugging Face tensor", err);
         return gg_fix(err, "write it under GGUF names");
     }
-    uint64_t copies = stack ? in->dims[0] : 1;
-    for (uint64_t e = 0; e < copies; e++) {
-        if (!hf_name(arch, r, block, (long long)e, ending, name))
-            return refuse_tensor(s, t, "its name is too long", err);
-        gg_status st = add_hf_name(ck, name, i, (int64_t)e, &move, err);
-        if (st != GG_OK) return st;
-        gg_ck_tensor *made = &ck->made[ck->header.n_tensors - 1];
-        made->minus_one = gg_hf_is_plus_one(arch, name, strlen(name));
+    for (size_t k = 0; k < g.n; k++) w->done[g.parts[k].in] = true;
+    for (uint64_t e = 0; e < (g.experts ? g.experts : 1) && st == GG_OK; e++) {
+        hf_name(w->arch, r, split.block, e, name);
+        snprintf(full, sizeof full, "%s%s%s", w->base ? PREFIX : "", name, g.ending);
+        const char *hf = full + (w->base ? strlen(PREFIX) : 0);
+        gg_ck_op op = a.neg_exp                                    ? GG_CK_LOG_NEG
+                      : gg_hf_is_plus_one(w->arch, hf, strlen(hf)) ? GG_CK_MINUS_ONE
+                                                                   : GG_CK_NONE;
+        st = add_array(w, full, &a, e, op, err);
     }
-    return GG_OK;
+    free(a.runs);
+    return st;
 }
 
-/* The architecture of a GGUF file, if the tables know it. */
-static gg_status arch_of_model(const gg_source *s, char arch[64], gg_error *err)
+/* ---- pairs of adapters -------------------------------------------------------------------- */
+
+/* The halves of a pair as arrays. Rows move in lora_B, and columns in lora_A; an embedding has
+ * its lora_A transposed, and Conv1D is not transposed at all. */
+static bool arrays_of_pair(const gg_hf_writer *w, const hf_group *of_a, hf_group *of_b,
+                           bool embedding, hf_array *a, hf_array *b)
 {
-    const char *text;
-    size_t len;
-    arch[0] = '\0';
-    if (gg_kv_str(gg_meta_find(gg_source_meta(s), "general.architecture"), &text, &len))
-        snprintf(arch, 64, "%.*s", (int)len, text);
-    if (!gg_source_model(s))
+    hf_part half = of_a->parts[0];
+    const char *ops = of_b->parts[0].ops;
+    bool columns = ops && strncmp(ops, "cut1", 4) == 0;
+    half.ops = embedding ? "swap0,1" : columns ? ops : NULL;
+    if (embedding || columns || (ops && strcmp(ops, "swap0,1") == 0)) of_b->parts[0].ops = NULL;
+    return array_of_parts(&half, 1, &w->sizes, a) &&
+           array_of_parts(of_b->parts, of_b->n, &w->sizes, b) && a->n == 2 && b->n == 2 &&
+           a->dims[0] == b->dims[1];
+}
+
+static gg_status write_pair(gg_hf_writer *w, const hf_group *g, const gguf_name *name,
+                            const hf_array *a, const hf_array *b, gg_error *err)
+{
+    char module[GG_HF_NAME], full[2 * GG_HF_NAME];
+    bool embedding = strcmp(name->plain, EMBEDDING) == 0;
+    gg_status st = GG_OK;
+    for (uint64_t e = 0; e < (g->experts ? g->experts : 1) && st == GG_OK; e++) {
+        hf_name(w->arch, g->first, name->block, e, module);
+        snprintf(full, sizeof full, PREFIX "%s.%s", module,
+                 embedding ? "lora_embedding_A" : "lora_A.weight");
+        st = add_array(w, full, a, e, GG_CK_NONE, err);
+        snprintf(full, sizeof full, PREFIX "%s.%s", module,
+                 embedding ? "lora_embedding_B" : "lora_B.weight");
+        if (st == GG_OK) st = add_array(w, full, b, e, GG_CK_NONE, err);
+        if (st == GG_OK) st = gg_hf_add_module(w, module, a->dims[0], err);
+        bool conv = g->first->ops && strcmp(g->first->ops, "swap0,1") == 0;
+        w->fan_in_fan_out = w->fan_in_fan_out || conv;
+    }
+    return st;
+}
+
+/* Adds the pair whose lora_a is tensor i; and those that become parts of the same matrix, which
+ * must have the same lora_a. */
+static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(w->s, i);
+    gguf_name name;
+    hf_group of_a = { .n = 0 }, of_b;
+    hf_array a = { .n = 0 }, b = { .n = 0 };
+    bool fits = false;
+    split_gguf_name(t->name, t->name_len - strlen(".lora_a"), &name);
+    for (const gg_hf_name *r = gg_hf_names; r->hf && !fits; r++)
+        fits = fill_group(w, &name, ".lora_b", r, &of_b) &&
+               fill_group(w, &name, ".lora_a", r, &of_a) &&
+               arrays_of_pair(w, &of_a, &of_b, strcmp(name.plain, EMBEDDING) == 0, &a, &b);
+    gg_status st = GG_OK;
+    for (size_t k = 0; k < of_a.n && fits && st == GG_OK; k++) {
+        w->done[of_a.parts[k].in] = w->done[of_b.parts[k].in] = true;
+        if (!gg_ck_same_values(w->ck, &w->ck->in.items[of_a.parts[0].in],
+                               &w->ck->in.items[of_a.parts[k].in]))
+            st = refuse_tensor(
+                w, of_a.parts[k].in,
+                "its matrix is a part of one in the checkpoint, and the pairs of the "
+                "parts have different lora_a",
+                err);
+    }
+    if (!fits) st = refuse_tensor(w, i, "its pair has no counterpart in PEFT", err);
+    if (st == GG_OK) st = write_pair(w, &of_b, &name, &a, &b, err);
+    free(a.runs);
+    free(b.runs);
+    return st;
+}
+
+static bool name_has_end(const gg_tensor *t, const char *end)
+{
+    size_t n = strlen(end);
+    return t->name_len > n && memcmp(t->name + t->name_len - n, end, n) == 0;
+}
+
+static gg_status add_named(gg_hf_writer *w, size_t i, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(w->s, i);
+    char other[GG_HF_NAME];
+    if (w->done[i]) return GG_OK;
+    if (w->base && name_has_end(t, ".lora_a")) return add_pair(w, i, err);
+    if (!w->base || !name_has_end(t, ".lora_b")) return add_tensor(w, i, err);
+    snprintf(other, sizeof other, "%.*sa", (int)(t->name_len - 1), t->name);
+    if (gg_source_find(w->s, other, strlen(other)) != SIZE_MAX) return GG_OK; /* added with it */
+    return refuse_tensor(w, i, "the other half of this pair is missing", err);
+}
+
+/* ---- opening ------------------------------------------------------------------------------ */
+
+/* The architecture and the sizes, of the model or of an adapter's base. */
+static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *err)
+{
+    const gg_meta *own = gg_source_meta(w->s), *meta = base ? gg_source_meta(base) : own;
+    const char *text = "";
+    size_t len = 0;
+    bool known = false, adapter = gg_meta_text_is(own, "general.type", "adapter");
+    if (!gg_source_model(w->s)) {
         gg_fail(err, GG_EUNSUPPORTED, "only a GGUF file can be written under Hugging Face names");
+        return gg_at_file(err, gg_source_name(w->s));
+    }
+    if (adapter != (base != NULL)) {
+        gg_fail(err, GG_EUSAGE,
+                adapter ? "an adapter needs its base to be written for PEFT"
+                        : "it is not an adapter");
+        return gg_at_file(err, gg_source_name(w->s));
+    }
+    gg_kv_str(gg_meta_find(own, "general.architecture"), &text, &len);
+    snprintf(w->arch, sizeof w->arch, "%.*s", (int)(len < 63 ? len : 63), text);
+    if (!gg_meta_text_is(meta, "general.architecture", w->arch)) {
+        gg_fail(err, GG_NO, "the adapter is for a model of architecture %s, which its base is not",
+                w->arch);
+        return gg_at_file(err, gg_source_name(base));
+    }
+    w->base = base;
+    w->sizes = gg_hf_sizes_of(meta);
+    w->sizes.vocab = UINT64_MAX;
     for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
-        if (strcmp(c->arch, arch) == 0) return gg_at_file(err, gg_source_name(s));
-    gg_fail(err, GG_EUNSUPPORTED, "the Hugging Face names of the architecture '%s' are not known",
-            arch);
-    return gg_at_file(err, gg_source_name(s));
+        known = known || strcmp(c->arch, w->arch) == 0;
+    if (!known)
+        gg_fail(err, GG_EUNSUPPORTED,
+                "the Hugging Face names of the architecture '%s' are not known", w->arch);
+    return gg_at_file(err, gg_source_name(w->s));
 }
 
 /* Opens the files of the model once more. */
@@ -217,23 +553,43 @@ static gg_status share_files(gg_checkpoint *ck, const gg_model *m, gg_error *err
     return GG_OK;
 }
 
-gg_status gg_checkpoint_of_model(const gg_source *s, gg_checkpoint **out, gg_error *err)
+/* The names of the tensors in the order of the model, which files of a checkpoint do not keep. */
+static gg_status note_order(gg_hf_writer *w, gg_error *err)
+{
+    gg_buf b = GG_BUF_INIT;
+    gg_buf_text(&b, "", err);
+    for (size_t i = 0; i < w->ck->in.n && err->status == GG_OK; i++)
+        gg_buf_printf(&b, err, "%s\n", w->ck->in.items[i].name);
+    if (err->status == GG_OK) w->ck->order = gg_buf_take(&b, NULL);
+    else gg_buf_free(&b);
+    return err->status;
+}
+
+gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_checkpoint **out,
+                                 gg_error *err)
 {
     size_t n = gg_source_count(s);
-    char arch[64];
-    gg_status st = arch_of_model(s, arch, err);
+    gg_hf_writer w = { .s = s };
+    gg_status st = learn_model(&w, base, err);
     gg_checkpoint *ck = st == GG_OK ? calloc(1, sizeof *ck) : NULL;
     if (!ck) return st == GG_OK ? gg_fail(err, GG_ENOMEM, "no memory for a checkpoint") : st;
+    w.ck = ck;
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
     ck->has_keys = true;
     st = gg_meta_copy(&ck->header.meta, gg_source_meta(s), err);
     if (st == GG_OK) st = share_files(ck, gg_source_model(s), err);
     ck->in.items = calloc(n + 1, sizeof *ck->in.items);
-    if (!ck->in.items) st = gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
-    for (size_t i = 0; i < n && st == GG_OK; i++) st = store_tensor(ck, s, i, err);
-    for (size_t i = 0; i < n && st == GG_OK; i++) st = add_named_tensor(ck, arch, s, i, err);
+    w.done = calloc(n + 1, sizeof *w.done);
+    if (!ck->in.items || !w.done) st = gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+    for (size_t i = 0; i < n && st == GG_OK; i++) st = store_tensor(&w, i, err);
+    for (size_t i = 0; i < n && st == GG_OK; i++) st = add_named(&w, i, err);
     if (st == GG_OK) st = gg_ck_finish(ck, false, err);
+    if (st == GG_OK) st = note_order(&w, err);
+    if (st == GG_OK) st = base ? gg_hf_adapter_config(&w, err) : gg_hf_model_config(&w, err);
+    free(w.done);
+    free(w.modules);
+    gg_names_free(&w.names);
     if (st == GG_OK) *out = ck;
     else gg_checkpoint_close(ck);
     return st;

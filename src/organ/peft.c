@@ -254,7 +254,7 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     made->hf_name = t->name;
     made->shape = move.n_dims;
     memcpy(made->dims, move.dims, sizeof made->dims);
-    made->plus_one = gg_hf_is_plus_one(p->arch, hf, strlen(hf));
+    made->op = gg_hf_is_plus_one(p->arch, hf, strlen(hf)) ? GG_CK_PLUS_ONE : GG_CK_NONE;
     gg_ck_piece piece = { .in = (uint32_t)(t - p->ck->in.items),
                           .expert = -1,
                           .view = move.view[0] };
@@ -326,7 +326,8 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
     gg_meta_set_str(meta, "general.architecture", p->arch, strlen(p->arch), err);
     gg_meta_set_str(meta, "general.type", "adapter", 7, err);
     gg_meta_set_str(meta, "adapter.type", "lora", 4, err);
-    gg_meta_set_str(meta, "general.name", name, strlen(name), err);
+    if (!gg_meta_find(meta, "general.name"))
+        gg_meta_set_str(meta, "general.name", name, strlen(name), err);
     gg_meta_set(meta, &alpha, err);
     gg_meta_set_u32(meta, "general.quantization_version", 2, err);
     p->ck->has_keys = true;
@@ -397,14 +398,12 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
         st = keys_of_named_base(&p, folder, &named, err);
     }
     if (st == GG_OK) st = base_of_adapter(&p, err);
-    ck->all_f32 = true;
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
         st = add_adapter_tensor(&p, ck->by_name[i], err);
     if (st == GG_OK && ck->header.n_tensors == 0)
         st = gg_fail(err, GG_EFORMAT, "the adapter has no pairs for the base");
     if (st == GG_OK) st = check_expert_count(&p, err);
     if (st == GG_OK) st = set_adapter_keys(&p, folder, err);
-    if (st == GG_OK) st = gg_ck_finish(ck, false, err);
     if (st == GG_OK && p.folded)
         snprintf(ck->note, sizeof ck->note,
                  "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / r; "

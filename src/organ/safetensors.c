@@ -304,15 +304,19 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, gg_error *err)
     return err->status;
 }
 
-gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n, bool hf,
-                       gg_buf *out, gg_error *err)
+gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
+                       const char *hf_order, gg_buf *out, gg_error *err)
 {
     uint8_t length[8] = { 0 };
     gg_buf_append(out, length, sizeof length, err);
-    if (err->status == GG_OK)
-        gg_buf_printf(out, err, "{\"__metadata__\":{\"format\":\"pt\",\"gguf.names\":\"%s\"",
-                      hf ? "hf" : "gguf");
+    if (err->status == GG_OK) gg_buf_text(out, "{\"__metadata__\":{\"format\":\"pt\"", err);
     if (err->status == GG_OK) put_keys(out, meta, err);
+    gg_json_out json = gg_json_to_buf(out);
+    if (err->status == GG_OK)
+        gg_buf_printf(out, err, ",\"gguf.names\":\"%s\"", hf_order ? "hf" : "gguf");
+    if (err->status == GG_OK && hf_order) gg_buf_text(out, ",\"gguf.order\":", err);
+    if (err->status == GG_OK && hf_order)
+        gg_json_put_string(&json, hf_order, strlen(hf_order), err);
     if (err->status == GG_OK) gg_buf_text(out, "}", err);
     for (size_t i = 0; i < n && err->status == GG_OK; i++) put_tensor(out, &tensors[i], err);
     if (err->status == GG_OK) gg_buf_text(out, "}", err);

@@ -70,11 +70,12 @@ gg_status gg_st_read(int fd, gg_st_list *list, gg_json **metadata, gg_error *err
 bool gg_is_safetensors_name(const char *path);
 
 /* Appends the header of a file with these tensors, whose offsets are set, to `out`, which must be
- * empty. Its metadata has the keys except those of shards, and tells whether names are those of
- * Hugging Face (`hf`), so that the file can be read back as the same model. Its length is a
- * multiple of 8. Errors: GG_EUNSUPPORTED for a type that safetensors lacks, and a header that is
- * too large; GG_EFORMAT for a name that is not UTF-8. */
-gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n, bool hf,
-                       gg_buf *out, gg_error *err);
+ * empty. Its metadata has the keys except those of shards, so that the file can be read back as the
+ * same model; and `hf_order` if the names are those of Hugging Face: the GGUF names in the order of
+ * the model, one per line (NULL = GGUF names). Its length is a multiple of 8. Errors:
+ * GG_EUNSUPPORTED for a type that safetensors lacks, and a header that is too large; GG_EFORMAT for
+ * a name that is not UTF-8. */
+gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
+                       const char *hf_order, gg_buf *out, gg_error *err);
 
 #endif

@@ -1177,12 +1177,18 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_source_hf_open(const gg_source *of, gg_source **out, gg_error *err)
+gg_hf_beside gg_source_hf_beside(const gg_source *s)
+{
+    const gg_checkpoint *ck = s->checkpoint;
+    return (gg_hf_beside){ ck->beside_name, ck->beside, ck->order, ck->note };
+}
+
+gg_status gg_source_hf_open(gg_source *of, const gg_source *base, gg_source **out, gg_error *err)
 {
     gg_source *s = calloc(1, sizeof *s);
     if (!s || !(s->name = strdup(gg_source_name(of)))) return free(s), no_memory(err);
     s->kind = SOURCE_CHECKPOINT;
-    gg_status st = gg_checkpoint_of_model(of, &s->checkpoint, err);
+    gg_status st = gg_checkpoint_of_model(of, base, &s->checkpoint, err);
     if (st == GG_OK) {
         s->tensors = s->checkpoint->header.tensors;
         s->n = s->checkpoint->header.n_tensors;

@@ -22,7 +22,14 @@ bool gg_source_is_checkpoint(const gg_source *s);
 
 /* Opens the tensors of a GGUF file under Hugging Face names: see gg_checkpoint_of_model. `of` must
  * stay open as long. */
-gg_status gg_source_hf_open(const gg_source *of, gg_source **out, gg_error *err);
+gg_status gg_source_hf_open(gg_source *of, const gg_source *base, gg_source **out, gg_error *err);
+
+/* Of such a source: the text of config.json or adapter_config.json, and the GGUF names of the
+ * tensors in their order, one per line. */
+typedef struct gg_hf_beside {
+    const char *name, *text, *order, *note; /* a note about the text, or "" */
+} gg_hf_beside;
+gg_hf_beside gg_source_hf_beside(const gg_source *s);
 
 /* Copies n bytes of the data from `offset` on to out, inside the kernel if possible. */
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err);

@@ -16,6 +16,14 @@ without_exp() {
     for f in have want; do grep -v ssm_a "$T/$f" > "$T/$f.2" && mv "$T/$f.2" "$T/$f"; done
 }
 
+# st FILE HEADER BYTES: a file with this header, and a number of zero bytes.
+st() {
+    n=${#2}
+    printf '%b' "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256)))" > "$1"
+    printf '%s' "$2" >> "$1"
+    head -c "$3" /dev/zero >> "$1"
+}
+
 # ---- values ------------------------------------------------------------------------------------
 
 for dir in "$H"/*/config.json; do
@@ -159,6 +167,55 @@ check_same "$T/have" "$T/want" "a file alone"
 check_error 2 "lora_alpha of this adapter is not known" "no alpha" \
     organ-lora --from "$T/alone.safetensors" --base "$H/falcon" -o "$T/alone2.gguf"
 
+# Back to PEFT: the files give the same GGUF bytes, and names and shapes are those of the original.
+peft_names() {
+    tr '}' '\n' < "$1/adapter_model.safetensors" | grep -a '"shape":' | grep -v vision |
+        sed 's/.*"base_model/base_model/; s/"data_offsets.*//; s/"dtype":"[A-Z0-9]*",//; s/language_model\.model/model/' | sort
+}
+# Only the keys of a base count, so one tensor is enough.
+for c in llama-gqa-sharded mixtral-sharded; do
+    mkdir "$T/$c"
+    cp "$H/lab/$c/config.json" "$T/$c"
+    st "$T/$c/model.safetensors" '{"model.norm.weight": {"dtype": "F32", "shape": [64], "data_offsets": [0, 256]}}' 256
+done
+for dir in "$H"/lora-*; do
+    c=${dir##*/}
+    case $c in
+    lora-mixtral-*) base=$T/mixtral-sharded ;;
+    lora-llama-*) base=$T/llama-gqa-sharded ;;
+    *) base=$H/${c#lora-} ;;
+    esac
+    check "$c: to PEFT" organ-lora -q --from "$T/$c.gguf" --base "$base" --to-peft "$T/to-$c"
+    check "$c: and back" organ-lora -q --from "$T/to-$c" --base "$base" --force -o "$T/again.gguf"
+    check_same "$T/$c.gguf" "$T/again.gguf" "$c: there and back"
+    peft_names "$dir" > "$T/want"
+    peft_names "$T/to-$c" > "$T/have"
+    check_same "$T/have" "$T/want" "$c: names and shapes"
+done
+check_text "$(tr -d ' \n' < "$T/to-lora-llama-rank-pattern/adapter_config.json" | grep -o '"lora_alpha".*"target' | cut -c 1-80)" \
+    '"lora_alpha":16,"r":7,"rank_pattern":{"model.layers.0.self_attn.q_proj":2,"model' "ranks in adapter_config.json"
+check_error 2 "base" "no base" organ-lora --from "$T/lora-falcon.gguf" --to-peft "$T/no"
+check_error 1 "which its base is not" "another base" organ-lora --from "$T/lora-falcon.gguf" --base "$H/gptneox" --to-peft "$T/no"
+check_error 2 "it is not an adapter" "a model" organ-lora --from "$T/falcon.gguf" --base "$H/falcon" --to-peft "$T/no"
+pair() {
+    made "$T/pair0.gguf" '{"key": "general.type", "type": "str", "value": "adapter"},
+{"key": "adapter.lora.alpha", "type": "f32", "value": 4},' "$@"
+    organ-keys -q "$T/pair0.gguf" --set general.architecture=str:granitemoe --force --output "$T/pair.gguf"
+}
+echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2}' \
+    > "$T/mixtral-sharded/config.json"
+gate=blk.0.ffn_gate_shexp.weight up=blk.0.ffn_up_shexp.weight
+pair $gate.lora_a:f32:32x2 $gate.lora_b:f32:2x32
+check_error 3 "tensor '$gate.lora_a': its pair has no counterpart" "half of a fused matrix" \
+    organ-lora --from "$T/pair.gguf" --base "$T/mixtral-sharded" --to-peft "$T/no"
+pair $gate.lora_a:f32:32x2 $gate.lora_b:f32:2x32 $up.lora_a:f32:32x2 $up.lora_b:f32:2x32
+check_error 3 "have different lora_a" "parts of a fused matrix" \
+    organ-lora --from "$T/pair.gguf" --base "$T/mixtral-sharded" --to-peft "$T/no"
+pair $gate.lora_b:f32:2x32
+check_error 3 "the other half of this pair is missing" "half a pair" \
+    organ-lora --from "$T/pair.gguf" --base "$T/mixtral-sharded" --to-peft "$T/no"
+check_absent "$T/no" "refused adapters"
+
 # ---- writing -------------------------------------------------------------------------------------
 
 # A GGUF file written as safetensors and read again is the same file.
@@ -191,7 +248,20 @@ check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.
 check_error 3 "only F32, F16 and BF16" "quantized, other names" \
     organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
 check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
-check_error 3 "no single Hugging Face tensor" "falcon" organ-assemble "$T/falcon.gguf" --names hf -o "$T/w9.safetensors"
+made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
+check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \
+    organ-assemble "$T/odd.gguf" --names hf -o "$T/w9.safetensors"
+
+# config.json is written beside a model.safetensors, and kept if it exists.
+check "config.json" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
+check_text "$(tr -d ' ,\n' < "$T/w10/config.json" | grep -c '"LlamaForCausalLM"\]"model_type":"llama""torch_dtype":"float16"')" 1 "its fields"
+echo '{"architectures": ["LlamaForCausalLM"]}' > "$T/w10/config.json"
+rm "$T/w10/model.safetensors"
+check "config.json exists" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
+grep -q 'config.json exists and is kept' "$T/err" || bad "no note about config.json"
+check_text "$(wc -l < "$T/w10/config.json" | tr -d ' ')" 1 "it is kept"
+check "the keys in the file count" organ-assemble "$T/w10" -q --force -o "$T/back.gguf"
+check_same "$T/f16.gguf" "$T/back.gguf" "with another config.json"
 
 # Merged from checkpoints, or from GGUF files: the same values.
 check "a second model" organ-assemble "$LAB/lab-verse-q4_k_m.gguf" --dtype f16 -q -o "$T/v16.gguf"
@@ -232,14 +302,6 @@ with 'exit 1' && bad "without a converter"
 grep -q "no program here converts YAML" "$T/err" || bad "no reason: $(cat "$T/err")"
 
 # ---- refusals ------------------------------------------------------------------------------------
-
-# st FILE HEADER BYTES: a file with this header, and a number of zero bytes.
-st() {
-    n=${#2}
-    printf '%b' "$(printf '\\%03o\\%03o\\0\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256)))" > "$1"
-    printf '%s' "$2" >> "$1"
-    head -c "$3" /dev/zero >> "$1"
-}
 
 one='"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}'
 st "$T/a.safetensors" "{$one}" 16

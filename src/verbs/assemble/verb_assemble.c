@@ -20,10 +20,13 @@
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- files ------------------------------------------------------------------------ */
 
@@ -399,10 +402,30 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
         gg_fail(err, GG_EUSAGE, "a model on a pipe cannot be written as safetensors");
         return gg_fix(err, "store it in a file first");
     }
-    gg_status st = a->o->hf_names ? gg_source_hf_open(a->source, &a->named, err) : GG_OK;
-    if (a->named) a->source = a->named;
-    a->plan.hf_names = a->named != NULL;
+    gg_status st = GG_OK;
+    if (a->o->hf_names) st = gg_source_hf_open(a->source, a->o->base, &a->named, err);
+    const char *slash = strrchr(output, '/');
+    if (a->named) {
+        char *folder = slash && slash != output ? strndup(output, (size_t)(slash - output)) : NULL;
+        if (folder && !a->o->dry_run && mkdir(folder, 0777) != 0 && errno != EEXIST)
+            st = gg_at_file(err, (gg_fail_errno(err, "cannot make the folder"), folder));
+        free(folder);
+        a->source = a->named;
+        a->plan.hf_order = gg_source_hf_beside(a->named).order;
+    }
     return st == GG_OK ? rules_for_safetensors(a, err) : st;
+}
+
+/* Writes a text file; an existing one must be allowed to be replaced. */
+static gg_status write_text(const assembly *a, const char *path, const char *text, size_t len,
+                            gg_error *err)
+{
+    gg_output *file = NULL;
+    gg_status st = gg_output_open(path, a->run->force, &file, err);
+    if (st == GG_OK) st = gg_write_all(gg_output_fd(file), text, len, err);
+    if (st == GG_OK) st = gg_output_commit(file, err);
+    else gg_output_abort(file);
+    return st == GG_OK ? GG_OK : gg_at_file(err, path);
 }
 
 /* Writes OUTPUT.index.json for the shards of a checkpoint. */
@@ -410,7 +433,6 @@ static gg_status write_index(const assembly *a, const char *output, gg_error *er
 {
     gg_buf text = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&text);
-    gg_output *file = NULL;
     uint64_t total = 0;
     size_t size = strlen(output) + sizeof ".index.json";
     char *path = malloc(size);
@@ -432,20 +454,38 @@ static gg_status write_index(const assembly *a, const char *output, gg_error *er
         }
     }
     if (err->status == GG_OK) gg_buf_text(&text, "\n  }\n}\n", err);
-    gg_status st = err->status;
-    if (st == GG_OK) st = gg_output_open(path, a->run->force, &file, err);
-    if (st == GG_OK) st = gg_write_all(gg_output_fd(file), text.data, text.len, err);
-    if (st == GG_OK) st = gg_output_commit(file, err);
-    else gg_output_abort(file);
+    if (err->status == GG_OK) write_text(a, path, text.data, text.len, err);
     gg_buf_free(&text);
-    if (st != GG_OK) gg_at_file(err, path);
     free(path);
-    return st;
+    return err->status;
+}
+
+/* Writes config.json or adapter_config.json beside a file with the name that a checkpoint or an
+ * adapter has. An existing config.json, which may say more, is kept unless it may be replaced. */
+static gg_status write_beside(const assembly *a, const char *output, gg_error *err)
+{
+    gg_hf_beside beside = gg_source_hf_beside(a->source);
+    const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
+    int folder = (int)(base - output);
+    if (strcmp(base, "model.safetensors") != 0 && strcmp(base, "adapter_model.safetensors") != 0)
+        return GG_OK;
+    size_t size = (size_t)folder + strlen(beside.name) + 1;
+    char *path = malloc(size);
+    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    snprintf(path, size, "%.*s%s", folder, output, beside.name);
+    if (!a->run->force && access(path, F_OK) == 0) {
+        gg_note(a->run, "%s exists and is kept", path);
+    } else {
+        if (beside.note[0]) gg_note(a->run, "%s", beside.note);
+        write_text(a, path, beside.text, strlen(beside.text), err);
+    }
+    free(path);
+    return err->status;
 }
 
 static void note_vocabulary(const assembly *a)
 {
-    if (gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
+    if (!a->named && gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
         !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
         gg_note(a->run,
                 "the vocabulary of a checkpoint is not converted: take it from a GGUF model of the "
@@ -520,6 +560,7 @@ static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes,
     gg_status st = gg_plan_write(&a->plan, a->run, bytes, err);
     if (st == GG_OK && a->plan.n_files > 1 && gg_is_safetensors_name(output))
         st = write_index(a, output, err);
+    if (st == GG_OK && a->named) st = write_beside(a, output, err);
     if (st == GG_OK) st = report_errors(a, err);
     if (st == GG_OK && a->o->imatrix_out && a->keep)
         st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);

@@ -65,7 +65,9 @@ typedef struct gg_plan {
     const char *result_sha256;
     gg_watch watch; /* sources of computed tensors, besides those of the parts */
     bool keep_odd;  /* keep the pipe's unusual padding and trailing bytes (one file) */
-    bool hf_names;  /* tensors have the names of Hugging Face; for a .safetensors file */
+    /* For a .safetensors file whose tensors have the names of Hugging Face: their GGUF names in
+     * their order, one per line; NULL = they have GGUF names. */
+    const char *hf_order;
 } gg_plan;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the

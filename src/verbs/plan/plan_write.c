@@ -107,7 +107,7 @@ static gg_status lay_out_safetensors(gg_plan *p, size_t f, file_plan *fp, gg_err
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
     gg_status st = gg_plan_offsets(list, pf->n, 1, &fp->data_bytes, err);
-    if (st == GG_OK) st = gg_st_header(&pf->meta, list, pf->n, p->hf_names, &header, err);
+    if (st == GG_OK) st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, &header, err);
     for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
     fp->header = (uint8_t *)gg_buf_take(&header, &fp->header_len);
     fp->data_start = fp->header_len;
@@ -547,7 +547,7 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes *notes,
                             gg_error *err)
 {
-    if ((!run->note && !run->strict) || p->hf_names) return GG_OK; /* rules know GGUF names only */
+    if ((!run->note && !run->strict) || p->hf_order) return GG_OK; /* rules know GGUF names only */
     gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", p->n);
     for (size_t i = 0; i < p->n; i++) list[i] = p->tensors[i].t;
