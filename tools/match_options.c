@@ -27,6 +27,7 @@ const cli_option match_group[] = {
       .help = "align the donor's units first; --partial: strangers too" },
     { "partial", CLI_FLAG, MATCH(partial), .needs = "align" },
     { "add", CLI_FLAG, MATCH(match.add), .help = "also take tensors that the base does not have" },
+    { "reads", CLI_FLAG, MATCH(reads), .excludes = "align" },
     { 0 },
 };
 
@@ -115,11 +116,15 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
                cell_u64(d ? d->bytes : 0), cell_text_if(reason));
 }
 
-static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves)
+static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg_moves *moves,
+                             bool headers_only)
 {
-    gg_graft_check_report fit;
+    gg_graft_check_report fit = { 0 };
     table t = table_start(c->json, "name\taction\tdonor\tbase_dtype\tdonor_dtype\tbytes\treason");
     for (size_t i = 0; i < moves->n; i++) print_move(&t, &moves->list[i], base, donor);
+    for (size_t i = 0; i < moves->n && headers_only; i++)
+        if (moves->list[i].kind == GG_MOVE_MISMATCH) return GG_NO;
+    if (headers_only) return moves->n ? GG_OK : GG_NO;
     gg_status st = gg_graft_check(base, donor, moves, &c->run, &fit, &c->err);
     if (st != GG_OK) return st;
     size_t converted = 0;
@@ -132,6 +137,12 @@ static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
 }
 
+void match_options_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
+{
+    (void)ctx;
+    printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
+}
+
 gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
                               const char *weighed)
 {
@@ -139,7 +150,7 @@ gg_status match_options_check(cli *c, const match_options *o, gg_source *base, g
     gg_match_options match = o->match;
     match.weighed = weighed != NULL;
     gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
-    if (st == GG_OK) st = print_moves(c, base, donor, &moves);
+    if (st == GG_OK) st = print_moves(c, base, donor, &moves, o->reads);
     gg_moves_free(&moves);
     return st;
 }

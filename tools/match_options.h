@@ -12,6 +12,7 @@ typedef struct match_options {
     int mode;                           /* a gg_match_mode */
     bool align;                         /* bring donor and ancestor into base's order */
     bool partial;                       /* even if most units have no counterpart */
+    bool reads;                         /* --reads */
     gg_map *parsed;                     /* private: of `map` */
     gg_source *opened;                  /* private: of `ancestor` */
     gg_source *aligned[2];              /* private: donor and ancestor */
@@ -39,6 +40,9 @@ void match_options_close(match_options *o);
 
 /* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
  * verdict as notes. `weighed`: an importance matrix, or NULL. GG_OK if everything fits, GG_NO if
- * something does not. */
+ * something does not. With --reads print the table only, which needs no data. */
 gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
                               const char *weighed);
+
+/* Prints a range of bytes: --reads without --check; see gg_transplant_options.read. */
+void match_options_read(void *ctx, const char *file, uint64_t place, uint64_t bytes);

@@ -23,15 +23,15 @@ static const cli_option options[] = {
     { "output", CLI_NEW_DIR, &opt.output },
     { .group = match_group, .to = &opt.match },
     { "check", CLI_FLAG, &opt.check, NULL,
-      "print what would move, what does not match, and the lineage; exit 1 if something does not "
-      "match" },
+      "print what would move, what does not match (exit 1), and the lineage; --reads: which bytes "
+      "are read" },
     { "skip-mismatched", CLI_FLAG, &opt.o.skip_mismatched, NULL,
       "leave out tensors that do not match" },
     { "router", CLI_FLAG, &opt.match.match.router, NULL,
       "with --experts: also take their rows of the router", .needs = "experts" },
     { "adapter", CLI_MODEL, &opt.adapters, "LORA",
       "fold W + S (alpha/r) B A into the weights; --scale S (1)", .many = true,
-      .excludes = "check router skip-mismatched " MATCH_NAMES,
+      .excludes = "check reads router skip-mismatched " MATCH_NAMES,
       .excludes_why = "takes only --target, --output, --scale, --imatrix and --link" },
     { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
@@ -87,6 +87,7 @@ static gg_status graft(cli *c)
     gg_source *used = NULL;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
     opt.o.match = opt.match.match;
+    if (opt.match.reads) opt.o.read = match_options_read;
     if (st == GG_OK && opt.check)
         st = match_options_check(c, &opt.match, base, used, opt.o.output.imatrix);
     else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
@@ -98,7 +99,7 @@ static gg_status graft(cli *c)
     if (st == GG_OK && !opt.check && (c->verbose || r.skipped))
         cli_note(c, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
                  cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
-    if (st == GG_OK && opt.svg) st = draw(c, opt.output, opt.svg);
+    if (st == GG_OK && opt.svg && !opt.match.reads) st = draw(c, opt.output, opt.svg);
     return st;
 }
 
@@ -120,7 +121,7 @@ static void check_inputs(const cli *c)
                   opt.svg ? "svg" : "link", opt.output);
     if (!opt.target) cli_usage(c, "give --target");
     if (!donor || (opt.source && opt.adapters.n)) cli_usage(c, "give --source or --adapter");
-    if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");
+    if (!opt.output && !opt.check && !opt.match.reads) cli_usage(c, "give --output or --check");
     if (opt.adapters.n > 1)
         cli_usage(c, "only one --adapter at a time: apply the next one to the output of the first");
 }

@@ -52,7 +52,7 @@ enum { RANK_BLOCKS, RANK_EXPERTS };
 
 static struct {
     const char *dir, *svg, *color, *histogram, *columns, *sort;
-    bool summary, update, heat;
+    bool summary, update, heat, reads;
     int rank;
     uint64_t wells, top;
     gg_measure_options m;
@@ -65,6 +65,10 @@ static const cli_option options[] = {
       "values read per tensor, evenly spaced (100k; 0 is all)" },
     { "blocks", CLI_FLAG, &opt.m.blocks, NULL,
       "sample runs of 256 values, less than 1 % of a large tensor" },
+    { "runs", CLI_U64, &opt.m.runs, "K", "read only K runs of large tensors, as of URLs (8)",
+      .low = 2, .high = 65536, .excludes = "blocks" },
+    { "reads", CLI_FLAG, &opt.reads, NULL,
+      "print only which bytes would be read: file, place, bytes" },
     { "summary", CLI_FLAG, &opt.summary, NULL,
       "one row per class and role, one for the model; 1-3 stars", .excludes = "wells rank heat" },
     { "wells", CLI_U64, &opt.wells, "K", "print only the K tensors with the lowest theta",
@@ -442,6 +446,13 @@ static gg_status after(cli *c, gg_source *s, const gg_measures *list)
     return st;
 }
 
+/* For a program that fetches a part of a model: without header, --json and --where. */
+static void print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
+{
+    (void)ctx;
+    printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
+}
+
 static gg_status measure(cli *c, gg_source *s)
 {
     gg_measures list = { 0 };
@@ -451,7 +462,9 @@ static gg_status measure(cli *c, gg_source *s)
     if (some || !prints_rows(c)) p.rows = table_silent(columns);
     opt.m.row = take_row;
     opt.m.ctx = &p;
+    opt.m.read = opt.reads ? print_read : NULL;
     gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
+    if (opt.reads) return st;
     if (st == GG_OK) table_begin(&p.rows, columns);
     if (st == GG_OK) st = after(c, s, &list);
     if (st == GG_OK && c->verbose)

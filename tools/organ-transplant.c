@@ -20,12 +20,12 @@ static const cli_option options[] = {
       .excludes = "adapter" },
     { "target", CLI_MODEL, &opt.base },
     { "source", CLI_MODEL, &opt.donor },
-    { "output", CLI_NEW_MODEL, &opt.output, .required = "check in-place", .excludes = "in-place" },
+    { "output", CLI_NEW_MODEL, &opt.output, .required = "check in-place reads",
+      .excludes = "in-place" },
     { .group = match_group, .to = &opt.match },
-    { "check", CLI_FLAG, &opt.check, NULL,
-      "print what would move, and what does not match and why" },
+    { "check", CLI_FLAG, &opt.check, NULL, "print what would move, and what does not match" },
     { "skip-mismatched", CLI_FLAG, &opt.o.skip_mismatched, NULL,
-      "leave out tensors that do not match" },
+      "leave out these; --reads: print which bytes would be read" },
     { "mtp", CLI_FLAG, &opt.match.match.mtp, NULL,
       "take the donor's multi-token-prediction blocks and keys",
       .excludes = "in-place skip-mismatched " MATCH_NAMES, .excludes_why = "moves whole blocks" },
@@ -33,7 +33,7 @@ static const cli_option options[] = {
       "copy the donor's key; K* copies all keys that start with K", .many = true },
     { "adapter", CLI_MODEL, &opt.adapter, "LORA",
       "fold W + S (alpha/r) B A into the weights; --scale S (1)",
-      .excludes = "check mtp skip-mismatched copy-kv " MATCH_NAMES,
+      .excludes = "check reads mtp skip-mismatched copy-kv " MATCH_NAMES,
       .excludes_why = "cannot be combined with options for pairs of tensors" },
     { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
@@ -76,7 +76,7 @@ static gg_status apply_patch(cli *c, gg_source *patch)
     gg_source *base = NULL;
     gg_patch_report r = { 0 };
     if (cli_given_any(c, MATCH_NAMES " mtp skip-mismatched set-kv set-kv-file copy-kv dtype shards "
-                                     "shard-size check in-place"))
+                                     "shard-size check in-place reads"))
         cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
                      "--donor and --output");
     gg_status st = cli_open(c, opt.base, CLI_SPOOLED, &base);
@@ -121,7 +121,7 @@ static gg_status transplant(cli *c)
         gg_source_close(donor);
         return st;
     }
-    bool in_place = opt.in_place && !opt.check;
+    bool in_place = opt.in_place && !opt.check && !opt.match.reads;
     if (st == GG_OK && in_place && gg_source_meta(donor)) check_in_place(c);
     if (st == GG_OK && !base)
         st = in_place ? gg_source_open(opt.base, &base, &c->err)
@@ -129,6 +129,7 @@ static gg_status transplant(cli *c)
     gg_source *used = NULL;
     if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
     opt.o.match = opt.match.match;
+    if (opt.match.reads) opt.o.read = match_options_read;
     if (st == GG_OK)
         st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
              : opt.check ? match_options_check(c, &opt.match, base, used, opt.o.output.imatrix)

@@ -60,6 +60,7 @@ typedef struct gg_measure_options {
     const gg_select *select; /* NULL = all */
     uint64_t sample;         /* values per tensor to measure; 0 = all; see GG_SAMPLE_DEFAULT */
     bool blocks;             /* sample runs of 256 values; see docs/method.md */
+    uint64_t runs;           /* of large tensors, take the sample from so many runs; 0 = evenly */
     bool split_experts;      /* one row per expert of a stack; also if `select` has experts */
     /* Compute `edge`, sigma1^2 / (var (sqrt m + sqrt n)^2) of an m x n matrix, where sigma1 is the
      * largest singular value and var the variance of the values: about 1 for random values, above 1
@@ -84,6 +85,9 @@ typedef struct gg_measure_options {
      * its t.name (NUL-terminated) are valid during the call. A status other than GG_OK ends the
      * run. May be NULL. */
     gg_status (*row)(void *ctx, const gg_tensor_measure *row, gg_error *err);
+    /* Not NULL: nothing is measured. Called by one thread for the bytes of files that would be
+     * read. Of organ directories, records and checkpoints nothing is listed. */
+    void (*read)(void *ctx, const char *file, uint64_t place, uint64_t bytes);
     void *ctx;
 } gg_measure_options;
 

@@ -138,6 +138,10 @@ typedef struct gg_transplant_options {
     /* The model with the moves done. Tensors that are converted, blended or folded are encoded
      * once, in their new type. */
     gg_output_options output;
+    /* Not NULL: gg_transplant writes nothing. It calls this for the bytes of files of the donor and
+     * the ancestor that it would read, also to recognize strangers. */
+    void (*read)(void *ctx, const char *file, uint64_t place, uint64_t bytes);
+    void *ctx;
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {

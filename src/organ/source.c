@@ -1560,6 +1560,31 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
     return GG_OK;
 }
 
+/* All bytes of the strips of a joined tensor. */
+static void joined_reads(const gg_source *s, const joined *j, gg_reads r)
+{
+    for (size_t k = 0; k < j->n; k++) {
+        const gg_strip *strip = &j->strips[k];
+        const gg_tensor *t = gg_source_tensor(s->join->of, strip->index);
+        uint64_t rows = t->elements / j->unit, row = rows ? t->bytes / rows : 0;
+        r.n = strip->rows * row;
+        for (uint64_t slice = 0; slice < rows; slice += strip->every) {
+            r.from = (slice + strip->first) * row;
+            gg_source_reads(s->join->of, strip->index, r);
+        }
+    }
+}
+
+void gg_source_reads(const gg_source *s, size_t i, gg_reads r)
+{
+    if (s->view) gg_source_reads(s->view->of, i, r);
+    else if (s->join && s->join->tensors[i].n) joined_reads(s, &s->join->tensors[i], r);
+    else if (s->join) gg_source_reads(s->join->of, s->join->tensors[i].strips[0].index, r);
+    else if (s->kind == SOURCE_MODEL)
+        r.read(r.ctx, s->model->paths[s->tensors[i].file],
+               gg_model_at(s->model, &s->tensors[i]) + r.from, r.n);
+}
+
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
     if (d->source->view) return read_view(d, (view_span){ offset, buf, n }, err);

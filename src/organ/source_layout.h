@@ -47,6 +47,16 @@ uint64_t gg_source_trailing(const gg_source *s, size_t file);
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
                                   gg_error *err);
 
+/* Calls `read` with the file, the place in it and the number of bytes, for the bytes [from, from +
+ * n) of tensor i. Only GGUF files are listed, also below views; of a joined tensor all strips are.
+ */
+typedef struct gg_reads {
+    void (*read)(void *ctx, const char *file, uint64_t place, uint64_t bytes);
+    void *ctx;
+    uint64_t from, n;
+} gg_reads;
+void gg_source_reads(const gg_source *s, size_t i, gg_reads r);
+
 /* Opens a temporary file without a name in $TMPDIR or /tmp. Returns its descriptor, or -1. */
 int gg_unnamed_file(gg_error *err);
 

@@ -49,7 +49,7 @@ sent=$(awk '{ n += $2 } END { print n }' "$T/log")
 [ "$sent" -le $((524288 + 254976 + 8192)) ] && ok || bad "$sent bytes for a header and three tensors"
 : > "$T/log"
 check "what would be fetched" organ-transplant "$code" "$verse" --type ffn --layers 1 --check
-check_text "$(grep -c '3 tensors of the donor, 254976 bytes' "$T/err") $(wc -l < "$T/log" | tr -d ' ')" "1 1" \
+check_text "$(grep -c ': 254976 bytes of tensors are needed' "$T/err") $(wc -l < "$T/log" | tr -d ' ')" "1 1" \
     "--check fetches the header"
 check "a donor in shards" organ-transplant "$code" "$at/good/split-00001-of-00003.gguf" --type ffn --layers 1 \
     -o "$T/shards.gguf"
@@ -70,7 +70,52 @@ for form in qkv gate_up; do
         check "$kind, base with fused $form: as from the file" cmp "$T/want8.gguf" "$T/got8.gguf"
     done
 done
-check_exit 2 "a URL as the base" organ-transplant "$verse" "$code" -o "$T/no.gguf"
+# Some experts, blends with an ancestor, other blocks: as from the file, with few bytes.
+for m in moe moe-base; do
+    mkmodel "$T/$m.gguf" -s ${#m} token_embd.weight:F32:64x10 \
+        blk.0.ffn_gate_inp.weight:F32:64x8 blk.0.ffn_gate_exps.weight:F32:64x512x8 blk.0.ffn_up_exps.weight:F32:64x512x8
+done
+from_both() { # WHAT BASE DONOR OPTION...: DONOR is the name of a file in $T
+    what=$1 base=$2 donor=$3
+    shift 3
+    organ-transplant "$base" "$T/$donor" "$@" -o "$T/want.gguf" --force 2> "$T/notes"
+    : > "$T/log"
+    check "$what" organ-transplant "$base" "$at/good/$donor" "$@" -o "$T/got.gguf" --force
+    grep -v '^organ-remote' "$T/err" | sed "s|$at/good|$T|" > "$T/kept"
+    check "$what: as from the file" cmp "$T/want.gguf" "$T/got.gguf"
+    check_text "$(cat "$T/kept")" "$(cat "$T/notes")" "$what: the same notes on lineage"
+}
+from_both "two experts" "$T/moe-base.gguf" moe.gguf --experts 1,2=3 --type ffn
+organ-transplant --reads "$T/moe-base.gguf" "$T/moe.gguf" --experts 1,2=3 --type ffn > "$T/reads"
+check_text "$(awk -F '\t' '$3 == 131072' "$T/reads" | grep -c .) $(awk -F '\t' '$3 < 131072 { n += $3 } END { print n }' "$T/reads")" \
+    "4 16384" "two experts of two stacks, and 32 rows of each to compare"
+from_both "other blocks" "$code" verse.gguf --map 0=2
+from_both "a blend" "$code" verse.gguf --blend slerp:0.5 --type attention
+from_both "an ancestor in a file" "$code" verse.gguf --blend task:0.5 --ancestor "$LAB/lab-base-q4_k_m.gguf" --layers 3
+from_both "strangers" "$LAB/lab-stranger-q4_k_m.gguf" verse.gguf --layers 0
+cp "$LAB/lab-base-q4_k_m.gguf" "$T/base.gguf"
+organ-transplant -q "$code" "$T/verse.gguf" --blend task:0.5 --ancestor "$T/base.gguf" --layers 3 -o "$T/want.gguf" --force
+check "an ancestor behind a URL" organ-transplant "$code" "$T/verse.gguf" --blend task:0.5 \
+    --ancestor "$at/good/base.gguf" --layers 3 -o "$T/got.gguf" --force
+check "an ancestor: as from the file" cmp "$T/want.gguf" "$T/got.gguf"
+check_exit 2 "--align" organ-transplant "$code" "$verse" --align -o "$T/no.gguf"
+check "a graft" organ-graft "$code" "$verse" --layers 1 -o "$T/graft.organs"
+organ-graft -q "$code" "$T/verse.gguf" --layers 1 -o "$T/graft2.organs"
+check "a graft: the same tensors" diff -r "$T/graft.organs/organs" "$T/graft2.organs/organs"
+# Tensors that are compared with a list.
+organ-check --hash "$T/verse.gguf" > "$T/list"
+check "--verify" organ-transplant "$code" "$verse" --type ffn --layers 1 -o "$T/got.gguf" --force --verify "$T/list"
+organ-transplant -q "$code" "$T/verse.gguf" --type ffn --layers 1 -o "$T/want.gguf" --force
+check "--verify: the same result" cmp "$T/want.gguf" "$T/got.gguf"
+sed 's/^[0-9a-f]\(.*blk.1.ffn_up\)/g\1/' "$T/list" > "$T/other.list"
+check_exit 1 "another hash" organ-transplant "$code" "$verse" --type ffn --layers 1 -o "$T/no.gguf" \
+    --verify "$T/other.list"
+check_text "$(grep -c 'verse.gguf.*: the data of blk.1.ffn_up.weight differ from the list' "$T/err")" 1 "it is named"
+check "others do not matter" organ-graft "$code" "$verse" --type attention -o "$T/verified.organs" --verify="$T/other.list"
+grep -v blk.1.ffn_up "$T/list" > "$T/other.list"
+check_exit 1 "no hash" organ-transplant "$code" "$verse" --type ffn --layers 1 -o "$T/no.gguf" --verify "$T/other.list"
+[ ! -e "$T/no.gguf" ] && ok || bad "an output with another hash"
+check_exit 1 "a URL as the base" organ-transplant "$verse" "$code" -o "$T/no.gguf"
 check_exit 2 "a tool that needs all bytes" organ-merge "$verse" "$code" -o "$T/no.gguf"
 check "--whole" organ-merge -q --whole "$code" "$verse" -o "$T/merged.gguf"
 check "--whole, without ranges" organ-merge -q --whole "$code" "$at/whole/verse.gguf" -o "$T/unranged.gguf"
@@ -84,8 +129,21 @@ check "organ-measure of small tensors" organ-measure "$at/good/verse.gguf"
 check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -f 1-20)" \
     "tensors below the runs are read whole"
 organ-assemble -q "$T/verse.gguf" --dtype f32 -o "$T/wide.gguf"
-check "organ-measure of runs" organ-measure "$at/good/wide.gguf" --tensors token_embd.weight --runs 2
-check_text "$(sed 1d "$T/out" | cut -f 1,4,5)" "token_embd.weight${TAB}F32${TAB}32768" "two runs of 64 KiB"
+for options in '--runs 3 --sample 3000' '--runs 2 --sample 600 --split-experts' '--blocks' '--spectral --layers 2'; do
+    : > "$T/log"
+    # shellcheck disable=SC2086
+    check "organ-measure $options of a URL" organ-measure -q "$at/good/wide.gguf" $options
+    # shellcheck disable=SC2086
+    check_text "$(cat "$T/out")" "$(organ-measure -q "$T/wide.gguf" $options)" "$options: the rows of the file"
+done
+check "some bytes" organ-measure "$at/good/wide.gguf" --tensors token_embd.weight --runs 3 --sample 300
+check_text "$(cut -f 5,6 "$T/out" | sed 1d)" "262144${TAB}303" "the row tells how many values were read"
+organ-measure --reads --runs 3 --sample 300 --tensors token_embd.weight "$T/wide.gguf" > "$T/reads"
+check_text "$(awk -F '\t' '{ n += $3 } END { print NR, n }' "$T/reads")" "9 16956" \
+    "--reads: three runs of 101 values, every ninth, and three pairs of rows"
+check "an organ directory" organ-extract -q "$T/verse.gguf" -o "$T/verse.organs"
+check "no file of it is listed" organ-measure --reads --runs 3 "$T/verse.organs"
+check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "nothing is listed"
 
 # ---- repair and completion --------------------------------------------------------------
 organ-check --hash "$T/verse.gguf" > "$T/list"

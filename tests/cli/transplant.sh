@@ -326,7 +326,7 @@ check_text "$(grep -c lineage "$T/err")" 0 "a donor of the same lineage: no note
 
 # Usage.
 check_error 2 "give --donor" "no donor" organ-transplant --base $BASE --output "$T/c.gguf"
-check_error 2 "--output, --check or --in-place" "no output" organ-transplant --base $BASE --donor $DONOR
+check_error 2 "--output, --check, --in-place or --reads" "no output" organ-transplant --base $BASE --donor $DONOR
 check_error 2 "" "base and donor on stdin" organ-transplant --base - --donor - --output "$T/c.gguf"
 check_error 2 "--in-place" "--undo without --in-place" organ-transplant --base $BASE --donor $DONOR $S \
     --output "$T/c.gguf" --undo "$T/alone.bin"

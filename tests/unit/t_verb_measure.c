@@ -412,6 +412,44 @@ static void test_blocks(void)
         }
 }
 
+/* The element of sample i of three runs. */
+static uint64_t element_of(const gg_tensor *t, uint64_t i, uint64_t run)
+{
+    uint64_t rows = t->elements / t->dims[0], r = i / run, row = t->dims[0];
+    uint64_t first = rows > 3 ? r * (rows - 1) / 3 * row : r * (t->elements / 256) / 3 * 256;
+    return first + i % run * 9;
+}
+
+/* With --runs: every ninth value of long runs, which begin with rows if there are enough; all
+ * values of smaller tensors. */
+static void test_runs(void)
+{
+    size_t large = 0;
+    for (int pipe = 0; pipe < 2; pipe++) {
+        gg_measure_options o = { .sample = 60, .runs = 3 };
+        gg_measures list = measure(pipe, o, 2);
+        T_EQ(list.n, TENSORS);
+        for (size_t i = 0; i < list.n && i < TENSORS; i++) {
+            const gg_tensor *t = &made[i];
+            bool runs = t->elements / 3 / 2 / 9 >= 21;
+            uint64_t n = runs ? 63 : gg_sample_count(t->elements, 60);
+            float *all = malloc(t->elements * sizeof *all), x[63];
+            char scratch[8 * 63 + 64];
+            gg_error err = GG_ERROR_INIT;
+            gg_measure want;
+            T_EQ(gg_decode(t->dtype, data[i], all, t->elements, &err), GG_OK);
+            for (uint64_t k = 0; k < n; k++)
+                x[k] = all[runs ? element_of(t, k, 21) : gg_sample_index(k, t->elements, n)];
+            gg_measure_values(x, n, scratch, &want);
+            T_CHECKF(memcmp(&list.rows[i].m, &want, sizeof want) == 0, "%s, %d", t->name, pipe);
+            large += runs;
+            free(all);
+        }
+        gg_measures_free(&list);
+    }
+    T_CHECK(large > 0);
+}
+
 /* A sparse file: a tensor of 16 MiB that is a hole, and another with two holes. */
 static void test_holes(void)
 {
@@ -561,6 +599,7 @@ static const t_case cases[] = {
     { "rows", test_rows },
     { "experts", test_experts },
     { "blocks", test_blocks },
+    { "runs", test_runs },
     { "holes", test_holes },
     { "null model", test_null },
     { "null model once", test_null_is_computed_once },

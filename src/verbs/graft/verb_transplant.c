@@ -12,6 +12,7 @@
 #include "base/platform.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
+#include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
@@ -381,6 +382,7 @@ static gg_status bytes_of_move(mover *m, const gg_move *move, gg_tensor *out, mo
 /* ---- kinship ------------------------------------------------------------------------------ */
 
 #define JUDGED 12         /* number of matrices compared: enough to recognize unrelated models */
+#define JUDGED_ROWS 32    /* of each */
 #define SHOWN ((size_t)3) /* notes of one kind */
 
 typedef struct kinship {
@@ -402,10 +404,9 @@ static void note_rest(kinship *k, const char *what)
 }
 
 /* Compared by name, whatever the map, because blocks at different depths never match. */
-static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
-                                const gg_moves *moves)
+static size_t judged_pairs(gg_source *base, gg_source *donor, const gg_moves *moves,
+                           gg_tensor_pair pairs[JUDGED])
 {
-    gg_tensor_pair pairs[JUDGED];
     size_t n = 0, step = moves->n / JUDGED + 1;
     for (size_t i = 0; i < moves->n && n < JUDGED; i += step) {
         const gg_move *m = &moves->list[i];
@@ -413,10 +414,18 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
         if (twin != SIZE_MAX && gg_source_tensor(base, m->base)->dims[1] > 1)
             pairs[n++] = (gg_tensor_pair){ m->base, twin };
     }
+    return n;
+}
+
+static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
+                                const gg_moves *moves)
+{
+    gg_tensor_pair pairs[JUDGED];
+    size_t n = judged_pairs(base, donor, moves, pairs);
     if (n == 0) return GG_OK;
     gg_compare_report r;
     gg_run quiet = { .threads = 1 };
-    gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
+    gg_compare_options o = { .sample = JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
     gg_status st = gg_compare_models(base, donor, &o, &quiet, &r, k->err);
     if (st != GG_OK || 4 * r.model.lineage.strange <= r.model.lineage.n) return st;
     return gg_check_notes_add(k->notes, k->err,
@@ -504,6 +513,46 @@ static gg_status note_kinship(gg_source *base, gg_source *donor, const gg_moves 
     compare_layers(&k, base, donor, moves);
     note_rest(&k, "per-layer keys differ");
     return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves);
+}
+
+/* ---- what is read --------------------------------------------------------------------------- */
+
+static void list_move(gg_source *s, size_t i, const gg_move *m, const gg_select *select, gg_reads r)
+{
+    const gg_tensor *t = gg_source_tensor(s, i);
+    uint64_t n = m->experts ? t->dims[t->n_dims - 1] : 1;
+    r.n = t->bytes / n;
+    for (uint64_t e = 0; e < n; e++) {
+        if (m->experts && !gg_select_expert(select, e)) continue;
+        r.from = m->experts ? gg_select_donor_expert(select, e) * r.n : 0;
+        gg_source_reads(s, i, r);
+    }
+}
+
+static void list_reads(gg_source *base, gg_source *donor, const gg_match_options *o,
+                       const gg_moves *moves, gg_reads r)
+{
+    gg_tensor_pair pairs[JUDGED];
+    gg_source *ancestor = o->blend.ancestor;
+    for (size_t i = 0; i < moves->n; i++) {
+        const gg_move *m = &moves->list[i];
+        if (m->kind == GG_MOVE_MISMATCH || m->donor == SIZE_MAX) continue;
+        const gg_tensor *d = gg_source_tensor(donor, m->donor);
+        size_t old = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : SIZE_MAX;
+        list_move(donor, m->donor, m, o->select, r);
+        if (old != SIZE_MAX) list_move(ancestor, old, m, o->select, r);
+    }
+    size_t n = judged_pairs(base, donor, moves, pairs);
+    for (size_t k = 0; k < n; k++) {
+        const gg_tensor *t = gg_source_tensor(donor, pairs[k].b);
+        uint64_t rows = t->dims[0] ? t->elements / t->dims[0] : 0,
+                 taken = gg_sample_count(rows, JUDGED_ROWS);
+        r.n = rows ? t->bytes / rows : 0;
+        for (uint64_t i = 0; i < taken; i++) {
+            r.from = gg_sample_index(i, rows, taken) * r.n;
+            gg_source_reads(donor, pairs[k].b, r);
+        }
+    }
 }
 
 /* ---- would it work?
@@ -884,6 +933,15 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .report = GG_REPORT(gg_transplant_report, report),
                      .err = err };
     *t.report = (gg_transplant_report){ 0 };
+    if (t.o->read) {
+        gg_match_options match = t.o->match;
+        match.weighed = t.o->output.imatrix != NULL;
+        gg_status st = gg_match_tensors(base, donor, &match, &t.moves, err);
+        gg_reads r = { .read = t.o->read, .ctx = t.o->ctx };
+        if (st == GG_OK) list_reads(base, donor, &match, &t.moves, r);
+        gg_moves_free(&t.moves);
+        return st;
+    }
     if (t.o->directory && !t.o->adapter && t.o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");

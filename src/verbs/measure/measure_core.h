@@ -103,17 +103,20 @@ typedef struct measure_space {
 
 /* The values read from a piece. */
 typedef struct measure_take {
-    bool blocks; /* the samples are runs of 256 values */
-    bool later;  /* all of many values are needed: gg_measure_data reads them */
+    const gg_measure_options *o;
+    bool later; /* all of many values are needed: gg_measure_data reads them */
     float *values;
-    uint64_t count;
+    uint64_t count;           /* of samples, in runs of `run` samples, which may be 1 */
+    uint64_t run, step;       /* Samples of a run are `step` elements apart. */
+    uint64_t stride, strides; /* Run i of N begins at element floor(i strides / N) stride. */
+    uint64_t pairs;           /* of rows, at most */
     gg_row_theta rows;
     edge_taker *edge;             /* gets all rows of matrices; NULL if they are not wanted */
     importance_taker *importance; /* gets all values; NULL if they are not wanted */
 } measure_take;
 
-/* Number of values to sample of a tensor. */
-uint64_t gg_measure_count(const gg_tensor *t, const gg_measure_options *o);
+/* Sets count, run, stride, strides and pairs: the values to sample of a tensor. */
+void gg_measure_plan(const gg_tensor *t, const gg_measure_options *o, measure_take *take);
 
 /* Fill take->values, unless take->later, with the samples of the piece and take->rows with its row
  * pairs. d is open on the piece's tensor; a pipe is read forward through the piece. */

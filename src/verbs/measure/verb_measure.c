@@ -203,8 +203,9 @@ static gg_status make_room(job *j, work *k, gg_error *err)
     measure_take *take = &k->take;
     uint64_t matrix = j->o->spectral ? gg_edge_values(t, GG_EDGE_MOST) : 0, n;
     bool weighed = false;
-    take->blocks = j->o->blocks;
-    n = take->count = gg_measure_count(t, j->o);
+    take->o = j->o;
+    gg_measure_plan(t, j->o, take);
+    n = take->count;
     take->later = n == t->elements && n >= GG_MEASURE_BIG;
     if (take->later || n > MEASURE_SHARED || matrix > MEASURE_SHARED) hold(j, k);
     if (!take->later) {
@@ -253,8 +254,10 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     const gg_selected *p = &k.d.p;
     gg_status st = draw_and_take(j, w, &k, err);
     *more = k.d.more;
+    bool deliver = st == GG_OK && *more && !j->o->read;
+    j->report->tensors += *more && j->o->read;
     gg_tensor_measure row = { 0 };
-    if (st == GG_OK && *more) {
+    if (deliver) {
         row = (gg_tensor_measure){
             .t = p->t, .a = p->a, .source = p->source, .decoded = gg_can_decode(p->t.dtype)
         };
@@ -266,7 +269,7 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     if (k.open) gg_data_close(&k.data);
     free(k.take.values);
     if (k.held) pthread_mutex_unlock(&j->many);
-    if (st == GG_OK && *more) st = leave(j, k.d.no, &row, k.take.count, err);
+    if (deliver && st == GG_OK) st = leave(j, k.d.no, &row, k.take.count, err);
     return st;
 }
 
@@ -322,7 +325,7 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     report = GG_REPORT(gg_measure_report, report);
     *report = (gg_measure_report){ 0 };
     job j = { .source = s, .o = o, .run = run, .report = report };
-    j.threads = run && run->threads ? run->threads : gg_thread_count();
+    j.threads = o->read ? 1 : run && run->threads ? run->threads : gg_thread_count();
     gg_select_when when = { .split_experts = o->split_experts };
     gg_status st = gg_select_check(o->select, s, NULL, &when, err);
     gg_progress_total(run, gg_selected_bytes(s, o->select));

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "numeric/numeric.h"
+#include "organ/source_layout.h"
 #include "quant/kernel/pick.h"
 #include "verbs/shared/verb_run.h"
 
@@ -20,27 +21,61 @@
 
 /* ---- samples ------------------------------------------------------------------ */
 
-#define BLOCK_RUN 256 /* values per run, if the samples are runs */
+#define BLOCK_RUN 256 /* values per short run; a whole number of blocks of every type */
 #define GATHER 1024   /* samples gathered at once */
+#define RUN_STEP 9    /* of the values of a long run one is sampled; odd, to meet all columns */
 
-uint64_t gg_measure_count(const gg_tensor *t, const gg_measure_options *o)
+/* Runs of 256 values. */
+static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
 {
     uint64_t units = t->elements / BLOCK_RUN, least = t->bytes >> 19,
              runs = o->sample / BLOCK_RUN + (o->sample % BLOCK_RUN != 0);
-    if (!o->blocks || o->sample == 0 || units == 0) return gg_sample_count(t->elements, o->sample);
+    if (o->sample == 0 || units == 0) return;
     /* Each run touches a page of 4 KiB: one per 512 KiB is less than 1 %. */
     if (least < 32) least = 32;
     if (runs > least) runs = least;
-    return (runs < units ? runs : units) * BLOCK_RUN;
+    if (runs > units) runs = units;
+    take->run = take->stride = BLOCK_RUN;
+    take->strides = units;
+    take->count = runs * BLOCK_RUN;
+    uint64_t most = t->elements / 2048 / (t->dims[0] < GG_ROW_RUN ? t->dims[0] : GG_ROW_RUN);
+    take->pairs = most ? most : 1;
+}
+
+/* o->runs long runs, with as many samples as single values would give, unless they would be half of
+ * the tensor. Runs begin with the rows that are compared with the next row. */
+static void plan_runs(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
+{
+    uint64_t run = o->sample / o->runs + 1, rows;
+    if (o->sample == 0 || t->elements / o->runs / 2 / RUN_STEP < run) return;
+    rows = t->elements / t->dims[0];
+    take->run = run;
+    take->step = RUN_STEP;
+    take->stride = rows > o->runs ? t->dims[0] : BLOCK_RUN;
+    take->strides = rows > o->runs ? rows - 1 : t->elements / BLOCK_RUN;
+    take->count = run * o->runs;
+    take->pairs = o->runs;
+}
+
+void gg_measure_plan(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
+{
+    take->run = take->step = take->stride = 1;
+    take->strides = t->elements;
+    take->count = gg_sample_count(t->elements, o->sample);
+    take->pairs = UINT64_MAX;
+    if (o->runs) plan_runs(t, o, take);
+    else if (o->blocks) plan_blocks(t, o, take);
 }
 
 /* The element of the i-th sample, floor(i E / N). It is kept as quotient and remainder, so that no
- * 128-bit division is needed. If the samples are runs, E, N and the remainder count runs instead of
- * values, and the values of a run follow each other. */
+ * 128-bit division is needed. If the samples are runs, E counts strides, N runs, and the values of
+ * a run follow each other. */
 typedef struct sampler {
     uint64_t i, count, at;     /* at: the element */
     uint64_t rest, step, part; /* E = step N + part; rest < N */
-    uint64_t length, units;    /* values per run, and number N of runs */
+    uint64_t length, inner;    /* samples per run, and values from one to the next */
+    uint64_t stride;           /* values from one place for a run to the next */
+    uint64_t units;            /* number N of runs */
     uint64_t inverse, most;    /* 2^64 / N, rounded up; number of values gathered at once */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
@@ -49,15 +84,16 @@ typedef struct sampler {
 
 static sampler sampler_of(const gg_tensor *t, const measure_take *take)
 {
-    bool blocks = take->blocks && take->count < t->elements && t->elements >= BLOCK_RUN;
-    sampler s = { .count = take->count, .length = blocks ? BLOCK_RUN : 1 };
+    sampler s = {
+        .count = take->count, .length = take->run, .inner = take->step, .stride = take->stride
+    };
     s.units = s.count / s.length;
     s.inverse = UINT64_MAX / s.units + 1;
     s.most = UINT64_MAX / s.units / s.units;
     if (s.most > GATHER) s.most = GATHER;
     if (s.most == 0) s.most = 1;
-    s.step = t->elements / s.length / s.units;
-    s.part = t->elements / s.length % s.units;
+    s.step = take->strides / s.units;
+    s.part = take->strides % s.units;
     s.info = gg_dtype_get(t->dtype);
     s.pick = GG_PICK(gg_pick_of)(t->dtype);
     while (1u << s.shift < s.info->block_elems) s.shift++;
@@ -67,13 +103,13 @@ static sampler sampler_of(const gg_tensor *t, const measure_take *take)
 static void sampler_next(sampler *s)
 {
     s->i++;
-    s->at++;
+    s->at += s->inner;
     if (s->length > 1 && s->i % s->length != 0) return;
-    s->at += (s->step - 1) * s->length;
+    s->at += s->step * s->stride - s->length * s->inner;
     s->rest += s->part;
     if (s->rest >= s->units) {
         s->rest -= s->units;
-        s->at += s->length;
+        s->at += s->stride;
     }
 }
 
@@ -201,7 +237,7 @@ static bool rows_wide(const row_taker *k)
     return k->rows > 1 && k->width > GG_ROW_RUN;
 }
 
-/* If the samples are runs, the rows are at most about 1/1000 of the tensor. */
+/* If the samples are runs, the rows are few. */
 static row_taker rows_of(const gg_tensor *t, measure_space *w, measure_take *take)
 {
     row_taker k = { .row = t->dims[0], .acc = &take->rows, .buf = { w->row[0], w->row[1] } };
@@ -209,10 +245,9 @@ static row_taker rows_of(const gg_tensor *t, measure_space *w, measure_take *tak
     k.rows = k.row ? t->elements / k.row : 0;
     k.width = k.row < GG_ROW_MOST || rows_single(&k) ? k.row : GG_ROW_MOST;
     k.pairs = rows_single(&k) ? 1 : gg_row_pairs(k.rows);
-    if (!take->blocks) return k;
+    if (take->run == 1) return k;
     if (k.width > GG_ROW_RUN) k.width = GG_ROW_RUN;
-    uint64_t most = t->elements / 2048 / (k.width ? k.width : 1);
-    if (k.pairs > 1 && k.pairs > most) k.pairs = most ? most : 1;
+    if (k.pairs > take->pairs) k.pairs = take->pairs;
     return k;
 }
 
@@ -323,6 +358,7 @@ typedef struct reader {
     gg_data *d;
     const gg_selected *p;
     measure_space *w;
+    const gg_measure_options *o;
     /* Of the data's bytes, [from, hole) are a hole of a sparse file. Before `end` no other hole is
      * looked for. */
     uint64_t from, hole, end;
@@ -351,7 +387,10 @@ static gg_status read_run(reader *in, uint64_t first, uint64_t n, run_of *r, gg_
     *r = (run_of){ w->raw, first, n < most ? n : most };
     uint64_t at = bytes_to(info, first);
     size_t bytes = (size_t)bytes_to(info, r->n);
-    if (!in_hole(in, at, bytes)) return gg_data_read(in->d, p->at + at, w->raw, bytes, err);
+    if (in->o->read)
+        gg_source_reads(in->d->source, p->source,
+                        (gg_reads){ in->o->read, in->o->ctx, p->at + at, bytes });
+    else if (!in_hole(in, at, bytes)) return gg_data_read(in->d, p->at + at, w->raw, bytes, err);
     memset(w->raw, 0, bytes);
     return GG_OK;
 }
@@ -382,7 +421,7 @@ static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take
 /* True if the samples are so close together that all the data is read. */
 static bool samples_dense(const gg_tensor *t, const measure_take *take)
 {
-    return take->count == t->elements || (!take->blocks && t->bytes / take->count < DENSE);
+    return take->count == t->elements || (take->run == 1 && t->bytes / take->count < DENSE);
 }
 
 /* Reads only the blocks that contain samples. */
@@ -394,7 +433,9 @@ static gg_status collect_samples(reader *in, measure_take *take, gg_error *err)
     while (st == GG_OK && s.i < s.count) {
         uint64_t first = s.at >> s.shift << s.shift;
         run_of r;
-        uint64_t n = s.length > s.info->block_elems ? s.length : s.info->block_elems;
+        uint64_t n = s.info->block_elems, rest = s.at - first;
+        if (s.length > 1) rest += (s.length - s.i % s.length - 1) * s.inner;
+        if (rest >= n) n = (rest >> s.shift << s.shift) + s.info->block_elems;
         st = read_run(in, first, n, &r, err);
         if (st == GG_OK) st = take_samples(&s, r, take->values, err);
     }
@@ -465,9 +506,14 @@ static gg_status collect_in_order(reader *in, const gg_run *run, measure_take *t
 gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w, const gg_run *run,
                              measure_take *take, gg_error *err)
 {
+    reader in = { .d = d, .p = p, .w = w, .o = take->o };
     take->rows = (gg_row_theta){ 0 };
     if (p->t.elements == 0) return GG_OK;
-    reader in = { .d = d, .p = p, .w = w };
+    if (take->o->read && take->later) {
+        gg_source_reads(d->source, p->source,
+                        (gg_reads){ take->o->read, take->o->ctx, p->at, p->t.bytes });
+        return GG_OK;
+    }
     if (take->edge || take->importance ||
         (!take->later && (d->fd < 0 || samples_dense(&p->t, take))))
         return collect_in_order(&in, run, take, err);
