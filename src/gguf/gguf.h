@@ -64,6 +64,11 @@ bool gg_meta_delete(gg_meta *meta, const char *key);
 
 /* Like gg_kv_u64, for an f32. */
 bool gg_kv_f32(const gg_kv *kv, float *value);
+/* Sets *out to number or boolean i of an array, or to a scalar itself for i = 0. False if there is
+ * none. */
+bool gg_kv_element(const gg_kv *kv, uint64_t i, gg_kv *out);
+/* Like gg_kv_u64; of an array it is element i. */
+bool gg_kv_u64_at(const gg_kv *kv, uint64_t i, uint64_t *value);
 
 /* Whether the key is this text; also for general.architecture. */
 bool gg_meta_text_is(const gg_meta *meta, const char *key, const char *text);
@@ -122,6 +127,9 @@ gg_status gg_meta_alignment(const gg_meta *meta, uint64_t *alignment, gg_error *
 /* Writes "<architecture>.NAME" to key[size]. Returns false if the model has no
  * general.architecture or if the key does not fit. */
 bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size);
+
+/* Returns the entry with that key, or NULL. */
+const gg_kv *gg_arch_kv(const gg_meta *meta, const char *name);
 
 /* Returns the value of that key, or 0 if it is absent or not a whole number. */
 uint64_t gg_arch_number(const gg_meta *meta, const char *name);

@@ -155,6 +155,26 @@ bool gg_kv_u64(const gg_kv *kv, uint64_t *value)
     }
 }
 
+bool gg_kv_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+{
+    uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
+    size_t size = gg_type_size(type);
+    if (size == 0 || i >= kv->count) return false;
+    *out = *kv;
+    out->type = type;
+    out->count = 1;
+    out->data = kv->data + (size_t)i * size;
+    out->size = size;
+    return true;
+}
+
+bool gg_kv_u64_at(const gg_kv *kv, uint64_t i, uint64_t *value)
+{
+    gg_kv one;
+    if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, value);
+    return gg_kv_element(kv, i, &one) && gg_kv_u64(&one, value);
+}
+
 bool gg_kv_f32(const gg_kv *kv, float *value)
 {
     if (!kv || kv->type != GG_TYPE_F32) return false;
@@ -230,11 +250,14 @@ bool gg_arch_key(const gg_meta *meta, const char *name, char *key, size_t size)
     return len > 0 && (size_t)len < size;
 }
 
+const gg_kv *gg_arch_kv(const gg_meta *meta, const char *name)
+{
+    char key[160];
+    return gg_arch_key(meta, name, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
+}
+
 uint64_t gg_arch_number(const gg_meta *meta, const char *name)
 {
-    char key[128];
-    uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key) || !gg_kv_u64(gg_meta_find(meta, key), &v))
-        return 0;
-    return v;
+    uint64_t v;
+    return gg_kv_u64(gg_arch_kv(meta, name), &v) ? v : 0;
 }

@@ -706,10 +706,7 @@ typedef struct writer {
 static uint64_t count_blocks(const gg_manifest *m)
 {
     uint64_t blocks = 0;
-    char key[160];
-    if (gg_arch_key(&m->meta, "block_count", key, sizeof key) &&
-        gg_kv_u64(gg_meta_find(&m->meta, key), &blocks))
-        return blocks;
+    if (gg_kv_u64(gg_arch_kv(&m->meta, "block_count"), &blocks)) return blocks;
     for (size_t i = 0; i < m->n_entries; i++)
         if (m->entries[i].a.block >= 0 && (uint64_t)m->entries[i].a.block + 1 > blocks)
             blocks = (uint64_t)m->entries[i].a.block + 1;

@@ -47,14 +47,7 @@ const gg_kv *gg_check_arch_key(const check *c, const char *name)
 
 bool gg_check_number(const check *c, const char *name, uint64_t block, uint64_t *value)
 {
-    const gg_kv *kv = gg_check_arch_key(c, name);
-    if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, value);
-    size_t size = gg_type_size(kv->elem_type);
-    if (size == 0 || block >= kv->count) return false;
-    gg_kv one = {
-        .type = kv->elem_type, .count = 1, .data = kv->data + block * size, .size = size
-    };
-    return gg_kv_u64(&one, value);
+    return gg_kv_u64_at(gg_check_arch_key(c, name), block, value);
 }
 
 uint64_t gg_check_number_or(const check *c, const char *name, uint64_t otherwise)
@@ -78,52 +71,22 @@ uint64_t gg_check_vocabulary(const check *c)
 
 /* ---- tensors --------------------------------------------------------------------- */
 
-static int order_names(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-    size_t n = a_len < b_len ? a_len : b_len;
-    int d = n ? memcmp(a, b, n) : 0;
-    return d ? d : (a_len > b_len) - (a_len < b_len);
-}
-
-static int by_tensor_name(const void *a, const void *b)
-{
-    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    return order_names(x->name, x->name_len, y->name, y->name_len);
-}
-
 size_t gg_check_find(const check *c, const char *name, size_t name_len)
 {
-    size_t lo = 0, hi = c->in->n;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const gg_tensor *t = &c->in->tensors[c->by_name[mid]];
-        int d = order_names(t->name, t->name_len, name, name_len);
-        if (d == 0) return c->by_name[mid];
-        if (d < 0) lo = mid + 1;
-        else hi = mid;
-    }
-    return SIZE_MAX;
+    return gg_name_index_find(c->in->tensors, c->by_name, c->in->n, name, name_len);
 }
 
 gg_status gg_check_open(check *c)
 {
     size_t n = c->in->n, room = n ? n : 1;
-    const gg_tensor **list = calloc(room, sizeof *list);
-    c->by_name = calloc(room, sizeof *c->by_name);
+    const gg_tensor *t = c->in->tensors;
     c->anatomy = calloc(room, sizeof *c->anatomy);
     c->expected = calloc(room, sizeof *c->expected);
-    if (!list || !c->by_name || !c->anatomy || !c->expected) {
-        free(list);
+    if (!c->anatomy || !c->expected)
         return gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", n);
-    }
-    for (size_t i = 0; i < n; i++) {
-        list[i] = &c->in->tensors[i];
-        c->anatomy[i] = gg_anatomy_of(list[i]->name, list[i]->name_len);
-    }
-    qsort(list, n, sizeof *list, by_tensor_name);
-    for (size_t i = 0; i < n; i++) c->by_name[i] = (size_t)(list[i] - c->in->tensors);
-    free(list);
-    return c->in->meta ? gg_meta_order_make(c->in->meta, &c->keys, c->err) : GG_OK;
+    for (size_t i = 0; i < n; i++) c->anatomy[i] = gg_anatomy_of(t[i].name, t[i].name_len);
+    gg_status st = gg_name_index(t, n, &c->by_name, c->err);
+    return st == GG_OK && c->in->meta ? gg_meta_order_make(c->in->meta, &c->keys, c->err) : st;
 }
 
 void gg_check_close(check *c)

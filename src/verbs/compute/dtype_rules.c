@@ -301,19 +301,8 @@ typedef struct chooser {
 /* The first element of a per-layer array, or the single value. */
 static uint64_t first_number(const gg_meta *meta, const char *name)
 {
-    char key[128];
-    uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key)) return 0;
-    const gg_kv *kv = gg_meta_find(meta, key);
-    if (!kv) return 0;
-    gg_kv one = *kv;
-    if (kv->type == GG_TYPE_ARR) {
-        if (kv->count == 0 || gg_type_size(kv->elem_type) == 0) return 0;
-        one = (gg_kv){
-            .type = kv->elem_type, .count = 1, .data = kv->data, .size = gg_type_size(kv->elem_type)
-        };
-    }
-    return gg_kv_u64(&one, &v) ? v : 0;
+    uint64_t v;
+    return gg_kv_u64_at(gg_arch_kv(meta, name), 0, &v) ? v : 0;
 }
 
 static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const gg_meta *meta)

@@ -41,25 +41,15 @@ static void value_text(const gg_kv *kv, char *out, size_t size)
     else snprintf(out, size, "an array of %llu", (unsigned long long)kv->count);
 }
 
-/* Element i of an integer array, or the scalar. */
-static bool element(const gg_kv *kv, uint64_t i, uint64_t *v)
-{
-    if (kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, v);
-    size_t size = gg_type_size(kv->elem_type);
-    if (size == 0 || i >= kv->count) return false;
-    gg_kv one = { .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size };
-    return gg_kv_u64(&one, v);
-}
-
 /* Element i of two arrays, or of an array and a scalar. */
 static bool same_element(const gg_kv *a, const gg_kv *b, uint64_t i)
 {
     uint64_t x, y;
-    size_t size = gg_type_size(a->elem_type);
-    if (element(a, i, &x) && element(b, i, &y)) return x == y;
+    gg_kv p, q;
+    if (gg_kv_u64_at(a, i, &x) && gg_kv_u64_at(b, i, &y)) return x == y;
     return a->type == GG_TYPE_ARR && b->type == GG_TYPE_ARR && a->elem_type == b->elem_type &&
-           size > 0 && i < a->count && i < b->count &&
-           memcmp(a->data + i * size, b->data + i * size, size) == 0;
+           gg_kv_element(a, i, &p) && gg_kv_element(b, i, &q) &&
+           memcmp(p.data, q.data, p.size) == 0;
 }
 
 static bool same_elements(const gg_kv *a, const gg_kv *b, uint64_t n)
@@ -99,12 +89,6 @@ static void compare_key(checker *c, const char *name)
     value_text(y, b, sizeof b);
     snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
     report_conflict(c, line);
-}
-
-static bool has_key(const gg_meta *meta, const char *name)
-{
-    char key[128];
-    return gg_arch_key(meta, name, key, sizeof key) && gg_meta_find(meta, key) != NULL;
 }
 
 static void compare_vocabulary(checker *c)
@@ -171,7 +155,7 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
     for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++)
         compare_key(&c, whole_blocks[i]);
     for (size_t i = 0; blocks && i < sizeof where_said / sizeof where_said[0]; i++)
-        if (has_key(base, where_said[i]) && has_key(donor, where_said[i]))
+        if (gg_arch_kv(base, where_said[i]) && gg_arch_kv(donor, where_said[i]))
             compare_key(&c, where_said[i]);
     compare_vocabulary(&c);
     return c.n;

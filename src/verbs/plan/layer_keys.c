@@ -81,19 +81,13 @@ static const struct {
 /* Architectures without rotary positions in every fourth block. */
 static const char *const no_rope[] = { "llama4", "smollm3", "smallthinker", "afmoe" };
 
-static const gg_kv *arch_kv(const gg_meta *meta, const char *name)
-{
-    char key[160];
-    return gg_arch_key(meta, name, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
-}
-
 #define WINDOW "attention.sliding_window_pattern"
 
 /* The pattern of the sliding windows; false if there is none or an array states it. */
 static bool window_pattern(const gg_meta *meta, pattern *out)
 {
     uint64_t window = gg_arch_number(meta, "attention.sliding_window");
-    const gg_kv *kv = arch_kv(meta, WINDOW);
+    const gg_kv *kv = gg_arch_kv(meta, WINDOW);
     if (kv && kv->type == GG_TYPE_ARR) return false;
     *out = (pattern){ WINDOW, gg_arch_number(meta, WINDOW), LAST };
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
@@ -110,7 +104,7 @@ static bool window_pattern(const gg_meta *meta, pattern *out)
 static bool attention_pattern(const gg_meta *meta, pattern *out)
 {
     static const char key[] = "full_attention_interval";
-    const gg_kv *kv = arch_kv(meta, "attention.recurrent_layers");
+    const gg_kv *kv = gg_arch_kv(meta, "attention.recurrent_layers");
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
     bool by_default = gg_arch_is(meta, "qwen3next") || gg_arch_is(meta, "qwen35") ||
@@ -187,7 +181,7 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
         return gg_at_file(err, m->name);
     }
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const gg_kv *kv = arch_kv(m->meta, keys[i]);
+        const gg_kv *kv = gg_arch_kv(m->meta, keys[i]);
         if (!kv || (kv->type != GG_TYPE_ARR && gg_arch_number(m->meta, keys[i]) == 0)) continue;
         gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", keys[i]);
         return gg_at_file(err, m->name);
@@ -310,11 +304,9 @@ gg_status gg_layer_lengths(const gg_layer_model *m, gg_error *err)
         "swiglu_clamp_exp",           "swiglu_clamp_shexp"
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        char key[160];
-        if (!gg_arch_key(m->meta, names[i], key, sizeof key)) continue;
-        const gg_kv *kv = gg_meta_find(m->meta, key);
+        const gg_kv *kv = gg_arch_kv(m->meta, names[i]);
         if (!kv || kv->type != GG_TYPE_ARR || kv->count == m->blocks) continue;
-        gg_fail(err, GG_NO, "%s has %llu values for %llu blocks", key,
+        gg_fail(err, GG_NO, "%.*s has %llu values for %llu blocks", (int)kv->key_len, kv->key,
                 (unsigned long long)kv->count, (unsigned long long)m->blocks);
         return gg_at_file(err, m->name);
     }

@@ -42,26 +42,12 @@ static bool string_element(const gg_kv *kv, uint64_t i, gg_kv *out)
     return true;
 }
 
-static bool number_element(const gg_kv *kv, uint64_t i, gg_kv *out)
-{
-    bool array = kv->type == GG_TYPE_ARR;
-    uint32_t type = array ? kv->elem_type : kv->type;
-    size_t size = gg_type_size(type);
-    if (size == 0 || i >= kv->count) return false;
-    *out = *kv;
-    out->type = type;
-    out->count = 1;
-    out->data = kv->data + (size_t)i * size;
-    out->size = size;
-    return true;
-}
-
 /* Sets *out to element i of an array, or to the value itself for i = 0; it points into kv.
  * False if there is none. Takes linear time in arrays of strings. */
 static bool element_of(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
-    return type == GG_TYPE_STR ? string_element(kv, i, out) : number_element(kv, i, out);
+    return type == GG_TYPE_STR ? string_element(kv, i, out) : gg_kv_element(kv, i, out);
 }
 
 static void scalar_text(const gg_kv *kv, char out[40])
@@ -121,7 +107,7 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_f
         size_t n;
         gg_kv one;
         if (i > 0) gg_json_put_text(o, ", ", err);
-        if (number_element(kv, i, &one)) put_number(o, &one, err);
+        if (gg_kv_element(kv, i, &one)) put_number(o, &one, err);
         else if (gg_kv_next_str(kv, &pos, &text, &n)) {
             gg_json_put_text(o, "\"", err);
             put_string(o, text, n, form->bytes, err);
@@ -167,7 +153,7 @@ static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
         const char *text;
         size_t n;
         gg_kv one;
-        if (number_element(kv, i, &one)) put_number(o, &one, err);
+        if (gg_kv_element(kv, i, &one)) put_number(o, &one, err);
         else if (gg_kv_next_str(kv, &pos, &text, &n)) gg_mj_put_escaped(o, text, n, err);
         gg_json_put_text(o, "\n", err);
     }
