@@ -22,6 +22,7 @@
 
 #include "base/io.h"               /* whole reads and writes */
 #include "base/nearest.h"          /* the option that was meant */
+#include "base/output.h"           /* all outputs get their names at the end */
 #include "organ/output_guard.h"    /* an output must not replace an input */
 #include "organ/tensor_names.h"    /* names of classes for people */
 #include "verbs/shared/verb_run.h" /* notes as the verbs write them */
@@ -114,18 +115,31 @@ static void join_options(char text[256], const char *names)
 static const char *kind_name(cli_kind kind)
 {
     static const char *const kinds[] = {
-        [CLI_FLAG] = "flag",       [CLI_MORE] = "flag",
-        [CLI_ACT] = "flag",        [CLI_ACT_NOW] = "flag",
-        [CLI_TEXT] = "text",       [CLI_MODEL] = "model",
-        [CLI_PARAMS] = "params",   [CLI_DIR] = "dir",
-        [CLI_FILE] = "file",       [CLI_NEW_MODEL] = "new-model",
-        [CLI_NEW_DIR] = "new-dir", [CLI_NEW_FILE] = "new-file",
-        [CLI_INTO] = "into",       [CLI_RULES] = "rules",
-        [CLI_RANGES] = "ranges",   [CLI_RANGE_FILE] = "range-file",
-        [CLI_MAP] = "map",         [CLI_WORDS] = "words",
-        [CLI_WHERE] = "where",     [CLI_WORD] = "word",
-        [CLI_U64] = "number",      [CLI_COUNT] = "count",
-        [CLI_SIZE] = "size",       [CLI_F64] = "float",
+        [CLI_FLAG] = "flag",
+        [CLI_MORE] = "flag",
+        [CLI_ACT] = "flag",
+        [CLI_ACT_NOW] = "flag",
+        [CLI_TEXT] = "text",
+        [CLI_MODEL] = "model",
+        [CLI_PARAMS] = "params",
+        [CLI_DIR] = "dir",
+        [CLI_FILE] = "file",
+        [CLI_NEW_MODEL] = "new-model",
+        [CLI_NEW_DIR] = "new-dir",
+        [CLI_NEW_FILE] = "new-file",
+        [CLI_INTO] = "into",
+        [CLI_RULES] = "rules",
+        [CLI_KEY_FILE] = "key-file",
+        [CLI_RANGES] = "ranges",
+        [CLI_RANGE_FILE] = "range-file",
+        [CLI_MAP] = "map",
+        [CLI_WORDS] = "words",
+        [CLI_WHERE] = "where",
+        [CLI_WORD] = "word",
+        [CLI_U64] = "number",
+        [CLI_COUNT] = "count",
+        [CLI_SIZE] = "size",
+        [CLI_F64] = "float",
     };
     return kinds[kind];
 }
@@ -729,28 +743,63 @@ static void check_stdout(const cli *c)
 
 /* ---- all of it ----------------------------------------------------------------------- */
 
-/* The path of a row that writes (or else reads) a file of the given kinds, or NULL. */
-static const char *path_of(const cli_row *row, cli_kind from, cli_kind to)
+static void add_input(cli *c, const cli_option *o, const char *path)
 {
-    if (!row->to || row->o->many || row->o->kind < from || row->o->kind > to) return NULL;
-    const char *path = *(const char **)row->to;
-    return path && strcmp(path, "-") != 0 ? path : NULL;
+    struct stat s;
+    size_t len = o->kind == CLI_RULES ? strcspn(path, ",") : strlen(path);
+    if (len == 1 && path[0] == '-') return;
+    char *copy = allocated(c, strndup(path, len));
+    c->inputs = allocated(c, realloc(c->inputs, (c->n_inputs + 1) * sizeof *c->inputs));
+    cli_input *in = &c->inputs[c->n_inputs];
+    *in = (cli_input){ .path = copy, .option = o->name };
+    int fd = stat(copy, &s) == 0 && S_ISREG(s.st_mode) ? open(copy, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) {
+        free(copy); /* a pipe, or a list instead of a file; or the verb will fail with a reason */
+        return;
+    }
+    in->stamp = gg_stamp_fd(fd);
+    close(fd);
+    c->n_inputs++;
 }
 
-/* An importance matrix or another file that is read must not be replaced. Those of models are
- * checked when they are opened. */
+/* The file that a value of this kind names, or NULL. Models are not among them, because their
+ * sources are compared when they are opened and closed. */
+static const char *file_of(cli_kind kind, const char *value)
+{
+    const char *mark = !value                 ? NULL
+                       : kind == CLI_KEY_FILE ? strchr(value, '=')
+                       : kind == CLI_RULES    ? strchr(value, '@')
+                                              : value;
+    bool reads = kind == CLI_FILE || kind == CLI_RANGE_FILE;
+    return reads || !mark ? mark : kind == CLI_KEY_FILE || kind == CLI_RULES ? mark + 1 : NULL;
+}
+
+static void note_inputs(cli *c)
+{
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_option *o = c->rows[i].o;
+        if (!c->rows[i].to || o->kind < CLI_TEXT || o->kind > CLI_WHERE) continue;
+        const gg_texts *l = o->many ? c->rows[i].to : NULL;
+        const char *one = l ? NULL : file_of(o->kind, *(const char **)c->rows[i].to);
+        if (one) add_input(c, o, one);
+        for (size_t k = 0; l && k < l->n; k++)
+            if ((one = file_of(o->kind, l->items[k]))) add_input(c, o, one);
+    }
+}
+
+/* An importance matrix or another file that is read must not be replaced. */
 static void check_overwriting(const cli *c)
 {
-    struct stat in, out;
+    struct stat out;
     for (size_t i = 0; i < c->n_rows; i++) {
-        const char *written = path_of(&c->rows[i], CLI_NEW_MODEL, CLI_NEW_FILE);
-        if (!written || stat(written, &out) != 0) continue;
-        for (size_t k = 0; k < c->n_rows; k++) {
-            const char *from = path_of(&c->rows[k], CLI_FILE, CLI_FILE);
-            if (from && stat(from, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-                cli_usage(c, "%s: this output is also an input (--%s): choose another name",
-                          written, c->rows[k].o->name);
-        }
+        const cli_row *row = &c->rows[i];
+        bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
+        const char *path = writes && row->to ? *(const char **)row->to : NULL;
+        if (!path || stat(path, &out) != 0) continue;
+        for (size_t k = 0; k < c->n_inputs; k++)
+            if (gg_stamp_is_of(&c->inputs[k].stamp, &out))
+                cli_usage(c, "%s: this output is also an input (--%s): choose another name", path,
+                          c->inputs[k].option);
     }
 }
 
@@ -805,6 +854,7 @@ static void read_options(cli *c, int argc, char **argv, const cli_option *option
     for (size_t i = 0; i < c->n_rows; i++)
         if (c->rows[i].first == i) check_conditions(c, &c->rows[i]);
     check_stdout(c);
+    note_inputs(c);
     check_overwriting(c);
     apply_selection(c);
     set_where(c);
@@ -991,7 +1041,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     hold_standard_descriptors();
     catch_signals();
     raise_open_files();
-    c->err = (gg_error)GG_ERROR_INIT;
+    c->err = c->changed = (gg_error)GG_ERROR_INIT;
     c->run.progress = &c->progress;
     c->run.note = print_note;
     c->run.ctx = c;
@@ -1000,6 +1050,7 @@ void cli_start(cli *c, int argc, char **argv, const cli_option *options)
     if (level && level[0] && (level[0] < '0' || level[0] > '2' || level[1]))
         cli_usage(c, "the variable GG_ISA is '%s', but the levels are 0, 1 and 2", level);
     if (c->quiet) c->run.note = NULL; /* so that nothing is computed for a note */
+    gg_outputs_hold();
     progress_start(c);
 }
 
@@ -1037,11 +1088,32 @@ gg_status cli_stdout_lost(gg_error *err, int why)
     return GG_EIO;
 }
 
+/* Gives the outputs their names. Returns `status` if that worked. */
+static gg_status named(cli *c, gg_status status)
+{
+    gg_status st = gg_outputs_release(&c->err);
+    return st == GG_OK ? status : st;
+}
+
+/* An input that changed while it was read. The sources were compared when they were closed. */
+static gg_status check_unchanged(cli *c, gg_status status)
+{
+    for (size_t i = 0; i < c->n_inputs && c->changed.status == GG_OK; i++)
+        if (!gg_stamp_holds_name(&c->inputs[i].stamp, c->inputs[i].path))
+            gg_fail_changed(c->inputs[i].path, &c->changed);
+    if (c->changed.status == GG_OK || status == GG_ECANCELLED || status == GG_EIO) return status;
+    c->err = c->changed; /* a malformed input may be the mixture of an old and a new one */
+    return GG_EIO;
+}
+
 int cli_end(cli *c, gg_status status)
 {
     progress_end();
     table_end();
+    status = check_unchanged(c, status);
     if (status == GG_OK && !table_any()) status = check_where(c);
+    if (c->err.status == GG_OK) status = named(c, status);
+    gg_outputs_drop();
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
         status = cli_stdout_lost(&c->err, errno);
     if (status == GG_OK) tell_what_was_written(c);
@@ -1056,6 +1128,8 @@ int cli_end(cli *c, gg_status status)
     }
     gg_select_free(c->select);
     free(c->where);
+    for (size_t i = 0; i < c->n_inputs; i++) free(c->inputs[i].path);
+    free(c->inputs);
     free_options(c);
     if (status == GG_ECANCELLED && got_signal) {
         signal((int)got_signal, SIG_DFL);
@@ -1070,6 +1144,7 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
                             .spooled = kind == CLI_SPOOLED,
                             .note = print_note,
                             .ctx = c,
+                            .changed = &c->changed,
                             .adapter_alpha = c->adapter_alpha };
     if (c->adapter_base) o.adapter_base = gg_source_meta(c->adapter_base);
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);

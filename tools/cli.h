@@ -25,6 +25,8 @@
 
 #include "organ/gg_verbs.h"
 
+#include "base/io.h" /* stamps of inputs */
+
 /* What a value is, and the type of its destination. */
 typedef enum cli_kind {
     CLI_FLAG,       /* no value; bool */
@@ -40,6 +42,7 @@ typedef enum cli_kind {
     CLI_NEW_DIR,    /* an organ directory to write; - is stdout */
     CLI_NEW_FILE,   /* a text to write; - is stdout */
     CLI_INTO,       /* a folder that may exist, to write files into */
+    CLI_KEY_FILE,   /* KEY=FILE, a file to read */
     CLI_RULES,      /* GLOB=TYPE,... or a preset */
     CLI_RANGES,     /* 0-3,17 */
     CLI_RANGE_FILE, /* the same, or a file of lines */
@@ -106,6 +109,13 @@ typedef struct cli_row {
     bool given;   /* of the first row */
 } cli_row;
 
+/* A file other than a model that an option reads. */
+typedef struct cli_input {
+    char *path;
+    const char *option;
+    gg_stamp stamp;
+} cli_input;
+
 typedef struct cli {
     const char *tool;
     const char *intro;    /* the help before the options */
@@ -123,6 +133,9 @@ typedef struct cli {
     gg_run run;
     gg_progress progress;
     gg_error err;
+    gg_error changed; /* an input that changed meanwhile: the option of each gg_source_open_with */
+    cli_input *inputs;
+    size_t n_inputs;
     const gg_source *adapter_base; /* for cli_open of a PEFT adapter; may be NULL */
     double adapter_alpha;
     cli_row *rows; /* all options */

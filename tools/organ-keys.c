@@ -40,7 +40,7 @@ static const cli_option options[] = {
       "set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of these and [] with "
       "VALUE a,b,c. Without T the key keeps its type",
       .many = true, EDIT_NEEDS },
-    { "set-file", CLI_TEXT, &opt.edits.files, "KEY=FILE",
+    { "set-file", CLI_KEY_FILE, &opt.edits.files, "KEY=FILE",
       "set a key to the content of a file, as a string", .many = true, .local = true, EDIT_NEEDS },
     { .help = "each edit can be given several times. Where the result goes:" },
     { "output", CLI_NEW_MODEL, &opt.output, "FILE",

@@ -478,7 +478,8 @@ static gg_status open_source(cli *c, gg_source **s)
 {
     if (opt.dir || c->args.n <= 1) return cli_open(c, cli_one(c, opt.dir, "model"), CLI_DATA, s);
     gg_source_options records = { .more = (char *const *)(uintptr_t)(c->args.items + 1),
-                                  .n_more = c->args.n - 1 };
+                                  .n_more = c->args.n - 1,
+                                  .changed = &c->changed };
     return gg_source_open_with(c->args.items[0], &records, s, &c->err);
 }
 

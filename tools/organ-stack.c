@@ -77,8 +77,7 @@ static gg_status open_model(cli *c, models *m, const char *name, gg_source **out
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->names[i], name) == 0) return *out = m->sources[i], GG_OK;
-    gg_source_options spooled = { .spooled = true };
-    gg_status st = gg_source_open_with(name, &spooled, out, &c->err);
+    gg_status st = cli_open(c, name, CLI_SPOOLED, out);
     if (st != GG_OK) return st;
     st = m->n ? cli_like(c, m->sources[0], out) : GG_OK;
     m->names[m->n] = name;

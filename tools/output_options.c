@@ -30,7 +30,7 @@ const cli_option output_group[] = {
     { "imatrix", CLI_FILE, OUTPUT(imatrix), .arg = "F", .flow = "; " },
     { "set-kv", CLI_TEXT, OUTPUT(set_kv), .arg = "K=T:V", .many = true,
       .help = "set a key; K= deletes it" },
-    { "set-kv-file", CLI_TEXT, OUTPUT(set_kv_files), .arg = "K=F", .many = true, .local = true,
+    { "set-kv-file", CLI_KEY_FILE, OUTPUT(set_kv_files), .arg = "K=F", .many = true, .local = true,
       .flow = "; " },
     { "shards", CLI_U64, OUTPUT(shards), .arg = "N", .low = 1, .high = 65535,
       .excludes = "shard-size", .help = "split the output" },

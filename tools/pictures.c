@@ -10,7 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-void picture_title(const gg_source *s, char title[128])
+static void title_of(const gg_source *s, const char *name, char title[128])
 {
     const gg_meta *meta = gg_source_meta(s);
     const char *text;
@@ -19,9 +19,14 @@ void picture_title(const gg_source *s, char title[128])
         snprintf(title, 128, "%.*s", (int)(len < 127 ? len : 127), text);
         return;
     }
-    const char *name = gg_source_name(s), *slash = strrchr(name, '/');
+    const char *slash = strrchr(name, '/');
     if (slash && slash[1]) name = slash + 1;
     snprintf(title, 128, "%s", strcmp(name, "-") == 0 ? "model" : name);
+}
+
+void picture_title(const gg_source *s, char title[128])
+{
+    title_of(s, gg_source_name(s), title);
 }
 
 gg_status picture_allowed(cli *c, const char *path)
@@ -89,9 +94,9 @@ gg_status picture_finished(cli *c, const char *model, const char *svg, const cha
 {
     gg_source *s;
     char title[128];
-    gg_status st = cli_open(c, model, CLI_HEADER_ONLY, &s);
+    gg_status st = cli_open(c, gg_output_where(model), CLI_HEADER_ONLY, &s);
     if (st != GG_OK) return st;
-    picture_title(s, title);
+    title_of(s, model, title);
     gg_picture p = { .title = title, .text = text };
     st = picture_allowed(c, svg);
     if (st == GG_OK && fill(&p, s, &c->err) != GG_OK) st = gg_at_file(&c->err, model);

@@ -154,6 +154,9 @@ typedef struct gg_source_options {
      * during the call only. NULL = those of the base that the adapter names. */
     const gg_meta *adapter_base;
     double adapter_alpha; /* the lora_alpha of an adapter's file without adapter_config.json */
+    /* Set by gg_source_close, unless it holds an error already: GG_EIO if a file of the source has
+     * changed since it was opened, so that what was read may be a mixture. May be NULL. */
+    gg_error *changed;
 } gg_source_options;
 
 /* Opens a source of which all tensors are known, and can be read in any order. A pipe is stored

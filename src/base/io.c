@@ -244,3 +244,16 @@ bool gg_stamp_holds_name(const gg_stamp *was, const char *path)
     struct stat s;
     return !is_watched(was) || (stat(path, &s) == 0 && same_stamp(was, stamp_of(&s)));
 }
+
+bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s)
+{
+    return is_watched(was) && was->device == (uint64_t)s->st_dev &&
+           was->inode == (uint64_t)s->st_ino;
+}
+
+gg_status gg_fail_changed(const char *path, gg_error *err)
+{
+    gg_fail(err, GG_EIO, "was changed by another program while it was read");
+    gg_fix(err, "run again when nothing writes to it");
+    return gg_at_file(err, path ? path : "<stdin>");
+}

@@ -88,3 +88,10 @@ gg_stamp gg_stamp_fd(int fd);
  * were made or removed meanwhile, which changes it too. */
 bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
 bool gg_stamp_holds_name(const gg_stamp *was, const char *path);
+
+/* Whether it is the stamp of the file that stat() described. */
+struct stat;
+bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s);
+
+/* Fails with GG_EIO because the file was changed; NULL = standard input. */
+gg_status gg_fail_changed(const char *path, gg_error *err);

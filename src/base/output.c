@@ -130,12 +130,36 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
     return st;
 }
 
+/* ---- outputs that wait for their names ----------------------------------------------------- */
+
+/* A complete file or folder. Of all that wait together either each gets its name or none. */
+typedef struct waiting {
+    struct waiting *next;
+    gg_output *file; /* or */
+    gg_outdir *dir;
+} waiting;
+
+static bool holding;
+static waiting *first_waiting, **last_waiting = &first_waiting;
+
+static void hold(waiting *w)
+{
+    *last_waiting = w;
+    last_waiting = &w->next;
+}
+
+void gg_outputs_hold(void)
+{
+    holding = true;
+}
+
 /* ---- files ------------------------------------------------------------------------------- */
 
 struct gg_output {
     char *path, *temp;
     int fd;
-    bool force, synced, placed;
+    bool force, synced, placed, held;
+    waiting wait;
 };
 
 static void output_free(gg_output *o)
@@ -171,6 +195,7 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
     if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an output");
     o->path = strdup(path);
     o->force = force;
+    o->held = holding;
     if (!o->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
     else st = temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
     if (st == GG_OK) *out = o;
@@ -225,30 +250,48 @@ gg_status gg_output_sync(gg_output *o, gg_error *err)
     return gg_at_file(err, o->path), st;
 }
 
+void gg_output_at_once(gg_output *o)
+{
+    o->held = false;
+}
+
+static gg_status name_file(gg_output *o, gg_error *err)
+{
+    gg_status st = gg_put_in_place(o->temp, o->path, o->force, err);
+    o->placed = st == GG_OK;
+    return gg_at_file(err, o->path), st;
+}
+
 gg_status gg_output_place(gg_output *o, gg_error *err)
 {
     gg_status st = o->synced ? GG_OK : gg_output_sync(o, err);
     if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     o->fd = -1;
-    if (st == GG_OK) st = gg_put_in_place(o->temp, o->path, o->force, err);
-    o->placed = st == GG_OK;
-    if (st == GG_OK) st = gg_sync_parent(o->path, err);
+    if (st == GG_OK && !o->held) st = name_file(o, err);
+    if (st == GG_OK && !o->held) st = gg_sync_parent(o->path, err);
     return gg_at_file(err, o->path), st;
 }
 
-void gg_output_end(gg_output *o, bool keep)
+static void end_file(gg_output *o, bool keep)
 {
-    if (!o) return;
     if (o->fd >= 0) close(o->fd);
     if (!o->placed) unlink(o->temp);
     else if (!keep) unlink(o->path);
     output_free(o);
 }
 
+void gg_output_end(gg_output *o, bool keep)
+{
+    if (!o) return;
+    o->wait = (waiting){ .file = o };
+    if (keep && o->held && o->fd < 0) hold(&o->wait);
+    else end_file(o, keep);
+}
+
 gg_status gg_output_commit(gg_output *o, gg_error *err)
 {
     gg_status st = gg_output_place(o, err);
-    gg_output_end(o, true);
+    gg_output_end(o, st == GG_OK || !o->held);
     return st;
 }
 
@@ -264,7 +307,9 @@ struct gg_outdir {
     int fd;
     bool replace; /* an existing folder is replaced on commit */
     bool empty;   /* an existing folder is empty; rename() can replace it */
-    size_t made;  /* length of the first parent folder in path that was created; 0 = none */
+    bool placed;
+    waiting wait;
+    size_t made; /* length of the first parent folder in path that was created; 0 = none */
 };
 
 static void outdir_free(gg_outdir *d)
@@ -562,28 +607,84 @@ static gg_status swap_folders(gg_outdir *d, gg_error *err)
     return st;
 }
 
+static gg_status name_folder(gg_outdir *d, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (d->replace) st = swap_folders(d, err);
+    /* rename() replaces an empty folder, and fails if files have been added to it meanwhile. */
+    else if (d->empty && rename(d->temp, d->path) != 0) st = gg_fail_errno(err, "rename failed");
+    else if (!d->empty) st = gg_put_in_place(d->temp, d->path, false, err);
+    d->placed = st == GG_OK;
+    return gg_at_file(err, d->path), st;
+}
+
+static void end_folder(gg_outdir *d, bool keep)
+{
+    if (!d->placed || !keep) {
+        gg_remove_tree(d->placed ? d->path : d->temp);
+        remove_parents(d);
+    }
+    outdir_free(d);
+}
+
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
-    /* rename() replaces an empty folder, and fails if files have been added to it meanwhile. */
-    if (st == GG_OK && d->empty)
-        st = rename(d->temp, d->path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
-    else if (st == GG_OK)
-        st = d->replace ? swap_folders(d, err) : gg_put_in_place(d->temp, d->path, false, err);
+    if (st == GG_OK && holding) {
+        d->wait = (waiting){ .dir = d };
+        hold(&d->wait);
+        return GG_OK;
+    }
+    if (st == GG_OK) st = name_folder(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
-    if (st != GG_OK) {
-        gg_outdir_abort(d);
-        return st;
-    }
-    outdir_free(d);
-    return GG_OK;
+    end_folder(d, st == GG_OK);
+    return st;
 }
 
 void gg_outdir_abort(gg_outdir *d)
 {
-    if (!d) return;
-    gg_remove_tree(d->temp);
-    remove_parents(d);
-    outdir_free(d);
+    if (d) end_folder(d, false);
+}
+
+/* ---- all that wait ------------------------------------------------------------ */
+
+static void end_waiting(bool keep)
+{
+    for (waiting *w = first_waiting, *next; w; w = next) {
+        next = w->next;
+        if (w->file) end_file(w->file, keep);
+        else end_folder(w->dir, keep);
+    }
+    first_waiting = NULL;
+    last_waiting = &first_waiting;
+}
+
+gg_status gg_outputs_release(gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (waiting *w = first_waiting; w && st == GG_OK; w = w->next)
+        st = w->file ? name_file(w->file, err) : name_folder(w->dir, err);
+    bool named = st == GG_OK;
+    for (waiting *w = first_waiting; w && st == GG_OK; w = w->next) {
+        const char *path = w->file ? w->file->path : w->dir->path;
+        st = gg_sync_parent(path, err);
+        gg_at_file(err, path);
+    }
+    end_waiting(named);
+    return st;
+}
+
+void gg_outputs_drop(void)
+{
+    end_waiting(false);
+}
+
+const char *gg_output_where(const char *path)
+{
+    for (waiting *w = first_waiting; w; w = w->next) {
+        if (w->file && strcmp(w->file->path, path) == 0) return w->file->temp;
+        if (w->dir && strcmp(w->dir->path, path) == 0) return w->dir->temp;
+    }
+    return path;
 }

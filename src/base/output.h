@@ -36,6 +36,22 @@ void gg_output_abort(gg_output *o);
 gg_status gg_output_place(gg_output *o, gg_error *err);
 void gg_output_end(gg_output *o, bool keep);
 
+/* ---- several outputs of one run ----
+ *
+ * A program that calls gg_outputs_hold gives the files and folders that it opens afterwards their
+ * names at its end, all of them or none. Until then a committed output has its temporary name.
+ * gg_outputs_release gives the names, and ignores gg_cancel. If it cannot give one, it removes all.
+ * gg_outputs_drop removes what still waits. Only one thread may use outputs then. */
+void gg_outputs_hold(void);
+gg_status gg_outputs_release(gg_error *err);
+void gg_outputs_drop(void);
+
+/* The path under which a committed output can be read now; `path` itself if it does not wait. */
+const char *gg_output_where(const char *path);
+
+/* The output gets its name when it is committed, because something else is changed only then. */
+void gg_output_at_once(gg_output *o);
+
 typedef struct gg_outdir gg_outdir;
 
 /* Creates the temporary folder for `path`, and missing parent folders, which abort removes. An

@@ -31,7 +31,8 @@ typedef struct entry {
 
 struct gg_imatrix {
     gg_source *source; /* GGUF; NULL for the older format */
-    int fd;            /* older format; -1 otherwise */
+    int fd;            /* of a regular file; -1 otherwise */
+    gg_stamp stamp;    /* of that file */
     gg_names names;
     const char *path, *dataset;
     uint64_t chunks;
@@ -83,6 +84,12 @@ static size_t stem(const gg_tensor *t, const char *suffix)
     return gg_text_ends(t->name, t->name_len, suffix) ? t->name_len - strlen(suffix) : 0;
 }
 
+/* What was read must be of the file that was opened. */
+static gg_status check_unchanged(const gg_imatrix *im, gg_error *err)
+{
+    return gg_stamp_holds_fd(&im->stamp, im->fd) ? GG_OK : gg_fail_changed(im->path, err);
+}
+
 static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first, float *to,
                              uint64_t n, gg_error *err)
 {
@@ -91,7 +98,7 @@ static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first
     if (st != GG_OK) return st;
     st = gg_data_read(&d, 4 * first, to, 4 * n, err);
     gg_data_close(&d);
-    return st;
+    return st == GG_OK ? check_unchanged(im, err) : st;
 }
 
 static gg_status check_pair(const gg_imatrix *im, const entry *e, gg_error *err)
@@ -248,6 +255,7 @@ static gg_status read_file(gg_imatrix *im, gg_error *err)
         return read_gguf(im, err);
     im->fd = open(im->path, O_RDONLY | O_CLOEXEC);
     if (im->fd < 0 || fstat(im->fd, &s) != 0) return gg_fail_errno(err, "cannot open");
+    im->stamp = gg_stamp_fd(im->fd);
     gg_status st = s.st_size < 4 ? gg_fail(err, GG_EFORMAT, "the file is too short")
                                  : gg_pread_all(im->fd, magic, 4, 0, err);
     if (st != GG_OK) return st;
@@ -264,6 +272,7 @@ gg_status gg_imatrix_open(const char *path, gg_imatrix **out, gg_error *err)
     im->dataset = "";
     im->path = gg_names_add(&im->names, path, strlen(path), err);
     gg_status st = im->path ? read_file(im, err) : err->status;
+    if (st == GG_OK) st = check_unchanged(im, err);
     if (st == GG_OK) {
         *out = im;
         return st;
@@ -348,18 +357,21 @@ static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tenso
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
+static gg_status read_sums(const gg_imatrix *im, const entry *e, uint64_t first, float *to,
+                           uint64_t n, gg_error *err)
+{
+    if (im->source) return read_floats(im, e->sums, first, to, n, err);
+    gg_status st = gg_pread_all(im->fd, to, 4 * n, e->at + 4 * first, err);
+    return st == GG_OK ? check_unchanged(im, err) : st;
+}
+
 /* Reads sums and counts into out, which has room for them. */
 static gg_status fill(const gg_imatrix *im, const span *s, gg_importance *out, gg_error *err)
 {
     uint64_t n = out->columns * out->matrices;
-    if (im->source) {
-        gg_status st = read_floats(im, s->e->sums, s->first * out->columns, out->mean2, n, err);
-        if (st == GG_OK)
-            st = read_floats(im, s->e->counts, s->first, out->counts, out->matrices, err);
-        return st;
-    }
-    uint64_t at = s->e->at + 4 * s->first * out->columns;
-    return gg_pread_all(im->fd, out->mean2, 4 * n, at, err);
+    gg_status st = GG_OK;
+    if (im->source) st = read_floats(im, s->e->counts, s->first, out->counts, out->matrices, err);
+    return st == GG_OK ? read_sums(im, s->e, s->first * out->columns, out->mean2, n, err) : st;
 }
 
 /* Turns the sums into means, as llama.cpp's quantizer does. */
@@ -454,8 +466,7 @@ gg_status gg_imatrix_sums(const gg_imatrix *im, size_t i, uint64_t first, uint64
                           gg_error *err)
 {
     const entry *e = &im->entries[i];
-    gg_status st = im->source ? read_floats(im, e->sums, first, out, n, err)
-                              : gg_pread_all(im->fd, out, 4 * n, e->at + 4 * first, err);
+    gg_status st = read_sums(im, e, first, out, n, err);
     return st == GG_OK ? GG_OK : gg_at_file(err, im->path);
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
+#include "organ/source_watch.h"
 #include "organ/tensor_names.h"
 
 #include <stdlib.h>
@@ -44,42 +45,58 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
     return !is_reserved(name);
 }
 
-/* Whether s reads the file of `out`: a file of records, a directory, a shard, stdin. */
-static bool is_read_by(const struct stat *out, const gg_source *s)
+static gg_status refuse_input(const char *path, gg_error *err)
 {
-    struct stat in;
-    const char *name = gg_source_name(s);
-    bool used = (strcmp(name, "-") == 0 ? fstat(0, &in) : stat(name, &in)) == 0 &&
-                in.st_dev == out->st_dev && in.st_ino == out->st_ino;
-    const gg_model *m = gg_source_model(s);
-    for (size_t i = 0; m && i < m->n_files && !used; i++)
-        used = fstat(m->fds[i], &in) == 0 && in.st_dev == out->st_dev && in.st_ino == out->st_ino;
-    return used;
+    gg_fail(err, GG_EUSAGE, "this output is also an input");
+    gg_fix_hint(err, GG_HINT_IN_PLACE, "choose another name");
+    return gg_at_file(err, path);
 }
 
-gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
+typedef struct output_file {
+    const char *path;
+    struct stat s;
+} output_file;
+
+static gg_status compare_file(void *ctx, const gg_stamp *was, int fd, const char *path,
+                              gg_error *err)
 {
-    struct stat out;
-    if (!s || strcmp(path, "-") == 0) return GG_OK;
-    if (stat(path, &out) == 0 && (S_ISREG(out.st_mode) || S_ISDIR(out.st_mode)) &&
-        is_read_by(&out, s)) {
-        gg_fail(err, GG_EUSAGE, "this output is also an input");
-        gg_fix_hint(err, GG_HINT_IN_PLACE, "choose another name");
-        return gg_at_file(err, path);
-    }
-    if (!gg_source_manifest(s)) return GG_OK;
-    char *link_to = realpath(path, NULL), *dir = realpath(gg_source_name(s), NULL);
+    const output_file *out = ctx;
+    (void)fd, (void)path;
+    return gg_stamp_is_of(was, &out->s) ? refuse_input(out->path, err) : GG_OK;
+}
+
+/* Whether `path` lies inside the organ directory, where it could replace the manifest or a record.
+ * If its folder does not exist, creating the output will fail with a reason. */
+static bool lies_inside(const char *path, const char *organ_dir)
+{
+    char *link_to = realpath(path, NULL), *dir = realpath(organ_dir, NULL);
     const char *place = link_to ? link_to : path;
     char *folder = folder_of(place);
     bool inside = folder && dir && gg_path_within(dir, folder) &&
                   !is_new_at_top(place, folder, dir);
-    free(folder); /* if the folder does not exist, creating the output will fail with a reason */
+    free(folder);
     free(dir);
     free(link_to);
-    if (!inside) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
-    gg_fix(err, "choose a name outside of that directory");
-    return gg_at_file(err, path);
+    return inside;
+}
+
+gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
+{
+    struct stat in;
+    output_file out = { .path = path };
+    if (!s || strcmp(path, "-") == 0) return GG_OK;
+    const char *name = gg_source_name(s);
+    bool exists = stat(path, &out.s) == 0;
+    if (exists && (strcmp(name, "-") == 0 ? fstat(0, &in) : stat(name, &in)) == 0 &&
+        (S_ISREG(in.st_mode) || S_ISDIR(in.st_mode)) && in.st_dev == out.s.st_dev &&
+        in.st_ino == out.s.st_ino)
+        return refuse_input(path, err);
+    if (gg_source_manifest(s) && lies_inside(path, name)) {
+        gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
+        gg_fix(err, "choose a name outside of that directory");
+        return gg_at_file(err, path);
+    }
+    return exists ? gg_source_each_file(s, compare_file, &out, err) : GG_OK;
 }
 
 gg_status gg_refuse_links(int fd, gg_error *err)

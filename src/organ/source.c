@@ -1304,6 +1304,7 @@ static gg_status open_record_files(const char *spec, const gg_source_options *o,
 {
     gg_source *s = new_source(SOURCE_RECORDS, spec);
     if (!s) return no_memory(err);
+    s->o.changed = o->changed;
     gg_status st = GG_OK;
     for (size_t i = 0; i <= o->n_more && st == GG_OK; i++) {
         const char *path = i ? o->more[i - 1] : spec;
@@ -1349,6 +1350,7 @@ gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
 void gg_source_close(gg_source *s)
 {
     if (!s) return;
+    if (s->o.changed && s->o.changed->status == GG_OK) gg_source_unchanged(s, s->o.changed);
     if (s->kind == SOURCE_PIPE_MODEL || s->kind == SOURCE_PIPE_RECORDS) close_pipe(s);
     for (size_t i = 0; s->kind == SOURCE_PIPE_RECORDS && i < s->n; i++) free(s->streamed[i]);
     free(s->streamed);
@@ -1632,47 +1634,52 @@ void gg_data_close(gg_data *d)
 
 /* ---- changed files ----------------------------------------------------------------------- */
 
-gg_status gg_fail_changed(const char *path, gg_error *err)
-{
-    gg_fail(err, GG_EIO, "was changed by another program while it was read");
-    gg_fix(err, "run again when nothing writes to it");
-    return gg_at_file(err, path);
-}
-
-static gg_status check_dir_unchanged(const gg_source *s, gg_error *err)
+static gg_status each_file_of_dir(const gg_source *s, gg_source_file_fn *fn, void *ctx,
+                                  gg_error *err)
 {
     const gg_manifest *m = s->manifest;
     size_t size = strlen(s->name) + 512;
     char *path = malloc(size);
     if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
     snprintf(path, size, "%s/%s", s->name, GG_MANIFEST);
-    gg_status st = gg_stamp_holds_name(&m->stamp, path) ? GG_OK : gg_fail_changed(path, err);
+    gg_status st = fn(ctx, &m->stamp, -1, path, err);
     for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
         snprintf(path, size, "%s/%s", s->name, m->entries[i].file);
-        if (!gg_stamp_holds_name(&m->entries[i].stamp, path)) st = gg_fail_changed(path, err);
+        st = fn(ctx, &m->entries[i].stamp, -1, path, err);
     }
     free(path);
     return st;
 }
 
-gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
+gg_status gg_source_each_file(const gg_source *s, gg_source_file_fn *fn, void *ctx, gg_error *err)
 {
     while (s && (s->view || s->join)) s = s->view ? s->view->of : s->join->of;
     if (!s) return GG_OK;
-    if (s->manifest) return check_dir_unchanged(s, err);
-    for (size_t i = 0; s->model && i < s->model->n_files; i++)
-        if (!gg_stamp_holds_fd(&s->model->stamps[i], s->model->fds[i]))
-            return gg_fail_changed(s->own_fd ? s->name : s->model->paths[i], err);
+    if (s->manifest) return each_file_of_dir(s, fn, ctx, err);
+    gg_status st = GG_OK;
+    const gg_model *m = s->model;
+    for (size_t i = 0; m && i < m->n_files && st == GG_OK; i++)
+        st = fn(ctx, &m->stamps[i], m->fds[i], s->own_fd ? s->name : m->paths[i], err);
     const gg_checkpoint *ck = s->checkpoint;
-    for (size_t i = 0; ck && i < ck->n_files; i++)
-        if (!gg_stamp_holds_fd(&ck->stamps[i], ck->fds[i]))
-            return gg_fail_changed(ck->paths[i], err);
-    for (size_t i = 0; i < s->n_paths; i++)
-        if (!gg_stamp_holds_name(&s->stamps[i], s->paths[i]))
-            return gg_fail_changed(s->paths[i], err);
-    if (!gg_source_seekable(s) && !gg_stamp_holds_fd(&s->pipe.stamp, s->pipe.fd))
-        return gg_fail_changed(s->name, err);
-    return GG_OK;
+    for (size_t i = 0; ck && i < ck->n_files && st == GG_OK; i++)
+        st = fn(ctx, &ck->stamps[i], ck->fds[i], ck->paths[i], err);
+    for (size_t i = 0; i < s->n_paths && st == GG_OK; i++)
+        st = fn(ctx, &s->stamps[i], -1, s->paths[i], err);
+    if (st == GG_OK && !gg_source_seekable(s))
+        st = fn(ctx, &s->pipe.stamp, s->pipe.fd, s->name, err);
+    return st;
+}
+
+static gg_status check_file(void *ctx, const gg_stamp *was, int fd, const char *path, gg_error *err)
+{
+    (void)ctx;
+    bool same = fd >= 0 ? gg_stamp_holds_fd(was, fd) : gg_stamp_holds_name(was, path);
+    return same ? GG_OK : gg_fail_changed(path, err);
+}
+
+gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
+{
+    return gg_source_each_file(s, check_file, NULL, err);
 }
 
 /* ---- pipes in temporary files ------------------------------------------------------------ */

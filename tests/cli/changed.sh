@@ -1,11 +1,10 @@
 #!/bin/sh
 # changed.sh - a source that another program changes while it is read: exit 4, the file is named,
-# and nothing is left. The tools are held in the middle of their work by a full pipe. And: files
-# with several names, and outputs that are inputs.
+# and nothing is left. The tools are held in the middle of their work by a full pipe; promises.sh
+# tests all tools in another way. And: files with several names.
 . "$(dirname "$0")/lib.sh"
 
 VERSE=$LAB/lab-verse-q4_k_m.gguf
-LORA=$LAB/lab-lora-code.gguf
 mkfifo "$T/pipe" || { echo "changed.sh: no FIFOs here"; finish; exit; }
 
 # held WHAT NAMED CHANGE COMMAND...: run COMMAND with stdout in a pipe that is not emptied until
@@ -28,36 +27,9 @@ held() {
 fresh() {
     cp "$VERSE" "$T/m.gguf"
 }
-touched='touch -t 200101010000 "$T/m.gguf"'
 
 fresh
-held "organ-assemble -o -" "$T/m.gguf" "$touched" organ-assemble -q "$T/m.gguf" -o -
-fresh
-held "organ-keys -o -" "$T/m.gguf" "$touched" organ-keys -q "$T/m.gguf" --set general.name=str:x -o -
-fresh
-held "a donor" "$T/m.gguf" "$touched" organ-transplant -q --base "$LAB/lab-code-q4_k_m.gguf" --donor "$T/m.gguf" -o -
-fresh
-held "a base" "$T/m.gguf" "$touched" organ-transplant -q --base "$T/m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" \
-    --type norm -o -
-fresh
-held "organ-stack -o -" "$T/m.gguf" "$touched" organ-stack -q -o - "$T/m.gguf" 0-2
-CODE=$LAB/lab-code-q4_k_m.gguf
-fresh
-held "a merged model" "$T/m.gguf" "$touched" organ-merge -q --no-hash --method linear --model "$CODE" \
-    --model "$T/m.gguf" -o -
-fresh
-held "the base of a merge" "$T/m.gguf" "$touched" organ-merge -q --no-hash --method task --base "$T/m.gguf" \
-    --model "$CODE" -o -
-fresh
-held "a fine-tuned model" "$T/m.gguf" "$touched" organ-lora -q --base "$CODE" --tuned "$T/m.gguf" --type embed \
-    --rank 48 -o -
-fresh
-held "an organ stream" "$T/m.gguf" "$touched" organ-extract -q "$T/m.gguf" --output -
-fresh
-held "a purified stream" "$T/m.gguf" "$touched" organ-purify -q "$T/m.gguf" --type organ --output -
-fresh
 stdin=$T/m.gguf
-held "a file as stdin" "<stdin>" "$touched" organ-assemble -q - -o -
 held "a file as stdin, written to" "<stdin>" 'printf x >> "$T/m.gguf"' organ-extract -q - --output -
 stdin=
 fresh
@@ -93,8 +65,6 @@ if have mkmodel; then
         -q "$T/many" --update
     printf '\n' >> "$T/manifest"
     check_same "$T/many/manifest.json" "$T/manifest" "the manifest keeps the other program's change"
-    held "organ-measure of a model" "$T/many.gguf" 'touch -t 200101010000 "$T/many.gguf"' organ-measure \
-        -q "$T/many.gguf"
 fi
 
 # ---- in place: a file with several names ----
@@ -131,25 +101,6 @@ check "strangers" organ-transplant --base "$T/m.gguf" --donor "$LAB/lab-stranger
 check_text "$(grep -c 'share no lineage' "$T/err")" 1 "strangers are noted in place too"
 check "undo needs no rules" organ-transplant --base "$T/m.gguf" --donor "$T/undo" --in-place --strict
 check_same "$T/m.gguf" "$VERSE" "restored"
-
-# ---- an output that is an input ----
-cp "$LORA" "$T/lora.gguf"
-check_error 2 "this output is also an input" "an adapter as output" organ-transplant --base "$VERSE" \
-    --adapter "$T/lora.gguf" --output "$T/lora.gguf" --force
-ln -s lora.gguf "$T/link.gguf"
-check_error 2 "this output is also an input" "a link to it" organ-transplant --base "$VERSE" --adapter "$T/lora.gguf" \
-    --output "$T/link.gguf" --force
-cp "$LAB/lab-base-q4_k_m.gguf" "$T/old.gguf"
-check_error 2 "this output is also an input" "an ancestor as output" \
-    organ-transplant --base "$VERSE" --donor "$LAB/lab-code-q4_k_m.gguf" --blend task:1 --ancestor "$T/old.gguf" \
-    --output "$T/old.gguf" --force
-check_exit 1 "a patch" organ-compare "$VERSE" "$LAB/lab-code-q4_k_m.gguf" --summary
-organ-compare "$VERSE" "$LAB/lab-code-q4_k_m.gguf" --patch "$T/p.gguf"
-cp "$T/p.gguf" "$T/p.copy"
-check_error 2 "this output is also an input" "a patch as output" organ-transplant --base "$VERSE" --donor "$T/p.gguf" \
-    --output "$T/p.gguf" --force
-check_same "$T/p.gguf" "$T/p.copy" "the patch is kept"
-check_same "$T/lora.gguf" "$LORA" "the adapter is kept"
 
 # ---- the history of a graft names the donor's experts ----
 if have mkmodel; then

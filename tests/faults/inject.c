@@ -1,8 +1,10 @@
 /* inject.c - a preloaded library (LD_PRELOAD) that makes one call of a program fail.
  *
- *     FAULT_OP     alloc read write sync rename make open close: the kind of call that fails
+ *     FAULT_OP     alloc read write sync rename make open close unlink: the kind of call that fails
  *                  signal kill: SIGTERM or SIGKILL is raised just before a call of any kind
  *                  but alloc
+ *                  touch: the file FAULT_PATH changes just before it is read, and only its reads
+ *                  count; with FAULT_STAY, those of all files
  *     FAULT_NTH    which call, from 1; 0 lets all succeed
  *     FAULT_STAY   set: all later calls of the kind fail too
  *     FAULT_COUNT  a file to which the number of calls of the kind is appended at the end
@@ -29,11 +31,13 @@
 static const char *op;
 static long nth = -1;
 static int stay;
+static struct stat watched;
 static atomic_long calls;
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *text = getenv("FAULT_NTH");
+    const char *text = getenv("FAULT_NTH"), *path = getenv("FAULT_PATH");
+    if (path) stat(path, &watched);
     op = getenv("FAULT_OP");
     stay = getenv("FAULT_STAY") != NULL;
     nth = text ? strtol(text, NULL, 10) : 0;
@@ -57,7 +61,7 @@ __attribute__((destructor)) static void end(void)
 /* Whether this call fails. */
 static int fails(const char *kind, int error)
 {
-    if (nth < 0 || !op) return 0;
+    if (nth < 0 || !op || strcmp(op, "touch") == 0) return 0;
     int raises = strcmp(kind, "alloc") != 0 &&
                  (strcmp(op, "signal") == 0 || strcmp(op, "kill") == 0);
     if (!raises && strcmp(kind, op) != 0) return 0;
@@ -69,6 +73,16 @@ static int fails(const char *kind, int error)
     }
     errno = error;
     return 1;
+}
+
+/* Before a read of the descriptor. */
+static void touch(int fd)
+{
+    struct stat s;
+    struct timespec old[2] = { { 1000000000, 0 }, { 1000000000, 0 } };
+    if (nth < 0 || !op || strcmp(op, "touch") != 0 || fstat(fd, &s) != 0) return;
+    if (!stay && (s.st_dev != watched.st_dev || s.st_ino != watched.st_ino)) return;
+    if (atomic_fetch_add(&calls, 1) + 1 == nth) utimensat(AT_FDCWD, getenv("FAULT_PATH"), old, 0);
 }
 
 void *__libc_malloc(size_t n);
@@ -105,19 +119,22 @@ int posix_memalign(void **p, size_t align, size_t n)
 
 /* One wrapper: result type, name, its parameters, their names, kind, error. */
 #define WRAP(result, name, params, args, kind, error) \
+    WRAP_AFTER((void)0, result, name, params, args, kind, error)
+#define READ(name, params, args) WRAP_AFTER(touch(fd), ssize_t, name, params, args, "read", EIO)
+#define WRAP_AFTER(before, result, name, params, args, kind, error) \
     result name params \
     { \
         static result(*next) params; \
         if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name); \
+        before; \
         return fails(kind, error) ? (result)-1 : next args; \
     }
 
-WRAP(ssize_t, read, (int fd, void *p, size_t n), (fd, p, n), "read", EIO)
-WRAP(ssize_t, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), "read", EIO)
-WRAP(ssize_t, pread64, (int fd, void *p, size_t n, off_t at), (fd, p, n, at), "read", EIO)
-WRAP(ssize_t, __read_chk, (int fd, void *p, size_t n, size_t m), (fd, p, n, m), "read", EIO)
-WRAP(ssize_t, __pread64_chk, (int fd, void *p, size_t n, off_t at, size_t m), (fd, p, n, at, m),
-     "read", EIO)
+READ(read, (int fd, void *p, size_t n), (fd, p, n))
+READ(pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+READ(pread64, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+READ(__read_chk, (int fd, void *p, size_t n, size_t m), (fd, p, n, m))
+READ(__pread64_chk, (int fd, void *p, size_t n, off_t at, size_t m), (fd, p, n, at, m))
 WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n), "write", ENOSPC)
 WRAP(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write", ENOSPC)
 WRAP(ssize_t, pwrite64, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write",
@@ -143,6 +160,9 @@ WRAP(int, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (
 WRAP(int, link, (const char *a, const char *b), (a, b), "rename", EIO)
 WRAP(int, linkat, (int d, const char *a, int e, const char *b, int f), (d, a, e, b, f), "rename",
      EIO)
+WRAP(int, unlink, (const char *a), (a), "unlink", EIO)
+WRAP(int, unlinkat, (int d, const char *a, int f), (d, a, f), "unlink", EIO)
+WRAP(int, rmdir, (const char *a), (a), "unlink", EIO)
 WRAP(int, mkdir, (const char *a, mode_t m), (a, m), "make", ENOSPC)
 WRAP(int, mkdirat, (int d, const char *a, mode_t m), (d, a, m), "make", ENOSPC)
 WRAP(int, fchmod, (int fd, mode_t m), (fd, m), "make", EIO)

@@ -385,6 +385,70 @@ static void copies_are_exact(void)
     free(bytes);
 }
 
+static gg_outdir *folder(const char *path, gg_error *e)
+{
+    gg_outdir *d = NULL;
+    int fd;
+    T_EQ(gg_outdir_open(path, false, yes, &d, e), GG_OK);
+    T_EQ(gg_outdir_create(d, "a", &fd, e), GG_OK);
+    put(fd, "in it");
+    close(fd);
+    return d;
+}
+
+/* Two files and a folder that wait for their names. */
+static void commit_three(gg_error *e)
+{
+    static const char *const names[] = { "f/x", "f/y" };
+    fresh();
+    for (int i = 0; i < 2; i++) {
+        gg_output *o = NULL;
+        T_EQ(gg_output_open(scratch(names[i]), false, &o, e), GG_OK);
+        put(gg_output_fd(o), names[i]);
+        T_EQ(gg_output_commit(o, e), GG_OK);
+    }
+    T_EQ(gg_outdir_commit(folder(scratch("f/new/d"), e), e), GG_OK);
+    T_CHECK(!there(scratch("f/x")) && !there(scratch("f/y")) && !there(scratch("f/new/d")));
+    T_CHECK(holds(gg_output_where(scratch("f/y")), "f/y"));
+}
+
+/* From here on all outputs of this program wait. */
+static void several_appear_together(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_outputs_hold();
+    commit_three(&e);
+    T_EQ(gg_outputs_release(&e), GG_OK);
+    T_CHECK(holds(scratch("f/x"), "f/x") && holds(scratch("f/y"), "f/y"));
+    T_CHECK(holds(scratch("f/new/d/a"), "in it") && count_names(scratch("f")) == 3);
+    T_CHECK(strcmp(gg_output_where(scratch("f/y")), scratch("f/y")) == 0);
+}
+
+static void or_none_does(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    commit_three(&e);
+    gg_outputs_drop();
+    T_EQ(count_names(scratch("f")), 0);
+    commit_three(&e);
+    T_CHECK(mkdir(scratch("f/new/d"), 0777) == 0 && e.status == GG_OK);
+    spew(scratch("f/new/d/other"), "x", 1); /* someone else was faster */
+    T_EQ(gg_outputs_release(&e), GG_EUSAGE);
+    T_CHECK(!there(scratch("f/x")) && !there(scratch("f/y")) && count_names(scratch("f")) == 1);
+    T_CHECK(holds(scratch("f/new/d/other"), "x") && count_names(scratch("f/new")) == 1);
+}
+
+static void at_once_means_at_once(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_output *o;
+    fresh();
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
+    gg_output_at_once(o);
+    T_EQ(gg_output_commit(o, &e), GG_OK);
+    T_CHECK(there(scratch("f/x")));
+}
+
 static const t_case cases[] = {
     { "commit gives the name", commit_gives_the_name },
     { "abort leaves nothing", abort_leaves_nothing },
@@ -405,6 +469,9 @@ static const t_case cases[] = {
     { "a folder over a file", folder_over_a_file },
     { "removing a tree spares what links point at", remove_tree_spares_links },
     { "copies are exact", copies_are_exact },
+    { "several outputs appear together", several_appear_together },
+    { "or none of them does", or_none_does },
+    { "an output that does not wait", at_once_means_at_once },
 };
 
 T_MAIN(cases)

@@ -256,10 +256,11 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
 {
     check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err, .names_kind = true };
     bool incomplete = false;
-    gg_error why = GG_ERROR_INIT;
+    gg_error why = GG_ERROR_INIT, changed = GG_ERROR_INIT;
+    gg_source_options watched = { .changed = &changed };
     gg_source *s = NULL;
     run = GG_OPTIONS(gg_run, run);
-    gg_status st = gg_source_open_with(spec, NULL, &s, &why);
+    gg_status st = gg_source_open_with(spec, &watched, &s, &why);
     if (st == GG_OK) {
         size_t n = gg_source_count(s);
         c.in = &(gg_check_input){ gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n,
@@ -273,6 +274,8 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
         gg_error_merge(err, &why);
     }
     gg_source_close(s);
+    if (st == GG_OK) gg_error_merge(err, &changed);
+    if (st == GG_OK) st = changed.status;
     if (report) {
         *report =
             (gg_check_report){ .incomplete = incomplete, .kind = c.kind, .tensors = c.tensors };

@@ -4,6 +4,8 @@
  * Source: llama.cpp v0.5.0, common/speculative.cpp and the loaders of the heads. */
 #include "check_context.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 #define RULE "target"
@@ -150,7 +152,9 @@ static void compare_heads(check *head, const check *target)
 gg_status gg_check_target(check *head, gg_source *s, const char *spec)
 {
     gg_source *theirs = NULL;
-    gg_status st = gg_source_open_with(spec, NULL, &theirs, head->err);
+    gg_error changed = GG_ERROR_INIT;
+    gg_source_options watched = { .changed = &changed };
+    gg_status st = gg_source_open_with(spec, &watched, &theirs, head->err);
     size_t n = st == GG_OK ? gg_source_count(theirs) : 0;
     gg_check_input in = { st == GG_OK ? gg_source_meta(theirs) : NULL,
                           n ? gg_source_tensor(theirs, 0) : NULL, n, 1 };
@@ -168,5 +172,6 @@ gg_status gg_check_target(check *head, gg_source *s, const char *spec)
     gg_check_close(&target);
     gg_check_close(head);
     gg_source_close(theirs);
-    return st;
+    if (st == GG_OK) gg_error_merge(head->err, &changed);
+    return st == GG_OK ? changed.status : st;
 }

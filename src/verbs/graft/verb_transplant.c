@@ -1089,6 +1089,7 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
     gg_output *out;
     gg_status st = gg_output_open(path, j->run->force, &out, err);
     if (st != GG_OK) return st;
+    gg_output_at_once(out);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
         uint8_t head[GG_RECORD_HEADER];

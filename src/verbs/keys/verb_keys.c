@@ -242,6 +242,7 @@ static gg_status write_journal(const char *journal, const gg_header_change *c, g
     gg_sha256_update(&h, bytes, size);
     gg_sha256_final(&h, bytes + size);
     gg_status st = gg_output_open(journal, false, &out, err);
+    if (st == GG_OK) gg_output_at_once(out);
     if (st != GG_OK) {
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     } else if ((st = gg_write_all(gg_output_fd(out), bytes, size + 32, err)) == GG_OK) {

@@ -1,0 +1,318 @@
+#!/bin/sh
+# shellcheck disable=SC1091,SC2016,SC2034,SC2086,SC2154
+# promises.sh - what every tool promises about its inputs and outputs. promises.rows has the
+# commands, and each promise is tested with all of them. An option of a tool that reads or writes a
+# file, and no row names, is a failure.
+#   ONLY_ROWS=TEXT   only the rows that contain the text
+. "$(dirname "$0")/lib.sh"
+I=$T/in O=$T/o
+mkdir "$I" "$O"
+
+# ---- inputs -----------------------------------------------------------------------------------
+model() { # FILE SEED
+    mkmodel "$I/$1" -s "$2" -k llama.embedding_length=32 -k llama.block_count=2 -n 2 token_embd.weight:F32:32x8 \
+        blk.%.attn_norm.weight:F32:32 blk.%.attn_q.weight:F32:32x32 blk.%.ffn_norm.weight:F32:32 \
+        blk.%.ffn_gate.weight:F32:32x32 blk.%.ffn_up.weight:F32:32x32 blk.%.ffn_down.weight:F32:32x32 \
+        output_norm.weight:F32:32
+}
+inputs() {
+    model a.gguf 1 && model b.gguf 2 && model c.gguf 3 &&
+        mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 token_embd.weight:F32:32x8 \
+            blk.0.ffn_gate_inp.weight:F32:32x4 blk.0.ffn_gate_exps.weight:F32:32x32x4 \
+            blk.0.ffn_up_exps.weight:F32:32x32x4 blk.0.ffn_down_exps.weight:F32:32x32x4 &&
+        imatrix "$I/i.gguf" blk.0.attn_q.weight:32:1:2 blk.1.ffn_up.weight:32:x3:4 &&
+        imatrix "$I/j.gguf" blk.0.ffn_gate_exps.weight:32:1,2,3,4:1,2,3,4 \
+            blk.0.ffn_up_exps.weight:32:1,2,3,4:1,2,3,4 blk.0.ffn_down_exps.weight:32:4,3,2,1:1,2,3,4 &&
+        made "$I/v.gguf" "$(printf '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a","b","c","d","e","f","g","h"]},\n{"key": "tokenizer.ggml.model", "type": "str", "value": "llama"},')" \
+            token_embd.weight:F32:32x8 &&
+        organ-extract -q "$I/a.gguf" -o "$I/d" && organ-extract -q "$I/b.gguf" -o "$I/e" &&
+        organ-assemble -q "$I/a.gguf" --shards 3 -o "$I/s.gguf" &&
+        organ-lora -q "$I/a.gguf" "$I/b.gguf" --rank 2 -o "$I/l.gguf" &&
+        organ-imatrix convert "$I/j.gguf" --format dat -o "$I/old.dat" -q &&
+        organ-check "$I/a.gguf" --hash > "$I/hashes" || return 1
+    organ-compare -q "$I/a.gguf" "$I/b.gguf" --patch "$I/p.gguf" > "$T/out"
+    mkdir "$I/peft" && cp "$D"/hf/lora-falcon/* "$I/peft" && cp -r "$D/hf/falcon" "$I/falcon"
+    printf 'blk.0.attn_q.weight\nblk.1.ffn_up.weight\n' > "$I/names"
+    printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq8_0\t0.02\nblk.0.attn_q.weight\tq4_0\t0.1\n' > "$I/losses"
+    printf '*.attn_q.*=q8_0\n' > "$I/rules"
+    printf '0\t0,2\n' > "$I/experts"
+    printf 'block\texpert\tscore\n0\t0\t1\n0\t1\t2\n0\t2\t3\n0\t3\t4\n' > "$I/ranks"
+    printf '{"merge_method": "linear", "models": [{"model": "a.gguf", "parameters": {"weight": 1}},
+        {"model": "b.gguf", "parameters": {"weight": 1}}]}\n' > "$I/merge.json"
+}
+inputs > "$T/out" 2>&1 || { bad "the inputs: $(tail -n 3 "$T/out")"; finish; }
+a=$I/a.gguf b=$I/b.gguf c=$I/c.gguf d=$I/d e=$I/e s=$I/s-00002-of-00003.gguf x=$I/x.gguf
+p=$I/p.gguf l=$I/l.gguf i=$I/i.gguf j=$I/j.gguf o=$O/out u=$O/changed
+find "$I" -type f -exec cksum {} + | sort > "$T/before"
+inputs_kept() { # WHAT
+    find "$I" -type f -exec cksum {} + | sort | cmp -s - "$T/before" && return
+    bad "$1: an input was changed"
+    find "$I" -type f -exec cksum {} + | sort > "$T/before"
+}
+
+# ---- rows ---------------------------------------------------------------------------------------
+grep -v '^#' tests/cli/promises.rows | grep -F -e "${ONLY_ROWS:-organ}" > "$T/rows"
+
+# reset: an empty $O, with the model that is changed in place.
+reset() {
+    rm -rf "$O"
+    mkdir "$O"
+    case $row in
+    *'$u.d'*) cp -r "$d" "$u.d" ;;
+    *'$u'*) cp "$a" "$u" ;;
+    esac
+}
+
+# run ARGUMENT...: the command with these arguments besides; its status in $got. Its stdin is that of
+# the row, and $pre comes before it.
+pre=
+run() {
+    (eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null 2> "$T/shell"
+    got=$?
+    [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
+}
+
+# once: an empty $O, then run.
+once() {
+    reset
+    run "$@"
+}
+left() { (cd "$O" && find . -mindepth 1 | sort | tr '\n' ' '); }
+
+# Sets what the promises need to know: $want, $line, $words (expanded), $outs and $reads.
+parse() {
+    row=$1
+    want=${row%% *} line=${row#* }
+    eval "set -- $(printf '%s' "${line%% < *}" | sed 's/[^ ]*/"&"/g')"
+    words=$* tool=$1
+    outs='' reads=''
+    for w; do
+        w=${w#*=} w=${w#@}
+        w=${w%%,*}
+        case $w in
+        "$u"*) ;;
+        "$O"/*) outs="$outs $w" ;;
+        "$I") reads="$reads $I/merge.json $a" ;;
+        "$I"/*) [ -d "$w" ] || reads="$reads $w" ;;
+        -) case $row in *' < $a') reads="$reads $a" ;; esac ;;
+        esac
+        [ ! -e "$w/manifest.json" ] || [ "${w#"$I"}" = "$w" ] ||
+            reads="$reads $w/manifest.json $w/skeleton/blk_0_attn_q.bin"
+        [ ! -e "$w/adapter_config.json" ] || reads="$reads $w/adapter_model.safetensors"
+    done
+}
+each() { # FUNCTION: calls it for each row, parsed
+    while IFS= read -r row <&4; do
+        parse "$row"
+        "$1"
+    done 4< "$T/rows"
+}
+
+# ---- all of it has a row ----------------------------------------------------------------------
+[ -n "${ONLY_ROWS:-}" ] || for tool in "$BIN"/organ-*; do
+    tool=${tool##*/}
+    case $tool in organ-api | organ-probe) continue ;; esac # cgi.sh, api.sh; tests/engine/probe.sh
+    "$tool" --list-options > "$T/options" || bad "$tool --list-options"
+    # shellcheck disable=SC2030
+    missing=$(grep -e "^[0-9] $tool " "$T/rows" | awk -F "$TAB" -v file="$T/options" '
+        { rows = rows $0 "\n" }
+        END {
+            if (rows == "") print "no row"
+            while ((getline < file) > 0)
+                if ($4 ~ /^(model|params|dir|file|key-file|range-file|new-model|new-dir|new-file|into)$/ && $7 == "-" \
+                    && !index(rows, " --" $1 " ") && !($2 != "-" && index(rows, " -" $2 " "))) printf "--%s ", $1
+        }')
+    [ -z "$missing" ] && ok || bad "promises.rows has no row of $tool for $missing"
+done
+
+# ---- the outputs, and the same bytes on each level and with any number of threads -----------------
+same() {
+    n=$((n + 1))
+    once -j 1
+    [ $got = "$want" ] || { bad "$line: exit $got: $(head -n 1 "$T/err")"; return; }
+    for w in $outs; do
+        [ -e "$w" ] || [ -e "${w%.gguf}-00001-of-00002.gguf" ] || bad "$line: no ${w##*/}"
+    done
+    rm -rf "$T/ref.$n"
+    mv "$O" "$T/ref.$n" && mv "$T/out" "$T/ref.$n.out"
+    once -j 3
+    same_as_ref "-j 3"
+    pre='env GG_ISA=0' once -j 2
+    pre=
+    same_as_ref "GG_ISA=0"
+    inputs_kept "$line"
+}
+same_as_ref() {
+    if [ "$got" = "$want" ] && cmp -s "$T/out" "$T/ref.$n.out" && diff -r "$O" "$T/ref.$n" > "$T/diff" 2>&1; then ok
+    else bad "$line: other results with $1 (exit $got)"
+    fi
+}
+n=0
+each same
+
+# ---- what exists is kept without --force and replaced with it -------------------------------------
+kept() {
+    n=$((n + 1))
+    for w in $outs; do
+        reset
+        case $row in *--shards*) w=${w%.gguf}-00002-of-00002.gguf ;; esac
+        echo precious > "$w"
+        run
+        if [ $got = 2 ] && one_line "$T/err" && [ "$(cat "$w")" = precious ]; then ok
+        else bad "$line: exit $got where ${w##*/} exists: $(head -n 1 "$T/err")"
+        fi
+        rm -f "$w"
+        case $(left) in '' | *changed*) ;; *) bad "$line: leaves $(left)" ;; esac
+    done
+    [ -n "$outs" ] || return
+    rm -rf "$O"
+    cp -r "$T/ref.$n" "$O"
+    case $row in *'$u'*) cp "$a" "$u" ;; esac
+    run --force
+    same_as_ref "--force"
+}
+n=0
+each kept
+
+# ---- no output replaces an input, by no name and not with --force -----------------------------------
+guarded() {
+    for out in $outs; do
+        for in in $reads; do
+            case $in:$tool in *.bin:* | *manifest.json:*) in=${in%/*} in=${in%/skeleton} ;; esac
+            reset
+            ln -s "$in" "$O/link"
+            names="$in $O/link"
+            [ -d "$in" ] || { ln "$in" "$O/twin"; names="$names $O/twin"; }
+            for name in $names; do
+                other=$(printf '%s\n' "$line" | sed "s|\$o[a-z.]*|&=|g" |
+                    awk -v from="${out#"$o"}" -v to="$name" '{ n = split($0, w, " ")
+                        for (k = 1; k <= n; k++) {
+                            if (w[k] ~ /^\$o[a-z.]*=$/) { sub(/=$/, "", w[k]); if (w[k] == "$o" from) w[k] = to }
+                            printf "%s ", w[k]
+                        } }')
+                (eval "exec $other -q --force > \"\$T/out\" 2> \"\$T/err\"") < /dev/null
+                got=$?
+                [ $got = 2 ] && ok || bad "$other: exit $got: $(head -n 1 "$T/err")"
+            done
+            rm -f "$O/twin"
+            inputs_kept "$line > $in"
+        done
+    done
+}
+each guarded
+
+check_error 2 "also an input" "shards by another name" organ-assemble "$s" --shards 3 -o "$I/s.gguf" --force
+check_error 2 "inside the organ directory" "a new file in a directory" organ-assemble $d -o $d/norm/x.bin
+check_error 2 "(or change the model itself: --in-place)" "advice" organ-keys $a --delete general.name -o $a --force
+check_error 2 "choose another name" "advice without --in-place" organ-assemble $a -o $a --force
+grep -q in-place "$T/err" && bad "organ-assemble has no --in-place: $(cat "$T/err")" || ok
+inputs_kept "outputs that are inputs"
+
+# ---- stdout that is full or closed ------------------------------------------------------------------
+lost() {
+    n=$((n + 1))
+    [ -s "$T/ref.$n.out" ] || return
+    reset
+    (eval "exec $line -q > /dev/full 2> \"\$T/err\"") < /dev/null
+    full=$?
+    reset
+    (eval "exec $line -q >&- 2> \"\$T/err2\"") < /dev/null
+    closed=$?
+    if [ $full = 4 ] && [ $closed = 4 ] && one_line "$T/err" && one_line "$T/err2"; then ok
+    else bad "$line: exit $full on a full disk, $closed with a closed stdout: $(head -n 1 "$T/err" "$T/err2")"
+    fi
+}
+n=0
+[ ! -e /dev/full ] || each lost
+
+# ---- a disk without room -------------------------------------------------------------------------------
+# (a limit of the size of files; messages go through a pipe, which it does not limit)
+full() {
+    [ -n "$outs" ] || return
+    reset
+    (ulimit -f 0 && eval "exec $line -q 2>&1 > /dev/null"; echo $? > "$T/never") < /dev/null | cat > "$T/err"
+    got=$(grep -c "$tool: " "$T/err")
+    if [ "$got" = 1 ] && one_line "$T/err" && [ -z "$(left | sed 's/[^ ]*changed[^ ]*//g; s/ //g')" ]; then ok
+    else bad "$line: no room, $(left): $(head -n 2 "$T/err")"
+    fi
+}
+each full
+
+# ---- calls that fail, signals, and inputs that change while they are read ------------------------------
+SO=$T/inject.so
+cat > "$T/works.c" << 'END'
+#include <stdlib.h>
+int main(void) { return malloc(1) == NULL; }
+END
+if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c -ldl 2> "$T/err" ||
+    [ "$(LD_PRELOAD=$SO FAULT_OP=open FAULT_NTH=1 organ-info "$a" 2>&1 > "$T/out" | grep -c 'Too many')" != 1 ]; then
+    echo "promises.sh: nothing is preloaded here: failing calls and changing inputs are left out"
+    finish
+    exit
+fi
+
+# fault OP NTH [FILE]: once, with this failure.
+stay=
+fault() {
+    pre="env $stay LD_PRELOAD=$SO FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n FAULT_PATH=${3:-/}"
+    rm -f "$T/n"
+    once -j 1
+    pre=
+}
+
+changed() {
+    for file in $reads; do
+        stay=
+        fault touch 0 "$file"
+        reads_of=$(cat "$T/n")
+        if [ "$reads_of" = 0 ]; then # stdio, whose reads are not seen, reads it; others come later
+            stay=FAULT_STAY=1
+            fault touch 0 "$file"
+            reads_of=$(cat "$T/n")
+        fi
+        cp -p "$file" "$T/kept"
+        fault touch "$reads_of" "$file"
+        if [ $got = 4 ] && grep -qF "was changed by another program" "$T/err" && one_line "$T/err"; then ok
+        else bad "$line: exit $got when $file changes at read $reads_of: $(head -n 1 "$T/err")"
+        fi
+        case $(left) in '' | *changed*) ;; *) bad "$line: leaves $(left)when $file changes" ;; esac
+        cp -p "$T/kept" "$file"
+    done
+}
+each changed
+stay=
+
+# Of each kind of call, the first, the last and one between fail; signals come at some of all calls.
+broken() {
+    for op in write sync rename open signal; do
+        fault $op 0
+        calls=$(cat "$T/n") last=
+        case $op in
+        signal) list="$((calls / 4)) $((calls / 2)) $((calls * 3 / 4)) $((calls - 2)) $calls" ;;
+        *) list="1 $((calls / 2)) $calls" ;;
+        esac
+        for k in $list; do
+            [ "$k" != "$last" ] && [ "$k" -gt 0 ] && [ "$k" -le "$calls" ] || continue
+            last=$k
+            fault $op "$k"
+            case $op:$got in
+            signal:143 | signal:4 | *:"$want") ;;
+            signal:*) bad "$line: signal $k: exit $got: $(head -n 1 "$T/err")" ;;
+            *:4) one_line "$T/err" || bad "$line: $op $k: $(head -n 3 "$T/err")" ;;
+            *) bad "$line: $op $k: exit $got: $(head -n 1 "$T/err")" ;;
+            esac
+            whole "$op $k"
+        done
+    done
+    ok
+}
+# All outputs are in $O, as they should be, or none. A model that is changed in place does not count.
+whole() {
+    diff -r "$O" "$T/ref.$n" > "$T/diff" 2>&1 && return
+    if [ "$got" = "$want" ]; then bad "$line: $1: exit $got, and other outputs"; return; fi
+    case $(left) in '' | *changed*) ;; *) bad "$line: $1: exit $got leaves $(left)" ;; esac
+}
+numbered() { n=$((n + 1)); broken; }
+n=0
+each numbered
+finish
