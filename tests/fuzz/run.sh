@@ -14,14 +14,18 @@
 # each, and packs them.
 #
 # long runs the target with the fewest executions, in turns of TURN seconds (120), until each has
-# GOAL (10^6), and then the target with the least processor time. A finding ends the turns of its
+# GOAL (10^6), and then the target with the least processor time. FOLDER may be several, with colons
+# between them, such as a build with sanitizers and a faster one without: each target uses them in turn,
+# and an input that reached something new in one is run by the others. A finding ends the turns of its
 # target only. The executions are added to the table in docs/security.md; until then they are in
-# build/corpus/long.tsv: target, executions, processor seconds.
+# build/corpus/long.tsv: target, executions, processor seconds, folder.
 set -u
 engine=$1 folder=$2 much=$3
 shift 3
 if [ $# -eq 0 ]; then
-    for f in "$folder"/fuzz_*; do set -- "$@" "${f##*/}"; done
+    for f in "${folder%%:*}"/fuzz_*; do
+        case $f in *.d) ;; *) set -- "$@" "${f##*/}" ;; esac
+    done
 fi
 mkdir -p build/corpus build/found
 room=/dev/shm
@@ -118,7 +122,7 @@ settle() {
 }
 
 if [ "$engine" = long ]; then
-    state=build/corpus/long.tsv found=' '
+    state=build/corpus/long.tsv found=' ' folders=$folder
     end=$(($(date +%s) + $(awk -v h="$much" 'BEGIN { printf "%d", 3600 * h }')))
     much=${TURN:-120}
     for t; do printf '?\t%s\n' "$t"; done > "$FUZZ_ROOM/targets"
@@ -130,14 +134,16 @@ if [ "$engine" = long ]; then
         pack=tests/fuzz/corpus/$t.tar.gz
         count_time
         before=$used
+        folder=$(awk -v t="${t#fuzz_}" -v folders="$folders" '$1 == t { turns++ }
+            END { n = split(folders, f, ":"); print f[turns % n + 1] }' "$state")
         unpack
         fuzz || {
             echo "$t: a finding, see $log and build/found/$t-*"
             found="$found$t "
         }
         count_time
-        awk -v t="${t#fuzz_}" -v s="$((used - before))" '/number_of_executed_units/ { n += $2 }
-            END { printf "%s\t%d\t%d\n", t, n, s }' "$log" >> "$state"
+        awk -v t="${t#fuzz_}" -v s="$((used - before))" -v folder="$folder" '/number_of_executed_units/ { n += $2 }
+            END { printf "%s\t%d\t%d\t%s\n", t, n, s, folder }' "$log" >> "$state"
     done
     settle
     [ "$found" = ' ' ]
