@@ -146,6 +146,15 @@ model_files() {
     esac
 }
 
+is_url() {
+    case $1 in
+    http://* | https://*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+# A path, or a URL without what may be secret in it.
+shown() { if is_url "$1"; then printf '%s\n' "$1" | sed 's|[?#].*||; s|//[^/]*@|//|'; else printf '%s\n' "$1"; fi; }
+
 # Prints the size of a model's files, or of an organ directory's tensors, in bytes.
 model_bytes() {
     if [ -d "$1" ]; then
@@ -157,8 +166,9 @@ model_bytes() {
     done | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# True if a file of model $1 is newer than $2, or missing.
+# True if a file of model $1 is newer than $2, or missing. The age of a URL is not known.
 model_newer() {
+    ! is_url "$1" || return 1
     if [ -d "$1" ]; then
         [ -n "$(find -H "$1" -newer "$2" 2>/dev/null | head -n 1)" ]
         return

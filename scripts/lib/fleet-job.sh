@@ -3,7 +3,7 @@
 
 read_settings() {
     while IFS=$tab read -r key value; do
-        case $key in verb | out | bin | sample | spectral | threads | force | json | quiet | far | total | aligned) eval "$key=\$value" ;; esac
+        case $key in verb | out | bin | here | curlrc | sample | spectral | threads | force | json | quiet | far | total | aligned) eval "$key=\$value" ;; esac
     done
 }
 
@@ -42,6 +42,12 @@ run_step() { # COMMAND...
     return $tool_status
 }
 
+# Of a model behind a URL, organ-remote fetches what the tool needs.
+run_on_model() { # COMMAND...
+    if is_url "$source"; then set -- "$here/organ-remote" -q ${curlrc:+--curl "$curlrc"} "$@"; fi
+    run_step "$@"
+}
+
 # STEP.done has the date of the step's start; writing the results must not change it.
 finish() { # STEP RESULT...
     step=$1
@@ -78,7 +84,7 @@ measure() { # MODEL [--update]
     begin measure || return 1
     rm -f "$model_dir/measures.jsonl" "$model_dir/measures.tsv"
     status='done'
-    run_step "$bin/organ-measure" -q --json --sample "$sample" -j "$threads" --force --svg "$scratch/anatomy.svg" --histogram "$scratch/histogram.jsonl" ${spectral:+--spectral} ${2:+"$2"} -- "$1" \
+    run_on_model "$bin/organ-measure" -q --json --sample "$sample" -j "$threads" --force --svg "$scratch/anatomy.svg" --histogram "$scratch/histogram.jsonl" ${spectral:+--spectral} ${2:+"$2"} -- "$1" \
         >"$scratch/measures.jsonl" 2>"$scratch/errors" &&
         to_tsv "$scratch/measures.jsonl" >"$scratch/measures.tsv" &&
         finish measure anatomy.svg histogram.jsonl measures.tsv measures.jsonl && return 0
@@ -88,6 +94,11 @@ measure() { # MODEL [--update]
 # The tools accept a single shard with a note. Refuse it here, because the ranking would
 # compare a part of a model with whole models.
 whole() {
+    if is_url "$source"; then
+        [ "$verb" = dissect ] || [ -n "$spectral" ] || return 0
+        printf '%s\n' "organ-fleet: $(shown "$source"): all of its bytes are needed; download it" >"$model_dir/error"
+        return 1
+    fi
     case $source in
     *-[0-9][0-9][0-9][0-9][0-9]-of-[0-9][0-9][0-9][0-9][0-9].gguf) ;;
     *) return 0 ;;
@@ -110,17 +121,19 @@ whole() {
 # What the model is, for the report. Not a step of its own: it reads only the header.
 inform() {
     if [ -z "$force" ] && [ -f "$model_dir/info.tsv" ] && ! model_newer "$source" "$model_dir/info.tsv"; then return; fi
-    if "$bin/organ-info" -q --table -- "$source" >"$scratch/info.tsv" 2>/dev/null; then mv -f "$scratch/info.tsv" "$model_dir/info.tsv"; fi
+    if run_on_model "$bin/organ-info" -q --table -- "$source" >"$scratch/info.tsv" 2>/dev/null; then mv -f "$scratch/info.tsv" "$model_dir/info.tsv"; fi
 }
 
 steps() {
     whole || return 1
     inform
+    # The size of a model behind a URL is that of its tensors.
+    ! is_url "$source" || bytes=$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "bytes") at = i } END { print at ? $at : 0 }' "$model_dir/info.tsv" 2>/dev/null)
     case $verb in
     dissect) dissect ;;
     measure) measure "$source" ;;
     pipeline)
-        if [ -d "$source" ]; then measure "$source"; else dissect && measure "$model_dir/organs" --update; fi
+        if [ -d "$source" ] || is_url "$source"; then measure "$source"; else dissect && measure "$model_dir/organs" --update; fi
         ;;
     esac
 }

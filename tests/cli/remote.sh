@@ -145,6 +145,42 @@ check "an organ directory" organ-extract -q "$T/verse.gguf" -o "$T/verse.organs"
 check "no file of it is listed" organ-measure --reads --runs 3 "$T/verse.organs"
 check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "nothing is listed"
 
+# A model of which runs are read, in shards: by organ-stream and by organ-fleet.
+mkmodel "$T/large.gguf" -s 7 token_embd.weight:Q8_0:512x1000 blk.0.ffn_up.weight:Q4_K:512x5000 \
+    blk.0.ffn_down.weight:F16:256x8000 output_norm.weight:F32:512
+organ-assemble -q "$T/large.gguf" --shards 3 -o "$T/split-large.gguf"
+large=$at/good/split-large-00001-of-00003.gguf
+organ-measure -q --runs 8 "$T/large.gguf" > "$T/rows"
+organ-measure -q "$T/large.gguf" > "$T/all-rows"
+check_text "$(cut -f 1,6 "$T/rows" | grep -c 100008)" 2 "two tensors are sampled in runs"
+check_text "$(grep -c -F -f "$T/rows" "$T/all-rows")" 3 "the others have the rows of the whole"
+: > "$T/log"
+check "organ-measure of large tensors" organ-measure "$large"
+check_text "$(cat "$T/out")" "$(cat "$T/rows")" "organ-measure of large tensors: the rows of --runs 8"
+check "organ-stream --sampled" organ-stream -q --sampled --output "$T/streamed" "$large?key=hidden"
+check_same "$T/streamed/measures.tsv" "$T/rows" "organ-stream --sampled: the same rows"
+check_text "$(grep -rl hidden "$T/streamed" | grep -c .)" 0 "no query of a URL is stored"
+check "it continues" organ-stream -q --sampled --output "$T/streamed" "$large?key=another"
+check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ')" "kept status " "all shards are kept"
+check "of files too" organ-stream -q --sampled --output "$T/streamed2" "$T/split-large-00001-of-00003.gguf"
+check_same "$T/streamed2/measures.tsv" "$T/rows" "organ-stream --sampled of files: the same rows"
+check_exit 4 "a shard that is not there" organ-stream -q --sampled --output "$T/streamed3" "$at/good/x-00001-of-00002.gguf"
+check_exit 2 "--sampled --store" organ-stream --sampled --store "$T" --output "$T/streamed4" "$large"
+printf '%s\n' "$large" "$verse?key=hidden" "$code" > "$T/list"
+check "organ-fleet measure" organ-fleet measure -q --output "$T/fleet" - < "$T/list"
+check_text "$(cut -f 1,2,6 "$T/out" | tr '\t\n' '  ')" \
+    "model status tensors split-large done 4 verse done 39 lab-code-q4_k_m done 39 " "a fleet of URLs and files"
+check_same "$T/fleet/models/split-large/measures.tsv" "$T/rows" "its rows"
+check_text "$(sed 1d "$T/fleet/ranking.tsv" | grep -c .)" 3 "all are ranked"
+check_text "$(grep -rl hidden "$T/fleet" | grep -c .)" 0 "no query of a URL is stored by organ-fleet"
+: > "$T/log"
+check "organ-fleet again" organ-fleet measure -q --output "$T/fleet" "$verse"
+check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ') $(wc -l < "$T/log" | tr -d ' ')" "kept status  0" "results are kept"
+check_exit 1 "a URL is not dissected" organ-fleet dissect -q --output "$T/fleet2" "$verse"
+check_exit 1 "--by edge" organ-fleet measure -q --by edge --output "$T/fleet2" "$verse"
+check "pipeline" organ-fleet pipeline -q --output "$T/fleet3" "$verse"
+check "its report" test -s "$T/fleet3/report/Z_MEASURE_REPORT.html"
+
 # ---- repair and completion --------------------------------------------------------------
 organ-check --hash "$T/verse.gguf" > "$T/list"
 cp "$T/verse.gguf" "$T/hurt.gguf"
