@@ -283,4 +283,72 @@ expect "200 OK" GET /v1/health HTTP_HOST=models.example:443 ORGAN_API_HOST=model
 expect "403 Forbidden" GET /v1/health HTTP_HOST=models.example ORGAN_API_HOST=
 # A wrong host is refused whether the token is right or not.
 expect "403 Forbidden" GET /v1/health HTTP_HOST=attacker.example HTTP_AUTHORIZATION=
+
+# ---- without the token ---------------------------------------------------------------------------------
+# The answer does not wait for the body, and 16 requests at most wait for the rest of theirs.
+record=
+if mkfifo "$T/body.pipe" 2> /dev/null; then
+    exec 5<> "$T/body.pipe"
+    i=0 pids=''
+    while [ $i -lt 20 ]; do
+        i=$((i + 1))
+        env REQUEST_METHOD=PUT PATH_INFO=/v1/models/x.gguf CONTENT_LENGTH=1000 ORGAN_API_DATA="$DATA" \
+            ORGAN_API_SPOOL="$T/spool" ORGAN_API_TOKEN_FILE="$T/token" ORGAN_API_BIN="$BIN" \
+            HTTP_AUTHORIZATION="Bearer wrong" "$BIN/organ-api" > "$T/stranger.$i" 2> "$T/err" <&5 &
+        pids="$pids $!"
+    done
+    n=0
+    while [ $n -lt 400 ] && [ "$(cat "$T"/stranger.* | grep -c '^{.*"the token is wrong"')" -lt 20 ]; do
+        sleep 0.05
+        n=$((n + 1))
+    done
+    check_text "$(cat "$T"/stranger.* | grep -c '^Status: 401')" 20 "answers before the bodies"
+    sleep 0.2
+    alive=0
+    for pid in $pids; do kill -0 "$pid" 2> /dev/null && alive=$((alive + 1)); done
+    [ $alive -le 16 ] && ok || bad "$alive requests without the token wait for their bodies"
+    kill $pids 2> /dev/null
+    wait $pids
+    exec 5>&-
+fi
+
+# ---- finished jobs are forgotten, and a quota --------------------------------------------------------------
+keys='{"tool": "organ-keys", "arguments": ["verse.gguf", "general.name"]}'
+ended() { find "$T/spool/jobs" -name exit | wc -l | tr -d ' '; }
+cgi GET /v1/jobs < /dev/null
+for i in 1 2 3 4; do post "$keys"; done
+[ "$(ended)" -ge 4 ] && ok || bad "four jobs have ended: $(ended)"
+printf '%s' "$keys" > "$T/body"
+newest=$job
+sleep 0.2 # until the supervisor of the last job has ended
+cgi POST /v1/jobs CONTENT_LENGTH=${#keys} ORGAN_API_KEEP_JOBS=2 < "$T/body"
+check_text "$status" "Status: 202 Accepted" "a job that evicts others"
+kept=$(cd "$T/spool/jobs" && ls | grep -c '^[0-9a-f]*$')
+[ "$kept" -le 3 ] && [ -d "$T/spool/jobs/$newest" ] && ok || bad "the newest two and the new one stay, not $kept"
+n=0
+while [ $n -lt 400 ] && [ "$(ended)" != "$kept" ]; do sleep 0.05; n=$((n + 1)); done
+sleep 0.2
+touch -t 200101010000 "$T/spool/jobs/$newest/exit"
+post "$keys"
+check_absent "$T/spool/jobs/$newest" "a job that ended long ago"
+if [ "$(cd "$T/spool/jobs" && ls | grep -c '^[0-9a-f]*$')" -ge 2 ]; then ok; else bad "younger jobs stay"; fi
+
+full=$(($(du -sk "$DATA" | cut -f1) * 1024 + 100000))
+cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$full < "$DATA/code.gguf"
+check_text "$status" "Status: 507 Insufficient Storage" "an upload beyond the quota"
+check_absent "$DATA/new.gguf" "an upload beyond the quota"
+cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$((full + 4000000)) < "$DATA/code.gguf"
+check_text "$status" "Status: 201 Created" "an upload within the quota"
+cgi POST /v1/jobs CONTENT_LENGTH=${#keys} ORGAN_API_QUOTA=1000 < "$T/body"
+check_text "$status" "Status: 507 Insufficient Storage" "a job in a full folder"
+copy='{"tool": "organ-assemble", "arguments": ["verse.gguf", "--output", "copy.gguf"]}'
+printf '%s' "$copy" > "$T/body"
+full=$(($(du -sk "$DATA" | cut -f1) * 1024 + 100000))
+cgi POST /v1/jobs CONTENT_LENGTH=${#copy} ORGAN_API_QUOTA=$full < "$T/body"
+job=$(sed -n 's/^{"id": "\([0-9a-f]*\)".*/\1/p' "$T/got")
+n=0
+while [ $n -lt 1000 ] && [ ! -s "$T/spool/jobs/$job/exit" ]; do sleep 0.05; n=$((n + 1)); done
+check_text "$(grep -c '"exit": 4' "$T/spool/jobs/$job/exit")" 1 "a job whose output exceeds the quota"
+check_absent "$DATA/copy.gguf" "a job whose output exceeds the quota"
+expect "500 Internal Server Error" GET /v1/health ORGAN_API_KEEP_DAYS=x
 finish

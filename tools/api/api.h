@@ -32,6 +32,9 @@ typedef struct api {
     char *spool;         /* real path of the spool */
     unsigned jobs;       /* largest number of running jobs */
     uint64_t max_body;   /* largest upload in bytes */
+    uint64_t quota;      /* largest size of the data folder in bytes; 0: none */
+    uint64_t keep_jobs;  /* finished jobs that stay: so many of the latest, */
+    uint64_t keep_days;  /* and none that ended earlier */
     /* request */
     const char *method, *query, *range;
     char *path;
@@ -39,6 +42,7 @@ typedef struct api {
     size_t parts;
     uint64_t length; /* length of the body; UINT64_MAX if not given */
     bool reading;    /* at least a part of the body was read from stdin */
+    bool known;      /* the token is right */
     /* failure */
     int status; /* 0 = none so far */
     char what[700];
@@ -92,6 +96,9 @@ bool api_texts(api *a);
 bool api_info(api *a);
 bool api_organs(api *a);
 bool api_files(api *a);
+
+/* Sets *room to the bytes that the quota leaves; 507 if that is less than `more`. */
+bool api_room(api *a, uint64_t more, uint64_t *room);
 
 /* ---- api_args.c ---- */
 

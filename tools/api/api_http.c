@@ -251,12 +251,27 @@ void api_location(char *out, size_t size, const char *what, const char *name)
 
 #define DRAIN ((uint64_t)16 << 20)
 #define DRAIN_MS 5000
-/* If we respond while the client is still sending, the server closes the connection and
- * the client never sees the response. So read the rest first, unless it is long or slow. */
+#define STRANGERS 16
+
+/* Without the right token, at most STRANGERS requests may wait at once. Each locks a byte of a file
+ * in the spool, until it ends. */
+static bool may_wait(const api *a)
+{
+    int fd = a->known || !a->spool ? -1 : api_spool_open(a, "strangers", O_RDWR | O_CREAT);
+    for (off_t k = 0; fd >= 0 && k < STRANGERS; k++) {
+        struct flock place = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = k, .l_len = 1 };
+        if (fcntl(fd, F_SETLK, &place) == 0) return true;
+    }
+    return a->known;
+}
+
+/* If we end while the client is still sending, the server closes the connection and the client may
+ * never see the response, although it was sent. So read the rest, unless it is long or slow. */
 static void drain(const api *a)
 {
     char bytes[16384];
     uint64_t left = a->reading || a->length > DRAIN ? 0 : a->length;
+    if (left && left < UINT64_MAX && !may_wait(a)) return;
     struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     for (uint64_t now = api_now(), end = now + DRAIN_MS; left && now < end; now = api_now()) {
         if (poll(&in, 1, (int)(end - now)) <= 0) continue;
@@ -268,7 +283,6 @@ static void drain(const api *a)
 
 void api_answer_failure(const api *a)
 {
-    drain(a);
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
@@ -289,6 +303,7 @@ void api_answer_failure(const api *a)
     gg_buf_text(&body, "}}\n", &err);
     api_answer(a, a->status, "application/json", extra, &body);
     gg_buf_free(&body);
+    if (fflush(stdout) == 0) drain(a);
 }
 
 /* ---- files and ranges ----------------------------------------------------------- */

@@ -524,10 +524,69 @@ static bool wait_for_change(api *a, const char *id, int dir)
     return true;
 }
 
+/* ---- the end of their records ------------------------------------------------------------- */
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(x, y);
+}
+
+/* The ids of all jobs in the order of their making, API_ID + 1 bytes each. */
+static void read_ids(const api *a, gg_buf *ids, gg_error *err)
+{
+    int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d && fd >= 0) close(fd);
+    if (!d) gg_fail_errno(err, "cannot read the spool");
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (id_ok(e->d_name)) gg_buf_append(ids, e->d_name, API_ID + 1, err);
+    if (d) closedir(d);
+    if (ids->len) qsort(ids->data, ids->len / (API_ID + 1), API_ID + 1, by_name);
+}
+
+/* Removes a job at once; 0 or an errno value. */
+static int forget_job(const api *a, const char *id)
+{
+    char from[4300], to[4300];
+    snprintf(from, sizeof from, "%s/jobs/%s", a->spool, id);
+    snprintf(to, sizeof to, "%s/jobs/.gone-%s", a->spool, id);
+    if (rename(from, to) != 0) return errno;
+    api_queue_leave(a, id);
+    gg_remove_tree(to);
+    return 0;
+}
+
+/* Forgets finished jobs that are too old or too many. A job whose supervisor was killed counts from
+ * the time in its id. */
+static void evict_jobs(const api *a)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_buf ids = GG_BUF_INIT;
+    uint64_t kept = 0, now = api_now() / 1000, age = a->keep_days * 86400;
+    read_ids(a, &ids, &err);
+    for (size_t i = ids.len / (API_ID + 1); i-- > 0;) {
+        const char *id = ids.data + i * (API_ID + 1);
+        struct stat s;
+        int fd = open_in_job(a, id, "exit", O_RDONLY);
+        char made[15];
+        memcpy(made, id, 14);
+        made[14] = '\0';
+        uint64_t ended = strtoull(made, NULL, 16) / 1000000;
+        if (fd >= 0 && fstat(fd, &s) == 0) ended = (uint64_t)s.st_mtime;
+        if (fd >= 0) close(fd);
+        if (job_alive(a, id)) continue;
+        if (++kept > a->keep_jobs || ended + age < now) forget_job(a, id);
+    }
+    gg_buf_free(&ids);
+}
+
 /* ---- routes ------------------------------------------------------------------------------ */
 
 static bool start_job(api *a, api_vector *v)
 {
+    uint64_t room;
+    evict_jobs(a);
+    if (!api_room(a, 1, &room)) return false;
     gg_error err = GG_ERROR_INIT;
     api_job j = { .dir = -1, .lock = -1, .control = -1 };
     char location[300], name[64], first[API_ID + 1];
@@ -562,24 +621,6 @@ static bool post_job(api *a)
     gg_json_free(json);
     gg_buf_free(&body);
     return ok;
-}
-
-static int by_name(const void *x, const void *y)
-{
-    return strcmp(x, y);
-}
-
-/* The ids of all jobs in the order of their making, API_ID + 1 bytes each. */
-static void read_ids(const api *a, gg_buf *ids, gg_error *err)
-{
-    int fd = api_spool_open(a, "jobs", O_RDONLY | O_DIRECTORY);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d && fd >= 0) close(fd);
-    if (!d) gg_fail_errno(err, "cannot read the spool");
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (id_ok(e->d_name)) gg_buf_append(ids, e->d_name, API_ID + 1, err);
-    if (d) closedir(d);
-    if (ids->len) qsort(ids->data, ids->len / (API_ID + 1), API_ID + 1, by_name);
 }
 
 /* Adds a job to the list unless it was just removed; returns whether it did. */
@@ -636,14 +677,8 @@ static bool get_result(api *a, const char *id)
 
 static bool remove_job(api *a, const char *id)
 {
-    char from[4300], to[4300], queue[4300];
-    snprintf(from, sizeof from, "%s/jobs/%s", a->spool, id);
-    snprintf(to, sizeof to, "%s/jobs/.gone-%s", a->spool, id);
-    snprintf(queue, sizeof queue, "%s/queue/%s", a->spool, id);
-    if (rename(from, to) != 0)
-        return api_fail(a, errno == ENOENT ? 404 : 500, "the job cannot be removed");
-    unlink(queue);
-    gg_remove_tree(to);
+    int failed = forget_job(a, id);
+    if (failed) return api_fail(a, failed == ENOENT ? 404 : 500, "the job cannot be removed");
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     if (gg_buf_printf(&body, &err, "{\"id\": \"%s\", \"state\": \"removed\"}\n", id) != GG_OK)

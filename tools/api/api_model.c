@@ -15,6 +15,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -225,6 +226,39 @@ bool api_info(api *a)
     return ok;
 }
 
+/* ---- quota --------------------------------------------------------------------------- */
+
+typedef struct folder {
+    uint64_t bytes;
+    int depth;
+} folder;
+
+/* Adds the disk space of a file, or of all files in a folder. Links are not followed. */
+static void add_size(int dir, const char *name, void *ctx)
+{
+    folder *f = ctx;
+    struct stat s;
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return;
+    f->bytes += (uint64_t)s.st_blocks * 512;
+    if (!S_ISDIR(s.st_mode) || f->depth > 16) return;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    f->depth++;
+    if (fd >= 0) gg_sys_each_name(fd, add_size, f);
+    f->depth--;
+}
+
+bool api_room(api *a, uint64_t more, uint64_t *room)
+{
+    folder f = { 0 };
+    *room = UINT64_MAX;
+    if (!a->quota) return true;
+    add_size(AT_FDCWD, a->data, &f);
+    *room = f.bytes < a->quota ? a->quota - f.bytes : 0;
+    return more <= *room ||
+           api_fail(a, 507, "the data folder has %llu of %llu bytes: delete something first",
+                    (unsigned long long)f.bytes, (unsigned long long)a->quota);
+}
+
 /* ---- upload -------------------------------------------------------------------------- */
 
 /* The header is checked in the temporary file, so only a valid GGUF ever gets its name. */
@@ -292,6 +326,7 @@ static bool put_file(api *a, const char *name, const char *ending)
     char path[4400];
     size_t count = 0, *tensors = strcmp(ending, MODEL) == 0 ? &count : NULL;
     bool force = api_query_has(a, "force");
+    uint64_t room;
     if (!is_named(name, ending)) return api_fail(a, 400, "the name must end in %s", ending);
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (getenv("HTTP_CONTENT_RANGE"))
@@ -304,6 +339,7 @@ static bool put_file(api *a, const char *name, const char *ending)
         return api_fail(a, 400, "the name is too long");
     if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
         return api_fail(a, 409, "%s exists; add ?force=1 to replace it", name);
+    if (!api_room(a, a->length, &room)) return false;
     if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
     if (!receive(a, o, tensors)) {
         gg_output_abort(o);

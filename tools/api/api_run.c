@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,7 @@ typedef struct run {
     api_vector *v;
     int slot;
     bool stopped;
+    uint64_t room; /* for each file of the tool */
     pid_t pid;
     int status; /* as waitpid gives it */
 } run;
@@ -119,6 +121,7 @@ static _Noreturn void become_tool(const run *r, int out, int errors, int progres
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
+    if (r->a->quota) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ r->room, r->room });
     /* The tool ends with its supervisor, which alone could stop it. */
     if (!gg_sys_end_with_parent(supervisor)) _exit(126);
     dup2(out, STDOUT_FILENO);
@@ -155,6 +158,8 @@ static bool start_tool(run *r)
         if (errors >= 0) dprintf(errors, "%s\n", line);
         r->status = 2 << 8;
     } else if (out >= 0 && errors >= 0) {
+        api copy = *r->a; /* so that a full folder is no failure: the first write of the tool is */
+        (void)api_room(&copy, 0, &r->room);
         pid_t self = getpid();
         r->pid = fork();
         if (r->pid == 0) become_tool(r, out, errors, progress, self);

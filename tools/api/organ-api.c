@@ -32,6 +32,9 @@ static const char intro[] =
     "  ORGAN_API_SCRIPTS     folder of organ-fleet and the other scripts, if different\n"
     "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
     "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
+    "  ORGAN_API_QUOTA       largest size of the data folder in bytes (none)\n"
+    "  ORGAN_API_KEEP_JOBS   how many finished jobs are kept (1000)\n"
+    "  ORGAN_API_KEEP_DAYS   for how many days they are kept (30)\n"
     "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n";
 
 static const char examples[] =
@@ -69,6 +72,14 @@ static bool configure(api *a)
 {
     const char *data = getenv("ORGAN_API_DATA"), *spool = getenv("ORGAN_API_SPOOL");
     uint64_t jobs;
+    const struct {
+        const char *name;
+        uint64_t otherwise, most, *v;
+    } numbers[] = { { "ORGAN_API_JOBS", 2, 1000, &jobs },
+                    { "ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body },
+                    { "ORGAN_API_QUOTA", 0, INT64_MAX, &a->quota },
+                    { "ORGAN_API_KEEP_JOBS", 1000, 1000000, &a->keep_jobs },
+                    { "ORGAN_API_KEEP_DAYS", 30, 36500, &a->keep_days } };
     a->bin = getenv("ORGAN_API_BIN");
     a->scripts = getenv("ORGAN_API_SCRIPTS");
     if (!data || !(a->data = realpath(data, NULL)))
@@ -80,10 +91,14 @@ static bool configure(api *a)
     if (a->scripts && !*a->scripts) a->scripts = NULL;
     if (a->scripts && a->scripts[0] != '/')
         return misconfigured(a, "ORGAN_API_SCRIPTS must be an absolute path");
-    if (!number_from("ORGAN_API_JOBS", 2, 1000, &jobs))
-        return misconfigured(a, "ORGAN_API_JOBS must be a number from 1 to 1000");
-    if (!number_from("ORGAN_API_MAX_BODY", (uint64_t)64 << 30, INT64_MAX, &a->max_body))
-        return misconfigured(a, "ORGAN_API_MAX_BODY must be a number");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char what[100];
+        if (number_from(numbers[i].name, numbers[i].otherwise, numbers[i].most, numbers[i].v))
+            continue;
+        snprintf(what, sizeof what, "%s must be a number from 1 to %llu", numbers[i].name,
+                 (unsigned long long)numbers[i].most);
+        return misconfigured(a, what);
+    }
     a->jobs = (unsigned)jobs;
     return true;
 }
@@ -155,7 +170,8 @@ static bool authorize(api *a)
     if (!given || strncasecmp(given, "Bearer ", 7) != 0)
         return api_fail(a, 401, "send the header Authorization: Bearer TOKEN");
     given += 7 + strspn(given + 7, " ");
-    return equal(token, n, given, strlen(given)) || api_fail(a, 401, "the token is wrong");
+    a->known = equal(token, n, given, strlen(given));
+    return a->known || api_fail(a, 401, "the token is wrong");
 }
 
 /* ---- routes --------------------------------------------------------------------------- */
