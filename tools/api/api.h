@@ -33,8 +33,8 @@ typedef struct api {
     unsigned jobs;       /* largest number of running jobs */
     uint64_t max_body;   /* largest upload in bytes */
     uint64_t quota;      /* largest size of the data folder in bytes; 0: none */
-    uint64_t keep_jobs;  /* finished jobs that stay: so many of the latest, */
-    uint64_t keep_days;  /* and none that ended earlier */
+    uint64_t keep_jobs;  /* finished jobs that stay: the latest ones, */
+    uint64_t keep_days;  /* for so many days */
     /* request */
     const char *method, *query, *range;
     char *path;

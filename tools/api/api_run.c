@@ -158,7 +158,7 @@ static bool start_tool(run *r)
         if (errors >= 0) dprintf(errors, "%s\n", line);
         r->status = 2 << 8;
     } else if (out >= 0 && errors >= 0) {
-        api copy = *r->a; /* so that a full folder is no failure: the first write of the tool is */
+        api copy = *r->a; /* a full folder fails at the first write */
         (void)api_room(&copy, 0, &r->room);
         pid_t self = getpid();
         r->pid = fork();
