@@ -10,8 +10,10 @@
 #include <string.h>
 
 static struct {
-    const char *output, *drop, *svg, *fuse, *unfuse;
+    const char *output, *drop, *svg, *fuse, *unfuse, *experts, *base, *router;
     bool drop_mtp, mtp_only, check;
+    uint64_t copies;
+    gg_expert_mix mix;
     gg_fuse_options forms;
 } opt;
 
@@ -38,6 +40,20 @@ static const cli_option options[] = {
     { "mtp-only", CLI_FLAG, &opt.mtp_only, NULL,
       "write the multi-token-prediction blocks of M to a file of their own",
       .excludes = "drop drop-mtp fuse unfuse" },
+    { "experts-from", CLI_TEXT, &opt.experts, "M,M...",
+      "make a mixture of experts of the FFNs of dense models", .local = true,
+      .excludes = "drop drop-mtp mtp-only fuse unfuse svg json" },
+    { "base", CLI_MODEL, &opt.base, "M", "gives all the rest (the first expert)",
+      .needs = "experts-from" },
+    { "router", CLI_TEXT, &opt.router, "F,F...",
+      "activations of the base on the text of each expert (random)", .local = true,
+      .needs = "experts-from" },
+    { "used", CLI_U64, &opt.mix.used, "N", "experts per token (2; all for qwen2)",
+      .needs = "experts-from", .low = 1, .high = 65536 },
+    { "copies", CLI_U64, &opt.copies, "N", "take each expert N times; --noise X --seed N vary them",
+      .needs = "experts-from", .low = 1, .high = 65536 },
+    { "noise", CLI_F64, &opt.mix.noise, "X", .needs = "experts-from", .low = 0, .high = 1 },
+    { "seed", CLI_U64, &opt.mix.seed, "N", .needs = "experts-from" },
     { "check", CLI_FLAG, &opt.check, NULL, "print the new order and write nothing" },
     { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
     { CLI_FORCE, .help = "replace an existing output" },
@@ -50,6 +66,7 @@ static const char intro[] =
     "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
     "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp | --mtp-only] M\n"
     "       organ-stack --output OUT.gguf --fuse [qkv,gate_up] M  (or --unfuse)\n"
+    "       organ-stack --output OUT.gguf --experts-from M,M... [--base M]\n"
     "       organ-stack --check ...\n"
     "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
     "blocks, or join those of several models. The keys and all tensors outside the\n"
@@ -98,6 +115,74 @@ static gg_status read_order(cli *c, models *m, gg_block_order *order)
         st = open_model(c, m, c->args.items[i], &source);
         if (st == GG_OK) st = gg_block_order_add(order, source, c->args.items[i + 1], &c->err);
     }
+    return st;
+}
+
+/* ---- mixtures of experts --------------------------------------------------------------- */
+
+/* Cuts a list of names, separated by commas, in place. Returns their number. */
+static size_t cut_names(char *text, const char **names)
+{
+    size_t n = 0;
+    for (char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
+        comma = strchr(at, ',');
+        if (comma) *comma = '\0';
+        names[n++] = at;
+    }
+    return n;
+}
+
+static gg_status open_mixture(cli *c, models *m, const char **names, size_t n)
+{
+    gg_status st = opt.base ? open_model(c, m, opt.base, &opt.mix.base) : GG_OK;
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        for (uint64_t k = 0; k < opt.copies && st == GG_OK; k++)
+            st = open_model(c, m, names[i], &opt.mix.experts[opt.mix.n++]);
+    if (!opt.base) opt.mix.base = opt.mix.experts[0];
+    return st;
+}
+
+static gg_status open_router(cli *c, models *m, const char **names, size_t n)
+{
+    gg_status st = GG_OK;
+    opt.mix.router = calloc(opt.mix.n, sizeof *opt.mix.router);
+    if (n != opt.mix.n)
+        cli_usage(c, "--router: %zu file%s for %zu experts", n, cli_s(n), opt.mix.n);
+    if (!opt.mix.router) return gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        st = open_model(c, m, names[i], &opt.mix.router[i]);
+    return st;
+}
+
+static gg_status mix(cli *c)
+{
+    char *lists[2] = { strdup(opt.experts), strdup(opt.router ? opt.router : "") };
+    size_t most = strlen(opt.experts) + strlen(lists[1] ? lists[1] : "") + 2, n;
+    const char **names = calloc(most, sizeof *names);
+    models m = { calloc(most, sizeof *m.names), calloc(most, sizeof *m.sources), 0 };
+    gg_stack_report r;
+    opt.copies = opt.copies ? opt.copies : 1;
+    opt.mix.experts = calloc(most, opt.copies * sizeof *opt.mix.experts);
+    gg_status st = lists[0] && lists[1] && names && m.names && m.sources && opt.mix.experts
+                       ? GG_OK
+                       : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    if (st == GG_OK) st = open_mixture(c, &m, names, cut_names(lists[0], names));
+    n = st == GG_OK && opt.router ? cut_names(lists[1], names) : 0;
+    if (n) st = open_router(c, &m, names, n);
+    gg_stack_options o = { .mixture = &opt.mix };
+    if (st == GG_OK)
+        st = gg_stack_blocks(NULL, &o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu experts in %zu block%s, %zu tensors, %llu bytes", opt.mix.n, r.blocks,
+                 cli_s(r.blocks), r.tensors, (unsigned long long)r.bytes);
+    for (size_t i = 0; i < m.n; i++) gg_source_close(m.sources[i]);
+    free(m.names);
+    free(m.sources);
+    free(opt.mix.experts);
+    free(opt.mix.router);
+    free(names);
+    free(lists[0]);
+    free(lists[1]);
     return st;
 }
 
@@ -193,6 +278,10 @@ static gg_status change_forms(cli *c)
 static void check_arguments(const cli *c)
 {
     bool drops = opt.drop || opt.drop_mtp || opt.mtp_only;
+    if (opt.experts) {
+        if (c->args.n) cli_usage(c, "--experts-from takes no other models: '%s'", c->args.items[0]);
+        return;
+    }
     if (c->args.n == 0) cli_usage(c, "no model given");
     if (opt.fuse || opt.unfuse) {
         if (c->args.n != 1)
@@ -216,5 +305,7 @@ int main(int argc, char **argv)
     cli c = { .tool = "organ-stack", .intro = intro, .examples = examples };
     cli_start(&c, argc, argv, options);
     check_arguments(&c);
-    return cli_end(&c, opt.fuse || opt.unfuse ? change_forms(&c) : stack(&c));
+    return cli_end(&c, opt.experts              ? mix(&c)
+                       : opt.fuse || opt.unfuse ? change_forms(&c)
+                                                : stack(&c));
 }

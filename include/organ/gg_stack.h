@@ -66,12 +66,35 @@ typedef struct gg_stack_tensor {
     size_t model;
 } gg_stack_tensor;
 
+/* A mixture of experts: the base, in which the feed-forward layer of each block becomes a choice of
+ * those of the experts. Architecture llama, qwen3 (becomes qwen3moe) or qwen2 (qwen2moe). */
+typedef struct gg_expert_mix {
+    gg_source *base;
+    gg_source **experts; /* n of them; a model may occur several times, as copies */
+    size_t n;
+    /* One file per expert with the activations of the base on a text for which the expert is
+     * meant. The row of the router is the mean input of the layer on this text, minus the mean over
+     * all experts. NULL = random rows. */
+    gg_source **router;
+    uint64_t used; /* experts per token; 0 = 2, or all for qwen2moe, whose weights engines do not
+                      scale to 1 */
+    double noise;  /* values of a second or later copy are multiplied by 1 + noise * a normal
+                      number, and encoded again */
+    uint64_t seed; /* of random rows and of noise */
+} gg_expert_mix;
+
 /* All may be NULL. Another status than GG_OK ends the run. */
 typedef struct gg_stack_options {
     /* Write the multi-token-prediction blocks, and the tensors outside the blocks, without the
      * trunk. The order must be all blocks of one model. Keys and numbers stay, as engines expect of
      * such a file. GG_NO if the model has no such blocks. */
     bool mtp_only;
+    /* Make this mixture; `order` is not used and may be NULL, and no function is called. Data are
+     * copied byte for byte, except for copies with noise. Errors: GG_EUNSUPPORTED for other
+     * architectures and for tensors without a place in a mixture; GG_NO for experts of another
+     * architecture, shape or type, and for files of activations that lack a block; GG_EUSAGE for a
+     * wrong number of experts. */
+    const gg_expert_mix *mixture;
     /* Changes the keys of the new model before it is written. */
     gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
     /* Called for each block, and then for each tensor, in order, after all checks and before

@@ -135,6 +135,31 @@ hold "an error, and then a divergence" 'x == 1 && y == 1' "$(sed -n 2p "$M/answe
     "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' \
     "$M/answers")"
 
+# ---- mixtures of experts ---------------------------------------------------------------------------------
+# Equal experts are the dense model, whatever the router chooses.
+base=$LAB/lab-base-q4_k_m.gguf
+for arch in llama qwen2 qwen3; do
+    node tests/engine/dense.mjs $arch "$base" "$M/$arch.gguf"
+    organ-stack -q --experts-from "$M/$arch.gguf" --copies 4 --output "$M/$arch-moe.gguf" || bad "a mixture of $arch"
+    probe dense "$M/$arch.gguf" --text "$text" --tokens 600
+    probe moe "$M/$arch-moe.gguf" --text "$text" --tokens 600
+    hold "equal experts of $arch" 'x > 0.99999 * y && x < 1.00001 * y' "$(cell moe 1 perplexity)" "$(cell dense 1 perplexity)"
+done
+# A router from texts sends each text to the expert that was trained on its like.
+for name in verse code; do
+    organ-probe -q -j 1 "$base" --text "$LAB/text-$name.txt" --activations "$M/$name.act.gguf" > /dev/null
+done
+mixed() { # ROUTER
+    organ-stack -q --experts-from "$verse,$code" --base "$base" --used 1 --router "$1" --output "$M/mixed.gguf" --force ||
+        bad "a mixture with a router"
+    probe moe "$M/mixed.gguf" --text "$text" --text "$LAB/text-code.txt"
+}
+mixed "$M/verse.act.gguf,$M/code.act.gguf"
+right=$(awk "BEGIN { print $(cell moe 1 loss) + $(cell moe 2 loss) }")
+mixed "$M/code.act.gguf,$M/verse.act.gguf"
+hold "the right router is better than the wrong one" 'x < y - 0.05' "$right" \
+    "$(awk "BEGIN { print $(cell moe 1 loss) + $(cell moe 2 loss) }")"
+
 # ---- scripts that use it -----------------------------------------------------------------------------------
 organ-extract "$verse" --tensors blk.1.attn_output.weight --output - > "$M/part.bin"
 organ-assemble -q "$verse" --dtype f16 --output "$M/f16.gguf"

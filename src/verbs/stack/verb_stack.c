@@ -1,6 +1,6 @@
 /* verb_stack.c - makes a model of blocks of one or more models in a new order: parses the order,
  * checks that the models are compatible, and plans the result. */
-#include "organ/gg_stack.h"
+#include "verb_mix.h"
 
 #include "base/error.h"
 #include "base/grow.h"
@@ -640,6 +640,8 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
+    *report = (gg_stack_report){ 0 };
+    if (o && o->mixture) return gg_stack_mixture(o->mixture, output, run, report, err);
     stacker s = {
         .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err
     };
