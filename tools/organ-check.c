@@ -76,8 +76,8 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
     rows *r = ctx;
     table_begin(&r->t, columns);
     table_line(&r->t, cell_bytes(r->model, strlen(r->model)),
-               cell_text(gg_check_level_name(f->level)), cell_text(f->rule), cell_text_if(f->where),
-               cell_text(f->message));
+               cell_text(gg_check_level_name(f->level)), cell_text(f->rule),
+               f->where[0] ? cell_escaped(f->where) : cell_null(), cell_escaped(f->message));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
     return GG_OK;
 }
@@ -134,8 +134,8 @@ static gg_status print_hash(void *ctx, const gg_hash_row *r, gg_error *err)
 {
     table *t = ctx;
     table_begin(t, hash_columns);
-    table_line(t, cell_text(r->sha256), cell_text(r->kind), cell_text(r->name),
-               cell_text(r->detail));
+    table_line(t, cell_text(r->sha256), cell_text(r->kind), cell_escaped(r->name),
+               cell_escaped(r->detail));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno());
     return GG_OK;
 }

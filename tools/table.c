@@ -336,6 +336,10 @@ static void put_cell(table *t, const table_cell *c)
     form.as = t->json ? GG_KEY_JSON : GG_KEY_LINE;
     switch (c->kind) {
     case CELL_BYTES: put_bytes(t, c->text, c->n); break;
+    case CELL_ESCAPED:
+        if (t->json) put_bytes(t, c->text, strlen(c->text));
+        else put_either(t, c->text, c->text);
+        break;
     case CELL_CLASS: put_class(t, c->text); break;
     case CELL_BOOL: put_either(t, c->u64 ? "true" : "false", c->u64 ? "true" : "false"); break;
     case CELL_DIMS: put_dims(t, c->tensor); break;

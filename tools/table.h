@@ -51,6 +51,7 @@ typedef struct table_cell {
     enum {
         CELL_NULL, /* "-" in TSV, null in JSON */
         CELL_BYTES,
+        CELL_ESCAPED,
         CELL_CLASS,
         CELL_U64,
         CELL_I64,
@@ -74,6 +75,8 @@ typedef struct table_cell {
 #define cell_null() ((table_cell){ .kind = CELL_NULL })
 /* Escaped; {"base64"} in JSON where not UTF-8. */
 #define cell_bytes(bytes, len) ((table_cell){ CELL_BYTES, .text = (bytes), .n = (len) })
+/* Text that gg_escape has escaped already; a string in JSON. */
+#define cell_escaped(escaped) ((table_cell){ CELL_ESCAPED, .text = (escaped) })
 /* The name of a class, which people see as attention, ffn or embedding; or another word. */
 #define cell_class(name) ((table_cell){ CELL_CLASS, .text = (name) })
 #define cell_u64(v) ((table_cell){ CELL_U64, .u64 = (v) })

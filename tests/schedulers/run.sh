@@ -8,7 +8,7 @@
 # Slurm needs root: slurmd starts the tasks of other users. Debian: slurm-wlm munge openssh-server
 # openssh-client parallel rclone.
 # shellcheck source=tests/cli/lib.sh disable=SC1091
-# shellcheck disable=SC2034 # the parts use what is set here
+# shellcheck disable=SC2034 # the parts use these variables
 . "$(dirname "$0")/../cli/lib.sh"
 scripts=$PWD/scripts here=$PWD/tests/schedulers
 PATH=/usr/sbin:/sbin:$PATH
