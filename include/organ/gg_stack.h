@@ -64,6 +64,7 @@ typedef struct gg_stack_tensor {
     const gg_tensor *t;
     gg_anatomy a;
     size_t model;
+    struct gg_plan_tensor *planned; /* internal: the copy, which other verbs may compute instead */
 } gg_stack_tensor;
 
 /* A mixture of experts: the base, in which the feed-forward layer of each block becomes a choice of

@@ -175,10 +175,8 @@ refused() { # TEXT JSON
     check_error "${3:-3}" "$1" "refuse $1" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
 }
 refused "'modules'" '{"merge_method": "linear", "modules": {}}'
-refused "tokenizer_source" '{"merge_method": "linear", "tokenizer_source": "union", "models": []}'
 refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
 refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
-refused "several slices" '{"merge_method": "slerp", "slices": [{"sources": []}, {"sources": []}]}'
 refused "models or slices" '{"merge_method": "linear"}'
 refused "'organ merge' does" 'merge_method: linear'
 refused "first 3 blocks" "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"

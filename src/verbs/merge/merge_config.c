@@ -359,14 +359,37 @@ static gg_status read_json_settings(gg_merge_settings *to, const gg_json_node *o
     return st;
 }
 
-/* Parameters as a text, or as an object of a configuration. */
+/* [{"blocks": [FROM, TO, LAST], "parameters": {...}}, ...]: those of slices; LAST is 0 or 1. */
+static gg_status read_slice_settings(gg_merge_settings *to, const gg_json_node *list, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
+        const gg_json_node *b = gg_json_first(gg_json_get(n, "blocks"));
+        uint64_t range[3] = { 0 };
+        size_t first = to->n;
+        for (int i = 0; i < 3 && st == GG_OK; i++, b = gg_json_next(b))
+            st = b ? gg_json_u64(b, &range[i], err)
+                   : gg_fail(err, GG_EFORMAT, "parameters of slices must have blocks");
+        if (st == GG_OK) st = read_json_settings(to, gg_json_get(n, "parameters"), err);
+        for (size_t i = first; i < to->n; i++) {
+            to->list[i].from = range[0];
+            to->list[i].to = range[1];
+            to->list[i].last = range[2] != 0;
+        }
+    }
+    return st;
+}
+
+/* Parameters as a text, as an object of a configuration, or as a list of those of slices. */
 gg_status gg_merge_settings_add(gg_merge_settings *s, const char *text, gg_error *err)
 {
     if (!text || strcmp(text, "null") == 0) return GG_OK;
-    if (text[0] != '{') return add_items(s, text, err);
+    if (text[0] != '{' && text[0] != '[') return add_items(s, text, err);
     gg_json *json = NULL;
     gg_status st = gg_json_parse(text, strlen(text), &json, err);
-    if (st == GG_OK) st = read_json_settings(s, gg_json_root(json), err);
+    if (st == GG_OK)
+        st = text[0] == '{' ? read_json_settings(s, gg_json_root(json), err)
+                            : read_slice_settings(s, gg_json_root(json), err);
     gg_json_free(json);
     return st;
 }
@@ -475,12 +498,31 @@ static bool has_expert(const char *filter, int64_t expert, char *rest, size_t si
     return expert >= (int64_t)from && expert <= (int64_t)to;
 }
 
+/* Whether a tensor is in the slice of a setting. */
+static bool in_slice(const gg_merge_setting *one, const gg_tensor *t)
+{
+    int64_t block = gg_anatomy_of(t->name, t->name_len).block;
+    if (one->to == 0) return true;
+    if (block >= 0) return (uint64_t)block >= one->from && (uint64_t)block < one->to;
+    return place_of(t, 2) > 0 ? one->last : one->from == 0;
+}
+
+/* The place of a tensor among the blocks, or among those of the slice. */
+static double place_for(const gg_merge_setting *one, const gg_tensor *t, uint64_t blocks)
+{
+    int64_t block = gg_anatomy_of(t->name, t->name_len).block;
+    uint64_t n = one->to - one->from;
+    if (one->to == 0 || block < 0) return place_of(t, blocks);
+    return n < 2 ? 1 : (double)((uint64_t)block - one->from) / (double)(n - 1);
+}
+
 /* An expert matches by its own name, by that of the stack, or by that of the stack and its number.
  */
 static bool setting_matches(const gg_merge_setting *one, const gg_tensor *t)
 {
     char stack[GG_RECORD_NAME + 8], rest[GG_RECORD_NAME + 1];
     size_t len;
+    if (!in_slice(one, t)) return false;
     if (!one->filter) return true;
     if (one->by_substring) return torch_match(t, one->filter);
     if (filter_matches(one->filter, t->name, t->name_len)) return true;
@@ -496,7 +538,7 @@ bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const 
     for (size_t i = 0; i < s->n; i++) {
         const gg_merge_setting *one = &s->list[i];
         if (one->param != p || one->n == 0 || !setting_matches(one, t)) continue;
-        double at = one->n > 1 ? place_of(t, blocks) * (double)(one->n - 1) : 0;
+        double at = one->n > 1 ? place_for(one, t, blocks) * (double)(one->n - 1) : 0;
         size_t k = (size_t)at, next = k + 1 < one->n ? k + 1 : k;
         double part = at - (double)k;
         *value = (1 - part) * one->values[k] + part * one->values[next];
@@ -521,7 +563,12 @@ gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err)
 {
     for (size_t i = 0; i < s->n; i++) {
         const gg_merge_setting *one = &s->list[i];
-        if (one->used || !one->filter) continue;
+        size_t used = 0; /* also in other slices */
+        if (!one->filter) continue;
+        for (size_t k = 0; k < s->n; k++)
+            if (s->list[k].filter && strcmp(s->list[k].filter, one->filter) == 0)
+                used += k == i || one->to ? s->list[k].used : 0;
+        if (used) continue;
         gg_fail(err, GG_NO, "no tensor matches the filter '%s' of %s", one->filter,
                 params[one->param].name);
         return gg_fix(err, "use a class (ffn, attention), a role (ffn_down) or a pattern for "
@@ -553,6 +600,9 @@ bool gg_merge_method_at(size_t i, gg_merge_method_info *out)
 typedef struct config_reader {
     gg_merge_config *c;
     const gg_merge_method *method;
+    const gg_json_node *parameters; /* of the whole merge */
+    gg_merge_slice at;              /* the blocks of the current slice in the result */
+    bool ranged, last;              /* its parameters hold for these blocks only */
     gg_error *err;
 } config_reader;
 
@@ -616,44 +666,87 @@ static gg_status read_range(const gg_json_node *n, gg_merge_slice *out, gg_error
                    "layer_range of the configuration must be [FIRST, END], with FIRST below END");
 }
 
+/* Adds parameters to those in *text, which become a list: of the current slice only. */
+static gg_status add_ranged(const config_reader *r, const gg_json_node *parameters, char **text)
+{
+    gg_buf b = GG_BUF_INIT;
+    char *one = NULL;
+    if (gg_json_count(parameters) == 0) return GG_OK;
+    if (take_parameters(parameters, &one, r->err) != GG_OK) return r->err->status;
+    size_t len = *text && (*text)[0] ? strlen(*text) - 1 : 0;
+    gg_buf_printf(&b, r->err, "%.*s%s{\"blocks\": [%llu, %llu, %d], \"parameters\": %s}]", (int)len,
+                  len ? *text : "", len ? ", " : "[", (unsigned long long)r->at.from,
+                  (unsigned long long)r->at.to, r->last, one);
+    free(one);
+    if (r->err->status != GG_OK) return gg_buf_free(&b), r->err->status;
+    free(*text);
+    *text = gg_buf_take(&b, NULL);
+    return GG_OK;
+}
+
+static size_t find_path(const gg_merge_config *c, const char *path)
+{
+    size_t k = 0;
+    while (k < c->n_models && strcmp(c->models[k].path, path) != 0) k++;
+    return k;
+}
+
 /* A range of blocks that is copied. Each model is listed once. */
-static gg_status read_copied_slice(const config_reader *r, const gg_json_node *source)
+static gg_status read_copied_slice(config_reader *r, const gg_json_node *source)
 {
     gg_merge_config *c = r->c;
     gg_merge_slice one = { 0 };
     gg_status st = read_range(source, &one, r->err);
     if (st != GG_OK) return st;
-    if (gg_json_get(source, "parameters"))
-        return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "parameters of a slice are not supported: slices are copied unchanged");
     if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
     char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
     if (!path) return r->err->status;
-    while (one.model < c->n_models && strcmp(c->models[one.model].path, path) != 0) one.model++;
+    one.model = find_path(c, path);
     if (one.model < c->n_models) free(path);
     else st = append_model(r, path, NULL);
+    r->at.from = r->at.to;
+    r->at.to += one.to - one.from;
     c->slices[c->n_slices++] = one;
-    return st;
+    return st == GG_OK ? add_ranged(r, gg_json_get(source, "parameters"), &c->parameters) : st;
 }
 
-/* One slice with all blocks of several models is the same as a list of models. */
-static gg_status read_whole_slice(const config_reader *r, const gg_json_node *source)
+/* One slice with all blocks of several models is the same as a list of models. Several slices must
+ * do the same for consecutive blocks, with parameters of their own. */
+static gg_status read_whole_slice(config_reader *r, const gg_json_node *source, bool first)
 {
+    gg_merge_config *c = r->c;
     gg_merge_slice range;
-    size_t before = r->c->n_models;
     gg_status st = read_range(source, &range, r->err);
-    if (st == GG_OK && range.from != 0)
+    if (st == GG_OK &&
+        (first ? range.from != r->at.to : range.from != r->at.from || range.to != r->at.to))
         return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "%s merges whole models: layer_range must be [0, number of blocks]",
+                       "%s merges whole models: the layer_range of all sources of a slice must be "
+                       "equal, the first begin with 0, and each begin where the one before ends",
                        r->method->name);
-    if (st == GG_OK) st = read_model(r, source);
-    if (st == GG_OK && r->c->n_models > before) r->c->models[before].blocks = range.to;
-    return st;
+    if (st != GG_OK) return st;
+    r->at = range;
+    size_t before = c->n_models;
+    char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
+    if (!path) return r->err->status;
+    size_t k = find_path(c, path);
+    free(path);
+    if (k == before) {
+        st = read_model(r, source);
+        k = c->n_models - 1;
+        if (st != GG_OK || c->n_models == before) return st; /* the base */
+        if (r->ranged) free(c->models[k].parameters), c->models[k].parameters = NULL;
+    } else if (!r->ranged) {
+        st = read_model(r, source);
+    }
+    c->models[k].blocks = range.to;
+    return r->ranged && st == GG_OK
+               ? add_ranged(r, gg_json_get(source, "parameters"), &c->models[k].parameters)
+               : st;
 }
 
-static gg_status read_slice(const config_reader *r, const gg_json_node *n)
+static gg_status read_slice(config_reader *r, const gg_json_node *n)
 {
-    static const char *const names[] = { "sources", NULL };
+    static const char *const names[] = { "sources", "parameters", NULL };
     static const char *const of_source[] = { "model", "layer_range", "parameters", NULL };
     const gg_json_node *sources = gg_json_get(n, "sources"), *s = gg_json_first(sources);
     bool copies = r->method->slices;
@@ -662,23 +755,35 @@ static gg_status read_slice(const config_reader *r, const gg_json_node *n)
         st = gg_fail(r->err, GG_EFORMAT, "sources of the configuration must be a list");
     if (st == GG_OK && copies && gg_json_next(s))
         st = gg_fail(r->err, GG_EUNSUPPORTED, "a slice of passthrough has exactly one source");
-    for (; s && st == GG_OK; s = gg_json_next(s)) {
+    for (bool first = true; s && st == GG_OK; s = gg_json_next(s), first = false) {
         st = only_members(s, of_source, "sources", r->err);
-        if (st == GG_OK) st = copies ? read_copied_slice(r, s) : read_whole_slice(r, s);
+        if (st == GG_OK) st = copies ? read_copied_slice(r, s) : read_whole_slice(r, s, first);
     }
-    return st;
+    if (st != GG_OK || !r->ranged) return st;
+    st = add_ranged(r, gg_json_get(n, "parameters"), &r->c->parameters);
+    return st == GG_OK ? add_ranged(r, r->parameters, &r->c->parameters) : st;
 }
 
-static gg_status read_slices(const config_reader *r, const gg_json_node *list)
+static gg_status read_slices(config_reader *r, const gg_json_node *list)
 {
+    gg_merge_config *c = r->c;
+    const gg_json_node *first = gg_json_first(list);
+    size_t sources = gg_json_count(gg_json_get(first, "sources"));
     gg_status st = GG_OK;
     if (gg_json_type_of(list) != GG_JSON_ARRAY)
         return gg_fail(r->err, GG_EFORMAT, "slices of the configuration must be a list");
-    if (!r->method->slices && gg_json_count(list) != 1)
-        return gg_fail(r->err, GG_EUNSUPPORTED, "only passthrough can have several slices, not %s",
-                       r->method->name);
-    for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n))
+    r->ranged = r->method->slices || gg_json_count(list) > 1 || gg_json_get(first, "parameters");
+    if (r->ranged) c->parameters[0] = '\0'; /* each slice repeats them */
+    for (const gg_json_node *n = first; n && st == GG_OK; n = gg_json_next(n)) {
+        size_t before = c->n_models;
+        r->last = gg_json_next(n) == NULL;
         st = read_slice(r, n);
+        bool same = gg_json_count(gg_json_get(n, "sources")) == sources && c->n_models == before;
+        if (st == GG_OK && n != first && !r->method->slices && !same)
+            st = gg_fail(r->err, GG_EUNSUPPORTED, "all slices of %s must have the same models",
+                         r->method->name);
+    }
+    for (size_t k = 0; k < c->n_models && !r->method->slices; k++) c->models[k].blocks = r->at.to;
     return st;
 }
 
@@ -695,15 +800,22 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
 
 static gg_status read_base(const config_reader *r, const gg_json_node *root)
 {
-    const gg_json_node *n = gg_json_get(root, "base_model"),
-                       *tokens = gg_json_get(root, "tokenizer_source");
-    if (tokens && gg_json_type_of(tokens) != GG_JSON_NULL && !json_is(tokens, "base"))
-        return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "tokenizer_source must be \"base\": the vocabulary is always that of the "
-                       "base or the first model");
+    const gg_json_node *n = gg_json_get(root, "base_model");
     if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
     r->c->base = copy_string(n, "base_model", r->err);
     return r->err->status;
+}
+
+/* All models must have the same vocabulary, so each choice of one gives that of the first. Changes
+ * of single tokens are not made. */
+static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root)
+{
+    static const char *const names[] = { "source", NULL };
+    const gg_json_node *choice = gg_json_get(root, "tokenizer");
+    if (gg_json_type_of(choice) == GG_JSON_OBJECT)
+        return only_members(choice, names, "tokenizer", r->err);
+    if (!choice || gg_json_type_of(choice) == GG_JSON_NULL) return GG_OK;
+    return gg_fail(r->err, GG_EFORMAT, "tokenizer of the configuration must be an object");
 }
 
 static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
@@ -745,17 +857,18 @@ static gg_status read_chat_template(const config_reader *r, const gg_json_node *
 static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
     static const char *const names[] = {
-        "merge_method", "base_model", "models",           "slices",        "parameters",
-        "dtype",        "out_dtype",  "tokenizer_source", "chat_template", NULL
+        "merge_method", "base_model",       "models",    "slices",        "parameters", "dtype",
+        "out_dtype",    "tokenizer_source", "tokenizer", "chat_template", NULL
     };
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
     gg_status st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
     if (st == GG_OK) st = read_base(r, root);
+    if (st == GG_OK) st = read_tokenizer(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
     if (st == GG_OK) st = read_chat_template(r, root);
-    if (st == GG_OK)
-        st = take_parameters(gg_json_get(root, "parameters"), &r->c->parameters, r->err);
+    r->parameters = gg_json_get(root, "parameters");
+    if (st == GG_OK) st = take_parameters(r->parameters, &r->c->parameters, r->err);
     if (st != GG_OK) return st;
     if (!models == !slices)
         return gg_fail(r->err, GG_EFORMAT,
@@ -766,7 +879,7 @@ static gg_status read_root(config_reader *r, const gg_json_node *root)
 gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_error *err)
 {
     gg_json *json = NULL;
-    config_reader r = { c, NULL, err };
+    config_reader r = { .c = c, .err = err };
     *c = (gg_merge_config){ 0 };
     gg_status st = gg_json_parse(text, len, &json, err);
     if (st == GG_EFORMAT)

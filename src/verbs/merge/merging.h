@@ -57,6 +57,10 @@ typedef struct gg_merge_setting {
     double *values;    /* owned; spread evenly over the blocks and interpolated */
     size_t n;
     size_t used; /* number of tensors that the filter matched, for unused ones */
+    /* Of a slice: only blocks from <= N < to, over which the values are spread; the first slice has
+     * the tensors before the blocks, and the last one those after them. to = 0: all tensors. */
+    uint64_t from, to;
+    bool last;
 } gg_merge_setting;
 
 /* Start from all zero. The first setting of a parameter that matches a tensor decides. */

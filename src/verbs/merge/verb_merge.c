@@ -656,11 +656,11 @@ static gg_status plan_copied(merge_run *g, const gg_tensor *t, gg_source *s, siz
 }
 
 /* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
-static gg_status refuse_scaled(const merge_run *g, const gg_tensor *t)
+static gg_status refuse_scaled(const merge_run *g, const gg_merging *m, const gg_tensor *t)
 {
     char scale[GG_RECORD_NAME + 1];
-    for (size_t k = 0; k <= g->m.n; k++) {
-        const gg_source *s = k < g->m.n ? g->m.models[k] : g->m.base;
+    for (size_t k = 0; k <= m->n; k++) {
+        const gg_source *s = k < m->n ? m->models[k] : m->base;
         if (!s || gg_find_scale(s, t->name, t->name_len, scale) == SIZE_MAX) continue;
         gg_fail(g->err, GG_EUNSUPPORTED, "its values are scaled by %s, so they cannot be merged",
                 scale);
@@ -725,7 +725,7 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
     if (st == GG_OK) st = report_row(g, t, k == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copied(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
-    st = refuse_scaled(g, t);
+    st = refuse_scaled(g, &g->m, t);
     if (st == GG_OK) st = gg_plan_add(&g->plan, t, &pt, g->err);
     if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, how.copies, &p, g->err);
     if (st != GG_OK) return st;
@@ -910,31 +910,60 @@ static gg_status merge_tensors(merge_run *g, const char *output)
     return st;
 }
 
-/* ---- slices: ranges of blocks that are copied ------------------------------------------------ */
+/* ---- slices: ranges of blocks that are copied, or scaled ------------------------------------- */
+
+typedef struct slice_run {
+    merge_run *g;
+    gg_merging *of_model; /* each model by itself */
+    bool visit;           /* only count what filters match */
+} slice_run;
 
 static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
 {
-    const merge_run *g = ctx;
-    gg_status st = set_history(g, meta);
-    return st == GG_OK ? gg_set_keys(meta, &g->o->output, err) : st;
+    const slice_run *r = ctx;
+    gg_status st = set_history(r->g, meta);
+    return st == GG_OK ? gg_set_keys(meta, &r->g->o->output, err) : st;
 }
 
-/* A tensor of a slice is a copy of one model, which is named as in the keys. */
-static gg_status report_slice_row(void *ctx, const gg_stack_tensor *t, gg_error *err)
+/* The planned copy becomes a tensor that is computed. */
+static gg_status scale_copy(const slice_run *r, gg_merging *m, gg_plan_tensor *pt, bool copies)
 {
-    const merge_run *g = ctx;
+    gg_producer p;
+    size_t at[2] = { pt->parts[0].index, SIZE_MAX };
+    gg_status st = refuse_scaled(r->g, m, gg_source_tensor(m->models[0], at[0]));
+    if (st == GG_OK) st = gg_merge_producer(&r->g->made, m, at, copies, &p, r->g->err);
+    if (st != GG_OK) return st;
+    pt->make = p.make;
+    pt->ctx = p.ctx;
+    pt->n_parts = 0;
+    r->g->report->merged++;
+    return GG_OK;
+}
+
+/* A tensor of a slice is a copy of one model, which is named as in the keys, or is scaled. */
+static gg_status plan_slice_tensor(void *ctx, const gg_stack_tensor *t, gg_error *err)
+{
+    slice_run *r = ctx;
+    merge_run *g = r->g;
+    gg_merging *m = &r->of_model[t->model];
+    tensor_merge how = { .from = 0 };
     char shown[NAME_SHOWN + 1];
     const char *name;
     size_t len;
-    if (!g->o->row) return GG_OK;
+    gg_status st = GG_OK;
+    if (r->visit) return gg_merge_settings_visit(&g->m.global, t->t), GG_OK;
+    if (m->global.n && !gg_is_integer(t->t->dtype)) st = describe_merge(m, t->t, &how, err);
+    if (st == GG_OK && how.from == SIZE_MAX) st = scale_copy(r, m, t->planned, how.copies);
+    if (st != GG_OK || !g->o->row) return st;
     name_of(g->all[1 + t->model].source, &name, &len);
     snprintf(shown, sizeof shown, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
     gg_merge_row row = { t->t, t->a, "copy", shown };
+    if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;
     return g->o->row(g->o->ctx, &row, err);
 }
 
 /* Orders the blocks, and names the slices as the parameters of the merge: "slices=1:0-7,2:4-11",
- * with the numbers of models. */
+ * with the numbers of models, and then the scales. */
 static gg_status add_slices(merge_run *g, gg_block_order *order)
 {
     gg_buf b = GG_BUF_INIT;
@@ -950,6 +979,7 @@ static gg_status add_slices(merge_run *g, gg_block_order *order)
         if (st == GG_OK)
             st = gg_buf_printf(&b, g->err, "%s%zu:%s", i ? "," : "", slice->model + 1, blocks);
     }
+    if (st == GG_OK && g->m.global.n) st = gg_buf_printf(&b, g->err, " %s", g->o->parameters);
     g->slices = gg_buf_take(&b, NULL);
     return st;
 }
@@ -973,19 +1003,42 @@ static gg_status check_slice_options(const merge_run *g)
     return GG_OK;
 }
 
+/* Each model as a merge of itself, with the parameters of the slices. */
+static gg_status split_models(merge_run *g, gg_merging *of_model)
+{
+    for (size_t k = 0; k < g->n; k++) {
+        g->m.models[k] = g->all[1 + k].source;
+        of_model[k] = g->m;
+        of_model[k].models = &g->m.models[k];
+        of_model[k].of_model = &g->m.of_model[k];
+        of_model[k].n = 1;
+        for (size_t i = 0; i < g->given->n_slices; i++)
+            of_model[k].blocks += g->given->slices[i].to - g->given->slices[i].from;
+    }
+    return check_settings(g, &g->m.global);
+}
+
 static gg_status join_slices(merge_run *g, const char *output)
 {
     gg_block_order order = { 0 };
-    gg_stack_options o = { .keys = slice_keys, .tensor = report_slice_row, .ctx = g };
+    slice_run r = { .g = g, .of_model = calloc(g->given->n + 1, sizeof *r.of_model) };
+    gg_stack_options o = { .keys = slice_keys, .tensor = plan_slice_tensor, .ctx = &r };
     gg_stack_report report = { 0 };
-    gg_status st = check_slice_options(g);
+    gg_status st = r.of_model ? check_slice_options(g)
+                              : gg_fail(g->err, GG_ENOMEM, "no memory for the models");
     if (st == GG_OK) st = take_models(g, GG_MERGE_BASE_KEYS);
+    if (st == GG_OK) st = split_models(g, r.of_model);
     if (st == GG_OK) st = add_slices(g, &order);
+    r.visit = g->m.global.n > 0;
+    if (st == GG_OK && r.visit) st = gg_stack_blocks(&order, &o, NULL, g->run, &report, g->err);
+    if (st == GG_OK && r.visit) st = gg_merge_settings_used(&g->m.global, g->err);
+    r.visit = false;
     if (st == GG_OK && output && !g->o->no_hash) st = hash_models(g);
     if (st == GG_OK) st = gg_stack_blocks(&order, &o, output, g->run, &report, g->err);
-    if (st == GG_OK) g->report->copied = report.tensors;
+    if (st == GG_OK) g->report->copied = report.tensors - g->report->merged;
     if (st == GG_OK) g->report->bytes = report.bytes;
     gg_block_order_free(&order);
+    free(r.of_model);
     return st;
 }
 
@@ -1111,7 +1164,7 @@ static gg_status recall_models(recall *r, bool lead)
     return st;
 }
 
-/* "slices=1:0-7,2:4-11" */
+/* "slices=1:0-7,2:4-11", and the scales after a space */
 static gg_status recall_slices(recall *r, const char *text, size_t len)
 {
     const char *key = "organ.merge.parameters";
@@ -1120,16 +1173,18 @@ static gg_status recall_slices(recall *r, const char *text, size_t len)
     r->slices = calloc(SLICES, sizeof *r->slices);
     if (st == GG_OK && !r->slices) st = gg_fail(r->err, GG_ENOMEM, "out of memory");
     const char *p = st == GG_OK ? copy + strlen("slices=") : NULL;
-    while (st == GG_OK && *p) {
+    while (st == GG_OK && *p && *p != ' ') {
         unsigned long long model, from, to;
         int used = 0;
         if (r->n_slices == SLICES ||
             sscanf(p, "%10llu:%10llu-%10llu%n", &model, &from, &to, &used) != 3 || to < from ||
-            model == 0 || model > r->m.n || (p[used] != 0 && p[used] != ','))
+            model == 0 || model > r->m.n || !strchr(", ", p[used]))
             st = malformed_key(r, key);
         else r->slices[r->n_slices++] = (slice){ model - 1, from, to - from + 1 };
         p += used + (p[used] == ',');
     }
+    if (st == GG_OK && *p) st = recall_settings(r, key, p + 1, strlen(p + 1), &r->m.global);
+    for (size_t i = 0; i < r->n_slices; i++) r->m.blocks += r->slices[i].n;
     free(copy);
     return st;
 }
@@ -1179,6 +1234,8 @@ static void recall_name(const recall *r, uint64_t model, char name[NAME_SHOWN + 
 static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 {
     char name[NAME_SHOWN + 1];
+    gg_error wrong = GG_ERROR_INIT;
+    gg_status st = GG_OK;
     uint64_t first = 0, model = r->slices[0].model;
     for (size_t i = 0; i < r->n_slices && a->block >= 0; i++) {
         if ((uint64_t)a->block >= first) model = r->slices[i].model;
@@ -1186,6 +1243,13 @@ static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anat
     }
     recall_name(r, model, name);
     gg_merge_row row = { t, *a, "copy", name };
+    gg_merging one = r->m;
+    tensor_merge how = { .from = 0 };
+    one.n = 1;
+    if (one.global.n && !gg_is_integer(t->dtype)) st = describe_merge(&one, t, &how, &wrong);
+    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
+    if (st != GG_OK) return malformed_key(r, "organ.merge.parameters");
+    if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;
     return r->row(r->ctx, &row, r->err);
 }
 
