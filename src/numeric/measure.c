@@ -3,8 +3,7 @@
  *
  * The second way reads the values at least twice. The first pass finds their range and counts their
  * buckets. The second sums their moments, counts their bins and collects the different values,
- * from which the gaps follow: equal values only add gaps of 0. Codes of 16 bits, and blocks of a
- * scale and bytes, are only counted.
+ * from which the gaps follow: equal values only add gaps of 0. Codes of 16 bits are only counted.
  *
  * Work is divided into spans. A round processes some spans in parallel, and then adds their sums in
  * order, so that the results do not depend on the threads.
@@ -207,7 +206,6 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
 #define MOST_THREADS 256         /* more do not pay */
 #define FOLD (UINT64_C(1) << 31) /* values counted before 32-bit counters are added up */
 #define CODES 65536              /* codes of 16 bits, and counters, which are at most so many */
-#define SCALES_MOST 16384        /* scales of blocks that are counted */
 
 #define LOW_BITS 19 /* of a float that are not in the number of its bucket */
 #define LOWS (1u << LOW_BITS)
@@ -336,7 +334,7 @@ static gg_status count_codes(void *ctx, size_t i, unsigned worker, gg_error *err
     p->room->sums[i] = (span_sum){ 0 };
     for (size_t r = 0, n; r < RUNS && st == GG_OK && (n = run_length(p->v, span, r)) > 0; r++) {
         st = gg_cancelled(err);
-        if (st == GG_OK) st = p->v->read_raw(p->v->ctx, span * SPAN + r * RUN, n, codes, err);
+        if (st == GG_OK) st = p->v->read_codes(p->v->ctx, span * SPAN + r * RUN, n, codes, err);
         if (st == GG_OK) GG_PICK(gg_nk_count_codes)(codes, n, own->count);
     }
     return st;
@@ -555,35 +553,6 @@ static gg_status add_gaps(measure_room *room, unsigned threads, gap_sum gaps[2],
     return st;
 }
 
-/* Measures the values of all parts, which `fill` adds to the buckets. room->count has the numbers
- * of values per bucket, and p->all their range. `fill` also sums p->all.central and counts the
- * bins, unless p->again. */
-static gg_status measure_set(pass *p, gg_status (*fill)(pass *p, void *ctx, gg_error *err),
-                             void *ctx, gg_error *err)
-{
-    gg_measure *out = p->out;
-    uint64_t n = p->all.n, bins[GG_DIM_BINS_MAX] = { 0 };
-    uint32_t next = 0;
-    out->nonfinite = p->v->n - n;
-    if (n == 0) return GG_OK;
-    double range = set_range(out, &p->all.range, n);
-    if (!(range > 0)) return GG_OK;
-    double mean = range / (double)(n - 1);
-    gap_sum gaps[2] = { { .mean_gap = mean }, { .mean_gap = mean } };
-    gg_status st = GG_OK;
-    for (p->again = false; st == GG_OK && next_part(p->room, &next); p->again = true) {
-        st = fill(p, ctx, err);
-        if (st == GG_OK) st = add_gaps(p->room, p->threads, gaps, err);
-    }
-    if (st != GG_OK) return st;
-    for (unsigned t = 0; t < p->threads; t++)
-        for (size_t b = 0; b < GG_DIM_BINS_MAX; b++) bins[b] += p->room->parts[t].bins[b];
-    set_moments(out, n, p->all.central, bins);
-    double equal = (double)(n - gaps[0].different - gaps[1].different);
-    set_gaps(out, n, gaps_of_both(&gaps[1], &gaps[0]) + equal * mean * mean);
-    return GG_OK;
-}
-
 /* ---- floats ---------------------------------------------------------------------------- */
 
 static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
@@ -621,10 +590,32 @@ static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *er
     return st;
 }
 
-static gg_status fill_floats(pass *p, void *ctx, gg_error *err)
+/* Reads all values once for each part of the buckets: each time it collects the values of the part,
+ * and the first time it also sums the moments and counts the bins. room->count has the numbers of
+ * values per bucket, and p->all their range. */
+static gg_status measure_set(pass *p, gg_error *err)
 {
-    (void)ctx;
-    return run_rounds(p, collect_span, false, err);
+    gg_measure *out = p->out;
+    uint64_t n = p->all.n, bins[GG_DIM_BINS_MAX] = { 0 };
+    uint32_t next = 0;
+    out->nonfinite = p->v->n - n;
+    if (n == 0) return GG_OK;
+    double range = set_range(out, &p->all.range, n);
+    if (!(range > 0)) return GG_OK;
+    double mean = range / (double)(n - 1);
+    gap_sum gaps[2] = { { .mean_gap = mean }, { .mean_gap = mean } };
+    gg_status st = GG_OK;
+    for (p->again = false; st == GG_OK && next_part(p->room, &next); p->again = true) {
+        st = run_rounds(p, collect_span, false, err);
+        if (st == GG_OK) st = add_gaps(p->room, p->threads, gaps, err);
+    }
+    if (st != GG_OK) return st;
+    for (unsigned t = 0; t < p->threads; t++)
+        for (size_t b = 0; b < GG_DIM_BINS_MAX; b++) bins[b] += p->room->parts[t].bins[b];
+    set_moments(out, n, p->all.central, bins);
+    double equal = (double)(n - gaps[0].different - gaps[1].different);
+    set_gaps(out, n, gaps_of_both(&gaps[1], &gaps[0]) + equal * mean * mean);
+    return GG_OK;
 }
 
 static gg_status measure_floats(pass *p, gg_error *err)
@@ -632,111 +623,7 @@ static gg_status measure_floats(pass *p, gg_error *err)
     gg_status st = run_rounds(p, scan_span, true, err);
     for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
         p->room->count[u % GG_FLOAT_BUCKETS] += p->room->count[u];
-    return st == GG_OK ? measure_set(p, fill_floats, NULL, err) : st;
-}
-
-/* ---- blocks of a scale and 32 signed bytes, such as Q8_0 --------------------------------- *
- *
- * Every scale that occurs gets a row with a counter for each of the 256 bytes.
- */
-
-#define BLOCK 32 /* values per block */
-#define BLOCK_BYTES 34
-
-typedef struct scale_counts {
-    const gg_values *v;
-    uint32_t n_rows;
-    uint32_t (*rows)[256];
-    uint16_t row_of[CODES]; /* number of the row from 1; 0: none */
-} scale_counts;
-
-/* Returns false if there are too many scales. */
-static bool count_blocks(scale_counts *s, const uint8_t *b, size_t blocks)
-{
-    for (; blocks > 0; blocks--, b += BLOCK_BYTES) {
-        uint32_t scale = b[0] | (uint32_t)b[1] << 8;
-        if (s->row_of[scale] == 0) {
-            if (s->n_rows == SCALES_MOST) return false;
-            memset(s->rows[s->n_rows++], 0, sizeof s->rows[0]);
-            s->row_of[scale] = (uint16_t)s->n_rows;
-        }
-        uint32_t *row = s->rows[s->row_of[scale] - 1];
-        for (size_t i = 2; i < BLOCK_BYTES; i++) row[b[i]]++;
-    }
-    return true;
-}
-
-/* Sets *fits to false if there are too many scales. */
-static gg_status count_scales(scale_counts *s, void *raw, bool *fits, gg_error *err)
-{
-    const gg_values *v = s->v;
-    gg_status st = GG_OK;
-    for (uint64_t at = 0; at < v->n && st == GG_OK && *fits; at += RUN) {
-        size_t n = v->n - at < RUN ? (size_t)(v->n - at) : RUN;
-        st = gg_cancelled(err);
-        if (st == GG_OK) st = v->read_raw(v->ctx, at, n, raw, err);
-        if (st == GG_OK) *fits = count_blocks(s, raw, n / BLOCK);
-    }
-    return st;
-}
-
-/* Finds the next of the different finite values, and how often it occurs. Starts with *at = 0. */
-static bool next_scaled(const scale_counts *s, uint32_t *at, float *x, uint32_t *times)
-{
-    while (*at < CODES * 256u) {
-        uint32_t scale = *at / 256, byte = (*at + 128) % 256;
-        if (s->row_of[scale] == 0) {
-            *at = (scale + 1) * 256;
-            continue;
-        }
-        ++*at;
-        *times = s->rows[s->row_of[scale] - 1][byte];
-        *x = s->v->of_code[scale] * (float)(int8_t)byte;
-        if (*times && isfinite(*x)) return true;
-    }
-    return false;
-}
-
-static gg_status fill_scaled(pass *p, void *ctx, gg_error *err)
-{
-    uint32_t at = 0, times;
-    float x;
-    while (next_scaled(ctx, &at, &x, &times)) {
-        collect_values(p->room, &x, 1);
-        if (p->again) continue;
-        add_central(&p->all.central, (double)x, (double)times, p->out->mean);
-        p->room->parts[0].bins[bin_of(p->out, (double)x)] += times;
-    }
-    return gg_cancelled(err);
-}
-
-static gg_status measure_counted(pass *p, scale_counts *s, gg_error *err)
-{
-    uint32_t at = 0, times;
-    float x;
-    while (next_scaled(s, &at, &x, &times)) {
-        add_span(&p->all, &(span_sum){ times, { (double)times * (double)x, x, x }, { 0, 0 } });
-        p->room->count[GG_FLOAT_BUCKET(gg_float_bits(x))]++;
-    }
-    return measure_set(p, fill_scaled, s, err);
-}
-
-/* Sets *done to false if it cannot count the scales. */
-static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
-{
-    scale_counts *s = p->v->n <= UINT32_MAX ? calloc(1, sizeof *s) : NULL;
-    uint32_t(*rows)[256] = malloc(SCALES_MOST * sizeof *rows);
-    gg_status st = GG_OK;
-    *done = s && rows;
-    if (*done) {
-        s->v = p->v;
-        s->rows = rows;
-        st = count_scales(s, p->room->parts[0].x, done, err);
-        if (st == GG_OK && *done) st = measure_counted(p, s, err);
-    }
-    free(s);
-    free(rows);
-    return st;
+    return st == GG_OK ? measure_set(p, err) : st;
 }
 
 gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, gg_error *err)
@@ -750,11 +637,7 @@ gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, 
     if (p.room) p.room->pool = malloc(POOL_WORDS * sizeof *p.room->pool);
     if (!p.room || !p.room->pool)
         return free(p.room), gg_fail(err, GG_ENOMEM, "no memory to measure");
-    bool done = false;
-    gg_status st = GG_OK;
-    if (v->form == GG_FORM_SCALED) st = measure_scaled(&p, &done, err);
-    if (v->form == GG_FORM_CODES) st = measure_codes(&p, err);
-    else if (!done) st = measure_floats(&p, err);
+    gg_status st = v->of_code ? measure_codes(&p, err) : measure_floats(&p, err);
     free(p.room->pool);
     free(p.room);
     return st;

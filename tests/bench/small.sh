@@ -44,7 +44,7 @@ for t in f16 bf16 q8_0 q4_k q6_k; do
 	m=$dir/$t.gguf
 	[ $t = f16 ] || "$BIN/organ-assemble" -q "$dir/f16.gguf" --dtype "*=$t" -o "$m"
 	s=$(least 3 "$BIN/organ-measure" -q -j 1 --sample 0 "$m")
-	case $t in q?_k) want=150 ;; *) want=300 ;; esac
+	case $t in q*) want=150 ;; *) want=300 ;; esac
 	goal "measure --sample 0 of $t (million values per second)" "$(awk -v s="$s" \
     'BEGIN { printf "%.0f\n", 134.217728 / s }')" "at least" $want
 	[ $t = f16 ] || rm -f "$m"

@@ -97,19 +97,15 @@ static float *decode_codes(uint32_t dtype, gg_error *err)
 gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
                           gg_measure *out, gg_error *err)
 {
-    gg_value_form form = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16 ? GG_FORM_CODES
-                         : p->t.dtype == GG_Q8_0                       ? GG_FORM_SCALED
-                                                                       : GG_FORM_FLOATS;
+    bool codes = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16;
     run_reader r = { .d = d,
                      .p = p,
                      .info = gg_dtype_get(p->t.dtype),
                      .run = run,
                      .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
-                     .passes = form == GG_FORM_FLOATS ? 2 : 1 };
-    float *of_code = NULL;
-    if (form != GG_FORM_FLOATS)
-        of_code = decode_codes(form == GG_FORM_CODES ? p->t.dtype : GG_F16, err);
-    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, of_code };
+                     .passes = codes ? 1 : 2 };
+    float *of_code = codes ? decode_codes(p->t.dtype, err) : NULL;
+    gg_values v = { p->t.elements, read_floats, &r, read_bytes, of_code };
     gg_status st = err->status == GG_OK ? gg_measure_big(threads, &v, out, err) : err->status;
     free(of_code);
     progress(&r, r.passes * p->t.bytes);
