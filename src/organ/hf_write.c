@@ -212,7 +212,7 @@ static bool array_of_parts(const hf_part *parts, size_t n, const gg_hf_sizes *si
 {
     uint64_t total = 0;
     for (size_t i = 0; i < n; i++) total += count_elements(&parts[i]);
-    for (unsigned i = 0; shape_number(i, &parts[0], total, a); i++)
+    for (unsigned i = 0; total && shape_number(i, &parts[0], total, a); i++)
         if (a->n && has_parts(a, parts, n, sizes, total)) return true;
     return false;
 }

@@ -325,8 +325,44 @@ refused "not JSON" '{"a"' 4 "offset"
 refused "F8 without a scale" '{"a": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}' 4 "no scale"
 deep=$(printf '%070d' 0 | tr 0 '[')
 refused "nesting" "{\"a\": $deep}" 4 "nest"
+refused "a negative offset" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}' 4 "tensor 'a'"
+refused "offsets in descending order" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}' 4 "contradict"
+refused "nine axes" '{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}' 4 "more than 8 axes"
+# 101 MiB of header, in a file with a hole.
+printf '\0\0\120\006\0\0\0\0{' > "$T/c.safetensors"
+printf x | dd of="$T/c.safetensors" bs=1 seek=106000000 conv=notrunc 2> /dev/null
+check_error 3 "more than the limit of 104857600" "a large header" organ-extract --list "$T/c.safetensors"
 printf '\377\377\377\377\377\377\377\377{}' > "$T/c.safetensors"
 check_error 3 "the file has only" "header length" organ-extract --list "$T/c.safetensors"
+
+# F8 with a scale for all, one per row, and one per block of 2 x 2: E4M3 has 1 as 070 and -2 as 300, E5M2 as 074
+# and 300.
+mkdir "$T/f8"
+config='{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "num_attention_heads": 1, "quantization_config": {"weight_block_size": [2, 2]}}'
+echo "$config" > "$T/f8/config.json"
+name=model.layers.0.mlp.up_proj.weight
+one='\0\0\200\077' two='\0\0\0\100' three='\0\0\100\100' four='\0\0\200\100' less='\0\0\200\300' six='\0\0\300\300'
+f8() { # WHAT TYPE SCALES SHAPE BYTES WANTED: the 3 x 4 matrix
+    n=$(($(printf '%b' "$3" | wc -c) + 12))
+    st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"$2\", \"shape\": [3, 4], \"data_offsets\": [0, 12]},
+        \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": $4, \"data_offsets\": [12, $n]}}" 0
+    printf '%b' "$5$3" >> "$T/f8/model.safetensors"
+    st "$T/want.safetensors" "{\"blk.0.ffn_up.weight\": {\"dtype\": \"F32\", \"shape\": [3, 4], \"data_offsets\": [0, 48]}}" 0
+    printf '%b' "$6" >> "$T/want.safetensors"
+    hashes "$T/f8" > "$T/have"
+    hashes "$T/want.safetensors" > "$T/want"
+    check_same "$T/have" "$T/want" "F8: $1"
+}
+ones='\070\070\070\070' row="$one$one$one$one"
+f8 "one scale" F8_E4M3 "$two" '[1]' "$ones$ones\\070\\070\\070\\300" "$two$two$two$two$two$two$two$two$two$two$two$less"
+f8 "one scale, E5M2" F8_E5M2 "$three" '[]' '\074\074\074\074\074\074\074\074\074\074\074\300' \
+    "$three$three$three$three$three$three$three$three$three$three$three$six"
+f8 "a scale per row" F8_E4M3 "$one$two$three" '[3, 1]' "$ones$ones$ones" "$row$two$two$two$two$three$three$three$three"
+f8 "a scale per block" F8_E4M3 "$one$two$three$four" '[2, 2]' "$ones$ones$ones" \
+    "$one$one$two$two$one$one$two$two$three$three$four$four"
+st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [3, 4], \"data_offsets\": [0, 12]},
+    \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [12, 32]}}" 32
+check_error 3 "the shape of its scale does not fit it" "another number of scales" organ-extract --list "$T/f8"
 
 mkdir "$T/ck"
 echo '{"architectures": ["WeirdForCausalLM"]}' > "$T/ck/config.json"

@@ -286,6 +286,22 @@ recipes_experts() {
 
 # Without output.weight the engine takes the token embedding in its place: so the same as
 # with it under that name. And with the head back, the model as it was.
+# Two models as checkpoints, of which one keeps only config.json, merged from there and from GGUF files.
+checkpoint() { # NAME
+    organ-assemble -q "$LAB/lab-$1-$kind.gguf" --dtype f16 --force -o "$M/$1-f16.gguf" &&
+        organ-assemble -q "$M/$1-f16.gguf" --names hf --force -o "$M/checkpoint-$1/model.safetensors"
+}
+recipes_checkpoints() {
+    make_model from-gguf "checkpoint verse && checkpoint code && organ-merge -q --method slerp,t=0.3 --base \$M/verse-f16.gguf \
+        --model \$M/code-f16.gguf -o \$OUT"
+    make_model from-checkpoints "organ-merge -q --method slerp,t=0.3 --base \$M/checkpoint-verse --model \$M/checkpoint-code -o \$OUT"
+    # Other programs do not keep the keys, so the name of the metadata is changed.
+    make_model from-config "printf x | dd of=\$M/checkpoint-code/model.safetensors bs=1 seek=45 conv=notrunc && \
+        organ-assemble -q \$M/checkpoint-code --vocab-from \$LAB/lab-base-$kind.gguf -o \$OUT"
+    make_model code-f16 "organ-assemble -q \$LAB/lab-code-$kind.gguf --dtype f16 -o \$OUT"
+    for name in from-gguf from-checkpoints from-config code-f16; do ppl "$M/$name.gguf" code; done
+}
+
 make_tied() {
     organ-extract "$LAB/lab-base-$kind.gguf" --output "$OUT.d" || return 1
     cp "$OUT.d/embed/token_embd.bin" "$M/embedding.bin"

@@ -50,7 +50,7 @@ tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }'
 
 progress "making models"
 start_recipes
-for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack; do
+for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack checkpoints; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
@@ -248,6 +248,8 @@ if [ $status = 3 ] && grep -q "keeps 1 experts, but 2 are used at a time" "$M/er
 else bad "fewer experts than are used: exit $status, $(cat "$M/err")"; fi
 
 # ---- a head that is the token embedding ---------------------------------------------------------------------
+same "merged from checkpoints, or from GGUF files" "$(made from-checkpoints code)" "$(made from-gguf code)"
+same "a checkpoint without the keys, with a vocabulary" "$(made from-config code)" "$(made code-f16 code)"
 same "without a head: the embedding in its place" "$(made tied verse)" "$(made untied verse)"
 same "with its head back" "$(made head-back verse)" "$(lab base verse)"
 hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base verse)"
