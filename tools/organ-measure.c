@@ -79,8 +79,8 @@ static const cli_option options[] = {
     { "sort", CLI_TEXT, &opt.sort, "COLUMN",
       "print rows in the order of a column; -COLUMN: reversed", .list = column_to_print,
       .excludes = "summary wells rank heat" },
-    { "top", CLI_U64, &opt.top, "N", "print the first N rows only", .low = 1, .high = 1e9,
-      .excludes = "summary wells rank heat" },
+    { "top", CLI_U64, &opt.top, "N", "print the first N rows only; with --rank experts, per block",
+      .low = 1, .high = 1e9, .excludes = "summary wells heat" },
     { "spectral", CLI_FLAG, &opt.m.spectral, NULL,
       "compute the column edge: 1 for noise, above 1 for structure" },
     { "imatrix", CLI_FILE, &opt.m.imatrix, "FILE",
@@ -289,26 +289,80 @@ static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
     return GG_OK;
 }
 
+/* Whether the expert is among the best of its block that --top asks for. Earlier ranks are better.
+ */
+static bool is_shown(const gg_rank *ranks, size_t i)
+{
+    uint64_t better = 0;
+    for (size_t k = 0; k < i && opt.top && opt.rank == RANK_EXPERTS; k++)
+        better += ranks[k].block == ranks[i].block && ranks[k].part == ranks[i].part;
+    return !opt.top || better < opt.top;
+}
+
 /* One row per block or expert, the most important first. */
-static gg_status print_ranks(cli *c, const gg_measures *list, bool experts)
+static void print_ranks(cli *c, const gg_rank *ranks, size_t n)
+{
+    bool experts = opt.rank == RANK_EXPERTS;
+    table t = table_start(c->json, experts ? "rank\tblock\texpert\ttensors\timportance\tshare\tpart"
+                                           : "rank\tblock\ttensors\timportance\tshare\tpart");
+    for (size_t i = 0; i < n; i++) {
+        if (!is_shown(ranks, i)) continue;
+        table_put(&t, cell_u64(i + 1), cell_i64(ranks[i].block));
+        if (experts) table_put(&t, cell_i64(ranks[i].expert));
+        table_line(&t, cell_u64(ranks[i].tensors), cell_f64(ranks[i].importance),
+                   cell_f64(ranks[i].share), cell_text(gg_part_name(ranks[i].part)));
+    }
+}
+
+/* Adds a square per block and expert: its share of the importance of its block. */
+static gg_status add_experts(gg_picture *p, const gg_rank *ranks, size_t n, gg_error *err)
+{
+    int64_t last = -1;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < n; i++) last = ranks[i].expert > last ? ranks[i].expert : last;
+    for (int64_t e = 0; e <= last; e++)
+        for (size_t i = 0; i < n && st == GG_OK; i++) {
+            char name[64];
+            if (ranks[i].expert != e) continue;
+            int at = snprintf(name, sizeof name, "blk.%lld.", (long long)ranks[i].block);
+            int len = snprintf(name + at, sizeof name - (size_t)at, "expert %lld", (long long)e);
+            gg_tensor t = { .name = name, .name_len = (size_t)(at + len) };
+            gg_anatomy a = { .cls = GG_ORGAN,
+                             .block = ranks[i].block,
+                             .expert = -1,
+                             .role_at = (size_t)at,
+                             .role_len = (size_t)len };
+            st = gg_picture_add(p, &t, &a, is_shown(ranks, i) ? ranks[i].share : NAN, err);
+        }
+    return st;
+}
+
+static gg_status draw_experts(cli *c, const gg_source *s, const gg_rank *ranks, size_t n)
+{
+    char title[128], text[120];
+    picture_title(s, title);
+    snprintf(text, sizeof text,
+             opt.top ? "The best %llu experts of each block; empty squares are the others."
+                     : "How much each expert contributes to its block.",
+             (unsigned long long)opt.top);
+    gg_picture p = { .title = title, .text = text, .column = "share" };
+    gg_status st = add_experts(&p, ranks, n, &c->err);
+    if (st == GG_OK) st = picture_save(c, &p, opt.svg);
+    gg_picture_free(&p);
+    return st;
+}
+
+static gg_status show_ranks(cli *c, const gg_measures *list, const gg_source *s)
 {
     gg_rank *ranks;
     size_t n;
+    bool experts = opt.rank == RANK_EXPERTS;
     gg_status st = gg_measures_rank(list, experts, &ranks, &n, &c->err);
     if (st == GG_OK && n == 0)
         st = gg_fail(&c->err, GG_NO, "the importance matrix has no tensor of %s",
                      experts ? "an expert of this model" : "a block of this model");
-    if (st == GG_OK) {
-        table t = table_start(c->json, experts
-                                           ? "rank\tblock\texpert\ttensors\timportance\tshare\tpart"
-                                           : "rank\tblock\ttensors\timportance\tshare\tpart");
-        for (size_t i = 0; i < n; i++) {
-            table_put(&t, cell_u64(i + 1), cell_i64(ranks[i].block));
-            if (experts) table_put(&t, cell_i64(ranks[i].expert));
-            table_line(&t, cell_u64(ranks[i].tensors), cell_f64(ranks[i].importance),
-                       cell_f64(ranks[i].share), cell_text(gg_part_name(ranks[i].part)));
-        }
-    }
+    if (st == GG_OK) print_ranks(c, ranks, n);
+    if (st == GG_OK && experts && opt.svg) st = draw_experts(c, s, ranks, n);
     free(ranks);
     return st;
 }
@@ -439,8 +493,9 @@ static gg_status after(cli *c, gg_source *s, const gg_measures *list)
     if (opt.summary) st = print_summary(c, list);
     else if (cli_given(c, "wells")) st = print_wells(c, list, opt.wells);
     else if (prints_chosen(c)) st = print_chosen(c, list);
-    else if (cli_given(c, "rank")) st = print_ranks(c, list, opt.rank == RANK_EXPERTS);
-    if (st == GG_OK && (opt.heat || opt.svg)) st = draw(c, list, s);
+    else if (cli_given(c, "rank")) st = show_ranks(c, list, s);
+    bool map = opt.heat || (opt.svg && opt.rank != RANK_EXPERTS);
+    if (st == GG_OK && map) st = draw(c, list, s);
     if (st == GG_OK && opt.histogram) st = save_histograms(c);
     if (st == GG_OK && opt.update) st = gg_measures_update(list, gg_source_name(s), &c->err);
     return st;
@@ -502,6 +557,8 @@ static void check_values(const cli *c)
                   opt.color);
     if (opt.m.blocks && opt.m.sample == 0)
         cli_usage(c, "--sample 0 uses all values: leave out --blocks, or give a number of values");
+    if (opt.top && cli_given(c, "rank") && opt.rank != RANK_EXPERTS)
+        cli_usage(c, "--top N is for experts: --rank experts");
     if (opt.dir && c->args.n) cli_usage(c, "give --dir or '%s', not both", c->args.items[0]);
     if (opt.update && opt.m.split_experts)
         cli_usage(c, "--update measures whole tensors: leave out --rank experts");

@@ -228,4 +228,28 @@ check_exit 3 "cut short" enc none.gguf -q --dtype q4_k --imatrix "$T/cut.dat"
 check_exit 3 "a model" enc none.gguf -q --dtype q4_k --imatrix "$Q8"
 check_exit 4 "missing file" enc none.gguf -q --dtype q4_k --imatrix "$T/no-such"
 check_absent "$T/none.gguf" "nothing is written"
+# ---- a picture of experts
+mkmodel "$T/moe.gguf" -s 5 blk.0.ffn_down_exps.weight:F16:32x64x4 blk.1.ffn_down_exps.weight:F16:32x64x4
+imatrix "$T/moe.im.gguf" blk.0.ffn_down_exps.weight:32:1,8,2,4:1,1,1,1 blk.1.ffn_down_exps.weight:32:9,1,1,5:1,1,1,1
+check "experts, drawn" organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --sample 0 --rank experts --top 2 \
+    --svg "$T/moe.svg"
+check_text "$(awk -F "$TAB" 'NR > 1 { print $2 ":" $3 }' "$T/out" | sort | tr '\n' ' ')" "0:1 0:3 1:0 1:3 " \
+    "the best two of each block"
+check_text "$(grep -o '>expert [0-9]<' "$T/moe.svg" | tr -d '><' | tr '\n' ,)" "expert 0,expert 1,expert 2,expert 3," \
+    "a row per expert"
+check_text "$(grep -c 'The best 2 experts of each block' "$T/moe.svg")" 1 "the picture explains empty squares"
+check "the assembled model" organ-assemble -q "$T/moe.gguf" --keep-experts 2 --by importance \
+    --imatrix "$T/moe.im.gguf" -o "$T/two.gguf"
+organ-extract -q "$T/two.gguf" --split-experts -o "$T/two"
+organ-extract -q "$T/moe.gguf" --split-experts -o "$T/four"
+for pair in 0_0=0_1 0_1=0_3 1_0=1_0 1_1=1_3; do
+    for side in "two ${pair%=*}" "four ${pair#*=}"; do
+        # shellcheck disable=SC2086 # two words
+        set -- $side
+        tail -c 4096 "$T/$1/organs/blk_${2%_*}_ffn_down_${2#*_}.bin" > "$T/$1.data"
+    done
+    check_same "$T/two.data" "$T/four.data" "the kept experts are those of the picture: $pair"
+done
+check_exit 2 "--top and blocks" organ-measure "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --rank blocks --top 1
+
 finish
