@@ -7,12 +7,19 @@ const gg_hf_class gg_hf_classes[] = {
     { "LLaMAForCausalLM", "llama", NULL, NULL },
     { "MistralForCausalLM", "llama", NULL, NULL },
     { "MixtralForCausalLM", "llama", "mixtral", "expert_count" },
+    { "LlamaModel", "llama", NULL, NULL },
+    { "VLlama3ForCausalLM", "llama", NULL, NULL },
+    { "VoxtralForConditionalGeneration", "llama", NULL, NULL },
     { "InternLM3ForCausalLM", "llama", NULL, NULL },
     { "IQuestCoderForCausalLM", "llama", NULL, NULL },
     { "LlavaForConditionalGeneration", "llama", NULL, NULL },
     { "Qwen2ForCausalLM", "qwen2", "qwen2", NULL },
+    { "Qwen2Model", "qwen2", NULL, NULL },
+    { "Qwen2AudioForConditionalGeneration", "qwen2", NULL, NULL },
+    { "KORMoForCausalLM", "qwen2", NULL, NULL },
     { "Qwen2MoeForCausalLM", "qwen2moe", "qwen2_moe", NULL },
     { "Qwen3ForCausalLM", "qwen3", "qwen3", NULL },
+    { "Qwen3Model", "qwen3", NULL, NULL },
     { "Qwen3MoeForCausalLM", "qwen3moe", "qwen3_moe", NULL },
     { "Qwen3NextForCausalLM", "qwen3next", "qwen3_next", NULL },
     { "Qwen3_5ForConditionalGeneration", "qwen35", NULL, NULL },
@@ -48,6 +55,8 @@ const gg_hf_class gg_hf_classes[] = {
     { "StableLmForCausalLM", "stablelm", "stablelm", NULL },
     { "StableLMEpochForCausalLM", "stablelm", NULL, NULL },
     { "CohereForCausalLM", "command-r", "cohere", NULL },
+    { "InternLM2ForCausalLM", "internlm2", "internlm2", NULL },
+    { "SeedOssForCausalLM", "seed_oss", "seed_oss", NULL },
     { NULL, NULL, NULL, NULL },
 };
 
@@ -61,6 +70,9 @@ const gg_hf_class gg_hf_classes[] = {
 #define NO_ROPE_BASE "!gemma gemma2 phi2 gptneox stablelm falcon bloom gpt2 mamba mamba2"
 #define LAYER_NORM "phi2 command-r falcon bloom gpt2 gptneox stablelm starcoder2"
 #define LINEAR "qwen3next qwen35"
+#define HEAD_DIM \
+    "llama qwen2 qwen2moe qwen3 qwen3moe gemma gemma2 olmo2 granite granitemoe internlm2 " \
+    "seed_oss " LINEAR
 
 const gg_hf_key gg_hf_keys[] = {
     { NULL, "block_count", U32, "num_hidden_layers n_layer n_layers num_layers" },
@@ -87,10 +99,8 @@ const gg_hf_key gg_hf_keys[] = {
       "attention.head_count_kv", U32, "num_key_value_heads n_kv_heads" },
     { "gemma3", "attention.key_length", U32, "head_dim 256" },
     { "gemma3", "attention.value_length", U32, "head_dim 256" },
-    { "llama qwen2 qwen2moe qwen3 qwen3moe qwen3next qwen35 gemma gemma2 olmo2 granite granitemoe",
-      "attention.key_length", U32, "head_dim" },
-    { "llama qwen2 qwen2moe qwen3 qwen3moe qwen3next qwen35 gemma gemma2 olmo2 granite granitemoe",
-      "attention.value_length", U32, "head_dim" },
+    { HEAD_DIM, "attention.key_length", U32, "head_dim" },
+    { HEAD_DIM, "attention.value_length", U32, "head_dim" },
     { "deepseek2", "attention.key_length", U32,
       "kv_lora_rank+qk_rope_head_dim 512+qk_rope_head_dim" },
     { "deepseek2", "attention.value_length", U32, "kv_lora_rank 512" },
@@ -287,7 +297,19 @@ const gg_hf_name gg_hf_names[] = {
     { "granitemoe", "L.shared_mlp.input_linear", "B.ffn_gate_shexp", "half0:0" },
     { "granitemoe", "L.shared_mlp.input_linear", "B.ffn_up_shexp", "half0:1" },
     { "granitemoe", "L.shared_mlp.output_linear", "B.ffn_down_shexp", NULL },
-    { "olmo2 " TWO_NORMS " " LINEAR, "L.post_attention_layernorm", "B.post_attention_norm", NULL },
+    { "internlm2", "tok_embeddings", "token_embd", NULL },
+    { "internlm2", "output", "output", NULL },
+    { "internlm2", "L.attention_norm", "B.attn_norm", NULL },
+    { "internlm2", "L.ffn_norm", "B.ffn_norm", NULL },
+    { "internlm2", "L.attention.wqkv", "B.attn_q", "cut0:kv,group2,2,* take1:0,group swap2,3" },
+    { "internlm2", "L.attention.wqkv", "B.attn_k", "cut0:kv,group2,2,* take1:group,1 swap2,3" },
+    { "internlm2", "L.attention.wqkv", "B.attn_v", "cut0:kv,group2,* take1:group1,1" },
+    { "internlm2", "L.attention.wo", "B.attn_output", NULL },
+    { "internlm2", "L.feed_forward.w1", "B.ffn_gate", NULL },
+    { "internlm2", "L.feed_forward.w2", "B.ffn_down", NULL },
+    { "internlm2", "L.feed_forward.w3", "B.ffn_up", NULL },
+    { "olmo2 seed_oss " TWO_NORMS " " LINEAR, "L.post_attention_layernorm", "B.post_attention_norm",
+      NULL },
     { TWO_NORMS, "L.pre_feedforward_layernorm", "B.ffn_norm", NULL },
     { "olmo2 " TWO_NORMS, "L.post_feedforward_layernorm", "B.post_ffw_norm", NULL },
     { "llama", "L.block_sparse_moe.gate", "B.ffn_gate_inp", NULL },

@@ -63,7 +63,7 @@ static bool hf_name(const char *arch, const gg_hf_name *rule, long long block, u
                         : strcmp(arch, "gptneox") == 0 ? "gpt_neox."
                                                        : "model.";
     const char *p = rule->hf;
-    if (strcmp(p, "lm_head") == 0 || strcmp(p, "embed_out") == 0 || strncmp(p, "rope_", 5) == 0)
+    if (strncmp(p, "rope_", 5) == 0 || (p[0] != 'L' && strcmp(rule->gguf, "output") == 0))
         model = "";
     int n = p[0] == 'L' ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, old ? "h" : "layers", block)
                         : snprintf(out, GG_HF_NAME, "%s", model);

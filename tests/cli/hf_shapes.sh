@@ -79,6 +79,17 @@ lm_head.weight $V $D"
     llama | granite) block="$attn
 $norms
 $mlp" ;;
+    internlm2) ends="model.tok_embeddings.weight $V $D
+model.norm.weight $D
+output.weight $V $D" block="$l.attention.wqkv.weight $((q + 2 * k)) $D
+$l.attention.wo.weight $D $q
+$l.attention_norm.weight $D
+$l.ffn_norm.weight $D
+$(echo "$mlp" | sed 's/mlp.gate_proj/feed_forward.w1/; s/mlp.up_proj/feed_forward.w3/; s/mlp.down_proj/feed_forward.w2/')" ;;
+    seed_oss) block="$attn
+$bias
+$norms
+$mlp" ;;
     mixtral) block="$attn
 $norms
 $mixtral" ;;
@@ -250,7 +261,7 @@ config() {
         \"residual_multiplier\": 0.22, \"logits_scaling\": 8.0," ;;
     esac
     case $1 in
-    llama | granite* | mixtral | qwen[23]* | gemma* | olmo2)
+    llama | granite* | mixtral | internlm2 | seed_oss | qwen[23]* | gemma* | olmo2)
         [ $((H * P)) = "$D" ] || more="$more \"head_dim\": $P," ;;
     esac
     case $1 in mixtral | qwen?moe* | granitemoe | qwen3next) more="$more \"num_experts_per_tok\": 2,
@@ -362,6 +373,15 @@ hf=ForCausalLM
 shape llama Llama$hf f32 1 K=4
 shape llama Mistral$hf bf16 3 H=3 K=1 P=16 L=3 tied=true
 shape llama Llama$hf f16 2 H=2 K=2 P=20 D=40
+shape internlm2 InternLM2$hf f32 1 K=2 P=12
+shape internlm2 InternLM2$hf bf16 2 H=6 K=3 D=48 P=8
+shape seed_oss SeedOss$hf f32 1 K=1 P=16
+# With one key-value head, wqkv is that of llama row by row.
+shape llama Llama$hf f32 1 H=3 K=1 P=16
+hash_tensors "$T/m.gguf" | grep -v rope_freqs > "$T/llama.hash"
+shape internlm2 InternLM2$hf f32 1 H=3 K=1 P=16
+hash_tensors "$T/m.gguf" > "$T/internlm2.hash"
+check_same "$T/internlm2.hash" "$T/llama.hash" "internlm2 as llama"
 shape mixtral Mixtral$hf f32 4 H=8 P=4 E=11 F=32
 shape qwen2 Qwen2$hf bf16 1 H=6 K=3 D=48 tied=true
 shape qwen2moe Qwen2Moe$hf f32 2 E=12 F=32
