@@ -203,14 +203,17 @@ to_tsv() {
         awk -v columns="$measure_columns" -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/to-tsv.awk" "$@"
 }
 
-# Removes scratch folders (.run-PID) in $1 whose run was killed. They are renamed first, so that a
-# worker that outlives its run adds no file while its folder is removed.
+# Removes scratch folders (.run-PID) in $1 whose run was killed, and unfinished files (put_file). Folders
+# are renamed first, so that a worker that outlives its run adds no file while its folder is removed.
 sweep_runs() {
     for old_run in "$1"/.run-*; do
         [ -d "$old_run" ] || continue
         kill -0 "${old_run##*-}" 2>/dev/null && continue
         mv "$old_run" "$1/.run-gone-${old_run##*-}" 2>/dev/null
         rm -rf "$1/.run-gone-${old_run##*-}"
+    done
+    for old_run in "$1"/*.tmp.[0-9]*; do
+        kill -0 "${old_run##*.}" 2>/dev/null || rm -f "$old_run"
     done
 }
 

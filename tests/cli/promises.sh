@@ -67,7 +67,7 @@ reset() {
 # the row, and $pre comes before it.
 pre=
 run() {
-    (eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null 2> "$T/shell"
+    { (eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
     got=$?
     [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
 }

@@ -191,7 +191,14 @@ sed 's/verse.gguf/hurt.gguf/' "$T/list" > "$T/hurt.list"
 check_exit 2 "--verify of a URL" organ-check --verify "$T/list" "$verse"
 check "--repair" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file" cmp "$T/hurt.gguf" "$T/verse.gguf"
-[ ! -e "$T/hurt.gguf.undo" ] && ok || bad "a journal is left"
+[ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left"
+# A repair that was killed: some tensors are new, and the old ones are in the journal.
+cp "$T/verse.gguf" "$T/hurt.gguf"
+printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
+organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.attn_q.weight --match exact --in-place --undo "$T/hurt.gguf.repair"
+check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
+check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
+[ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
 dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
 check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"

@@ -1,8 +1,10 @@
 /* inject.c - a preloaded library (LD_PRELOAD) that makes one call of a program fail.
  *
  *     FAULT_OP     alloc read write sync rename make open close unlink: the kind of call that fails
- *                  signal kill: SIGTERM or SIGKILL is raised just before a call of any kind
- *                  but alloc
+ *                  signal: SIGTERM is raised just before a call of any kind but alloc
+ *                  kill: SIGKILL just before a write, sync, rename, make or unlink
+ *                  step: the process group is killed when a program starts; each start counts, of
+ *                  this program and of those that it starts, in the file FAULT_STEPS
  *                  touch: the file FAULT_PATH changes just before it is read, and only its reads
  *                  count; with FAULT_STAY, those of all files
  *     FAULT_NTH    which call, from 1; 0 lets all succeed
@@ -34,6 +36,18 @@ static int stay;
 static struct stat watched;
 static atomic_long calls;
 
+static void count_step(void)
+{
+    struct stat s;
+    long number = nth;
+    nth = -1; /* no call of this program fails */
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, getenv("FAULT_STEPS"),
+                          O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (syscall(SYS_write, fd, ".", 1) == 1 && fstat(fd, &s) == 0 && s.st_size == number)
+        kill(0, SIGKILL);
+    syscall(SYS_close, fd);
+}
+
 __attribute__((constructor)) static void start(void)
 {
     const char *text = getenv("FAULT_NTH"), *path = getenv("FAULT_PATH");
@@ -42,6 +56,7 @@ __attribute__((constructor)) static void start(void)
     stay = getenv("FAULT_STAY") != NULL;
     nth = text ? strtol(text, NULL, 10) : 0;
     atomic_store(&calls, 0);
+    if (op && strcmp(op, "step") == 0) count_step();
 }
 
 __attribute__((destructor)) static void end(void)
@@ -62,8 +77,11 @@ __attribute__((destructor)) static void end(void)
 static int fails(const char *kind, int error)
 {
     if (nth < 0 || !op || strcmp(op, "touch") == 0) return 0;
-    int raises = strcmp(kind, "alloc") != 0 &&
-                 (strcmp(op, "signal") == 0 || strcmp(op, "kill") == 0);
+    int changes = strcmp(kind, "write") == 0 || strcmp(kind, "sync") == 0 ||
+                  strcmp(kind, "rename") == 0 || strcmp(kind, "make") == 0 ||
+                  strcmp(kind, "unlink") == 0;
+    int raises = strcmp(op, "kill") == 0 ? changes
+                                         : strcmp(op, "signal") == 0 && strcmp(kind, "alloc") != 0;
     if (!raises && strcmp(kind, op) != 0) return 0;
     long n = atomic_fetch_add(&calls, 1) + 1;
     if (nth == 0 || (n != nth && !(stay && n > nth))) return 0;
