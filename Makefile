@@ -194,10 +194,10 @@ $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
-FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c
+FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c tests/fuzz/mutate.c
 $(B)/fuzz/fuzz_api: $(filter-out %/api_run.o,$(API)) $(SHARED)
 $(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
-$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c \
+$(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c tests/fuzz/mutate.c \
 		$(wildcard tests/fuzz/*.h) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \

@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     o.embeddings_from_base = c[0] & 1;
     if (c[0] & 2) o.output.dtype = "q8_0", o.output.fallback = "f16";
     if (c[0] & 4) o.output.shards = 2;
-    if (st == GG_OK) st = merge_config(&config, &o, room("out.gguf"), &r, &e);
+    if (st == GG_OK) st = merge_config(&config, &o, &room_run, room("out.gguf"), &r, &e);
     if (st == GG_OK && !room_has("out.gguf")) { /* shards */
         FUZZ_MUST(room_count() == 2);
         room_remove("out-00001-of-00002.gguf");
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         room_settle(st, &e, "out.gguf", 0);
     }
     o.ctx = &checked;
-    gg_status dry = st == GG_OK ? merge_config(&config, &o, NULL, &r, &e2) : st;
+    gg_status dry = st == GG_OK ? merge_config(&config, &o, &room_run, NULL, &r, &e2) : st;
     if (st == GG_OK && (dry != GG_OK || checked != rows))
         fprintf(stderr, "%s: %zu %zu\n", e2.what, rows, checked);
     FUZZ_MUST(st != GG_OK || (dry == GG_OK && checked == rows));

@@ -38,7 +38,19 @@ static const struct kind {
               { "iso", 2, true },
               { "passthrough,scale=2", 1, false } };
 
-static void merge(const uint8_t *c)
+typedef struct job {
+    gg_merge_config config;
+    gg_merge_options o;
+} job;
+
+static gg_status write_merge(void *ctx, const gg_run *run, const char *output, gg_error *e)
+{
+    job *j = ctx;
+    gg_merge_report r = { 0 };
+    return merge_config(&j->config, &j->o, run, output, &r, e);
+}
+
+static void merge(const uint8_t *c, size_t size)
 {
     const struct kind *k = &kinds[c[METHOD] % (sizeof kinds / sizeof kinds[0])];
     size_t rows = 0, checked = 0, role = c[ROLE] % (k->models + (size_t)k->base);
@@ -53,21 +65,27 @@ static void merge(const uint8_t *c)
     if (comma) *comma++ = '\0';
     gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     gg_merge_report r = { 0 };
-    gg_merge_config config = { .method = method,
-                               .parameters = comma,
-                               .base = k->base ? base : NULL,
-                               .models = models,
-                               .n_models = k->models };
-    gg_merge_options o = {
-        .embeddings_from_base = c[MORE] & 1, .no_hash = c[MORE] & 2, .row = row, .ctx = &checked
-    };
-    if (c[MORE] & 4) o.output.dtype = c[MORE] & 8 ? "q8_0" : "*=f32", o.output.fallback = "f16";
-    gg_status dry = merge_config(&config, &o, NULL, &r, &e2);
-    FUZZ_MUST(room_count() == 4 && (dry == GG_OK || e2.what[0]));
-    o.ctx = &rows;
-    gg_status st = merge_config(&config, &o, room("out.gguf"), &r, &e);
-    if (st == GG_OK && dry != GG_OK) fprintf(stderr, "%s: %s\n", e2.tensor, e2.what);
-    FUZZ_MUST(st != GG_OK || (dry == GG_OK && checked == rows && r.merged + r.copied == rows));
+    job j = { .config = { .method = method,
+                          .parameters = comma,
+                          .base = k->base ? base : NULL,
+                          .models = models,
+                          .n_models = k->models },
+              .o = { .embeddings_from_base = c[MORE] & 1, .no_hash = c[MORE] & 2, .row = row } };
+    if (c[MORE] & 4) {
+        j.o.output.dtype = c[MORE] & 8 ? "q8_0" : "*=f32";
+        j.o.output.fallback = "f16";
+    }
+    j.o.ctx = &rows;
+    gg_status st = merge_config(&j.config, &j.o, &room_run, room("out.gguf"), &r, &e);
+    FUZZ_MUST(st != GG_OK || r.merged + r.copied == rows);
+    if (size % 4 == 0) {
+        j.o.ctx = &checked;
+        gg_status dry = merge_config(&j.config, &j.o, &room_run, NULL, &r, &e2);
+        FUZZ_MUST(room_count() == (room_has("out.gguf") ? 5 : 4) && (dry == GG_OK || e2.what[0]));
+        if (st == GG_OK && dry != GG_OK) fprintf(stderr, "%s: %s\n", e2.tensor, e2.what);
+        FUZZ_MUST(st != GG_OK || (dry == GG_OK && checked == rows));
+    }
+    if (st == GG_OK) room_repeat(size, write_merge, &j);
     room_settle(st, &e, "out.gguf", 4);
 }
 
@@ -81,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     size_t n = room_choices(data, size, c, sizeof c);
     room_put("in.gguf", data, n);
-    merge(c);
+    merge(c, size);
     room_remove("in.gguf");
     FUZZ_MUST(room_count() == 3);
     return 0;

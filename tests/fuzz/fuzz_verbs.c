@@ -77,6 +77,20 @@ static void stream(input *in)
     room_remove("stream.bin");
 }
 
+typedef struct assembling {
+    gg_assemble_options o;
+    bool strict;
+} assembling;
+
+static gg_status write_types(void *ctx, const gg_run *run, const char *output, gg_error *e)
+{
+    const assembling *a = ctx;
+    gg_assemble_report r = { 0 };
+    gg_run used = *run;
+    used.strict = a->strict;
+    return room_assemble(room("in.gguf"), &a->o, output, &used, &r, e);
+}
+
 static void assemble_types(input *in)
 {
     static const char *const types[] = { "q8_0",          "q4_0",
@@ -88,15 +102,13 @@ static void assemble_types(input *in)
                                          "*=q6_k,q3_k_m", "token_embd.weight=bf16",
                                          "mxfp4_moe",     "*=keep,q5_k_s" };
     gg_error e = GG_ERROR_INIT;
-    gg_assemble_options o = { .output.dtype = types[in->c[WAY] % 16] };
-    if (in->c[MORE] & 1) o.output.fallback = in->c[MORE] & 2 ? "f16" : "q8_0";
-    if (in->c[MORE] & 4) o.keep_experts = in->c[MORE] & 8 ? "1" : "0-1";
-    if ((in->c[MORE] & 0x30) == 0x30) o.output.dtype = NULL;
-    gg_assemble_report r = { 0 };
+    assembling a = { .o.output.dtype = types[in->c[WAY] % 16], .strict = in->c[MORE] & 0x40 };
+    if (in->c[MORE] & 1) a.o.output.fallback = in->c[MORE] & 2 ? "f16" : "q8_0";
+    if (in->c[MORE] & 4) a.o.keep_experts = in->c[MORE] & 8 ? "1" : "0-1";
+    if ((in->c[MORE] & 0x30) == 0x30) a.o.output.dtype = NULL;
     size_t count = room_count();
-    gg_run run = room_run;
-    run.strict = in->c[MORE] & 0x40;
-    gg_status st = room_assemble(room("in.gguf"), &o, room("out.gguf"), &run, &r, &e);
+    gg_status st = write_types(&a, &room_run, room("out.gguf"), &e);
+    if (st == GG_OK) room_repeat(in->n, write_types, &a);
     room_settle(st, &e, "out.gguf", count);
 }
 
@@ -193,19 +205,32 @@ static void compare(input *in)
     gg_source_close(other);
 }
 
+typedef struct purifying {
+    gg_source *s;
+    gg_purify_options o;
+    gg_purify_report sum;
+} purifying;
+
+static gg_status write_purified(void *ctx, const gg_run *run, const char *output, gg_error *e)
+{
+    purifying *p = ctx;
+    return gg_purify(p->s, &p->o, output, run, &p->sum, e);
+}
+
 static void purify(input *in)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_purify_report sum = { 0 };
-    gg_purify_options o = { .method = in->c[MORE] & 1 ? GG_PURIFY_FFT : GG_PURIFY_HAAR,
-                            .strength = in->c[WAY] / 255.0 };
-    if (in->c[MORE] & 2) o.dtype = gg_dtype_get(in->c[MORE] & 4 ? GG_F16 : GG_Q8_0);
+    purifying p = { .s = in->s,
+                    .o = { .method = in->c[MORE] & 1 ? GG_PURIFY_FFT : GG_PURIFY_HAAR,
+                           .strength = in->c[WAY] / 255.0 } };
+    if (in->c[MORE] & 2) p.o.dtype = gg_dtype_get(in->c[MORE] & 4 ? GG_F16 : GG_Q8_0);
     size_t count = room_count();
     bool dir = in->c[MORE] & 8;
     const char *out = dir ? "organs" : "out.gguf";
-    o.form = dir ? GG_PURIFY_DIR : GG_PURIFY_MODEL;
-    gg_status st = gg_purify(in->s, &o, room(out), &room_run, &sum, &e);
-    FUZZ_MUST(sum.purified + sum.identical + sum.left_alone == sum.tensors || st != GG_OK);
+    p.o.form = dir ? GG_PURIFY_DIR : GG_PURIFY_MODEL;
+    gg_status st = write_purified(&p, &room_run, room(out), &e);
+    FUZZ_MUST(p.sum.purified + p.sum.identical + p.sum.left_alone == p.sum.tensors || st != GG_OK);
+    if (st == GG_OK && !dir) room_repeat(in->n, write_purified, &p);
     room_settle(st, &e, out, count);
 }
 

@@ -28,6 +28,21 @@ static void check(void)
     FUZZ_MUST(st == GG_OK);
 }
 
+typedef struct job {
+    const char *path;
+    gg_assemble_options o;
+    bool strict;
+} job;
+
+static gg_status assemble(void *ctx, const gg_run *run, const char *output, gg_error *e)
+{
+    const job *j = ctx;
+    gg_assemble_report r = { 0 };
+    gg_run used = *run;
+    used.strict = j->strict;
+    return room_assemble(j->path, &j->o, output, &used, &r, e);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     /* Of a model with rows of 32 values, and of one with rows of 256. */
@@ -58,16 +73,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bool small = c[WAY] & 1;
     room_put("in.bin", data, n);
     gg_error e = GG_ERROR_INIT;
-    gg_assemble_report r = { 0 };
-    gg_assemble_options o = { .output.imatrix = room("in.bin"),
-                              .output.dtype = small ? narrow[c[TYPE] % 8] : wide[c[TYPE] % 16],
-                              .output.fallback = c[WAY] & 2 ? "q8_0" : NULL };
-    if (c[WAY] & 8) o.keep_experts = "1";
-    gg_run run = room_run;
-    run.strict = c[WAY] & 16;
-    gg_status st = room_assemble(room(small ? "narrow.gguf" : "wide.gguf"), &o, room("out.gguf"),
-                                 &run, &r, &e);
-    if (st == GG_OK && room_has("out.gguf")) check();
+    job j = { .path = room(small ? "narrow.gguf" : "wide.gguf"), .strict = c[WAY] & 16 };
+    j.o.output.imatrix = room("in.bin");
+    j.o.output.dtype = small ? narrow[c[TYPE] % 8] : wide[c[TYPE] % 16];
+    j.o.output.fallback = c[WAY] & 2 ? "q8_0" : NULL;
+    if (c[WAY] & 8) j.o.keep_experts = "1";
+    gg_status st = assemble(&j, &room_run, room("out.gguf"), &e);
+    if (st == GG_OK && room_has("out.gguf")) {
+        check();
+        room_repeat(size, assemble, &j);
+    }
     room_settle(st, &e, "out.gguf", 3);
     room_remove("in.bin");
     FUZZ_MUST(room_count() == 2);

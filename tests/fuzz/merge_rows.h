@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* A gg_merge_fn. ctx is a size_t, the number of rows so far. */
-static gg_status row(void *ctx, const gg_merge_row *r, gg_error *e)
+static inline gg_status row(void *ctx, const gg_merge_row *r, gg_error *e)
 {
     (void)e;
     FUZZ_MUST(strcmp(r->how, "merge") == 0 || strcmp(r->how, "copy") == 0);
@@ -21,8 +21,9 @@ static gg_status row(void *ctx, const gg_merge_row *r, gg_error *e)
 }
 
 /* Merges the models of a configuration, which it opens. */
-static gg_status merge_config(const gg_merge_config *c, gg_merge_options *o, const char *output,
-                              gg_merge_report *r, gg_error *e)
+static inline gg_status merge_config(const gg_merge_config *c, gg_merge_options *o,
+                                     const gg_run *run, const char *output, gg_merge_report *r,
+                                     gg_error *e)
 {
     const gg_source_options spooled = { .spooled = true };
     gg_merge_model *list = calloc(c->n_models + 1, sizeof *list);
@@ -36,7 +37,7 @@ static gg_status merge_config(const gg_merge_config *c, gg_merge_options *o, con
         list[m.n].blocks = c->models[m.n].blocks;
         st = gg_source_open_with(c->models[m.n].path, &spooled, &list[m.n].source, e);
     }
-    if (st == GG_OK) st = gg_merge(&m, o, output, &room_run, r, e);
+    if (st == GG_OK) st = gg_merge(&m, o, output, run, r, e);
     gg_source_close(m.base);
     for (size_t i = 0; i < m.n; i++) gg_source_close(list[i].source);
     free(list);

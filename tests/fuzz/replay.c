@@ -15,6 +15,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+size_t LLVMFuzzerMutate(uint8_t *b, size_t n, size_t max);
+size_t LLVMFuzzerCustomMutator(uint8_t *b, size_t n, size_t max, unsigned seed); /* mutate.c */
+
 #define MOST (1u << 16) /* bytes of an input at most */
 
 typedef struct seed {
@@ -127,7 +130,7 @@ static const uint64_t odd[] = { 0,
                                 0x8000000000000000u,
                                 UINT64_MAX };
 
-static size_t mutate_once(uint8_t *b, size_t n)
+static size_t mutate_once(uint8_t *b, size_t n, size_t max)
 {
     size_t at = below(n), len = 1 + below(16), width = (size_t)1 << below(4);
     uint64_t v = odd[below(sizeof odd / sizeof odd[0])];
@@ -150,19 +153,24 @@ static size_t mutate_once(uint8_t *b, size_t n)
         memmove(b + at, b + at + len, n - at - len);
         return n - len;
     case 6: /* double a piece */
-        if (n == 0 || at + len > n || n + len > MOST) break;
+        if (n == 0 || at + len > n || n + len > max) break;
         memmove(b + at + len, b + at, n - at);
         return n + len;
     default: { /* a piece of another seed */
         const seed *s = &seeds[below(n_seeds)];
         size_t from = below(s->n), k = below(64);
         if (from + k > s->n) k = s->n - from;
-        if (at + k > MOST) k = MOST - at;
+        if (at + k > max) k = max - at;
         memcpy(b + at, s->bytes + from, k);
         return at + k > n ? at + k : n;
     }
     }
     return n;
+}
+
+size_t LLVMFuzzerMutate(uint8_t *b, size_t n, size_t max)
+{
+    return mutate_once(b, n, max);
 }
 
 static void keep(const uint8_t *b, size_t n)
@@ -217,7 +225,7 @@ int main(int argc, char **argv)
         const seed *s = &seeds[below(n_seeds)];
         size_t n = s->n, times = 1 + below(8);
         memcpy(b, s->bytes, n);
-        while (times--) n = mutate_once(b, n);
+        while (times--) n = LLVMFuzzerCustomMutator(b, n, MOST, (unsigned)next());
         run_one(b, n);
     }
     free(b);

@@ -39,6 +39,12 @@ extern const gg_run room_run;
  * an output that opens as a source. Removes the output and returns whether it was there. */
 bool room_settle(gg_status st, const gg_error *e, const char *output, size_t count);
 
+/* For every eighth size of an input: writes out.gguf once more, on the lowest instruction-set level
+ * and with three lanes, and checks that it has the same tensors, bit for bit. Only the signs of
+ * NaNs may differ. */
+typedef gg_status (*room_writer)(void *ctx, const gg_run *run, const char *output, gg_error *e);
+void room_repeat(size_t size, room_writer write, void *ctx);
+
 /* Open a file of the folder. NULL if it is refused, which must have a reason. */
 gg_source *room_open(const char *name);
 

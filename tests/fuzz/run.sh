@@ -49,7 +49,12 @@ fuzz() {
     libfuzzer | long)
         # Long texts of options only take longer.
         case $t in fuzz_options) length=300 ;; *) length=0 ;; esac
-        "$folder/$t" -max_total_time="$much" -print_final_stats=1 -entropic=0 -timeout=60 \
+        case $t in
+        fuzz_api | fuzz_json | fuzz_lists | fuzz_manifest | fuzz_merge | fuzz_options | fuzz_where | fuzz_quant) words='' ;;
+        *) words=-dict=tests/fuzz/gguf.dict ;;
+        esac
+        # shellcheck disable=SC2086 # none, or one word
+        "$folder/$t" $words -max_total_time="$much" -print_final_stats=1 -entropic=0 -timeout=60 \
             -max_len=$length -rss_limit_mb=2048 -artifact_prefix="build/found/$t-" "$new" "$kept" ;;
     merge)
         rm -rf "$new.merged"
