@@ -5,6 +5,7 @@
 # and no trace of the output.
 #
 #   FAULTS_ONLY=REGEX     only the commands whose names match
+#   FAULTS_OPS='OP...'    only these kinds of failure, such as alloc
 #   FAULTS_MOST=N         at most N failures per command and kind, evenly spread (0: all)
 #   FAULTS_KILLS=N        at most about N kills in total (0: all)
 # shellcheck disable=SC1091,SC2086,SC2317
@@ -24,6 +25,8 @@ organ-compare -q "$I/v.gguf" "$I/c.gguf" --patch "$I/patch" > /dev/null
 printf 'blk.0.attn_q.weight\nblk.1.attn_q.weight\n' > "$I/names"
 printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq3_k\t0.02\nblk.0.attn_q.weight\tq4_0\t0.01\n' > "$I/losses"
 printf '# keys\n*.attn_k.*=q8_0\n' > "$I/rules"
+organ-assemble -q "$I/v.gguf" --dtype '*attn_v*=q4_k' --output "$I/q.gguf" || exit 1
+mkmodel "$I/samples" blk.0.attn_k.weight.sample:F16:256x8 blk.1.attn_k.weight.sample:F16:256x8 || exit 1
 cat > "$I/merge.json" << END
 {"merge_method": "slerp", "base_model": "$I/v.gguf", "models": [{"model": "$I/c.gguf"}],
  "parameters": {"t": [0, 1]}}
@@ -61,10 +64,17 @@ undo undo 0 organ-transplant --base $O/base.gguf --donor $O/undo --in-place
 keys output 0 organ-keys $I/v.gguf --set general.name=str:Other --output $O/m.gguf
 keys-in-place keys 0 organ-keys $O/base.gguf --set general.name=str:lab-versa --in-place
 stack output 0 organ-stack $I/v.gguf 0,1,0 --output $O/m.gguf
+keys-table table 0 organ-keys $I/v.gguf --json
+keys-many output 0 organ-keys $I/v.gguf --set a=u32[]:1,2 --rename general.name=b --delete general.file_type --set-file c=$I/rules --output $O/m.gguf
+stack-fuse output 0 organ-stack -q $I/q.gguf --fuse qkv --output $O/m.gguf
+stack-drop output 0 organ-stack -q $I/v.gguf --drop 1 --output $O/m.gguf
 stack-svg output 0 organ-stack -q $I/v.gguf 0,1,0 --output $O/m.gguf --svg $O/x.svg
 merge output 0 organ-merge --method ties,density=0.5 --base $I/v.gguf --model $I/c.gguf --output $O/m.gguf
 merge-align output 0 organ-merge -q --method linear --align --model $I/v.gguf --model $I/c.gguf --output $O/m.gguf
 merge-config output 0 organ-merge --config $I/merge.json --shards 2 --card $O/card.md --output $O/m.gguf
+merge-regmean output 0 organ-merge -q --method regmean --model $I/v.gguf,activations=$I/samples --model $I/c.gguf,activations=$I/samples --output $O/m.gguf
+merge-stock output 0 organ-merge -q --method model_stock --base $I/v.gguf --model $I/c.gguf --model $I/c --dtype *attn_k*=q8_0 --output $O/m.gguf
+lora-energy output 0 organ-lora -q --base $I/v --tuned $I/c.gguf --tensors *.attn_k.* --energy 0.5 --output $O/a.gguf
 lora output 0 organ-lora --base $I/v.gguf --tuned $I/c.gguf --tensors *.attn_k.* --output $O/a.gguf
 check table 0 organ-check $I/v.gguf --data
 END
@@ -153,7 +163,8 @@ judge() { # OP NTH
 prefix() { printf '%-16s' "$1"; }
 total=0 kills=0
 prefix command
-for op in alloc read write sync rename make open close signal kill; do printf '%8s' $op; done
+ops=${FAULTS_OPS:-alloc read write sync rename make open close signal kill}
+for op in $ops; do printf '%8s' $op; done
 echo "  findings"
 commands > "$T/commands"
 writers=$(grep -cv ' table ' "$T/commands")
@@ -172,7 +183,7 @@ while read -r name kind want line <&3; do
     [ $got = "$want" ] || { bad "$name: exit $got: $(head -n 1 "$T/err")"; continue; }
     rm -rf "$R" && cp -r "$O" "$R" && cp "$T/out" "$T/table"
     prefix "$name"
-    for op in alloc read write sync rename make open close signal kill; do
+    for op in $ops; do
         [ $op != kill ] || [ "$kind" != table ] || { printf '%8s' -; continue; }
         rm -f "$T/n"
         FAULT_COUNT=$T/n
