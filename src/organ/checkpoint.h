@@ -113,6 +113,9 @@ void gg_checkpoint_end_reading(void *cache);
 /* The file that holds a tensor's first value, for errors. */
 const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i);
 
+/* The scales of a stored F8 tensor, or NULL. */
+const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *t);
+
 /* ---- for adapters (peft.c) ------------------------------------------------------------------ */
 
 /* Makes room for a tensor of that name, or finds the one that has it. *fresh tells which. */
@@ -125,6 +128,8 @@ const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
 
 /* Whether two stored tensors have the same type and bytes; false if they cannot be read. */
 bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b);
+
+gg_status gg_ck_no_room(gg_error *err);
 
 /* Parses FOLDER/NAME. */
 gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err);

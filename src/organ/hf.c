@@ -71,7 +71,7 @@ double gg_hf_log(double x)
 }
 
 /* Newton's method, from a start that is at most a factor of two away. */
-static double hf_sqrt(double x)
+double gg_hf_sqrt(double x)
 {
     double y = x > 1 ? x : 1;
     for (int i = 0; i < 60; i++) y = (y + x / y) / 2;
@@ -243,7 +243,7 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
                   gg_hf_field(config, "rope_parameters.long_factor");
     if (st != GG_OK || !scaled) return st;
     double scale = most / original, factor = 1;
-    if (scale > 1 && original > 1) factor = hf_sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
+    if (scale > 1 && original > 1) factor = gg_hf_sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
     return set_number(meta, arch, "rope.scaling.attn_factor", GG_TYPE_F32, factor, err);
 }
 

@@ -67,8 +67,9 @@ bool gg_hf_value(const gg_json_node *config, const char *text, double *value);
 /* Makes rope_freqs.weight for rope scaling of type llama3: *n malloc'd factors in *out, or none. */
 gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err);
 
-/* Natural exponential function, and logarithm of a positive finite number, with the same bits on
- * every machine. */
+/* Exponential function, natural logarithm and square root of positive finite numbers, with the same
+ * bits on every machine. */
+double gg_hf_sqrt(double x);
 double gg_hf_exp(double x);
 double gg_hf_log(double x);
 

@@ -157,7 +157,7 @@ static bool number_of_key(const gg_hf_writer *w, const char *name, double *x)
     const gg_kv *kv = key_of(w, name);
     float f;
     uint64_t u;
-    if (gg_kv_f32(kv, &f)) return *x = (double)f, true;
+    if (gg_kv_f32(kv, &f)) return *x = (double)f, f - f == 0;
     return gg_kv_u64(kv, &u) && (*x = (double)u, true);
 }
 
@@ -198,15 +198,19 @@ static bool solve(const hf_config *c, const char *text, size_t len, double value
     }
     if (unknown == 8) return false;
     static const char inverse[] = "*/*+-+"; /* each operator is followed by its inverse */
+    double before = 0, want = value;
     for (size_t i = n; i-- > unknown + 1;)
-        value = combine(value, strchr(inverse, ops[i])[1], values[i]);
-    double before = 0;
+        want = combine(want, strchr(inverse, ops[i])[1], values[i]);
     for (size_t i = 0; i < unknown; i++) before = combine(before, ops[i], values[i]);
-    if (unknown == 0) *x = value;
-    else if (ops[unknown] == '*') *x = value / before;
-    else if (ops[unknown] == '+') *x = value - before;
-    else return false;
-    return true;
+    if (unknown > 0 && ops[unknown] != '*' && ops[unknown] != '+') return false;
+    *x = unknown == 0 ? want : combine(want, strchr(inverse, ops[unknown])[1], before);
+    for (int i = 0; i < 3; i++, *x *= 1 + 0x1p-52) { /* a product may be just below the value */
+        double got = 0;
+        values[unknown] = *x;
+        for (size_t k = 0; k < n; k++) got = combine(got, ops[k], values[k]);
+        if (got >= value) break;
+    }
+    return *x - *x == 0;
 }
 
 /* Whether config.json gives the key this value now. */
@@ -215,34 +219,20 @@ static bool is_given(const hf_config *c, const gg_hf_key *k, double value)
     double x;
     if (!gg_hf_value(gg_json_root(c->parsed), k->value, &x)) return false;
     if (k->type == GG_TYPE_F32) return (float)x == (float)value;
-    return (double)(uint64_t)x == value;
+    return x >= value && x < value + 1;
 }
 
 /* Adds the field that gives a key its value by way of an expression. */
 static gg_status add_solved(hf_config *c, const gg_hf_key *k, double value, gg_error *err)
 {
+    char field[64];
+    double x;
     if (refresh(c, err) != GG_OK || is_given(c, k, value)) return err->status;
-    for (const char *p = k->value; *p;) {
+    for (const char *p = k->value; *p; p += strspn(p, " ")) {
         size_t len = strcspn(p, " ");
-        char field[64];
-        double x;
-        if (solve(c, p, len, value, field, &x)) {
-            size_t at = c->n;
-            for (int i = 0; i < 3; i++) { /* a product may be just below the value */
-                double more = x * (1 + i * 0x1p-52);
-                if (add_number(c, field, strlen(field), more, false, err) != GG_OK ||
-                    refresh(c, err) != GG_OK || is_given(c, k, value) || i == 2 || c->n == at)
-                    return err->status;
-                for (size_t f = 0; f < c->n; f++) { /* again */
-                    if (strcmp(c->list[f].path, field) != 0) continue;
-                    free(c->list[f].json);
-                    memmove(&c->list[f], &c->list[f + 1], (c->n - f - 1) * sizeof *c->list);
-                    c->n--;
-                    break;
-                }
-            }
-        }
-        p += len + strspn(p + len, " ");
+        if (solve(c, p, len, value, field, &x))
+            return add_number(c, field, strlen(field), x, false, err);
+        p += len;
     }
     return GG_OK;
 }
@@ -556,13 +546,16 @@ gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err)
     gg_buf text = GG_BUF_INIT;
     uint64_t rank = usual_rank(w);
     float alpha = 0;
-    if (!gg_kv_f32(gg_meta_find(gg_source_meta(w->s), "adapter.lora.alpha"), &alpha))
-        gg_fail(err, GG_EFORMAT, "the adapter has no adapter.lora.alpha");
+    if (!gg_kv_f32(gg_meta_find(gg_source_meta(w->s), "adapter.lora.alpha"), &alpha) ||
+        !(alpha > 0 && alpha < 1e30f)) {
+        gg_fail(err, GG_EUNSUPPORTED, "PEFT needs an adapter.lora.alpha above 0");
+        return gg_at_file(err, gg_source_name(w->s));
+    }
     add_text(&c, "base_model_name_or_path", gg_source_name(w->base), err);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         add_bare(&c, fixed[i][0], fixed[i][1], err);
     add_bare(&c, "fan_in_fan_out", w->fan_in_fan_out ? "true" : "false", err);
-    bool whole = alpha >= 0 && alpha < 1e9f && alpha == (float)(uint32_t)alpha;
+    bool whole = alpha < 1e9f && alpha == (float)(uint32_t)alpha;
     add_number(&c, "lora_alpha", 10, alpha, !whole, err);
     add_number(&c, "r", 1, (double)rank, false, err);
     add_modules(&c, w, rank, err);

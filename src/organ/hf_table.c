@@ -345,10 +345,6 @@ const gg_hf_name gg_hf_names[] = {
     { NULL, "L.mlp.shared_expert.gate_proj", "B.ffn_gate_shexp", NULL },
     { NULL, "L.mlp.shared_expert.up_proj", "B.ffn_up_shexp", NULL },
     { NULL, "L.mlp.shared_expert.down_proj", "B.ffn_down_shexp", NULL },
-    { NULL, "L.block_sparse_moe.gate", "B.ffn_gate_inp", NULL },
-    { NULL, "L.block_sparse_moe.experts.E.w1", "B.ffn_gate_exps", NULL },
-    { NULL, "L.block_sparse_moe.experts.E.w2", "B.ffn_down_exps", NULL },
-    { NULL, "L.block_sparse_moe.experts.E.w3", "B.ffn_up_exps", NULL },
     /* made from config.json, but kept in files that these tools write */
     { NULL, "rope_freqs", "rope_freqs", NULL },
     { NULL, "rope_factors_long", "rope_factors_long", NULL },

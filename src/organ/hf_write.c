@@ -540,15 +540,13 @@ static gg_status share_files(gg_checkpoint *ck, const gg_model *m, gg_error *err
     ck->fds = calloc(m->n_files, sizeof *ck->fds);
     ck->paths = calloc(m->n_files, sizeof *ck->paths);
     ck->stamps = calloc(m->n_files, sizeof *ck->stamps);
-    if (!ck->fds || !ck->paths || !ck->stamps)
-        return gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+    if (!ck->fds || !ck->paths || !ck->stamps) return gg_ck_no_room(err);
     for (size_t i = 0; i < m->n_files; i++) {
         ck->fds[i] = fcntl(m->fds[i], F_DUPFD_CLOEXEC, 3);
         if (ck->fds[i] < 0) return gg_fail_errno(err, "cannot open");
         ck->n_files++;
         ck->stamps[i] = m->stamps[i];
-        if (!(ck->paths[i] = strdup(m->paths[i])))
-            return gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+        if (!(ck->paths[i] = strdup(m->paths[i]))) return gg_ck_no_room(err);
     }
     return GG_OK;
 }
@@ -572,7 +570,7 @@ gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_checkpo
     gg_hf_writer w = { .s = s };
     gg_status st = learn_model(&w, base, err);
     gg_checkpoint *ck = st == GG_OK ? calloc(1, sizeof *ck) : NULL;
-    if (!ck) return st == GG_OK ? gg_fail(err, GG_ENOMEM, "no memory for a checkpoint") : st;
+    if (!ck) return st == GG_OK ? gg_ck_no_room(err) : st;
     w.ck = ck;
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
@@ -581,7 +579,7 @@ gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_checkpo
     if (st == GG_OK) st = share_files(ck, gg_source_model(s), err);
     ck->in.items = calloc(n + 1, sizeof *ck->in.items);
     w.done = calloc(n + 1, sizeof *w.done);
-    if (!ck->in.items || !w.done) st = gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+    if (!ck->in.items || !w.done) st = gg_ck_no_room(err);
     for (size_t i = 0; i < n && st == GG_OK; i++) st = store_tensor(&w, i, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) st = add_named(&w, i, err);
     if (st == GG_OK) st = gg_ck_finish(ck, false, err);

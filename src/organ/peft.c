@@ -73,13 +73,6 @@ static bool adapter_flag(const gg_json_node *config, const char *name)
     return gg_json_bool(gg_json_get(config, name), &yes, &ignored) == GG_OK && yes;
 }
 
-static double root_of_number(double x)
-{
-    double y = x > 1 ? x : 1;
-    for (int i = 0; i < 60; i++) y = (y + x / y) / 2;
-    return y;
-}
-
 /* Whether a key of alpha_pattern is the module or the end of its name, after a dot. */
 static bool pattern_fits(const char *key, size_t n, const char *module, size_t len)
 {
@@ -115,7 +108,7 @@ static gg_status strength_of(peft *p, const gg_st_tensor *t, const char *module,
     double alpha, x;
     gg_status st = alpha_of(p, t, module, len, &alpha, err);
     if (st != GG_OK) return st;
-    x = alpha / p->alpha * (p->rslora ? root_of_number((double)t->dims[1]) : 1);
+    x = alpha / p->alpha * (p->rslora ? gg_hf_sqrt((double)t->dims[1]) : 1);
     if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
         gg_fail(err, GG_EUNSUPPORTED,
                 "alpha_pattern gives it a strength of 0, or one out of range");

@@ -1,0 +1,301 @@
+/* checkpoint_read.c - reads the tensors of a checkpoint as GGUF has them: moves, changes and scales
+ * their values, a few MiB at a time. */
+#include "base/error.h"
+#include "organ/checkpoint.h"
+#include "quant/quant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WINDOW ((uint64_t)4 << 20) /* bytes that are read at once to be moved */
+#define BATCH ((size_t)2048)       /* elements that are converted at once */
+
+/* What a reader holds: consecutive elements of one stored tensor, and its scales if it is F8. */
+typedef struct ck_cache {
+    uint32_t in;
+    uint64_t from, n;
+    uint8_t *raw;
+    size_t cap;
+    const gg_st_tensor *scaled; /* whose scales are loaded */
+    float *scale;
+    uint64_t scale_rows, scale_cols, block_rows, block_cols;
+} ck_cache;
+
+void gg_checkpoint_end_reading(void *cache)
+{
+    ck_cache *c = cache;
+    if (!c) return;
+    free(c->raw);
+    free(c->scale);
+    free(c);
+}
+
+bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
+{
+    const gg_ck_tensor *t = &ck->made[i];
+    const gg_ck_piece *p = t->pieces;
+    if (t->n_pieces != 1 || t->op || t->times != 0) return false;
+    const gg_st_tensor *in = &ck->in.items[p->in];
+    uint64_t step = 1;
+    for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
+        if (p->view.count[k] != 1 && p->view.step[k] != step) return false;
+    uint32_t dtype = ck->header.tensors[i].dtype;
+    if (!(in->type == GG_ST_F32 && dtype == GG_F32) &&
+        !(in->type == GG_ST_F16 && dtype == GG_F16) &&
+        !(in->type == GG_ST_BF16 && dtype == GG_BF16))
+        return false;
+    *place = (gg_place){ ck->fds[in->file], in->at + p->view.first * gg_st_type_size(in->type) };
+    return true;
+}
+
+static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, uint64_t from,
+                             uint64_t n, gg_error *err)
+{
+    const gg_st_tensor *t = &ck->in.items[in];
+    uint64_t size = gg_st_type_size(t->type), bytes = n * size;
+    c->n = 0;
+    if (bytes > c->cap) {
+        free(c->raw);
+        c->cap = 0;
+        if (!(c->raw = malloc((size_t)bytes)))
+            return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
+        c->cap = (size_t)bytes;
+    }
+    gg_status st = gg_pread_all(ck->fds[t->file], c->raw, (size_t)bytes, t->at + from * size, err);
+    if (st != GG_OK) return st;
+    c->in = in;
+    c->from = from;
+    c->n = n;
+    return GG_OK;
+}
+
+/* Elements of a piece that are `step` apart in the stored tensor, from `src` on. */
+typedef struct ck_run {
+    const gg_ck_tensor *t;
+    const gg_ck_piece *p;
+    uint64_t at[GG_HF_AXES]; /* indices of the first element */
+    uint64_t src, step;
+    size_t n;
+    bool plain; /* values are copied */
+} ck_run;
+
+/* Makes the window hold the run: with as many axes from the last as fit in WINDOW, or the whole
+ * tensor. */
+static gg_status choose_window(const gg_checkpoint *ck, ck_cache *c, const ck_run *r, gg_error *err)
+{
+    const gg_ck_piece *p = r->p;
+    const gg_hf_view *v = &p->view;
+    uint64_t size = gg_st_type_size(ck->in.items[p->in].type), base = r->src, all = 1;
+    uint64_t best_from = r->src, best_n = 0, span = (r->n - 1) * r->step + 1;
+    if (c->n && c->in == p->in && r->src >= c->from && r->src + span <= c->from + c->n)
+        return GG_OK;
+    for (uint32_t k = v->n; k-- > 0;) {
+        base -= r->at[k] * v->step[k];
+        all += (v->count[k] - 1) * v->step[k];
+        if (all * size > WINDOW) break;
+        best_from = base;
+        best_n = all;
+    }
+    if (best_n == 0 && r->step == 1) best_n = span;
+    if (best_n == 0) best_from = 0, best_n = ck->in.items[p->in].elements;
+    return load_window(ck, c, p->in, best_from, best_n, err);
+}
+
+static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_tensor *in,
+                             gg_error *err)
+{
+    if (c->scaled == in) return GG_OK;
+    const gg_st_tensor *s = gg_ck_scale_of(ck, in);
+    free(c->scale);
+    c->scaled = NULL;
+    uint8_t *raw = malloc((size_t)s->bytes);
+    c->scale = malloc((size_t)s->elements * sizeof *c->scale);
+    gg_status st = raw && c->scale
+                       ? gg_pread_all(ck->fds[s->file], raw, (size_t)s->bytes, s->at, err)
+                       : gg_ck_no_room(err);
+    if (st == GG_OK) gg_st_decode(s->type, raw, c->scale, (size_t)s->elements);
+    free(raw);
+    if (st != GG_OK) return st;
+    uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1,
+             rows = cols ? in->elements / cols : 0;
+    c->scale_cols = s->n_dims == 2 && s->dims[1] ? s->dims[1] : 1;
+    c->scale_rows = s->elements / c->scale_cols;
+    c->block_rows = (rows + c->scale_rows - 1) / c->scale_rows;
+    c->block_cols = (cols + c->scale_cols - 1) / c->scale_cols;
+    uint64_t block[2] = { ck->block[0] ? ck->block[0] : 128, ck->block[1] ? ck->block[1] : 128 };
+    if (c->scale_rows > 1 && (rows + block[0] - 1) / block[0] == c->scale_rows)
+        c->block_rows = block[0];
+    if (c->scale_cols > 1 && (cols + block[1] - 1) / block[1] == c->scale_cols)
+        c->block_cols = block[1];
+    c->scaled = in;
+    return GG_OK;
+}
+
+/* Multiplies consecutive elements from `src` on by their scales. */
+static void apply_scales(const ck_cache *c, const gg_st_tensor *in, uint64_t src, uint64_t step,
+                         float *x, size_t n)
+{
+    uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t e = src + i * step, row = e / cols / c->block_rows, col = e % cols / c->block_cols;
+        if (row >= c->scale_rows) row = c->scale_rows - 1;
+        if (col >= c->scale_cols) col = c->scale_cols - 1;
+        x[i] *= c->scale[row * c->scale_cols + col];
+    }
+}
+
+double gg_ck_change(gg_ck_op op, double x)
+{
+    switch (op) {
+    case GG_CK_PLUS_ONE: return x + 1;
+    case GG_CK_MINUS_ONE: return x - 1;
+    case GG_CK_NEG_EXP: return -gg_hf_exp(x);
+    case GG_CK_LOG_NEG: return gg_hf_log(-x);
+    default: return x;
+    }
+}
+
+/* Changes n values, which are stored as `raw` and decoded as `x`, and stores them as F32 or F64. An
+ * F16 tensor is computed in F16, as the reference does. */
+static void change_values(const gg_ck_tensor *t, gg_st_type type, const uint8_t *raw,
+                          const float *x, size_t n, uint8_t *out)
+{
+    bool half = type == GG_ST_F16 && (t->op == GG_CK_PLUS_ONE || t->op == GG_CK_NEG_EXP);
+    for (size_t i = 0; i < n; i++) {
+        double y = x[i];
+        if (type == GG_ST_F64) memcpy(&y, raw + i * sizeof y, sizeof y);
+        y = gg_ck_change(t->op, y);
+        float f = (float)y;
+        if (half) f = gg_f16_to_f32(gg_f32_to_f16(f));
+        if (t->times != 0) f *= t->times;
+        if (t->wide) memcpy(out + i * sizeof y, &y, sizeof y);
+        else memcpy(out + i * sizeof f, &f, sizeof f);
+    }
+}
+
+/* Moves the elements of a run, which lie in the window, to `out`. */
+static void move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r, uint8_t *out)
+{
+    const gg_st_tensor *in = &ck->in.items[r->p->in];
+    size_t size = gg_st_type_size(in->type);
+    const uint8_t *raw = c->raw + (r->src - c->from) * size;
+    if (r->plain && r->step == 1) {
+        memcpy(out, raw, r->n * size);
+        return;
+    }
+    uint8_t strided[BATCH * 8];
+    float x[BATCH];
+    for (size_t done = 0; done < r->n;) {
+        size_t n = r->n - done < BATCH ? r->n - done : BATCH;
+        const uint8_t *from = raw + done * r->step * size;
+        if (r->step != 1) {
+            uint8_t *to = r->plain ? out + done * size : strided;
+            for (size_t i = 0; i < n; i++) memcpy(to + i * size, from + i * r->step * size, size);
+            from = strided;
+        }
+        if (!r->plain) {
+            gg_st_decode(in->type, from, x, n);
+            if (c->scaled == in) apply_scales(c, in, r->src + done * r->step, r->step, x, n);
+            change_values(r->t, in->type, from, x, n, out + done * (r->t->wide ? 8 : 4));
+        }
+        done += n;
+    }
+}
+
+/* The piece that has element `e`. */
+static const gg_ck_piece *piece_at(const gg_ck_tensor *t, uint64_t e)
+{
+    size_t low = 0, high = t->n_pieces;
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (t->pieces[mid].start <= e) low = mid;
+        else high = mid;
+    }
+    return &t->pieces[low];
+}
+
+/* The longest run from element e of a tensor on, of at most `most` elements. */
+static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t most)
+{
+    const gg_ck_tensor *t = &ck->made[index];
+    ck_run r = { .t = t, .p = piece_at(t, e) };
+    const gg_hf_view *v = &r.p->view;
+    uint64_t left = e - r.p->start;
+    r.src = v->first;
+    for (uint32_t k = v->n; k-- > 0;) {
+        r.at[k] = left % v->count[k];
+        left /= v->count[k];
+        r.src += r.at[k] * v->step[k];
+    }
+    uint64_t more = v->count[v->n - 1] - r.at[v->n - 1];
+    r.step = v->step[v->n - 1];
+    r.n = more < most ? (size_t)more : most;
+    gg_st_type type = ck->in.items[r.p->in].type;
+    r.plain = !t->op && t->times == 0 &&
+              (ck->header.tensors[index].dtype == GG_F32 ? type == GG_ST_F32
+                                                         : type == GG_ST_F16 || type == GG_ST_BF16);
+    return r;
+}
+
+/* Produces the first elements of a run, and sets its length to their number. */
+static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, uint8_t *out,
+                             gg_error *err)
+{
+    const gg_st_tensor *in = &ck->in.items[r->p->in];
+    size_t size = gg_st_type_size(in->type);
+    gg_status st = GG_OK;
+    if (r->step == 1 && r->plain && r->n * size >= WINDOW / 64)
+        return gg_pread_all(ck->fds[in->file], out, r->n * size, in->at + r->src * size, err);
+    if (r->step == 1 && r->n > WINDOW / 16) r->n = WINDOW / 16;
+    if (in->type == GG_ST_F8_E4M3 || in->type == GG_ST_F8_E5M2) st = load_scales(ck, c, in, err);
+    if (st == GG_OK) st = choose_window(ck, c, r, err);
+    if (st == GG_OK) move_run(ck, c, r, out);
+    return st;
+}
+
+static size_t element_size(const gg_checkpoint *ck, size_t i)
+{
+    return (size_t)gg_dtype_get(ck->header.tensors[i].dtype)->block_bytes;
+}
+
+/* Reads whole elements. */
+static gg_status read_elements(const gg_checkpoint *ck, size_t i, ck_cache *c, gg_ck_span span,
+                               gg_error *err)
+{
+    size_t size = element_size(ck, i), n = span.n / size;
+    uint64_t e = span.offset / size;
+    uint8_t *out = span.buf;
+    gg_status st = GG_OK;
+    while (n > 0 && st == GG_OK) {
+        ck_run r = run_from(ck, i, e, n);
+        st = produce_run(ck, c, &r, out, err);
+        out += r.n * size;
+        e += r.n;
+        n -= r.n;
+    }
+    return st;
+}
+
+gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg_ck_span span,
+                             gg_error *err)
+{
+    const gg_ck_tensor *t = &ck->made[i];
+    if (t->values) return memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n), GG_OK;
+    if (!*cache && !(*cache = calloc(1, sizeof(ck_cache)))) return gg_ck_no_room(err);
+    size_t size = element_size(ck, i);
+    uint8_t one[8] = { 0 };
+    gg_status st = GG_OK;
+    while (span.n > 0 && st == GG_OK) {
+        size_t skip = (size_t)(span.offset % size), part = span.n;
+        if (skip || span.n < size) { /* a part of an element */
+            if (size - skip < part) part = size - skip;
+            st = read_elements(ck, i, *cache, (gg_ck_span){ span.offset - skip, one, size }, err);
+            memcpy(span.buf, one + skip, part);
+        } else {
+            part -= span.n % size;
+            st = read_elements(ck, i, *cache, (gg_ck_span){ span.offset, span.buf, part }, err);
+        }
+        span = (gg_ck_span){ span.offset + part, (uint8_t *)span.buf + part, span.n - part };
+    }
+    return st;
+}
