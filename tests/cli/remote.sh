@@ -11,7 +11,7 @@ organ-stack -q --drop 0-2 "$T/verse.gguf" -o "$T/small.gguf"
 organ-assemble -q "$T/verse.gguf" --shards 3 -o "$T/split.gguf"
 python3 tests/cli/remote_server.py "$T" "$T/log" > "$T/port" &
 server=$!
-trap 'kill $server; chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
+trap 'kill $server 2> /dev/null; chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
 i=0
 while [ ! -s "$T/port" ] && [ $i -lt 200 ]; do i=$((i + 1)); sleep 0.1; done
 at=http://127.0.0.1:$(cat "$T/port")
@@ -227,8 +227,99 @@ check_exit 3 "no model" organ-info "$at/good/text.gguf"
 dd if="$T/verse.gguf" bs=100 count=10 of="$T/cut.gguf" 2> /dev/null
 check_exit 3 "a header that ends" organ-info "$at/good/cut.gguf"
 
+refused 4 'does not say which bytes it sent' unsaid
+refused 4 'HTTP status 416' shorter
+refused 4 'HTTP status 302' loop
+printf 'speed-time = 1\nspeed-limit = 1000\n' > "$T/hurry"
+for how in stalls slow; do
+    check_exit 4 "a server: $how" organ-info "$at/$how/verse.gguf" --retries 0 --curl "$T/hurry"
+    check_text "$(grep -c "$how/verse.gguf: bytes 0-524287: the answer ended after [0-9]* bytes" "$T/err")" 1 "$how: the reason"
+done
+check "links that expire" organ-transplant "$code" "$at/expiring/verse.gguf" --layers 1,3 -o "$T/got.gguf" --force
+organ-transplant -q "$code" "$T/verse.gguf" --layers 1,3 -o "$T/want.gguf" --force
+check "links that expire: the result" cmp "$T/want.gguf" "$T/got.gguf"
+
+# ---- a large header, many shards, several hosts ------------------------------------------
+mkmodel "$T/many.gguf" -n 100000 blk.%.attn_norm.weight:F32:8
+: > "$T/log"
+check "100,000 tensors" organ-extract --list "$at/good/many.gguf"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 100001 "100,000 tensors: all are listed"
+[ "$(wc -l < "$T/log")" -le 6 ] && ok || bad "$(wc -l < "$T/log") requests for a header"
+rm "$T/many.gguf"
+# A block's FFN in a model of 62 shards: at most 1.01 times its bytes, and headers.
+# shellcheck disable=SC2046
+set -- $(awk 'BEGIN {
+    for (i = 0; i < 62; i++)
+        print "blk." i ".ffn_up.weight:Q8_0:1024x" (i == 2 ? 2000 : 2), "blk." i ".ffn_down.weight:F16:512x" (i == 2 ? 2000 : 2)
+}')
+mkmodel "$T/wide62.gguf" "$@"
+organ-assemble -q "$T/wide62.gguf" --shards 62 -o "$T/k.gguf"
+mkmodel "$T/base62.gguf" -s 3 blk.2.ffn_up.weight:Q8_0:1024x2000 blk.2.ffn_down.weight:F16:512x2000
+: > "$T/log"
+check "headers of 62 shards" organ-extract --list "$at/good/k-00001-of-00062.gguf"
+check_text "$(wc -l < "$T/log" | tr -d ' ')" 62 "one request for each"
+headers=$(awk '{ n += $2 } END { print n }' "$T/log")
+: > "$T/log"
+check "a block of 62 shards" organ-transplant "$T/base62.gguf" "$at/good/k-00001-of-00062.gguf" --type ffn --layers 2 -o "$T/got.gguf" --force
+sent=$(awk '{ n += $2 } END { print n }' "$T/log") block=$((1024 * 2000 / 32 * 34 + 512 * 2000 * 2))
+[ "$((sent - headers))" -le $((block + block / 100)) ] && ok || bad "$((sent - headers)) bytes for $block"
+organ-transplant -q "$T/base62.gguf" "$T/k-00001-of-00062.gguf" --type ffn --layers 2 -o "$T/want.gguf" --force
+check "a block of 62 shards: as from the files" cmp "$T/want.gguf" "$T/got.gguf"
+# Answers break off after 1.5 MB: only the rest is asked for again.
+: > "$T/log"
+check "answers that break off" organ-transplant "$T/base62.gguf" "$at/parts/k-00001-of-00062.gguf" --type ffn \
+    --layers 2 -o "$T/got.gguf" --force
+check "answers that break off: the result" cmp "$T/want.gguf" "$T/got.gguf"
+sent=$(awk '{ n += $2 } END { print n }' "$T/log")
+[ "$((sent - headers))" -le $((block + block / 50)) ] && ok || bad "$((sent - headers)) bytes for $block in parts"
+# Shards on different hosts, and requests of at most 256 KiB.
+mkdir "$T/elsewhere" "$T/elsewhere/x"
+mv "$T/split-00002-of-00003.gguf" "$T/elsewhere/x/second"
+python3 tests/cli/remote_server.py "$T/elsewhere" "$T/log2" > "$T/port2" &
+server="$server $!"
+i=0
+while [ ! -s "$T/port2" ] && [ $i -lt 200 ]; do i=$((i + 1)); sleep 0.1; done
+printf '%s\n' "$at/good/split-00001-of-00003.gguf" "http://127.0.0.1:$(cat "$T/port2")/good/x/second?a=b" \
+    "$at/moved/split-00003-of-00003.gguf" > "$T/urls"
+: > "$T/log"
+: > "$T/log2"
+check "shards on different hosts" organ-transplant "$code" "$at/good/any" --urls "$T/urls" --piece 262144 \
+    --type ffn,embedding -o "$T/got.gguf" --force
+organ-transplant -q "$code" "$T/verse.gguf" --type ffn,embedding -o "$T/want.gguf" --force
+check "shards on different hosts: the result" cmp "$T/want.gguf" "$T/got.gguf"
+check_text "$(cat "$T/log" "$T/log2" | awk '$2 > m { m = $2 } END { print m }')" 262144 "the largest request"
+check "both were asked" test -s "$T/log2"
+
+# ---- lighttpd ----------------------------------------------------------------------------
+if command -v lighttpd > /dev/null 2>&1; then
+    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    printf 'server.document-root = "%s"\nserver.port = %s\nserver.bind = "127.0.0.1"\n' "$T" "$port" > "$T/lighttpd.conf"
+    lighttpd -D -f "$T/lighttpd.conf" 2> "$T/lighttpd.log" &
+    server="$server $!"
+    i=0
+    while ! curl -s -o /dev/null "http://127.0.0.1:$port/list" && [ $i -lt 100 ]; do i=$((i + 1)); sleep 0.1; done
+    check "lighttpd: a donor" organ-transplant "$code" "http://127.0.0.1:$port/verse.gguf" --type ffn,embedding -o "$T/got.gguf" --force
+    check "lighttpd: the result" cmp "$T/want.gguf" "$T/got.gguf"
+    check "lighttpd: large tensors" organ-measure "http://127.0.0.1:$port/split-large-00001-of-00003.gguf"
+    check_text "$(cat "$T/out")" "$(cat "$T/rows")" "lighttpd: the rows"
+    organ-stack -q --drop 1-3 "$T/verse.gguf" -o "$T/tiny.gguf"
+    check "lighttpd: a file that one request gets" organ-check "http://127.0.0.1:$port/elsewhere/../tiny.gguf"
+fi
+
 # ---- secrets ----------------------------------------------------------------------------
 printf 'header = "Authorization: Bearer hush"\n' > "$T/curlrc"
+mkdir "$T/bin"
+cat > "$T/bin/curl" << EOF
+#!/bin/sh
+echo "\$*" >> "$T/arguments"
+ps -ef >> "$T/processes" 2> /dev/null
+exec "$(command -v curl)" "\$@"
+EOF
+chmod +x "$T/bin/curl"
+PATH=$T/bin:$PATH
+echo "$at/secret/verse.gguf?key=hidden" > "$T/by-list"
+check "a token, and a URL in a file" organ-remote --curl "$T/curlrc" --urls "$T/by-list" organ-info http://127.0.0.1/
+check_text "$(cat "$T/arguments" "$T/processes" | grep -c 'hush\|key=hidden')" 0 "no process has a secret in its arguments"
 check "a token" organ-info --curl "$T/curlrc" "$at/secret/verse.gguf?key=hidden"
 cat "$T/out" "$T/err" > "$T/said"
 check_exit 4 "no token" organ-info "$at/secret/verse.gguf?key=hidden" --retries 0

@@ -3,28 +3,43 @@
 import http.server, os, sys, time
 
 folder, log = sys.argv[1], open(sys.argv[2], "a", buffering=1)
-asked = {}
+asked, links = {}, []
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
+    def redirect(self, where):
+        self.send_response(302)
+        self.send_header("Location", where)
+        self.send_header("X-Padding", "x" * 3000)
+        self.send_header("Content-Length", "5000")
+        self.end_headers()
+        self.wfile.write(b"x" * 5000)
+
     def do_GET(self):
         how, name = self.path.split("?")[0].lstrip("/").split("/", 1)
         asked[self.path] = asked.get(self.path, 0) + 1
         if how == "moved":
-            self.send_response(302)
-            self.send_header("Location", "/good/" + name)
-            self.send_header("X-Padding", "x" * 3000)
-            self.send_header("Content-Length", "5000")
-            self.end_headers()
-            return self.wfile.write(b"x" * 5000)
+            return self.redirect("/good/" + name)
+        if how == "loop":
+            return self.redirect("/loop/" + name)
+        if how == "expiring":  # a new link for each request, which works once
+            links.append("/once/%d/%s" % (len(links), name))
+            return self.redirect(links[-1])
+        if how == "once":
+            if asked[self.path] > 1:
+                return self.send_error(403)
+            name = name.split("/", 1)[1]
+        if how == "shorter":
+            return self.send_error(416)
         if how == "secret" and self.headers.get("Authorization") != "Bearer hush":
             return self.send_error(401)
         if how == "busy" and asked[self.path] % 2:
             return self.send_error(503)
         try:
-            data = open(os.path.join(folder, name), "rb").read()
+            file = open(os.path.join(folder, name), "rb")
+            size = os.fstat(file.fileno()).st_size
         except OSError:
             return self.send_error(404)
         if how == "endless":
@@ -37,20 +52,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         given = self.headers.get("Range")
         if how == "whole" or not given:
-            first, last, status = 0, len(data) - 1, 200
+            first, last, status = 0, size - 1, 200
         else:
             first, last = [int(x) for x in given.split("=")[1].split("-")]
-            last, status = min(last, len(data) - 1), 206
-        if first >= len(data):
+            last, status = min(last, size - 1), 206
+        if first >= size:
             return self.send_error(416)
-        body = data[first:last + 1]
+        file.seek(first)
+        body = file.read(last + 1 - first)
         self.send_response(status)
-        total, tag = len(data), '"one"'
+        total, tag = size, '"one"'
         if how == "changed" and first:
             tag = '"two"'
         if how == "grown" and first:
             total += 1
-        if status == 206:
+        if status == 206 and how != "unsaid":
             self.send_header("Content-Range", "bytes %d-%d/%d" % (first + (how == "shifted"), last, total))
         self.send_header("ETag", tag)
         if how == "more":
@@ -58,14 +74,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if how == "short" or how == "stops" and asked[self.path] % 2:
             self.send_header("Content-Length", str(len(body)))
             body = body[:len(body) // 2]
+        elif how == "parts":  # never more than 1.5 MB
+            self.send_header("Content-Length", str(len(body)))
+            body = body[:1500000]
         elif how != "more":
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        log.write("%s %d\n" % (self.path, len(body)))
         try:
+            if how in ("stalls", "slow"):
+                self.wfile.write(body[:5000])
+                for i in range(100):
+                    time.sleep(0.2)
+                    self.wfile.write(body[5000 + i:5000 + i + (how == "slow")])
             self.wfile.write(body)
         except OSError:
             pass
-        log.write("%s %d\n" % (self.path, len(body)))
 
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_address[1], flush=True)
