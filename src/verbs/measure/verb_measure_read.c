@@ -23,7 +23,8 @@
 
 #define BLOCK_RUN 256 /* values per short run; a whole number of blocks of every type */
 #define GATHER 1024   /* samples gathered at once */
-#define RUN_STEP 9    /* of the values of a long run one is sampled; odd, to meet all columns */
+#define RUN_STEP 9    /* of so many values of a long run one is sampled, or of fewer if */
+#define RUN_BYTES ((uint64_t)160 << 10) /* the run would be longer */
 
 /* Runs of 256 values. */
 static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
@@ -43,14 +44,18 @@ static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure
 }
 
 /* o->runs long runs, with as many samples as single values would give, unless they would be half of
- * the tensor. Runs begin with the rows that are compared with the next row. */
+ * the tensor. An odd step meets all columns. Runs begin with the rows that are compared with the
+ * next row. */
 static void plan_runs(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
 {
     uint64_t run = o->sample / o->runs + 1, rows;
-    if (o->sample == 0 || t->elements / o->runs / 2 / RUN_STEP < run) return;
+    const gg_dtype_info *info = gg_dtype_get(t->dtype);
+    uint64_t step = RUN_BYTES / info->block_bytes * info->block_elems / run;
+    step = step > RUN_STEP ? RUN_STEP : step > 1 ? (step - 1) | 1 : 1;
+    if (o->sample == 0 || t->elements / o->runs / 2 / step < run) return;
     rows = t->elements / t->dims[0];
     take->run = run;
-    take->step = RUN_STEP;
+    take->step = step;
     take->stride = rows > o->runs ? t->dims[0] : BLOCK_RUN;
     take->strides = rows > o->runs ? rows - 1 : t->elements / BLOCK_RUN;
     take->count = run * o->runs;
