@@ -439,6 +439,10 @@ refuse "blk.1.attn_norm.weight: this tensor is missing" "$T/bert.gguf" 2,0,1
 
 touch "$T/there.gguf"
 check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/there.gguf"
+# A header may claim any number of blocks, which must not take time.
+organ-keys -q $V --set llama.block_count=u32:99999 --output "$T/blocks.gguf"
+limited 2 organ-stack -q "$T/blocks.gguf" 1 --output "$T/one.gguf" 2> "$T/err"
+check_text "$(($? < 124))" 1 "a block_count of 99999 takes little time"
 check_exit 3 "no model" stack README.md 0
 check_exit 4 "no file" stack "$T/none-such.gguf" 0
 finish

@@ -198,7 +198,7 @@ static gg_status kinds_of(const gg_meta *meta, bool has[N_KEPT], gg_error *err)
     check c = { .in = &in, .err = err };
     gg_status st = gg_check_open(&c);
     if (st == GG_OK) gg_check_find_architecture(&c);
-    for (uint64_t b = 0; b < c.trunk && b < 100000 && st == GG_OK && c.arch_name; b++)
+    for (uint64_t b = 0; b < c.trunk && b < GG_CHECK_BLOCKS && st == GG_OK && c.arch_name; b++)
         for (size_t k = 0; k < N_KEPT; k++) {
             bool is = gg_check_block_is(&c, "", b, kept[k].trait, strlen(kept[k].trait));
             /* blocks of hybrids may have only a feed-forward layer */

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define GG_CHECK_BLOCKS 512 /* LLAMA_MAX_LAYERS; a header can claim far more */
+
 /* The requirements of an architecture as text. architectures.txt describes the format. */
 typedef struct check_arch {
     const char *names;   /* architectures that share the table, separated by spaces */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_BLOCKS 512   /* LLAMA_MAX_LAYERS */
 #define MOST_EXPERTS 1024 /* LLAMA_MAX_EXPERTS */
 
 #define MISSING_KEY "this key is missing; an engine requires it"
@@ -427,7 +426,7 @@ static void check_experts(check *c)
     uint64_t count = gg_check_number_or(c, "expert_count", 0), most = 0, used;
     uint64_t groups = gg_check_number_or(c, "expert_group_count", 0);
     uint64_t of_them = gg_check_number_or(c, "expert_group_used_count", 0);
-    for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < MOST_BLOCKS; b++)
+    for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < GG_CHECK_BLOCKS; b++)
         if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
     if (count > MOST_EXPERTS)
         say_error(c, "experts", at_arch_key(c, "expert_count"), "it is larger than %d",
@@ -488,7 +487,7 @@ static void check_head_sizes(check *c, bool latent)
 static void check_heads(check *c)
 {
     check_place where = at_arch_key(c, "attention.head_count_kv");
-    uint64_t blocks = c->blocks < MOST_BLOCKS ? c->blocks : MOST_BLOCKS, q, kv;
+    uint64_t blocks = c->blocks < GG_CHECK_BLOCKS ? c->blocks : GG_CHECK_BLOCKS, q, kv;
     for (uint64_t b = 0; b < (blocks ? blocks : 1); b++) {
         if (!gg_check_number(c, "attention.head_count", b, &q) || q == 0) continue;
         if (!gg_check_number(c, "attention.head_count_kv", b, &kv) || kv == 0) continue;
@@ -535,9 +534,9 @@ static void check_rope(check *c)
 static void check_values(check *c)
 {
     uint64_t v, w;
-    if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > MOST_BLOCKS))
+    if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > GG_CHECK_BLOCKS))
         say_error(c, "key-value", at_arch_key(c, "block_count"), "engines accept 1 to %d blocks",
-                  MOST_BLOCKS);
+                  GG_CHECK_BLOCKS);
     if (gg_check_number(c, "nextn_predict_layers", 0, &w) && c->blocks && w > c->blocks)
         say_error(c, "key-value", at_arch_key(c, "nextn_predict_layers"),
                   "there are more prediction blocks than blocks");

@@ -254,7 +254,7 @@ void gg_check_table_rules(check *c)
             say_error(c, "block-count", at_arch_key(c, "decoder_block_count"),
                       "it is %" PRIu64 ", but an engine loads at most block_count, %" PRIu64, n,
                       c->blocks);
-        for (uint64_t b = 0; b < n && b < 512 && c->status == GG_OK; b++)
+        for (uint64_t b = 0; b < n && b < GG_CHECK_BLOCKS && c->status == GG_OK; b++)
             apply_block(c, *prefix, (int64_t)b);
     }
     check_unexpected(c);
