@@ -10,16 +10,10 @@
 #   LAB=tests/data/lab     a folder of lab models
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-sh tests/engine/install.sh || exit 1
-BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
-M=$(mktemp -d "${TMPDIR:-/tmp}/forms.XXXXXX") || exit 1
-trap 'rm -rf "$M"' EXIT
-trap 'exit 130' INT TERM HUP
-LC_ALL=C GGML_NO_BACKTRACE=1
-export LC_ALL GGML_NO_BACKTRACE M
 # shellcheck source=tests/engine/recipes.sh
 . tests/engine/recipes.sh
-build_engine_program load > "$M/load.log" 2>&1 || { cat "$M/load.log"; exit 1; }
+start_part forms
+start_program load
 
 HEALTHY=1 node tests/engine/variants.mjs "$LAB/lab-base-q4_k_m.gguf" "$M/models" > "$M/all" || exit 1
 grep ': as it is$' "$M/all" | cut -f 1 > "$M/list"

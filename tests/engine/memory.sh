@@ -8,16 +8,10 @@
 #   LAB=tests/data/lab     a folder of lab models
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-sh tests/engine/install.sh || exit 1
-BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
-M=$(mktemp -d "${TMPDIR:-/tmp}/memory.XXXXXX") || exit 1
-trap 'rm -rf "$M"' EXIT
-trap 'exit 130' INT TERM HUP
-LC_ALL=C
-export LC_ALL M
 # shellcheck source=tests/engine/recipes.sh
 . tests/engine/recipes.sh
-build_engine_program memory > "$M/memory.log" 2>&1 || { cat "$M/memory.log"; exit 1; }
+start_part memory
+start_program memory
 
 # One healthy model of each architecture.
 node tests/engine/variants.mjs "$LAB/lab-base-q4_k_m.gguf" "$M/variants" > "$M/list" || exit 1

@@ -376,6 +376,20 @@ build_engine_program() {
         -Wl,--allow-shlib-undefined
 }
 
+# start_part NAME: for a script that runs by itself: installs the engine, sets BIN, LAB and the temporary folder
+# M, which is removed at the end, and puts the tools on the PATH. Call it from the top of the tree.
+start_part() {
+    sh tests/engine/install.sh || exit 1
+    BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
+    M=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 1
+    trap 'rm -rf "$M"' EXIT
+    trap 'exit 130' INT TERM HUP
+    LC_ALL=C GGML_NO_BACKTRACE=1 PATH=$BIN:$PATH
+    export LC_ALL GGML_NO_BACKTRACE M BIN LAB PATH
+}
+# start_program NAME: builds tests/engine/NAME.c as $M/NAME.run, or ends the script.
+start_program() { build_engine_program "$1" > "$M/$1.log" 2>&1 || { cat "$M/$1.log"; exit 1; }; }
+
 # Builds organ-probe beside the other tools, with what build_engine_program found.
 build_probe() {
     build_engine_program memory || return 1 # unpacks the headers
