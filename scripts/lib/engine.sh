@@ -1,6 +1,6 @@
 # engine.sh - perplexities by an engine, for the scripts that tune on texts. They have sourced
 # common.sh, and have set $engine (--engine) or $batch (--engine-batch), $measure (loss or kl) with the
-# $reference of kl, and the scratch folder $T.
+# $reference and $precision of kl, and the scratch folder $T.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 # For awk programs, because Debian's busybox has no log: v = 2^k w with w in [1, 2), and
@@ -31,7 +31,7 @@ start_engine() {
     mkfifo "$T/jobs.pipe" "$T/answers.pipe" || die 4 "cannot make a pipe in $T"
     if [ -n "$batch" ]; then sh -c "$batch" < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
     elif [ -n "$probe" ]; then
-        "$probe" -q ${threads:+-j "$threads"} --batch ${reference:+--against "$reference"} < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
+        "$probe" -q ${threads:+-j "$threads"} --batch ${reference:+--against "$reference"} ${precision:+--precision "$precision"} < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
     else node "$harness/engine.mjs" batch < "$T/jobs.pipe" > "$T/answers.pipe" 2> "$T/engine.log" &
     fi
     engine_pid=$!
@@ -39,8 +39,9 @@ start_engine() {
 }
 stop_engine() { [ -z "$engine_pid" ] || kill "$engine_pid" 2> /dev/null; }
 
-# Writes the perplexity of each text, or its divergence, to $T/numbers, one per line.
-perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
+# Writes the perplexity of each text, or its divergence, to $T/numbers, one per line. organ-probe also
+# measures the model with one tensor from a donor.
+perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL; [TENSOR DONOR]
     : > "$T/numbers"
     if [ -n "$engine" ]; then
         set -- "$1" "$2"
@@ -52,7 +53,7 @@ perplexities() { # TEXTS-FILE, whose third column names the texts; MODEL
     [ -n "$engine_pid" ] || start_engine
     case $measure in kl) request=kl ;; *) request=ppl ;; esac
     while IFS=$tab read -r use weight file; do
-        (printf '%s\t%s\t%s\n' $request "$2" "$file" >&3) || return 1 # an engine that ended must not end this shell
+        (printf '%s\t%s\t%s%s\n' $request "$2" "$file" "${3:+$tab$3$tab$4}" >&3) || return 1 # an engine that ended must not end this shell
         answer=''
         IFS= read -r answer <&4 || return 1
         printf '%s\n' "$answer" | awk -F '\t' '{ print ($3 == "error" ? $4 : $3) }' >> "$T/numbers"

@@ -83,6 +83,9 @@ check_error 2 "another model" "another text" sh "$S" "$T/m.gguf" --text "$T/two.
 check_error 2 "--text" "no text" sh "$S" "$T/m.gguf" --output "$T/n.tsv"
 check_error 2 "--types" "no types" measure --types 'q2 k'
 check_exit 2 "an unknown type" measure --types q2_x -q --force
+check_error 2 "for --measure kl" "a precision of losses" measure --precision 0.1
+check_error 2 "at most 1" "a precision above 1" sh "$S" "$T/m.gguf" --text "$T/one.txt" \
+    --output "$T/n.tsv" --measure kl --precision 2
 check_exit 4 "no model" sh "$S" "$T/no.gguf" --text "$T/one.txt" --output "$T/n.tsv" --engine "$T/engine"
 : > "$T/broken"
 rm "$T/t.tsv"

@@ -6,15 +6,9 @@
 #   LAB=tests/data/lab     a folder of lab models
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-sh tests/engine/install.sh || exit 1
-BIN=$(cd "${BIN:-build/bin}" && pwd) LAB=$(cd "${LAB:-tests/data/lab}" && pwd)
-M=$(mktemp -d "${TMPDIR:-/tmp}/probe.XXXXXX") || exit 1
-trap 'rm -rf "$M"' EXIT
-trap 'exit 130' INT TERM HUP
-LC_ALL=C PATH=$BIN:$PATH
-export LC_ALL M BIN PATH
 # shellcheck source=tests/engine/recipes.sh
 . tests/engine/recipes.sh
+start_part probe
 build_probe > "$M/build.log" 2>&1 || { cat "$M/build.log"; exit 1; }
 
 passed=0 failed=0
@@ -134,6 +128,32 @@ hold "a perplexity" 'x < 1.000001 * y && x > 0.999999 * y' "$(sed -n 1p "$M/answ
 hold "an error, and then a divergence" 'x == 1 && y == 1' "$(sed -n 2p "$M/answers" | grep -c "	error	")" \
     "$(awk -F '\t' -v kl="$(cell other 1 kl)" 'NR == 3 { print ($3 < 1.000001 * kl && $3 > 0.999999 * kl) }' \
     "$M/answers")"
+# One tensor of another model, as if it were in the file; the values are the model's own again after that. The
+# engine keeps Q4_K in a layout of its own.
+organ-transplant -q --base "$verse" --donor "$M/q2.gguf" --match convert --tensors blk.1.ffn_up.weight \
+    --output "$M/one.gguf"
+{
+    for m in "$verse:blk.1.ffn_up.weight" "$verse" "$M/one.gguf" "$verse:none.weight"; do
+        printf 'kl\t%s\t%s' "${m%:*}" "$text"
+        case $m in *:*) printf '\t%s\t%s' "${m#*:}" "$M/q2.gguf" ;; esac
+        echo
+    done
+    printf 'kl\t%s\t%s\tblk.1.ffn_up.weight\n' "$verse" "$text"
+} | organ-probe -j 1 --batch --against "$verse" > "$M/answers" 2> "$M/err"
+answer() { sed -n "$1p" "$M/answers" | cut -f 3; }
+hold "a tensor of a donor" 'x == y && x > 1e-5' "$(answer 1)" "$(answer 3)"
+hold "and its own values again" 'x == 0' "$(answer 2)" 0
+hold "a tensor that is not there, and a request without its donor" 'x == 1 && y == 1' \
+    "$(sed -n 4p "$M/answers" | grep -c 'error.*tensor none.weight is missing')" \
+    "$(sed -n 5p "$M/answers" | grep -c 'unknown request')"
+
+# ---- a text that ends early ----------------------------------------------------------------------------------
+probe early "$M/q2.gguf" --text "$text" --text "$LAB/text-code.txt" --against "$verse" --precision 0.1
+probe late "$M/q2.gguf" --text "$text" --text "$LAB/text-code.txt" --against "$verse" --precision 0.000001
+hold "precision needs fewer tokens" 'x < y / 2 && x >= 256' "$(cell early 1 tokens)" "$(cell late 1 tokens)"
+hold "and gives what it promises" 'x <= 0.1 * y' "$(cell early 2 kl_error)" "$(cell early 2 kl)"
+hold "with a divergence near that of all" 'x < 1.4 * y && x > y / 1.4' "$(cell early 2 kl)" "$(cell late 2 kl)"
+hold "a precision that is not reached" 'x == y' "$(cell late 1 kl)" "$(cell short 1 kl)"
 
 # ---- mixtures of experts ---------------------------------------------------------------------------------
 # Equal experts are the dense model, whatever the router chooses.
@@ -175,6 +195,21 @@ sh scripts/organ-sensitivity "$verse" --measure kl --tensors 'blk.0.attn_[qv].*'
     -q --output "$M/kl.tsv" 2> "$M/err" || bad "organ-sensitivity: $(cat "$M/err")"
 hold "organ-sensitivity by divergence" 'x == 0 && y > 0.0001' "$(awk -F '\t' '/^# unchanged/ { print $2 }' \
     "$M/kl.tsv")" "$(awk -F '\t' '$1 == "blk.0.attn_v.weight" { print $4 }' "$M/kl.tsv")"
+# An engine that gets whole models gives the same table.
+sensitivity() { # NAME OPTION...
+    to=$M/$1.tsv
+    shift
+    sh scripts/organ-sensitivity "$M/f16.gguf" --measure kl --types q2_k,q3_k --tensors 'blk.0.attn_[qv].*' \
+        --text "$text" -j 1 -q --output "$to" "$@" 2> "$M/err" || bad "organ-sensitivity $*: $(cat "$M/err")"
+}
+sensitivity own
+sensitivity whole --engine-batch "organ-probe -q -j 1 --batch --against $M/f16.gguf"
+hold "the same table by whole models" 'x == y && x > 0' "$(grep -v '^#' "$M/own.tsv" | cut -f 1-5,7 | cksum | cut -d ' ' -f 1)" \
+    "$(grep -v '^#' "$M/whole.tsv" | cut -f 1-5,7 | cksum | cut -d ' ' -f 1)"
+hold "four rows" 'x == 4' "$(grep -c '^blk' "$M/own.tsv")" 0
+sensitivity early --precision 0.2
+hold "less precise losses" 'x != y && x < 1.6 * y && x > y / 1.6' "$(awk -F '\t' '$1 ~ /attn_v/ { s += $4 } END { print s }' \
+    "$M/early.tsv")" "$(awk -F '\t' '$1 ~ /attn_v/ { s += $4 } END { print s }' "$M/own.tsv")"
 
 # ---- bad input -----------------------------------------------------------------------------------------------
 printf a > "$M/a.txt"

@@ -21,6 +21,7 @@ static struct {
     const char *model, *against, *save, *activations;
     gg_texts texts;
     uint64_t random, tokens, window, rows, seed, top;
+    double precision;
     bool trace, batch;
 } opt = { .window = 192, .rows = 2048, .top = 64 };
 
@@ -40,6 +41,9 @@ static const cli_option options[] = {
       "store the distributions of MODEL, for --against", .excludes = "batch" },
     { "top", CLI_U64, &opt.top, "N", "probabilities of the reference to keep per token (64)",
       .low = 1, .high = 1e6 },
+    { "precision", CLI_F64, &opt.precision, "X",
+      "end a text when the standard error of its divergence is at most X times the divergence",
+      .needs = "against", .low = 1e-6, .high = 1 },
     { "trace", CLI_FLAG, &opt.trace, NULL, "print what each block does to its input instead",
       .excludes = "against save-base batch" },
     { "activations", CLI_NEW_FILE, &opt.activations, "FILE",
@@ -77,10 +81,20 @@ typedef struct losses {
     size_t first;           /* position of the text in the base */
     probe_base *save;       /* NULL = nothing is stored */
     int32_t n_vocab;
-    size_t n, same, cap;
-    double sum, squares, change, changes;
-    double *kl; /* one per token */
+    size_t n, same;
+    double sum, squares, change, changes, divergence, divergences;
+    double *kl;       /* one per token */
+    probe_text *text; /* that is evaluated */
 } losses;
+
+enum { FEWEST = 256 }; /* tokens from which a standard error is believed */
+
+/* The standard error of a mean. */
+static double error_of(double sum, double squares, size_t n)
+{
+    double mean = sum / (double)n, variance = squares / (double)n - mean * mean;
+    return n > 1 && variance > 0 ? sqrt(variance / (double)(n - 1)) : 0;
+}
 
 static gg_status add_loss(void *ctx, const float *logits, llama_token next, gg_error *err)
 {
@@ -94,18 +108,16 @@ static gg_status add_loss(void *ctx, const float *logits, llama_token next, gg_e
         l->same += same;
         l->change += d;
         l->changes += d * d;
+        l->divergence += l->kl[l->n];
+        l->divergences += l->kl[l->n] * l->kl[l->n];
     }
     l->n++;
+    if (opt.precision > 0 && l->n >= FEWEST)
+        l->text->enough = error_of(l->divergence, l->divergences, l->n) <=
+                          opt.precision * fabs(l->divergence / (double)l->n);
     l->sum += loss;
     l->squares += loss * loss;
     return l->save ? probe_base_add(l->save, logits, next, err) : GG_OK;
-}
-
-/* The standard error of a mean. */
-static double error_of(double sum, double squares, size_t n)
-{
-    double mean = sum / (double)n, variance = squares / (double)n - mean * mean;
-    return n > 1 && variance > 0 ? sqrt(variance / (double)(n - 1)) : 0;
 }
 
 static int ascending(const void *a, const void *b)
@@ -124,20 +136,17 @@ static double percentile(const double *sorted, size_t n, double share)
 
 static void print_losses(table *t, const char *name, losses *l)
 {
-    double mean = l->sum / (double)l->n, kl = 0, squares = 0;
+    double mean = l->sum / (double)l->n;
     table_begin(t, l->base
                        ? "text\ttokens\tloss\terror\tperplexity\tkl\tkl_error\tkl_median\tkl_99\t"
                          "kl_999\tkl_max\tsame_top\tloss_change\tchange_error"
                        : "text\ttokens\tloss\terror\tperplexity");
     table_put(t, cell_text(name), cell_u64(l->n), cell_f64(mean),
               cell_f64(error_of(l->sum, l->squares, l->n)), cell_f64(exp(mean)));
-    for (size_t i = 0; l->base && i < l->n; i++) {
-        kl += l->kl[i];
-        squares += l->kl[i] * l->kl[i];
-    }
     if (l->base) {
         qsort(l->kl, l->n, sizeof *l->kl, ascending);
-        table_put(t, cell_f64(kl / (double)l->n), cell_f64(error_of(kl, squares, l->n)),
+        table_put(t, cell_f64(l->divergence / (double)l->n),
+                  cell_f64(error_of(l->divergence, l->divergences, l->n)),
                   cell_f64(percentile(l->kl, l->n, 0.5)), cell_f64(percentile(l->kl, l->n, 0.99)),
                   cell_f64(percentile(l->kl, l->n, 0.999)), cell_f64(l->kl[l->n - 1]),
                   cell_f64((double)l->same / (double)l->n), cell_f64(l->change / (double)l->n),
@@ -215,16 +224,15 @@ static bool is_base_file(const char *path)
     return is;
 }
 
-/* The reference's distributions of text `only`, or of all texts (SIZE_MAX). */
-static gg_status load_reference(cli *c, size_t only, probe_base *b)
+/* The reference's distributions of all texts. */
+static gg_status load_reference(cli *c, probe_base *b)
 {
     probe_engine e = { 0 };
     probe_setup setup = setup_of(c);
     if (is_base_file(opt.against)) return probe_base_load(b, opt.against, &c->err);
     gg_status st = open_model(c, opt.against, &setup, &e);
     if (st == GG_OK) describe_base(&e, b);
-    for (size_t i = 0; i < n_texts() && st == GG_OK; i++)
-        if (only == SIZE_MAX || i == only) st = add_reference(c, &e, b, i);
+    for (size_t i = 0; i < n_texts() && st == GG_OK; i++) st = add_reference(c, &e, b, i);
     probe_close(&e);
     return st;
 }
@@ -257,6 +265,7 @@ static gg_status measure_text(cli *c, const probe_engine *e, size_t i, size_t *t
         st = gg_at_file(&c->err, opt.against);
     }
     l->n_vocab = e->n_vocab;
+    l->text = &t;
     if (st == GG_OK && l->base && !(l->kl = malloc(t.n * sizeof *l->kl)))
         st = gg_fail(&c->err, GG_ENOMEM, "no memory for the divergences");
     if (st == GG_OK) st = probe_run(e, &t, add_loss, l, &c->err);
@@ -355,7 +364,7 @@ static gg_status measure_texts(cli *c, const probe_engine *e, const probe_base *
         st = measure_text(c, e, i, &token, &l);
         if (st == GG_OK && !opt.trace)
             print_losses(&rows, opt.random ? "(random)" : opt.texts.items[i], &l);
-        first += l.n;
+        first = base ? token - i - 1 : first + l.n;
         *tokens += l.n;
         free(l.kl);
     }
@@ -382,7 +391,7 @@ static gg_status probe_model(cli *c)
     if (opt.activations && !(w.inputs = probe_inputs_new((size_t)opt.rows, opt.seed)))
         st = gg_fail(&c->err, GG_ENOMEM, "no memory for samples");
     if (opt.trace || opt.activations) setup.watch = watch_all, setup.watcher = &w;
-    if (st == GG_OK && opt.against) st = load_reference(c, SIZE_MAX, &base);
+    if (st == GG_OK && opt.against) st = load_reference(c, &base);
     if (st == GG_OK) st = open_model(c, opt.model, &setup, &e);
     if (st == GG_OK) describe_base(&e, &save);
     if (st == GG_OK)
@@ -402,56 +411,79 @@ static gg_status probe_model(cli *c)
 
 #define REQUEST 8192 /* bytes */
 
+/* The reference's distributions of one text. */
+typedef struct text_base {
+    char *text;
+    probe_base base;
+} text_base;
+
 typedef struct server {
     probe_engine e;
     char model[REQUEST]; /* that is loaded */
-    probe_base *bases;   /* one per text in opt.texts */
+    probe_weight weight;
+    text_base *bases;
+    size_t n;
 } server;
 
-/* The reference's distributions of a text, which are made when it is first asked for. */
-static gg_status base_of(cli *c, server *s, const char *text, size_t *i)
+/* The distributions of the only text in opt.texts, which are made when it is first asked for. */
+static gg_status base_of(cli *c, server *s, const probe_base **out)
 {
-    for (*i = 0; *i < opt.texts.n; ++*i)
-        if (strcmp(opt.texts.items[*i], text) == 0) break;
-    if (*i == opt.texts.n) {
-        const char **items = realloc(opt.texts.items, (opt.texts.n + 1) * sizeof *items);
-        if (items) opt.texts.items = items;
-        probe_base *bases = realloc(s->bases, (opt.texts.n + 1) * sizeof *bases);
-        if (bases) s->bases = bases;
-        char *name = strdup(text);
-        if (!items || !bases || !name) return gg_fail(&c->err, GG_ENOMEM, "out of memory");
-        items[opt.texts.n] = name;
-        bases[opt.texts.n++] = (probe_base){ 0 };
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->bases[i].text, opt.texts.items[0]) == 0)
+            return *out = &s->bases[i].base, GG_OK;
+    text_base *more = realloc(s->bases, (s->n + 1) * sizeof *more), one = { 0 };
+    if (more) s->bases = more;
+    one.text = strdup(opt.texts.items[0]);
+    gg_status st = more && one.text ? load_reference(c, &one.base)
+                                    : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    if (st == GG_OK) {
+        s->bases[s->n] = one;
+        *out = &s->bases[s->n++].base;
+        return GG_OK;
     }
-    if (!opt.against || s->bases[*i].n) return GG_OK;
-    return load_reference(c, *i, &s->bases[*i]);
+    free(one.text);
+    probe_base_free(&one.base);
+    return st;
 }
 
+static gg_status load_model(cli *c, server *s, const char *model)
+{
+    probe_setup setup = setup_of(c);
+    if (strcmp(s->model, model) == 0) return GG_OK;
+    probe_close(&s->e);
+    s->model[0] = 0;
+    setup.watch = probe_watch_weight, setup.watcher = &s->weight;
+    gg_status st = open_model(c, model, &setup, &s->e);
+    if (st == GG_OK) snprintf(s->model, sizeof s->model, "%s", model);
+    s->e.path = s->model;
+    return st;
+}
+
+/* KIND, MODEL, TEXT, and perhaps TENSOR and DONOR. */
 static gg_status answer(cli *c, server *s, char *line)
 {
-    char *model = strchr(line, '\t'), *text = model ? strchr(model + 1, '\t') : NULL;
-    bool kl = strncmp(line, "kl\t", 3) == 0;
-    if (!text || (!kl && strncmp(line, "ppl\t", 4) != 0) || (kl && !opt.against))
+    char *field[5] = { line };
+    size_t n = 1;
+    for (char *p = line; n < 5 && (p = strchr(p, '\t')); field[n++] = p) *p++ = 0;
+    bool kl = strcmp(line, "kl") == 0;
+    if ((n != 3 && n != 5) || (!kl && strcmp(line, "ppl") != 0) || (kl && !opt.against))
         return gg_fail(&c->err, GG_EUSAGE, "unknown request");
-    *text++ = 0;
-    model++;
-    text[strcspn(text, "\t")] = 0;
-    size_t i, token = 0;
-    probe_setup setup = setup_of(c);
-    printf("%s\t%s\t", model, text);
-    gg_status st = base_of(c, s, text, &i);
-    if (st == GG_OK && strcmp(s->model, model) != 0) {
-        probe_close(&s->e);
-        s->model[0] = 0;
-        st = open_model(c, model, &setup, &s->e);
-        if (st == GG_OK) snprintf(s->model, sizeof s->model, "%s", model);
-    }
-    losses l = { .base = kl ? &s->bases[i] : NULL };
+    const char *text = field[2], *donor = field[4];
+    size_t token = 0;
+    losses l = { 0 };
+    gg_texts given = opt.texts;
+    opt.texts = (gg_texts){ .items = &text, .n = 1 };
+    s->weight.name = field[3];
+    printf("%s\t%s\t", field[1], text);
+    gg_status st = kl ? base_of(c, s, &l.base) : GG_OK;
+    if (st == GG_OK) st = load_model(c, s, field[1]);
     if (st == GG_OK && kl) st = check_vocabulary(c, &s->e, l.base);
-    if (st == GG_OK) st = measure_text(c, &s->e, i, &token, &l);
-    double sum = 0;
-    for (size_t k = 0; kl && k < l.n && st == GG_OK; k++) sum += l.kl[k];
-    if (st == GG_OK) printf("%.10g\t%zu\n", kl ? sum / (double)l.n : exp(l.sum / (double)l.n), l.n);
+    if (st == GG_OK && donor) st = probe_take_weight(&s->e, &s->weight, donor, &c->err);
+    if (st == GG_OK) st = measure_text(c, &s->e, 0, &token, &l);
+    probe_return_weight(&s->weight);
+    opt.texts = given;
+    double sum = kl ? l.divergence : l.sum;
+    if (st == GG_OK) printf("%.10g\t%zu\n", kl ? sum / (double)l.n : exp(sum / (double)l.n), l.n);
     free(l.kl);
     return st;
 }
@@ -482,7 +514,10 @@ static gg_status serve(cli *c, char *line)
         fflush(stdout);
     }
     probe_close(&s.e);
-    for (size_t i = 0; i < opt.texts.n && s.bases; i++) probe_base_free(&s.bases[i]);
+    for (size_t i = 0; i < s.n; i++) {
+        free(s.bases[i].text);
+        probe_base_free(&s.bases[i].base);
+    }
     free(s.bases);
     return GG_OK;
 }

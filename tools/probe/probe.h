@@ -35,6 +35,7 @@ typedef struct probe_text {
     const char *name;
     llama_token *tokens; /* owned */
     size_t n;
+    bool enough; /* set while it is evaluated: end it after this window */
 } probe_text;
 
 gg_status probe_open(probe_engine *e, const char *path, const probe_setup *setup, gg_error *err);
@@ -55,6 +56,22 @@ double probe_log_sum(const float *logits, int32_t n);
 typedef gg_status (*probe_each)(void *ctx, const float *logits, llama_token next, gg_error *err);
 gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each, void *ctx,
                     gg_error *err);
+
+/* A matrix that has the values of another model for some time. */
+typedef struct probe_weight {
+    const char *name;
+    struct ggml_tensor *found; /* in the engine, by its callback probe_watch_weight */
+    bool direct;               /* the engine reads it in the layout of the file */
+    uint8_t *own, *values;     /* what it had, and what it has */
+} probe_weight;
+bool probe_watch_weight(struct ggml_tensor *t, bool ask, void *weight);
+
+/* Gives w->name the values that it has in another model. w is the watcher of the engine.
+ * probe_return_weight undoes it, also after an error.
+ * GG_NO if the engine or that model has no such tensor, or another shape. */
+gg_status probe_take_weight(const probe_engine *e, probe_weight *w, const char *model,
+                            gg_error *err);
+void probe_return_weight(probe_weight *w);
 
 /* ---- distributions of a reference ---------------------------------------------------------- */
 

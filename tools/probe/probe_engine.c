@@ -132,7 +132,7 @@ gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, 
 gg_status probe_random_text(const probe_engine *e, size_t n, uint64_t seed, probe_text *out,
                             gg_error *err)
 {
-    *out = (probe_text){ "(random)", malloc((n + 1) * sizeof *out->tokens), 0 };
+    *out = (probe_text){ .name = "(random)", .tokens = malloc((n + 1) * sizeof *out->tokens) };
     if (!out->tokens) return gg_fail(err, GG_ENOMEM, "no memory for the tokens");
     uint64_t x = seed + 1;
     for (size_t tried = 0; out->n < n; tried++) {
@@ -179,7 +179,7 @@ gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each,
 {
     struct llama_batch b = llama_batch_init((int32_t)e->window, 0, 1);
     gg_status st = GG_OK;
-    for (size_t at = 0; at + 1 < t->n && st == GG_OK; at += e->window) {
+    for (size_t at = 0; at + 1 < t->n && st == GG_OK && !t->enough; at += e->window) {
         size_t n = t->n - 1 - at < e->window ? t->n - 1 - at : e->window;
         st = evaluate_window(e, &b, t->tokens + at, n, err);
         for (size_t i = 0; i < n && st == GG_OK && each; i++) {
@@ -193,4 +193,84 @@ gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each,
     }
     llama_batch_free(b);
     return st;
+}
+
+/* ---- other weights ------------------------------------------------------------------------ */
+
+bool probe_watch_weight(struct ggml_tensor *t, bool ask, void *weight)
+{
+    probe_weight *w = weight;
+    /* A view would keep the address of the values. */
+    bool uses = t->op == GGML_OP_MUL_MAT || t->op == GGML_OP_MUL_MAT_ID ||
+                t->op == GGML_OP_GET_ROWS;
+    if (ask && uses && w->name && strcmp(t->src[0]->name, w->name) == 0) w->found = t->src[0];
+    return !ask;
+}
+
+/* The values of w->name in a model, in the type of the engine's tensor: *out, owned. */
+static gg_status read_weight(const probe_weight *w, const char *model, uint8_t **out, gg_error *err)
+{
+    gg_source *s = NULL;
+    gg_data d;
+    uint8_t *raw = NULL;
+    float *x = NULL;
+    uint32_t dtype = w->found ? (uint32_t)w->found->type : 0;
+    gg_status st = gg_source_open(model, &s, err);
+    size_t i = st == GG_OK ? gg_source_find(s, w->name, strlen(w->name)) : SIZE_MAX;
+    const gg_tensor *t = i == SIZE_MAX ? NULL : gg_source_tensor(s, i);
+    if (st == GG_OK && (!w->found || !t || t->elements != (uint64_t)ggml_nelements(w->found) ||
+                        t->dims[0] != (uint64_t)w->found->ne[0]))
+        st = gg_fail(err, GG_NO, "tensor %s is missing, unused or has another shape", w->name);
+    size_t n = st == GG_OK ? (size_t)t->elements : 0, bytes = st == GG_OK ? (size_t)t->bytes : 0;
+    if (st == GG_OK) {
+        raw = malloc(bytes + 1);
+        x = malloc(n * sizeof *x + 1);
+        *out = malloc(ggml_nbytes(w->found) + 1);
+        st = raw && x && *out ? gg_data_open(s, i, &d, err)
+                              : gg_fail(err, GG_ENOMEM, "no memory for a tensor");
+    }
+    if (st == GG_OK) {
+        st = gg_data_read(&d, 0, raw, bytes, err);
+        gg_data_close(&d);
+    }
+    if (st == GG_OK && t->dtype != dtype) {
+        st = gg_decode(t->dtype, raw, x, n, err);
+        if (st == GG_OK) st = gg_encode(dtype, x, *out, n, (size_t)t->dims[0], NULL, err);
+    } else if (st == GG_OK) memcpy(*out, raw, bytes);
+    free(raw);
+    free(x);
+    gg_source_close(s);
+    return st == GG_OK ? GG_OK : gg_at_file(err, model);
+}
+
+gg_status probe_take_weight(const probe_engine *e, probe_weight *w, const char *model,
+                            gg_error *err)
+{
+    llama_token any = 0;
+    uint8_t *own = NULL;
+    llama_memory_clear(llama_get_memory(e->ctx), true);
+    llama_decode(e->ctx, llama_batch_get_one(&any, 1));
+    w->direct = w->found && ggml_backend_buffer_is_host(w->found->buffer);
+    gg_status st = read_weight(w, model, &w->values, err);
+    if (st == GG_OK && !w->direct) st = read_weight(w, e->path, &own, err);
+    if (st != GG_OK) {
+        free(own);
+        return st;
+    }
+    w->own = w->direct ? w->found->data : own;
+    /* The file may be mapped for reading only. Other layouts are made from that of the file. */
+    if (w->direct) w->found->data = w->values;
+    else ggml_backend_tensor_set(w->found, w->values, 0, ggml_nbytes(w->found));
+    return GG_OK;
+}
+
+void probe_return_weight(probe_weight *w)
+{
+    if (w->own && w->direct) w->found->data = w->own;
+    else if (w->own) {
+        ggml_backend_tensor_set(w->found, w->own, 0, ggml_nbytes(w->found));
+        free(w->own);
+    }
+    free(w->values);
+    *w = (probe_weight){ 0 };
 }

@@ -294,11 +294,13 @@ static void add_expert_product(probe_inputs *in, matrix_input *m, const struct g
     in->down = (size_t)(m - in->list);
 }
 
-/* The outputs of experts, times the weights of the router. */
-static bool is_weighted_output(const probe_inputs *in, const struct ggml_tensor *t)
+/* The product of experts whose outputs, perhaps with their biases, t multiplies by the weights of
+ * the router; NULL if t is anything else. */
+static const struct ggml_tensor *weighted_product(const struct ggml_tensor *t)
 {
-    return t->op == GGML_OP_MUL && in->ids_of && t->src[0] == in->ids_of &&
-           t->type == GGML_TYPE_F32;
+    const struct ggml_tensor *of = t->op == GGML_OP_MUL ? t->src[0] : NULL;
+    while (of && (of->op == GGML_OP_ADD_ID || of->op == GGML_OP_RESHAPE)) of = of->src[0];
+    return of && of->op == GGML_OP_MUL_MAT_ID && t->type == GGML_TYPE_F32 ? of : NULL;
 }
 
 static void add_weighted_output(probe_inputs *in, const struct ggml_tensor *t)
@@ -323,11 +325,9 @@ bool probe_watch_inputs(struct ggml_tensor *t, bool ask, void *inputs)
     probe_inputs *in = inputs;
     char name[112];
     /* The question for the product of weights comes before its experts are known. */
-    if (ask && t->op == GGML_OP_MUL && t->src[0]->op == GGML_OP_MUL_MAT_ID) return true;
-    if (is_weighted_output(in, t)) {
-        if (!ask) add_weighted_output(in, t);
-        return true;
-    }
+    const struct ggml_tensor *product = weighted_product(t);
+    if (product && !ask && product == in->ids_of) add_weighted_output(in, t);
+    if (product) return true;
     const char *weight = weight_name(t, name, sizeof name);
     if (ask || !weight) return weight != NULL;
     size_t used = t->op == GGML_OP_MUL_MAT_ID ? (size_t)t->src[2]->ne[0] : 1;
