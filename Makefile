@@ -157,6 +157,7 @@ $(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(SHARED) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
 		$(PROBE) $(SHARED) $(LIB) $(LLAMA_LIBS) -ldl -lm
+	@rm -f $(B)/options.tsv # made again with its options
 
 # The options of all tools and scripts. Tools built for another machine run with RUN, an emulator, or the table is
 # that of other tools: OPTIONS=FILE.

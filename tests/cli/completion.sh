@@ -31,7 +31,6 @@ offers() { # WHAT WANTED WORD...
 
 n=0
 for f in "$BIN"/organ-* scripts/organ-*; do
-    case $f in */organ-probe) continue ;; esac # optional, and not installed
     t=$(basename "$f")
     case $t in *.*) continue ;; esac
     case $f in scripts/*) sh "$f" --help ;; *) "$f" --help ;; esac > "$T/help" 2> /dev/null
