@@ -24,7 +24,8 @@
 #     STRICT=1  stop wherever `make check` fails, also if the models share no lineage
 #     MERGE     a method of organ-merge with its parameters, such as ties,density=0.3. BASE and
 #               the models in MODELS (names like DONORS) are merged instead of grafted; X.parameters
-#               are those of one model, such as weight=0.6,weight:ffn=0.3
+#               are those of one model, such as weight=0.6,weight:ffn=0.3, and MERGE_OPTIONS are
+#               more options of organ-merge, such as --align
 #     DIRECT=1  one organ-transplant per donor, no organs on disk
 #     KEEP=1    keep the result of every step in WORK; otherwise they are removed when OUTPUT
 #               is done, and a changed donor means starting from BASE again
@@ -60,7 +61,7 @@ $(foreach v,BASE OUTPUT WORK $(foreach d,$(DONORS) $(MODELS),$(d).model $(d).anc
 donor_variables  := model type layers tensors experts router map match blend ancestor add skip \
                     purify strength adapter scale parameters
 global_variables := BASE OUTPUT DONORS WORK DTYPE FALLBACK PURIFY STRENGTH PURIFY_TYPE NAME \
-                    STRICT DIRECT KEEP BIN MERGE MODELS RECIPE_VARIABLES $(RECIPE_VARIABLES)
+                    STRICT DIRECT KEEP BIN MERGE MODELS MERGE_OPTIONS RECIPE_VARIABLES $(RECIPE_VARIABLES)
 # A candidate gets the letter d if it must be known, else f.
 candidate  = $(if $(filter $(foreach d,$(DONORS) $(MODELS),$(d).%),$(1)),d$(1),$(if $(findstring command line,$(origin $(1))),\
              $(if $(alone),d,f)$(1),$(if $(filter file override,$(origin $(1))),f$(1))))
@@ -140,7 +141,7 @@ comma := ,
 merge := --method $(call q,$(MERGE)) --base $(call q,$(BASE)) \
          $(foreach m,$(MODELS),--model $(call q,$($(m).model)$(if $(strip $($(m).parameters)),$(comma)$(strip $($(m).parameters))))) \
          $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) \
-         $(named) $(if $(call on,STRICT),--strict)
+         $(named) $(if $(call on,STRICT),--strict) $(MERGE_OPTIONS)
 $(eval $(call stamp,merge,$(merge)))
 $(eval $(call count,$(OUTPUT),merge $(MODELS) into $(BASE)))
 $(OUTPUT): $(call files_of,$(BASE)) $(foreach m,$(MODELS),$(call files_of,$($(m).model))) $(WORK)/merge.recipe

@@ -15,7 +15,8 @@ recipe() {
     shift
     $MAKE -C "$T/$where" -f "$from/$recipe_name.mk" "$@"
 }
-names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx lab; }
+# regmean-merge needs organ-probe: a section of its own.
+names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx -e lab -e regmean-merge; }
 same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 
 # ---- unchanged -----------------------------------------------------------------------------------
@@ -69,6 +70,39 @@ check_text "$(file_type "$T/default/blocks.gguf")" 7 "build-935-v3: file_type, m
 check_text "$(find "$T/default" -name '*q8_0.gguf')" "" "build-935-v3: the re-encoded donor goes"
 check "build-935-v3: extract v2" organ-extract "$T/default/build-935-v2.gguf" --output "$T/v2"
 check_same_dir "$T/v3/skeleton" "$T/v2/skeleton" "build-935-v3: attention as in v2"
+
+# ---- two rounds of samples, by an organ-probe that writes one matrix of them ------------------------
+cat > "$T/probe" << 'END'
+#!/bin/sh
+echo "$*" >> "$HERE/probe.calls"
+for a; do out=$next next=$a; [ "$out" != --activations ] || exec mkmodel "$next" blk.0.attn_q.weight.sample:F16:256x8; done
+exit 2
+END
+chmod +x "$T/probe"
+export HERE="$T"
+rounds() { recipe regmean-merge BIN="$BIN" PROBE="$T/probe" THREADS=1 "$@"; }
+if have mkmodel; then
+    check "regmean-merge" rounds
+    check_text "$(awk '{ sub(".*/", "", $4); sub(".*/", "", $6); sub(".*/", "", $10); print $3, $4, $6, $8, $10 }' "$T/probe.calls")" \
+        "1 lab-verse-q4_k_m.gguf text-verse.txt 4000 verse.1.gguf
+1 lab-code-q4_k_m.gguf text-code.txt 4000 donor.1.gguf
+1 first.gguf text-verse.txt 4000 verse.2.gguf
+1 first.gguf text-code.txt 4000 donor.2.gguf" "samples of the models, and then of their merge"
+    check "regmean-merge: again" rounds
+    check_text "$(wc -l < "$T/probe.calls" | tr -d ' ')" 4 "samples are not made again"
+    check "regmean-merge: a knob" rounds mix=0.4
+    check_text "$(wc -l < "$T/probe.calls" | tr -d ' ')" 4 "samples do not depend on a knob"
+    S=$T/$where/regmean-merge.gguf.samples
+    organ-merge -q --no-hash --base "$B0" --model "$V,activations=$S/verse.2.gguf,weight=1" \
+        --model "$C,activations=$S/donor.2.gguf,weight=1" --output "$T/regmean.gguf" --method \
+        'regmean-iso,ridge=0.003,t=0.5..1.1,share=0.4,t:token_embd=0.5,t:output=0.3,share:embed=0.7,t:norm=2'
+    same regmean-merge "$T/regmean.gguf"
+    check_exit 2 "regmean-merge without organ-probe" recipe regmean-merge BIN="$BIN" \
+        PROBE='echo no organ-probe here >&2; false' OUTPUT=none.gguf
+    if grep -q "no organ-probe here" "$T/err"; then ok; else bad "without organ-probe: $(cat "$T/err")"; fi
+    check_absent "$T/$where/none.gguf" "regmean-merge without organ-probe"
+fi
+check_text "$(grep -c '^# Lesson: ' "$from/regmean-merge.mk")" 1 "regmean-merge has a lesson"
 
 # ---- on models that are named --------------------------------------------------------------------
 where=named
