@@ -649,6 +649,32 @@ void gg_outdir_abort(gg_outdir *d)
 
 /* ---- all that wait ------------------------------------------------------------ */
 
+/* Folders that were made for other outputs. */
+typedef struct made_folder {
+    struct made_folder *next;
+    char path[];
+} made_folder;
+
+static made_folder *made_folders; /* the last one first */
+
+gg_status gg_output_folder(const char *path, gg_error *err)
+{
+    struct stat s;
+    if (mkdir(path, 0777) != 0) {
+        if (errno == EEXIST && stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return GG_OK;
+        if (errno == EEXIST) gg_fail(err, GG_EUSAGE, "a file has the name of this folder");
+        else gg_fail_errno(err, "cannot make the folder");
+        return gg_at_file(err, path);
+    }
+    size_t size = strlen(path) + 1;
+    made_folder *f = holding ? malloc(sizeof *f + size) : NULL;
+    if (!f) return GG_OK; /* it stays if the run fails */
+    memcpy(f->path, path, size);
+    f->next = made_folders;
+    made_folders = f;
+    return GG_OK;
+}
+
 static void end_waiting(bool keep)
 {
     for (waiting *w = first_waiting, *next; w; w = next) {
@@ -658,6 +684,12 @@ static void end_waiting(bool keep)
     }
     first_waiting = NULL;
     last_waiting = &first_waiting;
+    for (made_folder *f = made_folders, *next; f; f = next) {
+        next = f->next;
+        if (!keep) rmdir(f->path);
+        free(f);
+    }
+    made_folders = NULL;
 }
 
 gg_status gg_outputs_release(gg_error *err)

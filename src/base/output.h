@@ -49,6 +49,10 @@ void gg_outputs_drop(void);
 /* The path under which a committed output can be read now; `path` itself if it does not wait. */
 const char *gg_output_where(const char *path);
 
+/* Makes the folder of an output unless it exists. If the outputs of this run wait, it is removed
+ * with them. Fails with GG_EUSAGE if there is a file of that name, or GG_EIO. */
+gg_status gg_output_folder(const char *path, gg_error *err);
+
 /* The output gets its name when it is committed, because something else is changed only then. */
 void gg_output_at_once(gg_output *o);
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086
-# kills.sh - SIGKILL in the middle: a change in place leaves the old model, the new one, or one that the
-# stated command restores; and the scripts go on where they were killed. `make faults` kills at every
+# kills.sh - SIGKILL in the middle: a change in place leaves the old model or the new one, or the stated
+# command restores it; and the scripts go on where they were killed. `make faults` kills at every
 # call of many commands, and KILLS_MOST=0 here at every step of the scripts.
 #   KILLS_MOST=N   at most N kills of each script, evenly spread (4; 0: all)
 . "$(dirname "$0")/lib.sh"

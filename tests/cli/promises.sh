@@ -10,11 +10,22 @@ mkdir "$I" "$O"
 
 # ---- inputs -----------------------------------------------------------------------------------
 model() { # FILE SEED
-    mkmodel "$I/$1" -s "$2" -k llama.embedding_length=32 -k llama.block_count=2 -n 2 token_embd.weight:F32:32x8 \
+    file=$1 seed=$2
+    shift 2
+    [ "$I" = "$T/in" ] || set -- "blk.0.<script>alert(1)</script>.weight:F32:32" "blk.0.a${ESC}[31m$(printf '\rb').weight:F32:32" \
+        'blk.1.`touch pwned`$(touch pwned);|&"'"'"'.weight:F32:32' "blk.1.$BIDI${ZERO}x${NEWLINE}y${TAB}z.weight:F32:32" \
+        "blk.1.$(printf '\377\376').weight:F32:32" "../../pwned:F32:32"
+    mkmodel "$I/$file" -s "$seed" -k llama.embedding_length=32 -k llama.block_count=2 -n 2 token_embd.weight:F32:32x8 \
         blk.%.attn_norm.weight:F32:32 blk.%.attn_q.weight:F32:32x32 blk.%.ffn_norm.weight:F32:32 \
         blk.%.ffn_gate.weight:F32:32x32 blk.%.ffn_up.weight:F32:32x32 blk.%.ffn_down.weight:F32:32x32 \
-        output_norm.weight:F32:32
+        output_norm.weight:F32:32 "$@" || return 1
+    [ "$I" = "$T/in" ] && return
+    organ-keys -q "$I/$file" --set "general.name=str:$WILD" --set "x$WILD=str:$WILD" --set "general.license=str:$WILD" \
+        -o "$I/wild.gguf" && mv "$I/wild.gguf" "$I/$file"
 }
+ESC=$(printf '\033') BIDI=$(printf '\342\200\256') ZERO=$(printf '\342\200\213') NEWLINE='
+'
+WILD="<script>alert(1)</script> ${ESC}[2J$BIDI$ZERO\`touch pwned\` \$(touch pwned) | \"'&;${NEWLINE}[x](javascript:x)"
 inputs() {
     model a.gguf 1 && model b.gguf 2 && model c.gguf 3 &&
         mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 token_embd.weight:F32:32x8 \
@@ -32,6 +43,7 @@ inputs() {
         organ-check "$I/a.gguf" --hash > "$I/hashes" || return 1
     organ-compare -q "$I/a.gguf" "$I/b.gguf" --patch "$I/p.gguf" > "$T/out"
     mkdir "$I/peft" && cp "$D"/hf/lora-falcon/* "$I/peft" && cp -r "$D/hf/falcon" "$I/falcon"
+    organ-lora -q --base "$I/falcon" --from "$I/peft" -o "$I/adapter.gguf"
     printf 'blk.0.attn_q.weight\nblk.1.ffn_up.weight\n' > "$I/names"
     printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq8_0\t0.02\nblk.0.attn_q.weight\tq4_0\t0.1\n' > "$I/losses"
     printf '*.attn_q.*=q8_0\n' > "$I/rules"
@@ -208,6 +220,56 @@ check_error 2 "choose another name" "advice without --in-place" organ-assemble $
 grep -q in-place "$T/err" && bad "organ-assemble has no --in-place: $(cat "$T/err")" || ok
 inputs_kept "outputs that are inputs"
 
+# ---- names and texts made to do harm: they are escaped for what they are printed to ----------------------
+# safe FILE MEDIUM: no control characters, nothing invisible, and what the medium needs
+safe() {
+    if [ "$(tr -d '\n\t' < "$1" | tr '\000-\037\177' '\001' | grep -c "$(printf '\001')")" != 0 ]; then why='a control character'
+    elif [ "$2" != json ] && grep -q -e "$BIDI" -e "$ZERO" "$1"; then why='an invisible character'
+    else
+        why=
+        case $2 in
+        tsv) why=$(awk -F "$TAB" 'NR == 1 { n = NF } NF != n { print NF " columns instead of " n; exit }' "$1") ;;
+        json) ! have python3 || why=$(python3 -c 'import json, sys
+for line in open(sys.argv[1]): json.loads(line)' "$1" 2>&1 | tail -n 1) ;;
+        svg | md) ! grep -qiE '(^|[^\\])<script' "$1" || why='<script'
+            [ "$2" = md ] || ! have python3 || [ -n "$why" ] || why=$(python3 -c 'import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])' "$1" 2>&1 | tail -n 1)
+            [ "$2" != md ] || ! grep -qF -e '[x](javascript' "$1" || why='a link' ;;
+        esac
+    fi
+    [ -z "$why" ] && ok || bad "$line: $why in ${1##*/} ($2)"
+}
+wild() {
+    case $line in *--get*) return ;; esac # prints the bytes of a string as they are
+    once
+    [ $got -le 4 ] && ok || bad "$line: exit $got with wild names"
+    safe "$T/err" text
+    medium=tsv
+    case " $line " in
+    *' -o - '* | *' --lineage '*) medium= ;; # a model; a row
+    *' --json '*) medium=json ;;
+    *' --svg - '*) medium=svg ;;
+    *' --card - '*) medium=md ;;
+    *' organ-info $a '*) medium=text ;;
+    esac
+    [ -z "$medium" ] || safe "$T/out" $medium
+    for w in $outs; do
+        case $w in *.svg | *.md | *.tsv) [ ! -e "$w" ] || safe "$w" "${w##*.}" ;; *.rules) [ ! -e "$w" ] || safe "$w" text ;; esac
+    done
+}
+I=$T/wild
+mkdir "$I"
+names() { # the inputs in $I
+    a=$I/a.gguf b=$I/b.gguf c=$I/c.gguf d=$I/d e=$I/e s=$I/s-00002-of-00003.gguf x=$I/x.gguf p=$I/p.gguf l=$I/l.gguf
+    i=$I/i.gguf j=$I/j.gguf
+}
+names
+inputs > "$T/out" 2>&1 || { bad "the wild inputs: $(tail -n 3 "$T/out")"; finish; }
+each wild
+check_text "$(find . "$T" -name '*pwned' | grep -v '/obj/')" "" "nothing was run, and no file was written elsewhere"
+I=$T/in
+names
+
 # ---- stdout that is full or closed ------------------------------------------------------------------
 lost() {
     n=$((n + 1))
@@ -282,14 +344,16 @@ changed() {
 each changed
 stay=
 
-# Of each kind of call, the first, the last and one between fail; signals come at some of all calls.
+# Of each kind of call, the last and one before fail; signals come at some of all calls.
 broken() {
-    for op in write sync rename open signal; do
+    ops='write sync rename open signal'
+    [ -n "$outs" ] || ops='write signal'
+    for op in $ops; do
         fault $op 0
         calls=$(cat "$T/n") last=
         case $op in
-        signal) list="$((calls / 4)) $((calls / 2)) $((calls * 3 / 4)) $((calls - 2)) $calls" ;;
-        *) list="1 $((calls / 2)) $calls" ;;
+        signal) list="$((calls / 2)) $((calls * 3 / 4)) $calls" ;;
+        *) list="$((calls / 2)) $calls" ;;
         esac
         for k in $list; do
             [ "$k" != "$last" ] && [ "$k" -gt 0 ] && [ "$k" -le "$calls" ] || continue

@@ -407,8 +407,7 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
     const char *slash = strrchr(output, '/');
     if (a->named) {
         char *folder = slash && slash != output ? strndup(output, (size_t)(slash - output)) : NULL;
-        if (folder && !a->o->dry_run && mkdir(folder, 0777) != 0 && errno != EEXIST)
-            st = gg_at_file(err, (gg_fail_errno(err, "cannot make the folder"), folder));
+        if (folder && !a->o->dry_run) st = gg_output_folder(folder, err);
         free(folder);
         a->source = a->named;
         a->plan.hf_order = gg_source_hf_beside(a->named).order;
