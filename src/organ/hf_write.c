@@ -518,7 +518,7 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
     }
     gg_kv_str(gg_meta_find(own, "general.architecture"), &text, &len);
     snprintf(w->arch, sizeof w->arch, "%.*s", (int)(len < 63 ? len : 63), text);
-    if (!gg_meta_text_is(meta, "general.architecture", w->arch)) {
+    if (base && !gg_meta_text_is(meta, "general.architecture", w->arch)) {
         gg_fail(err, GG_NO, "the adapter is for a model of architecture %s, which its base is not",
                 w->arch);
         return gg_at_file(err, gg_source_name(base));

@@ -252,6 +252,9 @@ made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
 check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \
     organ-assemble "$T/odd.gguf" --names hf -o "$T/w9.safetensors"
 
+organ-keys -q "$T/odd.gguf" --delete general.architecture --output "$T/nameless.gguf"
+check_error 3 "architecture '' are not known" "no architecture" organ-assemble "$T/nameless.gguf" --names hf -o "$T/w9.safetensors"
+
 # config.json is written beside a model.safetensors, and kept if it exists.
 check "config.json" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
 check_text "$(tr -d ' ,\n' < "$T/w10/config.json" | grep -c '"LlamaForCausalLM"\]"model_type":"llama""torch_dtype":"float16"')" 1 "its fields"
