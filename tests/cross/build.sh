@@ -11,7 +11,8 @@ ZIG_GLOBAL_CACHE_DIR=$PWD/build/zig/cache
 ZIG_LOCAL_CACHE_DIR=$ZIG_GLOBAL_CACHE_DIR
 export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR
 # organ-api and the completions need the table of options, which the tools of this machine print.
-[ -n "${OPTIONS:-}" ] || make -s -j"${JOBS:-2}" all > /dev/null || exit 1
+# Variables of `make cross CFLAGS=-O1` are not for these.
+[ -n "${OPTIONS:-}" ] || env -u MAKEFLAGS make -s -j"${JOBS:-2}" all > /dev/null || exit 1
 objects=${OBJECTS:-build/cross}
 status=0
 for target; do
