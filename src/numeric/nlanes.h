@@ -53,6 +53,23 @@ typedef struct gg_nk_acc {
 #define NK_SELECT64(mask, yes, no) \
     ((gg_nk_f64x4)(((gg_nk_i64x4)(yes) & (mask)) | ((gg_nk_i64x4)(no) & ~(mask))))
 
+/* Compares eight lanes: sets all bits or no bits of each. type is f for floats, and i for integers.
+ * Without AVX, gcc 12 splits a comparison of 32 bytes into scalars, so level 0 compares halves. */
+#if GG_LEVEL == 1
+#define NK_COMPARE8(type, x, op, y) ((gg_i32x8)((x)op(y)))
+#else
+typedef union gg_nk_halves {
+    gg_i32x8 v;
+    gg_nk_f32x4 f[2];
+    gg_nk_i32x4 i[2];
+} gg_nk_halves;
+#define NK_COMPARE8(type, x, op, y) \
+    __extension__({ \
+        const gg_nk_halves x_ = { (gg_i32x8)(x) }, y_ = { (gg_i32x8)(y) }; \
+        (gg_nk_halves){ .i = { x_.type[0] op y_.type[0], x_.type[1] op y_.type[1] } }.v; \
+    })
+#endif
+
 static inline double gg_nk_fold(const gg_nk_acc *acc)
 {
     gg_nk_f64x4 sum = acc->half[0] + acc->half[1];

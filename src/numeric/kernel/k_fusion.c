@@ -5,6 +5,8 @@
  * the same sums would choose other values. */
 #include "numeric/merge.h"
 
+#include "numeric/nlanes.h"
+
 #include <math.h>
 
 #define LANES 8
@@ -28,7 +30,7 @@ static inline void exponential(gg_f32x8 *out)
 {
     static const float c[] = { 0.00139304355252534151f, 0.00833336077630519867f,
                                0.0416664853692054749f, 0.166666671633720398f, 0.5f };
-    gg_i32x8 in_range = *out >= splat(-100);
+    gg_i32x8 in_range = NK_COMPARE8(f, *out, >=, splat(-100));
     gg_f32x8 x = (gg_f32x8)(((gg_i32x8)*out & in_range) | ((gg_i32x8)splat(-100) & ~in_range));
     gg_f32x8 q = (x * 1.44269504088896341f + ROUND) - ROUND, u = splat(0.000198527617612853646f);
     gg_i32x8 whole = __builtin_convertvector(q, gg_i32x8), half = whole >> 1;

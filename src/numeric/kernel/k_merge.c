@@ -199,16 +199,17 @@ INLINE void agree(float *out, const differences *s, size_t at, size_t n)
         memcpy(&x, s->d[k] + at, n * sizeof *out);
         all += (how->unweighted ? 1 : how->w[k]) * x;
     }
-    gg_i32x8 up = all >= zero;
+    gg_i32x8 up = NK_COMPARE8(f, all, >=, zero);
     for (size_t k = 0; k < s->n_in; k++) {
         memcpy(&x, s->d[k] + at, n * sizeof *out);
         gg_f32x8 part = how->w[k] * x, vote = (how->unweighted ? 1 : how->w[k]) * x;
-        gg_i32x8 agrees = (up & (vote > zero)) | (~up & (vote < zero));
+        gg_i32x8 agrees = (up & NK_COMPARE8(f, vote, >, zero)) |
+                          (~up & NK_COMPARE8(f, vote, <, zero));
         sum += (gg_f32x8)((gg_i32x8)part & agrees);
         share += (gg_f32x8)((gg_i32x8)(zero + how->w[k]) & agrees);
     }
     const gg_f32x8 one = zero + 1;
-    gg_i32x8 none = share == zero;
+    gg_i32x8 none = NK_COMPARE8(f, share, ==, zero);
     share = (gg_f32x8)(((gg_i32x8)one & none) | ((gg_i32x8)share & ~none));
     memcpy(&x, s->base + at, n * sizeof *out);
     x += (how->normalize ? sum / share : sum) * how->scale;

@@ -162,6 +162,7 @@ void GG_K(gg_mix_low_rank)(const gg_low_rank *l, float *x, const float *tall, si
 size_t GG_K(gg_mix_beyond)(const float *x, size_t n, float limit)
 {
     const int32_t most = (int32_t)gg_float_bits(limit) - 1;
+    const gg_i32x8 most8 = { most, most, most, most, most, most, most, most };
     size_t total = 0, i = 0;
     while (n - i >= 8 * GROUPS) {
         gg_i32x8 beyond[GROUPS] = { { 0 } };
@@ -171,7 +172,7 @@ size_t GG_K(gg_mix_beyond)(const float *x, size_t n, float limit)
             for (size_t g = 0; g < GROUPS; g++) {
                 gg_i32x8 v;
                 memcpy(&v, x + i + 8 * g, sizeof v);
-                beyond[g] -= (v & 0x7fffffff) > most;
+                beyond[g] -= NK_COMPARE8(i, v & 0x7fffffff, >, most8);
             }
         for (size_t g = 0; g < GROUPS; g++)
             for (size_t l = 0; l < 8; l++) total += (size_t)beyond[g][l];

@@ -179,7 +179,12 @@ typedef struct float_sums {
 #if GG_LEVEL == 1 /* gcc compares and blends, which takes three times as long */
 #define GREATER8(x, y) ((gg_f32x8)_mm256_max_ps((__m256)(x), (__m256)(y)))
 #else
-#define GREATER8(x, y) ((gg_f32x8)(((gg_i32x8)(x) & ((x) > (y))) | ((gg_i32x8)(y) & ~((x) > (y)))))
+static inline gg_f32x8 greater8(gg_f32x8 x, gg_f32x8 y)
+{
+    const gg_i32x8 mask = NK_COMPARE8(f, x, >, y);
+    return (gg_f32x8)(((gg_i32x8)x & mask) | ((gg_i32x8)y & ~mask));
+}
+#define GREATER8 greater8
 #endif
 
 static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
@@ -209,7 +214,7 @@ static void add_floats(float_sums *s, const float *a, const float *b)
             bb += y * y;
             diff2 += d2;
             top = GREATER8(d2, top);
-            equal += (gg_i32x8)x == (gg_i32x8)y;
+            equal += NK_COMPARE8(i, x, ==, y);
         }
         widen8(&s->dot, &dot);
         widen8(&s->aa, &aa);

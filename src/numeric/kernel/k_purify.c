@@ -246,7 +246,7 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
     memset(s->bin[0], 0, sizeof s->bin[0]);
     for (size_t k = 1; k < bins; k++)
         for (size_t h = 0; h < 2; h++) {
-            gg_i32x8 keep = OF_ROWS(energy[k], h) < OF_ROWS(cut, h);
+            gg_i32x8 keep = NK_COMPARE8(f, OF_ROWS(energy[k], h), <, OF_ROWS(cut, h));
             gg_fft_point *p = &s->bin[k][h];
             p->re = (gg_f32x8)((gg_i32x8)p->re & keep);
             p->im = (gg_f32x8)((gg_i32x8)p->im & keep);
