@@ -138,4 +138,35 @@ organ-measure -q - < "$T/large.bin" > "$T/passed"
 check_same "$T/mapped" "$T/passed" "a large tensor by map and by pipe"
 head -c 30000000 "$T/large.bin" > "$T/cut.bin"
 check_exit 3 "a large tensor cut short" organ-measure -q "$T/cut.bin"
+
+# One expert of 384, of 7168 x 2048 values: 11 GB per stack, of which 29 MB move.
+STACK=$((7168 * 2048 * 384 * 2)) ONE=$((7168 * 2048 * 2))
+stacks() { # FILE: gate and down, after a header of 224 bytes
+    {
+        printf GGUF; le 4 3; le 8 2; le 8 1
+        le 8 20; printf general.architecture; le 4 8; le 8 5; printf llama
+        le 8 26; printf blk.0.ffn_gate_exps.weight; le 4 3; le 8 7168; le 8 2048; le 8 384; le 4 1; le 8 0
+        le 8 26; printf blk.0.ffn_down_exps.weight; le 4 3; le 8 2048; le 8 7168; le 8 384; le 4 1; le 8 $STACK
+        head -c 224 /dev/zero
+    } | head -c 224 > "$1"
+    dd if=/dev/null of="$1" bs=32 seek=$(((224 + 2 * STACK) / 32)) 2> "$T/err"
+}
+stacks "$T/wide.gguf"
+stacks "$T/donor.gguf"
+at() { echo $(((224 + $1 * STACK + $2 * ONE) / 64 + 1)); } # STACK EXPERT: in 64 bytes, near its beginning
+printf "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.." | head -c 64 > "$T/mark"
+for stack in 0 1; do dd if="$T/mark" of="$T/donor.gguf" bs=64 seek="$(at $stack 380)" conv=notrunc 2> "$T/err"; done
+within "one expert of 384 to a stream" organ-extract -q "$T/donor.gguf" --split-experts --experts 380 --output -
+within "one expert of 384 into another, in place" organ-transplant -q --base "$T/wide.gguf" \
+    --donor "$T/donor.gguf" --experts 5=380 --in-place --no-undo
+within "one expert of 384, blended" organ-transplant -q --base "$T/wide.gguf" \
+    --donor "$T/donor.gguf" --experts 6=380 --blend linear:1 --in-place --no-undo
+for place in "0 5" "1 5" "0 6" "1 6"; do
+    # shellcheck disable=SC2086 # two numbers
+    dd if="$T/wide.gguf" bs=64 skip="$(at $place)" count=1 2> "$T/err" > "$T/moved"
+    check_same "$T/moved" "$T/mark" "expert 380 in stack and place $place"
+done
+# Two experts of two stacks are 117 MB; the rest of the stacks is not written.
+if [ "$(du -k "$T/wide.gguf" | cut -f 1)" -lt 400000 ]; then ok; else bad "more than these experts is written"; fi
+rm -f "$T/wide.gguf" "$T/donor.gguf"
 finish

@@ -115,6 +115,7 @@ gg_status gg_compute_trial(const gg_trial *trial, gg_encode_error *out, gg_error
 typedef struct gg_joint {
     gg_tensor t; /* of the part; its name must live as long as the list */
     gg_producer p;
+    bool stays; /* its bytes are in the target already, which is changed in place */
 } gg_joint;
 
 /* The tensors that contain the parts. A part has no sha256 of its own, so these tensors are

@@ -115,7 +115,8 @@ static gg_status make_join(void *ctx, const gg_target *to, gg_error *err)
         if (j->of[i].source) st = gg_verify_data(j->of[i].source, j->of[i].index, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         part.t = &j->list[i].t;
-        st = j->list[i].p.make(j->list[i].p.ctx, &part, err);
+        if (j->list[i].stays) gg_progress_add(to->run, part.t->bytes);
+        else st = j->list[i].p.make(j->list[i].p.ctx, &part, err);
         part.at = gg_offset_after(part.at, part.t->bytes);
     }
     for (size_t i = 0; i < j->n && j->base.error; i++) {

@@ -157,6 +157,7 @@ typedef struct mover {
     uint64_t blocks;           /* of the base, for a ramp over the blocks */
     gg_computations list;      /* owns the producers; free it after writing */
     const gg_select *select;   /* which experts, for moves of a part of a stack */
+    bool in_place;             /* the base is changed itself, so its own bytes are not written */
     struct mover_parts *parts; /* parts of inputs and copies, in chained blocks */
 } mover;
 
@@ -286,6 +287,7 @@ static gg_status make_share(mover *m, const gg_move *move, share some, bool dono
     *part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
                   : part_of(m->base, move->base, some);
     gg_input in = input_of(part);
+    joint->stays = m->in_place && !donor;
     return gg_compute_convert(&m->list, t, &in, &joint->p, err);
 }
 
@@ -1109,6 +1111,7 @@ static gg_status make_changes(inplace *j, const gg_transplant_options *o, gg_err
 {
     gg_status st = GG_OK;
     open_mover(&j->maker, j->base, j->donor, &o->match);
+    j->maker.in_place = true;
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
