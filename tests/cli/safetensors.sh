@@ -255,6 +255,14 @@ check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture ha
 organ-keys -q "$T/odd.gguf" --delete general.architecture --output "$T/nameless.gguf"
 check_error 3 "architecture '' are not known" "no architecture" organ-assemble "$T/nameless.gguf" --names hf -o "$T/w9.safetensors"
 
+# Norms from which F32 cannot subtract one without a loss are F64.
+made "$T/norm0.gguf" '' blk.0.attn_norm.weight:f32:64 blk.0.ffn_norm.weight:f32:64
+organ-keys -q "$T/norm0.gguf" --set general.architecture=str:gemma --set gemma.block_count=u32:1 --output "$T/norm.gguf"
+check "norms" organ-assemble "$T/norm.gguf" --names hf -q -o "$T/norm.safetensors"
+check_text "$(head -c 4096 "$T/norm.safetensors" | grep -ao '"dtype":"F64","shape":\[64\]' | wc -l | tr -d ' ')" 2 "their type"
+check "norms: back" organ-assemble "$T/norm.safetensors" -q -o "$T/norm2.gguf"
+check_same "$T/norm.gguf" "$T/norm2.gguf" "norms there and back"
+
 # config.json is written beside a model.safetensors, and kept if it exists.
 check "config.json" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
 check_text "$(tr -d ' ,\n' < "$T/w10/config.json" | grep -c '"LlamaForCausalLM"\]"model_type":"llama""torch_dtype":"float16"')" 1 "its fields"
