@@ -139,7 +139,8 @@ model_files() {
         model_stem=${1%-00001-of-?????.gguf}
         model_count=${1%.gguf}
         model_count=${model_count##*-of-}
-        awk -v n="$model_count" 'BEGIN { for (i = 1; i <= n + 0; i++) printf "%05d\n", i }' |
+        # A leading zero would mean an octal number to the awk of busybox.
+        awk -v n="1$model_count" 'BEGIN { for (i = 1; i <= n - 100000; i++) printf "%05d\n", i }' |
             while read -r model_i; do printf '%s\n' "$model_stem-$model_i-of-$model_count.gguf"; done
         ;;
     *) printf '%s\n' "$1" ;;
