@@ -140,6 +140,29 @@ uint64_t gg_arch_number(const gg_meta *meta, const char *name);
 gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
                          uint8_t **out, size_t *out_len, gg_error *err);
 
+/* The same for writing: long values are not copied, so that the header is not in memory once more.
+ * The keys must stay as long. */
+typedef struct gg_long_value {
+    size_t at; /* it comes before this byte of `bytes` */
+    const void *data;
+    size_t n;
+} gg_long_value;
+
+typedef struct gg_header {
+    uint8_t *bytes; /* all but the long values; owned */
+    size_t n;
+    size_t size;    /* of the whole header */
+    size_t longest; /* of the values that are copied */
+    gg_long_value *longs;
+    size_t n_longs;
+} gg_header;
+
+gg_status gg_header_plan(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
+                         gg_header *out, gg_error *err);
+/* Writes it at an offset of fd, or at GG_AT_POS. */
+gg_status gg_header_put(const gg_header *h, int fd, uint64_t at, gg_error *err);
+void gg_header_free(gg_header *h);
+
 /* Absolute offset of a tensor's data in its file. */
 static inline uint64_t gg_model_at(const gg_model *m, const gg_tensor *t)
 {

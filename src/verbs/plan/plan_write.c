@@ -23,8 +23,7 @@
 #include <unistd.h>
 
 typedef struct file_plan {
-    uint8_t *header; /* owned */
-    size_t header_len;
+    gg_header header;
     uint64_t data_start, data_bytes;
     uint64_t size; /* size of the file with the trailing bytes */
     uint64_t alignment;
@@ -88,7 +87,7 @@ static uint64_t padding_after(const gg_tensor *t, uint64_t alignment)
 
 static void free_file_layout(file_plan *fp)
 {
-    free(fp->header);
+    gg_header_free(&fp->header);
     free(fp->pads);
     *fp = (file_plan){ 0 };
 }
@@ -109,8 +108,8 @@ static gg_status lay_out_safetensors(gg_plan *p, size_t f, file_plan *fp, gg_err
     gg_status st = gg_plan_offsets(list, pf->n, 1, &fp->data_bytes, err);
     if (st == GG_OK) st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, &header, err);
     for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
-    fp->header = (uint8_t *)gg_buf_take(&header, &fp->header_len);
-    fp->data_start = fp->header_len;
+    fp->header.bytes = (uint8_t *)gg_buf_take(&header, &fp->header.n);
+    fp->data_start = fp->header.size = fp->header.n;
     fp->size = fp->data_start + fp->data_bytes;
     free(list);
     return st;
@@ -132,10 +131,9 @@ static gg_status lay_out_file(gg_plan *p, size_t f, file_plan *fp, gg_error *err
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
     for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
     st = gg_plan_offsets(list, pf->n, fp->alignment, &fp->data_bytes, err);
-    if (st == GG_OK)
-        st = gg_header_emit(pf->version, &pf->meta, list, pf->n, &fp->header, &fp->header_len, err);
+    if (st == GG_OK) st = gg_header_plan(pf->version, &pf->meta, list, pf->n, &fp->header, err);
     for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
-    fp->data_start = pf->n ? gg_align_up(fp->header_len, fp->alignment) : fp->header_len;
+    fp->data_start = pf->n ? gg_align_up(fp->header.size, fp->alignment) : fp->header.size;
     fp->size = fp->data_start + fp->data_bytes;
     if (pf->n && st == GG_OK) {
         const gg_tensor *t = &list[pf->n - 1];
@@ -312,9 +310,9 @@ static gg_status write_file(stream *s, gg_error *err)
 {
     const file_plan *fp = &s->at;
     size_t n = s->pf->n;
-    gg_status st = gg_write_all(s->fd, fp->header, fp->header_len, err);
-    s->bytes += fp->header_len;
-    if (st == GG_OK) st = pad_after(s, NULL, fp->data_start - fp->header_len, n == 0, err);
+    gg_status st = gg_header_put(&fp->header, s->fd, GG_AT_POS, err);
+    s->bytes += fp->header.size;
+    if (st == GG_OK) st = pad_after(s, NULL, fp->data_start - fp->header.size, n == 0, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         const gg_plan_tensor *pt = &s->p->tensors[s->pf->first + i];
         st = write_tensor(s, pt, err);
@@ -471,10 +469,10 @@ static gg_status write_frame(writer *w, size_t f, gg_error *err)
     const gg_plan_file *pf = &w->p->files[f];
     const file_plan *fp = &w->files[f].at;
     int fd = gg_output_fd(w->files[f].out);
-    gg_status st = gg_put_all(fd, fp->header, fp->header_len, 0, err);
-    uint64_t want = fp->data_start - fp->header_len;
+    gg_status st = gg_header_put(&fp->header, fd, 0, err);
+    uint64_t want = fp->data_start - fp->header.size;
     if (st == GG_OK)
-        st = write_pad_bytes(fd, fp->header_len, want, find_pad(pf, fp, NULL, want, pf->n == 0),
+        st = write_pad_bytes(fd, fp->header.size, want, find_pad(pf, fp, NULL, want, pf->n == 0),
                              err);
     for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
         const gg_tensor *t = &w->p->tensors[pf->first + i].t;
