@@ -1,7 +1,6 @@
 /* models.mjs - small models of the architectures in src/verbs/check/learned.txt: which keys
  * and tensors they have. Sizes are chosen here; the tables tell the rest. */
-import { readFileSync } from "node:fs";
-import { tablesOf, usual } from "./tables.mjs";
+import { records, tablesOf, usual } from "./tables.mjs";
 
 export const tables = tablesOf("learned"), handTables = tablesOf("architectures");
 
@@ -89,8 +88,10 @@ function traits(name, profile, k, b) {
 
 /* ==== Formulas ==== */
 
-const cNames = readFileSync(new URL("../../src/verbs/check/check_context.c", import.meta.url), "utf8");
-const names = new Map([...cNames.matchAll(/\{ "(\w+)", (?:"([^"]+)"|NULL), [^,]*, (?:"([^"]*)"|NULL) \}/g)].map((m) => [m[1], { key: m[2], otherwise: m[3] }]));
+const names = new Map(records("architectures").filter((r) => r.kind === "name").map((r) => {
+    const [how, otherwise] = r.name.split(" = "), [name, key] = how.split(" ");
+    return [name, { key: key === "-" ? undefined : key, otherwise }];
+}));
 const PER = /head_count|feed_forward_length|used_count/;
 function number(k, name, b, vocab) {
     if (/^\d+$/.test(name)) return Number(name);

@@ -10,7 +10,7 @@ export function records(name) {
     for (const line of text.replace(/\n +/g, " ").split("\n")) {
         const [, field, value] = line.match(/^([a-z]+) ?(.*)$/) ?? [];
         if (!field) continue;
-        if (["arch", "type", "shape", "list"].includes(field)) all.push({ kind: field });
+        if (["arch", "type", "shape", "list", "name", "window"].includes(field)) all.push({ kind: field });
         all.at(-1)[field] = value;
     }
     return all;

@@ -5,35 +5,29 @@
 
 #include "base/error.h"
 
-/* Architectures whose layers have sliding windows, if there is no array sliding_window_pattern:
- * every Nth layer sees everything, N = 0: no layer.
- * Then the window that is used without a key; 0 = without the key no layer has a window. */
-static const struct {
-    const char *names;
-    uint64_t every, window;
-    bool first; /* the first of N sees everything, not the last */
-} windows[] = {
-    { "gemma2", 2, 4096 },
-    { "gemma3 gemma-embedding", 6, 0 },
-    { "gemma3n", 5, 0 },
-    { "cohere2 muse-glimmer olmo2 mellum afmoe", 4, 0 },
-    { "exaone-moe", 4, 128 },
-    { "llama4", 4, 8192 },
-    { "cohere2moe laguna", 4, 0, true },
-    { "smallthinker", 4, 4096, true },
-    { "gpt-oss", 2, 0 },
-    { "plamo3", 8, 0 },
-    { "gemma4 gemma4-assistant granite_swa maple mimo2 spark2_5 step35 lfm2 dots3note", 1, 0 },
-};
+bool gg_check_meta_arch_in(const gg_meta *meta, const char *list)
+{
+    const char *arch;
+    size_t n;
+    return gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n) &&
+           gg_check_word(list, arch, n);
+}
 
-static const char recurrent_only[] = "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7";
-/* Layers without key-value heads are recurrent. */
-static const char hybrid_by_heads[] =
-    "jamba plamo2 granitehybrid lfm2 lfm2moe kimi-linear kimi-k3 bailingmoe3 "
-    "nemotron_h nemotron_h_moe";
-/* Every full_attention_interval-th layer is not recurrent, if there is no array recurrent_layers.
- */
-static const char hybrid_by_interval[] = "qwen3next qwen35 qwen35moe qwen4exp minimax-01";
+static const gg_window_rule *find_window(const char *arch, size_t len)
+{
+    const gg_window_rule *r = gg_check_windows;
+    while (r->archs && !gg_check_word(r->archs, arch, len)) r++;
+    return r->archs ? r : NULL;
+}
+
+const gg_window_rule *gg_window_rule_of(const gg_meta *meta)
+{
+    const char *arch;
+    size_t n;
+    bool known = gg_kv_str(gg_meta_find(meta, "general.architecture"), &arch, &n);
+    return known ? find_window(arch, n) : NULL;
+}
+
 /* The value of a key, or element `block` of an array with one value per block. */
 static uint64_t block_number(const check *c, const char *name, uint64_t block, uint64_t otherwise)
 {
@@ -44,10 +38,11 @@ static uint64_t block_number(const check *c, const char *name, uint64_t block, u
 /* The window of layer i in tokens; 0 = it sees everything. */
 uint64_t gg_check_block_window(const check *c, uint64_t i)
 {
-    for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
-        if (!gg_check_arch_in(c, windows[k].names)) continue;
+    const gg_window_rule *rule = find_window(c->arch_name, c->arch_len);
+    if (rule && !rule->order) {
         uint64_t stated, flag,
-            window = block_number(c, "attention.sliding_window", 0, windows[k].window);
+            every = rule->every,
+            window = block_number(c, "attention.sliding_window", 0, rule->tokens);
         bool has = gg_check_number(c, "attention.sliding_window", 0, &stated);
         if (gg_check_arch_in(c, "llama4")) window = has && stated == 0 ? 0 : 8192;
         if (window == 0 || i >= c->trunk) return 0;
@@ -56,11 +51,9 @@ uint64_t gg_check_block_window(const check *c, uint64_t i)
             return gg_check_number(c, "attention.sliding_window_pattern", i, &flag) && flag ? window
                                                                                             : 0;
         if (gg_check_arch_in(c, "lfm2")) return window;
-        uint64_t every = windows[k].every;
         gg_kv_u64(pattern, &every);
         if (every == 0) return window;
-        bool first = windows[k].first;
-        return (first ? i % every != 0 : i % every < every - 1) ? window : 0;
+        return (rule->first ? i % every != 0 : i % every < every - 1) ? window : 0;
     }
     /* Only the model of 32 billion parameters has windows. */
     if (gg_check_arch_in(c, "exaone4") && c->blocks == 64)
@@ -70,13 +63,13 @@ uint64_t gg_check_block_window(const check *c, uint64_t i)
 
 bool gg_check_block_recurrent(const check *c, uint64_t i)
 {
-    if (gg_check_arch_in(c, recurrent_only) || gg_check_arch_in(c, "falcon-h1")) return true;
-    if (gg_check_arch_in(c, hybrid_by_heads))
+    if (gg_check_arch_in(c, gg_check_recurrent) || gg_check_arch_in(c, "falcon-h1")) return true;
+    if (gg_check_arch_in(c, gg_check_hybrids))
         return block_number(c, "attention.head_count_kv", i,
                             block_number(c, "attention.head_count", 0, 0)) == 0 &&
                (!gg_check_arch_in(c, "nemotron_h nemotron_h_moe") ||
                 block_number(c, "feed_forward_length", i, 0) == 0);
-    if (!gg_check_arch_in(c, hybrid_by_interval) || i >= c->trunk) return false;
+    if (!gg_check_arch_in(c, gg_check_interval_hybrids) || i >= c->trunk) return false;
     const gg_kv *list = gg_check_arch_key(c, "attention.recurrent_layers");
     uint64_t v;
     if (list) return gg_check_number(c, "attention.recurrent_layers", i, &v) && v;

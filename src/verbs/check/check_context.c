@@ -2,6 +2,7 @@
  * shapes from keys. */
 #include "check_context.h"
 
+#include "base/text.h"
 #include "organ/tensor_names.h"
 
 #include <stdarg.h>
@@ -154,82 +155,6 @@ const char *gg_check_shape_of(const char *rest, size_t len)
 
 /* ---- formulas of shapes ------------------------------------------------------------- */
 
-/* How the key of a name is read. */
-enum {
-    PER_BLOCK = 1, /* it may be an array with one value per block */
-    POSITIVE = 2,  /* 0 counts as absent */
-    STRICT = 4 /* `otherwise` is used only if the key is absent, not if it has no usable value */
-};
-
-/* Names in formulas: the key that has the value, and the formula that gives it otherwise. */
-static const struct {
-    const char *name, *key;
-    int how;
-    const char *otherwise; /* NULL = the value is unknown then */
-} names[] = {
-    { "embd", "embedding_length", 0, NULL },
-    { "context", "context_length", 0, NULL },
-    { "heads", "attention.head_count", PER_BLOCK, NULL },
-    { "headsize", NULL, 0, "embd/firstheads" },
-    { "firstheads", "attention.head_count", 0, NULL },
-    { "kvheads", "attention.head_count_kv", PER_BLOCK | STRICT, "heads" },
-    { "key", "attention.key_length", 0, "headsize" },
-    { "value", "attention.value_length", 0, "headsize" },
-    { "rot", "rope.dimension_count", 0, "key" },
-    { "keymla", "attention.key_length_mla", POSITIVE, "key" },
-    { "valuemla", "attention.value_length_mla", POSITIVE, "value" },
-    { "ff", "feed_forward_length", PER_BLOCK, NULL },
-    { "experts", "expert_count", 0, NULL },
-    { "used", "expert_used_count", PER_BLOCK, NULL },
-    { "shared", "expert_shared_count", 0, NULL },
-    { "expff", "expert_feed_forward_length", PER_BLOCK | POSITIVE, "ff/used" },
-    { "sharedff", "expert_shared_feed_forward_length", PER_BLOCK | POSITIVE, "ff" },
-    { "qrank", "attention.q_lora_rank", 0, NULL },
-    { "kvrank", "attention.kv_lora_rank", 0, NULL },
-    { "buckets", "attention.relative_buckets_count", 0, NULL },
-    { "inner", "ssm.inner_size", 0, NULL },
-    { "state", "ssm.state_size", 0, NULL },
-    { "conv", "ssm.conv_kernel", 0, NULL },
-    { "dtrank", "ssm.time_step_rank", 0, NULL },
-    { "group", "ssm.group_count", 0, NULL },
-    { "wkv", "wkv.head_size", 0, NULL },
-    { "mix", "time_mix_extra_dim", 0, NULL },
-    { "decay", "time_decay_extra_dim", 0, NULL },
-    { "ldecay", "attention.decay_lora_rank", 0, NULL },
-    { "liclr", "attention.iclr_lora_rank", 0, NULL },
-    { "lvalue", "attention.value_residual_mix_lora_rank", 0, NULL },
-    { "lgate", "attention.gate_lora_rank", 0, NULL },
-    { "blocks", "block_count", 0, NULL },
-    { "keyswa", "attention.key_length_swa", 0, "key" },
-    { "valueswa", "attention.value_length_swa", 0, "value" },
-    { "rotswa", "rope.dimension_count_swa", 0, "rot" },
-    { "kvrankswa", "attention.kv_lora_rank_swa", 0, NULL },
-    { "kmlaswa", "attention.key_length_mla_swa", 0, NULL },
-    { "vmlaswa", "attention.value_length_mla_swa", 0, NULL },
-    { "hidden", "target_hidden_size", 0, NULL },
-    { "pergroup", "experts_per_group", 0, NULL },
-    { "kdahead", "kda.head_dim", 0, NULL },
-    { "latent", "expert_latent_length", 0, "moelatent" },
-    { "moelatent", "moe_latent_size", 0, NULL },
-    { "ple", "embedding_length_per_layer_input", 0, NULL },
-    { "hc", "hyper_connection.count", 0, NULL },
-    { "hclow", "hyper_connection.low_rank", 0, NULL },
-    { "ixheads", "attention.indexer.head_count", 0, NULL },
-    { "ixkey", "attention.indexer.key_length", 0, NULL },
-    { "ogroups", "attention.output_group_count", 0, NULL },
-    { "olora", "attention.output_lora_rank", 0, NULL },
-    { "lcache", "shortconv.l_cache", 0, NULL },
-    { "chunkff", "expert_chunk_feed_forward_length", 0, "headsize" },
-    { "embdout", "embedding_length_out", 0, NULL },
-    { "lorarank", "adapters.lora_rank", 0, NULL },
-    { "adapters", "adapters.count", 0, NULL },
-    { "posnet", "posnet.embedding_length", 0, NULL },
-    { "head", NULL, 0, "headsize" },
-    { "stack", "hrm.layers_per_stack", 0, NULL },
-    { "cycles", "hrm.h_cycles", 0, NULL },
-    { "inner_cycles", "hrm.l_cycles", 0, NULL },
-};
-
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out);
 
 /* Engines do not read the sizes of heads if there are none. */
@@ -260,15 +185,13 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
     if (len && name[0] >= '0' && name[0] <= '9') return decimal_number(name, len, v);
     if (gg_check_word("vocab targets types", name, len)) return count_of(c, name[0], name[1], v);
     if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *key = names[i].key, *otherwise = names[i].otherwise;
-        int how = names[i].how;
-        if (strlen(names[i].name) != len || memcmp(names[i].name, name, len) != 0) continue;
-        if (key && gg_check_number(c, key, how & PER_BLOCK ? block : 0, v) &&
-            (!(how & POSITIVE) || *v > 0))
+    for (const check_name *n = gg_check_names; n->name; n++) {
+        if (!gg_text_is(name, len, n->name)) continue;
+        if (n->key && gg_check_number(c, n->key, n->per_block ? block : 0, v) &&
+            (!n->positive || *v > 0))
             return true;
-        if (!otherwise || (how & STRICT && gg_check_arch_key(c, key))) return false;
-        return dimension(c, otherwise, strlen(otherwise), block, v);
+        if (!n->otherwise || (n->strict && gg_check_arch_key(c, n->key))) return false;
+        return dimension(c, n->otherwise, strlen(n->otherwise), block, v);
     }
     return false;
 }

@@ -31,6 +31,15 @@ typedef struct check_usual_shape {
     const char *names, *shape;
 } check_usual_shape;
 
+/* A name in formulas of shapes. */
+typedef struct check_name {
+    const char *name, *key;
+    const char *otherwise; /* the formula without a value; NULL = it is unknown then */
+    bool per_block;        /* the key may be an array with one value per block */
+    bool positive;         /* 0 counts as absent */
+    bool strict; /* `otherwise` is used only if the key is absent, not if it has no usable value */
+} check_name;
+
 typedef struct check {
     const gg_check_options *o;     /* who gets the findings */
     size_t found[GG_CHECK_LEVELS]; /* number of findings */
@@ -167,11 +176,15 @@ void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t siz
 extern const check_arch gg_check_tables[];
 extern const check_key_types gg_check_key_types[];
 extern const check_usual_shape gg_check_shapes[];
+extern const check_name gg_check_names[];
+extern const gg_window_rule gg_check_windows[];
 /* check_context.c: the table of an architecture, or NULL */
 const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
 extern const char gg_check_other_archs[];    /* of files that are not language models */
 extern const char gg_check_pre_tokenizers[]; /* pre-tokenizers of llama.cpp */
+/* All blocks are recurrent; those without key-value heads. */
+extern const char gg_check_recurrent[], gg_check_hybrids[];
 /* Usual shape of a tensor ("attn_q.weight"), or NULL. */
 const char *gg_check_shape_of(const char *rest, size_t len);
 

@@ -8,11 +8,23 @@ function words(from,   i, s) {
     return s
 }
 function text(s) { return "\"" s "\"" }
+function flag(name) { return (" " flags " ") ~ (" " name " ") ? "true" : "false" }
+# "KEY FLAG... = FORMULA"
+function name_row(   n, part, key) {
+    n = split(field["name"], part, " = ")
+    key = flags = part[1]
+    sub(/ .*/, "", key)
+    sub(/^[^ ]+ ?/, "", flags)
+    return text(head) ", " (key == "-" ? "NULL" : text(key)) ", " (n > 1 ? text(part[2]) : "NULL") ", " \
+        flag("per-block") ", " flag("positive") ", " flag("strict")
+}
 # A record is complete when the next begins.
 function finish() {
     if (kind == "arch") add(kind, text(field["arch"]) ", " text(field["keys"]) ",\n      " text(field["globals"]) ",\n      " text(field["block"]))
     if (kind == "type") add(kind, text(field["type"]) ", " text(field["keys"]) ",\n      " text(field["archs"]))
     if (kind == "shape") add(kind, text(field["shape"]) ", " text(head))
+    if (kind == "name") add(kind, name_row())
+    if (kind == "window") add(kind, text(field["window"]) ", " head ", " tokens ", " flag("first") ", " flag("keyed") ", " flag("order"))
     if (kind == "list") lists = lists "\nconst char gg_check_" head "[] = " text(field["list"]) ";"
     kind = ""
 }
@@ -28,12 +40,17 @@ function print_table(declaration, name, end,   i) {
 }
 {
     last = $1
-    if (last ~ /^(arch|type|shape|list)$/) {
+    if (last ~ /^(arch|type|shape|list|name|window)$/) {
         finish()
         kind = last
     }
     if (last == kind) head = $2
-    field[last] = words(last ~ /^(shape|list)$/ ? 3 : 2)
+    if (last == "window") {
+        tokens = $3
+        flags = $4
+        gsub(/,/, " ", flags)
+    }
+    field[last] = words(last ~ /^(shape|list|name)$/ ? 3 : last == "window" ? 5 : 2)
 }
 END {
     finish()
@@ -41,5 +58,7 @@ END {
     print_table("check_arch gg_check_tables", "arch", "NULL, NULL, NULL, NULL")
     print_table("check_key_types gg_check_key_types", "type", "NULL, NULL, NULL")
     print_table("check_usual_shape gg_check_shapes", "shape", "NULL, NULL")
+    print_table("check_name gg_check_names", "name", "NULL, NULL, NULL, false, false, false")
+    print_table("gg_window_rule gg_check_windows", "window", "NULL, 0, 0, false, false, false")
     print lists
 }

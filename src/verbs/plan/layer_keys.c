@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include "gguf/gguf.h"
+#include "verbs/check/check_output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,30 +55,6 @@ static const struct {
                { "attn_res.block_size", FIRST },
                { "hash_layer_count", HEAD } };
 
-/* Architectures with a sliding window on some blocks; a key may state another period. */
-static const struct {
-    const char *arch;
-    uint64_t period;
-    rule rule;
-    bool only_with_window; /* where attention.sliding_window is not 0 */
-} windows[] = { { "gemma2", 2, LAST, false },
-                { "gemma3", 6, LAST, false },
-                { "gemma-embedding", 6, LAST, false },
-                { "cohere2", 4, LAST, false },
-                { "llama4", 4, LAST, false },
-                { "gpt-oss", 2, LAST, false },
-                { "exaone4", 4, LAST, true },
-                { "exaone-moe", 4, LAST, true },
-                { "olmo2", 4, LAST, true },
-                { "afmoe", 4, LAST, true },
-                { "modern-bert", 3, FIRST, true },
-                { "smallthinker", 4, FIRST, true },
-                { "mellum", 4, LAST, true },
-                { "muse-glimmer", 4, LAST, false },
-                { "laguna", 4, FIRST, true },
-                { "cohere2moe", 4, FIRST, false },
-                { "plamo3", 8, LAST, true } };
-
 /* Architectures without rotary positions in every fourth block. */
 static const char *const no_rope[] = { "llama4", "smollm3", "smallthinker", "afmoe" };
 
@@ -90,13 +67,10 @@ static bool window_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = gg_arch_kv(meta, WINDOW);
     if (kv && kv->type == GG_TYPE_ARR) return false;
     *out = (pattern){ WINDOW, gg_arch_number(meta, WINDOW), LAST };
-    for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
-        if (!gg_arch_is(meta, windows[i].arch)) continue;
-        if (windows[i].only_with_window && window == 0) return false;
-        if (!kv) *out = (pattern){ "the sliding window pattern", windows[i].period, LAST };
-        out->rule = windows[i].rule;
-        break;
-    }
+    const gg_window_rule *known = gg_window_rule_of(meta);
+    if (known && known->keyed && window == 0) return false;
+    if (known && !kv) *out = (pattern){ "the sliding window pattern", known->every, LAST };
+    if (known && known->first) out->rule = FIRST;
     return out->period > 1;
 }
 
@@ -107,10 +81,8 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = gg_arch_kv(meta, "attention.recurrent_layers");
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
-    bool by_default = gg_arch_is(meta, "qwen3next") || gg_arch_is(meta, "qwen35") ||
-                      gg_arch_is(meta, "qwen35moe") || gg_arch_is(meta, "qwen4exp");
-    if (out->period == 0 && by_default) out->period = 4;
-    if (out->period == 0 && gg_arch_is(meta, "minimax-01")) out->period = 8;
+    if (out->period == 0 && gg_check_meta_arch_in(meta, gg_check_interval_hybrids))
+        out->period = gg_arch_is(meta, "minimax-01") ? 8 : 4;
     return out->period > 1;
 }
 
