@@ -252,4 +252,17 @@ for pair in 0_0=0_1 0_1=0_3 1_0=1_0 1_1=1_3; do
 done
 check_exit 2 "--top and blocks" organ-measure "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --rank blocks --top 1
 
+# ---- scores from activations: 4, 3, 4, 1 over 4, 1, 2, 1 tokens are 1, 3, 2, 1
+mkmodel "$T/one.gguf" -s 5 blk.0.ffn_down_exps.weight:F16:32x64x4
+mkmodel "$T/act.gguf" blk.0.ffn_down_exps.weight.weighted_norm:F32:1x4 blk.0.ffn_down_exps.weight.counts:F32:1x4
+size=$(wc -c < "$T/act.gguf")
+printf '\000\000\200\100\000\000\100\100\000\000\200\100\000\000\200\077' > "$T/values"
+printf '\000\000\200\100\000\000\200\077\000\000\000\100\000\000\200\077' > "$T/tokens"
+dd if="$T/values" of="$T/act.gguf" bs=1 seek=$((size - 64)) conv=notrunc 2> "$T/dd"
+dd if="$T/tokens" of="$T/act.gguf" bs=1 seek=$((size - 32)) conv=notrunc 2> "$T/dd"
+check "by activations" organ-assemble -q "$T/one.gguf" --keep-experts 2 --by "$T/act.gguf" -o "$T/by.gguf"
+organ-assemble -q "$T/one.gguf" --keep-experts 1-2 -o "$T/want.gguf"
+check_same "$T/by.gguf" "$T/want.gguf" "the mean weighted outputs decide"
+check_error 1 "no blk.0.ffn_down_exps.weight.weighted_norm" "another file" organ-assemble "$T/one.gguf" \
+    --keep-experts 2 --by "$T/one.gguf" -o "$T/none.gguf"
 finish

@@ -1246,8 +1246,64 @@ static gg_status read_score(void *ctx, char *text, size_t number, gg_error *err)
     return GG_OK;
 }
 
+/* One value per expert from a file of activations. */
+static gg_status read_expert_values(gg_source *s, const expert_stack *k, const char *suffix,
+                                    float *out, gg_error *err)
+{
+    char name[96];
+    int len = snprintf(name, sizeof name, "blk.%llu.ffn_down_exps.weight.%s",
+                       (unsigned long long)k->block, suffix);
+    size_t at = gg_source_find(s, name, (size_t)len);
+    const gg_tensor *t = at == SIZE_MAX ? NULL : gg_source_tensor(s, at);
+    gg_data d;
+    if (!t || t->dtype != GG_F32 || t->elements != k->experts) {
+        gg_fail(err, GG_NO, "it has no %s with one value per expert", name);
+        gg_fix(err, "write it with organ-probe for this model");
+        return gg_at_file(err, gg_source_name(s));
+    }
+    gg_status st = gg_data_open(s, at, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, 0, out, (size_t)k->experts * sizeof *out, err);
+    gg_data_close(&d);
+    return st;
+}
+
+/* Scores from a file of activations: the mean length of the weighted outputs of an expert on the
+ * tokens that chose it (REAP). */
+static gg_status read_activations(const ranking *r, gg_source *s, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < r->n && st == GG_OK; i++) {
+        const expert_stack *k = &r->stacks[i];
+        float *norms = calloc(2 * (size_t)k->experts, sizeof *norms), *counts = norms + k->experts;
+        if (!norms) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+        st = read_expert_values(s, k, "weighted_norm", norms, err);
+        if (st == GG_OK) st = read_expert_values(s, k, "counts", counts, err);
+        for (uint64_t e = 0; e < k->experts && st == GG_OK; e++)
+            k->scores[e] = counts[e] > 0 ? (double)norms[e] / (double)counts[e] : 0;
+        free(norms);
+    }
+    return st;
+}
+
+static bool is_gguf(const char *path)
+{
+    char magic[4] = "";
+    FILE *f = fopen(path, "rb");
+    bool is = f && fread(magic, 1, 4, f) == 4 && memcmp(magic, "GGUF", 4) == 0;
+    if (f) fclose(f);
+    return is;
+}
+
 static gg_status read_scores(ranking *r, gg_error *err)
 {
+    if (is_gguf(r->o->scores)) {
+        gg_source *s = NULL;
+        gg_status st = gg_source_open(r->o->scores, &s, err);
+        if (st == GG_OK) st = read_activations(r, s, err);
+        gg_source_close(s);
+        return st;
+    }
     const gg_lines from = { r->o->scores, "the scores of the experts", LIST_MAX };
     for (size_t i = 0; i < r->n; i++)
         for (uint64_t e = 0; e < r->stacks[i].experts; e++) r->stacks[i].scores[e] = NAN;

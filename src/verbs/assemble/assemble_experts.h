@@ -58,7 +58,8 @@ typedef struct gg_expert_choice {
     gg_keep_experts *listed; /* NULL = the best */
     uint64_t units;          /* hidden units per expert, or of a dense FFN; 0 = all */
     double share;            /* of the experts' weights, instead of both numbers; 0 = not given */
-    const char *scores;      /* a table of block, expert, score, instead of the importance */
+    const char *scores;      /* instead of the importance: a table of block, expert, score, or a
+                                file of activations, of which the mean weighted outputs count */
     const gg_imatrix *imatrix;
     gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
     size_t n_texts;
