@@ -146,6 +146,14 @@ check_error 2 "this is the recipe itself" "the recipe as output" search --force 
 check_error 2 "this is the recipe itself" "the recipe as table" search --force --output "$T/b.mk" \
     --table "$T/recipe.mk"
 
+# ---- threads of organ-probe ---------------------------------------------------------------------------
+printf '#!/bin/sh\necho "$*" > "$HERE/probe.options"\nexec "$HERE/batch"\n' > "$T/probe"
+chmod +x "$T/probe"
+check "threads" env ORGAN_PROBE="$T/probe" sh "$S" "$T/recipe.mk" --text "$T/one.txt" -j 3 --budget 1 --output "$T/j.mk"
+check_text "$(cat "$T/probe.options")" "-q -j 3 --batch" "threads"
+check_exit 2 "no number of threads" search -j x --output "$T/j.mk"
+rm -f "$T/starts"
+
 # ---- weights, and an engine that keeps running ------------------------------------------------------
 check "batch" sh "$S" "$T/recipe.mk" --text "$T/one.txt,weight=3" --text "$T/two.txt" --engine-batch '"$HERE/batch"' \
     --output "$T/w.mk" --budget 3

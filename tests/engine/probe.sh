@@ -74,7 +74,7 @@ probe saved "$verse" --text "$text" --text "$LAB/text-code.txt" --save-base "$M/
 probe again "$code" --text "$text" --text "$LAB/text-code.txt" --against "$M/base.gguf"
 if cmp -s "$M/again" "$M/other"; then ok; else bad "a stored reference gives other figures"; fi
 hold "a few MB" 'x < 7e6' "$(wc -c < "$M/base.gguf")" 0
-refused 2 "the file exists" "$verse" --text "$text" --save-base "$M/base.gguf"
+refused 2 "already exists" "$verse" --text "$text" --save-base "$M/base.gguf"
 refused 2 "made from other texts" "$code" --text "$LAB/text-code.txt" --against "$M/base.gguf"
 refused 2 "use --context 192" "$code" --text "$text" --against "$M/base.gguf" --context 100
 node -e '
@@ -118,6 +118,15 @@ hold "two of four experts are used" 'x == 2 * y && y > 1000' "$(awk -F '\t' \
 hold "outputs of each expert" 'x > 0.01 && y == 4' "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $3 }' \
     "$M/measures")" \
     "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $2 }' "$M/measures")"
+# The outputs with biases, and none where the engine multiplies the inputs of experts by their weights.
+HEALTHY=1 node tests/engine/variants.mjs "$verse" "$M/forms" '^(qwen3moe|gpt-oss|llama4/moe)$' > "$M/list" || bad "no models"
+norms() { # PATTERN: stored norms of the model
+    organ-probe -q -j 1 "$(awk -F '\t' -v name="$1" '$3 ~ "^" name ":" { print $1 }' "$M/list")" --random 40 \
+        --activations "$M/norms.gguf" --force > /dev/null 2> "$M/err" || bad "$1: $(cat "$M/err")"
+    organ-extract "$M/norms.gguf" --list | grep -c 'ffn_down_exps.weight.weighted_norm'
+}
+hold "weighted outputs" 'x == 3 && y == 3' "$(norms qwen3moe)" "$(norms gpt-oss)"
+hold "no weighted outputs" 'x == 0' "$(norms llama4/moe)" 0
 
 # ---- requests ----------------------------------------------------------------------------------------------
 head -c 3000 "$verse" > "$M/cut.gguf"
@@ -223,6 +232,18 @@ refused 3 "needs a GGUF file" - --text "$text"
 printf 'To be or not to be' > "$M/short.txt"
 organ-probe -j 1 "$verse" --text "$M/short.txt" > /dev/null 2> "$M/err"
 if grep -q "less than one window of 192" "$M/err"; then ok; else bad "a short text: $(cat "$M/err")"; fi
+
+# A norm that is NaN: the model, the reference, and a request. In F16, because encoding the inputs of Q4_K drops NaN.
+place=$(organ-extract "$M/f16.gguf" --list --places --tensors output_norm.weight | awk -F '\t' 'NR == 2 { print $3 }')
+cp "$M/f16.gguf" "$M/nan.gguf"
+printf '\377\377\377\177' | dd of="$M/nan.gguf" bs=1 seek="$place" conv=notrunc 2> /dev/null
+refused 1 "nan.gguf: it gives probabilities that are not finite" "$M/nan.gguf" --text "$text" --tokens 20
+refused 1 "nan.gguf: the reference gives probabilities that are not finite" "$verse" --text "$text" --tokens 20 --against "$M/nan.gguf"
+printf 'ppl\t%s\t%s\nppl\t%s\t%s\n' "$M/nan.gguf" "$text" "$verse" "$text" | organ-probe -j 1 --batch > "$M/answers" 2> "$M/err"
+hold "an error, and then a perplexity" 'x == 1 && y > 10' "$(head -n 1 "$M/answers" | grep -c 'error.*not finite')" \
+    "$(sed -n 2p "$M/answers" | cut -f 3)"
+organ-probe -q -j 1 "$verse" --text "$text" --tokens 129 --json > "$M/json"
+hold "JSON Lines" 'x == y' "$(sed 's/.*"loss": \([0-9.]*\),.*/\1/' "$M/json")" "$(cell part 1 loss)"
 
 echo "probe: $passed passed, $failed failed"
 [ $failed -eq 0 ]

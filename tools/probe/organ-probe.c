@@ -3,6 +3,7 @@
 #include "../cli.h"
 #include "../table.h"
 
+#include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
 #include "verbs/shared/copy.h" /* the hash of a file, which no public function computes */
 
@@ -203,6 +204,7 @@ static gg_status add_reference(cli *c, const probe_engine *e, probe_base *b, siz
     gg_status st = read_tokens(c, e, i, &t);
     if (st == GG_OK) st = probe_base_add_text(b, &t, &c->err);
     if (st == GG_OK) st = probe_run(e, &t, probe_base_add, b, &c->err);
+    if (st == GG_NO) gg_at_file(&c->err, e->path);
     free(t.tokens);
     return st;
 }
@@ -371,14 +373,6 @@ static gg_status measure_texts(cli *c, const probe_engine *e, const probe_base *
     return st;
 }
 
-static gg_status check_output(cli *c, const char *path)
-{
-    if (!path || strcmp(path, "-") == 0 || c->run.force || access(path, F_OK) != 0) return GG_OK;
-    gg_fail(&c->err, GG_EUSAGE, "the file exists");
-    gg_fix(&c->err, "use --force to replace it");
-    return gg_at_file(&c->err, path);
-}
-
 static gg_status probe_model(cli *c)
 {
     probe_engine e = { 0 };
@@ -386,8 +380,10 @@ static gg_status probe_model(cli *c)
     watchers w = { 0 };
     uint64_t tokens = 0;
     probe_setup setup = setup_of(c);
-    gg_status st = check_output(c, opt.save);
-    if (st == GG_OK) st = check_output(c, opt.activations);
+    gg_status st = GG_OK;
+    if (opt.save) st = gg_refuse_existing(opt.save, c->run.force, &c->err);
+    if (st == GG_OK && opt.activations)
+        st = gg_refuse_existing(opt.activations, c->run.force, &c->err);
     if (opt.activations && !(w.inputs = probe_inputs_new((size_t)opt.rows, opt.seed)))
         st = gg_fail(&c->err, GG_ENOMEM, "no memory for samples");
     if (opt.trace || opt.activations) setup.watch = watch_all, setup.watcher = &w;

@@ -57,6 +57,9 @@ typedef gg_status (*probe_each)(void *ctx, const float *logits, llama_token next
 gg_status probe_run(const probe_engine *e, const probe_text *t, probe_each each, void *ctx,
                     gg_error *err);
 
+/* Reads a tensor as it is stored: *bytes, owned, also after an error. */
+gg_status probe_read_tensor(gg_source *s, size_t i, void **bytes, gg_error *err);
+
 /* A matrix that has the values of another model for some time. */
 typedef struct probe_weight {
     const char *name;
@@ -119,8 +122,8 @@ typedef struct probe_trace {
     float *in, *middle; /* residual stream before the block, and between attention and FFN */
     size_t in_n, middle_n, in_cap, middle_cap;
     int64_t of_middle;
-    float *values;
-    size_t values_cap;
+    uint8_t *room; /* for the values of a tensor */
+    size_t room_cap;
     gg_status status;
 } probe_trace;
 

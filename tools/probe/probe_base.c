@@ -156,21 +156,27 @@ gg_status probe_base_save(const probe_base *b, const char *path, const gg_run *r
     return st;
 }
 
+gg_status probe_read_tensor(gg_source *s, size_t i, void **bytes, gg_error *err)
+{
+    size_t n = (size_t)gg_source_tensor(s, i)->bytes;
+    gg_data d;
+    *bytes = malloc(n + 1);
+    if (!*bytes) return gg_fail(err, GG_ENOMEM, "no memory for a tensor of %zu bytes", n);
+    gg_status st = gg_data_open(s, i, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, 0, *bytes, n, err);
+    gg_data_close(&d);
+    return st;
+}
+
 static gg_status load_tensor(gg_source *s, const char *name, uint32_t dtype, uint64_t n, void **to,
                              gg_error *err)
 {
     size_t i = gg_source_find(s, name, strlen(name));
     const gg_tensor *t = i == SIZE_MAX ? NULL : gg_source_tensor(s, i);
-    gg_data d;
-    if (!t || t->dtype != dtype || (n && t->elements != n) || t->elements > SIZE_MAX / 8)
+    if (!t || t->dtype != dtype || t->elements != n)
         return gg_fail(err, GG_EFORMAT, "its tensor %s is missing or has another size", name);
-    *to = malloc(4 * (size_t)t->elements + 1);
-    if (!*to) return gg_fail(err, GG_ENOMEM, "no memory for the distributions of the reference");
-    gg_status st = gg_data_open(s, i, &d, err);
-    if (st != GG_OK) return st;
-    st = gg_data_read(&d, 0, *to, 4 * (size_t)t->elements, err);
-    gg_data_close(&d);
-    return st;
+    return probe_read_tensor(s, i, to, err);
 }
 
 static gg_status check_numbers(const probe_base *b, gg_error *err)

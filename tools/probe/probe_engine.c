@@ -207,38 +207,35 @@ bool probe_watch_weight(struct ggml_tensor *t, bool ask, void *weight)
     return !ask;
 }
 
+/* The values of tensor i in another type. *values is replaced. */
+static gg_status convert_weight(const gg_tensor *t, uint32_t dtype, size_t bytes, uint8_t **values,
+                                gg_error *err)
+{
+    size_t n = (size_t)t->elements;
+    float *x = malloc(n * sizeof *x + 1);
+    uint8_t *out = malloc(bytes + 1);
+    gg_status st = x && out ? gg_decode(t->dtype, *values, x, n, err)
+                            : gg_fail(err, GG_ENOMEM, "no memory for a tensor");
+    if (st == GG_OK) st = gg_encode(dtype, x, out, n, (size_t)t->dims[0], NULL, err);
+    free(*values);
+    free(x);
+    *values = out;
+    return st;
+}
+
 /* The values of w->name in a model, in the type of the engine's tensor: *out, owned. */
 static gg_status read_weight(const probe_weight *w, const char *model, uint8_t **out, gg_error *err)
 {
     gg_source *s = NULL;
-    gg_data d;
-    uint8_t *raw = NULL;
-    float *x = NULL;
-    uint32_t dtype = w->found ? (uint32_t)w->found->type : 0;
     gg_status st = gg_source_open(model, &s, err);
     size_t i = st == GG_OK ? gg_source_find(s, w->name, strlen(w->name)) : SIZE_MAX;
     const gg_tensor *t = i == SIZE_MAX ? NULL : gg_source_tensor(s, i);
     if (st == GG_OK && (!w->found || !t || t->elements != (uint64_t)ggml_nelements(w->found) ||
                         t->dims[0] != (uint64_t)w->found->ne[0]))
         st = gg_fail(err, GG_NO, "tensor %s is missing, unused or has another shape", w->name);
-    size_t n = st == GG_OK ? (size_t)t->elements : 0, bytes = st == GG_OK ? (size_t)t->bytes : 0;
-    if (st == GG_OK) {
-        raw = malloc(bytes + 1);
-        x = malloc(n * sizeof *x + 1);
-        *out = malloc(ggml_nbytes(w->found) + 1);
-        st = raw && x && *out ? gg_data_open(s, i, &d, err)
-                              : gg_fail(err, GG_ENOMEM, "no memory for a tensor");
-    }
-    if (st == GG_OK) {
-        st = gg_data_read(&d, 0, raw, bytes, err);
-        gg_data_close(&d);
-    }
-    if (st == GG_OK && t->dtype != dtype) {
-        st = gg_decode(t->dtype, raw, x, n, err);
-        if (st == GG_OK) st = gg_encode(dtype, x, *out, n, (size_t)t->dims[0], NULL, err);
-    } else if (st == GG_OK) memcpy(*out, raw, bytes);
-    free(raw);
-    free(x);
+    if (st == GG_OK) st = probe_read_tensor(s, i, (void **)out, err);
+    if (st == GG_OK && t->dtype != (uint32_t)w->found->type)
+        st = convert_weight(t, (uint32_t)w->found->type, ggml_nbytes(w->found), out, err);
     gg_source_close(s);
     return st == GG_OK ? GG_OK : gg_at_file(err, model);
 }

@@ -115,11 +115,8 @@ bool probe_watch_blocks(struct ggml_tensor *t, bool ask, void *trace)
     bool wanted = s != STAGE_NONE && t->type == GGML_TYPE_F32 && ggml_is_contiguous(t) &&
                   block < 100000 && (block >= 0 || s == STAGE_START);
     if (ask || !wanted) return wanted;
-    size_t n = (size_t)ggml_nelements(t), cap = to->values_cap * sizeof *to->values;
-    uint8_t *room = (uint8_t *)to->values;
-    const float *values = (const float *)(const void *)fetch(t, &room, &cap);
-    to->values = (float *)(void *)room;
-    to->values_cap = cap / sizeof *to->values;
+    size_t n = (size_t)ggml_nelements(t);
+    const float *values = (const float *)(const void *)fetch(t, &to->room, &to->room_cap);
     bool kept = values != NULL;
     if (kept && s == STAGE_MIDDLE) {
         kept = keep_values(&to->middle, &to->middle_n, &to->middle_cap, values, n);
@@ -136,7 +133,7 @@ void probe_trace_free(probe_trace *t)
     free(t->blocks);
     free(t->in);
     free(t->middle);
-    free(t->values);
+    free(t->room);
 }
 
 /* ---- inputs of matrices ---------------------------------------------------------------------- */
