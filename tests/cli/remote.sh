@@ -199,7 +199,16 @@ organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.a
 check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
+# What is fetched must agree with the list before it is written.
+printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
+cp "$T/hurt.gguf" "$T/hurt.copy"
+sed 's/verse.gguf/hurt.gguf/' "$T/list" > "$T/hurt.list"
+check_exit 1 "a repair with other data" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$at/good/hurt.copy"
+check "the model is unchanged" cmp "$T/hurt.gguf" "$T/hurt.copy"
 dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
+check_exit 4 "--complete that breaks off" organ-remote -q --retries 0 --complete "$at/short/verse.gguf" "$T/part.gguf"
+n=$(wc -c < "$T/part.gguf")
+check_text "$(dd if="$T/verse.gguf" bs=1 count="$((n))" 2> /dev/null | cmp - "$T/part.gguf" 2>&1)" "" "the file is still a part"
 check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$code" of="$T/other.gguf" bs=1000 count=777 2> /dev/null
