@@ -10,7 +10,8 @@
 #include <string.h>
 
 static struct {
-    const char *output, *drop, *svg, *fuse, *unfuse, *experts, *base, *router;
+    const char *output, *drop, *svg, *fuse, *unfuse, *experts, *base, *router, *imatrix,
+        *imatrix_out;
     bool drop_mtp, mtp_only, check;
     uint64_t copies;
     gg_expert_mix mix;
@@ -54,6 +55,10 @@ static const cli_option options[] = {
       .needs = "experts-from", .low = 1, .high = 65536 },
     { "noise", CLI_F64, &opt.mix.noise, "X", .needs = "experts-from", .low = 0, .high = 1 },
     { "seed", CLI_U64, &opt.mix.seed, "N", .needs = "experts-from" },
+    { "imatrix", CLI_FILE, &opt.imatrix, "FILE", .needs = "imatrix-out" },
+    { "imatrix-out", CLI_NEW_FILE, &opt.imatrix_out, "FILE",
+      "write the --imatrix of M for the new model", .needs = "imatrix",
+      .excludes = "fuse unfuse experts-from check" },
     { "check", CLI_FLAG, &opt.check, NULL, "print the new order and write nothing" },
     { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
     { CLI_FORCE, .help = "replace an existing output" },
@@ -218,6 +223,8 @@ static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
     if (opt.svg) o = (gg_stack_options){ .tensor = draw_tensor, .ctx = &picture };
     else if (opt.check) o.row = print_block;
     o.mtp_only = opt.mtp_only;
+    o.imatrix = opt.imatrix;
+    o.imatrix_out = opt.imatrix_out;
     for (size_t i = 0; i < order->n_models && st == GG_OK; i++) {
         double index;
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);

@@ -96,6 +96,9 @@ typedef struct gg_stack_options {
      * architecture, shape or type, and for files of activations that lack a block; GG_EUSAGE for a
      * wrong number of experts. */
     const gg_expert_mix *mixture;
+    /* The importance matrix of the only model, and where to write that of the new model; or NULL.
+     */
+    const char *imatrix, *imatrix_out;
     /* Changes the keys of the new model before it is written. */
     gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
     /* Called for each block, and then for each tensor, in order, after all checks and before

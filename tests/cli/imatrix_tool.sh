@@ -104,4 +104,16 @@ check_error 2 "also an input" "the input as output" organ-imatrix convert "$T/a.
 check_error 2 "exists" "an existing output" organ-imatrix convert "$T/a.gguf" -o "$T/b.gguf"
 check_error 2 "name a file" "the older format on stdout" organ-imatrix convert "$IM" --format dat -o -
 check_error 3 "not an importance matrix" "a model" organ-imatrix show "$V"
+# ---- organ-stack --imatrix-out: what follow finds by comparing data
+VERSE=$LAB/lab-verse-q4_k_m.gguf IM=$LAB/lab-verse.imatrix.gguf
+check "a stack and its matrix" organ-stack -q $VERSE 3,0-1,3 --imatrix $IM --imatrix-out "$T/stacked.im.gguf" \
+    -o "$T/stacked.gguf"
+check "the other way" organ-imatrix follow "$T/stacked.gguf" $IM $VERSE -o "$T/followed.im.gguf"
+organ-imatrix show "$T/stacked.im.gguf" > "$T/stacked.txt"
+organ-imatrix show "$T/followed.im.gguf" > "$T/followed.txt"
+check_same "$T/stacked.txt" "$T/followed.txt" "the entries follow their blocks"
+check_text "$(grep -c . "$T/stacked.txt")" "$(organ-imatrix show $IM | grep -c .)" "all four blocks have theirs"
+check_error 2 "belongs to one model" "blocks of two models" organ-stack $VERSE 0 $LAB/lab-code-q4_k_m.gguf 1 \
+    --imatrix $IM --imatrix-out "$T/no.im.gguf" -o "$T/no.gguf"
+check_error 2 "--imatrix" "a name alone" organ-stack $VERSE 0 --imatrix-out "$T/no.im.gguf" -o "$T/no.gguf"
 finish

@@ -11,6 +11,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/check/check_output.h"
+#include "verbs/compute/imatrix_write.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
@@ -635,6 +636,43 @@ static gg_status report_tensors(const stacker *s)
     return st;
 }
 
+/* ---- the importance matrix of the new model ------------------------------------------------ */
+
+/* Each tensor is one of the model's, perhaps in another block. */
+static gg_status follow_entry(const gg_plan_tensor *pt, const gg_imatrix *im, gg_imatrix_file *file,
+                              gg_error *err)
+{
+    const gg_tensor *was = gg_source_tensor(pt->parts[0].source, pt->parts[0].index);
+    size_t at = gg_imatrix_find(im, was->name, was->name_len);
+    uint64_t n = 1;
+    if (at == SIZE_MAX) return GG_OK;
+    if (!gg_is_expert_stack(was, &n)) n = 1;
+    gg_imatrix_part *parts = calloc(n, sizeof *parts);
+    gg_imatrix_sum sum = {
+        pt->t.name, pt->t.name_len, 1, n, was->dims[0], was->dims[0], parts, NULL
+    };
+    gg_status st = parts ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+    for (uint64_t m = 0; m < n && parts; m++) parts[m] = (gg_imatrix_part){ im, at, m };
+    if (st == GG_OK && gg_imatrix_entry_at(im, at).values != sum.columns * n)
+        st = gg_fail(err, GG_EFORMAT, "the importance matrix was computed for another model");
+    if (st == GG_OK) st = gg_imatrix_file_add(file, &sum, err);
+    free(parts);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, was->name, was->name_len);
+}
+
+static gg_status write_imatrix(const stacker *s, const gg_run *run)
+{
+    gg_imatrix *im = NULL;
+    gg_imatrix_file file = { .from = &im, .n_from = 1 };
+    gg_status st = gg_imatrix_open(s->o->imatrix, &im, s->err);
+    for (size_t i = 0; i < s->plan.n && st == GG_OK; i++)
+        st = follow_entry(&s->plan.tensors[i], im, &file, s->err);
+    if (st == GG_OK) st = gg_imatrix_file_write(&file, s->o->imatrix_out, false, run, s->err);
+    gg_imatrix_file_free(&file);
+    gg_imatrix_close(im);
+    return st;
+}
+
 gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o,
                           const char *output, const gg_run *run, gg_stack_report *report,
                           gg_error *err)
@@ -648,6 +686,9 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     };
     gg_status st = read_stack(&s, run);
     if (st == GG_OK) st = check_mtp_only(&s);
+    if (st == GG_OK && s.o->imatrix_out && order->n_models > 1)
+        st = gg_fail(err, GG_EUSAGE, "an importance matrix belongs to one model, but these are %zu",
+                     order->n_models);
     *report = (gg_stack_report){ .blocks = order->n };
     for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
         st = gg_guard_output(output, order->models[k], err);
@@ -659,6 +700,7 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
         st = gg_watch_add(&s.plan.watch, order->models[k], err);
     if (st == GG_OK && output) st = gg_plan_write(&s.plan, run, &report->bytes, err);
+    if (st == GG_OK && output && s.o->imatrix_out) st = write_imatrix(&s, run);
     report->tensors = s.plan.n;
     gg_plan_free(&s.plan);
     for (size_t k = 0; s.tensors && k < order->n_models; k++) free_block_tensors(&s.tensors[k]);
