@@ -99,7 +99,7 @@ count_time() {
 # The target of the next turn: of those given that have no finding.
 choose() {
     awk -F '\t' -v goal="${GOAL:-1000000}" -v found="$found" '
-        FNR == NR { if ($1 ~ /^\| [a-z_]+ \|/) { split($1, c, / *\| */); n[c[2]] = c[4] } next }
+        FNR == NR { if ($1 ~ /^\| [a-z_]+ \|/) { split($1, c, / *\| */); if (c[4] ~ /^[0-9]+$/) n[c[2]] = c[4] } next }
         $1 == "?" { want[$2] = 1; next }
         { n[$1] += $2; s[$1] += $3 }
         END {
@@ -118,7 +118,7 @@ choose() {
 settle() {
     [ ! -s "$state" ] || awk -F '\t' -v OFS='\t' '
         FNR == NR { n[$1] += $2; s[$1] += $3; next }
-        match($0, /^\| [a-z_]+ \|/) && split($0, c, / *\| */) == 6 && c[2] in n && n[c[2]] > 0 {
+        match($0, /^\| [a-z_]+ \|/) && split($0, c, / *\| */) == 6 && c[4] ~ /^[0-9]+$/ && c[2] in n {
             speed = s[c[2]] ? sprintf("%d", n[c[2]] / s[c[2]]) : c[5]
             $0 = sprintf("| %s | %s | %d | %s |", c[2], c[3], c[4] + n[c[2]], speed)
         }
