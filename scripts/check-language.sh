@@ -22,7 +22,8 @@ files() { # AREA
     src) find src -name '*.[ch]' ;;
     tools) find tools -name '*.[ch]' ;;
     scripts) find scripts Makefile -type f ! -name check-language.sh ;;
-    tests) find tests -name node_modules -prune -o \( -name '*.[ch]' -o -name '*.sh' -o -name '*.mjs' -o -name '*.py' \) -print ;;
+    tests) find tests -name node_modules -prune -o \( -name '*.[ch]' -o -name '*.sh' -o -name '*.mjs' \
+        -o -name '*.py' \) -print ;;
     esac | sort
 }
 

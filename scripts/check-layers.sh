@@ -16,7 +16,8 @@ cd "$(dirname "$0")/.." || exit 2
 
 status=0
 
-grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/*/*.[ch] |
+grep -n '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h \
+    tools/*.[ch] tools/*/*.[ch] |
 awk -F '"' '
 BEGIN {
     # layer -> layers it may include, itself included

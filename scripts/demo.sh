@@ -26,7 +26,8 @@ run cmp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/verse.gguf"
 echo "identical"
 
 say "4. How much structure do its classes show, and where is the least?"
-"$BIN/organ-measure" "$tmp/verse.organs" --summary | awk -F '\t' '$1 != "role" { printf "%-7s %-10s %3s tensors  theta %.1f (%.1f to %.1f)\n", $1, $2, $3, $5, $6, $7 }' | sed 1d
+"$BIN/organ-measure" "$tmp/verse.organs" --summary |
+    awk -F '\t' '$1 != "role" { printf "%-7s %-10s %3s tensors  theta %.1f (%.1f to %.1f)\n", $1, $2, $3, $5, $6, $7 }' | sed 1d
 run "$BIN/organ-measure" "$tmp/verse.organs" --wells 3 | cut -f 1-4,15
 
 say "5. Do two models share a lineage, so that grafts can work?"
@@ -62,7 +63,8 @@ done
 echo "$same_code organs are the donor's, $same_verse the base's, to the byte"
 
 say "9. Filter what was grafted: its incoherent part is damped, its mean and deviation stay"
-run "$BIN/organ-purify" "$tmp/graft.organs" --method haar --type ffn --layers 1-2 --output "$tmp/pure.organs" > "$tmp/pure.tsv"
+run "$BIN/organ-purify" "$tmp/graft.organs" --method haar --type ffn --layers 1-2 --output "$tmp/pure.organs" \
+    > "$tmp/pure.tsv"
 awk -F '\t' 'NR > 1 && $11 == "purified" { printf "%s: relative change %.3f\n", $1, $8 }' "$tmp/pure.tsv"
 run "$BIN/organ-assemble" "$tmp/pure.organs" --output "$tmp/pure.gguf"
 

@@ -22,7 +22,8 @@ near() {
 # ---- rows
 check "a model and itself" organ-compare $BASE $BASE
 check_text "$(counts status)" "identical 39" "all identical"
-check_text "$(head -n 1 "$T/out")" "name${TAB}class${TAB}block${TAB}status${TAB}dtype_a${TAB}dtype_b${TAB}elements${TAB}cosine${TAB}rel_l2${TAB}max_abs${TAB}dims_a${TAB}dims_b${TAB}name_b${TAB}part${TAB}damage" "columns"
+check_text "$(head -n 1 "$T/out")" \
+    "name${TAB}class${TAB}block${TAB}status${TAB}dtype_a${TAB}dtype_b${TAB}elements${TAB}cosine${TAB}rel_l2${TAB}max_abs${TAB}dims_a${TAB}dims_b${TAB}name_b${TAB}part${TAB}damage" "columns"
 check_text "$(awk -F '\t' 'NF != 15' "$T/out")" "" "15 columns in each row"
 check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_abs | sort -u)" "1 0 0" \
     "measures of identical tensors"

@@ -101,7 +101,8 @@ while [ $i -lt 12 ]; do
     i=$((i + 1))
 done
 rm -f "$T/cut.gguf" "$T/whole.gguf"
-maps=$(grep -rE "(^|[^a-z_])mmap *[(]" -A 1 src tools | grep -cv -e MAP_ANONYMOUS -e "organ-probe.c:.*mmap(NULL" -e "^--")
+maps=$(grep -rE "(^|[^a-z_])mmap *[(]" -A 1 src tools |
+    grep -cv -e MAP_ANONYMOUS -e "organ-probe.c:.*mmap(NULL" -e "^--")
 check_text "$maps" 0 "no file is mapped"
 
 # ---- places that cannot be written -------------------------------------------------------

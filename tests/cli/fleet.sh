@@ -53,7 +53,8 @@ check "the ranking by edge as JSON" grep -q '"rank": 1, "model": "lab-stranger-q
 check "measured again without it" "$scripts/organ-fleet" measure -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" \
     "$LAB/lab-stranger-q4_k_m.gguf"
 check_text "$(awk -F '\t' 'NR > 1 { print $10 }' "$T/edges/ranking.tsv" | sort -u)" "-" "no edges without --by edge"
-check "ranking is in order of theta among models of one type" awk -F '\t' 'NR > 1 && ($11 == type ? $3 > last || $1 != rank + 1 : $1 != 1) { exit 1 } NR > 1 { last = $3; type = $11; rank = $1 } END { exit NR != 5 }' "$out/ranking.tsv"
+check "ranking is in order of theta among models of one type" awk -F '\t' \
+    'NR > 1 && ($11 == type ? $3 > last || $1 != rank + 1 : $1 != 1) { exit 1 } NR > 1 { last = $3; type = $11; rank = $1 } END { exit NR != 5 }' "$out/ranking.tsv"
 check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
 
 # ---- resume

@@ -137,6 +137,17 @@ check_error 2 "cannot have 65535 shards, because it has only 1 tensors" "more sh
     "$T/one" --output "$T/x.gguf" --shards 65535
 check_error 2 "GG_ISA is 'avx'" "an unknown instruction-set level" env GG_ISA=avx organ-extract "$T/one.gguf" --list
 check_error 2 "GG_ISA is '3'" "a level that does not exist" env GG_ISA=3 organ-extract "$T/one.gguf" --list
+for tool in "$BIN"/organ-*; do
+    case ${tool##*/} in
+    organ-api | organ-probe) continue ;; # started by a web server, and optional
+    organ-assemble | organ-purify | organ-stack) set -- --output "$T/x.gguf" ;;
+    organ-extract) set -- --list ;;
+    organ-lora) set -- --tuned "$V" --rank 1 --output "$T/x.gguf" ;;
+    organ-transplant) set -- --donor "$V" --check ;;
+    *) set -- ;;
+    esac
+    check_error 2 "GG_ISA is 'avx'" "${tool##*/}: an unknown level" env GG_ISA=avx "$tool" "$V" "$@"
+done
 check "a level that this machine may lack" env GG_ISA=2 organ-extract "$T/one.gguf" --list
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V

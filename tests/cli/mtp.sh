@@ -60,8 +60,10 @@ check_same "$T/c.gguf" "$T/c2.gguf" "donor from a pipe"
 # ---- two blocks into a deeper base: renumbered; scalars stay scalars -----------------
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/deep.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2')" $KEYS -k llama.block_count=4 -k llama.feed_forward_length=128 token_embd.weight:F16:64x3 $(blocks 4)
-    made "$T/d2.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=4 -k llama.nextn_predict_layers=2 -s 9 \
+    made "$T/deep.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2')" $KEYS -k llama.block_count=4 \
+        -k llama.feed_forward_length=128 token_embd.weight:F16:64x3 $(blocks 4)
+    made "$T/d2.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.block_count=4 -k llama.nextn_predict_layers=2 -s 9 \
         token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2) $(nextn 3)
 }
 check "two blocks" graft deep.gguf d2.gguf
@@ -72,7 +74,8 @@ for i in 2 3; do
     for role in nextn.eh_proj nextn.hnorm ffn_up attn_q; do
         data "$T/c.gguf" blk.$((i + 2)).$role.weight > "$T/x"
         data "$T/d2.gguf" blk.$i.$role.weight > "$T/y"
-        if [ -s "$T/x" ]; then check_same "$T/x" "$T/y" "blk.$i.$role becomes blk.$((i + 2))"; else bad "no blk.$((i + 2)).$role"; fi
+        if [ -s "$T/x" ]; then check_same "$T/x" "$T/y" "blk.$i.$role becomes blk.$((i + 2))"; else bad \
+            "no blk.$((i + 2)).$role"; fi
     done
 done
 check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | wc -l | tr -d ' ')" 57 "no tensor more or less"
@@ -83,7 +86,8 @@ cp "$T/c.gguf" "$T/has.gguf"
 without() {
     rm -rf "$T/v"
     organ-extract "$T/has.gguf" --output "$T/v"
-    awk -v blocks="\"name\": \"blk[.]($2)[.]" '$0 !~ blocks { if (/^  \]/) sub(/,$/, "", held); if (n++) print held; held = $0 } END { print held }' \
+    awk -v blocks="\"name\": \"blk[.]($2)[.]" \
+        '$0 !~ blocks { if (/^  \]/) sub(/,$/, "", held); if (n++) print held; held = $0 } END { print held }' \
         "$T/v/manifest.json" > "$T/v.json"
     mv "$T/v.json" "$T/v/manifest.json"
     organ-assemble "$T/v" --output "$T/$1" || bad "without $1"
@@ -95,18 +99,22 @@ check_same "$T/c.gguf" "$T/has.gguf" "announced blocks: as if they had never bee
 check "from a side file of them alone" graft trunk.gguf head.gguf
 check_same "$T/c.gguf" "$T/has.gguf" "from a side file"
 # shellcheck disable=SC2046,SC2086
-made "$T/d1s.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=3 -k llama.nextn_predict_layers=1 -s 7 \
+made "$T/d1s.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+    -k llama.block_count=3 -k llama.nextn_predict_layers=1 -s 7 \
     token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
 check "two announced, one there" graft trunk.gguf d1s.gguf
-check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv attention.head_count_kv)" "5 1 [2, 2, 2, 2, 2]" "as many as there are"
+check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv attention.head_count_kv)" "5 1 [2, 2, 2, 2, 2]" \
+    "as many as there are"
 
 # ---- quantized blocks into a model that had none quantized -------------------------------
 # shellcheck disable=SC2046,SC2086
-made "$T/floats.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 \
+made "$T/floats.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+    -k llama.block_count=2 \
     token_embd.weight:F16:64x3 $(blocks 2 | sed 's/Q8_0/F16/g')
 check "quantized blocks" graft floats.gguf d1s.gguf
 organ-extract "$T/c.gguf" --output "$T/cd" --force 2> /dev/null
-check_text "$(grep -c '"general.quantization_version", "type": "u32", "value": 2' "$T/cd/manifest.json")" 1 "quantization_version"
+check_text "$(grep -c '"general.quantization_version", "type": "u32", "value": 2' "$T/cd/manifest.json")" 1 \
+    "quantization_version"
 check_text "$(grep -c 'general.file_type' "$T/cd/manifest.json")" 0 "file_type stays as it was, absent"
 
 # ---- a base with as many blocks as the donor's trunk and MTP blocks together -------------
@@ -146,16 +154,21 @@ check_same "$T/c.gguf" "$T/as-mtp.gguf" "--add of MTP blocks does what --mtp doe
     made "$T/six.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2, 4, 8')
 $(arr feed_forward_length u32 '128, 128, 1, 2, 3, 4')
 $(arr attention.sliding_window_pattern bool 'true, false, true, true, false, true')" $KEYS -k llama.block_count=6 -s 7 token_embd.weight:F16:64x3 $(blocks 6)
-    made "$T/gap.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 token_embd.weight:F16:64x3 $(blocks 2)
-    made "$T/swa.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.attention.sliding_window_pattern=2 token_embd.weight:F16:64x3 $(blocks 3)
-    made "$T/swa8.gguf" "$TOKENS" $KEYS -k llama.block_count=8 -k llama.attention.sliding_window_pattern=2 -s 3 token_embd.weight:F16:64x3 $(blocks 8)
+    made "$T/gap.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.block_count=2 token_embd.weight:F16:64x3 $(blocks 2)
+    made "$T/swa.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.attention.sliding_window_pattern=2 \
+        token_embd.weight:F16:64x3 $(blocks 3)
+    made "$T/swa8.gguf" "$TOKENS" $KEYS -k llama.block_count=8 -k llama.attention.sliding_window_pattern=2 -s 3 \
+        token_embd.weight:F16:64x3 $(blocks 8)
 }
 check "four blocks" add base.gguf six.gguf --layers 2-5
 check_text "$(kv block_count) $(kv nextn_predict_layers)" "6 " "block_count; no nextn_predict_layers appears"
 check_text "$(kv feed_forward_length)" "[128, 128, 1, 2, 3, 4]" "feed_forward_length grown"
-check_text "$(kv attention.sliding_window_pattern)" "[true, false, true, true, false, true]" "sliding_window_pattern grown"
+check_text "$(kv attention.sliding_window_pattern)" "[true, false, true, true, false, true]" \
+    "sliding_window_pattern grown"
 check "mapped" add base.gguf six.gguf --map 2-3=4-5
-check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 [2, 2, 4, 8]" "the values of the donor's blocks, not of the base's numbers"
+check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 [2, 2, 4, 8]" \
+    "the values of the donor's blocks, not of the base's numbers"
 rm -rf "$T/ag" && organ-graft --source "$T/six.gguf" --target "$T/base.gguf" --map 2-3=4-5 --add --output "$T/ag"
 organ-assemble "$T/ag" --output "$T/ag.gguf" --force
 check_same "$T/ag.gguf" "$T/c.gguf" "a graft with --add assembles to the same"
@@ -215,25 +228,31 @@ refuse "contradict each other" deep.gguf all.gguf
 variant three.gguf '/nextn_predict_layers/s/"value": 2/"value": 3/'
 refuse "no blk.1.nextn.eh_proj.weight" deep.gguf three.gguf
 # shellcheck disable=SC2046,SC2086
-made "$T/square.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=2 -k llama.nextn_predict_layers=1 \
+made "$T/square.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+    -k llama.block_count=2 -k llama.nextn_predict_layers=1 \
     $(block 0) $(nextn 1 | sed 's/eh_proj.weight:F16:128x64/eh_proj.weight:F16:64x64/')
 refuse "does not match its embedding length" deep.gguf square.gguf
 # A base that has tensors where the blocks would go, or does not say how many it has.
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/stray.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4) blk.5.odd.weight:F32:64
-    made "$T/uncounted.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 token_embd.weight:F16:64x3 $(blocks 4)
+    made "$T/stray.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4) blk.5.odd.weight:F32:64
+    made "$T/uncounted.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        token_embd.weight:F16:64x3 $(blocks 4)
 }
 refuse "tensor 'blk.5.odd.weight': the base has a tensor of block 5" stray.gguf d2.gguf
 refuse "the base has no block_count" uncounted.gguf d2.gguf
 # What only rope and expert keys tell apart.
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/turn.gguf" "$TOKENS$(arr rope.dimension_sections i32 '3, 2, 1')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.expert_gating_func=2 \
+    made "$T/turn.gguf" "$TOKENS$(arr rope.dimension_sections i32 '3, 2, 1')" $KEYS \
+        -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.expert_gating_func=2 \
         -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
-    made "$T/sections.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+    made "$T/sections.gguf" "$TOKENS$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS \
+        -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
         -k llama.block_count=3 -k llama.nextn_predict_layers=1 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
-    made "$T/gates.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 -k llama.expert_gating_func=1 \
+    made "$T/gates.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+        -k llama.expert_gating_func=1 \
         -k llama.block_count=3 -k llama.nextn_predict_layers=1 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
 }
 refuse "rope.dimension_sections differs" turn.gguf sections.gguf
@@ -241,7 +260,8 @@ refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
 # An array that only the base has, and another without one value per block.
 # shellcheck disable=SC2046,SC2086
 {
-    made "$T/only.gguf" "$TOKENS$(arr attention.recurrent_layers bool 'true, true, false, false')" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
+    made "$T/only.gguf" "$TOKENS$(arr attention.recurrent_layers bool 'true, true, false, false')" $KEYS \
+        -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
         -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
     made "$T/short.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')" $KEYS -k llama.feed_forward_length=128 \
         -k llama.block_count=4 token_embd.weight:F16:64x3 $(blocks 4)
@@ -249,7 +269,9 @@ refuse "expert_gating_func differs: base 2, donor 1" turn.gguf gates.gguf
 refuse "recurrent_layers has one value per block in $T/only.gguf, but not in this model" only.gguf d2.gguf
 refuse "attention.head_count_kv has 3 values for 4 blocks" short.gguf d2.gguf
 for option in --add --skip-mismatched; do
-    check_error 2 "--mtp" "with $option" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp $option --output "$T/c.gguf"
+    check_error 2 "--mtp" "with $option" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" \
+        --mtp $option --output "$T/c.gguf"
 done
-check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" --mtp --layers 1 --output "$T/c.gguf"
+check_error 2 "--mtp" "with a selection" organ-transplant --base "$T/deep.gguf" --donor "$T/d2.gguf" \
+    --mtp --layers 1 --output "$T/c.gguf"
 finish

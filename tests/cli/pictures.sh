@@ -20,7 +20,8 @@ check_error 2 "m.svg" "an existing picture" organ-measure "$VERSE" --svg "$T/m.s
 check "an existing picture, forced" organ-measure "$VERSE" --svg "$T/m.svg" --force
 check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
 cp "$T/out" "$T/odd.svg"
-if have python3; then check "svg is XML" python3 -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
+if have python3; then check "svg is XML" python3 \
+    -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
 check "heat" organ-measure --heat "$VERSE"
 check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours unless stdout is a terminal"
 check_text "$(grep -c ' attn_q ' "$T/out")" 1 "heat has one line per role"
@@ -42,8 +43,10 @@ check_error 2 "does not replace a model" "a model as the picture" organ-measure 
 check_exit 1 "compare, svg" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
 check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "no table beside it"
 check_text "$(grep -c '<rect.*<title>' "$T/c.svg")" "$N" "a square a tensor"
-check_text "$(grep -c 'same lineage: median cosine\|Each square compares' "$T/c.svg")" 2 "the verdict in words, and what a square is"
-cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' | awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
+check_text "$(grep -c 'same lineage: median cosine\|Each square compares' "$T/c.svg")" 2 \
+    "the verdict in words, and what a square is"
+cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' |
+    awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
 check_text "$(grep -c "<title>output.weight: $cosine<" "$T/c.svg")" 1 "the cosine of a tensor"
 check_exit 1 "compare, heat" organ-compare "$VERSE" "$STRANGER" --heat --color rel_l2
 check_text "$(grep -c 'strangers: ' "$T/out")" 1 "strangers in words"
@@ -57,10 +60,12 @@ check_error 2 "c.svg" "an existing picture" organ-compare "$VERSE" "$CODE" --svg
 check "graft" organ-graft --base "$VERSE" --donor "$CODE" --type organ --layers 1 --output "$T/g" --svg "$T/g.svg"
 check_text "$(grep -c '<title>blk.1.ffn.*: lab-code-q4_k_m.gguf, replace<' "$T/g.svg")" 3 "three tensors of the donor"
 check_text "$(grep -c '<title>.*: as in the base<' "$T/g.svg")" $((N - 3)) "the rest of the base"
-check "graft of a graft" organ-graft --base "$T/g" --donor "$STRANGER" --tensors 'blk.1.ffn_up.weight' --blend linear:0.5 --output "$T/g2" -q
+check "graft of a graft" organ-graft --base "$T/g" --donor "$STRANGER" --tensors 'blk.1.ffn_up.weight' \
+    --blend linear:0.5 --output "$T/g2" -q
 check "picture of a finished directory" organ-graft --svg "$T/g2.svg" "$T/g2"
 check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace; lab-stranger-q4_k_m.gguf, linear:0.5<' "$T/g2.svg")" 1 "a history of two"
-check_error 1 "only organ directories have a history of grafts" "a model without a history" organ-graft --svg "$T/no.svg" "$VERSE"
+check_error 1 "only organ directories have a history of grafts" "a model without a history" organ-graft \
+    --svg "$T/no.svg" "$VERSE"
 organ-extract -q "$VERSE" --output "$T/unchanged"
 check "a directory without a history" organ-graft --svg "$T/p.svg" "$T/unchanged"
 check_text "$(grep -c 'no history' "$T/p.svg" "$T/g2.svg" | sed 's/.*://')" "1
@@ -76,10 +81,12 @@ check "merge" organ-merge --check --method linear --model "$VERSE,weight:ffn=0.2
 check_text "$(grep -c '<title>blk.*.ffn_[a-z]*: merge .*0.2' "$T/f.svg")" 12 "parameters of the FFN"
 # Finished models: the same squares by their keys alone, whatever the parameters were given as.
 squares() { grep '<rect' "$1" | cksum; }
-check "merged" organ-merge -q --method task,lambda:attn_q=0.4 --base "$LAB/lab-base-q4_k_m.gguf" --model "$VERSE,weight:ffn=0.2..0.8" --model "$CODE" --embed-from base --output "$T/f.gguf" --svg "$T/f0.svg"
+check "merged" organ-merge -q --method task,lambda:attn_q=0.4 --base "$LAB/lab-base-q4_k_m.gguf" \
+    --model "$VERSE,weight:ffn=0.2..0.8" --model "$CODE" --embed-from base --output "$T/f.gguf" --svg "$T/f0.svg"
 check "a finished merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
 check_text "$(squares "$T/f1.svg")" "$(squares "$T/f0.svg")" "the picture of a finished merge"
-check_text "$(grep -c '<rect.*<title>' "$T/f1.svg") $(grep -c '<title>token_embd.*: copy' "$T/f1.svg")" "$((N + $(grep -c '<rect.*<title>[^:]*</title>' "$T/f1.svg"))) 1" "all of its tensors"
+check_text "$(grep -c '<rect.*<title>' "$T/f1.svg") $(grep -c '<title>token_embd.*: copy' "$T/f1.svg")" \
+    "$((N + $(grep -c '<rect.*<title>[^:]*</title>' "$T/f1.svg"))) 1" "all of its tensors"
 printf '{"merge_method": "slerp", "base_model": "%s", "models": [{"model": "%s"}], "parameters": {"t": [{"filter": "self_attn", "value": [0, 0.5, 1]}, {"filter": "mlp", "value": 0.3}, {"value": 0.5}]}, "dtype": "float16"}\n' "$VERSE" "$CODE" > "$T/c.json"
 check "merged by a configuration" organ-merge -q --config "$T/c.json" --output "$T/c.gguf" --svg "$T/c0.svg"
 organ-extract -q "$T/c.gguf" --output "$T/c.organs"
@@ -87,27 +94,35 @@ check "a finished merge in an organ directory" organ-merge --svg "$T/c1.svg" "$T
 check_text "$(squares "$T/c1.svg")" "$(squares "$T/c0.svg")" "the picture of a merge by a configuration"
 printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]}, {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
 check_text "$(sed -n 's/.*>\(merge t=0.6667\)<.*/\1/p' "$T/c1.svg" | sort -u)" "merge t=0.6667" "numbers are rounded"
-check_text "$(grep -c ': copy t=0</title></rect><text [^>]*class="mid on-[a-z]*">B</text>' "$T/c1.svg")" "$(grep -c ': copy t=0</title>' "$T/c1.svg")" "letters for readers without colours"
+check_text "$(grep -c ': copy t=0</title></rect><text [^>]*class="mid on-[a-z]*">B</text>' "$T/c1.svg")" \
+    "$(grep -c ': copy t=0</title>' "$T/c1.svg")" "letters for readers without colours"
 check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf" --svg "$T/d0.svg"
 check "finished slices" organ-merge --svg "$T/d.svg" "$T/d.gguf"
 check_text "$(squares "$T/d.svg")" "$(squares "$T/d0.svg")" "the picture of slices while they are joined"
 check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"
 check_error 1 "it has no history of a merge" "a model without a history" organ-merge --svg "$T/no.svg" "$CODE"
-for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'parameters={' 'parameters=lambda=0x,' 'parameters=slices=1:2-1' 'parameters=slices=4:0-1' 'parameters=slices=1:0-1,,'; do
+for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'parameters={' \
+    'parameters=lambda=0x,' 'parameters=slices=1:2-1' 'parameters=slices=4:0-1' 'parameters=slices=1:0-1,,'; do
     organ-keys -q "$T/f.gguf" --set "organ.merge.${set%%=*}=str:${set#*=}" --output "$T/wrong.gguf" --force
-    check_error 3 "organ.merge.${set%%=*} does not describe a merge" "$set" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+    check_error 3 "organ.merge.${set%%=*} does not describe a merge" "$set" organ-merge --svg "$T/no.svg" \
+        "$T/wrong.gguf"
 done
 organ-keys -q "$T/f.gguf" --set 'organ.merge.models=u32:1' --output "$T/wrong.gguf" --force
 check_error 3 "organ.merge.models does not" "models that are a number" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
-organ-keys -q "$VERSE" --set 'organ.merge.method=str:linear' --set 'organ.merge.parameters=str:' --output "$T/few.gguf" --force
+organ-keys -q "$VERSE" --set 'organ.merge.method=str:linear' --set 'organ.merge.parameters=str:' \
+    --output "$T/few.gguf" --force
 check_error 3 "organ.merge.models does not" "no models" organ-merge --svg "$T/no.svg" "$T/few.gguf"
 organ-keys -q "$T/few.gguf" --set 'organ.merge.models=str[]:a,b' --output "$T/wrong.gguf" --force
-check_error 3 "organ.merge.models.parameters does not" "models without parameters" organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+check_error 3 "organ.merge.models.parameters does not" "models without parameters" organ-merge --svg "$T/no.svg" \
+    "$T/wrong.gguf"
 awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%s", i < 100000 ? "weight=1," : "weight:a=1," }' > "$T/many"
 organ-keys -q "$T/f.gguf" --set-file "organ.merge.parameters=$T/many" --output "$T/wrong.gguf" --force
-check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 organ-merge --svg "$T/no.svg" "$T/wrong.gguf"
+check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 organ-merge --svg "$T/no.svg" \
+    "$T/wrong.gguf"
 check_error 2 "" "a finished merge with another option" organ-merge --svg "$T/no.svg" --card "$T/no.md" "$T/f.gguf"
 check_absent "$T/no.svg" "a finished merge with another option"
 check_error 2 "f1.svg" "an existing picture of a merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
-if have python3; then check "XML" python3 -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" "$T/f.svg" "$T/f1.svg" "$T/d.svg"; fi
+if have python3; then check "XML" python3 \
+    -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" \
+    "$T/f.svg" "$T/f1.svg" "$T/d.svg"; fi
 finish

@@ -75,11 +75,14 @@ for t in blk.1.ffn_gate_inp_shexp.weight:64 blk.1.ffn_gate_shexp.weight:64x6 blk
 done
 organ-extract "$T/p.gguf" --output "$T/k" --force
 check_text "$(grep -c '"key": "llama.expert_count", "type": "u32", "value": 4' "$T/k/manifest.json")" 1 "expert_count"
-check_text "$(organ-extract "$T/p.gguf" --list | cut -f 1)" "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "same tensors, same order"
+check_text "$(organ-extract "$T/p.gguf" --list | cut -f 1)" "$(organ-extract "$T/m.gguf" --list | cut -f 1)" \
+    "same tensors, same order"
 organ-assemble "$T/d" --output "$T/p1.gguf" -j 1 -q
 check_same "$T/p.gguf" "$T/p1.gguf" "-j 1"
-check "and in another dtype" organ-assemble "$T/d" --output "$T/p.gguf" --force --dtype '*_exps.weight=f16,*gate_inp.weight=bf16'
-check_text "$(dims blk.2.ffn_gate_inp.weight) $(dims blk.2.ffn_gate_exps.weight)" "64x4 64x32x4" "dims in another dtype"
+check "and in another dtype" organ-assemble "$T/d" --output "$T/p.gguf" \
+    --force --dtype '*_exps.weight=f16,*gate_inp.weight=bf16'
+check_text "$(dims blk.2.ffn_gate_inp.weight) $(dims blk.2.ffn_gate_exps.weight)" "64x4 64x32x4" \
+    "dims in another dtype"
 
 # A block that is gone altogether takes part in nothing.
 without "$P1 || (/\"blk\\.2\\./ && /\"file\"/)"
@@ -125,7 +128,8 @@ without "$P1 || $P2"
 used "0, 5, 2"
 refuse "a block keeps 4 experts, but 5 are used at a time" "fewer than one block uses"
 without "$P1 || $P2"
-sed 's/"llama.expert_count", "type": "u32", "value": 6/"llama.expert_count", "type": "u32", "value": 5/' "$T/d/manifest.json" > "$T/x"
+sed 's/"llama.expert_count", "type": "u32", "value": 6/"llama.expert_count", "type": "u32", "value": 5/' \
+    "$T/d/manifest.json" > "$T/x"
 cp "$T/x" "$T/d/manifest.json"
 refuse "expert_count" "an expert_count that fits nothing"
 sed 's/"value": 5/"value": 4/' "$T/x" > "$T/d/manifest.json"
@@ -187,16 +191,21 @@ for from in d w; do # records and stacks
 done
 check "of a GGUF file" keep "$T/m.gguf" "$T/keep"
 check_same "$T/c.gguf" "$T/p.gguf" "--keep-experts on a GGUF file"
-check "from a pipe to a pipe" sh -c "organ-assemble -q - --keep-experts '$T/keep' --output - < '$T/m.gguf' > '$T/c.gguf'"
+check "from a pipe to a pipe" sh \
+    -c "organ-assemble -q - --keep-experts '$T/keep' --output - < '$T/m.gguf' > '$T/c.gguf'"
 check_same "$T/c.gguf" "$T/p.gguf" "--keep-experts from a pipe to a pipe"
 check "a list for every block" keep "$T/w" 0-1,4-5
 cp "$T/c.gguf" "$T/p.gguf"
 same_slices blk.1.ffn_up_exps.weight 1152 0 1 4 5
 same_slices blk.2.ffn_gate_inp.weight 68 0 1 4 5
-check_exit 2 "--by without a number" organ-assemble "$T/w" --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
-check_exit 2 "--by without a matrix" organ-assemble "$T/w" --keep-experts 2 --by importance --output "$T/c.gguf" --force
-check_exit 4 "--by norm, a table that does not exist" organ-assemble "$T/w" --keep-experts 2 --by norm --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
-check_error 1 "has none of the model's experts" "a matrix of another model" organ-assemble -q "$T/w" --keep-experts 2 --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/x.gguf"
+check_exit 2 "--by without a number" organ-assemble "$T/w" --by importance \
+    --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
+check_exit 2 "--by without a matrix" organ-assemble "$T/w" --keep-experts 2 --by importance --output "$T/c.gguf" \
+    --force
+check_exit 4 "--by norm, a table that does not exist" organ-assemble "$T/w" --keep-experts 2 --by norm \
+    --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/c.gguf" --force
+check_error 1 "has none of the model's experts" "a matrix of another model" organ-assemble -q "$T/w" \
+    --keep-experts 2 --by importance --imatrix "$LAB/lab-verse.imatrix.gguf" --output "$T/x.gguf"
 check_absent "$T/x.gguf" "a matrix of another model"
 # An older file with block 1's ffn_up alone, whose experts 3, 0, 5 and 1 have large inputs: block 2 is
 # ranked by its weights.
@@ -204,7 +213,8 @@ check_absent "$T/x.gguf" "a matrix of another model"
     printf '\001\0\0\0\030\0\0\0blk.1.ffn_up_exps.weight\001\0\0\0\200\001\0\0'
     for e in 0 1 2 3 4 5; do
         for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
-            case $e in 0 | 1 | 3 | 5) printf '\0\0\200\102\0\0\200\102\0\0\200\102\0\0\200\102' ;; *) printf '\0\0\200\077\0\0\200\077\0\0\200\077\0\0\200\077' ;; esac
+            case $e in 0 | 1 | 3 | 5) printf '\0\0\200\102\0\0\200\102\0\0\200\102\0\0\200\102' ;; *) printf \
+                '\0\0\200\077\0\0\200\077\0\0\200\077\0\0\200\077' ;; esac
         done
     done
 } > "$T/im.dat"
@@ -221,13 +231,16 @@ done
 same_slices blk.1.ffn_gate_exps.weight 2176 0 1 3 5
 same_slices blk.1.ffn_gate_inp.weight 256 0 1 3 5
 mv "$T/was.gguf" "$T/p.gguf"
-check_error 2 "a pipe can be read only once" "by importance, a pipe" sh -c "organ-assemble -q - --keep-experts 4 --by importance --imatrix '$T/im.dat' --output - < '$T/m.gguf'"
+check_error 2 "a pipe can be read only once" "by importance, a pipe" sh \
+    -c "organ-assemble -q - --keep-experts 4 --by importance --imatrix '$T/im.dat' --output - < '$T/m.gguf'"
 check "in shards" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --shards 2 --output "$T/s.gguf" --force
 organ-extract "$T/s-00001-of-00002.gguf" --output "$T/s" --force -q
 organ-assemble -q "$T/s" --output "$T/c.gguf" --force
-organ-extract "$T/c.gguf" --tensors 'blk*' --output - > "$T/x" && organ-extract "$T/p.gguf" --tensors 'blk*' --output - > "$T/y"
+organ-extract "$T/c.gguf" --tensors 'blk*' --output - > "$T/x" &&
+    organ-extract "$T/p.gguf" --tensors 'blk*' --output - > "$T/y"
 check_same "$T/x" "$T/y" "shards hold the same"
-check "and re-encoded" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --dtype 'blk.*_exps.weight=q8_0' --output "$T/x.gguf" --force
+check "and re-encoded" organ-assemble -q "$T/w" --keep-experts 0-1,4-5 --dtype 'blk.*_exps.weight=q8_0' \
+    --output "$T/x.gguf" --force
 organ-extract "$T/p.gguf" --output "$T/s" --force -q
 organ-assemble -q "$T/s" --dtype 'blk.*_exps.weight=q8_0' --output "$T/y.gguf" --force
 check_same "$T/x.gguf" "$T/y.gguf" "cut and re-encoded, as one after the other"

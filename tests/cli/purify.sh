@@ -138,7 +138,8 @@ if have mkmodel; then
         check_same "$T/moe1.gguf" "$T/moe2.gguf" "experts on their stack and taken apart, $dtype"
     done
     check "some experts" organ-purify "$T/moe.gguf" --output "$T/moe3" --method haar --experts 1,3
-    check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" "blk.0.ffn_gate.1.weight purified blk.0.ffn_gate.3.weight purified blk.0.ffn_up.1.weight purified blk.0.ffn_up.3.weight purified blk.0.ffn_down.1.weight purified blk.0.ffn_down.3.weight purified " "rows of experts"
+    check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" \
+        "blk.0.ffn_gate.1.weight purified blk.0.ffn_gate.3.weight purified blk.0.ffn_up.1.weight purified blk.0.ffn_up.3.weight purified blk.0.ffn_down.1.weight purified blk.0.ffn_down.3.weight purified " "rows of experts"
     check_text "$(grep -c '"experts": \[1, 3\]' "$T/moe3/manifest.json")" 3 "history of experts"
     check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" \
         --method haar --experts 1 --dtype F16

@@ -226,7 +226,8 @@ check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$both.md"
 organ-compare --lineage "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/verdict"
 check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" \
     "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
-check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" "model_a model_b verdict;lab-base-q4_k_m lab-code-q4_k_m same lineage;lab-base-q4_k_m lab-stranger-q4_k_m strangers;lab-code-q4_k_m lab-stranger-q4_k_m strangers;" "every pair once"
+check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" \
+    "model_a model_b verdict;lab-base-q4_k_m lab-code-q4_k_m same lineage;lab-base-q4_k_m lab-stranger-q4_k_m strangers;lab-code-q4_k_m lab-stranger-q4_k_m strangers;" "every pair once"
 cosine=$(awk -F '\t' 'NR == 2 { printf "%.2f", $4 }' "$T/verdict")
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
     -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 \
@@ -300,7 +301,8 @@ columns=$(head -n 1 "$T/rows.tsv" | awk -F '\t' '{ print NF }')
 mkdir "$T/mutants"
 k=0
 while [ $k -le "$columns" ]; do
-    M=$markup awk -F '\t' -v OFS='\t' -v k=$k 'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] } { print }' \
+    M=$markup awk -F '\t' -v OFS='\t' -v k=$k \
+        'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] } { print }' \
         "$T/rows.tsv" > "$T/mutants/a$k.tsv"
     J=$(printf '%s' "$markup" | sed 's/"/\\"/g') awk -v k=$k '{ n = split($0, part, ", \""); line = part[1]
         for (i = 2; i <= n; i++) { if (i == k) sub(/: .*/, ": \"" ENVIRON["J"] "\"", part[i]); line = line ", \"" part[i] }

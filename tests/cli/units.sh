@@ -10,7 +10,8 @@ MOE="-k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2
 mkmodel "$T/m.gguf" $MOE
 # Of the columns 0 to 7 of each expert, 2^3, 2^6, 2^1, 2^4, 2^7, 2^2, 2^5 and 2^0: the best four are
 # 1, 3, 4 and 6. Expert 3 has most, then 1 and 0; 2 has none.
-imatrix "$T/im.gguf" blk.0.ffn_down_exps.weight:x8:2,4,0,64:10,30,0,20 blk.0.ffn_gate_exps.weight:16:1,1,0,1:10,30,0,20 \
+imatrix "$T/im.gguf" blk.0.ffn_down_exps.weight:x8:2,4,0,64:10,30,0,20 \
+    blk.0.ffn_gate_exps.weight:16:1,1,0,1:10,30,0,20 \
     blk.0.ffn_gate_inp.weight:16:1:30
 thin() { # OPTIONS...
     organ-assemble "$T/m.gguf" --imatrix "$T/im.gguf" -o "$T/c.gguf" --force "$@"
@@ -73,15 +74,19 @@ cell() { # NAME COLUMN EXPERT of the importance matrix
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i }
         $1 == n && $2 == e { print $at }'
 }
-check_text "$(cell blk.0.ffn_down_exps.weight columns 1) $(cell blk.0.ffn_down_exps.weight count 1)" "4 30" "columns and counts that follow"
+check_text "$(cell blk.0.ffn_down_exps.weight columns 1) $(cell blk.0.ffn_down_exps.weight count 1)" "4 30" \
+    "columns and counts that follow"
 check_text "$(cell blk.0.ffn_down_exps.weight sum 2)" 768 "64 (2^6 + 2^4 + 2^7 + 2^5) / 20 tokens of the last expert"
-check_text "$(cell blk.0.ffn_gate_exps.weight count 2) $(cell blk.0.ffn_gate_inp.weight count -)" "20 30" "other entries"
-check "it fits the new model" organ-assemble -q "$T/c.gguf" --imatrix "$T/c.im.gguf" --dtype 'blk.0.ffn_gate_exps.weight=bf16' -o "$T/x.gguf" --force
+check_text "$(cell blk.0.ffn_gate_exps.weight count 2) $(cell blk.0.ffn_gate_inp.weight count -)" "20 30" \
+    "other entries"
+check "it fits the new model" organ-assemble -q "$T/c.gguf" --imatrix "$T/c.im.gguf" \
+    --dtype 'blk.0.ffn_gate_exps.weight=bf16' -o "$T/x.gguf" --force
 cp "$T/c.gguf" "$T/first.gguf"
 check "experts by number" thin --keep-experts 0-1,3 --keep-units 4
 organ-compare "$T/c.gguf" "$T/first.gguf" > "$T/compared" && ok || bad "listed experts: $(cat "$T/compared")"
 organ-extract -q "$T/m.gguf" -o "$T/dir"
-check "from a directory" organ-assemble -q "$T/dir" --imatrix "$T/im.gguf" --keep-experts 3 --by importance --keep-units 4 -o "$T/d.gguf"
+check "from a directory" organ-assemble -q "$T/dir" --imatrix "$T/im.gguf" --keep-experts 3 --by importance \
+    --keep-units 4 -o "$T/d.gguf"
 check_same "$T/d.gguf" "$T/first.gguf" "from a directory"
 check "to a pipe" sh -c "organ-assemble -q '$T/m.gguf' --imatrix '$T/im.gguf' --keep-experts 3 --by importance --keep-units 4 -o - > '$T/pipe.gguf'"
 check_same "$T/pipe.gguf" "$T/first.gguf" "to a pipe"
@@ -91,7 +96,8 @@ imatrix "$T/text.gguf" blk.0.ffn_down_exps.weight:x8:8,8,8,8:10,10,30,10
 check "a share" thin --expert-share 50% --text-imatrix "$T/text.gguf"
 if grep -q "2 experts of 8 units keep" "$T/err" && grep -q "3 experts of 5 units keep .* (chosen)" "$T/err" &&
     grep -q "4 experts of 4 units keep" "$T/err"; then ok; else bad "candidates: $(cat "$T/err")"; fi
-if grep -q "text.gguf: block 0 keeps" "$T/err" && grep -q "expert 2 of block 0 is removed, but carries [1-4][0-9]" "$T/err"
+if grep -q "text.gguf: block 0 keeps" "$T/err" &&
+    grep -q "expert 2 of block 0 is removed, but carries [1-4][0-9]" "$T/err"
 then ok; else bad "what the text loses: $(cat "$T/err")"; fi
 check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count) $(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" "3 5" "the split"
 
@@ -107,8 +113,10 @@ mkmodel "$T/dense.gguf" -k llama.block_count=2 -k llama.feed_forward_length=96 t
     -n 2 blk.%.ffn_up.weight:Q8_0:32x192 blk.%.ffn_down.weight:Q8_0:96x32
 imatrix "$T/dense.im.gguf" blk.0.ffn_down.weight:96:1:10 blk.1.ffn_down.weight:96:1:10
 check "a dense FFN" organ-assemble "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 70 -o "$T/c.gguf" --force
-if grep -q "64 units are kept instead of 70: Q8_0 has blocks of 32" "$T/err"; then ok; else bad "no note on blocks: $(cat "$T/err")"; fi
-check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" '/blk.1/ { print $6 }' | tr '\n' ' ')" "32x128 64x32 " "dims of a dense FFN"
+if grep -q "64 units are kept instead of 70: Q8_0 has blocks of 32" "$T/err"; then ok; else bad \
+    "no note on blocks: $(cat "$T/err")"; fi
+check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" '/blk.1/ { print $6 }' | tr '\n' ' ')" \
+    "32x128 64x32 " "dims of a dense FFN"
 check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 64 "its length"
 check_error 1 "3 experts cannot be kept: block 0 has 1" "experts of a dense FFN" organ-assemble "$T/dense.gguf" \
     --imatrix "$T/dense.im.gguf" --keep-experts 3 --by importance --keep-units 64 -o "$T/no.gguf"
@@ -135,9 +143,12 @@ refuse 1 "it has no score for expert 1 of block 0" --keep-experts 2 --by "$T/sco
 scores -2
 refuse 2 "line 5: expected block, tab, expert, tab, score" --keep-experts 2 --by "$T/scores.tsv"
 check_error 2 "needs --imatrix" "no importance matrix" organ-assemble "$T/m.gguf" --keep-units 4 -o "$T/c.gguf"
-check_error 1 "16 units cannot be kept" "less than a block" organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 16 -o "$T/c.gguf"
+check_error 1 "16 units cannot be kept" "less than a block" organ-assemble -q "$T/dense.gguf" \
+    --imatrix "$T/dense.im.gguf" --keep-units 16 -o "$T/c.gguf"
 imatrix "$T/zero.gguf" blk.0.ffn_down_exps.weight:x8:0,0,0,0:0,0,0,0 blk.0.ffn_gate_inp.weight:16:1:30
-check_error 1 "counts no inputs for any expert of block 0" "counts of zero" organ-assemble -q "$T/m.gguf" --imatrix "$T/zero.gguf" --keep-experts 2 --by importance -o "$T/c.gguf"
+check_error 1 "counts no inputs for any expert of block 0" "counts of zero" organ-assemble -q "$T/m.gguf" \
+    --imatrix "$T/zero.gguf" --keep-experts 2 --by importance -o "$T/c.gguf"
 imatrix "$T/other.gguf" blk.0.ffn_down_exps.weight:x16:1,1,1,1:9,9,9,9
-check_error 3 "its rows have 8 columns, but the importance matrix has 16" "another model" organ-assemble -q "$T/m.gguf" --imatrix "$T/other.gguf" --keep-units 4 -o "$T/c.gguf"
+check_error 3 "its rows have 8 columns, but the importance matrix has 16" "another model" organ-assemble \
+    -q "$T/m.gguf" --imatrix "$T/other.gguf" --keep-units 4 -o "$T/c.gguf"
 finish

@@ -80,7 +80,8 @@ check_exit 1 "no finite perplexity" try "$T/nan.gguf" --text "$T/text"
 check_exit 3 "a broken reference" try "$T/good.gguf" --text "$T/text" --reference "$T/broken.gguf"
 check_exit 3 "a text too short" try "$T/good.gguf" --text "$T/text" --context 4096
 check "json" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf" --json
-check_text "$(tail -n 1 "$T/out")" "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500, \"kl\": null}" "json"
+check_text "$(tail -n 1 "$T/out")" \
+    "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500, \"kl\": null}" "json"
 
 ENGINE=cli
 check "llama-cli: loads" try "$T/good.gguf"

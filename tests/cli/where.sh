@@ -162,7 +162,8 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         'NR == 1 { at = index($0, "class") } { print substr($0, at - 1, 1) == " ", substr($0, at, 1) != " " }' \
         "$T/seen" | sort -u)" "1 1" "texts are aligned to the left"
     awk -v OFS='\t' '{ $1 = $1; print }' "$T/seen" > "$T/got"
-    organ-extract "$VERSE" --list | sed "s/${TAB}skeleton$TAB/${TAB}attention$TAB/; s/${TAB}organ$TAB/${TAB}ffn$TAB/; s/${TAB}embed$TAB/${TAB}embedding$TAB/" > "$T/want"
+    organ-extract "$VERSE" --list |
+        sed "s/${TAB}skeleton$TAB/${TAB}attention$TAB/; s/${TAB}organ$TAB/${TAB}ffn$TAB/; s/${TAB}embed$TAB/${TAB}embedding$TAB/" > "$T/want"
     check_same "$T/got" "$T/want" "the same cells"
     terminal "organ-measure $VERSE --where block=1 --columns $(organ-measure "$VERSE" | head -n 1 | tr '\t' ,)" \
         > "$T/seen"

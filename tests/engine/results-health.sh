@@ -19,7 +19,8 @@ matrices() { # LINEAGE
 
 # KIND<TAB>NAME<TAB>COMMAND, which reads $model and writes $OUT. Healthy ones are decided by the loss.
 spoiled() { # KIND NAME SPOIL SELECTION
-    printf '%s\t%s\t%s\n' "$1" "$2" "organ-extract \$model $4 --output - | node tests/engine/spoil.mjs $3 | organ-transplant -q --base \$model --donor - --output \$OUT"
+    printf '%s\t%s\t%s\n' "$1" "$2" \
+        "organ-extract \$model $4 --output - | node tests/engine/spoil.mjs $3 | organ-transplant -q --base \$model --donor - --output \$OUT"
 }
 moved() { # NAME MAP SELECTION
     printf 'structure\t%s\t%s\n' "$1" \

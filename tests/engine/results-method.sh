@@ -52,18 +52,22 @@ fi
 
 # Only the type and the size of a tensor count, so the data are zeros: NAME:NUMBER:BLOCK:BYTES.
 {
-    for type in F32:0:1:4 F16:1:1:2 BF16:30:1:2 Q8_0:8:32:34 Q6_K:14:256:210 Q5_K:13:256:176 Q4_K:12:256:144 Q4_0:2:32:18 IQ4_XS:23:256:136 \
-        IQ4_NL:20:32:18 Q3_K:11:256:110 Q2_K:10:256:84 IQ2_XXS:16:256:66 MXFP4:39:32:17 IQ1_S:19:256:50 TQ1_0:34:256:54 TQ2_0:35:256:66; do
+    for type in F32:0:1:4 F16:1:1:2 BF16:30:1:2 Q8_0:8:32:34 Q6_K:14:256:210 Q5_K:13:256:176 Q4_K:12:256:144 \
+        Q4_0:2:32:18 IQ4_XS:23:256:136 \
+        IQ4_NL:20:32:18 Q3_K:11:256:110 Q2_K:10:256:84 IQ2_XXS:16:256:66 MXFP4:39:32:17 IQ1_S:19:256:50 \
+        TQ1_0:34:256:54 TQ2_0:35:256:66; do
         name=${type%%:*} rest=${type#*:}
         number=${rest%%:*} rest=${rest#*:}
         record_head "$name" "$number" 256 400
         head -c $((256 * 400 / ${rest%:*} * ${rest#*:})) /dev/zero
     done
-} | organ-measure -q - | awk -F '\t' -v OFS='\t' 'BEGIN { print "type", "null_theta" } NR > 1 { print $1, sprintf("%.1f", $18) }' | put method-types
+} | organ-measure -q - | awk -F '\t' -v OFS='\t' \
+    'BEGIN { print "type", "null_theta" } NR > 1 { print $1, sprintf("%.1f", $18) }' | put method-types
 
 {
     printf 'model\ttheta\tlowest to highest tensor\tcalibrated\trow_theta\tstars\n'
-    for file in lab-base-q4_k_m lab-code-q4_k_m lab-verse-q4_k_m lab-stranger-q4_k_m lab-base-f16 lab-code-f16 lab-verse-f16 lab-stranger-f16 lab-verse-q8_0; do
+    for file in lab-base-q4_k_m lab-code-q4_k_m lab-verse-q4_k_m lab-stranger-q4_k_m lab-base-f16 lab-code-f16 \
+        lab-verse-f16 lab-stranger-f16 lab-verse-q8_0; do
         organ-measure -q "$LAB/$file.gguf" --summary | awk -F '\t' -v file=$file '$1 == "model" {
             printf "%s\t%.1f\t%.1f to %.1f\t%.1f\t%.1f\t%d\n", file, $5, $6, $7, $9, $10, length($11) }'
     done

@@ -30,7 +30,8 @@ fi
 
 # Four figures: the fifth may depend on the machine's kernels.
 figure() {
-    if [ -n "$1" ]; then awk -v x="$1" 'BEGIN { if (x >= 1000) printf "%.0f", x; else if (x >= 100) printf "%.1f", x; else if (x >= 10) printf "%.2f", x; else printf "%.3f", x }'
+    if [ -n "$1" ]; then awk -v x="$1" \
+        'BEGIN { if (x >= 1000) printf "%.0f", x; else if (x >= 100) printf "%.1f", x; else if (x >= 10) printf "%.2f", x; else printf "%.3f", x }'
     else printf 'not loaded'; fi
 }
 line() { # CELL...: a row of a table
