@@ -638,7 +638,7 @@ gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
     if (st == GG_OK) st = name_folder(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
-    end_folder(d, st == GG_OK);
+    end_folder(d, true); /* a complete folder stays, even if its name may be lost in a crash */
     return st;
 }
 
