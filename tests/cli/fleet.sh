@@ -335,8 +335,9 @@ ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --sl
 check_text "$(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "failed done kept" \
     "Slurm: resumed, with several models per task"
 check_text "$(grep -e '--array' "$T/slurm.log")" "--array=1-2%2" "Slurm: fewer tasks"
-check_error 2 "sbatch of Slurm is not installed" "no Slurm" "$scripts/organ-fleet" measure --slurm --output "$T/u" \
-    "$models"
+command -v sbatch >/dev/null 2>&1 || # where it is missing
+    check_error 2 "sbatch of Slurm is not installed" "no Slurm" "$scripts/organ-fleet" measure --slurm \
+        --output "$T/u" "$models"
 PATH=$T/slurm:$PATH check_error 2 "cannot be combined" "Slurm and GNU parallel" "$scripts/organ-fleet" measure \
     --slurm --parallel --output "$T/u" "$models"
 

@@ -199,7 +199,7 @@ organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.a
 check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
-# What is fetched must agree with the list before it is written.
+# Fetched tensors must agree with the list before it is written.
 printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
 cp "$T/hurt.gguf" "$T/hurt.copy"
 sed 's/verse.gguf/hurt.gguf/' "$T/list" > "$T/hurt.list"
