@@ -282,6 +282,13 @@ check "still whole" organ-assemble "$T/d" --output "$T/again.gguf"
 check_same "$T/again.gguf" "$VERSE" "an updated directory makes the same model"
 check_error 2 "organ directory" "update of a file" organ-measure --update "$VERSE"
 
+# Runs of one sample, or more runs than a small tensor has places for: as without runs.
+mkmodel "$T/runs.gguf" blk.0.ffn_up.weight:Q4_K:256x10 blk.0.ffn_down.weight:F32:100000x2
+for few in "9 1" "9 8" "1000 1000"; do
+    check "--runs and --sample: $few" organ-measure -q --runs "${few% *}" --sample "${few#* }" "$T/runs.gguf"
+    check_text "$(cat "$T/out")" "$(organ-measure -q --sample "${few#* }" "$T/runs.gguf")" "--runs and --sample: $few: its rows"
+done
+
 # ---- when it cannot ----
 check_error 4 "$T/none.gguf" "no such model" organ-measure "$T/none.gguf"
 check_error 2 "theta" "unknown colour" organ-measure --heat --color blue "$VERSE"

@@ -44,16 +44,17 @@ static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure
 }
 
 /* o->runs long runs, with as many samples as single values would give, unless they would be half of
- * the tensor. An odd step meets all columns. Runs begin with the rows that are compared with the
- * next row. */
+ * the tensor or have one sample each. An odd step meets all columns. Runs begin with the rows that
+ * are compared with the next row, and each at another place. */
 static void plan_runs(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
 {
     uint64_t run = o->sample / o->runs + 1, rows;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
     uint64_t step = RUN_BYTES / info->block_bytes * info->block_elems / run;
     step = step > RUN_STEP ? RUN_STEP : step > 1 ? (step - 1) | 1 : 1;
-    if (o->sample == 0 || t->elements / o->runs / 2 / step < run) return;
+    if (run == 1 || t->elements / o->runs / 2 / step < run) return;
     rows = t->elements / t->dims[0];
+    if (rows <= o->runs && t->elements / BLOCK_RUN < o->runs) return;
     take->run = run;
     take->step = step;
     take->stride = rows > o->runs ? t->dims[0] : BLOCK_RUN;
