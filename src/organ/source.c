@@ -1568,7 +1568,7 @@ static void joined_reads(const gg_source *s, const joined *j, gg_reads r)
     for (size_t k = 0; k < j->n; k++) {
         const gg_strip *strip = &j->strips[k];
         const gg_tensor *t = gg_source_tensor(s->join->of, strip->index);
-        uint64_t rows = t->elements / j->unit, row = rows ? t->bytes / rows : 0;
+        uint64_t rows = j->unit ? t->elements / j->unit : 0, row = rows ? t->bytes / rows : 0;
         r.n = strip->rows * row;
         for (uint64_t slice = 0; slice < rows; slice += strip->every) {
             r.from = (slice + strip->first) * row;

@@ -199,6 +199,14 @@ check "imatrix, fused" organ-assemble -q "$T/v.gguf" --dtype 'blk.*.attn_qkv.wei
 check "divided" forms --unfuse "$T/mixed.gguf"
 check_text "$(differing "$T/f.gguf" "$T/plain.gguf")" "" "--imatrix of the other form"
 
+# Matrices without columns have no rows to read.
+none="-k llama.attention.head_count=4 -k llama.attention.head_count_kv=2"
+# shellcheck disable=SC2086
+mkmodel "$T/none.gguf" $none blk.0.attn_q.weight:F32:0x32 blk.0.attn_k.weight:F32:0x16 blk.0.attn_v.weight:F32:0x16
+# shellcheck disable=SC2086
+mkmodel "$T/none-fused.gguf" $none blk.0.attn_qkv.weight:F32:0x64
+check "--reads of matrices without columns" organ-transplant --reads --base "$T/none.gguf" --donor "$T/none-fused.gguf" --type attention
+
 # ---- usage ------------------------------------------------------------------------------------
 check_error 2 "leave out --unfuse" "both" organ-stack --fuse --unfuse "$V" -o "$T/no.gguf"
 check_error 2 "one model" "with blocks" organ-stack --fuse "$V" 0-3 -o "$T/no.gguf"
