@@ -69,7 +69,7 @@ static gg_status find_arch(mixer *x)
 static size_t role_of(const gg_tensor *t, const gg_anatomy *a)
 {
     size_t k = 0;
-    if (a->block < 0 || !gg_text_begins(t->name, t->name_len, "blk.")) return 3;
+    if (a->block < 0 || t->n_dims != 2 || !gg_text_begins(t->name, t->name_len, "blk.")) return 3;
     while (k < 3 && !gg_text_is(t->name + a->role_at, t->name_len - a->role_at, roles[k])) k++;
     return k;
 }
@@ -213,9 +213,10 @@ static gg_status mean_rows(const router_ctx *c, float *rows, gg_error *err)
     }
     for (size_t e = 0; e < n && st == GG_OK; e++) st = read_inputs(c, e, add_logits, sums, err);
     if (st == GG_OK && !(total[0] > 0 && isfinite(total[0]))) {
-        st = gg_fail(err, GG_NO,
-                     "the texts of all experts have the same inputs, so that a router "
-                     "cannot tell them apart");
+        st = gg_fail(
+            err, GG_NO,
+            "the inputs on the texts of all experts are the same, or not finite, so that a "
+            "router cannot tell them apart");
     }
     for (size_t i = 0; i < n * (size_t)c->embd && st == GG_OK; i++)
         rows[i] = (float)(sums[i / (size_t)c->embd * step + i % (size_t)c->embd] *
