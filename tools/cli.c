@@ -787,14 +787,42 @@ static void note_inputs(cli *c)
     }
 }
 
+/* The path that the option of a row writes, or NULL. */
+static const char *output_of(const cli_row *row)
+{
+    bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
+    return writes && row->to ? *(const char **)row->to : NULL;
+}
+
+static const char *without_dots(const char *path)
+{
+    while (strncmp(path, "./", 2) == 0) path += 2;
+    return path;
+}
+
+/* With --force, the later one of two outputs with the same name would replace the other. */
+static void check_outputs(const cli *c, const cli_row *row)
+{
+    struct stat a, b;
+    const char *path = output_of(row);
+    for (const cli_row *other = c->rows; other < row; other++) {
+        const char *to = other->to == row->to ? NULL : output_of(other);
+        if (!to || strcmp(to, "-") == 0) continue;
+        bool same = stat(to, &a) == 0 && stat(path, &b) == 0 && S_ISREG(a.st_mode) &&
+                    a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+        if (same || strcmp(without_dots(to), without_dots(path)) == 0)
+            cli_usage(c, "%s: this is also the output of --%s: choose another name", path,
+                      other->o->name);
+    }
+}
+
 /* An importance matrix or another file that is read must not be replaced. */
 static void check_overwriting(const cli *c)
 {
     struct stat out;
     for (size_t i = 0; i < c->n_rows; i++) {
-        const cli_row *row = &c->rows[i];
-        bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
-        const char *path = writes && row->to ? *(const char **)row->to : NULL;
+        const char *path = output_of(&c->rows[i]);
+        if (path) check_outputs(c, &c->rows[i]);
         if (!path || stat(path, &out) != 0) continue;
         for (size_t k = 0; k < c->n_inputs; k++)
             if (gg_stamp_is_of(&c->inputs[k].stamp, &out))
@@ -1150,9 +1178,7 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);
     if (st != GG_OK) return st;
     for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {
-        const cli_row *row = &c->rows[i];
-        bool writes = row->o->kind >= CLI_NEW_MODEL && row->o->kind <= CLI_NEW_FILE;
-        const char *path = writes && row->to ? *(const char **)row->to : NULL;
+        const char *path = output_of(&c->rows[i]);
         if (path) st = gg_guard_output(path, *out, &c->err);
     }
     if (st != GG_OK) {

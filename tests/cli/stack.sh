@@ -439,6 +439,9 @@ refuse "blk.1.attn_norm.weight: this tensor is missing" "$T/bert.gguf" 2,0,1
 
 touch "$T/there.gguf"
 check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/there.gguf"
+check_error 2 "two.gguf: this is also the output of --output" "two outputs of one name" organ-stack $V 0 --force \
+    --output "$T/two.gguf" --imatrix "$LAB/lab-verse.imatrix.gguf" --imatrix-out "$T/two.gguf"
+check_absent "$T/two.gguf" "two outputs of one name"
 # A header may claim any number of blocks, which must not take time.
 organ-keys -q $V --set llama.block_count=u32:99999 --output "$T/blocks.gguf"
 limited 2 organ-stack -q "$T/blocks.gguf" 1 --output "$T/one.gguf" 2> "$T/err"
