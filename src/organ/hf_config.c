@@ -372,7 +372,7 @@ static gg_status add_llama3(hf_config *c, const gg_hf_writer *w, gg_error *err)
     size_t n = 0, made = 0;
     float *x = read_factors(w, "rope_freqs.weight", &n, err), *again = NULL, most = 0;
     for (size_t i = 0; x && i < n; i++) most = x[i] > most ? x[i] : most;
-    if (!x || n == 0) return free(x), err->status;
+    if (!x || n == 0 || !(most < 1e30f)) return free(x), err->status; /* no JSON has infinity */
     add_text(c, "rope_scaling.rope_type", "llama3", err);
     add_number(c, "rope_scaling.factor", 19, most, true, err);
     add_bare(c, "rope_scaling.low_freq_factor", "1.0", err);

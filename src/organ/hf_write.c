@@ -33,14 +33,18 @@ typedef struct gguf_name {
     long long block;
 } gguf_name;
 
-/* The first `len` bytes of a name; nothing if they are too long. */
+/* The first `len` bytes of a name; nothing if they are too long. "blk.03.attn_q.weight" is not a
+ * name of block 3, which may have a tensor of the proper name too. */
 static void split_gguf_name(const char *name, size_t len, gguf_name *out)
 {
     static const char *const endings[] = { ".weight", ".bias", "" };
+    char proper[32];
     int skip = 0;
     *out = (gguf_name){ .ending = "", .block = -1 };
     if (len >= GG_HF_NAME) return;
-    if (sscanf(name, "blk.%lld.%n", &out->block, &skip) == 1 && skip > 0 && (size_t)skip < len)
+    if (sscanf(name, "blk.%18lld.%n", &out->block, &skip) == 1 && skip > 0 && (size_t)skip < len &&
+        snprintf(proper, sizeof proper, "blk.%lld.", out->block) == skip &&
+        memcmp(name, proper, (size_t)skip) == 0)
         snprintf(out->whole, GG_HF_NAME, "B.%.*s", (int)len - skip, name + skip);
     else snprintf(out->whole, GG_HF_NAME, "%.*s", (int)len, name);
     len = strlen(out->whole);
@@ -459,7 +463,7 @@ static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
     split_gguf_name(t->name, t->name_len - strlen(".lora_a"), &name);
     for (const gg_hf_name *r = gg_hf_names; r->hf && !fits; r++)
         fits = fill_group(w, &name, ".lora_b", r, &of_b) &&
-               fill_group(w, &name, ".lora_a", r, &of_a) &&
+               fill_group(w, &name, ".lora_a", r, &of_a) && of_a.experts == of_b.experts &&
                arrays_of_pair(w, &of_a, &of_b, strcmp(name.plain, EMBEDDING) == 0, &a, &b);
     gg_status st = GG_OK;
     for (size_t k = 0; k < of_a.n && fits && st == GG_OK; k++) {

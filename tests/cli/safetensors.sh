@@ -200,7 +200,7 @@ check_error 2 "it is not an adapter" "a model" organ-lora --from "$T/falcon.gguf
 pair() {
     made "$T/pair0.gguf" '{"key": "general.type", "type": "str", "value": "adapter"},
 {"key": "adapter.lora.alpha", "type": "f32", "value": 4},' "$@"
-    organ-keys -q "$T/pair0.gguf" --set general.architecture=str:granitemoe --force --output "$T/pair.gguf"
+    organ-keys -q "$T/pair0.gguf" --set general.architecture=str:"${arch:-granitemoe}" --force --output "$T/pair.gguf"
 }
 echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2}' \
     > "$T/mixtral-sharded/config.json"
@@ -214,6 +214,13 @@ check_error 3 "have different lora_a" "parts of a fused matrix" \
 pair $gate.lora_b:f32:2x32
 check_error 3 "the other half of this pair is missing" "half a pair" \
     organ-lora --from "$T/pair.gguf" --base "$T/mixtral-sharded" --to-peft "$T/no"
+exps=blk.0.ffn_up_exps.weight q0=blk.0.attn_q.weight q00=blk.00.attn_q.weight
+arch=llama pair $exps.lora_a:f32:32x2x2 $exps.lora_b:f32:2x32x3
+check_error 3 "tensor '$exps.lora_a': its pair has no counterpart" "halves with other numbers of experts" \
+    organ-lora --from "$T/pair.gguf" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
+arch=llama pair $q00.lora_a:f32:32x2 $q00.lora_b:f32:2x32 $q0.lora_a:f32:32x2 $q0.lora_b:f32:2x32
+check_error 3 "tensor '$q00.lora_a': its pair has no counterpart" "a pair of block 00" \
+    organ-lora --from "$T/pair.gguf" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
 check_absent "$T/no" "refused adapters"
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -251,6 +258,14 @@ check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T
 made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
 check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \
     organ-assemble "$T/odd.gguf" --names hf -o "$T/w9.safetensors"
+
+made "$T/odd00.gguf" '' blk.00.attn_norm.weight:f32:32 blk.0.attn_norm.weight:f32:32
+check_error 3 "tensor 'blk.00.attn_norm.weight'" "block 00 beside block 0" \
+    organ-assemble "$T/odd00.gguf" --names hf -o "$T/w9.safetensors"
+made "$T/infinite.gguf" '' blk.0.attn_norm.weight:f32:32 rope_freqs.weight:f32:8
+printf '\000\000\200\177' | dd of="$T/infinite.gguf" bs=1 seek=$(($(wc -c < "$T/infinite.gguf") - 4)) conv=notrunc 2> "$T/dd"
+check "infinite factors are only in the tensor" organ-assemble "$T/infinite.gguf" --names hf -o "$T/w11/model.safetensors"
+check_text "$(grep -c rope_scaling "$T/w11/config.json")" 0 "infinite factors"
 
 organ-keys -q "$T/odd.gguf" --delete general.architecture --output "$T/nameless.gguf"
 check_error 3 "architecture '' are not known" "no architecture" organ-assemble "$T/nameless.gguf" --names hf -o "$T/w9.safetensors"
