@@ -171,6 +171,27 @@ check "without --align" organ-merge --method linear "$T/five-keys.gguf" "$T/pr.g
 if grep -q "experts have changed places" "$T/err"; then ok; else bad "permuted experts are merged silently"; fi
 check "in place" organ-merge --method linear "$T/five-keys.gguf" "$T/relative.gguf" --no-hash --check
 if grep -q "changed places" "$T/err"; then bad "a false note: $(cat "$T/err")"; else ok; fi
+noted() { # WANT WHAT TOOL ARGUMENT...: the number of notes on changed places
+    notes=$1 what=$2
+    shift 2
+    check "$what" "$@"
+    check_text "$(grep -c "experts have changed places" "$T/err")" "$notes" "$what: notes"
+}
+five() { # WANT DONOR WHAT OPTION...
+    notes=$1 donor=$2 what=$3
+    shift 3
+    noted "$notes" "$what" organ-transplant "$T/five-keys.gguf" "$T/$donor" "$@" --output "$T/x.gguf" --force
+}
+five 1 pr.gguf "a blend" --blend linear:0.5
+five 0 relative.gguf "a blend of experts in place" --blend linear:0.5
+five 0 pr.gguf "a blend of attention" --blend linear:0.5 --type skeleton
+five 1 pr.gguf "experts without their router" --tensors '*_exps.*'
+five 1 pr.gguf "down projections alone" --tensors 'blk.1.ffn_down_exps.*'
+five 0 pr.gguf "whole blocks" --layers 0
+five 0 pr.gguf "a blend, aligned" --blend linear:0.5 --align -q
+noted 1 "a graft" organ-graft "$T/five-keys.gguf" "$T/pr.gguf" --tensors '*_exps.*' --output "$T/x.organs" --force
+cp "$T/five-keys.gguf" "$T/x.gguf"
+noted 1 "experts in place" organ-transplant "$T/x.gguf" "$T/pr.gguf" --blend linear:0.5 --all --in-place --undo "$T/undo"
 made "$T/six.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x6 blk.0.ffn_down_exps.weight:F16:96x64x6 2> /dev/null
 check_exit 1 "other numbers of experts" organ-compare "$T/five.gguf" "$T/six.gguf" --align --summary
 check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" 0 "are left alone"
@@ -191,7 +212,7 @@ check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp
     --model "$T/p.gguf" --output "$T/y.gguf"
 check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" \
     --force
-if grep -q "hidden units have changed places" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
+if grep -q "hidden units or experts have changed places" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
 
 # ---- lineage: permuted relatives, and blocks with other numbers
 lineage() { # WANT EXIT A B: the verdict and the map

@@ -30,6 +30,7 @@
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/layer_keys.h"
 #include "verbs/plan/plan.h"
+#include "verbs/plan/strangers.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
@@ -383,8 +384,6 @@ static gg_status bytes_of_move(mover *m, const gg_move *move, gg_tensor *out, mo
 
 /* ---- kinship ------------------------------------------------------------------------------ */
 
-#define JUDGED 12         /* number of matrices compared: enough to recognize unrelated models */
-#define JUDGED_ROWS 32    /* of each */
 #define SHOWN ((size_t)3) /* notes of one kind */
 
 typedef struct kinship {
@@ -407,10 +406,10 @@ static void note_rest(kinship *k, const char *what)
 
 /* Compared by name, whatever the map, because blocks at different depths never match. */
 static size_t judged_pairs(gg_source *base, gg_source *donor, const gg_moves *moves,
-                           gg_tensor_pair pairs[JUDGED])
+                           gg_tensor_pair pairs[GG_JUDGED])
 {
-    size_t n = 0, step = moves->n / JUDGED + 1;
-    for (size_t i = 0; i < moves->n && n < JUDGED; i += step) {
+    size_t n = 0, step = moves->n / GG_JUDGED + 1;
+    for (size_t i = 0; i < moves->n && n < GG_JUDGED; i += step) {
         const gg_move *m = &moves->list[i];
         size_t twin = m->base == SIZE_MAX ? SIZE_MAX : gg_source_find(donor, m->name, m->name_len);
         if (twin != SIZE_MAX && gg_source_tensor(base, m->base)->dims[1] > 1)
@@ -419,20 +418,39 @@ static size_t judged_pairs(gg_source *base, gg_source *donor, const gg_moves *mo
     return n;
 }
 
-static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
-                                const gg_moves *moves)
+/* Whether experts of the base are combined with experts of the donor, so that their order counts:
+ * in a blend, or where some stacks or the router of a block move and others stay. */
+static bool experts_mix(const gg_source *base, const gg_moves *moves, const gg_blend *blend)
 {
-    gg_tensor_pair pairs[JUDGED];
+    enum { MOVED = 1, STAYS = 2 };
+    uint64_t blocks = highest_block_count(base);
+    uint8_t *found = calloc(blocks + 1, 1);
+    bool mix = !found; /* then look, to be safe */
+    for (size_t i = 0, k = 0; i < gg_source_count(base) && !mix; i++) {
+        const gg_tensor *t = gg_source_tensor(base, i);
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        while (k < moves->n && (moves->list[k].base == SIZE_MAX || moves->list[k].base < i)) k++;
+        if (a.block < 0 || !gg_counts_experts(t, &a)) continue;
+        bool moved = k < moves->n && moves->list[k].base == i;
+        found[a.block] |= moved ? MOVED : STAYS;
+        mix = found[a.block] == (MOVED | STAYS) || (moved && blend->mode);
+    }
+    free(found);
+    return mix;
+}
+
+static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
+                                const gg_moves *moves, const gg_blend *blend)
+{
+    gg_tensor_pair pairs[GG_JUDGED];
+    bool doubtful, experts = experts_mix(base, moves, blend);
     size_t n = judged_pairs(base, donor, moves, pairs);
-    if (n == 0) return GG_OK;
-    gg_compare_report r;
-    gg_run quiet = { .threads = 1 };
-    gg_compare_options o = { .sample = JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
-    gg_status st = gg_compare_models(base, donor, &o, &quiet, &r, k->err);
-    if (st != GG_OK || 4 * r.model.lineage.strange <= r.model.lineage.n) return st;
+    gg_compare_options few = { .sample = GG_JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
+    gg_status st = gg_judge_strangers(base, donor, &few, experts, &doubtful, k->err);
+    if (st != GG_OK || !doubtful) return st;
     return gg_check_notes_add(k->notes, k->err,
-                              "the models share no lineage, or their hidden units have changed "
-                              "places: the moved tensors will not fit the others");
+                              "the models share no lineage, or their hidden units or experts have "
+                              "changed places: the moved tensors will not fit the others");
 }
 
 /* The value of a per-layer key for a block, as bits; false if there is none. The key may also
@@ -503,9 +521,10 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
  * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
  * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
  * takes no notes, or if one of the models is a pipe or bare records. */
-static gg_status note_kinship(gg_source *base, gg_source *donor, const gg_moves *moves,
-                              const gg_run *run, gg_check_notes *notes, gg_error *err)
+static gg_status note_kinship(const mover *m, const gg_moves *moves, const gg_run *run,
+                              gg_check_notes *notes, gg_error *err)
 {
+    gg_source *base = m->base, *donor = m->donor;
     kinship k = { notes, 0, err };
     if (!run || !run->note || moves->n == 0 || !gg_source_seekable(base) ||
         !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
@@ -514,7 +533,7 @@ static gg_status note_kinship(gg_source *base, gg_source *donor, const gg_moves 
     note_rest(&k, "keys differ");
     compare_layers(&k, base, donor, moves);
     note_rest(&k, "per-layer keys differ");
-    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves);
+    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves, m->blend);
 }
 
 /* ---- what is read --------------------------------------------------------------------------- */
@@ -534,7 +553,7 @@ static void list_move(gg_source *s, size_t i, const gg_move *m, const gg_select 
 static void list_reads(gg_source *base, gg_source *donor, const gg_match_options *o,
                        const gg_moves *moves, gg_reads r)
 {
-    gg_tensor_pair pairs[JUDGED];
+    gg_tensor_pair pairs[GG_JUDGED];
     gg_source *ancestor = o->blend.ancestor;
     for (size_t i = 0; i < moves->n; i++) {
         const gg_move *m = &moves->list[i];
@@ -548,7 +567,7 @@ static void list_reads(gg_source *base, gg_source *donor, const gg_match_options
     for (size_t k = 0; k < n; k++) {
         const gg_tensor *t = gg_source_tensor(donor, pairs[k].b);
         uint64_t rows = t->dims[0] ? t->elements / t->dims[0] : 0,
-                 taken = gg_sample_count(rows, JUDGED_ROWS);
+                 taken = gg_sample_count(rows, GG_JUDGED_ROWS);
         r.n = rows ? t->bytes / rows : 0;
         for (uint64_t i = 0; i < taken; i++) {
             r.from = gg_sample_index(i, rows, taken) * r.n;
@@ -878,7 +897,7 @@ static gg_status make_model(transplant *t, const char *output)
     if (st == GG_OK)
         st = gg_dtype_rules_parse(out->dtype, out->fallback, t->imatrix, &t->rules, t->err);
     if (st == GG_OK) st = find_changes(t);
-    if (st == GG_OK) st = note_kinship(t->base, t->donor, &t->moves, t->run, &notes, t->err);
+    if (st == GG_OK) st = note_kinship(&t->maker, &t->moves, t->run, &notes, t->err);
     if (st == GG_OK) st = add_tensors(t);
     if (st == GG_OK) st = write_model(t, output);
     gg_check_notes_end(&notes, t->run, st == GG_OK);
@@ -915,8 +934,7 @@ static gg_status make_directory(transplant *t, const char *output)
         t->dir.link = t->o->link;
         st = gg_watch_add(&t->dir.watch, t->donor, err);
         if (st == GG_OK) st = gg_watch_add(&t->dir.watch, ancestor, err);
-        if (st == GG_OK)
-            st = note_kinship(t->base, t->donor, &t->moves, t->run, &t->dir.notes, err);
+        if (st == GG_OK) st = note_kinship(&t->maker, &t->moves, t->run, &t->dir.notes, err);
         st = write_directory(t, st);
     }
     return st == GG_OK ? GG_OK
@@ -1107,11 +1125,9 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 }
 
 /* Decides how each tensor is made, before the first byte changes. */
-static gg_status make_changes(inplace *j, const gg_transplant_options *o, gg_error *err)
+static gg_status make_changes(inplace *j, gg_error *err)
 {
     gg_status st = GG_OK;
-    open_mover(&j->maker, j->base, j->donor, &o->match);
-    j->maker.in_place = true;
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
     if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
@@ -1184,15 +1200,14 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 /* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
  * only a strict run can be refused. A donor of bare records may be an undo stream, which must
  * always be applied. */
-static gg_status check_result(inplace *j, const gg_moves *moves, gg_check_notes *notes,
-                              gg_error *err)
+static gg_status check_result(inplace *j, gg_check_notes *notes, gg_error *err)
 {
     size_t n = gg_source_count(j->base);
     if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
     gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
                           (uint32_t)j->model->n_files };
     gg_status st = gg_check_output(&in, j->base, j->run, notes, err);
-    return st == GG_OK ? note_kinship(j->base, j->donor, moves, j->run, notes, err) : st;
+    return st == GG_OK ? note_kinship(&j->maker, &j->all, j->run, notes, err) : st;
 }
 
 /* Everything that can be refused before a byte is written. */
@@ -1200,14 +1215,16 @@ static gg_status prepare(inplace *j, const gg_transplant_options *o, const char 
                          gg_check_notes *notes, gg_transplant_report *r, gg_error *err)
 {
     gg_status st = donor_is_another(j, err);
+    open_mover(&j->maker, j->base, j->donor, &o->match);
+    j->maker.in_place = true;
     if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
     if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &j->all, err);
     if (st == GG_OK) st = drop_mismatched(&j->all, j->base, j->donor, o->skip_mismatched, r, err);
     j->moves = j->all.list;
     j->n = j->all.n;
     if (st == GG_OK) st = only_bytes(j, o, err);
-    if (st == GG_OK) st = check_result(j, &j->all, notes, err);
-    if (st == GG_OK) st = make_changes(j, o, err);
+    if (st == GG_OK) st = check_result(j, notes, err);
+    if (st == GG_OK) st = make_changes(j, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);

@@ -20,6 +20,7 @@
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/key_compat.h"
 #include "verbs/plan/plan.h"
+#include "verbs/plan/strangers.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
@@ -34,7 +35,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define JUDGED 12 /* number of matrices compared: enough to recognize unrelated models */
 #define SHOWN ((size_t)3)
 #define NAME_SHOWN 256 /* bytes of a model's name that are shown */
 
@@ -293,28 +293,17 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
 /* Compares some matrices that are spread over the model. */
 static gg_status judge_lineage(gg_source *first, gg_source *s, bool *doubtful, gg_error *err)
 {
-    gg_tensor_pair pairs[JUDGED];
-    size_t count = gg_source_count(first), n = 0, step = count / JUDGED + 1;
-    for (size_t i = 0; i < count && n < JUDGED; i++) {
+    gg_tensor_pair pairs[GG_JUDGED];
+    size_t count = gg_source_count(first), n = 0, step = count / GG_JUDGED + 1;
+    for (size_t i = 0; i < count && n < GG_JUDGED; i++) {
         const gg_tensor *t = gg_source_tensor(first, i);
         size_t twin = gg_source_find(s, t->name, t->name_len);
-        if (twin == SIZE_MAX || t->dims[1] < 2 || (count > 2 * JUDGED && i % step)) continue;
+        if (twin == SIZE_MAX || t->dims[1] < 2 || (count > 2 * GG_JUDGED && i % step)) continue;
         if (!gg_same_dims(t, gg_source_tensor(s, twin))) continue;
         pairs[n++] = (gg_tensor_pair){ i, twin };
     }
-    gg_compare_report r = { 0 };
-    gg_run quiet = { .threads = 1 };
-    gg_compare_options o = { .sample = 32, .pairs = pairs, .n_pairs = n };
-    gg_status st = n ? gg_compare_models(first, s, &o, &quiet, &r, err) : GG_OK;
-    *doubtful = st == GG_OK && 4 * r.model.lineage.strange > r.model.lineage.n;
-    if (st != GG_OK || *doubtful || !gg_arch_number(gg_source_meta(first), "expert_count"))
-        return st;
-    /* Attention may be in place although the experts are not. */
-    gg_lineage l;
-    gg_compare_options all = { .sample = o.sample };
-    st = gg_lineage_of(first, s, &all, &quiet, &l, err);
-    *doubtful = l.verdict == GG_LINEAGE_PERMUTED;
-    return st;
+    gg_compare_options few = { .sample = GG_JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
+    return gg_judge_strangers(first, s, &few, true, doubtful, err);
 }
 
 /* Differences of keys other than the architecture and the tokens, and a model without a common
