@@ -479,9 +479,8 @@ static gg_status stack_experts(const gg_checkpoint *ck, gg_ck_tensor *t, uint64_
         return gg_ck_at(ck, in, err);
     }
     if (experts && experts != t->n_pieces) {
-        gg_fail(err, GG_EFORMAT,
-                "the model should have %llu experts, but only %zu of them are here",
-                (unsigned long long)experts, t->n_pieces);
+        gg_fail(err, GG_EFORMAT, "the model should have %llu experts, but %s%zu of them are here",
+                (unsigned long long)experts, experts > t->n_pieces ? "only " : "", t->n_pieces);
         return gg_ck_at(ck, in, err);
     }
     return GG_OK;

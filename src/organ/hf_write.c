@@ -342,6 +342,8 @@ static bool add_part(const gg_hf_writer *w, const gg_hf_name *r, const gguf_name
     size_t i = gg_source_find(w->s, full, strlen(full));
     const gg_st_tensor *in = i == SIZE_MAX ? NULL : &w->ck->in.items[i];
     if (!in || in->n_dims > GG_HF_AXES || in->n_dims < 1 + 2 * (uint32_t)stack) return false;
+    uint64_t experts = gg_arch_number(gg_source_meta(w->base ? w->base : w->s), "expert_count");
+    if (stack && experts && in->dims[0] != experts) return false; /* it would not be read back */
     hf_part *p = &g->parts[g->n++];
     *p = (hf_part){ .in = i, .n = in->n_dims - stack, .ops = r->ops };
     memcpy(p->dims, in->dims + stack, p->n * sizeof *p->dims);
@@ -509,11 +511,16 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
     const gg_meta *own = gg_source_meta(w->s), *meta = base ? gg_source_meta(base) : own;
     const char *text = "";
     size_t len = 0;
-    bool known = false, adapter = gg_meta_text_is(own, "general.type", "adapter");
+    bool known = false;
     if (!gg_source_model(w->s)) {
         gg_fail(err, GG_EUNSUPPORTED, "only a GGUF file can be written under Hugging Face names");
         return gg_at_file(err, gg_source_name(w->s));
     }
+    if (!meta) {
+        gg_fail(err, GG_EUSAGE, "it consists of organ records, but must be a model");
+        return gg_at_file(err, gg_source_name(base));
+    }
+    bool adapter = gg_meta_text_is(own, "general.type", "adapter");
     if (adapter != (base != NULL)) {
         gg_fail(err, GG_EUSAGE,
                 adapter ? "an adapter needs its base to be written for PEFT"

@@ -221,6 +221,11 @@ check_error 3 "tensor '$exps.lora_a': its pair has no counterpart" "halves with 
 arch=llama pair $q00.lora_a:f32:32x2 $q00.lora_b:f32:2x32 $q0.lora_a:f32:32x2 $q0.lora_b:f32:2x32
 check_error 3 "tensor '$q00.lora_a': its pair has no counterpart" "a pair of block 00" \
     organ-lora --from "$T/pair.gguf" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
+organ-extract -q "$T/pair.gguf" --output - > "$T/records"
+check_error 2 "must be a model" "records as the base" organ-lora --from "$T/pair.gguf" --base "$T/records" --to-peft "$T/no"
+check_error 3 "only a GGUF file" "records as the adapter" \
+    organ-lora --from "$T/records" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
+check_error 3 "only a GGUF file" "records" organ-assemble "$T/records" --names hf -o "$T/no.safetensors"
 check_absent "$T/no" "refused adapters"
 
 # ---- writing -------------------------------------------------------------------------------------
@@ -262,6 +267,9 @@ check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture ha
 made "$T/odd00.gguf" '' blk.00.attn_norm.weight:f32:32 blk.0.attn_norm.weight:f32:32
 check_error 3 "tensor 'blk.00.attn_norm.weight'" "block 00 beside block 0" \
     organ-assemble "$T/odd00.gguf" --names hf -o "$T/w9.safetensors"
+made "$T/count.gguf" '' -k llama.expert_count=4 blk.0.ffn_up_exps.weight:f32:32x8x3
+check_error 3 "tensor 'blk.0.ffn_up_exps.weight'" "three experts of four" \
+    organ-assemble "$T/count.gguf" --names hf -o "$T/w9.safetensors"
 made "$T/infinite.gguf" '' blk.0.attn_norm.weight:f32:32 rope_freqs.weight:f32:8
 printf '\000\000\200\177' | dd of="$T/infinite.gguf" bs=1 seek=$(($(wc -c < "$T/infinite.gguf") - 4)) conv=notrunc 2> "$T/dd"
 check "infinite factors are only in the tensor" organ-assemble "$T/infinite.gguf" --names hf -o "$T/w11/model.safetensors"
