@@ -121,7 +121,8 @@ static _Noreturn void become_tool(const run *r, int out, int errors, int progres
     signal(SIGCHLD, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
-    if (r->a->quota) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ r->room, r->room });
+    const rlim_t room = (rlim_t)r->room; /* signed on FreeBSD */
+    if (r->a->quota) setrlimit(RLIMIT_FSIZE, &(struct rlimit){ room, room });
     /* The tool ends with its supervisor, which alone could stop it. */
     if (!gg_sys_end_with_parent(supervisor)) _exit(126);
     dup2(out, STDOUT_FILENO);
