@@ -221,6 +221,11 @@ check_error 3 "tensor '$exps.lora_a': its pair has no counterpart" "halves with 
 arch=llama pair $q00.lora_a:f32:32x2 $q00.lora_b:f32:2x32 $q0.lora_a:f32:32x2 $q0.lora_b:f32:2x32
 check_error 3 "tensor '$q00.lora_a': its pair has no counterpart" "a pair of block 00" \
     organ-lora --from "$T/pair.gguf" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
+mkdir "$T/old"
+echo '{"lora_alpha": 99}' > "$T/old/adapter_config.json"
+check_error 2 "adapter_config.json: already exists" "the configuration of another adapter" \
+    organ-lora --from "$T/lora-falcon.gguf" --base "$H/falcon" --to-peft "$T/old"
+check_text "$(ls "$T/old")" adapter_config.json "the configuration of another adapter"
 organ-extract -q "$T/pair.gguf" --output - > "$T/records"
 check_error 2 "must be a model" "records as the base" organ-lora --from "$T/pair.gguf" --base "$T/records" --to-peft "$T/no"
 check_error 3 "only a GGUF file" "records as the adapter" \

@@ -460,19 +460,20 @@ static gg_status write_index(const assembly *a, const char *output, gg_error *er
 }
 
 /* Writes config.json or adapter_config.json beside a file with the name that a checkpoint or an
- * adapter has. An existing config.json, which may say more, is kept unless it may be replaced. */
+ * adapter has. An existing config.json, which may say more, is kept unless it may be replaced. An
+ * adapter_config.json is never kept, because its alpha and ranks would be those of the new file. */
 static gg_status write_beside(const assembly *a, const char *output, gg_error *err)
 {
     gg_hf_beside beside = gg_source_hf_beside(a->source);
     const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
     int folder = (int)(base - output);
-    if (strcmp(base, "model.safetensors") != 0 && strcmp(base, "adapter_model.safetensors") != 0)
-        return GG_OK;
+    bool model = strcmp(base, "model.safetensors") == 0;
+    if (!model && strcmp(base, "adapter_model.safetensors") != 0) return GG_OK;
     size_t size = (size_t)folder + strlen(beside.name) + 1;
     char *path = malloc(size);
     if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
     snprintf(path, size, "%.*s%s", folder, output, beside.name);
-    if (!a->run->force && access(path, F_OK) == 0) {
+    if (model && !a->run->force && access(path, F_OK) == 0) {
         gg_note(a->run, "%s exists and is kept", path);
     } else {
         if (beside.note[0]) gg_note(a->run, "%s", beside.note);
