@@ -253,6 +253,9 @@ done
 mkdir "$T/w3" "$T/w4"
 read=$T/w3 same "shards" --shards 3 -o "$T/w3/model.safetensors"
 check_text "$(ls "$T/w3" | wc -l | tr -d ' ')" 4 "three shards and an index"
+check_error 2 "model.safetensors.index.json: the shards of this index would be read" "one file beside shards" \
+    organ-assemble "$T/f16.gguf" -o "$T/w3/model.safetensors"
+check_absent "$T/w3/model.safetensors" "one file beside shards"
 read=$T/w4/model-00002-of-00002.safetensors same "shards with other names" --shards 2 --names hf \
     -o "$T/w4/model.safetensors"
 check "extract" organ-extract "$T/f16.gguf" --safetensors -o "$T/w5.safetensors"

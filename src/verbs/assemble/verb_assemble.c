@@ -427,16 +427,37 @@ static gg_status write_text(const assembly *a, const char *path, const char *tex
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
 }
 
+/* OUTPUT.index.json, malloc'd. */
+static char *index_of_output(const char *output, gg_error *err)
+{
+    size_t size = strlen(output) + sizeof ".index.json";
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s.index.json", output);
+    else gg_fail(err, GG_ENOMEM, "no memory for a path");
+    return path;
+}
+
+/* One file beside the index of older shards would not be read, but these. */
+static gg_status refuse_old_index(const char *output, gg_error *err)
+{
+    char *path = index_of_output(output, err);
+    if (path && access(path, F_OK) == 0) {
+        gg_fail(err, GG_EUSAGE, "the shards of this index would be read in place of the new file");
+        gg_fix(err, "remove it, or choose another folder");
+        gg_at_file(err, path);
+    }
+    free(path);
+    return err->status;
+}
+
 /* Writes OUTPUT.index.json for the shards of a checkpoint. */
 static gg_status write_index(const assembly *a, const char *output, gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&text);
     uint64_t total = 0;
-    size_t size = strlen(output) + sizeof ".index.json";
-    char *path = malloc(size);
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%s.index.json", output);
+    char *path = index_of_output(output, err);
+    if (!path) return err->status;
     for (size_t i = 0; i < a->plan.n; i++) total += a->plan.tensors[i].t.bytes;
     gg_buf_printf(&text, err, "{\n  \"metadata\": {\"total_size\": %llu},\n  \"weight_map\": {",
                   (unsigned long long)total);
@@ -557,9 +578,10 @@ static void close_all(assembly *a)
 /* Writes the files, and what belongs to them. */
 static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes, gg_error *err)
 {
-    gg_status st = gg_plan_write(&a->plan, a->run, bytes, err);
-    if (st == GG_OK && a->plan.n_files > 1 && gg_is_safetensors_name(output))
-        st = write_index(a, output, err);
+    bool shards = a->plan.n_files > 1, safetensors = output && gg_is_safetensors_name(output);
+    gg_status st = safetensors && !shards ? refuse_old_index(output, err) : GG_OK;
+    if (st == GG_OK) st = gg_plan_write(&a->plan, a->run, bytes, err);
+    if (st == GG_OK && shards && safetensors) st = write_index(a, output, err);
     if (st == GG_OK && a->named) st = write_beside(a, output, err);
     if (st == GG_OK) st = report_errors(a, err);
     if (st == GG_OK && a->o->imatrix_out && a->keep)
