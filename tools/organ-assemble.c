@@ -143,6 +143,7 @@ static const cli_option options[] = {
       "keep the N best hidden units of each expert or FFN", .low = 1, .high = 1e9 },
     { "expert-share", CLI_TEXT, &opt.share, "50%", "keep this share, as fewer experts and units",
       .excludes = "keep-units", .excludes_why = "chooses the number of units" },
+    { "refit", CLI_FILE, &opt.o.refit, "F", .flow = "; ", .needs = "keep-units expert-share" },
     { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE", "write --imatrix for the new model",
       .needs = "imatrix" },
     { "text-imatrix", CLI_FILE, &opt.o.texts, "F", .flow = "; ", .many = true,

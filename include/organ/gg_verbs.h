@@ -164,6 +164,10 @@ typedef struct gg_assemble_options {
     /* Importance matrices of single texts: notes tell which share of each text's score the blocks
      * keep, and which experts are removed that carry much of it. */
     gg_texts texts;
+    /* A file of activations (organ-probe) with samples of the hidden units. Where units are
+     * removed, those that are left stand for them: by least squares on the samples, expert by
+     * expert, instead of one factor per expert. NULL = none. */
+    const char *refit;
     const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);

@@ -121,6 +121,52 @@ check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 64 "its l
 check_error 1 "3 experts cannot be kept: block 0 has 1" "experts of a dense FFN" organ-assemble "$T/dense.gguf" \
     --imatrix "$T/dense.im.gguf" --keep-experts 3 --by importance --keep-units 64 -o "$T/no.gguf"
 
+# ---- --refit: the units that are left stand for the others, by least squares on samples
+mkmodel "$T/act.gguf" -s 7 blk.0.ffn_down_exps.weight.sample:F32:8x40x4
+check "--refit" thin -q --keep-experts 3 --by importance --keep-units 4 --refit "$T/act.gguf"
+values "$T/c.gguf" blk.0.ffn_down_exps.weight f4 > "$T/got"
+values "$T/act.gguf" blk.0.ffn_down_exps.weight.sample f4 > "$T/samples"
+# For each expert: the equations (K'K + ridge) a = K'D for the columns K that are left and D that are not.
+values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 | awk -v experts="0 1 3" -v got="$T/got" -v samples="$T/samples" '
+    { w[NR - 1] = $1 }
+    END {
+        while ((getline v < samples) > 0) x[n++] = v
+        split("1346", k, ""); split("0257", d, ""); split(experts, e, " ")
+        for (t = 1; t <= 3; t++) {
+            for (i = 1; i <= 4; i++) for (j = 1; j <= 8; j++) {
+                g[i, j] = 0
+                for (r = 0; r < 40; r++) g[i, j] += x[(e[t] * 40 + r) * 8 + k[i]] * x[(e[t] * 40 + r) * 8 + (j > 4 ? d[j - 4] : k[j])]
+            }
+            trace = g[1, 1] + g[2, 2] + g[3, 3] + g[4, 4]
+            for (i = 1; i <= 4; i++) g[i, i] += 0.01 * trace / 4
+            for (p = 1; p <= 4; p++) for (i = 1; i <= 4; i++) if (i != p) {
+                f = g[i, p] / g[p, p]
+                for (j = 1; j <= 8; j++) g[i, j] -= f * g[p, j]
+            }
+            for (r = 0; r < 16; r++) for (i = 1; i <= 4; i++) {
+                want = w[(e[t] * 16 + r) * 8 + k[i]]
+                for (j = 1; j <= 4; j++) want += g[i, j + 4] / g[i, i] * w[(e[t] * 16 + r) * 8 + d[j]]
+                if ((getline y < got) <= 0 || y - want > 1e-4 || want - y > 1e-4) bad++
+                moved += (y - w[(e[t] * 16 + r) * 8 + k[i]]) ^ 2
+            }
+        }
+        exit bad > 0 || !(moved > 0) || (getline y < got) > 0
+    }' && ok || bad "the least-squares solution"
+cp "$T/c.gguf" "$T/fit.gguf"
+check "with one thread, to a pipe" sh -c "organ-assemble -q -j 1 '$T/m.gguf' --imatrix '$T/im.gguf' --keep-experts 3 \
+    --by importance --keep-units 4 --refit '$T/act.gguf' -o - > '$T/pipe.gguf'"
+check_same "$T/pipe.gguf" "$T/fit.gguf" "with one thread, to a pipe"
+cp "$T/act.gguf" "$T/none.gguf"
+dd if=/dev/zero of="$T/none.gguf" bs=1 seek=$(($(wc -c < "$T/none.gguf") - 5120)) count=5120 conv=notrunc 2> "$T/dd"
+check "experts without samples" thin -q --keep-experts 3 --by importance --keep-units 4 --refit "$T/none.gguf"
+check_same "$T/c.gguf" "$T/first.gguf" "they get their factor"
+mkmodel "$T/dense.act.gguf" -n 2 blk.%.ffn_down.weight.sample:F16:96x50
+check "a dense FFN" organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 64 \
+    --refit "$T/dense.act.gguf" -o "$T/c.gguf" --force
+organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 64 -o "$T/x.gguf" --force
+check_exit 1 "both blocks change" organ-compare -q "$T/c.gguf" "$T/x.gguf" --tensors '*ffn_down*'
+check_text "$(cut -f 1,4 "$T/out" | grep differs | grep -c '^blk')" 2 "both blocks change"
+
 # Refusals.
 refuse() { # STATUS TEXT OPTIONS...
     want=$1 text=$2
@@ -135,6 +181,12 @@ refuse 1 "has no expert 4" --keep-experts 0,4 --keep-units 4
 refuse 2 "use a share such as" --expert-share 200%
 refuse 2 "re-encode the whole model first" --keep-units 4 --dtype q8_0
 refuse 2 "chooses the number of units" --keep-units 4 --expert-share 50%
+refuse 2 "refit needs --keep-units or --expert-share" --refit "$T/act.gguf"
+refuse 1 "it has no samples of the model's hidden units" --keep-units 4 --refit "$T/dense.act.gguf"
+mkmodel "$T/wide.gguf" blk.0.ffn_down_exps.weight.sample:F32:8x40x3
+refuse 1 "its samples have 8 columns of 3 matrices, but the tensor has 8 of 4" --keep-units 4 --refit "$T/wide.gguf"
+printf '\000\000\300\177' | dd of="$T/none.gguf" bs=1 seek=$(($(wc -c < "$T/none.gguf") - 5120)) conv=notrunc 2> "$T/dd"
+refuse 3 "NaN or infinite" --keep-units 4 --refit "$T/none.gguf"
 scores 2
 printf '7\t0\t1\n' >> "$T/scores.tsv"
 refuse 1 "the model has no expert 0 in block 7" --keep-experts 2 --by "$T/scores.tsv"

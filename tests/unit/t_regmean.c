@@ -141,8 +141,8 @@ static void means(void)
         gg_regmean r;
         T_EQ(gg_regmean_open(&r, ROWS, COLS, ROWS * COLS, &err), GG_OK);
         for (size_t k = 0; k < 2; k++) {
-            gg_regmean_samples from = { s[k], 0, expert, weight[k] };
-            T_EQ(gg_regmean_find(s[k], &stack, &stack, &from.at, &err), GG_OK);
+            gg_regmean_samples from = { { s[k], 0, expert }, weight[k] };
+            T_EQ(gg_samples_find(s[k], &stack, COLS, EXPERTS, &from.of.at, &err), GG_OK);
             memcpy(copy[k], w[k], ROWS * COLS * sizeof *w[k]);
             T_EQ(gg_regmean_add(&r, copy[k], &from, 0.05, 1 + turn, &err), GG_OK);
         }
@@ -158,9 +158,9 @@ static void means(void)
     /* Samples of another shape, and of no such tensor. */
     size_t at;
     stack.dims[0] = COLS + 1;
-    T_EQ(gg_regmean_find(s[0], &stack, &stack, &at, &err), GG_NO);
+    T_EQ(gg_samples_find(s[0], &stack, stack.dims[0], EXPERTS, &at, &err), GG_NO);
     stack.name_len--;
-    T_EQ(gg_regmean_find(s[0], &stack, &stack, &at, &err), GG_OK);
+    T_EQ(gg_samples_find(s[0], &stack, stack.dims[0], EXPERTS, &at, &err), GG_OK);
     T_EQ(at, SIZE_MAX);
     for (size_t k = 0; k < 2; k++) {
         gg_source_close(s[k]);

@@ -6,6 +6,7 @@
 #include "base/lines.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
+#include "numeric/matmul.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -13,6 +14,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "verbs/compute/imatrix_write.h"
+#include "verbs/compute/samples.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
 
@@ -570,6 +572,8 @@ typedef struct thin_ctx {
     gg_tensor was;
     bool columns;
     const float *gains;   /* of each matrix; NULL = 1. Those of the line */
+    gg_samples samples;   /* of the inputs, if its source is not NULL: instead of gains, columns */
+    const uint64_t *kept; /* stand for those that are removed. The number of each matrix in them */
     uint64_t matrices, n; /* n of them are left per matrix: */
     uint32_t left[];
 } thin_ctx;
@@ -593,6 +597,7 @@ static gg_status read_thin(const thin_ctx *c, uint64_t at, void *to, size_t n, g
 typedef struct thin_room {
     uint8_t *raw, *out;
     float *x, *y;
+    float *map; /* of the matrix: gg_samples_map; NULL = none */
     size_t rows;
 } thin_room;
 
@@ -606,7 +611,10 @@ static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m,
     float gain = c->gains ? c->gains[m] : 1;
     gg_status st = read_thin(c, (m * all + first) * bytes, r->raw, n * (size_t)bytes, err);
     if (st == GG_OK) st = gg_decode(c->was.dtype, r->raw, r->x, n * row, err);
-    for (size_t i = 0; i < n && st == GG_OK; i++)
+    gg_matrix x = gg_matrix_of(r->x, n, row), map = gg_matrix_of(r->map, row, c->n),
+              y = gg_matrix_of(r->y, n, c->n);
+    if (st == GG_OK && r->map) st = gg_matmul(&y, &x, &map, 1, err);
+    for (size_t i = 0; i < n && st == GG_OK && !r->map; i++)
         for (size_t j = 0; j < c->n; j++) r->y[i * c->n + j] = r->x[i * row + left[j]] * gain;
     return st == GG_OK ? gg_encode(c->was.dtype, r->y, r->out, n * c->n, c->n, NULL, err) : st;
 }
@@ -628,6 +636,17 @@ static gg_status thin_rows_of(const thin_ctx *c, const thin_room *r, uint64_t m,
     return st;
 }
 
+/* Looks how the columns of matrix m that are left stand for the others. */
+static gg_status open_map(const thin_ctx *c, thin_room *r, uint64_t m, gg_error *err)
+{
+    gg_samples samples = c->samples;
+    free(r->map);
+    r->map = NULL;
+    if (!samples.source) return GG_OK;
+    samples.matrix = c->kept ? c->kept[m] : m;
+    return gg_samples_map(&samples, c->left + m * c->n, (size_t)c->n, &r->map, err);
+}
+
 static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
 {
     const thin_ctx *c = ctx;
@@ -642,7 +661,8 @@ static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
     r.y = malloc(r.rows * row * sizeof *r.y);
     gg_status st = r.raw && r.out && r.x && r.y ? GG_OK
                                                 : gg_fail(err, GG_ENOMEM, "no memory for rows");
-    for (uint64_t m = 0; m < c->matrices && st == GG_OK; m++)
+    for (uint64_t m = 0; m < c->matrices && st == GG_OK; m++) {
+        st = open_map(c, &r, m, err);
         for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
             size_t n = rows - i < r.rows ? (size_t)(rows - i) : r.rows;
             st = c->columns ? thin_columns(c, &r, m, i, n, err) : thin_rows_of(c, &r, m, i, n, err);
@@ -651,10 +671,12 @@ static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
             if (st == GG_OK) gg_progress_add(to->run, n * bytes);
             at = gg_offset_after(at, n * bytes);
         }
+    }
     free(r.raw);
     free(r.out);
     free(r.x);
     free(r.y);
+    free(r.map);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }
 
@@ -706,6 +728,8 @@ struct gg_keep_experts {
     uint64_t was, left;        /* experts per block, known after the cut */
     uint64_t units_was, units; /* hidden units per expert; units is 0 if all are kept */
     bool dense;                /* FFNs without experts: only units are removed */
+    gg_source *refit;          /* activations, with samples of the hidden units; NULL = none */
+    size_t refitted;           /* tensors of which it has some */
 };
 
 static gg_status add_line(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
@@ -817,8 +841,20 @@ static gg_status list_kept(kept_line *l, uint64_t was, gg_error *err)
     return GG_OK;
 }
 
+/* Finds the samples of a down projection. */
+static gg_status find_samples(gg_keep_experts *k, const gg_tensor *t, gg_samples *out,
+                              gg_error *err)
+{
+    size_t at;
+    gg_status st = gg_samples_find(k->refit, t, k->units_was, k->dense ? 1 : k->was, &at, err);
+    if (st != GG_OK || at == SIZE_MAX) return st;
+    *out = (gg_samples){ k->refit, at, 0 };
+    k->refitted++;
+    return GG_OK;
+}
+
 /* Leaves the kept units of a tensor, of which only the kept experts are left. */
-static gg_status cut_units(const gg_keep_experts *k, const kept_line *l, gg_plan_tensor *pt,
+static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tensor *pt,
                            gg_computations *made, bool verify, gg_error *err)
 {
     gg_tensor *t = &pt->t;
@@ -836,15 +872,17 @@ static gg_status cut_units(const gg_keep_experts *k, const kept_line *l, gg_plan
     c->was = *t;
     c->columns = dim == 0;
     c->gains = down ? l->gains : NULL;
+    c->kept = l->kept;
     c->matrices = l->n;
     c->n = n;
+    if (down && k->refit) st = find_samples(k, t, &c->samples, err);
     for (uint64_t i = 0; i < l->n * n; i++) {
         uint64_t expert = i / n, part = i % n / k->units;
         c->left[i] = l->units[expert * k->units + i % k->units] + (uint32_t)(part * k->units_was);
     }
     gg_input in = { t->dtype, pt->parts, pt->n_parts };
     t->dims[dim] = n;
-    st = gg_compute_input(&c->base, &in, err);
+    if (st == GG_OK) st = gg_compute_input(&c->base, &in, err);
     if (st == GG_OK)
         st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
@@ -909,7 +947,10 @@ gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *m
         if (st == GG_OK && l && l->units) st = cut_units(k, l, pt, made, p->verify, err);
         if (st != GG_OK) fail_at(&pt->t, err);
     }
-    return st;
+    if (st != GG_OK || !k->refit || !k->units || k->refitted) return st;
+    gg_fail(err, GG_NO, "it has no samples of the model's hidden units");
+    gg_fix(err, "write the activations of this model with organ-probe");
+    return gg_at_file(err, gg_source_name(k->refit));
 }
 
 /* The length of the FFNs that lose units. */
@@ -1549,6 +1590,7 @@ static gg_status keep_blocks(ranking *r, gg_error *err)
     }
     if (st != GG_OK) return st;
     r->out->dense = r->dense;
+    r->out->refit = r->o->refit;
     r->out->units_was = r->stacks[0].columns;
     r->out->units = r->units < r->out->units_was ? r->units : 0;
     return GG_OK;

@@ -63,6 +63,7 @@ typedef struct gg_expert_choice {
     const gg_imatrix *imatrix;
     gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
     size_t n_texts;
+    gg_source *refit; /* activations; NULL = none. Must live until the plan is written */
 } gg_expert_choice;
 
 /* Chooses the experts to keep, and their hidden units, by what they contribute to the output on a

@@ -84,6 +84,7 @@ typedef struct assembly {
     uint64_t left;         /* experts per block if some are missing, else 0 */
     gg_keep_experts *keep; /* NULL = keep all experts */
     gg_imatrix *imatrix;   /* NULL = none */
+    gg_source *probe;      /* activations; NULL = none */
     gg_dtype_rules *rules; /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
@@ -279,7 +280,8 @@ static gg_status choose_experts(assembly *a, gg_error *err)
                                 .scores = named ? o->keep_by : NULL,
                                 .imatrix = a->imatrix,
                                 .texts = texts,
-                                .n_texts = o->texts.n };
+                                .n_texts = o->texts.n,
+                                .refit = a->probe };
     gg_status st = texts ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
     for (size_t i = 0; i < o->texts.n && st == GG_OK; i++)
         st = gg_imatrix_open(o->texts.items[i], &texts[i], err);
@@ -319,6 +321,8 @@ static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
         gg_fail(err, GG_EUSAGE, "there is no importance matrix that could follow the model");
         return gg_fix_hint(err, GG_HINT_IMATRIX, "give one");
     }
+    if (o->refit && !o->keep_units && !(o->expert_share > 0))
+        return gg_fail(err, GG_EUSAGE, "without fewer units there is nothing to fit");
     if (!chooses(o)) return GG_OK;
     if (o->keep_by && !o->keep_experts && !(o->expert_share > 0))
         return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
@@ -518,6 +522,7 @@ static gg_status open_model(assembly *a, gg_error *err)
     gg_status st = check_keep_by(a->o, err);
     if (st == GG_OK && a->o->output.imatrix)
         st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
+    if (st == GG_OK && a->o->refit) st = gg_source_open(a->o->refit, &a->probe, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
@@ -569,6 +574,7 @@ static void close_all(assembly *a)
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
     gg_imatrix_close(a->imatrix);
+    gg_source_close(a->probe);
     gg_keep_experts_free(a->keep);
     gg_source_close(a->stored);
     gg_source_close(a->named);

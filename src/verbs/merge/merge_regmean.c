@@ -11,9 +11,7 @@
 #include "numeric/merge.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 void gg_regmean_close(gg_regmean *r)
 {
@@ -33,58 +31,12 @@ gg_status gg_regmean_open(gg_regmean *r, size_t rows, size_t cols, size_t values
     return gg_fail(err, GG_ENOMEM, "no memory for a Gram matrix of %zu columns", cols);
 }
 
-gg_status gg_regmean_find(gg_source *s, const gg_tensor *stack, const gg_tensor *t, size_t *at,
-                          gg_error *err)
-{
-    char name[GG_RECORD_NAME + 8];
-    snprintf(name, sizeof name, "%.*s.sample", (int)stack->name_len, stack->name);
-    *at = gg_source_find(s, name, strlen(name));
-    if (*at == SIZE_MAX) return GG_OK;
-    const gg_tensor *sample = gg_source_tensor(s, *at);
-    uint64_t matrices = stack->dims[2] * stack->dims[3];
-    if (sample->dims[0] == t->dims[0] && sample->dims[2] * sample->dims[3] == matrices &&
-        gg_can_decode(sample->dtype))
-        return GG_OK;
-    gg_fail(err, GG_NO,
-            "its samples have %llu columns of %llu matrices, but the tensor has %llu of %llu",
-            (unsigned long long)sample->dims[0],
-            (unsigned long long)(sample->dims[2] * sample->dims[3]), (unsigned long long)t->dims[0],
-            (unsigned long long)matrices);
-    gg_fix(err, "give the activations of this model");
-    return gg_at_file(err, gg_source_name(s));
-}
-
-/* Reads the samples of one matrix: x, rows x cols. */
-static gg_status read_samples(gg_source *s, size_t at, uint64_t matrix, float **x, size_t *rows,
-                              gg_error *err)
-{
-    const gg_tensor *t = gg_source_tensor(s, at);
-    size_t n = (size_t)(t->dims[0] * t->dims[1]), bytes = (size_t)gg_encoded_bytes(t->dtype, n);
-    uint8_t *raw = malloc(bytes + 1);
-    gg_data d;
-    *rows = (size_t)t->dims[1];
-    *x = malloc(n * sizeof **x + 1);
-    gg_status st = raw && *x ? gg_data_open(s, at, &d, err)
-                             : gg_fail(err, GG_ENOMEM, "no memory for the samples of a matrix");
-    if (st == GG_OK) {
-        st = gg_data_read(&d, matrix * bytes, raw, bytes, err);
-        gg_data_close(&d);
-    }
-    if (st == GG_OK) st = gg_decode(t->dtype, raw, *x, n, err);
-    if (st == GG_OK && gg_count_bad(*x, n)) {
-        gg_fail(err, GG_EFORMAT, "its samples have values that are NaN or infinite");
-        st = gg_fix(err, "make the activations again");
-    }
-    free(raw);
-    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s));
-}
-
 gg_status gg_regmean_add(gg_regmean *r, float *d, const gg_regmean_samples *from, double ridge,
                          unsigned threads, gg_error *err)
 {
     size_t n = r->cols, rows = 0;
     float *x = NULL, *g = malloc(n * n * sizeof *g);
-    gg_status st = g ? read_samples(from->source, from->at, from->matrix, &x, &rows, err)
+    gg_status st = g ? gg_samples_read(&from->of, &x, &rows, err)
                      : gg_fail(err, GG_ENOMEM, "no memory for a Gram matrix");
     gg_matrix mg = gg_matrix_of(g, n, n), mx = gg_matrix_of(x, rows, n),
               turned = gg_matrix_transposed(&mx);

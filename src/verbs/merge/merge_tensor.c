@@ -356,10 +356,12 @@ static gg_status find_samples(const work *w, gg_regmean_samples *list, size_t *n
     *n = 0;
     for (size_t k = 0; k < j->n && st == GG_OK; k++) {
         const gg_tensor *stack = gg_source_tensor(m->models[k], w->at[k]);
-        list[k] = (gg_regmean_samples){ m->inputs[k], SIZE_MAX, 0, j->p[k][GG_MP_WEIGHT] };
-        if (j->t.elements) list[k].matrix = j->skip / j->t.elements;
-        st = gg_regmean_find(m->inputs[k], stack, &j->t, &list[k].at, err);
-        *n += list[k].at != SIZE_MAX;
+        gg_samples *of = &list[k].of;
+        list[k] = (gg_regmean_samples){ { m->inputs[k], SIZE_MAX, 0 }, j->p[k][GG_MP_WEIGHT] };
+        if (j->t.elements) of->matrix = j->skip / j->t.elements;
+        st = gg_samples_find(of->source, stack, j->t.dims[0], stack->dims[2] * stack->dims[3],
+                             &of->at, err);
+        *n += of->at != SIZE_MAX;
         if (st != GG_OK || *n == 0 || *n == k + 1) continue;
         st = gg_fail(err, GG_NO, "not all activations have samples of this tensor");
     }

@@ -12,6 +12,7 @@
 #include "organ/gg_merge.h"
 #include "organ/record.h"
 #include "verbs/compute/compute.h"
+#include "verbs/compute/samples.h"
 
 #include <pthread.h>
 
@@ -217,9 +218,7 @@ static inline bool gg_merge_flag(const gg_merge_job *j, gg_merge_param p)
 
 /* The samples of the inputs of one matrix of a model. */
 typedef struct gg_regmean_samples {
-    gg_source *source; /* activations */
-    size_t at;         /* index of the tensor with the samples, */
-    uint64_t matrix;   /* and of the matrix in it */
+    gg_samples of;
     double weight;
 } gg_regmean_samples;
 
@@ -230,10 +229,6 @@ typedef struct gg_regmean {
     double *grams; /* their sum */
 } gg_regmean;
 
-/* The index of the samples for a tensor, or SIZE_MAX if there are none; `t` is the tensor or an
- * expert of the stack. GG_NO if they do not have its shape. */
-gg_status gg_regmean_find(gg_source *s, const gg_tensor *stack, const gg_tensor *t, size_t *at,
-                          gg_error *err);
 /* cols: 0 if there are no samples. `values`: those of the matrix. */
 gg_status gg_regmean_open(gg_regmean *r, size_t rows, size_t cols, size_t values, gg_error *err);
 /* Adds a model with the values d, which are overwritten. `ridge`: the multiple of the mean diagonal
