@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2016,SC2086
 # recipes.sh - each of scripts/recipes runs unchanged on the bundled models, on other models
 # that are named, and from the place where it is installed.
 . "$(dirname "$0")/lib.sh"
@@ -15,8 +15,8 @@ recipe() {
     shift
     $MAKE -C "$T/$where" -f "$from/$recipe_name.mk" "$@"
 }
-# regmean-merge needs organ-probe: a section of its own.
-names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx -e lab -e regmean-merge; }
+# regmean-merge needs organ-probe, and fewer-experts a mixture: sections of their own.
+names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx -e lab -e regmean-merge -e fewer-experts; }
 same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 
 # ---- unchanged -----------------------------------------------------------------------------------
@@ -80,6 +80,7 @@ exit 2
 END
 chmod +x "$T/probe"
 export HERE="$T"
+echo 'organ-keys "$1" --get llama.expert_count | awk "{ print 10 / \$1 }"' > "$T/few"
 rounds() { recipe regmean-merge BIN="$BIN" PROBE="$T/probe" THREADS=1 "$@"; }
 if have mkmodel; then
     check "regmean-merge" rounds
@@ -103,6 +104,34 @@ if have mkmodel; then
     check_absent "$T/$where/none.gguf" "regmean-merge without organ-probe"
 fi
 check_text "$(grep -c '^# Lesson: ' "$from/regmean-merge.mk")" 1 "regmean-merge has a lesson"
+
+# ---- a share of the experts' weights, of which a search chooses the split -------------------------------
+if have mkmodel; then
+    mkmodel "$T/moe.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+        -k llama.feed_forward_length=8 token_embd.weight:F32:16x4 blk.0.ffn_gate_inp.weight:F32:16x4 \
+        blk.0.ffn_gate_exps.weight:F16:16x8x4 blk.0.ffn_up_exps.weight:F16:16x8x4 blk.0.ffn_down_exps.weight:F32:8x16x4
+    imatrix "$T/moe.im.gguf" blk.0.ffn_down_exps.weight:x8:2,4,1,64:10,30,10,20
+    mkmodel "$T/moe.act.gguf" blk.0.ffn_down_exps.weight.sample:F32:8x40x4
+    fewer() { recipe fewer-experts BIN="$BIN" BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf" OUTPUT=fewer.gguf "$@"; }
+    check "fewer-experts" fewer
+    organ-assemble -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --keep-experts 3 --by importance --keep-units 5 -o "$T/3x5.gguf"
+    same fewer "$T/3x5.gguf"
+    check "fewer-experts with samples" fewer -B percent=50 SHARE=25% ACTIVATIONS="$T/moe.act.gguf"
+    organ-assemble -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --keep-experts 2 --by importance --keep-units 4 \
+        --refit "$T/moe.act.gguf" -o "$T/2x4.gguf"
+    same fewer "$T/2x4.gguf"
+    check_exit 2 "fewer-experts without a matrix" recipe fewer-experts BIN="$BIN" BASE="$T/moe.gguf" OUTPUT=none.gguf
+    if grep -q "IMATRIX=" "$T/err"; then ok; else bad "fewer-experts without a matrix: $(cat "$T/err")"; fi
+    # 2 of 8 and 3 of 5 units are worse than 4 of 4 for this engine.
+    echo text > "$T/tune.txt"
+    ORGAN_BIN=$BIN check "the split is searched" sh "$TOP/scripts/organ-search" "$from/fewer-experts.mk" \
+        --output "$T/found.mk" --text "$T/tune.txt" --engine 'sh "$HERE/few"' BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf"
+    check "the recipe that is found" $MAKE -s -f "$T/found.mk" BIN="$BIN" BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf" \
+        OUTPUT="$T/found.gguf"
+    check_text "$(organ-keys "$T/found.gguf" --get llama.expert_count) $(organ-keys "$T/found.gguf" --get llama.feed_forward_length)" \
+        "4 4" "the split that is found"
+fi
+check_text "$(grep -c '^# Lesson: ' "$from/fewer-experts.mk")" 1 "fewer-experts has a lesson"
 
 # ---- on models that are named --------------------------------------------------------------------
 where=named
