@@ -129,6 +129,7 @@ check_error 2 "takes no other models" "a model besides" organ-stack --experts-fr
 check_error 2 "--experts-from" "a router alone" organ-stack --router x $BASE 0 -o "$T/no.gguf"
 mkmodel "$T/bias.gguf" $SHAPE blk.0.ffn_up.bias:F32:96
 no 3 "no place for this tensor" "a bias" "$T/bias.gguf" --copies 2
+# shellcheck disable=SC2046 # words
 mkmodel "$T/deep.gguf" $(echo "$SHAPE" | sed 's/\(ffn_up.weight:F32:[0-9x]*\)/\1x2/')
 no 3 "blk.0.ffn_up.weight': a mixture of experts has no place" "three axes" "$T/deep.gguf" --copies 2
 check "a stranger" organ-stack --experts-from $VERSE,$LAB/lab-stranger-q4_k_m.gguf --check
