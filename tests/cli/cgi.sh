@@ -323,7 +323,8 @@ newest=$job
 sleep 0.2 # until the supervisor of the last job has ended
 cgi POST /v1/jobs CONTENT_LENGTH=${#keys} ORGAN_API_KEEP_JOBS=2 < "$T/body"
 check_text "$status" "Status: 202 Accepted" "a job that evicts others"
-kept=$(cd "$T/spool/jobs" && ls | grep -c '^[0-9a-f]*$')
+jobs_kept() { find "$T/spool/jobs" ! -name '*[!0-9a-f]*' -prune | grep -c .; }
+kept=$(jobs_kept)
 [ "$kept" -le 3 ] && [ -d "$T/spool/jobs/$newest" ] && ok || bad "the newest two and the new one stay, not $kept"
 n=0
 while [ $n -lt 400 ] && [ "$(ended)" != "$kept" ]; do sleep 0.05; n=$((n + 1)); done
@@ -331,7 +332,7 @@ sleep 0.2
 touch -t 200101010000 "$T/spool/jobs/$newest/exit"
 post "$keys"
 check_absent "$T/spool/jobs/$newest" "a job that ended long ago"
-if [ "$(cd "$T/spool/jobs" && ls | grep -c '^[0-9a-f]*$')" -ge 2 ]; then ok; else bad "younger jobs stay"; fi
+if [ "$(jobs_kept)" -ge 2 ]; then ok; else bad "younger jobs stay"; fi
 
 full=$(($(du -sk "$DATA" | cut -f1) * 1024 + 100000))
 cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$full < "$DATA/code.gguf"

@@ -84,8 +84,8 @@ typedef struct losses {
     int32_t n_vocab;
     size_t n, same;
     double sum, squares, change, changes, divergence, divergences;
-    double *kl;       /* one per token */
-    probe_text *text; /* that is evaluated */
+    double *kl;      /* one per token */
+    probe_text text; /* that is evaluated */
 } losses;
 
 enum { FEWEST = 256 }; /* tokens from which a standard error is believed */
@@ -114,8 +114,8 @@ static gg_status add_loss(void *ctx, const float *logits, llama_token next, gg_e
     }
     l->n++;
     if (opt.precision > 0 && l->n >= FEWEST)
-        l->text->enough = error_of(l->divergence, l->divergences, l->n) <=
-                          opt.precision * fabs(l->divergence / (double)l->n);
+        l->text.enough = error_of(l->divergence, l->divergences, l->n) <=
+                         opt.precision * fabs(l->divergence / (double)l->n);
     l->sum += loss;
     l->squares += loss * loss;
     return l->save ? probe_base_add(l->save, logits, next, err) : GG_OK;
@@ -256,24 +256,24 @@ static gg_status check_vocabulary(cli *c, const probe_engine *e, const probe_bas
 /* Measures text i, whose tokens start at *token of the base. */
 static gg_status measure_text(cli *c, const probe_engine *e, size_t i, size_t *token, losses *l)
 {
-    probe_text t = { 0 };
-    gg_status st = read_tokens(c, e, i, &t);
-    if (st == GG_OK && l->save) st = probe_base_add_text(l->save, &t, &c->err);
+    probe_text *t = &l->text;
+    *t = (probe_text){ 0 };
+    gg_status st = read_tokens(c, e, i, t);
+    if (st == GG_OK && l->save) st = probe_base_add_text(l->save, t, &c->err);
     if (st == GG_OK && l->base &&
-        (l->base->tokens - *token < t.n || l->base->n - l->first < t.n - 1 ||
-         memcmp(l->base->text + *token, t.tokens, t.n * sizeof *t.tokens) != 0)) {
-        gg_fail(&c->err, GG_EUSAGE, "it was made from other texts than %s", t.name);
+        (l->base->tokens - *token < t->n || l->base->n - l->first < t->n - 1 ||
+         memcmp(l->base->text + *token, t->tokens, t->n * sizeof *t->tokens) != 0)) {
+        gg_fail(&c->err, GG_EUSAGE, "it was made from other texts than %s", t->name);
         gg_fix(&c->err, "give the same texts in the same order");
         st = gg_at_file(&c->err, opt.against);
     }
     l->n_vocab = e->n_vocab;
-    l->text = &t;
-    if (st == GG_OK && l->base && !(l->kl = malloc(t.n * sizeof *l->kl)))
+    if (st == GG_OK && l->base && !(l->kl = malloc(t->n * sizeof *l->kl)))
         st = gg_fail(&c->err, GG_ENOMEM, "no memory for the divergences");
-    if (st == GG_OK) st = probe_run(e, &t, add_loss, l, &c->err);
+    if (st == GG_OK) st = probe_run(e, t, add_loss, l, &c->err);
     if (st == GG_NO) gg_at_file(&c->err, e->path);
-    *token += t.n;
-    free(t.tokens);
+    *token += t->n;
+    free(t->tokens);
     return st;
 }
 

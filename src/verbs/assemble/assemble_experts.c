@@ -1316,8 +1316,9 @@ static gg_status read_activations(const ranking *r, gg_source *s, gg_error *err)
     gg_status st = GG_OK;
     for (size_t i = 0; i < r->n && st == GG_OK; i++) {
         const expert_stack *k = &r->stacks[i];
-        float *norms = calloc(2 * (size_t)k->experts, sizeof *norms), *counts = norms + k->experts;
+        float *norms = calloc(2 * (size_t)k->experts, sizeof *norms);
         if (!norms) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+        float *counts = norms + k->experts;
         st = read_expert_values(s, k, "weighted_norm", norms, err);
         if (st == GG_OK) st = read_expert_values(s, k, "counts", counts, err);
         for (uint64_t e = 0; e < k->experts && st == GG_OK; e++)
