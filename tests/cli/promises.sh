@@ -28,12 +28,13 @@ ESC=$(printf '\033') BIDI=$(printf '\342\200\256') ZERO=$(printf '\342\200\213')
 WILD="<script>alert(1)</script> ${ESC}[2J$BIDI$ZERO\`touch pwned\` \$(touch pwned) | \"'&;${NEWLINE}[x](javascript:x)"
 inputs() {
     model a.gguf 1 && model b.gguf 2 && model c.gguf 3 &&
-        mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 token_embd.weight:F32:32x8 \
+        mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 -k llama.feed_forward_length=32 token_embd.weight:F32:32x8 \
             blk.0.ffn_gate_inp.weight:F32:32x4 blk.0.ffn_gate_exps.weight:F32:32x32x4 \
             blk.0.ffn_up_exps.weight:F32:32x32x4 blk.0.ffn_down_exps.weight:F32:32x32x4 &&
         imatrix "$I/i.gguf" blk.0.attn_q.weight:32:1:2 blk.1.ffn_up.weight:32:x3:4 &&
         imatrix "$I/j.gguf" blk.0.ffn_gate_exps.weight:32:1,2,3,4:1,2,3,4 \
             blk.0.ffn_up_exps.weight:32:1,2,3,4:1,2,3,4 blk.0.ffn_down_exps.weight:32:4,3,2,1:1,2,3,4 &&
+        mkmodel "$I/act.gguf" -s 5 blk.0.ffn_down_exps.weight.sample:F32:32x40x4 &&
         made "$I/v.gguf" "$(printf '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a","b","c","d","e","f","g","h"]},\n{"key": "tokenizer.ggml.model", "type": "str", "value": "llama"},')" \
             token_embd.weight:F32:32x8 &&
         organ-extract -q "$I/a.gguf" -o "$I/d" && organ-extract -q "$I/b.gguf" -o "$I/e" &&
