@@ -165,7 +165,7 @@ typedef struct gg_assemble_options {
      * keep, and which experts are removed that carry much of it. */
     gg_texts texts;
     /* A file of activations (organ-probe) with samples of the hidden units. Where units are
-     * removed, those that are left stand for them: by least squares on the samples, expert by
+     * removed, the remaining ones replace them: by least squares on the samples, expert by
      * expert, instead of one factor per expert. NULL = none. */
     const char *refit;
     const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */

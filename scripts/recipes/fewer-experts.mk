@@ -1,6 +1,6 @@
 # fewer experts: a share of the expert weights of a mixture of experts (BASE=, with its importance matrix
-# IMATRIX=), as fewer experts and fewer hidden units in each. With ACTIVATIONS= (organ-probe) the units that
-# are left stand for the others. organ-search chooses the split on texts:
+# IMATRIX=), as fewer experts and fewer hidden units in each. With ACTIVATIONS= (organ-probe) the
+# remaining units replace the removed ones. organ-search chooses the split on texts:
 #
 #     organ-search scripts/recipes/fewer-experts.mk --output found.mk --text tune-verse.txt --text tune-code.txt \
 #       BASE=moe.gguf IMATRIX=moe.imatrix.gguf ACTIVATIONS=act.gguf

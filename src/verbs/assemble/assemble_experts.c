@@ -573,7 +573,7 @@ typedef struct thin_ctx {
     bool columns;
     const float *gains;   /* of each matrix; NULL = 1. Those of the line */
     gg_samples samples;   /* of the inputs, if its source is not NULL: instead of gains, columns */
-    const uint64_t *kept; /* stand for those that are removed. The number of each matrix in them */
+    const uint64_t *kept; /* replace the removed ones. The number of each matrix in them */
     uint64_t matrices, n; /* n of them are left per matrix: */
     uint32_t left[];
 } thin_ctx;
@@ -636,7 +636,7 @@ static gg_status thin_rows_of(const thin_ctx *c, const thin_room *r, uint64_t m,
     return st;
 }
 
-/* Looks how the columns of matrix m that are left stand for the others. */
+/* Finds how the remaining columns of matrix m replace the removed ones. */
 static gg_status open_map(const thin_ctx *c, thin_room *r, uint64_t m, gg_error *err)
 {
     gg_samples samples = c->samples;
@@ -1428,8 +1428,8 @@ static int by_u32(const void *a, const void *b)
 }
 
 /* Chooses the units of each expert that is kept. Its down projection gets a gain that keeps the
- * mean square of its output, because the outputs of units are correlated: those that are left stand
- * for those that are removed. */
+ * mean square of its output, because the outputs of units are correlated: the remaining ones do
+ * a part of what the removed ones did. */
 static gg_status keep_units_of(const ranking *r, const expert_stack *s, kept_line *l, gg_error *err)
 {
     gg_importance w;
