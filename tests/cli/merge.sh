@@ -79,7 +79,7 @@ check_same "$T/card2.md" "$T/card3.md" "--card - prints the card"
 check_error 2 "both write to stdout" "card and model on stdout" organ-merge -q --method linear "$V" "$C" --card - -o -
 check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear --model $V --card "$T/card.md" -o "$T/new.gguf"
 check_absent "$T/new.gguf" "nothing is written before an existing card is refused"
-check_error 2 "same name" "a card instead of the model" merge --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"
+check_error 2 "this is also the output of --output" "a card instead of the model" merge --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"
 cp $C "$T/input.gguf"
 check_error 2 "this output is also an input" "a card instead of an input" merge --method linear --model $V --model "$T/input.gguf" --card "$T/input.gguf" -o "$T/new.gguf"
 check_same $C "$T/input.gguf" "the input stays"
