@@ -241,6 +241,10 @@ if grep -qF "blocks 0, 2-3 of A match 0-2 of B: --map 0=0,2-3=1-2" "$T/err"; the
 lineage "same lineage|0=0,1-2=2-3" 0 "$T/short.gguf" $BASE
 if grep -qF "blocks 0-2 of A match 0, 2-3 of B:" "$T/err"; then ok; else bad "the map in words: $(cat "$T/err")"; fi
 lineage "same lineage|0-2=0-2,3=4" 0 $BASE "$T/deep.gguf"
+# A block that corresponds to two, with units in another order.
+organ-assemble -q $VERSE --dtype '*=f16' --output "$T/wide.gguf" 2> /dev/null
+permute "$T/wide.gguf" "$T/wide-p.gguf" ffn > /dev/null
+lineage "same lineage, permuted (FFN units)|0-2=0-2,3-4=2-3" 0 "$T/deep.gguf" "$T/wide-p.gguf"
 lineage "strangers|-" 1 $BASE "$T/other.gguf"
 check "the map is that of --map" organ-transplant -q --base $BASE --donor "$T/short.gguf" --map 0=0,2-3=1-2 \
     --type organ --output "$T/x.gguf" --force
