@@ -14,6 +14,6 @@ gg_status gg_judge_strangers(gg_source *a, gg_source *b, const gg_compare_option
     gg_lineage l;
     gg_compare_options all = { .sample = few->sample };
     st = gg_lineage_of(a, b, &all, &quiet, &l, err);
-    *doubtful = l.verdict == GG_LINEAGE_PERMUTED;
+    *doubtful = st == GG_OK && l.verdict == GG_LINEAGE_PERMUTED;
     return st;
 }
