@@ -511,7 +511,8 @@ untrap() {
 
 many() { # HOW-MANY-AT-ONCE
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
-    if [ "$1" -gt 6 ]; then again=''; else again='--retry 3 --retry-all-errors'; fi # busybox httpd may drop a connection
+    # busybox httpd may drop a connection: what is asked can be asked again, what is posted would be done twice
+    if [ "$1" -gt 6 ]; then again='' dropped=0; else again='--retry 3 --retry-all-errors' dropped=4; fi
     # shellcheck disable=SC2086
     curl -s -m 300 $again -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" \
         -w '%{http_code}\n' -o "$T/many.#1" \
@@ -524,7 +525,9 @@ many() { # HOW-MANY-AT-ONCE
         -w '%{http_code}\n' -o "$T/many.#1" \
         -d '{"tool": "organ-purify", "arguments": ["verse.organs"]}' "$ORGAN_URL/v1/jobs?[1-40]" > "$T/codes" \
         2> /dev/null
-    check_text "$(sort "$T/codes" | uniq -c | tr -s ' ')" " 40 202" "40 jobs, $1 at once"
+    lost=$(grep -c '^000$' "$T/codes")
+    [ "$lost" -le $dropped ] || bad "40 jobs, $1 at once: $lost connections were dropped"
+    check_text "$(grep -v '^000$' "$T/codes" | sort | uniq -c | tr -s ' ')" " $((40 - lost)) 202" "40 jobs, $1 at once"
     n=0
     while [ $n -lt 2000 ]; do
         request GET /v1/jobs
@@ -532,7 +535,8 @@ many() { # HOW-MANY-AT-ONCE
         sleep 0.05
         n=$((n + 1))
     done
-    check_text "$(grep -c '"tool": "organ-purify".*"state": "done".*"exit": 0' "$T/body")" 40 "40 jobs are done"
+    n=$(grep -c '"tool": "organ-purify".*"state": "done".*"exit": 0' "$T/body")
+    if [ "$n" -ge $((40 - lost)) ] && [ "$n" -le 40 ]; then ok; else bad "$n of $((40 - lost)) jobs are done"; fi
     check_text "$(sort -nu "$DATA/at-once" | tail -n 1)" 2 "at most two at once, and two"
 }
 
