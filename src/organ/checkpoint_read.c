@@ -36,6 +36,7 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
     const gg_ck_piece *p = t->pieces;
     if (t->n_pieces != 1 || t->op || t->times != 0) return false;
     const gg_st_tensor *in = &ck->in.items[p->in];
+    if (in->packed) return false;
     uint64_t step = 1;
     for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
         if (p->view.count[k] != 1 && p->view.step[k] != step) return false;
@@ -48,10 +49,34 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
     return true;
 }
 
+/* Reads n elements, which are whole blocks, into c->raw. */
+static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const gg_st_tensor *t,
+                             uint64_t from, uint64_t n, gg_error *err)
+{
+    const gg_dtype_info *dtype = gg_dtype_get(t->packed);
+    uint64_t at = from / dtype->block_elems * dtype->block_bytes;
+    size_t bytes = (size_t)(n / dtype->block_elems * dtype->block_bytes);
+    uint8_t *blocks = malloc(bytes);
+    float *x = t->type == GG_ST_F32 ? (float *)(void *)c->raw : malloc((size_t)n * sizeof *x);
+    gg_status st = blocks && x ? gg_pread_all(ck->fds[t->file], blocks, bytes, t->at + at, err)
+                               : gg_ck_no_room(err);
+    if (st == GG_OK) st = gg_decode(t->packed, blocks, x, (size_t)n, err);
+    if (st == GG_OK && t->type == GG_ST_F16)
+        st = gg_encode(GG_F16, x, c->raw, (size_t)n, (size_t)n, NULL, err);
+    if (x != (float *)(void *)c->raw) free(x);
+    free(blocks);
+    return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
+}
+
 static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, uint64_t from,
                              uint64_t n, gg_error *err)
 {
     const gg_st_tensor *t = &ck->in.items[in];
+    if (t->packed) { /* the blocks that have these elements */
+        uint64_t block = gg_dtype_get(t->packed)->block_elems, end = from + n + block - 1;
+        from -= from % block;
+        n = end - end % block - from;
+    }
     uint64_t size = gg_st_type_size(t->type), bytes = n * size;
     c->n = 0;
     if (bytes > c->cap) {
@@ -61,7 +86,9 @@ static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, 
             return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
         c->cap = (size_t)bytes;
     }
-    gg_status st = gg_pread_all(ck->fds[t->file], c->raw, (size_t)bytes, t->at + from * size, err);
+    gg_status st = t->packed ? load_packed(ck, c, t, from, n, err)
+                             : gg_pread_all(ck->fds[t->file], c->raw, (size_t)bytes,
+                                            t->at + from * size, err);
     if (st != GG_OK) return st;
     c->in = in;
     c->from = from;
@@ -244,7 +271,7 @@ static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, ui
     const gg_st_tensor *in = &ck->in.items[r->p->in];
     size_t size = gg_st_type_size(in->type);
     gg_status st = GG_OK;
-    if (r->step == 1 && r->plain && r->n * size >= WINDOW / 64)
+    if (r->step == 1 && r->plain && !in->packed && r->n * size >= WINDOW / 64)
         return gg_pread_all(ck->fds[in->file], out, r->n * size, in->at + r->src * size, err);
     if (r->step == 1 && r->n > WINDOW / 16) r->n = WINDOW / 16;
     if (in->type == GG_ST_F8_E4M3 || in->type == GG_ST_F8_E5M2) st = load_scales(ck, c, in, err);

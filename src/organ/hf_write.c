@@ -248,9 +248,11 @@ static gg_status store_tensor(gg_hf_writer *w, size_t i, gg_error *err)
     if (t->dtype == GG_F32) in->type = GG_ST_F32;
     else if (t->dtype == GG_F16) in->type = GG_ST_F16;
     else if (t->dtype == GG_BF16) in->type = GG_ST_BF16;
-    else {
-        refuse_tensor(w, i, "only F32, F16 and BF16 can be written under Hugging Face names", err);
-        return gg_fix(err, "decode the model first: write it with the type f16");
+    else if (gg_dtype_get(t->dtype)->block_elems > 1 && gg_can_decode(t->dtype)) {
+        in->type = w->decoded;
+        in->packed = t->dtype;
+    } else {
+        return refuse_tensor(w, i, "its type cannot be written under Hugging Face names", err);
     }
     w->ck->in.n++;
     return GG_OK;
@@ -266,6 +268,7 @@ static gg_status check_change(gg_hf_writer *w, size_t i, gg_ck_op op, bool *wide
     uint8_t raw[BATCH * 4];
     float x[BATCH];
     gg_data d;
+    if (in->packed) return refuse_tensor(w, i, "its values change, but are quantized", err);
     gg_status st = gg_data_open(w->s, i, &d, err);
     if (st != GG_OK) return st;
     for (uint64_t at = 0; at < in->elements && st == GG_OK; at += BATCH) {
@@ -574,11 +577,11 @@ static gg_status note_order(gg_hf_writer *w, gg_error *err)
     return err->status;
 }
 
-gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_checkpoint **out,
-                                 gg_error *err)
+gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_st_type decoded,
+                                 gg_checkpoint **out, gg_error *err)
 {
     size_t n = gg_source_count(s);
-    gg_hf_writer w = { .s = s };
+    gg_hf_writer w = { .s = s, .decoded = decoded };
     gg_status st = learn_model(&w, base, err);
     gg_checkpoint *ck = st == GG_OK ? calloc(1, sizeof *ck) : NULL;
     if (!ck) return st == GG_OK ? gg_ck_no_room(err) : st;

@@ -15,6 +15,7 @@ typedef struct gg_hf_writer {
     gg_checkpoint *ck;
     gg_source *s;
     const gg_source *base; /* of an adapter; NULL for a model */
+    gg_st_type decoded;    /* the type that quantized tensors get */
     char arch[64];
     gg_hf_sizes sizes;
     bool *done; /* tensors that are written, as a part of an array */

@@ -47,8 +47,9 @@ typedef struct gg_st_tensor {
     uint32_t n_dims;
     uint64_t dims[GG_ST_DIMS];
     uint64_t elements, bytes;
-    uint64_t at;   /* offset of the data in the file */
-    uint32_t file; /* number of the file, set by the caller */
+    uint64_t at;     /* offset of the data in the file */
+    uint32_t file;   /* number of the file, set by the caller */
+    uint32_t packed; /* the gg_dtype of blocks that are decoded as `type`; 0 = none */
 } gg_st_tensor;
 
 /* A growing list. The names are its own. */

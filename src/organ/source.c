@@ -1183,12 +1183,14 @@ gg_hf_beside gg_source_hf_beside(const gg_source *s)
     return (gg_hf_beside){ ck->beside_name, ck->beside, ck->order, ck->note };
 }
 
-gg_status gg_source_hf_open(gg_source *of, const gg_source *base, gg_source **out, gg_error *err)
+gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
+                            gg_error *err)
 {
     gg_source *s = calloc(1, sizeof *s);
     if (!s || !(s->name = strdup(gg_source_name(of)))) return free(s), no_memory(err);
     s->kind = SOURCE_CHECKPOINT;
-    gg_status st = gg_checkpoint_of_model(of, base, &s->checkpoint, err);
+    gg_status st = gg_checkpoint_of_model(of, base, wide ? GG_ST_F32 : GG_ST_F16, &s->checkpoint,
+                                          err);
     if (st == GG_OK) {
         s->tensors = s->checkpoint->header.tensors;
         s->n = s->checkpoint->header.n_tensors;

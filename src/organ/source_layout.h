@@ -21,8 +21,9 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 bool gg_source_is_checkpoint(const gg_source *s);
 
 /* Opens the tensors of a GGUF file under Hugging Face names: see gg_checkpoint_of_model. `of` must
- * stay open as long. */
-gg_status gg_source_hf_open(gg_source *of, const gg_source *base, gg_source **out, gg_error *err);
+ * stay open as long. Quantized tensors are decoded as F16, or as F32 if `wide`. */
+gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
+                            gg_error *err);
 
 /* Of such a source: the text of config.json or adapter_config.json, and the GGUF names of the
  * tensors in their order, one per line. */

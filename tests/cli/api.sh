@@ -511,7 +511,7 @@ untrap() {
 
 many() { # HOW-MANY-AT-ONCE
     printf 'header = "Authorization: Bearer %s"\n' "$ORGAN_TOKEN" > "$T/curlrc"
-    # busybox httpd may drop a connection: what is asked can be asked again, what is posted would be done twice
+    # busybox httpd may drop a connection. A request can be repeated, but a job would run twice.
     if [ "$1" -gt 6 ]; then again='' dropped=0; else again='--retry 3 --retry-all-errors' dropped=4; fi
     # shellcheck disable=SC2086
     curl -s -m 300 $again -K "$T/curlrc" --no-progress-meter --parallel --parallel-immediate --parallel-max "$1" \

@@ -265,8 +265,15 @@ check "quantized" organ-assemble "$LAB/lab-base-q4_k_m.gguf" -o "$T/w7.safetenso
 grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors"
 check "BF16" organ-assemble "$T/f16.gguf" --dtype bf16 -q -o "$T/w8.safetensors"
 check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.0.attn_q.weight" { print $5 }')" BF16 "its type"
-check_error 3 "only F32, F16 and BF16" "quantized, other names" \
-    organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
+check "quantized, other names" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
+grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors with other names"
+check_same "$T/w9.safetensors" "$T/w2.safetensors" "quantized, other names"
+check "quantized, as F32" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --dtype f32 -q -o "$T/f32.gguf"
+check "F32, other names" organ-assemble "$T/f32.gguf" --names hf -q -o "$T/w12.safetensors"
+check "quantized, F32, other names" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf --dtype f32 -q --force \
+    -o "$T/w9.safetensors"
+check_same "$T/w9.safetensors" "$T/w12.safetensors" "quantized, F32, other names"
+rm "$T/w9.safetensors" "$T/w12.safetensors" "$T/f32.gguf"
 check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
 made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
 check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \

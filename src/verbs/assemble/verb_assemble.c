@@ -80,6 +80,7 @@ typedef struct assembly {
     gg_source *stored;     /* the source of a pipe whose shards are not known from the start */
     gg_source *named;      /* the source under Hugging Face names */
     char *decoded;         /* rules that decode what safetensors cannot hold */
+    bool unpacked;         /* there is something that it cannot hold */
     const gg_manifest *m;  /* NULL unless the source is a directory */
     uint64_t left;         /* experts per block if some are missing, else 0 */
     gg_keep_experts *keep; /* NULL = keep all experts */
@@ -162,7 +163,9 @@ static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err
     gg_status st = plan_output_files(p, a->source, a->meta, a->o, a->output, err);
     if (st != GG_OK || p->n_files == 0) return st;
     gg_meta *first = &p->files[0].meta;
-    if (changed) st = gg_dtype_rules_keys(a->rules, p, first, err);
+    if (a->named && a->unpacked)
+        st = gg_preset_keys(gg_preset_by_name(a->o->output.dtype ? "f32" : "f16"), first, err);
+    if (changed && st == GG_OK) st = gg_dtype_rules_keys(a->rules, p, first, err);
     if (st != GG_OK) return st;
     return gg_set_keys(first, &a->o->output, err);
 }
@@ -380,12 +383,13 @@ static gg_status rules_for_safetensors(assembly *a, gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
     size_t n = 0;
-    if (a->o->output.dtype || has_size(a->o)) return GG_OK;
     for (size_t i = 0; i < gg_source_count(a->source) && err->status == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(a->source, i);
         if (fits_safetensors(t->dtype)) continue;
         gg_buf_printf(&text, err, "%s%.*s=f16", n++ ? "," : "", (int)t->name_len, t->name);
     }
+    a->unpacked = n > 0;
+    if (a->o->output.dtype || has_size(a->o)) return gg_buf_free(&text), err->status;
     if (n)
         gg_note(a->run,
                 "%zu quantized tensor%s decoded as F16, because safetensors cannot hold "
@@ -406,8 +410,12 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
         gg_fail(err, GG_EUSAGE, "a model on a pipe cannot be written as safetensors");
         return gg_fix(err, "store it in a file first");
     }
-    gg_status st = GG_OK;
-    if (a->o->hf_names) st = gg_source_hf_open(a->source, a->o->base, &a->named, err);
+    gg_status st = rules_for_safetensors(a, err);
+    if (a->o->hf_names && st == GG_OK) {
+        free(a->decoded);
+        a->decoded = NULL;
+        st = gg_source_hf_open(a->source, a->o->base, a->o->output.dtype != NULL, &a->named, err);
+    }
     const char *slash = strrchr(output, '/');
     if (a->named) {
         char *folder = slash && slash != output ? strndup(output, (size_t)(slash - output)) : NULL;
@@ -416,7 +424,7 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
         a->source = a->named;
         a->plan.hf_order = gg_source_hf_beside(a->named).order;
     }
-    return st == GG_OK ? rules_for_safetensors(a, err) : st;
+    return st;
 }
 
 /* Writes a text file; an existing one must be allowed to be replaced. */
