@@ -1,5 +1,5 @@
 /* hf.c - keys from config.json, names of tensors, and the movement of their values, as the tables
- * of hf_table.c describe them. */
+ * of hf_tables.txt describe them. */
 #include "organ/hf.h"
 
 #include "base/cursor.h"

@@ -1,10 +1,9 @@
 /* hf.h - Hugging Face checkpoints in terms of GGUF: classes, keys, names, and how values move.
  * Internal.
  *
- * Nothing here reads tensors. hf_table.c has the tables; hf.c interprets them.
+ * Nothing here reads tensors. The tables are in hf_tables.txt; hf.c interprets them.
  */
-#ifndef GG_HF_H
-#define GG_HF_H
+#pragma once
 
 #include "organ/gg_gguf.h"
 #include "json/json.h"
@@ -40,10 +39,17 @@ typedef struct gg_hf_name {
     const char *ops;  /* how values move, see gg_hf_views; NULL = not at all */
 } gg_hf_name;
 
-extern const gg_hf_class gg_hf_classes[]; /* the last has no name */
-extern const gg_hf_key gg_hf_keys[];      /* the last has no key */
-extern const gg_hf_key gg_hf_yarn_keys[]; /* of rope scaling */
-extern const gg_hf_name gg_hf_names[];    /* the last has no hf */
+/* A field of config.json that is written for other programs: the value of a key, divided by that of
+ * another (`by`, or NULL); or, as a flag, whether a tensor exists. */
+typedef struct gg_hf_field_row {
+    const char *archs, *field, *from, *by;
+} gg_hf_field_row;
+
+extern const gg_hf_class gg_hf_classes[];                   /* the last has no name */
+extern const gg_hf_key gg_hf_keys[];                        /* the last has no key */
+extern const gg_hf_key gg_hf_yarn_keys[];                   /* of rope scaling */
+extern const gg_hf_name gg_hf_names[];                      /* the last has no hf */
+extern const gg_hf_field_row gg_hf_fields[], gg_hf_flags[]; /* the last has no field */
 
 /* Whether a list of architectures, as in the tables, has this one. */
 bool gg_hf_has(const char *archs, const char *arch);
@@ -141,5 +147,3 @@ gg_hf_sizes gg_hf_sizes_of(const gg_meta *meta);
  * Sizes are numbers or words of the table in hf.c. */
 bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, const uint64_t *dims,
                  gg_hf_move *out);
-
-#endif

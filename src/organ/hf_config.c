@@ -255,46 +255,14 @@ static gg_status add_plain(hf_config *c, const gg_hf_key *k, double value, gg_er
     return add_bare(c, field, value != 0 ? "true" : "false", err);
 }
 
-/* Fields that the rows do not need, but other programs do: a key, divided by another. */
-static const struct {
-    const char *archs, *field, *key, *by;
-} more_fields[] = {
-    { "mamba mamba2", "expand", "ssm.inner_size", "embedding_length" },
-    { "mamba", "intermediate_size", "ssm.inner_size", NULL },
-    { "mamba2", "num_heads", "ssm.time_step_rank", NULL },
-    { "mamba2", "head_dim", "ssm.inner_size", "ssm.time_step_rank" },
-    { "deepseek2", "n_routed_experts", "expert_count", NULL },
-    { "qwen2moe qwen3moe qwen3next olmoe", "num_experts", "expert_count", NULL },
-    { "deepseek2", "num_key_value_heads", "attention.head_count", NULL },
-    { "command-r", "max_position_embeddings", "context_length", NULL },
-    { "starcoder2", "norm_epsilon", "attention.layer_norm_epsilon", NULL },
-    { "falcon bloom gpt2 mamba mamba2", "layer_norm_epsilon", "attention.layer_norm_epsilon",
-      NULL },
-    { "olmoe", "rms_norm_eps", "attention.layer_norm_rms_epsilon", NULL },
-};
-
-/* Fields that tell which tensors there are. */
-static const struct {
-    const char *archs, *field, *tensor;
-} flags[] = {
-    { "llama granite granitemoe qwen3 qwen3moe olmo olmo2 olmoe command-r", "attention_bias",
-      "blk.0.attn_q.bias" },
-    { "llama granite granitemoe", "mlp_bias", "blk.0.ffn_up.bias" },
-    { "stablelm", "use_qkv_bias", "blk.0.attn_q.bias" },
-    { "falcon", "new_decoder_architecture", "blk.0.attn_norm_2.weight" },
-    { "falcon", "bias", "blk.0.attn_qkv.bias" },
-};
-
 static gg_status add_keys(hf_config *c, const gg_hf_writer *w, gg_error *err)
 {
     double x, by = 1;
-    for (size_t i = 0; i < sizeof more_fields / sizeof *more_fields; i++)
-        if (gg_hf_has(more_fields[i].archs, w->arch) && number_of_key(w, more_fields[i].key, &x) &&
-            (!more_fields[i].by || number_of_key(w, more_fields[i].by, &by)) && by > 0) {
-            bool f32 = strstr(more_fields[i].key, "epsilon") != NULL;
-            x /= more_fields[i].by ? by : 1;
-            add_number(c, more_fields[i].field, strlen(more_fields[i].field), x, f32, err);
-        }
+    for (const gg_hf_field_row *f = gg_hf_fields; f->field; f++)
+        if (gg_hf_has(f->archs, w->arch) && number_of_key(w, f->from, &x) &&
+            (!f->by || number_of_key(w, f->by, &by)) && by > 0)
+            add_number(c, f->field, strlen(f->field), x / (f->by ? by : 1),
+                       strstr(f->from, "epsilon") != NULL, err);
     for (int pass = 0; pass < 2; pass++)
         for (const gg_hf_key *k = gg_hf_keys; k->key && err->status == GG_OK; k++) {
             if (!gg_hf_has(k->archs, w->arch) || !number_of_key(w, k->key, &x)) continue;
@@ -426,10 +394,10 @@ static gg_status add_general(hf_config *c, const gg_hf_writer *w, gg_error *err)
         add_number(c, "vocab_size", 10, (double)gg_source_tensor(w->s, embd)->dims[1], false, err);
     bool tied = gg_source_find(w->s, "output.weight", 13) == SIZE_MAX;
     add_bare(c, "tie_word_embeddings", tied ? "true" : "false", err);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (gg_hf_has(flags[i].archs, w->arch)) {
-            bool there = gg_source_find(w->s, flags[i].tensor, strlen(flags[i].tensor)) != SIZE_MAX;
-            add_bare(c, flags[i].field, there ? "true" : "false", err);
+    for (const gg_hf_field_row *f = gg_hf_flags; f->field; f++)
+        if (gg_hf_has(f->archs, w->arch)) {
+            bool there = gg_source_find(w->s, f->from, strlen(f->from)) != SIZE_MAX;
+            add_bare(c, f->field, there ? "true" : "false", err);
         }
     const gg_meta *meta = gg_source_meta(w->s);
     if (gg_kv_u64(gg_meta_find(meta, "tokenizer.ggml.bos_token_id"), &id))

@@ -1,0 +1,66 @@
+# hf_tables.awk - makes the C tables of hf.h from hf_tables.txt.
+function text(s) { return s == "" ? "NULL" : "\"" s "\"" }
+# The part of `rest` behind the mark, which is cut off with it; "" if there is none.
+function cut(mark,   i, s) {
+    i = index(rest, mark)
+    s = i ? substr(rest, i + length(mark)) : ""
+    if (i) rest = substr(rest, 1, i - 1)
+    return s
+}
+# The words of a text, with lists in place of their names.
+function expanded(s,   n, word, i) {
+    n = split(s, word, " ")
+    s = ""
+    for (i = 1; i <= n; i++) s = s (i > 1 ? " " : "") (word[i] ~ /^\$/ ? list[substr(word[i], 2)] : word[i])
+    return s
+}
+# A record is complete when the next begins.
+function finish(   part, archs, value, row) {
+    if (kind == "list") {
+        value = rest
+        sub(/^[^ ]+ /, "", value)
+        sub(/ .*/, "", rest)
+        list[rest] = expanded(value)
+    } else if (kind == "class") {
+        split(rest, part, " ")
+        row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
+    } else if (kind != "") {
+        archs = text(expanded(cut(" : ")))
+        value = cut(" = ")
+        split(rest, part, " ")
+        if (kind == "tensor") row = archs ", " text(part[1]) ", " text(part[3]) ", " text(value)
+        else if (kind ~ /^(key|yarn)$/)
+            row = archs ", " text(part[1]) ", GG_TYPE_" toupper(part[2]) ", " text(value)
+        else {
+            rest = value
+            value = cut(" / ")
+            row = archs ", " text(part[1]) ", " text(rest) ", " text(value)
+        }
+    }
+    if (row != "") rows[kind] = rows[kind] "    { " row " },\n"
+    kind = ""
+}
+function print_table(type, name, kind, end) {
+    print "\nconst " type " " name "[] = {\n" rows[kind] "    { " end " },\n};"
+}
+/^#/ || NF == 0 { next }
+{ sub(/^ +/, " ") }
+/^ / {
+    rest = rest $0
+    next
+}
+{
+    finish()
+    kind = $1
+    rest = substr($0, length($1) + 2)
+}
+END {
+    finish()
+    print "/* Made by hf_tables.awk. */\n#include \"organ/hf.h\""
+    print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
+    print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL")
+    print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL")
+    print_table("gg_hf_field_row", "gg_hf_fields", "field", "NULL, NULL, NULL, NULL")
+    print_table("gg_hf_field_row", "gg_hf_flags", "flag", "NULL, NULL, NULL, NULL")
+    print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
+}
