@@ -38,6 +38,11 @@ static const cli_option options[] = {
     { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
     { .group = output_group, .to = &opt.o.output },
+    { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE",
+      "write --imatrix for the result; --donor-imatrix FILE", .needs = "imatrix",
+      .excludes = "check reads in-place" },
+    { "donor-imatrix", CLI_FILE, &opt.o.donor_imatrix, .needs = "imatrix-out",
+      .excludes = "adapter" },
     { "in-place", CLI_FLAG, &opt.in_place, NULL,
       "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all replaces "
       "every tensor",
@@ -76,7 +81,7 @@ static gg_status apply_patch(cli *c, gg_source *patch)
     gg_source *base = NULL;
     gg_patch_report r = { 0 };
     if (cli_given_any(c, MATCH_NAMES " mtp skip-mismatched set-kv set-kv-file copy-kv dtype shards "
-                                     "shard-size check in-place reads"))
+                                     "shard-size check in-place reads imatrix-out"))
         cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
                      "--donor and --output");
     gg_status st = cli_open(c, opt.base, CLI_SPOOLED, &base);

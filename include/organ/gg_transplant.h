@@ -142,6 +142,10 @@ typedef struct gg_transplant_options {
      * the ancestor that it would read, also to recognize strangers. */
     void (*read)(void *ctx, const char *file, uint64_t place, uint64_t bytes);
     void *ctx;
+    /* The importance matrix of the result, made of output.imatrix, which belongs to the base, and
+     * of the donor's; NULL = none. Both should be of one text. A blend gets the sum of its entries.
+     * Without that of the donor, what moved has no entry, which is noted. */
+    const char *imatrix_out, *donor_imatrix;
 } gg_transplant_options;
 
 typedef struct gg_transplant_report {

@@ -886,6 +886,21 @@ static void move_cells(const view_reader *r, const uint8_t *from, uint64_t cells
         for (uint64_t c = 0; c < cells; c++) memcpy(to + size * c, from + size * r->from[c], size);
 }
 
+uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, uint64_t *column)
+{
+    if (s->kind != SOURCE_VIEW) return row;
+    const tensor_view *v = &s->view->tensors[index];
+    const moved *m = slice_at(v->cols, v->n_cols, row, true);
+    bool covers = m && row - m->s.row < m->s.rows;
+    for (uint64_t start = m ? m->s.row : 0; covers && m->s.row == start; m--) {
+        uint64_t at = *column - m->s.first, unit = at / m->s.per;
+        bool found = *column >= m->s.first && unit < m->order->n;
+        if (found) *column = m->s.first + m->order->from[unit] * m->s.per + at % m->s.per;
+        if (found || m == v->cols) break;
+    }
+    return gg_source_view_place(s->view->of, index, stored_row(v, row), column);
+}
+
 /* Makes the row that is stored in `raw` as the view shows it, in r->row. */
 static gg_status make_row(view_reader *r, uint64_t row, const uint8_t *raw, gg_error *err)
 {

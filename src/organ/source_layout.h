@@ -106,6 +106,10 @@ gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
 bool gg_source_view_moved(const gg_source *view, size_t index);
 bool gg_source_view_decoded(const gg_source *view, size_t index);
 
+/* Where row `row` and column *column of a tensor are below all views: returns the row, and changes
+ * the column. */
+uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, uint64_t *column);
+
 /* ---- joined and divided tensors -----------------------------------------------------------
  *
  * A source that shows some tensors of another one joined, or one tensor as several. Bytes are found

@@ -984,31 +984,45 @@ gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg
 
 /* ---- the importance matrix of the new model ------------------------------------------------ */
 
-/* Plans the entry of a tensor, of which some experts and units are left. */
-static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im, const gg_tensor *t,
-                              gg_imatrix_file *file, gg_error *err)
+/* The experts of a stack that was put together from single ones. */
+static void joined_experts(const gg_plan_tensor *pt, uint64_t *experts)
 {
-    size_t at = gg_imatrix_find(im, t->name, t->name_len);
-    uint64_t n = 0;
-    if (at == SIZE_MAX) return GG_OK;
+    for (size_t i = 0; i < pt->n_parts; i++) {
+        const gg_plan_part *p = &pt->parts[i];
+        experts[i] = (uint64_t)gg_source_anatomy(p->source, p->index).expert;
+    }
+}
+
+/* Plans the entry of a tensor, of which some experts and units are left. */
+static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im,
+                              const gg_plan_tensor *pt, gg_imatrix_file *file, gg_error *err)
+{
+    const gg_tensor *t = &pt->t;
+    gg_tensor was = *t;
+    gg_imatrix_cut cut = { .was = &was };
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    const kept_line *l = a.block < 0 ? NULL : line_of(k, (uint64_t)a.block);
-    if (!gg_is_expert_stack(t, &n)) n = 1;
-    bool stack = l && !k->dense && n == l->n && a.stack, down = l && l->units && is_down(t, &a);
-    gg_imatrix_entry e = gg_imatrix_entry_at(im, at);
-    gg_imatrix_part *parts = calloc(n, sizeof *parts);
-    gg_imatrix_sum sum = {
-        t->name, t->name_len,           1, n, down ? k->units_was : t->dims[0], t->dims[0],
-        parts,   down ? l->units : NULL
-    };
-    gg_status st = parts ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
-    for (uint64_t m = 0; m < n && parts; m++)
-        parts[m] = (gg_imatrix_part){ im, at, stack ? l->kept[m] : m };
-    if (st == GG_OK && e.values != sum.from_columns * (stack ? k->was : n))
-        st = gg_fail(err, GG_EFORMAT, "the importance matrix was computed for another model");
-    if (st == GG_OK) st = gg_imatrix_file_add(file, &sum, err);
-    free(parts);
-    return st == GG_OK ? GG_OK : fail_at(t, err);
+    const kept_line *l = k && a.block >= 0 ? line_of(k, (uint64_t)a.block) : NULL;
+    uint64_t n, *single = NULL;
+    bool stack = gg_is_expert_stack(t, &n);
+    if (!k && stack && pt->n_parts == n && n > 0 &&
+        gg_source_anatomy(pt->parts->source, pt->parts->index).expert >= 0) {
+        const gg_meta *meta = gg_source_meta(pt->parts->source);
+        cut.matrices = single = calloc(n, sizeof *single);
+        if (!single) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+        joined_experts(pt, single);
+        was.dims[experts_dim(t)] = gg_arch_number(meta, "expert_count");
+    }
+    if (l && !k->dense && stack) {
+        was.dims[experts_dim(t)] = k->was;
+        cut.matrices = l->kept;
+    }
+    if (l && l->units && is_down(t, &a)) {
+        was.dims[0] = k->units_was;
+        cut.columns = l->units;
+    }
+    gg_status st = gg_imatrix_file_cut(file, im, t, &cut, err);
+    free(single);
+    return st;
 }
 
 gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
@@ -1017,7 +1031,7 @@ gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg
     gg_imatrix_file file = { .from = &im, .n_from = 1 };
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n && st == GG_OK; i++)
-        st = follow_entry(k, im, &p->tensors[i].t, &file, err);
+        st = follow_entry(k, im, &p->tensors[i], &file, err);
     if (st == GG_OK) st = gg_imatrix_file_write(&file, output, false, run, err);
     gg_imatrix_file_free(&file);
     return st;

@@ -86,7 +86,7 @@ typedef struct gg_expert_choice {
 gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert_choice *o,
                           gg_keep_experts **keep, const gg_run *run, gg_error *err);
 
-/* Writes an importance matrix for the model of the plan, after the cut. Errors: GG_EFORMAT for one
- * of another model; GG_NO if no entry is left; as gg_plan_write. */
+/* Writes an importance matrix for the model of the plan, after the cut; k may be NULL. Errors:
+ * GG_EFORMAT for one of another model; GG_NO if no entry is left; as gg_plan_write. */
 gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
                                   const char *output, const gg_run *run, gg_error *err);

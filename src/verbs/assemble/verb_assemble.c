@@ -598,7 +598,7 @@ static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes,
     if (st == GG_OK && shards && safetensors) st = write_index(a, output, err);
     if (st == GG_OK && a->named) st = write_beside(a, output, err);
     if (st == GG_OK) st = report_errors(a, err);
-    if (st == GG_OK && a->o->imatrix_out && a->keep)
+    if (st == GG_OK && a->o->imatrix_out)
         st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);
     return st;
 }

@@ -29,11 +29,12 @@ typedef struct matrix_sums {
     double count;
 } matrix_sums;
 
-static gg_status add_matrix_part(const sum_ctx *c, const gg_imatrix_part *p, uint64_t m,
-                                 matrix_sums *x, gg_error *err)
+static gg_status add_matrix_part(const sum_ctx *c, const gg_imatrix_part *p, matrix_sums *x,
+                                 gg_error *err)
 {
     const gg_imatrix_sum *s = &c->s;
     float n = 0;
+    if (!p->im) return GG_OK;
     double scale = gg_imatrix_meta(p->im) ? 1 : c->chunk;
     gg_status st = gg_imatrix_count(p->im, p->entry, p->matrix, &n, err);
     if (st == GG_OK && x->to)
@@ -42,7 +43,7 @@ static gg_status add_matrix_part(const sum_ctx *c, const gg_imatrix_part *p, uin
     if (st != GG_OK) return st;
     x->count += scale * (double)n;
     for (uint64_t j = 0; x->to && j < s->columns; j++) {
-        float v = x->room[s->chosen ? s->chosen[m * s->columns + j] : j];
+        float v = x->room[p->columns ? p->columns[j] : j];
         if (!isfinite(v) || v < 0) {
             gg_fail(err, GG_EFORMAT,
                     "the importance matrix has values that are negative or not finite");
@@ -62,7 +63,7 @@ static gg_status add_up_matrix(const sum_ctx *c, uint64_t m, double *to, double 
     if (to && !x.room) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
     for (uint64_t j = 0; to && j < c->s.columns; j++) to[j] = 0;
     for (size_t k = 0; k < c->s.n && st == GG_OK; k++)
-        st = add_matrix_part(c, &c->s.parts[m * c->s.n + k], m, &x, err);
+        st = add_matrix_part(c, &c->s.parts[m * c->s.n + k], &x, err);
     *count = x.count;
     free(x.room);
     return st;
@@ -153,6 +154,26 @@ gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_
     c->s.name = memcpy((char *)(c + 1) + parts, sum->name, sum->name_len);
     gg_status st = plan_part(f, c, ".in_sum2", sum->columns, make_sums, err);
     return st == GG_OK ? plan_part(f, c, ".counts", 1, make_counts, err) : st;
+}
+
+gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg_tensor *t,
+                              const gg_imatrix_cut *cut, gg_error *err)
+{
+    const gg_tensor *was = cut->was;
+    size_t at = gg_imatrix_find(im, was->name, was->name_len);
+    uint64_t n = t->dims[2] * t->dims[3], columns = t->dims[0];
+    bool has;
+    gg_status st = gg_imatrix_check(im, was, false, &has, err);
+    if (st != GG_OK || at == SIZE_MAX) return st;
+    gg_imatrix_part *parts = calloc(n + 1, sizeof *parts);
+    gg_imatrix_sum sum = { t->name, t->name_len, 1, n, was->dims[0], columns, parts };
+    if (!parts) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+    for (uint64_t m = 0; m < n; m++)
+        parts[m] = (gg_imatrix_part){ im, at, cut->matrices ? cut->matrices[m] : m,
+                                      cut->columns ? cut->columns + m * columns : NULL };
+    st = gg_imatrix_file_add(f, &sum, err);
+    free(parts);
+    return st;
 }
 
 /* ---- keys -------------------------------------------------------------------------------- */

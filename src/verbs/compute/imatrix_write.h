@@ -8,9 +8,10 @@
 
 /* A matrix of an entry of an open importance matrix. */
 typedef struct gg_imatrix_part {
-    const gg_imatrix *im;
+    const gg_imatrix *im; /* NULL = nothing is added */
     size_t entry;
     uint64_t matrix;
+    const uint32_t *columns; /* the columns to write, of those that the entry has; NULL = all */
 } gg_imatrix_part;
 
 /* An entry to write. Each of its matrices is the sum of n parts; parts[m * n] is the first of
@@ -20,9 +21,6 @@ typedef struct gg_imatrix_sum {
     size_t name_len, n;
     uint64_t matrices, from_columns, columns;
     const gg_imatrix_part *parts;
-    /* The columns to write, `columns` of them per matrix, of those that the parts have; NULL = all.
-     */
-    const uint32_t *chosen;
 } gg_imatrix_sum;
 
 /* A file to be written. Start from all zero, with the importance matrices that give the keys. */
@@ -34,8 +32,21 @@ typedef struct gg_imatrix_file {
     gg_computations made;
 } gg_imatrix_file;
 
-/* Adds an entry, which is copied. The importance matrices and `chosen` must outlive the file. */
+/* Adds an entry, which is copied. The importance matrices and the lists of columns must outlive the
+ * file. */
 gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_error *err);
+
+/* The tensor of which another one is a part. */
+typedef struct gg_imatrix_cut {
+    const gg_tensor *was;
+    const uint64_t *matrices; /* those that are left; NULL = all */
+    const uint32_t *columns;  /* those that are left of each of these; NULL = all */
+} gg_imatrix_cut;
+
+/* Adds an entry for t, unless `im` has none for cut->was. GG_EFORMAT, naming the tensor, if `im`
+ * belongs to another model. */
+gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg_tensor *t,
+                              const gg_imatrix_cut *cut, gg_error *err);
 
 /* Writes the file: as GGUF, or in the older format, which needs a file that can be seeked. Counts
  * of calls become counts of tokens by the chunk size of the first file that states one. */

@@ -3,6 +3,7 @@
  * itself, changed in place. */
 #include "match_tensors.h"
 #include "organ/gg_transplant.h"
+#include "transplant_imatrix.h"
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -832,6 +833,28 @@ static gg_status review_imatrix(transplant *t)
     return st == GG_OK && u.used ? gg_imatrix_keys(t->imatrix, &t->meta, t->err) : st;
 }
 
+static gg_status check_imatrix_out(const transplant *t)
+{
+    const gg_manifest *m = gg_source_manifest(t->base);
+    if (!t->o->imatrix_out) return GG_OK;
+    if (!t->o->output.imatrix) {
+        gg_fail(t->err, GG_EUSAGE, "there is no importance matrix of the base");
+        return gg_fix_hint(t->err, GG_HINT_IMATRIX, "give it");
+    }
+    if (!m || !m->n_stacks) return GG_OK;
+    gg_fail(t->err, GG_EUSAGE,
+            "an importance matrix has entries for stacks, but this directory has single experts");
+    return gg_at_file(t->err, gg_source_name(t->base));
+}
+
+static gg_status write_imatrix(const transplant *t)
+{
+    const gg_transplant_options *o = t->o;
+    gg_moved_models m = { t->base, t->donor, &t->moves, &o->match, t->imatrix };
+    if (!o->imatrix_out) return GG_OK;
+    return gg_transplant_imatrix(&m, o->donor_imatrix, o->imatrix_out, t->run, t->err);
+}
+
 /* ---- files ------------------------------------------------------------------------------------
  */
 
@@ -966,7 +989,9 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
     open_mover(&t.maker, base, donor, &t.o->match);
-    gg_status st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
+    gg_status st = check_imatrix_out(&t);
+    if (st == GG_OK) st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
+    if (st == GG_OK) st = write_imatrix(&t);
     gg_plan_free(&t.plan);
     gg_dtype_rules_free(t.rules);
     gg_imatrix_close(t.imatrix);

@@ -64,7 +64,7 @@ static gg_status add_entry_sum(imatrix_sums *c, size_t first, size_t i, gg_error
     gg_imatrix_entry e;
     gg_status st = entry_shape(c->list[first], i, c->o->model, &e, err);
     gg_imatrix_part *parts = st == GG_OK ? calloc((size_t)e.matrices * c->n, sizeof *parts) : NULL;
-    gg_imatrix_sum sum = { e.name, e.name_len, 0, e.matrices, e.columns, e.columns, parts, NULL };
+    gg_imatrix_sum sum = { e.name, e.name_len, 0, e.matrices, e.columns, e.columns, parts };
     if (st == GG_OK && !parts) st = gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
     size_t at[GG_IMATRIX_FILES], which[GG_IMATRIX_FILES];
     for (size_t k = first; k < c->n && st == GG_OK; k++) {
@@ -86,7 +86,8 @@ static gg_status add_entry_sum(imatrix_sums *c, size_t first, size_t i, gg_error
     }
     for (uint64_t m = 0; m < e.matrices && st == GG_OK; m++)
         for (size_t k = 0; k < sum.n; k++)
-            parts[m * sum.n + k] = (gg_imatrix_part){ c->list[which[k]], at[k], m };
+            parts[m * sum.n + k] =
+                (gg_imatrix_part){ .im = c->list[which[k]], .entry = at[k], .matrix = m };
     if (st == GG_OK) st = gg_imatrix_file_add(&c->file, &sum, err);
     free(parts);
     return st;
@@ -373,7 +374,7 @@ static bool part_of_piece(const follower *f, size_t piece, gg_imatrix_part *out)
     const gg_tensor *t = gg_source_tensor(f->from[p->of].model, p->tensor);
     char stack[GG_RECORD_NAME + 8];
     size_t len;
-    *out = (gg_imatrix_part){ f->list[p->of], 0, p->expert };
+    *out = (gg_imatrix_part){ .im = f->list[p->of], .matrix = p->expert };
     out->entry = gg_imatrix_find(out->im, t->name, t->name_len);
     if (out->entry != SIZE_MAX) return true;
     if (!gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return false;
@@ -467,7 +468,8 @@ static bool parts_by_name(const follower *f, const gg_tensor *t, uint64_t n, gg_
     size_t of, at = find_by_name(f, t, &of);
     *had = at != SIZE_MAX;
     if (!*had || entry_shape(f->list[of], at, f->from[of].model, &e, err) != GG_OK) return false;
-    for (uint64_t m = 0; m < n; m++) parts[m] = (gg_imatrix_part){ f->list[of], at, m };
+    for (uint64_t m = 0; m < n; m++)
+        parts[m] = (gg_imatrix_part){ .im = f->list[of], .entry = at, .matrix = m };
     return e.columns == t->dims[0] && e.matrices == n;
 }
 
@@ -477,7 +479,7 @@ static gg_status follow_tensor(follower *f, size_t i, bool by_data, gg_error *er
     const gg_tensor *t = gg_source_tensor(f->model, i);
     uint64_t n = matrices_of(t);
     gg_imatrix_part *parts = calloc((size_t)n + 1, sizeof *parts);
-    gg_imatrix_sum sum = { t->name, t->name_len, 1, n, t->dims[0], t->dims[0], parts, NULL };
+    gg_imatrix_sum sum = { t->name, t->name_len, 1, n, t->dims[0], t->dims[0], parts };
     bool had = false;
     if (!parts) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
     bool found = n > 0 && parts_by_data(f, i, n, parts, err);

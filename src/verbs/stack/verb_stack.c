@@ -636,37 +636,17 @@ static gg_status report_tensors(const stacker *s)
     return st;
 }
 
-/* ---- the importance matrix of the new model ------------------------------------------------ */
-
-/* Each tensor is one of the model's, perhaps in another block. */
-static gg_status follow_entry(const gg_plan_tensor *pt, const gg_imatrix *im, gg_imatrix_file *file,
-                              gg_error *err)
-{
-    const gg_tensor *was = gg_source_tensor(pt->parts[0].source, pt->parts[0].index);
-    size_t at = gg_imatrix_find(im, was->name, was->name_len);
-    uint64_t n = 1;
-    if (at == SIZE_MAX) return GG_OK;
-    if (!gg_is_expert_stack(was, &n)) n = 1;
-    gg_imatrix_part *parts = calloc(n, sizeof *parts);
-    gg_imatrix_sum sum = {
-        pt->t.name, pt->t.name_len, 1, n, was->dims[0], was->dims[0], parts, NULL
-    };
-    gg_status st = parts ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
-    for (uint64_t m = 0; m < n && parts; m++) parts[m] = (gg_imatrix_part){ im, at, m };
-    if (st == GG_OK && gg_imatrix_entry_at(im, at).values != sum.columns * n)
-        st = gg_fail(err, GG_EFORMAT, "the importance matrix was computed for another model");
-    if (st == GG_OK) st = gg_imatrix_file_add(file, &sum, err);
-    free(parts);
-    return st == GG_OK ? GG_OK : gg_at_tensor(err, was->name, was->name_len);
-}
-
 static gg_status write_imatrix(const stacker *s, const gg_run *run)
 {
     gg_imatrix *im = NULL;
     gg_imatrix_file file = { .from = &im, .n_from = 1 };
     gg_status st = gg_imatrix_open(s->o->imatrix, &im, s->err);
-    for (size_t i = 0; i < s->plan.n && st == GG_OK; i++)
-        st = follow_entry(&s->plan.tensors[i], im, &file, s->err);
+    for (size_t i = 0; i < s->plan.n && st == GG_OK; i++) {
+        const gg_plan_tensor *pt =
+            &s->plan.tensors[i]; /* one of the model's, perhaps in another block */
+        gg_imatrix_cut cut = { gg_source_tensor(pt->parts->source, pt->parts->index), NULL, NULL };
+        st = gg_imatrix_file_cut(&file, im, &pt->t, &cut, s->err);
+    }
     if (st == GG_OK) st = gg_imatrix_file_write(&file, s->o->imatrix_out, false, run, s->err);
     gg_imatrix_file_free(&file);
     gg_imatrix_close(im);

@@ -1,0 +1,118 @@
+/* transplant_imatrix.c - the importance matrix follows a transplant. */
+#include "transplant_imatrix.h"
+
+#include "base/error.h"
+#include "organ/output_guard.h"
+#include "organ/select.h"
+#include "organ/source_layout.h"
+#include "verbs/compute/imatrix_write.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct follower {
+    const gg_moved_models *m;
+    gg_imatrix *from[2]; /* of base and donor; the second may be NULL */
+    gg_imatrix_file file;
+    size_t lost; /* matrices of the donor without an entry */
+} follower;
+
+/* The donor's part of a matrix. If the donor is a view with units in another order, it is that of
+ * another expert or has other columns. */
+static gg_status donor_part(follower *f, size_t tensor, uint64_t matrix, gg_imatrix_part *out,
+                            gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(f->m->donor, tensor);
+    uint64_t row = matrix * t->dims[1], moved = 0;
+    uint32_t *from = malloc((size_t)t->dims[0] * sizeof *from + 1);
+    if (!from) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+    *out = (gg_imatrix_part){ .im = f->from[1] };
+    out->entry = gg_imatrix_find(f->from[1], t->name, t->name_len);
+    for (uint64_t c = 0; c < t->dims[0]; c++) {
+        uint64_t at = c;
+        out->matrix = gg_source_view_place(f->m->donor, tensor, row, &at) / t->dims[1];
+        from[c] = (uint32_t)at;
+        moved += at != c;
+    }
+    size_t bytes = (size_t)t->dims[0] * sizeof *from;
+    gg_computation *kept = moved ? gg_compute_new(&f->file.made, sizeof *kept + bytes, err) : NULL;
+    if (kept) out->columns = memcpy(kept + 1, from, bytes);
+    free(from);
+    return err->status;
+}
+
+/* Whether a move replaces the matrix of the base: the rows of a router are not one. */
+static bool replaces(const follower *f, const gg_move *move, const gg_tensor *t, uint64_t matrix)
+{
+    if (!move->experts) return true;
+    return t->n_dims == 3 && gg_select_expert(f->m->match->select, matrix);
+}
+
+static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
+{
+    const gg_tensor *d = gg_source_tensor(f->m->donor, move->donor);
+    bool added = move->base == SIZE_MAX, blend = f->m->match->blend.mode && !added;
+    const gg_tensor *t = added ? d : gg_source_tensor(f->m->base, move->base);
+    uint64_t n = t->dims[2] * t->dims[3];
+    bool had = false, has = false, moved = false, lacking = false;
+    gg_status st = added ? GG_OK : gg_imatrix_check(f->from[0], t, false, &had, err);
+    if (st == GG_OK && f->from[1]) st = gg_imatrix_check(f->from[1], d, false, &has, err);
+    if (st != GG_OK) return st;
+    gg_imatrix_part *parts = calloc(2 * n + 1, sizeof *parts);
+    if (!parts) st = gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+    for (uint64_t m = 0; m < n && st == GG_OK; m++) {
+        bool other = replaces(f, move, t, m), stays = !other || blend;
+        uint64_t expert = move->experts ? gg_select_donor_expert(f->m->match->select, m) : m;
+        moved = moved || other;
+        if (stays && had)
+            parts[2 * m] = (gg_imatrix_part){ .im = f->from[0],
+                                              .entry = gg_imatrix_find(f->from[0], t->name,
+                                                                       t->name_len),
+                                              .matrix = m };
+        if (other && has) st = donor_part(f, move->donor, expert, &parts[2 * m + 1], err);
+        lacking = lacking || !(parts[2 * m].im || parts[2 * m + 1].im);
+    }
+    gg_imatrix_sum sum = { move->name, move->name_len, 2, n, t->dims[0], t->dims[0], parts };
+    f->lost += lacking && moved && t->n_dims > 1 && (had || has || added);
+    if (st == GG_OK && !lacking) st = gg_imatrix_file_add(&f->file, &sum, err);
+    free(parts);
+    return st;
+}
+
+/* Follows all tensors of the base, and then those that were added. */
+static gg_status follow_all(follower *f, gg_error *err)
+{
+    const gg_moves *moves = f->m->moves;
+    gg_status st = GG_OK;
+    size_t next = 0;
+    for (size_t i = 0; i < gg_source_count(f->m->base) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(f->m->base, i);
+        gg_imatrix_cut same = { t, NULL, NULL };
+        st = next < moves->n && moves->list[next].base == i
+                 ? follow_move(f, &moves->list[next++], err)
+                 : gg_imatrix_file_cut(&f->file, f->from[0], t, &same, err);
+    }
+    for (; next < moves->n && st == GG_OK; next++) st = follow_move(f, &moves->list[next], err);
+    return st;
+}
+
+gg_status gg_transplant_imatrix(const gg_moved_models *x, const char *donor, const char *output,
+                                const gg_run *run, gg_error *err)
+{
+    follower f = { .m = x, .from = { x->imatrix } };
+    gg_status st = gg_guard_output(output, x->base, err);
+    if (st == GG_OK) st = gg_guard_output(output, x->donor, err);
+    if (st == GG_OK && donor) st = gg_imatrix_open(donor, &f.from[1], err);
+    f.file.from = f.from;
+    f.file.n_from = donor ? 2 : 1;
+    if (st == GG_OK) st = follow_all(&f, err);
+    if (f.lost)
+        gg_note(run, "the new importance matrix lacks %zu tensor%s with matrices of the donor: %s",
+                f.lost, f.lost == 1 ? "" : "s",
+                donor ? "that of the donor does not have them" : "give that of the donor too");
+    if (st == GG_OK) st = gg_imatrix_file_write(&f.file, output, false, run, err);
+    gg_imatrix_file_free(&f.file);
+    gg_imatrix_close(f.from[1]);
+    return st;
+}
