@@ -99,8 +99,8 @@ VECTOR = $(call once,vector)
 objects = $(1:%.c=$(B)/obj/%$(2).o)
 L0 := $(call objects,$(KERNEL),_l0)
 L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))
-TABLES := $(addprefix $(B)/obj/,src/organ/hf_tables src/verbs/check/tables)
-LIB_OBJ := $(call objects,$(SRC)) $(TABLES:=.o) $(L0) $(L1_OBJ)
+TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt src/*/*/*.txt))))
+LIB_OBJ := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
 SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))))
 API := $(call objects,$(sort $(filter-out tools/api/organ-api.c,$(wildcard tools/api/*.c))))
 OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-*.c)) tools/api/organ-api.c)
@@ -114,21 +114,22 @@ define compile_rule
 @mkdir -p $(@D)
 $(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 endef
-$(filter-out $(L0) $(L1_OBJ) $(TABLES:=.o),$(OBJ)): $(B)/obj/%.o: %.c
+$(filter-out $(L0) $(L1_OBJ) $(call objects,$(TABLES)),$(OBJ)): $(B)/obj/%.o: %.c
 	$(compile_rule)
 $(L0): $(B)/obj/%_l0.o: %.c
 	$(compile_rule)
 $(L1_OBJ): $(B)/obj/%_l1.o: %.c
 	$(compile_rule)
 
-# The tables of architectures are text, of which the script of the same name makes C.
-$(B)/obj/src/organ/hf_tables.c: src/organ/hf_tables.txt
-$(B)/obj/src/verbs/check/tables.c: $(addprefix src/verbs/check/,architectures.txt learned.txt)
-$(TABLES:=.c): $(B)/obj/%.c: %.awk
-	@mkdir -p $(@D)
-	$(call say,GEN)awk -f $< $(filter %.txt,$^) > $@.tmp && mv $@.tmp $@
-$(TABLES:=.o): %.o: %.c
-	$(compile_rule)
+# Tables that are text: those of a folder become a C source, made by its own script if it has one.
+define tables_rule
+$$(B)/obj/$(1)/tables.c: $(or $(wildcard $(1)/*tables.awk),scripts/tables.awk) $(sort $(wildcard $(1)/*.txt))
+	@mkdir -p $$(@D)
+	$$(call say,GEN)awk -f $$^ > $$@.tmp && mv $$@.tmp $$@
+$$(B)/obj/$(1)/tables.o: $$(B)/obj/$(1)/tables.c
+	$$(compile_rule)
+endef
+$(foreach d,$(patsubst %/tables.c,%,$(TABLES)),$(eval $(call tables_rule,$d)))
 
 # The library is made again if a source was removed.
 .PHONY: FORCE

@@ -18,7 +18,7 @@ fi
 # An object has the files of a whole folder, so that uses are looked for in the sources. Kernels
 # exist once per level under one name. Comments are left out.
 sed 's/_l[01]$//' "$T/defined" | sort -u > "$T/names"
-for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/verbs/check/tables.c; do
+for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/*/tables.c "$(dirname "$1")"/../obj/src/*/*/tables.c; do
     sed 's|/\*.*||; /^ \*/d' "$f" | tr -c 'A-Za-z0-9_' '[\n*]' | grep '^gg_' | sort -u
 done | sort | uniq -d > "$T/used"
 comm -23 "$T/names" "$T/used" | while read -r name; do

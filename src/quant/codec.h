@@ -1,4 +1,4 @@
-/* codec.h - the codec of one tensor type, as listed in qtable.c. Internal.
+/* codec.h - the codec of one tensor type, as listed in qtable.h. Internal.
  *
  * Each family of types has one file in src/quant/kernel/, compiled once per instruction-set level
  * (base/isa.h). Each type defines

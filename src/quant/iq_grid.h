@@ -16,6 +16,12 @@
 
 #include <stdint.h>
 
+/* The grids as sets of lattice points: bit p % 64 of word p / 64 is set if the grid contains point
+ * p. Made of grids.txt. */
+enum { GG_IQ_WORDS_8 = (6561 + 63) / 64, GG_IQ_WORDS_4 = 4096 / 64 };
+extern const uint64_t gg_iq_set_2xxs[], gg_iq_set_2xs[], gg_iq_set_2s[], gg_iq_set_1s[],
+    gg_iq_set_3xxs[], gg_iq_set_3s[];
+
 /* Byte i (little-endian) of an entry is element i of the group, an int8. gg_iq_grids_fill must be
  * called first. */
 extern uint64_t gg_iq2xxs_grid[256], gg_iq2xs_grid[512], gg_iq2s_grid[1024], gg_iq1s_grid[2048];
