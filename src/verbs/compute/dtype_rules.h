@@ -8,7 +8,7 @@
  *   - tensors of one dimension (norms and biases, which llama.cpp expects in F32) and integers
  *     are re-encoded only by a glob without wildcards;
  *   - tensors that llama-quantize never changes (routers, convolutions, expert biases, position
- *     embeddings, ...: see dtype_rules.c) only by a glob that spells out their role, such as
+ *     embeddings, ...: see presets.txt) only by a glob that spells out their role, such as
  *     blk.*.ffn_gate_inp.weight=f16.
  */
 #pragma once
@@ -64,7 +64,7 @@ gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta
  *
  * A preset chooses the type of each tensor from its name, its block, its row length, and the
  * number of heads and experts of the model. The choices are those of llama-quantize with its
- * default options. They are rows of a table (presets.c).
+ * default options. They are rows of tables (presets.txt).
  */
 
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
