@@ -15,7 +15,6 @@
 #include "gguf/gguf.h"
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
-#include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"

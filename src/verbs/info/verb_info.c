@@ -1,13 +1,10 @@
 /* verb_info.c - what a model is, from its header. */
 #include "info_cache.h"
 
-#include "base/error.h"
 #include "base/text.h"
-#include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/shared/chat_template.h"
-#include "verbs/shared/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "merging.h"
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/nearest.h"
 #include "base/text.h"

@@ -1,7 +1,6 @@
 /* merge_methods.c - the methods: how each computes the values of the result, and their table. */
 #include "merging.h"
 
-#include "base/error.h"
 #include "base/nearest.h"
 #include "numeric/merge.h"
 #include "numeric/owntrig.h"

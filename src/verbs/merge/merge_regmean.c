@@ -5,7 +5,6 @@
  * from it, which gives the same result. */
 #include "merging.h"
 
-#include "base/error.h"
 #include "numeric/cholesky.h"
 #include "numeric/matmul.h"
 #include "numeric/merge.h"

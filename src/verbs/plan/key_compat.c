@@ -1,7 +1,6 @@
 /* key_compat.c - compares the keys that must agree for an organ to work in both models. */
 #include "key_compat.h"
 
-#include "base/cursor.h"
 #include "gguf/gguf.h"
 #include "layer_keys.h"
 #include "json/json.h"

@@ -10,7 +10,6 @@
 #include "organ/output_guard.h"
 #include "organ/safetensors.h"
 #include "organ/source_layout.h"
-#include "organ/source_watch.h"
 #include "verbs/check/check_output.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
