@@ -40,6 +40,14 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
     return GG_OK;
 }
 
+gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err)
+{
+    gg_tensor *list = malloc((n + 1) * sizeof *list);
+    if (!list) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", n);
+    for (size_t i = 0; list && i < n; i++) list[i] = p->tensors[first + i].t;
+    return list;
+}
+
 gg_plan_part gg_plan_whole(gg_source *source, size_t i)
 {
     const gg_manifest *m = gg_source_manifest(source);

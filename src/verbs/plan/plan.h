@@ -75,6 +75,9 @@ typedef struct gg_plan {
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
+/* A malloc'd copy of n tensors from number `first` on, or NULL with GG_ENOMEM. */
+gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err);
+
 /* All bytes of tensor i of a source, with the sha256 of an organ directory. */
 gg_plan_part gg_plan_whole(gg_source *source, size_t i);
 

@@ -21,13 +21,18 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct file_plan {
+/* A file while it is written. */
+typedef struct out_file {
+    gg_output *out; /* NULL = stdout */
+    int fd;
+    uint64_t at;      /* where the next bytes go; GG_AT_POS if they follow those before */
+    uint64_t written; /* bytes so far */
     gg_header header;
     uint64_t data_start, data_bytes;
-    uint64_t size; /* size of the file with the trailing bytes */
+    uint64_t size; /* of the file with the trailing bytes */
     uint64_t alignment;
     const gg_pad **pads; /* of the layout, sorted by the name they follow; owned */
-} file_plan;
+} out_file;
 
 /* Finds the pad that follows `after` (NULL = the header, which is first). */
 static int order_name(const char *after, size_t len, const gg_pad *pad)
@@ -44,7 +49,7 @@ static int order_pad(const void *a, const void *b)
 }
 
 /* A layout may have as many pads as the model has tensors, so they are sorted. */
-static gg_status sort_pads(const gg_plan_file *f, file_plan *fp, gg_error *err)
+static gg_status sort_pads(const gg_plan_file *f, out_file *fp, gg_error *err)
 {
     fp->pads = calloc(f->n_pads ? f->n_pads : 1, sizeof *fp->pads);
     if (!fp->pads) return gg_fail(err, GG_ENOMEM, "no memory for padding");
@@ -61,7 +66,7 @@ static bool pad_fits(const gg_pad *pad, uint64_t want, bool last)
 }
 
 /* The unusual padding after `after` (NULL = the header) if it fits, else NULL. */
-static const gg_pad *find_pad(const gg_plan_file *f, const file_plan *fp, const gg_tensor *after,
+static const gg_pad *find_pad(const gg_plan_file *f, const out_file *fp, const gg_tensor *after,
                               uint64_t want, bool last)
 {
     size_t lo = 0, hi = f->n_pads;
@@ -84,64 +89,59 @@ static uint64_t padding_after(const gg_tensor *t, uint64_t alignment)
     return gg_align_up(end, alignment) - end;
 }
 
-static void free_file_layout(file_plan *fp)
+static void free_layout(out_file *fp)
 {
     gg_header_free(&fp->header);
     free(fp->pads);
-    *fp = (file_plan){ 0 };
+    *fp = (out_file){ 0 };
 }
 
-/* The layout of a safetensors file, which has no padding and no unusual bytes. */
-static gg_status lay_out_safetensors(gg_plan *p, size_t f, file_plan *fp, gg_error *err)
+/* A safetensors file has no padding and no unusual bytes. */
+static void drop_odd_bytes(gg_plan_file *pf)
 {
-    gg_plan_file *pf = &p->files[f];
-    gg_buf header = GG_BUF_INIT;
-    gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
-    *fp = (file_plan){ .alignment = 1 };
     gg_pads_free(pf->own_pads, pf->own_pads ? pf->n_pads : 0);
     pf->own_pads = NULL;
     pf->n_pads = 0;
     pf->trailing_bytes = 0;
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
-    for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
-    gg_status st = gg_plan_offsets(list, pf->n, 1, &fp->data_bytes, err);
-    if (st == GG_OK) st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, &header, err);
-    for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
-    fp->header.bytes = (uint8_t *)gg_buf_take(&header, &fp->header.n);
-    fp->data_start = fp->header.size = fp->header.n;
-    fp->size = fp->data_start + fp->data_bytes;
-    free(list);
+}
+
+static gg_status make_header(const gg_plan *p, const gg_plan_file *pf, const gg_tensor *list,
+                             gg_header *out, gg_error *err)
+{
+    gg_buf text = GG_BUF_INIT;
+    if (!gg_is_safetensors_name(pf->path))
+        return gg_header_plan(pf->version, &pf->meta, list, pf->n, out, err);
+    gg_status st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, &text, err);
+    out->bytes = (uint8_t *)gg_buf_take(&text, &out->n);
+    out->size = out->n;
     return st;
 }
 
 /* Compute the layout of file f: the header, and the offset of each of its tensors (stored in
  * p->tensors). GG_EFORMAT if the keys state an invalid alignment. Free *out with
- * free_file_layout even on error. */
-static gg_status lay_out_file(gg_plan *p, size_t f, file_plan *fp, gg_error *err)
+ * free_layout even on error. */
+static gg_status lay_out_file(gg_plan *p, size_t f, out_file *fp, gg_error *err)
 {
-    const gg_plan_file *pf = &p->files[f];
-    if (gg_is_safetensors_name(pf->path)) return lay_out_safetensors(p, f, fp, err);
-    *fp = (file_plan){ 0 };
-    gg_status st = gg_meta_alignment(&pf->meta, &fp->alignment, err);
+    gg_plan_file *pf = &p->files[f];
+    gg_status st = GG_OK;
+    *fp = (out_file){ .alignment = 1 };
+    if (gg_is_safetensors_name(pf->path)) drop_odd_bytes(pf);
+    else st = gg_meta_alignment(&pf->meta, &fp->alignment, err);
     gg_fix(err, "make it a u32 that is a power of two, such as 32, or delete it");
     if (st == GG_OK) st = sort_pads(pf, fp, err);
-    if (st != GG_OK) return st;
-    gg_tensor *list = calloc(pf->n ? pf->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a plan");
-    for (size_t i = 0; i < pf->n; i++) list[i] = p->tensors[pf->first + i].t;
+    gg_tensor *list = st == GG_OK ? gg_plan_list(p, pf->first, pf->n, err) : NULL;
+    if (!list) return err->status;
     st = gg_plan_offsets(list, pf->n, fp->alignment, &fp->data_bytes, err);
-    if (st == GG_OK) st = gg_header_plan(pf->version, &pf->meta, list, pf->n, &fp->header, err);
+    if (st == GG_OK) st = make_header(p, pf, list, &fp->header, err);
     for (size_t i = 0; i < pf->n; i++) p->tensors[pf->first + i].t.offset = list[i].offset;
     fp->data_start = pf->n ? gg_align_up(fp->header.size, fp->alignment) : fp->header.size;
-    fp->size = fp->data_start + fp->data_bytes;
+    fp->size = fp->data_start + fp->data_bytes + pf->trailing_bytes;
     if (pf->n && st == GG_OK) {
-        const gg_tensor *t = &list[pf->n - 1];
-        uint64_t want = padding_after(t, fp->alignment);
-        const gg_pad *pad = find_pad(pf, fp, t, want, true);
+        uint64_t want = padding_after(&list[pf->n - 1], fp->alignment);
+        const gg_pad *pad = find_pad(pf, fp, &list[pf->n - 1], want, true);
         if (pad) fp->size -= want - pad->n;
     }
     free(list);
-    fp->size += pf->trailing_bytes;
     return st;
 }
 
@@ -150,10 +150,10 @@ gg_status gg_plan_size(gg_plan *p, uint64_t *bytes, gg_error *err)
     gg_status st = GG_OK;
     *bytes = 0;
     for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
-        file_plan fp;
+        out_file fp;
         st = lay_out_file(p, f, &fp, err);
         *bytes += fp.size;
-        free_file_layout(&fp);
+        free_layout(&fp);
     }
     return st;
 }
@@ -212,212 +212,108 @@ static gg_status copy_trailing_file(const gg_plan *p, const gg_plan_file *pf, in
     return st;
 }
 
-/* Writes a plan in sequence: header, then each tensor and its padding.
- *
- * Nothing is written twice and there are no seeks, so the output and a source may be pipes.
- * Threads work on one tensor at a time (see gg_plan_make).
- */
-
-typedef struct stream {
-    gg_plan *p;
-    const gg_run *run;
-    const gg_plan_file *pf;
-    file_plan at;
-    int fd;
-    size_t next;       /* next tensor of the pipe */
-    const char *after; /* name before the pipe's next padding; NULL = the header */
-    uint64_t bytes;
-} stream;
-
-static bool to_stdout(const gg_plan_file *f)
-{
-    return strcmp(f->path, "-") == 0;
-}
-
-/* Whether the plan must be written in sequence: to stdout, or from a pipe. */
-static bool is_in_sequence(const gg_plan *p)
-{
-    for (size_t f = 0; f < p->n_files; f++)
-        if (to_stdout(&p->files[f])) return true;
-    return p->pipe != NULL;
-}
-
-static gg_status write_padding(stream *s, const gg_pad *pad, uint64_t want, gg_error *err)
-{
-    s->bytes += pad ? pad->n : want;
-    return write_pad_bytes(s->fd, GG_AT_POS, want, pad, err);
-}
-
-/* Advance to the pipe's next tensor. Write the padding before it if it still fits there, that
- * is, after the same tensor and with as many bytes. */
-static gg_status pipe_padding(stream *s, const gg_tensor *after, uint64_t want, bool last,
-                              gg_error *err)
-{
-    gg_pad *pads = NULL;
-    const gg_pad *pad = NULL;
-    size_t n = 0;
-    bool more;
-    gg_status st = gg_source_next(s->p->pipe, s->next++, &more, err);
-    if (st == GG_OK) st = gg_source_pads(s->p->pipe, 0, &pads, &n, err);
-    for (size_t i = 0; i < n; i++) {
-        bool here = after ? pads[i].after && pads[i].after_len == after->name_len &&
-                                memcmp(pads[i].after, after->name, after->name_len) == 0
-                          : !pads[i].after;
-        if (here && pad_fits(&pads[i], want, last)) pad = &pads[i];
-    }
-    if (st == GG_OK) st = write_padding(s, pad, want, err);
-    gg_pads_free(pads, n);
-    return st;
-}
-
-static gg_status pad_after(stream *s, const gg_tensor *after, uint64_t want, bool last,
-                           gg_error *err)
-{
-    if (s->p->pipe && s->p->keep_odd) return pipe_padding(s, after, want, last, err);
-    return write_padding(s, find_pad(s->pf, &s->at, after, want, last), want, err);
-}
-
-static gg_status write_tensor(stream *s, const gg_plan_tensor *pt, gg_error *err)
-{
-    gg_status st = GG_OK;
-    if (pt->make) {
-        st = pt->make(pt->ctx, &(gg_target){ &pt->t, s->fd, GG_AT_POS, s->run, NULL }, err);
-        if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
-    }
-    for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++)
-        st = copy_plan_part(s->p, &pt->t, &pt->parts[k], (gg_place){ s->fd, GG_AT_POS }, s->run,
-                            err);
-    s->bytes += pt->t.bytes;
-    return st;
-}
-
-static gg_status write_trailing(stream *s, gg_error *err)
-{
-    uint64_t n = 0;
-    gg_status st = GG_OK;
-    if (s->p->pipe && s->p->keep_odd) {
-        st = gg_source_copy_trailing(s->p->pipe, 0, s->fd, &n, err);
-    } else if (s->pf->trailing_bytes) {
-        n = s->pf->trailing_bytes;
-        st = copy_trailing_file(s->p, s->pf, s->fd, GG_AT_POS, err);
-    }
-    s->bytes += n;
-    return st;
-}
-
-static gg_status write_file(stream *s, gg_error *err)
-{
-    const file_plan *fp = &s->at;
-    size_t n = s->pf->n;
-    gg_status st = gg_header_put(&fp->header, s->fd, GG_AT_POS, err);
-    s->bytes += fp->header.size;
-    if (st == GG_OK) st = pad_after(s, NULL, fp->data_start - fp->header.size, n == 0, err);
-    for (size_t i = 0; i < n && st == GG_OK; i++) {
-        const gg_plan_tensor *pt = &s->p->tensors[s->pf->first + i];
-        st = write_tensor(s, pt, err);
-        if (st == GG_OK)
-            st = pad_after(s, &pt->t, padding_after(&pt->t, fp->alignment), i + 1 == n, err);
-    }
-    return st == GG_OK ? write_trailing(s, err) : st;
-}
-
-/* Errors of stdout get the name <stdout> and the remedy. */
-static gg_status at_stdout(gg_status st, gg_error *err)
-{
-    if (st != GG_EIO || err->file[0]) return st;
-    if (err->sys_errno == EPIPE) gg_fix(err, "the program that reads stdout ended early");
-    return gg_at_file(err, "stdout");
-}
-
-static gg_status write_one(stream *s, gg_output **out, gg_error *err)
-{
-    if (to_stdout(s->pf)) {
-        s->fd = STDOUT_FILENO;
-        return at_stdout(write_file(s, err), err);
-    }
-    gg_status st = gg_output_open(s->pf->path, s->run->force, out, err);
-    if (st == GG_OK) st = gg_output_reserve(*out, s->at.size, 0, err);
-    if (st != GG_OK) return st;
-    s->fd = gg_output_fd(*out);
-    st = write_file(s, err);
-    /* The reserved size may be too large, because a pipe may end within its last padding. */
-    if (st == GG_OK && ftruncate(s->fd, (off_t)s->bytes) != 0)
-        st = gg_fail_errno(err, "cannot set its size");
-    if (st == GG_EIO) gg_at_file(err, s->pf->path);
-    return st == GG_OK ? gg_output_sync(*out, err) : st;
-}
-
-static gg_status write_files(gg_plan *p, const gg_run *run, stream *list, gg_output **outs,
-                             gg_error *err)
-{
-    uint64_t total = 0;
-    gg_status st = GG_OK;
-    size_t pipe_next = 0;
-    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
-        list[f] = (stream){ .p = p, .run = run, .pf = &p->files[f] };
-        st = lay_out_file(p, f, &list[f].at, err);
-        total += list[f].at.data_bytes;
-    }
-    gg_progress_total(run, total);
-    for (size_t f = 0; f < p->n_files && st == GG_OK; f++) {
-        list[f].next = pipe_next;
-        st = write_one(&list[f], &outs[f], err);
-        pipe_next = list[f].next;
-    }
-    if (st == GG_OK) st = gg_watch_check(&p->watch, err);
-    for (size_t f = 0; f < p->n_files && st == GG_OK; f++)
-        if (outs[f]) st = gg_output_place(outs[f], err);
-    for (size_t f = 0; f < p->n_files; f++) {
-        gg_output_end(outs[f], st == GG_OK || p->n_files == 1);
-        outs[f] = NULL;
-    }
-    return st;
-}
-
-static gg_status write_plan_in_sequence(gg_plan *p, const gg_run *run, uint64_t *bytes,
-                                        gg_error *err)
-{
-    for (size_t f = 0; f < p->n_files; f++) {
-        if (p->n_files == 1 || !to_stdout(&p->files[f])) continue;
-        gg_fail(err, GG_EUSAGE, "%zu shards cannot be written to stdout", p->n_files);
-        return gg_fix(err, "write one file, or give a file name for the shards");
-    }
-    stream *list = calloc(p->n_files + 1, sizeof *list);
-    gg_output **outs = calloc(p->n_files + 1, sizeof *outs);
-    gg_status st = list && outs ? write_files(p, run, list, outs, err)
-                                : gg_fail(err, GG_ENOMEM, "no memory for a plan");
-    for (size_t f = 0; list && outs && f < p->n_files; f++) {
-        *bytes += list[f].bytes;
-        gg_output_abort(outs[f]);
-        free_file_layout(&list[f].at);
-    }
-    free(list);
-    free(outs);
-    return st;
-}
-
-typedef struct out_file {
-    gg_output *out;
-    file_plan at;
-} out_file;
+/* ---- files ------------------------------------------------------------------------ */
 
 typedef struct writer {
     gg_plan *p;
     const gg_run *run;
     out_file *files;
     uint32_t *file_of; /* per tensor */
+    /* Everything is written in order, so that the output and a source may be pipes, and threads
+     * work on one tensor at a time (see gg_plan_make). Otherwise the tensors come last, all in
+     * parallel. */
+    bool in_order;
+    size_t next; /* next tensor of the pipe */
 } writer;
 
-/* ---- bytes ----------------------------------------------------------------------- */
+static bool to_stdout(const gg_plan_file *f)
+{
+    return strcmp(f->path, "-") == 0;
+}
 
-/* Starts a tensor: a computed one is written at once. */
-static gg_status start_tensor(writer *w, const gg_plan_tensor *pt, gg_place to, gg_error *err)
+/* The next n bytes of the file are written, or will be. */
+static void advance(out_file *of, uint64_t n)
+{
+    of->at = gg_offset_after(of->at, n);
+    of->written += n;
+}
+
+/* Writes the padding after a tensor (NULL = the header). That of a pipe is used if it still fits
+ * there, that is, after the same tensor and with as many bytes; reading it goes on to the pipe's
+ * next tensor. */
+static gg_status write_padding(writer *w, size_t f, const gg_tensor *after, uint64_t want,
+                               bool last, gg_error *err)
+{
+    out_file *of = &w->files[f];
+    bool odd = w->p->pipe && w->p->keep_odd, more;
+    gg_pad *pads = NULL;
+    size_t n = 0;
+    const gg_pad *pad = odd ? NULL : find_pad(&w->p->files[f], of, after, want, last);
+    gg_status st = odd ? gg_source_next(w->p->pipe, w->next++, &more, err) : GG_OK;
+    if (st == GG_OK && odd) st = gg_source_pads(w->p->pipe, 0, &pads, &n, err);
+    for (size_t i = 0; i < n; i++)
+        if (order_name(after ? after->name : NULL, after ? after->name_len : 0, &pads[i]) == 0 &&
+            pad_fits(&pads[i], want, last))
+            pad = &pads[i];
+    if (st == GG_OK) st = write_pad_bytes(of->fd, of->at, want, pad, err);
+    advance(of, pad ? pad->n : want);
+    gg_pads_free(pads, n);
+    return st;
+}
+
+/* Writes a computed tensor. */
+static gg_status make_tensor(const writer *w, const gg_plan_tensor *pt, gg_place to, gg_error *err)
 {
     if (!pt->make) return GG_OK;
     gg_status st = pt->make(pt->ctx, &(gg_target){ &pt->t, to.fd, to.at, w->run, NULL }, err);
-    if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
+    return st == GG_OK ? st : gg_at_tensor(err, pt->t.name, pt->t.name_len);
+}
+
+static gg_status write_trailing(writer *w, size_t f, gg_error *err)
+{
+    const gg_plan_file *pf = &w->p->files[f];
+    out_file *of = &w->files[f];
+    uint64_t n = pf->trailing_bytes;
+    gg_status st = GG_OK;
+    if (w->p->pipe && w->p->keep_odd) st = gg_source_copy_trailing(w->p->pipe, 0, of->fd, &n, err);
+    else if (n) st = copy_trailing_file(w->p, pf, of->fd, of->at, err);
+    advance(of, n);
     return st;
 }
+
+/* Writes a file, without the data of tensors unless everything is written in order. */
+static gg_status write_file(writer *w, size_t f, gg_error *err)
+{
+    out_file *of = &w->files[f];
+    const gg_plan_file *pf = &w->p->files[f];
+    gg_status st = gg_header_put(&of->header, of->fd, of->at, err);
+    advance(of, of->header.size);
+    if (st == GG_OK)
+        st = write_padding(w, f, NULL, of->data_start - of->header.size, pf->n == 0, err);
+    for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
+        const gg_plan_tensor *pt = &w->p->tensors[pf->first + i];
+        const gg_place to = { of->fd, GG_AT_POS };
+        if (w->in_order) st = make_tensor(w, pt, to, err);
+        for (size_t k = 0; k < pt->n_parts && w->in_order && st == GG_OK; k++)
+            st = copy_plan_part(w->p, &pt->t, &pt->parts[k], to, w->run, err);
+        advance(of, pt->t.bytes);
+        if (st == GG_OK)
+            st = write_padding(w, f, &pt->t, padding_after(&pt->t, of->alignment), i + 1 == pf->n,
+                               err);
+    }
+    return st == GG_OK ? write_trailing(w, f, err) : st;
+}
+
+/* Errors of an output get its name; those of reading have a file already. */
+static void at_output(const gg_plan_file *pf, gg_error *err)
+{
+    if (err->status != GG_EIO || err->file[0]) return;
+    if (to_stdout(pf) && err->sys_errno == EPIPE)
+        gg_fix(err, "the program that reads stdout ended early");
+    gg_at_file(err, to_stdout(pf) ? "stdout" : pf->path);
+}
+
+/* ---- tensors in parallel ------------------------------------------------------------- */
 
 /* See gg_lane_work. Parts with a hash are copied in lanes, and others inside the kernel. */
 static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, gg_error *err)
@@ -426,17 +322,16 @@ static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, g
     size_t i = l->item;
     const gg_plan_tensor *pt = &w->p->tensors[i];
     const out_file *of = &w->files[w->file_of[i]];
-    int fd = gg_output_fd(of->out);
-    uint64_t at = of->at.data_start + pt->t.offset;
-    assert(pt->t.offset + pt->t.bytes <= of->at.data_bytes);
+    uint64_t at = of->data_start + pt->t.offset;
+    assert(pt->t.offset + pt->t.bytes <= of->data_bytes);
     *more = false;
     gg_status st;
     if (sha) {
         st = gg_check_part(&l->part, &pt->t, sha, err);
         l->out.at += l->part.bytes;
     } else {
-        l->out = (gg_place){ fd, at };
-        st = start_tensor(w, pt, l->out, err);
+        l->out = (gg_place){ of->fd, at };
+        st = make_tensor(w, pt, l->out, err);
     }
     for (; l->k < pt->n_parts && st == GG_OK && !*more; l->k++) {
         l->part = pt->parts[l->k];
@@ -445,15 +340,14 @@ static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, g
         st = copy_plan_part(w->p, &pt->t, &l->part, l->out, w->run, err);
         l->out.at += l->part.bytes;
     }
-    if (st == GG_OK && !*more) gg_writeback_hint(fd, at, pt->t.bytes);
+    if (st == GG_OK && !*more) gg_writeback_hint(of->fd, at, pt->t.bytes);
     return st;
 }
 
 static void fail_tensor(void *ctx, gg_lane *l, gg_error *err)
 {
     const writer *w = ctx;
-    const char *path = w->p->files[w->file_of[l->item]].path;
-    if (err->status == GG_EIO) gg_at_file(err, path); /* errors of reading already name a file */
+    at_output(&w->p->files[w->file_of[l->item]], err);
 }
 
 static uint64_t cost_of(const void *ctx, size_t i)
@@ -462,82 +356,72 @@ static uint64_t cost_of(const void *ctx, size_t i)
     return pt->make ? pt->t.elements : 0;
 }
 
-/* Writes everything of a file except tensor data. */
-static gg_status write_frame(writer *w, size_t f, gg_error *err)
-{
-    const gg_plan_file *pf = &w->p->files[f];
-    const file_plan *fp = &w->files[f].at;
-    int fd = gg_output_fd(w->files[f].out);
-    gg_status st = gg_header_put(&fp->header, fd, 0, err);
-    uint64_t want = fp->data_start - fp->header.size;
-    if (st == GG_OK)
-        st = write_pad_bytes(fd, fp->header.size, want, find_pad(pf, fp, NULL, want, pf->n == 0),
-                             err);
-    for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
-        const gg_tensor *t = &w->p->tensors[pf->first + i].t;
-        want = padding_after(t, fp->alignment);
-        st = write_pad_bytes(fd, fp->data_start + t->offset + t->bytes, want,
-                             find_pad(pf, fp, t, want, i + 1 == pf->n), err);
-    }
-    if (st == GG_OK && pf->trailing_bytes)
-        st = copy_trailing_file(w->p, pf, fd, fp->size - pf->trailing_bytes, err);
-    return st;
-}
-
 /* ---- writing --------------------------------------------------------------------- */
 
 static gg_status open_files(writer *w, gg_error *err)
 {
     uint64_t total = 0, before = 0;
-    for (size_t f = 0; f < w->p->n_files; f++) {
-        gg_status st = lay_out_file(w->p, f, &w->files[f].at, err);
-        if (st != GG_OK) return st;
-        total += w->files[f].at.data_bytes;
+    gg_status st = GG_OK;
+    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
+        st = lay_out_file(w->p, f, &w->files[f], err);
+        total += w->files[f].data_bytes;
         for (size_t i = 0; i < w->p->files[f].n; i++)
             w->file_of[w->p->files[f].first + i] = (uint32_t)f;
     }
     gg_progress_total(w->run, total);
-    for (size_t f = 0; f < w->p->n_files; f++) {
-        gg_status st = gg_output_open(w->p->files[f].path, w->run->force, &w->files[f].out, err);
-        if (st == GG_OK) st = gg_output_reserve(w->files[f].out, w->files[f].at.size, before, err);
-        if (st != GG_OK) return st;
-        before += w->files[f].at.size;
+    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
+        out_file *of = &w->files[f];
+        of->at = w->in_order ? GG_AT_POS : 0;
+        of->fd = STDOUT_FILENO;
+        if (to_stdout(&w->p->files[f])) continue;
+        st = gg_output_open(w->p->files[f].path, w->run->force, &of->out, err);
+        if (st == GG_OK) st = gg_output_reserve(of->out, of->size, before, err);
+        if (st == GG_OK) of->fd = gg_output_fd(of->out);
+        before += of->size;
     }
-    return GG_OK;
+    return st;
 }
 
 static gg_status verify_result(const writer *w, gg_error *err)
 {
     char sha[65];
-    gg_status st = gg_file_sha256(gg_output_fd(w->files[0].out), 0, w->files[0].at.size, sha, NULL,
-                                  err);
+    gg_status st = gg_file_sha256(w->files[0].fd, 0, w->files[0].size, sha, NULL, err);
     if (st != GG_OK) return gg_at_file(err, w->p->files[0].path);
     if (strcmp(sha, w->p->result_sha256) == 0) return GG_OK;
     gg_fail(err, GG_EFORMAT, "the result does not match the expected sha256");
     return gg_fix(err, "make or download the patch again; nothing was written");
 }
 
+/* The planned size is too large if a pipe ends within its last padding. */
+static gg_status sync_file(const writer *w, size_t f, gg_error *err)
+{
+    const out_file *of = &w->files[f];
+    gg_status st = GG_OK;
+    if (!of->out) return GG_OK;
+    if (of->written != of->size && ftruncate(of->fd, (off_t)of->written) != 0)
+        st = gg_fail_errno(err, "cannot set its size");
+    at_output(&w->p->files[f], err);
+    return st == GG_OK ? gg_output_sync(of->out, err) : st;
+}
+
 static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 {
-    gg_status st = open_files(w, err);
-    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
-        st = write_frame(w, f, err);
-        if (st == GG_EIO) gg_at_file(err, w->p->files[f].path);
-    }
+    size_t n = w->p->n_files;
     gg_lane_work work = { next_part, fail_tensor, cost_of, w };
-    if (st == GG_OK) st = gg_copy_lanes(w->p->n, &work, w->run, err);
-    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++)
-        st = gg_output_sync(w->files[f].out, err);
+    gg_status st = open_files(w, err);
+    for (size_t f = 0; f < n && st == GG_OK; f++) {
+        st = write_file(w, f, err);
+        at_output(&w->p->files[f], err);
+    }
+    if (st == GG_OK && !w->in_order) st = gg_copy_lanes(w->p->n, &work, w->run, err);
+    for (size_t f = 0; f < n && st == GG_OK; f++) st = sync_file(w, f, err);
     if (st == GG_OK) st = gg_watch_check(&w->p->watch, err);
     if (st == GG_OK && w->p->result_sha256) st = verify_result(w, err);
-    for (size_t f = 0; f < w->p->n_files && st == GG_OK; f++) {
-        *bytes += w->files[f].at.size;
-        st = gg_output_place(w->files[f].out, err);
+    for (size_t f = 0; f < n && st == GG_OK; f++) {
+        *bytes += w->files[f].written;
+        if (w->files[f].out) st = gg_output_place(w->files[f].out, err);
     }
-    for (size_t f = 0; f < w->p->n_files; f++) {
-        gg_output_end(w->files[f].out, st == GG_OK || w->p->n_files == 1);
-        w->files[f].out = NULL;
-    }
+    for (size_t f = 0; f < n; f++) gg_output_end(w->files[f].out, st == GG_OK || n == 1);
     return st;
 }
 
@@ -545,31 +429,32 @@ static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes 
                             gg_error *err)
 {
     if ((!run->note && !run->strict) || p->hf_order) return GG_OK; /* rules know GGUF names only */
-    gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", p->n);
-    for (size_t i = 0; i < p->n; i++) list[i] = p->tensors[i].t;
+    gg_tensor *list = gg_plan_list(p, 0, p->n, err);
     gg_check_input in = { p->n_files ? &p->files[0].meta : NULL, list, p->n, (uint32_t)p->n_files };
-    gg_status st = gg_check_output(&in, p->base, run, notes, err);
+    gg_status st = list ? gg_check_output(&in, p->base, run, notes, err) : GG_ENOMEM;
     free(list);
     return st;
 }
 
-/* Writes all files, with their tensors in parallel. */
-static gg_status write_at_once(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
+static gg_status write_plan(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
     struct gg_turn turn;
     gg_run mine = *run;
-    writer w = { .p = p, .run = &mine };
+    writer w = { .p = p, .run = &mine, .in_order = p->pipe != NULL };
+    for (size_t f = 0; f < p->n_files; f++) {
+        if (!to_stdout(&p->files[f])) continue;
+        w.in_order = true;
+        if (p->n_files == 1) continue;
+        gg_fail(err, GG_EUSAGE, "%zu shards cannot be written to stdout", p->n_files);
+        return gg_fix(err, "write one file, or give a file name for the shards");
+    }
     mine.turn = &turn;
     pthread_mutex_init(&turn.lock, NULL);
-    w.files = calloc(p->n_files ? p->n_files : 1, sizeof *w.files);
-    w.file_of = calloc(p->n ? p->n : 1, sizeof *w.file_of);
+    w.files = calloc(p->n_files + 1, sizeof *w.files);
+    w.file_of = calloc(p->n + 1, sizeof *w.file_of);
     gg_status st = w.files && w.file_of ? write_all(&w, bytes, err)
                                         : gg_fail(err, GG_ENOMEM, "no memory for a plan");
-    for (size_t f = 0; w.files && f < p->n_files; f++) {
-        gg_output_abort(w.files[f].out);
-        free_file_layout(&w.files[f].at);
-    }
+    for (size_t f = 0; w.files && f < p->n_files; f++) free_layout(&w.files[f]);
     free(w.files);
     free(w.file_of);
     pthread_mutex_destroy(&turn.lock);
@@ -585,9 +470,7 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
         for (size_t i = 0; i < p->watch.n && st == GG_OK; i++)
             st = gg_guard_output(p->files[f].path, p->watch.list[i], err);
     if (st == GG_OK) st = check_plan(p, run, &notes, err);
-    if (st == GG_OK)
-        st = is_in_sequence(p) ? write_plan_in_sequence(p, run, bytes, err)
-                               : write_at_once(p, run, bytes, err);
+    if (st == GG_OK) st = write_plan(p, run, bytes, err);
     gg_check_notes_end(&notes, run, st == GG_OK);
     return st;
 }
