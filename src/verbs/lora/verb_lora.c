@@ -5,7 +5,6 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/grow.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/parallel.h"
@@ -49,8 +48,7 @@ typedef struct lora_piece {
 
 /* Half of a pair: F32 values in the temporary file. */
 typedef struct lora_half {
-    gg_tensor t; /* t.name points into `name` */
-    char name[GG_RECORD_NAME + 8];
+    gg_computation base; /* first: see compute.h; without inputs */
     int fd;
     uint64_t at;
 } lora_half;
@@ -63,11 +61,10 @@ typedef struct lora_job {
     gg_lora_report *report;
     int fd; /* the temporary file, which has no name */
     uint64_t stored;
-    lora_half **halves; /* in the order of the file */
-    size_t n, cap;
     double kept, total; /* sums over all pairs */
     gg_buf lost;        /* names that were not noted yet */
     gg_plan plan;
+    gg_computations made;
 } lora_job;
 
 /* ---- differences ------------------------------------------------------------------------ */
@@ -203,31 +200,37 @@ static gg_status store_factors(lora_job *x, const lora_target *g, const gg_facto
     return st;
 }
 
-static gg_status add_half(lora_job *x, const lora_target *g, char letter, uint64_t rank,
-                          uint64_t bytes, gg_error *err)
+static gg_status make_half(void *ctx, const gg_target *to, gg_error *err)
 {
-    if (GG_ROOM(x->halves, x->n, &x->cap, err) != GG_OK) return GG_ENOMEM;
-    lora_half *h = calloc(1, sizeof *h);
-    if (!h) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
-    x->halves[x->n++] = h;
-    int n = snprintf(h->name, sizeof h->name, "%.*s.lora_%c", (int)g->t.name_len, g->t.name,
-                     letter);
+    const lora_half *h = ctx;
+    gg_place from = { h->fd, h->at };
+    gg_status st = gg_copy(NULL, from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
+    gg_progress_add(to->run, to->t->bytes);
+    return st;
+}
+
+/* Plans the half that was stored from byte `at` on. */
+static gg_status add_half(lora_job *x, const lora_target *g, char letter, uint64_t rank,
+                          uint64_t at, gg_error *err)
+{
+    char name[GG_RECORD_NAME + 8];
+    lora_half *h = gg_compute_new(&x->made, sizeof *h, err);
+    if (!h) return GG_ENOMEM;
     bool first = letter == 'a';
     uint64_t lines = first == g->swapped ? g->rows : g->cols; /* of the side that it belongs to */
     h->fd = x->fd;
-    h->at = x->stored - bytes;
-    h->t = (gg_tensor){ .name = h->name,
-                        .name_len = (size_t)n,
-                        .n_dims = g->t.n_dims > 2 ? 3 : 2,
-                        .dtype = GG_F32,
-                        .bytes = bytes,
-                        .elements = bytes / sizeof(float),
-                        .dims = { rank, lines, g->experts, 1 } };
+    h->at = at;
+    gg_tensor t = { .name = name,
+                    .n_dims = g->t.n_dims > 2 ? 3 : 2,
+                    .dtype = GG_F32,
+                    .dims = { rank, lines, g->experts, 1 } };
+    t.name_len = (size_t)snprintf(name, sizeof name, "%.*s.lora_%c", (int)g->t.name_len, g->t.name,
+                                  letter);
     if (first && !g->swapped) {
-        h->t.dims[0] = lines;
-        h->t.dims[1] = rank;
+        t.dims[0] = lines;
+        t.dims[1] = rank;
     }
-    return GG_OK;
+    return gg_plan_add_made(&x->plan, &t, make_half, h, err);
 }
 
 static gg_status store_pair(lora_job *x, const lora_target *g, const gg_factors *f, uint64_t rank,
@@ -238,7 +241,7 @@ static gg_status store_pair(lora_job *x, const lora_target *g, const gg_factors 
     for (int half = 0; half < 2 && st == GG_OK; half++) {
         uint64_t before = x->stored;
         st = store_factors(x, g, f, rank, (half == 0) != g->swapped, err);
-        if (st == GG_OK) st = add_half(x, g, half ? 'b' : 'a', rank, x->stored - before, err);
+        if (st == GG_OK) st = add_half(x, g, half ? 'b' : 'a', rank, before, err);
     }
     return st;
 }
@@ -393,15 +396,6 @@ static gg_status take_targets(lora_job *x, gg_error *err)
     return GG_OK;
 }
 
-static gg_status make_half(void *ctx, const gg_target *to, gg_error *err)
-{
-    const lora_half *h = ctx;
-    gg_place from = { h->fd, h->at };
-    gg_status st = gg_copy(NULL, from, (gg_place){ to->fd, to->at }, to->t->bytes, err);
-    gg_progress_add(to->run, to->t->bytes);
-    return st;
-}
-
 static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
 {
     static const char *const fixed[][2] = { { "general.type", "adapter" },
@@ -430,13 +424,6 @@ static gg_status write_adapter(lora_job *x, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = adapter_keys(x, &meta, err);
-    for (size_t i = 0; i < x->n && st == GG_OK; i++) {
-        gg_plan_tensor *pt;
-        st = gg_plan_add(&x->plan, &x->halves[i]->t, &pt, err);
-        if (st != GG_OK) break;
-        pt->make = make_half;
-        pt->ctx = x->halves[i];
-    }
     if (st == GG_OK) st = gg_plan_one_file(&x->plan, output, 3, &meta, err);
     gg_meta_free(&meta);
     if (st == GG_OK) st = gg_watch_add(&x->plan.watch, x->base, err);
@@ -480,8 +467,7 @@ gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_optio
     if (x.total > 0) report->kept = x.kept < x.total ? x.kept / x.total : 1;
     gg_plan_free(&x.plan);
     gg_buf_free(&x.lost);
-    for (size_t i = 0; i < x.n; i++) free(x.halves[i]);
-    free(x.halves);
+    gg_computations_free(&x.made);
     if (x.fd >= 0) close(x.fd);
     return st;
 }

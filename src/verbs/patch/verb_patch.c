@@ -10,7 +10,6 @@
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
-#include "quant/quant.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"
 #include "verbs/shared/verb_run.h"
@@ -455,18 +454,12 @@ static gg_status copy_trailing(void *ctx, const gg_target *to, gg_error *err)
 
 static gg_status add_trailing(diff *d, gg_plan *p, gg_error *err)
 {
-    gg_plan_tensor *pt;
     gg_tensor t = { .name = PATCH_TRAILING,
                     .name_len = strlen(PATCH_TRAILING),
                     .n_dims = 1,
                     .dims = { d->trailing, 1, 1, 1 },
                     .dtype = gg_dtype_by_name("I8")->id };
-    gg_status st = gg_tensor_extent(t.dtype, 1, t.dims, &t.elements, &t.bytes, err);
-    if (st == GG_OK) st = gg_plan_add(p, &t, &pt, err);
-    if (st != GG_OK) return st;
-    pt->make = copy_trailing;
-    pt->ctx = d;
-    return GG_OK;
+    return gg_plan_add_made(p, &t, copy_trailing, d, err);
 }
 
 static gg_status write_file(diff *d, const char *output, gg_patch_report *r, gg_error *err)

@@ -8,6 +8,7 @@
 #include "organ/manifest.h"
 #include "organ/safetensors.h"
 #include "organ/source_layout.h"
+#include "quant/quant.h"
 #include "verbs/shared/verb_run.h"
 
 #include <fcntl.h>
@@ -37,6 +38,20 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
 {
     if (GG_ROOM(t->parts, t->n_parts, NULL, err) != GG_OK) return GG_ENOMEM;
     t->parts[t->n_parts++] = *part;
+    return GG_OK;
+}
+
+gg_status gg_plan_add_made(gg_plan *p, const gg_tensor *t, gg_plan_make make, void *ctx,
+                           gg_error *err)
+{
+    gg_tensor full = *t;
+    gg_plan_tensor *pt;
+    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &full.elements, &full.bytes, err);
+    if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+    st = gg_plan_add(p, &full, &pt, err);
+    if (st != GG_OK) return st;
+    pt->make = make;
+    pt->ctx = ctx;
     return GG_OK;
 }
 

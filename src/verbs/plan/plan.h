@@ -75,6 +75,10 @@ typedef struct gg_plan {
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err);
 gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error *err);
 
+/* Append a tensor that is computed. Its name, dtype and dims must be set. */
+gg_status gg_plan_add_made(gg_plan *p, const gg_tensor *t, gg_plan_make make, void *ctx,
+                           gg_error *err);
+
 /* A malloc'd copy of n tensors from number `first` on, or NULL with GG_ENOMEM. */
 gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err);
 

@@ -152,14 +152,11 @@ static gg_status shape_of(const gg_override *v, const gg_tensor *was, gg_tensor 
 static gg_status add_override(writing *w, const gg_override *v, const gg_tensor *was, gg_error *err)
 {
     gg_tensor t;
-    gg_plan_tensor *pt;
+    void *ctx = (void *)(uintptr_t)v; /* the callback is called with v->ctx */
     gg_status st = shape_of(v, was, &t, err);
-    if (st == GG_OK) st = gg_plan_add(&w->plan, &t, &pt, err);
     if (st != GG_OK) return st;
-    pt->make = v->read_rows ? make_rows : make_bytes;
-    pt->ctx = (void *)(uintptr_t)v; /* the callback is called with v->ctx */
     if (!was || was->dtype != t.dtype) w->retyped = true;
-    return GG_OK;
+    return gg_plan_add_made(&w->plan, &t, v->read_rows ? make_rows : make_bytes, ctx, err);
 }
 
 static gg_status plan_tensors(writing *w, gg_error *err)
@@ -196,9 +193,8 @@ static gg_status plan_file(writing *w, const gg_meta *meta, const char *path, gg
     uint32_t version = gg_source_meta(w->base) ? gg_plan_version(w->base) : 3;
     gg_status st = gg_plan_changed_file(&w->plan, path, version, keys, w->base, err);
     if (st != GG_OK || meta || !w->retyped) return st;
-    gg_tensor *list = calloc(w->plan.n ? w->plan.n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
-    for (size_t i = 0; i < w->plan.n; i++) list[i] = w->plan.tensors[i].t;
+    gg_tensor *list = gg_plan_list(&w->plan, 0, w->plan.n, err);
+    if (!list) return GG_ENOMEM;
     st = gg_type_keys_update(&w->plan.files[0].meta, list, w->plan.n, err);
     free(list);
     return st;
