@@ -60,42 +60,42 @@ static size_t list_added(const gg_source *donor, const gg_moves *moves, uint64_t
     return kept;
 }
 
-/* They must follow the base's last block without a gap and exist in the donor. */
-static gg_status check_added(const gg_layer_model *base, const gg_layer_model *donor,
-                             const added *list, size_t n, gg_error *err)
+/* They must follow the base's last block, which is `first` - 1, without a gap and exist in the
+ * donor. */
+static gg_status check_added(const gg_layer_model models[2], uint64_t first, const added *list,
+                             size_t n, gg_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        if (list[i].to != base->blocks + i) {
+        if (list[i].to != first + i) {
             gg_fail(err, GG_NO, "block %llu would be added, but there is no block %llu",
-                    (unsigned long long)list[i].to, (unsigned long long)(base->blocks + i));
+                    (unsigned long long)list[i].to, (unsigned long long)(first + i));
             gg_fix_hint(err, GG_HINT_MAP,
                         "choose the number of the block with a map such as %llu=N",
-                        (unsigned long long)(base->blocks + i));
-            return gg_at_file(err, base->name);
+                        (unsigned long long)(first + i));
+            return gg_at_file(err, models[0].name);
         }
-        if (donor->blocks == 0 || list[i].from < donor->blocks) continue;
+        if (models[1].blocks == 0 || list[i].from < models[1].blocks) continue;
         gg_fail(err, GG_NO, "it has tensors of block %llu, but block_count is %llu",
-                (unsigned long long)list[i].from, (unsigned long long)donor->blocks);
-        return gg_at_file(err, donor->name);
+                (unsigned long long)list[i].from, (unsigned long long)models[1].blocks);
+        return gg_at_file(err, models[1].name);
     }
     return GG_OK;
 }
 
-static gg_status add_layers(const gg_layer_model models[2], const added *list, size_t n,
-                            gg_meta *meta, gg_error *err)
+static gg_status add_layers(const gg_layer_model models[2], size_t first, const added *list,
+                            size_t n, gg_meta *meta, gg_error *err)
 {
-    size_t blocks = (size_t)models[0].blocks;
-    gg_layer *layers = calloc(blocks + n, sizeof *layers);
+    gg_layer *layers = calloc(first + n, sizeof *layers);
     if (!layers) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < blocks; i++) layers[i] = (gg_layer){ 0, i };
-    for (size_t i = 0; i < n; i++) layers[blocks + i] = (gg_layer){ 1, list[i].from };
-    gg_status st = gg_layer_keys(models, 2, layers, blocks + n, meta, err);
+    for (size_t i = 0; i < first; i++) layers[i] = (gg_layer){ 0, i };
+    for (size_t i = 0; i < n; i++) layers[first + i] = (gg_layer){ 1, list[i].from };
+    gg_status st = gg_layer_keys(models, 2, layers, first + n, meta, err);
     free(layers);
     return st;
 }
 
 gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, const gg_moves *moves,
-                               gg_meta *meta, gg_error *err)
+                               bool mtp, gg_meta *meta, gg_error *err)
 {
     static const gg_meta none = GG_META_INIT; /* for a donor of bare records */
     const gg_meta *theirs = gg_source_meta(donor) ? gg_source_meta(donor) : &none;
@@ -107,10 +107,12 @@ gg_status gg_added_blocks_meta(const gg_source *base, const gg_source *donor, co
         return gg_meta_copy(meta, models[0].meta, err);
     added *list = calloc(moves->n + 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
-    size_t n = list_added(donor, moves, models[0].blocks, list);
-    gg_status st = check_added(&models[0], &models[1], list, n, err);
+    uint64_t first = mtp ? gg_layer_trunk(&models[0]) : models[0].blocks;
+    size_t n = list_added(donor, moves, first, list);
+    gg_status st = check_added(models, first, list, n, err);
     if (st == GG_OK)
-        st = n ? add_layers(models, list, n, meta, err) : gg_meta_copy(meta, models[0].meta, err);
+        st = n ? add_layers(models, (size_t)first, list, n, meta, err)
+               : gg_meta_copy(meta, models[0].meta, err);
     free(list);
     return st;
 }
@@ -122,8 +124,6 @@ typedef struct mtp {
     const gg_source *base, *donor;
     const gg_meta *bm, *dm;
     uint64_t base_blocks, donor_blocks, nextn;
-    uint64_t base_said; /* the base's block_count: more, if it announces blocks that are in another
-                           file */
     gg_error *err;
 } mtp;
 
@@ -155,19 +155,18 @@ static size_t tensor_from(const gg_source *base, uint64_t block)
 static gg_status measure_base(mtp *m)
 {
     uint64_t announced = gg_arch_number(m->bm, "nextn_predict_layers");
-    m->base_said = gg_arch_number(m->bm, "block_count");
-    m->base_blocks = m->base_said - (announced < m->base_said ? announced : 0);
-    if (m->base_said == 0) {
+    gg_layer_model base = { m->bm, gg_source_name(m->base), gg_arch_number(m->bm, "block_count") };
+    m->base_blocks = gg_layer_trunk(&base);
+    if (base.blocks == 0) {
         gg_fail(m->err, GG_NO, "the base has no block_count");
     } else if (announced > 0 &&
-               (announced >= m->base_said || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
+               (announced >= base.blocks || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
         gg_fail(m->err, GG_NO, "the base already has multi-token-prediction blocks");
         gg_fix_hint(m->err, GG_HINT_BLOCK_TENSORS, "replace their tensors by name");
     } else {
-        gg_layer_model base = { m->bm, gg_source_name(m->base), m->base_said };
         return gg_layer_lengths(&base, m->err);
     }
-    return gg_at_file(m->err, gg_source_name(m->base));
+    return gg_at_file(m->err, base.name);
 }
 
 static gg_status start_mtp(mtp *m, const gg_source *base, const gg_source *donor, gg_error *err)
@@ -275,23 +274,6 @@ static gg_status mtp_moves(const gg_source *base, const gg_source *donor, gg_mov
     return st;
 }
 
-gg_status gg_mtp_meta(const gg_source *base, const gg_source *donor, gg_meta *meta, gg_error *err)
-{
-    mtp m;
-    gg_status st = start_mtp(&m, base, donor, err);
-    if (st != GG_OK) return st;
-    gg_layer_model models[2] = { { m.bm, gg_source_name(base), m.base_said },
-                                 { m.dm, gg_source_name(donor), m.donor_blocks } };
-    gg_layer *layers = calloc((size_t)(m.base_blocks + m.nextn), sizeof *layers);
-    if (!layers) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (uint64_t i = 0; i < m.base_blocks; i++) layers[i] = (gg_layer){ 0, i };
-    for (uint64_t i = 0; i < m.nextn; i++)
-        layers[m.base_blocks + i] = (gg_layer){ 1, m.donor_blocks - m.nextn + i };
-    st = gg_layer_keys(models, 2, layers, (size_t)(m.base_blocks + m.nextn), meta, err);
-    free(layers);
-    return st;
-}
-
 /* ---- matching by name --------------------------------------------------------------------- */
 
 const char *gg_move_name(gg_move_kind kind)
@@ -357,13 +339,6 @@ static gg_status GG_PRINTF(3, 4) mismatch(matcher *m, gg_move *move, const char 
     return move->reason ? GG_OK : GG_ENOMEM;
 }
 
-/* Adds the argument that would allow the move. */
-static gg_status with_hint(gg_move *move, gg_hint hint, gg_status st)
-{
-    move->hint = hint;
-    return st;
-}
-
 /* Makes the move a mismatch if the donor's values, or those of the ancestor in a task blend, cannot
  * be converted to the base's dtype. */
 static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, const gg_tensor *d)
@@ -371,10 +346,10 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     const gg_blend *blend = &m->o->blend;
     const gg_source *ancestor = blend->mode == GG_BLEND_TASK ? blend->ancestor : NULL;
     if (!gg_can_decode(d->dtype))
-        return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_get(d->dtype)->name);
+        return mismatch(m, move, "no codec decodes the donor's %s", gg_dtype_name(d->dtype));
     bool needs = gg_encode_needs_imatrix(b->dtype);
     if (!gg_can_encode(b->dtype) && !(needs && m->o->weighed))
-        return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_get(b->dtype)->name,
+        return mismatch(m, move, "%s cannot be encoded%s", gg_dtype_name(b->dtype),
                         needs ? " without an importance matrix" : "");
     size_t i = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : 0;
     if (i == SIZE_MAX) return mismatch(m, move, "the ancestor does not have %.63s", d->name);
@@ -382,10 +357,18 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     if (t && !gg_same_dims(t, d))
         return mismatch(m, move, "the ancestor's dims differ from the donor's");
     if (t && !gg_can_decode(t->dtype))
-        return mismatch(m, move, "no codec decodes the ancestor's %s",
-                        gg_dtype_get(t->dtype)->name);
+        return mismatch(m, move, "no codec decodes the ancestor's %s", gg_dtype_name(t->dtype));
     move->kind = GG_MOVE_CONVERT;
     return GG_OK;
+}
+
+/* `hint`: the argument that would allow the move. */
+static gg_status other_types(matcher *m, gg_move *move, gg_hint hint, const gg_tensor *b,
+                             const gg_tensor *d)
+{
+    move->hint = hint;
+    return mismatch(m, move, "dtypes differ: base %s, donor %s", gg_dtype_name(b->dtype),
+                    gg_dtype_name(d->dtype));
 }
 
 /* Counts the selected experts that both stacks (or routers) have. */
@@ -399,9 +382,7 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     bool convert = b->dtype != d->dtype || m->o->blend.mode;
     if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
     if (convert && !m->o->blend.mode && m->o->mode != GG_MATCH_CONVERT)
-        return with_hint(move, GG_HINT_CONVERT,
-                         mismatch(m, move, "dtypes differ: base %s, donor %s",
-                                  gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name));
+        return other_types(m, move, GG_HINT_CONVERT, b, d);
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
                   gg_dtype_get(d->dtype)->block_elems > 1;
     if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
@@ -441,9 +422,7 @@ static gg_status judge(matcher *m, gg_move *move)
     case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
     case GG_MATCH_EXACT: break;
     }
-    return with_hint(move, GG_HINT_RETYPE,
-                     mismatch(m, move, "dtypes differ: base %s, donor %s",
-                              gg_dtype_get(b->dtype)->name, gg_dtype_get(d->dtype)->name));
+    return other_types(m, move, GG_HINT_RETYPE, b, d);
 }
 
 static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
@@ -469,9 +448,10 @@ static gg_status judge_scale(matcher *m, gg_move *move)
     if (m->o->blend.mode)
         return mismatch(m, move, "values scaled by %.63s cannot be blended", name);
     if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
-    if (base == SIZE_MAX && !(follows && m->o->add))
-        return with_hint(move, GG_HINT_ADD_SCALE,
-                         mismatch(m, move, "it needs the donor's %.63s as well", name));
+    if (base == SIZE_MAX && !(follows && m->o->add)) {
+        move->hint = GG_HINT_ADD_SCALE;
+        return mismatch(m, move, "it needs the donor's %.63s as well", name);
+    }
     return follows ? GG_OK : mismatch(m, move, "%.63s must move with it: select it too", name);
 }
 
@@ -486,10 +466,10 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
         return mismatch(m, move, "the donor has no block %lld (no %.63s)", (long long)block,
                         wanted);
     if (gg_stack_name(wanted, len, other, sizeof other, &n) &&
-        gg_source_find(m->donor, other, n) != SIZE_MAX)
-        return with_hint(
-            move, GG_HINT_SPLIT_EXPERTS,
-            mismatch(m, move, "the donor has it in the stack %.40s: split its experts", other));
+        gg_source_find(m->donor, other, n) != SIZE_MAX) {
+        move->hint = GG_HINT_SPLIT_EXPERTS;
+        return mismatch(m, move, "the donor has it in the stack %.40s: split its experts", other);
+    }
     if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
         return mismatch(m, move, "the donor has single experts, but the base has stacks");
     return mismatch(m, move, "the donor has no %.63s", wanted);
@@ -588,10 +568,10 @@ static gg_status match_donor_only(matcher *m, size_t d)
     move->donor = d;
     move->kind = GG_MOVE_ADD;
     if (m->o->add) return GG_OK;
+    move->hint = GG_HINT_ADD;
     if (lacks_block(&m->base_blocks, a.block))
-        return with_hint(move, GG_HINT_ADD,
-                         mismatch(m, move, "the base has no block %lld", (long long)a.block));
-    return with_hint(move, GG_HINT_ADD, mismatch(m, move, "the base does not have this tensor"));
+        return mismatch(m, move, "the base has no block %lld", (long long)a.block);
+    return mismatch(m, move, "the base does not have this tensor");
 }
 
 /* Concatenated records can have a name twice, which would be ambiguous. */

@@ -64,15 +64,12 @@ static gg_status drop_mismatched(gg_moves *moves, const gg_source *base, const g
                                  bool skip_mismatched, gg_transplant_report *report, gg_error *err)
 {
     size_t kept = 0, mismatches = 0;
-    const gg_move *first = NULL, *list = moves->list;
-    for (size_t i = 0; i < moves->n; i++)
-        if (list[i].kind == GG_MOVE_MISMATCH) {
-            if (!first) first = &list[i];
-            mismatches++;
-        }
-    if (first && !skip_mismatched) return refuse_mismatches(first, mismatches, base, donor, err);
-    for (size_t i = 0; i < moves->n; i++)
+    const gg_move *list = moves->list;
+    for (size_t i = 0; i < moves->n; i++) mismatches += list[i].kind == GG_MOVE_MISMATCH;
+    for (size_t i = 0; i < moves->n; i++) {
         if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
+        else if (!skip_mismatched) return refuse_mismatches(&list[i], mismatches, base, donor, err);
+    }
     report->skipped = mismatches;
     moves->n = kept;
     if (kept) return GG_OK;
@@ -154,12 +151,11 @@ static gg_status edit_keys(const gg_source *donor, const gg_transplant_options *
 
 typedef struct mover {
     gg_source *base, *donor;
-    const gg_blend *blend;     /* belongs to the options, which must live as long */
-    uint64_t blocks;           /* of the base, for a ramp over the blocks */
-    gg_computations list;      /* owns the producers; free it after writing */
-    const gg_select *select;   /* which experts, for moves of a part of a stack */
-    bool in_place;             /* the base is changed itself, so its own bytes are not written */
-    struct mover_parts *parts; /* parts of inputs and copies, in chained blocks */
+    const gg_blend *blend;   /* belongs to the options, which must live as long */
+    uint64_t blocks;         /* of the base, for a ramp over the blocks */
+    gg_computations list;    /* owns the producers; free it after writing */
+    const gg_select *select; /* which experts, for moves of a part of a stack */
+    bool in_place;           /* the base is changed itself, so its own bytes are not written */
 } mover;
 
 /* The bytes of a move: either a producer, or parts to copy one after another. Both live as
@@ -181,22 +177,16 @@ static uint64_t highest_block_count(const gg_source *s)
     return blocks;
 }
 
-/* Pointers to parts must stay valid, so parts are allocated in blocks. */
-struct mover_parts {
-    struct mover_parts *next;
+/* Parts of inputs and copies, which stay valid as long as the producers. */
+typedef struct mover_parts {
+    gg_computation base; /* first: see compute.h; without inputs */
     gg_plan_part list[];
-};
+} mover_parts;
 
 static gg_plan_part *new_parts(mover *m, size_t n, gg_error *err)
 {
-    struct mover_parts *b = calloc(1, sizeof *b + n * sizeof b->list[0]);
-    if (!b) {
-        gg_fail(err, GG_ENOMEM, "no memory for the moves");
-        return NULL;
-    }
-    b->next = m->parts;
-    m->parts = b;
-    return b->list;
+    mover_parts *p = gg_compute_new(&m->list, sizeof *p + n * sizeof p->list[0], err);
+    return p ? p->list : NULL;
 }
 
 static void open_mover(mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
@@ -205,33 +195,16 @@ static void open_mover(mover *m, gg_source *base, gg_source *donor, const gg_mat
     if (o->blend.mode != GG_BLEND_NONE) m->blocks = highest_block_count(base);
 }
 
-static void close_mover(mover *m)
-{
-    gg_computations_free(&m->list);
-    for (struct mover_parts *b = m->parts; b;) {
-        struct mover_parts *next = b->next;
-        free(b);
-        b = next;
-    }
-    *m = (mover){ 0 };
-}
-
 static gg_input input_of(const gg_plan_part *part)
 {
     return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
 }
 
-/* Finds the ancestor's tensor for the donor's. GG_NO if it is missing, GG_EFORMAT if its dims
- * differ; a transposed one would have the same number of bytes. */
-static gg_status find_ancestor(const mover *m, const gg_tensor *donor, size_t *index, gg_error *err)
+/* The ancestor's tensor for the donor's; gg_match_tensors has checked that it has one. */
+static size_t in_ancestor(const mover *m, const gg_move *move)
 {
-    *index = gg_source_find(m->blend->ancestor, donor->name, donor->name_len);
-    if (*index == SIZE_MAX) gg_fail(err, GG_NO, "the ancestor does not have this tensor");
-    else if (!gg_same_dims(gg_source_tensor(m->blend->ancestor, *index), donor))
-        gg_fail(err, GG_EFORMAT, "its dims differ from those in base and donor");
-    else return GG_OK;
-    gg_at_tensor(err, donor->name, donor->name_len);
-    return gg_at_file(err, gg_source_name(m->blend->ancestor));
+    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
+    return gg_source_find(m->blend->ancestor, d->name, d->name_len);
 }
 
 /* A range of experts of a tensor: n experts from `at` on, along its last dimension. n = 0 means
@@ -264,10 +237,7 @@ static gg_status make_blend(mover *m, const gg_move *move, share some, const gg_
     parts[1] = part_of(m->donor, move->donor, in_donor(m, some));
     gg_mixture mix = { .mode = m->blend->mode, .in = { input_of(&parts[0]), input_of(&parts[1]) } };
     if (mix.mode == GG_BLEND_TASK) {
-        size_t i;
-        if (find_ancestor(m, gg_source_tensor(m->donor, move->donor), &i, err) != GG_OK)
-            return err->status;
-        parts[2] = part_of(m->blend->ancestor, i, in_donor(m, some));
+        parts[2] = part_of(m->blend->ancestor, in_ancestor(m, move), in_donor(m, some));
         mix.in[2] = input_of(&parts[2]);
     }
     mix.t = gg_blend_t(m->blend, move->name, move->name_len, m->blocks);
@@ -321,10 +291,8 @@ static gg_status join_experts(mover *m, const gg_move *move, const gg_tensor *ou
         k++;
     }
     gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
-    if (st == GG_OK && m->blend->mode == GG_BLEND_TASK) {
-        of[2].source = m->blend->ancestor;
-        st = find_ancestor(m, gg_source_tensor(m->donor, move->donor), &of[2].index, err);
-    }
+    if (m->blend->mode == GG_BLEND_TASK)
+        of[2] = (gg_whole){ m->blend->ancestor, in_ancestor(m, move) };
     if (st == GG_OK) st = gg_compute_join(&m->list, joints, k, of, p, err);
     free(joints);
     return st;
@@ -639,36 +607,26 @@ typedef struct transplant {
 
 /* ---- history -------------------------------------------------------------------------------- */
 
-/* Lists the donor's experts in the same order, unless each has the number of the one it replaced.
- */
-static void put_donor_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
-                              gg_error *err)
-{
-    uint64_t n = stack->dims[stack->n_dims - 1];
-    bool other = false;
-    for (uint64_t e = 0; e < n && !other; e++)
-        other = gg_select_expert(select, e) && gg_select_donor_expert(select, e) != e;
-    const char *before = ", \"donor_experts\": [";
-    for (uint64_t e = 0; e < n && other; e++) {
-        char text[64];
-        if (!gg_select_expert(select, e)) continue;
-        snprintf(text, sizeof text, "%s%llu", before,
-                 (unsigned long long)gg_select_donor_expert(select, e));
-        gg_json_put_text(o, text, err);
-        before = ", ";
-    }
-    if (other) gg_json_put_text(o, "]", err);
-}
-
-/* Lists the experts of the stack that were replaced by the donor's. */
-static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
+/* Lists the experts of the stack that were replaced, or those of the donor in the same order. */
+static void put_experts(const gg_tensor *stack, const gg_select *select, bool donor, gg_json_out *o,
                         gg_error *err)
 {
-    size_t n = 0;
-    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
-        if (gg_select_expert(select, e)) gg_history_expert(o, n++, e, err);
+    const char *before = donor ? ", \"donor_experts\": [" : ", \"experts\": [";
+    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
+        if (!gg_select_expert(select, e)) continue;
+        gg_json_put_text(o, before, err);
+        gg_json_put_u64(o, donor ? gg_select_donor_expert(select, e) : e, err);
+        before = ", ";
+    }
     gg_json_put_text(o, "]", err);
-    put_donor_experts(stack, select, o, err);
+}
+
+/* Whether an expert replaced one with another number. */
+static bool renumbers(const gg_tensor *stack, const gg_select *select)
+{
+    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
+        if (gg_select_expert(select, e) && gg_select_donor_expert(select, e) != e) return true;
+    return false;
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...}, or without a move
@@ -692,8 +650,10 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
         gg_mj_put_bytes(&o, d->name, d->name_len, err);
         gg_json_put_text(&o, ", \"how\": ", err);
         gg_json_put_string(&o, how, strlen(how), err);
-        if (move->experts)
-            put_experts(gg_source_tensor(t->base, move->base), t->maker.select, &o, err);
+        const gg_tensor *stack = move->experts ? gg_source_tensor(t->base, move->base) : NULL;
+        const gg_select *select = t->maker.select;
+        if (stack) put_experts(stack, select, false, &o, err);
+        if (stack && renumbers(stack, select)) put_experts(stack, select, true, &o, err);
         if (gg_source_view_moved(t->donor, move->donor))
             gg_json_put_text(&o, ", \"aligned\": true", err);
     } else {
@@ -803,9 +763,9 @@ static gg_status add_tensors(transplant *t)
 /* The keys of the base, with those of blocks that are added. Bare records have none. */
 static gg_status start_keys(transplant *t)
 {
+    bool mtp = t->o->match.mtp && !t->o->adapter;
     if (!gg_source_meta(t->base)) return GG_OK;
-    if (t->o->match.mtp && !t->o->adapter) return gg_mtp_meta(t->base, t->donor, &t->meta, t->err);
-    return gg_added_blocks_meta(t->base, t->donor, &t->moves, &t->meta, t->err);
+    return gg_added_blocks_meta(t->base, t->donor, &t->moves, mtp, &t->meta, t->err);
 }
 
 /* Updates the type keys for the new tensors. */
@@ -994,7 +954,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_plan_free(&t.plan);
     gg_dtype_rules_free(t.rules);
     gg_imatrix_close(t.imatrix);
-    close_mover(&t.maker);
+    gg_computations_free(&t.maker.list);
     gg_moves_free(&t.moves);
     gg_meta_free(&t.meta);
     return st;
@@ -1036,10 +996,16 @@ static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg
     return GG_OK;
 }
 
+static bool is_file(const struct stat *s, int fd)
+{
+    struct stat t;
+    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
+}
+
 static bool same_file(int a, int b)
 {
-    struct stat x, y;
-    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    struct stat s;
+    return fstat(a, &s) == 0 && is_file(&s, b);
 }
 
 /* The donor must not change while it is read. (A blend reads the base too, but each piece of a
@@ -1055,12 +1021,6 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
                 return gg_at_file(err, j->model->paths[k]);
             }
     return GG_OK;
-}
-
-static bool is_file(const struct stat *s, int fd)
-{
-    struct stat t;
-    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
 }
 
 /* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
@@ -1083,15 +1043,6 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
     if (st == GG_OK) st = gg_guard_output(undo, o->match.blend.ancestor, err);
     if (st != GG_OK || stat(undo, &s) != 0) return st;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
-    gg_source *const others[] = { j->donor, o->match.blend.ancestor };
-    for (size_t k = 0; k < 2 && !used; k++)
-        for (size_t i = 0; others[k] && i < gg_source_count(others[k]) && !used; i++) {
-            gg_data d;
-            st = gg_data_open(others[k], i, &d, err);
-            if (st != GG_OK) return st;
-            used = d.fd >= 0 && is_file(&s, d.fd);
-            gg_data_close(&d);
-        }
     if (!used) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the undo stream must not be a file that is read or changed");
     gg_fix_hint(err, GG_HINT_UNDO, "choose another name");
@@ -1151,9 +1102,8 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* Decides how each tensor is made, before the first byte changes. */
 static gg_status make_changes(inplace *j, gg_error *err)
 {
-    gg_status st = GG_OK;
     j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
-    if (st == GG_OK && !j->makes) st = gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
+    gg_status st = j->makes ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         gg_tensor out;
         st = bytes_of_move(&j->maker, &j->moves[i], &out, &j->makes[i], err);
@@ -1200,7 +1150,7 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st;
 }
 
-static gg_status sources_unchanged(const inplace *j, gg_error *err)
+static gg_status inputs_unchanged(const inplace *j, gg_error *err)
 {
     gg_status st = gg_source_unchanged(j->donor, err);
     return st == GG_OK ? gg_source_unchanged(j->maker.blend->ancestor, err) : st;
@@ -1209,7 +1159,7 @@ static gg_status sources_unchanged(const inplace *j, gg_error *err)
 static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 {
     gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
-    if (st == GG_OK) st = sources_unchanged(j, err);
+    if (st == GG_OK) st = inputs_unchanged(j, err);
     for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
         if (gg_sys_sync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
     if (st == GG_OK) return GG_OK;
@@ -1252,7 +1202,7 @@ static gg_status prepare(inplace *j, const gg_transplant_options *o, const char 
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
-    return st == GG_OK ? sources_unchanged(j, err) : st;
+    return st == GG_OK ? inputs_unchanged(j, err) : st;
 }
 
 static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
@@ -1260,7 +1210,7 @@ static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(err, "close failed");
-    close_mover(&j->maker);
+    gg_computations_free(&j->maker.list);
     free(j->makes);
     free(j->fds);
     gg_moves_free(&j->all);
