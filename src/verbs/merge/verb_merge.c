@@ -775,9 +775,8 @@ static void note_left_out(const merge_run *g)
 static gg_status merged_keys(merge_run *g, gg_meta *meta)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(g->first), g->err);
-    gg_tensor *list = calloc(g->plan.n ? g->plan.n : 1, sizeof *list);
-    if (st == GG_OK && !list) st = gg_fail(g->err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; st == GG_OK && i < g->plan.n; i++) list[i] = g->plan.tensors[i].t;
+    gg_tensor *list = gg_plan_list(&g->plan, 0, g->plan.n, g->err);
+    if (!list) st = GG_ENOMEM;
     if (st == GG_OK) st = gg_type_keys_change(meta, g->first, list, g->plan.n, g->err);
     free(list);
     return st == GG_OK ? set_history(g, meta) : st;

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "gguf/gguf.h"
 #include "organ/fused.h"
-#include "organ/output_guard.h"
 #include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/verb_run.h"
@@ -232,12 +231,10 @@ gg_status gg_stack_fuse(gg_source *model, const gg_fuse_options *o, const char *
     if (st == GG_OK && !gg_source_meta(model))
         st = gg_fail(err, GG_EUSAGE,
                      "it consists of organ records, but must be a model or an organ directory");
-    if (st == GG_OK) st = gg_guard_output(output, model, err);
     if (st == GG_OK) st = list_candidates(&f);
     if (st == GG_OK) st = choose_all_groups(&f);
     if (st == GG_OK) st = gg_fused_open(model, f.groups, f.n, false, &f.view, err);
     if (st == GG_OK) st = plan_view(&f, output);
-    if (st == GG_OK) st = gg_watch_add(&f.plan.watch, model, err);
     report->tensors = f.plan.n;
     report->blocks = f.n;
     if (st == GG_OK) st = gg_plan_write(&f.plan, run, &report->bytes, err);

@@ -8,11 +8,11 @@
 #include "numeric/merge.h"
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
-#include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "verbs/compute/compute.h"
+#include "verbs/compute/samples.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/verb_run.h"
 
@@ -153,22 +153,11 @@ typedef void (*each_input)(const router_ctx *c, size_t expert, const float *x, d
 static gg_status read_inputs(const router_ctx *c, size_t expert, each_input each, double *sums,
                              gg_error *err)
 {
-    gg_source *s = c->m->router[expert];
-    const gg_tensor *t = gg_source_tensor(s, c->samples[expert]);
-    uint64_t rows = t->elements / c->embd, bytes = t->bytes / (rows ? rows : 1);
-    uint8_t *raw = malloc((size_t)bytes + 1);
-    float *x = malloc((size_t)c->embd * sizeof *x);
-    gg_data d;
-    gg_status st = raw && x ? gg_data_open(s, c->samples[expert], &d, err)
-                            : gg_fail(err, GG_ENOMEM, "no memory for a row of the router");
-    bool opened = st == GG_OK;
-    for (uint64_t r = 0; r < rows && st == GG_OK; r++) {
-        st = gg_data_read(&d, r * bytes, raw, (size_t)bytes, err);
-        if (st == GG_OK) st = gg_decode(t->dtype, raw, x, (size_t)c->embd, err);
-        if (st == GG_OK) each(c, expert, x, sums);
-    }
-    if (opened) gg_data_close(&d);
-    free(raw);
+    const gg_samples s = { c->m->router[expert], c->samples[expert], 0 };
+    float *x = NULL;
+    size_t rows = 0;
+    gg_status st = gg_samples_read(&s, &x, &rows, err);
+    for (size_t r = 0; r < rows && st == GG_OK; r++) each(c, expert, x + r * c->embd, sums);
     free(x);
     return st;
 }
@@ -281,22 +270,16 @@ static router_ctx *new_rows(mixer *x, const gg_tensor *t, uint64_t rows)
 static gg_status add_router(mixer *x, int64_t block)
 {
     char name[64];
-    size_t n = x->m->n;
-    gg_tensor t = { .name = name, .dtype = GG_F32, .n_dims = 2, .dims = { x->embd, n, 1, 1 } };
-    gg_plan_tensor *pt;
+    gg_tensor t = {
+        .name = name, .dtype = GG_F32, .n_dims = 2, .dims = { x->embd, x->m->n, 1, 1 }
+    };
     t.name_len = (size_t)snprintf(name, sizeof name, "blk.%lld.ffn_gate_inp.weight",
                                   (long long)block);
-    router_ctx *c = new_rows(x, &t, n);
+    router_ctx *c = new_rows(x, &t, x->m->n);
     if (!c) return GG_ENOMEM;
     c->samples = x->m->router ? (size_t *)(c + 1) : NULL;
     gg_status st = c->samples ? find_samples(x, c, block) : GG_OK;
-    if (st == GG_OK)
-        st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, x->err);
-    if (st == GG_OK) st = gg_plan_add(&x->plan, &t, &pt, x->err);
-    if (st != GG_OK) return st;
-    pt->make = make_router;
-    pt->ctx = c;
-    return GG_OK;
+    return st == GG_OK ? gg_plan_add_made(&x->plan, &t, make_router, c, x->err) : st;
 }
 
 /* ---- the stacks ---------------------------------------------------------------------------- */
@@ -428,15 +411,13 @@ static gg_status add_shared(mixer *x, int64_t block)
     gg_status st = GG_OK;
     for (size_t i = 0; i < sizeof list / sizeof list[0] && st == GG_OK; i++) {
         char name[64];
-        gg_plan_tensor *pt;
         gg_tensor t = { .name = name, .dtype = list[i].dtype, .n_dims = list[i].n_dims };
         memcpy(t.dims, list[i].dims, sizeof list[i].dims);
         t.name_len = (size_t)snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)block,
                                       list[i].role);
-        st = gg_tensor_extent(t.dtype, t.n_dims, t.dims, &t.elements, &t.bytes, x->err);
-        if (st == GG_OK) st = gg_plan_add(&x->plan, &t, &pt, x->err);
-        if (st == GG_OK) pt->make = i == 0 ? make_router : make_zeros;
-        if (st == GG_OK && i == 0 && !(pt->ctx = new_rows(x, &t, 1))) st = GG_ENOMEM;
+        router_ctx *c = i == 0 ? new_rows(x, &t, 1) : NULL;
+        st = i == 0 && !c ? GG_ENOMEM
+                          : gg_plan_add_made(&x->plan, &t, c ? make_router : make_zeros, c, x->err);
     }
     return st;
 }
@@ -523,14 +504,13 @@ static gg_status mixed_keys(const mixer *x, gg_meta *meta)
     return st;
 }
 
-static gg_status guard_inputs(mixer *x, const char *output)
+/* The output must not be one of the inputs, and these must not change while they are read. */
+static gg_status watch_inputs(mixer *x)
 {
     const gg_expert_mix *m = x->m;
-    gg_status st = output ? gg_guard_output(output, m->base, x->err) : GG_OK;
-    if (st == GG_OK) st = gg_watch_add(&x->plan.watch, m->base, x->err);
+    gg_status st = GG_OK;
     for (size_t i = 0; i < m->n && st == GG_OK; i++) {
-        if (output) st = gg_guard_output(output, m->experts[i], x->err);
-        if (st == GG_OK) st = gg_watch_add(&x->plan.watch, m->experts[i], x->err);
+        st = gg_watch_add(&x->plan.watch, m->experts[i], x->err);
         if (st == GG_OK && m->router) st = gg_watch_add(&x->plan.watch, m->router[i], x->err);
     }
     return st;
@@ -542,7 +522,7 @@ gg_status gg_stack_mixture(const gg_expert_mix *m, const char *output, const gg_
     mixer x = { .m = m, .plan = { .verify = true, .base = m->base }, .report = report, .err = err };
     gg_meta meta = GG_META_INIT;
     gg_status st = check_models(&x, run);
-    if (st == GG_OK) st = guard_inputs(&x, output);
+    if (st == GG_OK) st = watch_inputs(&x);
     if (st == GG_OK) st = plan_tensors(&x);
     if (st == GG_OK) st = mixed_keys(&x, &meta);
     if (st == GG_OK)

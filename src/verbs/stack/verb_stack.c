@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
-#include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
@@ -331,17 +330,9 @@ typedef struct stacker {
 /* Whether this block has neither attention nor FFN, according to the keys of the first model. */
 static bool may_be_empty(const gg_layer_model *m, uint64_t block)
 {
-    char key[160];
     uint64_t v;
-    const gg_kv *kv = gg_arch_key(m->meta, "feed_forward_length", key, sizeof key)
-                          ? gg_meta_find(m->meta, key)
-                          : NULL;
-    if (!kv || !gg_is_layer_array(m->meta, kv, m->blocks)) return false;
-    size_t size = gg_type_size(kv->elem_type);
-    gg_kv one = {
-        .type = kv->elem_type, .count = 1, .data = kv->data + block * size, .size = size
-    };
-    return gg_kv_u64(&one, &v) && v == 0;
+    const gg_kv *kv = gg_arch_kv(m->meta, "feed_forward_length");
+    return gg_is_layer_array(m->meta, kv, m->blocks) && gg_kv_u64_at(kv, block, &v) && v == 0;
 }
 
 /* Handles a block without tensors. It is an error, except for MTP blocks, which may be in a
@@ -513,13 +504,11 @@ static bool same_number(const gg_meta *a, const gg_meta *b, const char *key)
 static gg_status follow_types(stacker *s, gg_meta *meta)
 {
     const gg_source *first = s->order->models[0];
-    size_t n = gg_source_count(first), most = n > s->plan.n ? n : s->plan.n;
+    size_t n = gg_source_count(first);
     gg_meta before = GG_META_INIT, after = GG_META_INIT;
-    gg_tensor *list = calloc(most + 1, sizeof *list);
-    if (!list) return gg_fail(s->err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < n; i++) list[i] = *gg_source_tensor(first, i);
-    gg_status st = gg_type_keys_update(&before, list, n, s->err);
-    for (size_t i = 0; i < s->plan.n; i++) list[i] = s->plan.tensors[i].t;
+    gg_tensor *list = gg_plan_list(&s->plan, 0, s->plan.n, s->err);
+    if (!list) return GG_ENOMEM;
+    gg_status st = gg_type_keys_update(&before, n ? gg_source_tensor(first, 0) : NULL, n, s->err);
     if (st == GG_OK) st = gg_type_keys_update(&after, list, s->plan.n, s->err);
     if (st == GG_OK && !(same_number(&before, &after, "general.file_type") &&
                          same_number(&before, &after, "general.quantization_version")))
@@ -594,9 +583,8 @@ static gg_status refuse_broken(const stacker *s)
                        (unsigned long long)decoder, (unsigned long long)blocks);
     if (st == GG_OK) st = gg_check_rules(&in, &(gg_check_options){ 0 }, &before, s->err);
     if (st != GG_OK || before.found[GG_CHECK_ERROR]) return st;
-    gg_tensor *list = calloc(s->plan.n + 1, sizeof *list);
-    if (!list) return gg_fail(s->err, GG_ENOMEM, "no memory for %zu tensors", s->plan.n);
-    for (size_t i = 0; i < s->plan.n; i++) list[i] = s->plan.tensors[i].t;
+    gg_tensor *list = gg_plan_list(&s->plan, 0, s->plan.n, s->err);
+    if (!list) return GG_ENOMEM;
     in = (gg_check_input){ meta, list, s->plan.n, 1 };
     st = gg_check_rules(&in, &o, &after, s->err);
     free(list);
@@ -670,8 +658,6 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
         st = gg_fail(err, GG_EUSAGE, "an importance matrix belongs to one model, but these are %zu",
                      order->n_models);
     *report = (gg_stack_report){ .blocks = order->n };
-    for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
-        st = gg_guard_output(output, order->models[k], err);
     if (st == GG_OK) st = plan_files(&s, output);
     if (st == GG_OK && !s.same && !s.o->mtp_only && refuse_broken(&s) != GG_OK)
         st = gg_at_file(err, s.models[0].name);
