@@ -17,9 +17,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 typedef enum gg_align_kind {
     GG_ALIGN_EMBEDDING, /* dimensions of the embeddings, in the whole model */
@@ -86,8 +84,6 @@ typedef struct gg_align_report {
 gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
                    gg_source **aligned, const gg_run *run, gg_align_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

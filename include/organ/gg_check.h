@@ -18,9 +18,7 @@
 #include "gg_status.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 typedef enum gg_check_level {
     GG_CHECK_NOTE,    /* unusual, but works */
@@ -126,8 +124,6 @@ typedef struct gg_hash_options {
 gg_status gg_check_hash(gg_source *model, const gg_hash_options *o, const gg_run *run,
                         gg_check_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

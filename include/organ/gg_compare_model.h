@@ -11,9 +11,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* The result of comparing two tensors: the last two values if only one model has it; otherwise the
  * first difference in dims (trailing 1s do not count), dtype or bytes. */
@@ -180,8 +178,6 @@ typedef struct gg_compare_keys_report {
 gg_status gg_compare_keys(gg_source *a, gg_source *b, const gg_compare_keys_options *o,
                           const gg_run *run, gg_compare_keys_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -24,9 +24,7 @@
 #include "gg_quant.h"
 #include "gg_status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 #define GG_MAX_DIMS 4
 #define GG_MAX_NAME 63 /* most bytes of a tensor name, as in ggml (64 with the NUL) */
@@ -131,8 +129,6 @@ typedef struct gg_tensor {
     uint32_t file;              /* number of the shard that holds it, from 0 */
 } gg_tensor;
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -12,9 +12,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 #define GG_IMATRIX_FILES 64 /* most files of a sum */
 
@@ -79,8 +77,6 @@ gg_status gg_imatrix_show(const char *path, bool experts, const gg_imatrix_optio
                           gg_status (*row)(void *ctx, const gg_imatrix_row *row, gg_error *err),
                           void *ctx, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

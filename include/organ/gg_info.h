@@ -14,9 +14,7 @@
 #include "gg_check.h"
 #include "gg_organ.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* What the cache of keys and values of a model holds for one sequence. An engine stores, per token
  * of the context, `full` values, and for at most `window` tokens `windowed` more; and, for the
@@ -90,8 +88,6 @@ typedef struct gg_info {
 /* Fills *info. Reads the header only. Errors: those of gg_check_model. */
 gg_status gg_info_of(gg_source *s, const gg_run *run, gg_info *info, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -9,9 +9,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* ---- reading ----------------------------------------------------------------- */
 
@@ -88,8 +86,6 @@ typedef enum gg_recovery {
  * cannot be written; GG_EFORMAT if FILE.keys-undo belongs to another model. */
 gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

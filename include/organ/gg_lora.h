@@ -8,9 +8,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* A pair of the adapter. `kept` is the share of the squared difference that it holds, 0..1. */
 typedef struct gg_lora_row {
@@ -58,8 +56,6 @@ gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_optio
                           const char *output, const gg_run *run, gg_lora_report *report,
                           gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

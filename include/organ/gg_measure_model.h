@@ -12,9 +12,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* row_theta is computed from runs of this many values of a row. All runs of a row count, unless it
  * is longer than GG_ROW_MOST and the tensor has several rows; then only the first run counts. */
@@ -194,8 +192,6 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
  * as a whole. Errors: GG_EUSAGE if a row has no entry; GG_EIO; GG_EFORMAT. */
 gg_status gg_measures_update(const gg_measures *list, const char *dir, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

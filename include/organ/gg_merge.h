@@ -13,9 +13,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* ---- methods ------------------------------------------------------------------ */
 
@@ -162,8 +160,6 @@ typedef struct gg_merge_config {
 gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c, gg_error *err);
 void gg_merge_config_free(gg_merge_config *c);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -8,9 +8,7 @@
 
 #include "gg_status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* The number of values per tensor that the tools measure by default. */
 #define GG_SAMPLE_DEFAULT 100000u
@@ -43,8 +41,6 @@ typedef enum gg_purify_method {
 #define GG_PURIFY_FFT_STRENGTH 0.04
 #define GG_PURIFY_HAAR_STRENGTH 0.125
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -26,9 +26,7 @@
 #include "gg_gguf.h"
 #include "gg_status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* ---- anatomy --------------------------------------------------------------- */
 
@@ -249,8 +247,6 @@ gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_erro
 
 void gg_data_close(gg_data *d);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -9,9 +9,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 typedef struct gg_patch_report {
     size_t tensors, keys;                 /* stored in the patch */
@@ -35,8 +33,6 @@ bool gg_is_patch(const gg_source *s);
 gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, const gg_run *run,
                          gg_patch_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -12,9 +12,7 @@
 
 #include "gg_organ.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* Set the texts, which remain the caller's, and leave the rest zero. */
 typedef struct gg_picture {
@@ -64,8 +62,6 @@ typedef enum gg_picture_form {
 gg_status gg_picture_draw(const gg_picture *p, gg_picture_form form, unsigned width, char **out,
                           size_t *len, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

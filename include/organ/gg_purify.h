@@ -19,9 +19,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* The outcome of a selected tensor. Tensors left alone are copied. A vector or an integer tensor is
  * purified nevertheless if the selection has its exact name; a vector also if it is the only
@@ -90,8 +88,6 @@ typedef struct gg_purify_report {
 gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output, const gg_run *run,
                     gg_purify_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

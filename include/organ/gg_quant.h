@@ -17,9 +17,7 @@
 
 #include "gg_status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 typedef enum gg_dtype {
     GG_F32 = 0,
@@ -118,8 +116,6 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -14,9 +14,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* One block of the new model. */
 typedef struct gg_block_ref {
@@ -145,8 +143,6 @@ typedef struct gg_fuse_options {
 gg_status gg_stack_fuse(gg_source *model, const gg_fuse_options *o, const char *output,
                         const gg_run *run, gg_stack_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -25,9 +25,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Around declarations, for C++. */
 #ifdef __cplusplus
-extern "C" {
+#define GG_BEGIN_DECLS extern "C" {
+#define GG_END_DECLS }
+#else
+#define GG_BEGIN_DECLS
+#define GG_END_DECLS
 #endif
+
+GG_BEGIN_DECLS
 
 #if defined(__GNUC__)
 #define GG_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
@@ -182,8 +189,6 @@ void gg_cancel_clear(void);
  * in your own long loops. */
 gg_status gg_cancelled(gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -10,9 +10,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 typedef enum gg_match_mode {
     GG_MATCH_EXACT,   /* equal dims and dtype: equal bytes */
@@ -175,8 +173,6 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -24,9 +24,7 @@ typedef std::atomic<uint_least64_t> gg_atomic_u64;
 typedef atomic_uint_least64_t gg_atomic_u64;
 #endif
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* The number of bytes done and the number of all bytes (0 = unknown). Another thread may read
  * them while a verb runs. */
@@ -216,8 +214,6 @@ typedef struct gg_assemble_report {
 gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif

@@ -10,9 +10,7 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+GG_BEGIN_DECLS
 
 /* Puts bytes [offset, offset + n) of a tensor's data, in the form that files have, into `out`.
  * Called with ascending offsets and at most 1 MiB at a time. */
@@ -73,8 +71,6 @@ typedef struct gg_write_report {
 gg_status gg_write_model(gg_source *base, const gg_write_options *o, const char *output,
                          const gg_run *run, gg_write_report *report, gg_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+GG_END_DECLS
 
 #endif
