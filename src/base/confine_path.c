@@ -1,11 +1,12 @@
 /* confine_path.c - look up untrusted path names below one folder only. */
 #include "confine_path.h"
 
+#include "io.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,11 +42,8 @@ static bool climbs(const char *relative)
 static gg_status join(const char *root, const char *relative, char **path, gg_error *err)
 {
     if (climbs(relative)) return leads_out(relative, err);
-    size_t size = strlen(root) + strlen(relative) + 2;
-    *path = malloc(size);
-    if (!*path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(*path, size, "%s/%s", root, relative);
-    return GG_OK;
+    *path = gg_path_in(root, relative, err);
+    return *path ? GG_OK : GG_ENOMEM;
 }
 
 /* A name behind a link that leads out of root gets the same error whether it exists or not.

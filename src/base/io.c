@@ -4,8 +4,11 @@
 #include "platform.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Lock-free, so it is safe in a signal handler and across threads. */
@@ -105,6 +108,23 @@ gg_status gg_read_some(int fd, void *buf, size_t n, size_t *got, gg_error *err)
         *got += (size_t)r;
     }
     return GG_OK;
+}
+
+int gg_open_read(const char *path, gg_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) gg_fail_errno(err, "cannot open");
+    if (fd < 0) gg_at_file(err, path);
+    return fd;
+}
+
+char *gg_path_in(const char *folder, const char *name, gg_error *err)
+{
+    size_t size = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s", folder, name);
+    else gg_fail(err, GG_ENOMEM, "no memory for a path");
+    return path;
 }
 
 /* ---- copies ------------------------------------------------------------- */

@@ -68,6 +68,13 @@ uint64_t gg_hole_end(int fd, uint64_t offset);
  * MiB. If offset and n are 0, starts writing all of the file back. */
 void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
 
+/* Opens a file for reading, without waiting for the writer of a FIFO. Returns -1, with an error
+ * that names it, if that fails. */
+int gg_open_read(const char *path, gg_error *err);
+
+/* Returns "FOLDER/NAME", malloc'd; NULL, with GG_ENOMEM in err, without memory. */
+char *gg_path_in(const char *folder, const char *name, gg_error *err);
+
 /* Tells the system that the file will be read from start to end, so that it reads farther ahead. */
 void gg_read_in_order(int fd);
 

@@ -13,6 +13,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
@@ -237,15 +238,13 @@ const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_
     return NULL;
 }
 
-/* Fills g->by_name. Fails with GG_EFORMAT if a key or a tensor name appears twice. */
-static gg_status build_index(gg_gguf *g, gg_error *err)
+gg_status gg_unique_name_index(const gg_tensor *tensors, size_t n, const char *reason,
+                               size_t **by_name, gg_error *err)
 {
-    gg_status st = unique_keys(g, err);
-    if (st == GG_OK) st = gg_name_index(g->tensors, g->n_tensors, &g->by_name, err);
-    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(g->tensors, g->by_name, g->n_tensors)
-                                         : NULL;
+    gg_status st = gg_name_index(tensors, n, by_name, err);
+    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(tensors, *by_name, n) : NULL;
     if (!twice) return st;
-    gg_fail(err, GG_EFORMAT, "two tensors have this name");
+    gg_fail(err, GG_EFORMAT, "%s", reason);
     return gg_at_tensor(err, twice->name, twice->name_len);
 }
 
@@ -265,7 +264,7 @@ typedef struct parser {
     gg_gguf *g;
     kv_place *kv_at;
     uint64_t *name_at;
-    size_t kv_cap, tensor_cap;
+    size_t kv_cap, tensor_cap, name_cap;
     uint64_t names_size;
     uint64_t file_size; /* UINT64_MAX for a pipe */
     gg_error *err;
@@ -274,22 +273,6 @@ typedef struct parser {
 static gg_status no_memory(parser *p)
 {
     return gg_fail(p->err, GG_ENOMEM, "no memory for the header");
-}
-
-/* Makes room for one more item in two parallel lists. */
-static bool grow_two(void **a, size_t a_size, void **b, size_t b_size, size_t n, size_t *cap)
-{
-    if (n < *cap) return true;
-    size_t want = *cap ? *cap * 2 : 64;
-    if (want > SIZE_MAX / (a_size > b_size ? a_size : b_size)) return false;
-    void *na = realloc(*a, want * a_size);
-    if (!na) return false;
-    *a = na;
-    void *nb = realloc(*b, want * b_size);
-    if (!nb) return false;
-    *b = nb;
-    *cap = want;
-    return true;
 }
 
 static gg_status read_version(parser *p)
@@ -400,10 +383,9 @@ static gg_status read_kv(parser *p)
 {
     gg_cursor *c = p->c;
     gg_meta *m = &p->g->meta;
-    void *kv_list = m->kv, *place_list = p->kv_at;
-    bool ok = grow_two(&kv_list, sizeof *m->kv, &place_list, sizeof *p->kv_at, m->n, &p->kv_cap);
-    m->kv = kv_list, p->kv_at = place_list;
-    if (!ok) return no_memory(p);
+    if (GG_ROOM(m->kv, m->n, &m->cap, p->err) != GG_OK ||
+        GG_ROOM(p->kv_at, m->n, &p->kv_cap, p->err) != GG_OK)
+        return GG_ENOMEM;
     gg_kv *kv = &m->kv[m->n];
     kv_place *place = &p->kv_at[m->n];
     *kv = (gg_kv){ .count = 1 };
@@ -436,11 +418,9 @@ static gg_status read_tensor(parser *p)
 {
     gg_cursor *c = p->c;
     gg_gguf *g = p->g;
-    void *tensors = g->tensors, *names = p->name_at;
-    bool ok = grow_two(&tensors, sizeof *g->tensors, &names, sizeof *p->name_at, g->n_tensors,
-                       &p->tensor_cap);
-    g->tensors = tensors, p->name_at = names;
-    if (!ok) return no_memory(p);
+    if (GG_ROOM(g->tensors, g->n_tensors, &p->tensor_cap, p->err) != GG_OK ||
+        GG_ROOM(p->name_at, g->n_tensors, &p->name_cap, p->err) != GG_OK)
+        return GG_ENOMEM;
     gg_tensor *t = &g->tensors[g->n_tensors];
     *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
     uint64_t len, *name = &p->name_at[g->n_tensors];
@@ -542,7 +522,6 @@ static gg_status make_pointers(parser *p)
         g->meta.kv[i].key = (const char *)g->raw + p->kv_at[i].key;
         g->meta.kv[i].data = g->raw + p->kv_at[i].data;
     }
-    g->meta.cap = p->kv_cap;
     char *names = (char *)g->raw + g->header_bytes;
     for (size_t i = 0; i < g->n_tensors; i++) {
         gg_tensor *t = &g->tensors[i];
@@ -561,7 +540,10 @@ static gg_status parse_all(parser *p)
     for (uint64_t i = 0; i < n_kv && st == GG_OK; i++) st = read_kv(p);
     for (uint64_t i = 0; i < n_tensors && st == GG_OK; i++) st = read_tensor(p);
     if (st == GG_OK) st = make_pointers(p);
-    if (st == GG_OK) st = build_index(p->g, p->err);
+    if (st == GG_OK) st = unique_keys(p->g, p->err);
+    if (st == GG_OK)
+        st = gg_unique_name_index(p->g->tensors, p->g->n_tensors, "two tensors have this name",
+                                  &p->g->by_name, p->err);
     if (st == GG_OK) st = check_data(p);
     return st;
 }

@@ -5,12 +5,12 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "quant/quant.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,39 +29,33 @@ static const gg_json_node *root_of(const gg_json *json)
 
 /* ---- paths -------------------------------------------------------------------------------- */
 
-static bool name_ends_with(const char *s, const char *tail)
+static bool name_ends_with(const char *name, const char *tail)
 {
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && strcmp(s + n - m, tail) == 0;
-}
-
-static char *path_in(const char *folder, const char *name)
-{
-    size_t size = strlen(folder) + strlen(name) + 2;
-    char *path = malloc(size);
-    if (path) snprintf(path, size, "%s/%s", folder, name);
-    return path;
+    return gg_text_ends(name, strlen(name), tail);
 }
 
 static bool has_file(const char *folder, const char *name)
 {
     struct stat s;
-    char *path = path_in(folder, name);
+    gg_error ignored = GG_ERROR_INIT;
+    char *path = gg_path_in(folder, name, &ignored);
     bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
     free(path);
     return yes;
 }
 
 #define INDEX "model.safetensors.index.json"
+#define ADAPTER_CONFIG "adapter_config.json"
 
 bool gg_is_checkpoint(const char *path)
 {
     struct stat s;
     if (stat(path, &s) != 0) return false;
     if (S_ISREG(s.st_mode))
-        return name_ends_with(path, ".safetensors") || name_ends_with(path, INDEX);
+        return gg_is_safetensors_name(path) || name_ends_with(path, INDEX) ||
+               strcmp(path, INDEX) == 0;
     return S_ISDIR(s.st_mode) && !has_file(path, GG_MANIFEST) &&
-           (has_file(path, "config.json") || has_file(path, "adapter_config.json") ||
+           (has_file(path, "config.json") || has_file(path, ADAPTER_CONFIG) ||
             has_file(path, INDEX) || has_file(path, "model.safetensors"));
 }
 
@@ -69,30 +63,20 @@ bool gg_is_checkpoint(const char *path)
 
 static gg_status open_stored(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
 {
-    char **paths = realloc(ck->paths, (ck->n_files + 1) * sizeof *paths);
-    if (paths) ck->paths = paths;
-    int *fds = realloc(ck->fds, (ck->n_files + 1) * sizeof *fds);
-    if (fds) ck->fds = fds;
-    gg_stamp *stamps = realloc(ck->stamps, (ck->n_files + 1) * sizeof *stamps);
-    if (stamps) ck->stamps = stamps;
-    if (!paths || !fds || !stamps) return gg_ck_no_room(err);
-    struct stat s;
-    size_t first = ck->in.n;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &s) != 0) {
-        gg_fail_errno(err, "cannot open");
-        if (fd >= 0) close(fd);
-        return gg_at_file(err, path);
-    }
-    ck->fds[ck->n_files] = fd;
-    ck->stamps[ck->n_files] = gg_stamp_fd(fd);
-    ck->paths[ck->n_files] = strdup(path);
+    size_t n = ck->n_files, first = ck->in.n;
+    if (GG_ROOM(ck->paths, n, NULL, err) != GG_OK || GG_ROOM(ck->fds, n, NULL, err) != GG_OK ||
+        GG_ROOM(ck->stamps, n, NULL, err) != GG_OK)
+        return err->status;
+    int fd = gg_open_read(path, err);
+    if (fd < 0) return err->status;
+    ck->fds[n] = fd;
+    ck->stamps[n] = gg_stamp_fd(fd);
+    ck->paths[n] = strdup(path);
     ck->n_files++;
-    if (!ck->paths[ck->n_files - 1]) return gg_ck_no_room(err);
-    gg_status st = S_ISREG(s.st_mode) ? gg_st_read(fd, &ck->in, metadata, err)
-                                      : gg_fail(err, GG_EFORMAT, "it is not a file");
-    for (size_t i = first; i < ck->in.n; i++) ck->in.items[i].file = (uint32_t)(ck->n_files - 1);
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
+    if (!ck->paths[n]) return gg_ck_no_room(err);
+    gg_st_read(fd, &ck->in, metadata, err);
+    for (size_t i = first; i < ck->in.n; i++) ck->in.items[i].file = (uint32_t)n;
+    return gg_at_file(err, path);
 }
 
 static int stored_by_name(const void *a, const void *b)
@@ -128,10 +112,10 @@ static gg_status index_stored(gg_checkpoint *ck, gg_error *err)
 
 gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
-    char *text = NULL, *path = path_in(folder, name);
+    char *text = NULL, *path = gg_path_in(folder, name, err);
     size_t len;
     gg_stamp stamp;
-    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : gg_ck_no_room(err);
+    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : GG_ENOMEM;
     if (st == GG_OK) st = gg_json_parse(text, len, out, err);
     free(text);
     if (path) gg_at_file(err, path);
@@ -242,8 +226,8 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
     gg_json *index = NULL;
     gg_status st = GG_OK;
     bool indexed = has_file(folder, INDEX);
-    char *path = path_in(folder, INDEX);
-    if (!path) return gg_ck_no_room(err);
+    char *path = gg_path_in(folder, INDEX, err);
+    if (!path) return err->status;
     if (indexed) {
         st = gg_ck_parse(folder, INDEX, &index, err);
         if (st == GG_OK)
@@ -253,8 +237,8 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
         st = files_of_folder(folder, &files, err);
     }
     for (size_t i = 0; i < files.n && st == GG_OK; i++) {
-        char *file = path_in(folder, files.list[i]);
-        st = file ? open_stored(ck, file, i == 0 ? metadata : NULL, err) : gg_ck_no_room(err);
+        char *file = gg_path_in(folder, files.list[i], err);
+        st = file ? open_stored(ck, file, i == 0 ? metadata : NULL, err) : GG_ENOMEM;
         free(file);
     }
     if (st == GG_OK) st = index_stored(ck, err);
@@ -341,6 +325,24 @@ gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err
     return gg_at_file(err, ck->paths[t->file]);
 }
 
+gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
+                          int64_t expert, const gg_hf_move *move, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (t->n_pieces == 0) {
+        t->hf_name = in->name;
+        t->shape = move->n_dims;
+        memcpy(t->dims, move->dims, sizeof t->dims);
+    }
+    for (uint32_t v = 0; v < move->n_views && st == GG_OK; v++) {
+        gg_ck_piece piece = { .in = (uint32_t)(in - ck->in.items),
+                              .expert = expert,
+                              .view = move->view[v] };
+        st = gg_ck_add_piece(t, &piece, err);
+    }
+    return st;
+}
+
 /* Adds what a stored tensor contributes to the tensor `name` of the model. */
 static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char *name,
                            int64_t expert, const gg_hf_move *move, gg_error *err)
@@ -356,23 +358,14 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
         fresh = true;
     }
     if (fresh) {
-        t->hf_name = in->name;
         t->op = move->neg_exp ? GG_CK_NEG_EXP : GG_CK_NONE;
-        t->shape = move->n_dims;
-        memcpy(t->dims, move->dims, sizeof t->dims);
     } else if (expert < 0 || t->pieces[0].expert < 0 || t->shape != move->n_dims ||
                memcmp(t->dims, move->dims, t->shape * sizeof *t->dims) != 0) {
         gg_fail(err, GG_EFORMAT, "it and '%.100s' %s", t->hf_name,
                 expert < 0 ? "both become the same GGUF tensor" : "have different shapes");
         return gg_ck_at(ck, in, err);
     }
-    for (uint32_t v = 0; v < move->n_views && st == GG_OK; v++) {
-        gg_ck_piece piece = { .in = (uint32_t)(in - ck->in.items),
-                              .expert = expert,
-                              .view = move->view[v] };
-        st = gg_ck_add_piece(t, &piece, err);
-    }
-    return st;
+    return gg_ck_add_moved(ck, t, in, expert, move, err);
 }
 
 /* What quantizers leave beside weights, for activations. */
@@ -742,16 +735,6 @@ static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab
     return st;
 }
 
-/* The architecture among the keys; "" if there is none. */
-static void arch_of_keys(const gg_meta *meta, char arch[64])
-{
-    const char *text;
-    size_t len;
-    arch[0] = '\0';
-    if (gg_kv_str(gg_meta_find(meta, "general.architecture"), &text, &len))
-        snprintf(arch, 64, "%.*s", (int)len, text);
-}
-
 /* The GGUF names of a file's tensors, one per line, if they have those of Hugging Face. */
 typedef struct own_order {
     bool hf;
@@ -819,9 +802,10 @@ static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_err
 }
 
 /* The tensors of a file that these tools have written, or that has no config.json. */
-static gg_status open_own(gg_checkpoint *ck, const char *arch, const own_order *order,
-                          gg_error *err)
+static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *err)
 {
+    char arch[64];
+    gg_hf_arch(&ck->header.meta, arch);
     gg_status st = order->hf ? map_tensors(ck, arch, UINT64_MAX, err) : GG_OK;
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
@@ -829,38 +813,24 @@ static gg_status open_own(gg_checkpoint *ck, const char *arch, const own_order *
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
-static gg_status open_config(gg_checkpoint *ck, const char *folder, gg_error *err)
+/* Makes the keys and tensors of a model of Hugging Face. */
+static gg_status open_model(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
     char arch[64];
-    own_order order;
-    gg_json *header = NULL;
-    gg_status st = gg_ck_parse(folder, "config.json", &ck->config, err);
-    const gg_json_node *root = root_of(ck->config);
-    const gg_hf_class *class;
-    if (st == GG_OK) st = class_of_config(root, &class, err);
-    if (st == GG_OK) st = open_files(ck, folder, &header, err);
-    if (st == GG_OK) st = stored_keys(ck, header, &order, err);
-    bool own = ck->has_keys; /* files of these tools, whose keys have the vocabulary too */
-    if (st == GG_OK && !own) st = gg_ck_keys(root, folder, &ck->header.meta, err);
-    const gg_json_node *block = gg_hf_field(root, "quantization_config.weight_block_size");
     gg_error ignored = GG_ERROR_INIT;
-    for (int i = 0; i < 2 && block; i++)
-        gg_json_u64(i ? gg_json_next(gg_json_first(block)) : gg_json_first(block), &ck->block[i],
-                    &ignored);
+    const gg_json_node *root = root_of(ck->config),
+                       *block = gg_hf_field(root, "quantization_config.weight_block_size"),
+                       *columns = gg_json_next(gg_json_first(block));
+    if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &ignored);
+    if (columns) gg_json_u64(columns, &ck->block[1], &ignored);
+    gg_status st = gg_ck_keys(root, folder, &ck->header.meta, err);
     ck->has_keys = true;
-    arch_of_keys(&ck->header.meta, arch);
-    if (st == GG_OK && own) {
-        st = open_own(ck, arch, &order, err);
-    } else if (st == GG_OK) {
-        bool cut = strcmp(arch, "gemma3") == 0;
-        st = add_rope_tensors(ck, arch, err);
-        if (st == GG_OK)
-            st = map_tensors(ck, arch, cut ? count_tokens(ck, folder) : UINT64_MAX, err);
-        if (st == GG_OK) st = gg_ck_finish(ck, true, err);
-        if (st == GG_OK) st = type_keys(ck, err);
-    }
-    gg_json_free(header);
-    return st;
+    gg_hf_arch(&ck->header.meta, arch);
+    uint64_t tokens = strcmp(arch, "gemma3") == 0 ? count_tokens(ck, folder) : UINT64_MAX;
+    if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
+    if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
+    if (st == GG_OK) st = gg_ck_finish(ck, true, err);
+    return st == GG_OK ? type_keys(ck, err) : st;
 }
 
 /* Whether the open file is an adapter of PEFT. */
@@ -874,37 +844,40 @@ static bool has_pairs(const gg_checkpoint *ck)
 
 /* Makes the tensors of an adapter. A file of these tools keeps types, order and keys, except for
  * those that adapter_config.json gives. */
-static gg_status open_pairs(gg_checkpoint *ck, const char *path, const gg_json *header,
+static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order *order,
                             const gg_ck_adapter *adapter, gg_error *err)
 {
-    own_order order;
-    gg_status st = stored_keys(ck, header, &order, err);
-    ck->all_f32 = !order.hf;
-    if (st == GG_OK) st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
-    if (st == GG_OK && order.hf) st = order_tensors(ck, &order, err);
+    ck->all_f32 = !order->hf;
+    gg_status st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
+    if (st == GG_OK && order->hf) st = order_tensors(ck, order, err);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
-/* Opens a file, or all files of a folder, without config.json. */
-static gg_status open_without_config(gg_checkpoint *ck, const char *path,
-                                     const gg_ck_adapter *adapter, gg_error *err)
+/* Opens a file, or the files of a folder, with the configuration of an adapter or of a model beside
+ * them, or without any. */
+static gg_status open_path(gg_checkpoint *ck, const char *path, bool folder,
+                           const gg_ck_adapter *adapter, gg_error *err)
 {
-    gg_json *header = NULL;
-    struct stat s;
+    bool pairs = folder && has_file(path, ADAPTER_CONFIG);
+    bool model = folder && !pairs && has_file(path, "config.json");
+    const gg_hf_class *class;
     own_order order;
-    char arch[64];
-    bool folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-    gg_status st = folder ? open_files(ck, path, &header, err)
-                          : open_stored(ck, path, &header, err);
-    if (st == GG_OK && !folder) st = index_stored(ck, err);
-    if (st == GG_OK && has_pairs(ck)) {
-        st = open_pairs(ck, path, header, adapter, err);
-    } else if (st == GG_OK) {
-        st = stored_keys(ck, header, &order, err);
-        arch_of_keys(&ck->header.meta, arch);
-        if (st == GG_OK) st = open_own(ck, arch, &order, err);
-    }
+    gg_json *header = NULL;
+    gg_status st = GG_OK;
+    char *file = pairs ? gg_path_in(path, "adapter_model.safetensors", err) : NULL;
+    if (pairs || model)
+        st = gg_ck_parse(path, pairs ? ADAPTER_CONFIG : "config.json", &ck->config, err);
+    if (st == GG_OK && model) st = class_of_config(root_of(ck->config), &class, err);
+    if (st == GG_OK && folder && !pairs) st = open_files(ck, path, &header, err);
+    else if (st == GG_OK) st = open_stored(ck, file ? file : path, &header, err);
+    if (st == GG_OK && (pairs || !folder)) st = index_stored(ck, err);
+    if (st == GG_OK) st = stored_keys(ck, header, &order, err);
+    if (st == GG_OK)
+        st = pairs || (!model && has_pairs(ck)) ? open_pairs(ck, path, &order, adapter, err)
+             : model && !ck->has_keys           ? open_model(ck, path, err)
+                                                : open_own(ck, &order, err);
     gg_json_free(header);
+    free(file);
     return st;
 }
 
@@ -919,32 +892,10 @@ static char *checkpoint_of_file(const char *path)
     bool part = folder && ((strncmp(base, "model", 5) == 0 &&
                             (has_file(folder, "config.json") || has_file(folder, INDEX))) ||
                            (strcmp(base, "adapter_model.safetensors") == 0 &&
-                            has_file(folder, "adapter_config.json")));
+                            has_file(folder, ADAPTER_CONFIG)));
     if (part) return folder;
     free(folder);
     return NULL;
-}
-
-static gg_status open_adapter(gg_checkpoint *ck, const char *folder, const gg_ck_adapter *adapter,
-                              gg_error *err)
-{
-    gg_json *metadata = NULL;
-    char *path = path_in(folder, "adapter_model.safetensors");
-    gg_status st = gg_ck_parse(folder, "adapter_config.json", &ck->config, err);
-    if (st == GG_OK) st = path ? open_stored(ck, path, &metadata, err) : gg_ck_no_room(err);
-    if (st == GG_OK) st = index_stored(ck, err);
-    if (st == GG_OK) st = open_pairs(ck, folder, metadata, adapter, err);
-    gg_json_free(metadata);
-    free(path);
-    return st;
-}
-
-static gg_status open_folder(gg_checkpoint *ck, const char *folder, const gg_ck_adapter *adapter,
-                             gg_error *err)
-{
-    if (has_file(folder, "adapter_config.json")) return open_adapter(ck, folder, adapter, err);
-    return has_file(folder, "config.json") ? open_config(ck, folder, err)
-                                           : open_without_config(ck, folder, adapter, err);
 }
 
 gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
@@ -955,17 +906,10 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
     if (!ck) return gg_ck_no_room(err);
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
-    gg_status st;
-    if (stat(path, &s) != 0) {
-        st = gg_fail_errno(err, "cannot open");
-    } else if (S_ISDIR(s.st_mode)) {
-        st = open_folder(ck, path, adapter, err);
-    } else {
-        char *folder = checkpoint_of_file(path);
-        st = folder ? open_folder(ck, folder, adapter, err)
-                    : open_without_config(ck, path, adapter, err);
-        free(folder);
-    }
+    bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    char *folder = is_folder ? NULL : checkpoint_of_file(path);
+    gg_status st = open_path(ck, folder ? folder : path, is_folder || folder, adapter, err);
+    free(folder);
     if (st == GG_OK) return *out = ck, GG_OK;
     gg_checkpoint_close(ck);
     return gg_at_file(err, path);

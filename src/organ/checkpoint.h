@@ -4,8 +4,7 @@
  * Opening reads only headers. Values are read and moved when they are asked for: at most a few MiB
  * at a time, or one tensor as stored if it is transposed.
  */
-#ifndef GG_CHECKPOINT_H
-#define GG_CHECKPOINT_H
+#pragma once
 
 #include "base/io.h"
 #include "gguf/gguf.h"
@@ -123,6 +122,9 @@ const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *
 gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
                              gg_error *err);
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err);
+/* Adds the elements of a stored tensor that `move` takes. The first ones give *t its shape. */
+gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
+                          int64_t expert, const gg_hf_move *move, gg_error *err);
 
 /* The stored tensor of that name, or NULL. */
 const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
@@ -148,5 +150,3 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
 
 /* The keys of config.json. */
 gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err);
-
-#endif

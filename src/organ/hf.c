@@ -39,6 +39,17 @@ const gg_hf_class *gg_hf_class_find(const char *name, size_t len)
     return NULL;
 }
 
+bool gg_hf_arch(const gg_meta *meta, char arch[64])
+{
+    const char *text = "";
+    size_t len = 0;
+    gg_kv_str(gg_meta_find(meta, "general.architecture"), &text, &len);
+    snprintf(arch, 64, "%.*s", len < 64 ? (int)len : 63, text);
+    for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
+        if (strcmp(c->arch, arch) == 0) return true;
+    return false;
+}
+
 static bool text_ends_with(const char *text, size_t len, const char *tail)
 {
     size_t n = strlen(tail);

@@ -57,6 +57,9 @@ bool gg_hf_has(const char *archs, const char *arch);
 /* The class with that name, or NULL. */
 const gg_hf_class *gg_hf_class_find(const char *name, size_t len);
 
+/* Sets the architecture among the keys, "" if there is none. Returns whether a class has it. */
+bool gg_hf_arch(const gg_meta *meta, char arch[64]);
+
 /* ---- keys --------------------------------------------------------------------------------- */
 
 /* A field of config.json. With "text_config", its members come before those of the root. `path` may

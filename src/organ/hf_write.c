@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
 
@@ -488,19 +489,13 @@ static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
     return st;
 }
 
-static bool name_has_end(const gg_tensor *t, const char *end)
-{
-    size_t n = strlen(end);
-    return t->name_len > n && memcmp(t->name + t->name_len - n, end, n) == 0;
-}
-
 static gg_status add_named(gg_hf_writer *w, size_t i, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(w->s, i);
     char other[GG_HF_NAME];
     if (w->done[i]) return GG_OK;
-    if (w->base && name_has_end(t, ".lora_a")) return add_pair(w, i, err);
-    if (!w->base || !name_has_end(t, ".lora_b")) return add_tensor(w, i, err);
+    if (w->base && gg_text_ends(t->name, t->name_len, ".lora_a")) return add_pair(w, i, err);
+    if (!w->base || !gg_text_ends(t->name, t->name_len, ".lora_b")) return add_tensor(w, i, err);
     snprintf(other, sizeof other, "%.*sa", (int)(t->name_len - 1), t->name);
     if (gg_source_find(w->s, other, strlen(other)) != SIZE_MAX) return GG_OK; /* added with it */
     return refuse_tensor(w, i, "the other half of this pair is missing", err);
@@ -512,9 +507,6 @@ static gg_status add_named(gg_hf_writer *w, size_t i, gg_error *err)
 static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *err)
 {
     const gg_meta *own = gg_source_meta(w->s), *meta = base ? gg_source_meta(base) : own;
-    const char *text = "";
-    size_t len = 0;
-    bool known = false;
     if (!gg_source_model(w->s)) {
         gg_fail(err, GG_EUNSUPPORTED, "only a GGUF file can be written under Hugging Face names");
         return gg_at_file(err, gg_source_name(w->s));
@@ -530,8 +522,7 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
                         : "it is not an adapter");
         return gg_at_file(err, gg_source_name(w->s));
     }
-    gg_kv_str(gg_meta_find(own, "general.architecture"), &text, &len);
-    snprintf(w->arch, sizeof w->arch, "%.*s", (int)(len < 63 ? len : 63), text);
+    bool known = gg_hf_arch(own, w->arch);
     if (base && !gg_meta_text_is(meta, "general.architecture", w->arch)) {
         gg_fail(err, GG_NO, "the adapter is for a model of architecture %s, which its base is not",
                 w->arch);
@@ -540,8 +531,6 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
     w->base = base;
     w->sizes = gg_hf_sizes_of(meta);
     w->sizes.vocab = UINT64_MAX;
-    for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
-        known = known || strcmp(c->arch, w->arch) == 0;
     if (!known)
         gg_fail(err, GG_EUNSUPPORTED,
                 "the Hugging Face names of the architecture '%s' are not known", w->arch);

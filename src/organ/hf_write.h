@@ -1,6 +1,5 @@
 /* hf_write.h - what hf_write.c and hf_config.c share. Internal. */
-#ifndef GG_HF_WRITE_H
-#define GG_HF_WRITE_H
+#pragma once
 
 #include "base/float_bits.h"
 #include "organ/checkpoint.h"
@@ -31,5 +30,3 @@ gg_status gg_hf_add_module(gg_hf_writer *w, const char *name, uint64_t rank, gg_
  * w->ck->note. */
 gg_status gg_hf_model_config(gg_hf_writer *w, gg_error *err);
 gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err);
-
-#endif

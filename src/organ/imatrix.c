@@ -1,6 +1,5 @@
 #include "organ/imatrix.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -253,8 +252,8 @@ static gg_status read_file(gg_imatrix *im, gg_error *err)
     uint8_t magic[4] = { 0 };
     if (strcmp(im->path, "-") == 0 || (stat(im->path, &s) == 0 && !S_ISREG(s.st_mode)))
         return read_gguf(im, err);
-    im->fd = open(im->path, O_RDONLY | O_CLOEXEC);
-    if (im->fd < 0 || fstat(im->fd, &s) != 0) return gg_fail_errno(err, "cannot open");
+    if ((im->fd = gg_open_read(im->path, err)) < 0) return err->status;
+    if (fstat(im->fd, &s) != 0) return gg_fail_errno(err, "cannot open");
     im->stamp = gg_stamp_fd(im->fd);
     gg_status st = s.st_size < 4 ? gg_fail(err, GG_EFORMAT, "the file is too short")
                                  : gg_pread_all(im->fd, magic, 4, 0, err);

@@ -486,8 +486,8 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_stamp
 {
     struct stat s;
     *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a FIFO's writer */
-    if (fd < 0) return gg_fail_errno(err, "cannot open");
+    int fd = gg_open_read(path, err);
+    if (fd < 0) return err->status;
     gg_status st = GG_OK;
     *stamp = gg_stamp_fd(fd);
     if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot get the file's size");
@@ -565,32 +565,33 @@ static gg_status compare_record(int fd, gg_entry *e, gg_error *err)
     return gg_fix(err, "extract the model again");
 }
 
-static gg_status compare_entry(const char *dir, gg_entry *e, char *path, size_t size, gg_error *err)
+static gg_status compare_entry(const char *dir, gg_entry *e, gg_error *err)
 {
-    snprintf(path, size, "%s/%s", dir, e->file);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 && errno == ENOENT) {
-        gg_fail(err, GG_EFORMAT, "this file is listed in the manifest but does not exist");
-        gg_fix(err, "extract the model again, or remove the line from " GG_MANIFEST);
-    } else if (fd < 0) {
-        gg_fail_errno(err, "cannot open");
-    } else {
+    char *path = gg_path_in(dir, e->file, err);
+    int fd = path ? gg_open_read(path, err) : -1;
+    if (fd >= 0) {
         e->stamp = gg_stamp_fd(fd);
         compare_record(fd, e, err);
         close(fd);
+    } else if (err->sys_errno == ENOENT) {
+        *err = (gg_error)GG_ERROR_INIT;
+        gg_fail(err, GG_EFORMAT, "this file is listed in the manifest but does not exist");
+        gg_fix(err, "extract the model again, or remove the line from " GG_MANIFEST);
     }
-    if (err->status != GG_OK) gg_at_tensor(err, e->t.name, e->t.name_len);
-    return gg_at_file(err, path);
+    gg_at_tensor(err, e->t.name, e->t.name_len);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return err->status;
 }
 
 /* Trailing bytes have no format and are copied into a model unchanged. Links are therefore never
  * followed, not even in a parent folder: a hostile directory could otherwise copy any file of
  * the user into the model. */
-static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *path, size_t size,
-                                gg_error *err)
+static gg_status check_trailing(const char *dir, const gg_file_layout *f, gg_error *err)
 {
     struct stat s;
-    snprintf(path, size, "%s/%s", dir, f->trailing);
+    char *path = gg_path_in(dir, f->trailing, err);
+    if (!path) return err->status;
     if (strchr(f->trailing, '/')) {
         gg_fail(err, GG_EFORMAT,
                 "the file of trailing bytes must be in the folder of the manifest");
@@ -605,26 +606,20 @@ static gg_status check_trailing(const char *dir, const gg_file_layout *f, char *
                 (unsigned long long)s.st_size, (unsigned long long)f->trailing_bytes);
     }
     gg_fix(err, "extract the model again, or remove \"trailing\" from " GG_MANIFEST);
-    return gg_at_file(err, path);
-}
-
-static int order_entries_by_name(const void *a, const void *b)
-{
-    const gg_entry *x = *(const gg_entry *const *)a, *y = *(const gg_entry *const *)b;
-    return strcmp(x->t.name, y->t.name);
+    gg_at_file(err, path);
+    free(path);
+    return err->status;
 }
 
 static gg_status check_unique_names(const gg_manifest *m, gg_error *err)
 {
-    const gg_entry **list = calloc(m->n_entries ? m->n_entries : 1, sizeof *list);
+    size_t *by_name = NULL;
+    gg_tensor *list = calloc(m->n_entries + 1, sizeof *list);
     if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
-    for (size_t i = 0; i < m->n_entries; i++) list[i] = &m->entries[i];
-    qsort(list, m->n_entries, sizeof *list, order_entries_by_name);
-    for (size_t i = 1; i < m->n_entries && err->status == GG_OK; i++)
-        if (strcmp(list[i - 1]->t.name, list[i]->t.name) == 0) {
-            gg_fail(err, GG_EFORMAT, "this tensor appears twice in " GG_MANIFEST);
-            gg_at_tensor(err, list[i]->t.name, list[i]->t.name_len);
-        }
+    for (size_t i = 0; i < m->n_entries; i++) list[i] = m->entries[i].t;
+    gg_unique_name_index(list, m->n_entries, "this tensor appears twice in " GG_MANIFEST, &by_name,
+                         err);
+    free(by_name);
     free(list);
     return err->status;
 }
@@ -654,36 +649,28 @@ static gg_status apply_name(gg_manifest *m, gg_error *err)
 
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
 {
-    size_t size = strlen(dir) + 512;
-    char *path = malloc(size);
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%s/%s", dir, GG_MANIFEST);
+    char *path = gg_path_in(dir, GG_MANIFEST, err);
     gg_manifest *m = NULL;
-    gg_status st = gg_manifest_read(path, &m, err);
+    gg_status st = path ? gg_manifest_read(path, &m, err) : GG_ENOMEM;
     if (st != GG_OK && err->sys_errno == ENOENT) {
         *err = (gg_error)GG_ERROR_INIT;
-        gg_fail(err, GG_EFORMAT,
-                "this folder has no " GG_MANIFEST ", so it is not an organ directory");
+        st = gg_fail(err, GG_EFORMAT,
+                     "this folder has no " GG_MANIFEST ", so it is not an organ directory");
         gg_fix(err, "give a GGUF file, or a directory made by organ-extract");
         gg_at_file(err, dir);
-        free(path);
-        return GG_EFORMAT;
     }
     if (st == GG_OK) st = check_unique_names(m, err);
     if (st == GG_OK) st = apply_name(m, err);
-    if (st != GG_OK) gg_at_file(err, path);
-    for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)
-        st = compare_entry(dir, &m->entries[i], path, size, err);
-    for (size_t i = 0; st == GG_OK && i < m->n_files; i++)
-        if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], path, size, err);
+    if (path) gg_at_file(err, path);
     free(path);
-    if (st != GG_OK) {
-        if (st == GG_EFORMAT) gg_fix(err, "correct " GG_MANIFEST ", or extract the model again");
-        gg_manifest_free(m);
-        return st;
-    }
-    *out = m;
-    return GG_OK;
+    for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)
+        st = compare_entry(dir, &m->entries[i], err);
+    for (size_t i = 0; st == GG_OK && i < m->n_files; i++)
+        if (m->files[i].trailing) st = check_trailing(dir, &m->files[i], err);
+    if (st == GG_EFORMAT) gg_fix(err, "correct " GG_MANIFEST ", or extract the model again");
+    if (st == GG_OK) *out = m;
+    else gg_manifest_free(m);
+    return st;
 }
 
 /* ---- writing --------------------------------------------------------------------------- */

@@ -148,22 +148,13 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
     if (st != GG_OK) return st;
     gg_ck_tensor *m = &p->ck->made[index];
     if (fresh) {
-        m->hf_name = t->name;
         m->times = h->times;
-        m->shape = move->n_dims;
-        memcpy(m->dims, move->dims, sizeof m->dims);
     } else if (expert < 0 || memcmp(m->dims, move->dims, 2 * sizeof *m->dims) != 0 ||
                m->times != h->times) {
         return refuse_stored(p, t, "it does not have the shape, rank or strength of other experts",
                              "train an adapter with one rank for all experts", err);
     }
-    for (uint32_t v = 0; v < move->n_views && st == GG_OK; v++) {
-        gg_ck_piece piece = { .in = (uint32_t)(t - p->ck->in.items),
-                              .expert = expert,
-                              .view = move->view[v] };
-        st = gg_ck_add_piece(m, &piece, err);
-    }
-    return st;
+    return gg_ck_add_moved(p->ck, m, t, expert, move, err);
 }
 
 /* Moves the rows of lora_B, or the columns of lora_A, as `ops` moves those of the matrix. */
@@ -244,14 +235,8 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     gg_status st = gg_ck_tensor_named(p->ck, name, &index, &fresh, err);
     if (st != GG_OK || !fresh) return st == GG_OK ? refuse_name(p, t, err) : st;
     gg_ck_tensor *made = &p->ck->made[index];
-    made->hf_name = t->name;
-    made->shape = move.n_dims;
-    memcpy(made->dims, move.dims, sizeof made->dims);
     made->op = gg_hf_is_plus_one(p->arch, hf, strlen(hf)) ? GG_CK_PLUS_ONE : GG_CK_NONE;
-    gg_ck_piece piece = { .in = (uint32_t)(t - p->ck->in.items),
-                          .expert = -1,
-                          .view = move.view[0] };
-    return gg_ck_add_piece(made, &piece, err);
+    return gg_ck_add_moved(p->ck, made, t, -1, &move, err);
 }
 
 static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *err)
@@ -346,14 +331,7 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_ad
 
 static gg_status base_of_adapter(peft *p, gg_error *err)
 {
-    const char *arch;
-    size_t len;
-    bool known = false;
-    if (gg_kv_str(gg_meta_find(p->base, "general.architecture"), &arch, &len))
-        snprintf(p->arch, sizeof p->arch, "%.*s", (int)len, arch);
-    for (const gg_hf_class *c = gg_hf_classes; c->name && !known; c++)
-        known = strcmp(c->arch, p->arch) == 0;
-    if (!known)
+    if (!gg_hf_arch(p->base, p->arch))
         return gg_fail(err, GG_EUNSUPPORTED,
                        "adapters in safetensors for the architecture '%s' are not covered",
                        p->arch);

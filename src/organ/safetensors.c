@@ -4,6 +4,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/manifest_json.h"
 #include "quant/quant.h"
@@ -221,6 +222,7 @@ static gg_status parse_header(int fd, st_header *h, gg_error *err)
     char *text = NULL;
     uint64_t len = 0;
     if (fstat(fd, &file) != 0) return gg_fail_errno(err, "cannot get the file's size");
+    if (!S_ISREG(file.st_mode)) return gg_fail(err, GG_EFORMAT, "it is not a file");
     h->size = (uint64_t)file.st_size;
     gg_status st = read_header_text(fd, h->size, &text, &len, err);
     if (st == GG_OK && (st = gg_json_parse(text, (size_t)len, &h->json, err)) != GG_OK &&
@@ -253,9 +255,7 @@ gg_status gg_st_read(int fd, gg_st_list *to, gg_json **metadata, gg_error *err)
 
 bool gg_is_safetensors_name(const char *path)
 {
-    static const char end[] = ".safetensors";
-    size_t n = strlen(path), m = sizeof end - 1;
-    return n > m && strcmp(path + n - m, end) == 0;
+    return gg_text_ends(path, strlen(path), ".safetensors");
 }
 
 static const char *name_of_dtype(uint32_t dtype)

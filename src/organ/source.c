@@ -136,8 +136,8 @@ struct gg_source {
      * headers. */
     gg_tensor **streamed;
     size_t cap_streamed;
-    source_view *view;
-    source_join *join;
+    source_view view;
+    source_join join;
     source_pipe pipe;
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
@@ -146,6 +146,41 @@ struct gg_source {
 static gg_status no_memory(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
+}
+
+static gg_source *new_source(source_kind kind, const char *name, gg_error *err)
+{
+    gg_source *s = calloc(1, sizeof *s);
+    if (s) *s = (gg_source){ .kind = kind, .name = strdup(name) };
+    if (s && s->name) return s;
+    free(s);
+    no_memory(err);
+    return NULL;
+}
+
+/* Makes the index for gg_source_find, unless more tensors may be found. The header of a single file
+ * has made it already. */
+static gg_status index_names(gg_source *s, gg_error *err)
+{
+    gg_gguf *header = s->model           ? s->model->files[0]
+                      : s->checkpoint    ? &s->checkpoint->header
+                      : s->pipe.n_shards ? s->pipe.shards[0].header
+                                         : NULL;
+    if (gg_source_grows(s)) return GG_OK;
+    if (!header || gg_source_files(s) != 1)
+        return gg_name_index(s->tensors, s->n, &s->by_name, err);
+    s->by_name = header->by_name;
+    header->by_name = NULL;
+    return GG_OK;
+}
+
+/* Ends the opening of a source: returns it in *out, or closes it if st is an error. */
+static gg_status opened(gg_source *s, gg_status st, gg_source **out, gg_error *err)
+{
+    if (st == GG_OK) st = index_names(s, err);
+    if (st == GG_OK) *out = s;
+    else gg_source_close(s);
+    return st;
 }
 
 static void advise_records(gg_error *err)
@@ -167,6 +202,7 @@ static void send_note(const gg_source *s, const char *path, const char *text)
 {
     char name[512], line[1024];
     if (!s->o.note) return;
+    if (s->own_fd) path = s->name; /* that of the pipe, not of the file where it is stored */
     gg_escape(path, strlen(path), name, sizeof name);
     snprintf(line, sizeof line, "%s: %s", strcmp(path, "-") == 0 ? "<stdin>" : name, text);
     s->o.note(s->o.ctx, line);
@@ -371,24 +407,15 @@ static gg_status read_pipe_header(gg_source *s, gg_error *err)
     return append_tensors(s, g, err);
 }
 
-static int order_tensors(const void *a, const void *b)
-{
-    const gg_tensor *x = *(const gg_tensor *const *)a, *y = *(const gg_tensor *const *)b;
-    return strcmp(x->name, y->name);
-}
-
 /* Checks once, over all shards, that no tensor is in two of them. */
 static gg_status check_unique_tensors(const gg_source *s, gg_error *err)
 {
-    const gg_tensor **list = calloc(s->n + 1, sizeof *list);
+    size_t *by_name = NULL;
+    gg_tensor *list = calloc(s->n + 1, sizeof *list);
     if (!list) return no_memory(err);
-    for (size_t i = 0; i < s->n; i++) list[i] = s->streamed[i];
-    qsort(list, s->n, sizeof *list, order_tensors);
-    for (size_t i = 1; i < s->n && err->status == GG_OK; i++) {
-        if (strcmp(list[i - 1]->name, list[i]->name) != 0) continue;
-        gg_fail(err, GG_EFORMAT, "two shards contain a tensor with this name");
-        gg_at_tensor(err, list[i]->name, list[i]->name_len);
-    }
+    for (size_t i = 0; i < s->n; i++) list[i] = *s->streamed[i];
+    gg_unique_name_index(list, s->n, "two shards contain a tensor with this name", &by_name, err);
+    free(by_name);
     free(list);
     return err->status;
 }
@@ -713,30 +740,20 @@ gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *
 gg_status gg_source_view_open(gg_source *of, bool owned, gg_source **out, gg_error *err)
 {
     size_t n = gg_source_count(of);
-    gg_source *s = calloc(1, sizeof *s);
-    source_view *v = calloc(1, sizeof *v);
-    if (s) *s = (gg_source){ .kind = SOURCE_VIEW, .view = v, .n = n };
-    if (s && v) {
-        v->of = of;
-        v->tensors = calloc(n ? n : 1, sizeof *v->tensors);
-        s->name = strdup(gg_source_name(of));
-        s->tensors = calloc(n ? n : 1, sizeof *s->tensors);
-    }
-    gg_status st = s && v && v->tensors && s->name && s->tensors ? GG_OK : no_memory(err);
-    for (size_t i = 0; i < n && st == GG_OK; i++) s->tensors[i] = *gg_source_tensor(of, i);
-    if (st == GG_OK) st = gg_name_index(s->tensors, n, &s->by_name, err);
-    if (st == GG_OK) {
-        v->owned = owned;
-        return *out = s, GG_OK;
-    }
-    if (s) gg_source_close(s);
-    else free(v);
+    gg_source *s = new_source(SOURCE_VIEW, gg_source_name(of), err);
+    if (!s) return GG_ENOMEM;
+    s->view.of = of;
+    s->view.tensors = calloc(n + 1, sizeof *s->view.tensors);
+    s->tensors = calloc(n + 1, sizeof *s->tensors);
+    gg_status st = s->view.tensors && s->tensors ? GG_OK : no_memory(err);
+    for (; s->n < n && st == GG_OK; s->n++) s->tensors[s->n] = *gg_source_tensor(of, s->n);
+    st = opened(s, st, out, err);
+    if (st == GG_OK) s->view.owned = owned;
     return st;
 }
 
 static void free_view(source_view *v, size_t n)
 {
-    if (!v) return;
     for (unit_order *o = v->orders, *next; o; o = next) {
         next = o->next;
         free(o);
@@ -747,19 +764,18 @@ static void free_view(source_view *v, size_t n)
     }
     free(v->tensors);
     if (v->owned) gg_source_close(v->of);
-    free(v);
 }
 
 bool gg_source_view_moved(const gg_source *view, size_t index)
 {
     if (view->kind != SOURCE_VIEW) return false;
-    const tensor_view *t = &view->view->tensors[index];
+    const tensor_view *t = &view->view.tensors[index];
     return t->n_rows + t->n_cols > 0;
 }
 
 bool gg_source_view_decoded(const gg_source *view, size_t index)
 {
-    return view->kind == SOURCE_VIEW && view->view->tensors[index].decoded;
+    return view->kind == SOURCE_VIEW && view->view.tensors[index].decoded;
 }
 
 static gg_status insert_moved(moved **list, size_t *n, moved m, gg_error *err)
@@ -781,7 +797,7 @@ static bool moves_whole_blocks(const gg_dtype_info *info, const gg_slice *s)
 
 static gg_status move_slice(gg_source *view, moved m, gg_error *err)
 {
-    source_view *v = view->view;
+    source_view *v = &view->view;
     const gg_tensor *stored = gg_source_tensor(v->of, m.s.index);
     tensor_view *t = &v->tensors[m.s.index];
     if (!m.s.columns) return insert_moved(&t->rows, &t->n_rows, m, err);
@@ -803,9 +819,9 @@ gg_status gg_source_view_move(gg_source *view, const gg_slice *slices, size_t n,
 {
     unit_order *o = malloc(sizeof *o + n_units * sizeof o->from[0]);
     if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an order of %zu units", n_units);
-    *o = (unit_order){ .next = view->view->orders, .n = n_units };
+    *o = (unit_order){ .next = view->view.orders, .n = n_units };
     memcpy(o->from, from, n_units * sizeof *from);
-    view->view->orders = o;
+    view->view.orders = o;
     gg_status st = GG_OK;
     for (size_t i = 0; i < n && st == GG_OK; i++)
         st = move_slice(view, (moved){ slices[i], o }, err);
@@ -889,7 +905,7 @@ static void move_cells(const view_reader *r, const uint8_t *from, uint64_t cells
 uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, uint64_t *column)
 {
     if (s->kind != SOURCE_VIEW) return row;
-    const tensor_view *v = &s->view->tensors[index];
+    const tensor_view *v = &s->view.tensors[index];
     const moved *m = slice_at(v->cols, v->n_cols, row, true);
     bool covers = m && row - m->s.row < m->s.rows;
     for (uint64_t start = m ? m->s.row : 0; covers && m->s.row == start; m--) {
@@ -898,7 +914,7 @@ uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, ui
         if (found) *column = m->s.first + m->order->from[unit] * m->s.per + at % m->s.per;
         if (found || m == v->cols) break;
     }
-    return gg_source_view_place(s->view->of, index, stored_row(v, row), column);
+    return gg_source_view_place(s->view.of, index, stored_row(v, row), column);
 }
 
 /* Makes the row that is stored in `raw` as the view shows it, in r->row. */
@@ -994,26 +1010,21 @@ static gg_status read_moved(gg_data *in, const source_view *v, size_t index, vie
 
 gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_error *err)
 {
-    gg_source *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(err);
-    *s = (gg_source){ .kind = SOURCE_JOIN, .join = calloc(1, sizeof *s->join) };
-    s->name = strdup(gg_source_name(of));
+    gg_source *s = new_source(SOURCE_JOIN, gg_source_name(of), err);
+    if (!s) return GG_ENOMEM;
     s->tensors = calloc(most + 1, sizeof *s->tensors);
-    if (s->join) s->join->tensors = calloc(most + 1, sizeof *s->join->tensors);
-    if (!s->join || !s->join->tensors || !s->name || !s->tensors) {
-        gg_source_close(s);
-        return no_memory(err);
-    }
-    s->join->of = of;
-    *out = s;
-    return GG_OK;
+    s->join.tensors = calloc(most + 1, sizeof *s->join.tensors);
+    s->join.of = of;
+    if (s->tensors && s->join.tensors) return *out = s, GG_OK;
+    gg_source_close(s);
+    return no_memory(err);
 }
 
 gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *strips, size_t n,
                              uint64_t unit, gg_error *err)
 {
     gg_tensor *to = &s->tensors[s->n];
-    joined *j = &s->join->tensors[s->n];
+    joined *j = &s->join.tensors[s->n];
     *to = *t;
     to->name = gg_names_add(&s->names, t->name, t->name_len, err);
     if (!to->name) return err->status;
@@ -1026,7 +1037,7 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
 gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
 {
     gg_status st = gg_name_index(s->tensors, s->n, &s->by_name, err);
-    s->join->owned = owned && st == GG_OK;
+    s->join.owned = owned && st == GG_OK;
     return st;
 }
 
@@ -1035,7 +1046,7 @@ gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
 static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to, size_t *n,
                             gg_error *err)
 {
-    const joined *j = &s->join->tensors[index];
+    const joined *j = &s->join.tensors[index];
     uint64_t row_out, row_in, rows = 0, row, first;
     size_t k = 0;
     gg_status st = gg_row_bytes(s->tensors[index].dtype, j->unit, &row_out, err);
@@ -1044,14 +1055,14 @@ static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to
     row = at / row_out % rows;
     for (; row >= j->strips[k].rows; k++) row -= j->strips[k].rows;
     const gg_strip *strip = &j->strips[k];
-    const gg_tensor *from = gg_source_tensor(s->join->of, strip->index);
+    const gg_tensor *from = gg_source_tensor(s->join.of, strip->index);
     first = at / row_out / rows * strip->every + strip->first + row;
     bool decoded = from->dtype != s->tensors[index].dtype;
     uint64_t left = (decoded ? 1 : strip->rows - row) * row_out - at % row_out;
     if (left < *n) *n = (size_t)left;
     st = gg_row_bytes(from->dtype, j->unit, &row_in, err);
     gg_data d;
-    if (st == GG_OK) st = gg_data_open(s->join->of, strip->index, &d, err);
+    if (st == GG_OK) st = gg_data_open(s->join.of, strip->index, &d, err);
     if (st != GG_OK) return st;
     if (!decoded) {
         st = gg_data_read(&d, first * row_in + at % row_out, to, *n, err);
@@ -1073,7 +1084,7 @@ static gg_status read_joined(const gg_data *d, uint64_t offset, void *buf, size_
 {
     uint8_t *to = buf;
     gg_status st = GG_OK;
-    if (d->source->join->tensors[d->index].n == 0) { /* in a view of this source */
+    if (d->source->join.tensors[d->index].n == 0) { /* in a view of this source */
         gg_data in;
         st = gg_data_open(d->source, d->index, &in, err);
         if (st != GG_OK) return st;
@@ -1092,8 +1103,6 @@ static gg_status read_joined(const gg_data *d, uint64_t offset, void *buf, size_
 }
 
 /* ---- files ------------------------------------------------------------------------------- */
-
-static gg_status opened(gg_source *s, gg_status st, gg_source **out, gg_error *err);
 
 static void note_model(const gg_source *s)
 {
@@ -1169,11 +1178,8 @@ static gg_status add_record_file(gg_source *s, const char *path, gg_error *err)
     if (GG_ROOM(s->stamps, s->n_paths, NULL, err) != GG_OK) return GG_ENOMEM;
     if (!(s->paths[s->n_paths] = strdup(path))) return no_memory(err);
     s->n_paths++;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        gg_fail_errno(err, "cannot open");
-        return gg_at_file(err, path);
-    }
+    int fd = gg_open_read(path, err);
+    if (fd < 0) return err->status;
     s->stamps[s->n_paths - 1] = gg_stamp_fd(fd);
     if (scan_records(s, s->n_paths - 1, fd, err) == GG_EFORMAT) advise_records(err);
     close(fd);
@@ -1201,9 +1207,8 @@ gg_hf_beside gg_source_hf_beside(const gg_source *s)
 gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
                             gg_error *err)
 {
-    gg_source *s = calloc(1, sizeof *s);
-    if (!s || !(s->name = strdup(gg_source_name(of)))) return free(s), no_memory(err);
-    s->kind = SOURCE_CHECKPOINT;
+    gg_source *s = new_source(SOURCE_CHECKPOINT, gg_source_name(of), err);
+    if (!s) return GG_ENOMEM;
     gg_status st = gg_checkpoint_of_model(of, base, wide ? GG_ST_F32 : GG_ST_F16, &s->checkpoint,
                                           err);
     if (st == GG_OK) {
@@ -1222,10 +1227,18 @@ typedef enum spec_kind {
     SPEC_BAD
 } spec_kind;
 
+/* Whether it is standard input, a FIFO or a device. */
+static bool is_pipe(const char *spec)
+{
+    struct stat s;
+    return strcmp(spec, "-") == 0 ||
+           (stat(spec, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+}
+
 static spec_kind kind_of_spec(const char *spec, gg_error *err)
 {
     struct stat s;
-    if (strcmp(spec, "-") == 0) return SPEC_PIPE;
+    if (is_pipe(spec)) return SPEC_PIPE;
     if (stat(spec, &s) != 0) {
         gg_fail_errno(err, "cannot open");
         if (err->sys_errno == ENOENT) gg_fix(err, "check the path");
@@ -1234,14 +1247,9 @@ static spec_kind kind_of_spec(const char *spec, gg_error *err)
     }
     if (gg_is_checkpoint(spec)) return SPEC_CHECKPOINT;
     if (S_ISDIR(s.st_mode)) return SPEC_DIR;
-    if (!S_ISREG(s.st_mode)) return SPEC_PIPE;
     char magic[32] = "";
-    int fd = open(spec, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        gg_fail_errno(err, "cannot open");
-        gg_at_file(err, spec);
-        return SPEC_BAD;
-    }
+    int fd = gg_open_read(spec, err);
+    if (fd < 0) return SPEC_BAD;
     size_t got = 0;
     gg_status st = gg_read_some(fd, magic, sizeof magic, &got, err);
     close(fd);
@@ -1279,48 +1287,31 @@ static gg_status open_pipe(gg_source *s, const char *spec, gg_error *err)
 static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
                                    gg_error *err);
 
-/* Makes the index for gg_source_find, unless more tensors may be found. The header of a single file
- * has made it already. */
-static gg_status index_names(gg_source *s, gg_error *err)
+/* Opens `path`, whose name for users is `name`. The source then owns fd, unless it is -1; on
+ * failure fd is closed. */
+static gg_status open_named(const char *path, const char *name, int fd, const gg_source_options *o,
+                            gg_source **out, gg_error *err)
 {
-    gg_gguf *header = s->model           ? s->model->files[0]
-                      : s->checkpoint    ? &s->checkpoint->header
-                      : s->pipe.n_shards ? s->pipe.shards[0].header
-                                         : NULL;
-    if (gg_source_grows(s)) return GG_OK;
-    if (!header || gg_source_files(s) != 1)
-        return gg_name_index(s->tensors, s->n, &s->by_name, err);
-    s->by_name = header->by_name;
-    header->by_name = NULL;
-    return GG_OK;
-}
-
-/* Ends the opening of a source: returns it in *out, or closes it if st is an error. */
-static gg_status opened(gg_source *s, gg_status st, gg_source **out, gg_error *err)
-{
-    if (st == GG_OK) st = index_names(s, err);
-    if (st == GG_OK) *out = s;
-    else gg_source_close(s);
-    return st;
-}
-
-static gg_source *new_source(source_kind kind, const char *name)
-{
-    gg_source *s = calloc(1, sizeof *s);
-    if (!s) return NULL;
-    s->kind = kind;
-    s->name = strdup(name);
-    if (s->name) return s;
-    free(s);
-    return NULL;
+    spec_kind kind = kind_of_spec(path, err);
+    gg_source *s = kind == SPEC_BAD ? NULL : new_source(SOURCE_RECORDS, name, err);
+    if (!s && fd >= 0) close(fd);
+    if (!s) return err->status;
+    if (o) s->o = *o;
+    s->own_fd = fd + 1;
+    gg_status st = kind == SPEC_PIPE         ? open_pipe(s, path, err)
+                   : kind == SPEC_DIR        ? open_dir(s, path, err)
+                   : kind == SPEC_CHECKPOINT ? open_checkpoint(s, path, err)
+                   : kind == SPEC_RECORDS    ? add_record_file(s, path, err)
+                                             : open_model(s, path, err);
+    return opened(s, st, out, err);
 }
 
 /* Opens `spec` and o->more as one source. */
 static gg_status open_record_files(const char *spec, const gg_source_options *o, gg_source **out,
                                    gg_error *err)
 {
-    gg_source *s = new_source(SOURCE_RECORDS, spec);
-    if (!s) return no_memory(err);
+    gg_source *s = new_source(SOURCE_RECORDS, spec, err);
+    if (!s) return GG_ENOMEM;
     s->o.changed = o->changed;
     gg_status st = GG_OK;
     for (size_t i = 0; i <= o->n_more && st == GG_OK; i++) {
@@ -1341,19 +1332,9 @@ static gg_status open_record_files(const char *spec, const gg_source_options *o,
 gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err)
 {
-    spec_kind kind = kind_of_spec(spec, err);
-    if (kind == SPEC_BAD) return err->status;
     if (o && o->n_more) return open_record_files(spec, o, out, err);
-    if (kind == SPEC_PIPE && o && o->spooled) return open_pipe_spooled(spec, o, out, err);
-    gg_source *s = new_source(SOURCE_RECORDS, spec);
-    if (!s) return no_memory(err);
-    if (o) s->o = *o;
-    gg_status st = kind == SPEC_PIPE         ? open_pipe(s, spec, err)
-                   : kind == SPEC_DIR        ? open_dir(s, spec, err)
-                   : kind == SPEC_CHECKPOINT ? open_checkpoint(s, spec, err)
-                   : kind == SPEC_RECORDS    ? add_record_file(s, spec, err)
-                                             : open_model(s, spec, err);
-    return opened(s, st, out, err);
+    if (o && o->spooled && is_pipe(spec)) return open_pipe_spooled(spec, o, out, err);
+    return open_named(spec, spec, -1, o, out, err);
 }
 
 gg_status gg_source_open(const char *spec, gg_source **out, gg_error *err)
@@ -1376,12 +1357,9 @@ void gg_source_close(gg_source *s)
     gg_names_free(&s->names);
     if (s->kind == SOURCE_DIR || s->kind >= SOURCE_VIEW || s->kind == SOURCE_RECORDS)
         free(s->tensors);
-    if (s->join) {
-        if (s->join->owned) gg_source_close(s->join->of);
-        free(s->join->tensors);
-        free(s->join);
-    }
-    free_view(s->view, s->n);
+    if (s->join.owned) gg_source_close(s->join.of);
+    free(s->join.tensors);
+    free_view(&s->view, s->n);
     for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
     free(s->paths);
     free(s->stamps);
@@ -1405,8 +1383,8 @@ bool gg_source_seekable(const gg_source *s)
 
 const gg_meta *gg_source_meta(const gg_source *s)
 {
-    if (s->view) return gg_source_meta(s->view->of);
-    if (s->join) return gg_source_meta(s->join->of);
+    if (s->view.of) return gg_source_meta(s->view.of);
+    if (s->join.of) return gg_source_meta(s->join.of);
     if (s->manifest) return &s->manifest->meta;
     const gg_gguf *header = gg_source_header(s);
     if (s->checkpoint && !s->checkpoint->has_keys) return NULL;
@@ -1415,7 +1393,7 @@ const gg_meta *gg_source_meta(const gg_source *s)
 
 const gg_model *gg_source_model(const gg_source *s)
 {
-    return s->join ? gg_source_model(s->join->of) : s->model;
+    return s->join.of ? gg_source_model(s->join.of) : s->model;
 }
 
 const gg_gguf *gg_source_header(const gg_source *s)
@@ -1464,9 +1442,9 @@ const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    if (s->view) return gg_source_anatomy(s->view->of, i);
-    if (s->join && s->join->tensors[i].n == 0)
-        return gg_source_anatomy(s->join->of, s->join->tensors[i].strips[0].index);
+    if (s->view.of) return gg_source_anatomy(s->view.of, i);
+    if (s->join.of && s->join.tensors[i].n == 0)
+        return gg_source_anatomy(s->join.of, s->join.tensors[i].strips[0].index);
     return s->manifest ? s->manifest->entries[i].a : gg_anatomy_of(t->name, t->name_len);
 }
 
@@ -1509,16 +1487,11 @@ static gg_status data_error(const gg_data *d, gg_error *err)
 static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     const gg_entry *e = &s->manifest->entries[i];
-    size_t size = strlen(s->name) + strlen(e->file) + 2;
-    char *path = malloc(size);
-    if (!path) return no_memory(err);
-    snprintf(path, size, "%s/%s", s->name, e->file);
-    d->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (d->fd < 0) gg_fail_errno(err, "cannot open");
     uint8_t head[GG_RECORD_HEADER];
+    char *path = gg_path_in(s->name, e->file, err);
+    if (path) d->fd = gg_open_read(path, err);
     d->at = gg_record_header(&e->t, head);
     d->close_fd = true;
-    gg_at_file(err, path);
     free(path);
     return err->status;
 }
@@ -1527,7 +1500,7 @@ static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
 static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     gg_data in;
-    gg_status st = gg_data_open(s->view->of, i, &in, err);
+    gg_status st = gg_data_open(s->view.of, i, &in, err);
     if (st != GG_OK) return st;
     d->at = in.at;
     d->close_fd = in.close_fd;
@@ -1537,12 +1510,12 @@ static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 
 static gg_status read_view(gg_data *d, view_span span, gg_error *err)
 {
-    gg_source *of = d->source->view->of;
+    gg_source *of = d->source->view.of;
     gg_data in = { .source = of, .index = d->index, .fd = -1, .at = d->at, .hidden = -1 };
-    *(of->view ? &in.hidden : &in.fd) = d->hidden;
+    *(of->view.of ? &in.hidden : &in.fd) = d->hidden;
     in.bytes = gg_source_tensor(of, d->index)->bytes;
     in.cache = d->cache;
-    gg_status st = read_moved(&in, d->source->view, d->index, span, err);
+    gg_status st = read_moved(&in, &d->source->view, d->index, span, err);
     d->cache = in.cache;
     return st;
 }
@@ -1554,19 +1527,18 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
     };
     switch (s->kind) {
     case SOURCE_JOIN:
-        if (s->join->tensors[i].n) return GG_OK;
-        return gg_data_open(s->join->of, s->join->tensors[i].strips[0].index, d, err);
+        if (s->join.tensors[i].n) return GG_OK;
+        return gg_data_open(s->join.of, s->join.tensors[i].strips[0].index, d, err);
     case SOURCE_MODEL:
         d->fd = s->model->fds[s->tensors[i].file];
         d->at = gg_model_at(s->model, &s->tensors[i]);
         return GG_OK;
     case SOURCE_DIR: return open_entry(s, i, d, err);
     case SOURCE_RECORDS:
-        d->fd = open(s->paths[s->places[i].path], O_RDONLY | O_CLOEXEC);
+        d->fd = gg_open_read(s->paths[s->places[i].path], err);
         d->at = s->places[i].at;
         d->close_fd = true;
-        if (d->fd < 0) gg_fail_errno(err, "cannot open");
-        return gg_at_file(err, s->paths[s->places[i].path]);
+        return err->status;
     case SOURCE_CHECKPOINT: {
         gg_place place;
         if (gg_checkpoint_place(s->checkpoint, i, &place)) d->fd = place.fd, d->at = place.at;
@@ -1584,21 +1556,21 @@ static void joined_reads(const gg_source *s, const joined *j, gg_reads r)
 {
     for (size_t k = 0; k < j->n; k++) {
         const gg_strip *strip = &j->strips[k];
-        const gg_tensor *t = gg_source_tensor(s->join->of, strip->index);
+        const gg_tensor *t = gg_source_tensor(s->join.of, strip->index);
         uint64_t rows = j->unit ? t->elements / j->unit : 0, row = rows ? t->bytes / rows : 0;
         r.n = strip->rows * row;
         for (uint64_t slice = 0; slice < rows; slice += strip->every) {
             r.from = (slice + strip->first) * row;
-            gg_source_reads(s->join->of, strip->index, r);
+            gg_source_reads(s->join.of, strip->index, r);
         }
     }
 }
 
 void gg_source_reads(const gg_source *s, size_t i, gg_reads r)
 {
-    if (s->view) gg_source_reads(s->view->of, i, r);
-    else if (s->join && s->join->tensors[i].n) joined_reads(s, &s->join->tensors[i], r);
-    else if (s->join) gg_source_reads(s->join->of, s->join->tensors[i].strips[0].index, r);
+    if (s->view.of) gg_source_reads(s->view.of, i, r);
+    else if (s->join.of && s->join.tensors[i].n) joined_reads(s, &s->join.tensors[i], r);
+    else if (s->join.of) gg_source_reads(s->join.of, s->join.tensors[i].strips[0].index, r);
     else if (s->kind == SOURCE_MODEL)
         r.read(r.ctx, s->model->paths[s->tensors[i].file],
                gg_model_at(s->model, &s->tensors[i]) + r.from, r.n);
@@ -1606,8 +1578,8 @@ void gg_source_reads(const gg_source *s, size_t i, gg_reads r)
 
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
-    if (d->source->view) return read_view(d, (view_span){ offset, buf, n }, err);
-    if (d->source->join) return read_joined(d, offset, buf, n, err);
+    if (d->source->view.of) return read_view(d, (view_span){ offset, buf, n }, err);
+    if (d->source->join.of) return read_joined(d, offset, buf, n, err);
     const gg_checkpoint *ck = d->source->checkpoint;
     gg_status st = d->fd >= 0 ? gg_pread_all(d->fd, buf, n, d->at + offset, err)
                    : ck       ? gg_checkpoint_read(ck, d->index, &d->cache,
@@ -1632,7 +1604,7 @@ static gg_status copy_made(gg_data *d, uint64_t offset, uint64_t n, gg_place out
 
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    if (d->source->view || d->source->join || (d->source->checkpoint && d->fd < 0))
+    if (d->source->view.of || d->source->join.of || (d->source->checkpoint && d->fd < 0))
         return copy_made(d, offset, n, out, err);
     if (d->fd < 0) copy_pipe(d->source, d->index, offset, n, out, err);
     else gg_copy(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
@@ -1655,22 +1627,19 @@ static gg_status each_file_of_dir(const gg_source *s, gg_source_file_fn *fn, voi
                                   gg_error *err)
 {
     const gg_manifest *m = s->manifest;
-    size_t size = strlen(s->name) + 512;
-    char *path = malloc(size);
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%s/%s", s->name, GG_MANIFEST);
-    gg_status st = fn(ctx, &m->stamp, -1, path, err);
-    for (size_t i = 0; i < m->n_entries && st == GG_OK; i++) {
-        snprintf(path, size, "%s/%s", s->name, m->entries[i].file);
-        st = fn(ctx, &m->entries[i].stamp, -1, path, err);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i <= m->n_entries && st == GG_OK; i++) {
+        const gg_entry *e = i ? &m->entries[i - 1] : NULL; /* first the manifest itself */
+        char *path = gg_path_in(s->name, e ? e->file : GG_MANIFEST, err);
+        st = path ? fn(ctx, e ? &e->stamp : &m->stamp, -1, path, err) : GG_ENOMEM;
+        free(path);
     }
-    free(path);
     return st;
 }
 
 gg_status gg_source_each_file(const gg_source *s, gg_source_file_fn *fn, void *ctx, gg_error *err)
 {
-    while (s && (s->view || s->join)) s = s->view ? s->view->of : s->join->of;
+    while (s && (s->view.of || s->join.of)) s = s->view.of ? s->view.of : s->join.of;
     if (!s) return GG_OK;
     if (s->manifest) return each_file_of_dir(s, fn, ctx, err);
     gg_status st = GG_OK;
@@ -1730,26 +1699,6 @@ int gg_unnamed_file(gg_error *err)
     return fd;
 }
 
-/* Replaces the name of the temporary file by that of the pipe in notes. */
-typedef struct spooled_notes {
-    const gg_source_options *o;
-    const char *path, *spec;
-} spooled_notes;
-
-static void note_spooled(void *ctx, const char *line)
-{
-    const spooled_notes *n = ctx;
-    char text[1024];
-    size_t len = strlen(n->path);
-    const char *rest = strncmp(line, n->path, len) == 0 ? line + len : line;
-    snprintf(text, sizeof text, "%s%s",
-             rest == line                ? ""
-             : strcmp(n->spec, "-") == 0 ? "<stdin>"
-                                         : n->spec,
-             rest);
-    n->o->note(n->o->ctx, text);
-}
-
 static gg_status store_pipe(const char *spec, int in, int out, gg_error *err)
 {
     char buf[65536];
@@ -1761,34 +1710,15 @@ static gg_status store_pipe(const char *spec, int in, int out, gg_error *err)
     return GG_OK;
 }
 
-/* Opens the spooled copy of `spec` by the /dev/fd name of its descriptor. The source owns fd from
- * then on; on failure fd is closed. */
+/* Opens the spooled copy of `spec` by the /dev/fd name of its descriptor. */
 static gg_status open_spooled(int fd, const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err)
 {
     char path[48];
     snprintf(path, sizeof path, "/dev/fd/%d", fd);
-    spooled_notes n = { o, path, spec };
-    gg_source_options renamed = { .header_only = o && o->header_only,
-                                  .note = o && o->note ? note_spooled : NULL,
-                                  .ctx = &n };
-    gg_status st = gg_source_open_with(path, &renamed, out, err);
-    if (st != GG_OK) {
-        err->file[0] = '\0'; /* the caller names the pipe instead of /dev/fd */
-        close(fd);
-        return st;
-    }
-    (*out)->o = o ? *o : (gg_source_options){ 0 };
-    (*out)->own_fd = fd + 1;
-    char *name = strdup(spec); /* messages and manifests show the pipe, not /dev/fd */
-    if (name) {
-        free((*out)->name);
-        (*out)->name = name;
-        return GG_OK;
-    }
-    gg_source_close(*out);
-    *out = NULL;
-    return no_memory(err);
+    gg_status st = open_named(path, spec, fd, o, out, err);
+    if (st != GG_OK) err->file[0] = '\0'; /* the caller names the pipe instead of /dev/fd */
+    return st;
 }
 
 static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
