@@ -461,6 +461,12 @@ size_t gg_imatrix_find(const gg_imatrix *im, const char *name, size_t len)
     return e ? (size_t)(e - im->entries) : SIZE_MAX;
 }
 
+size_t gg_imatrix_find_form(const gg_imatrix *im, const char *name, size_t len)
+{
+    const entry *e = find_either_form(im, name, len);
+    return e ? (size_t)(e - im->entries) : SIZE_MAX;
+}
+
 gg_status gg_imatrix_sums(const gg_imatrix *im, size_t i, uint64_t first, uint64_t n, float *out,
                           gg_error *err)
 {

@@ -79,6 +79,8 @@ typedef struct gg_imatrix_entry {
 /* Entry i of the gg_imatrix_info.entries of the file. */
 gg_imatrix_entry gg_imatrix_entry_at(const gg_imatrix *im, size_t i);
 size_t gg_imatrix_find(const gg_imatrix *im, const char *name, size_t len); /* SIZE_MAX: none */
+/* The same, or else the entry of the matrix in a model that has it fused, or separate. */
+size_t gg_imatrix_find_form(const gg_imatrix *im, const char *name, size_t len);
 
 /* Reads n sums of entry i from value `first` on: sums of squared inputs, or in the older format
  * calls times their mean. */

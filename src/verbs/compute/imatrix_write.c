@@ -160,7 +160,7 @@ gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg
                               const gg_imatrix_cut *cut, gg_error *err)
 {
     const gg_tensor *was = cut->was;
-    size_t at = gg_imatrix_find(im, was->name, was->name_len);
+    size_t at = gg_imatrix_find_form(im, was->name, was->name_len);
     uint64_t n = t->dims[2] * t->dims[3], columns = t->dims[0];
     bool has;
     gg_status st = gg_imatrix_check(im, was, false, &has, err);

@@ -28,7 +28,7 @@ static gg_status donor_part(follower *f, size_t tensor, uint64_t matrix, gg_imat
     uint32_t *from = malloc((size_t)t->dims[0] * sizeof *from + 1);
     if (!from) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
     *out = (gg_imatrix_part){ .im = f->from[1] };
-    out->entry = gg_imatrix_find(f->from[1], t->name, t->name_len);
+    out->entry = gg_imatrix_find_form(f->from[1], t->name, t->name_len);
     for (uint64_t c = 0; c < t->dims[0]; c++) {
         uint64_t at = c;
         out->matrix = gg_source_view_place(f->m->donor, tensor, row, &at) / t->dims[1];
@@ -67,8 +67,8 @@ static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
         moved = moved || other;
         if (stays && had)
             parts[2 * m] = (gg_imatrix_part){ .im = f->from[0],
-                                              .entry = gg_imatrix_find(f->from[0], t->name,
-                                                                       t->name_len),
+                                              .entry = gg_imatrix_find_form(f->from[0], t->name,
+                                                                            t->name_len),
                                               .matrix = m };
         if (other && has) st = donor_part(f, move->donor, expert, &parts[2 * m + 1], err);
         lacking = lacking || !(parts[2 * m].im || parts[2 * m + 1].im);

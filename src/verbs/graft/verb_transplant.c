@@ -857,7 +857,8 @@ static gg_status write_model(transplant *t, const char *output)
     if (st == GG_OK) st = follow_types(t);
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->maker.list, &changed, t->run, t->err);
-    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, p, NULL, t->run, t->err);
+    if (st == GG_OK && !t->o->imatrix_out)
+        st = gg_imatrix_review(t->imatrix, p, NULL, t->run, t->err);
     if (st == GG_OK) st = gg_plan_output(p, &split, output, &t->meta, t->base, t->run, t->err);
     gg_meta *first = st == GG_OK ? &p->files[0].meta : NULL;
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));

@@ -393,28 +393,12 @@ static uint64_t part_columns(const follower *f, const gg_imatrix_part *p, gg_err
     return 0;
 }
 
-/* Other names under which a matrix with the same inputs may have an entry. */
-static const char *const same_inputs[][2] = {
-    { "attn_qkv", "attn_q" },
-    { "attn_q", "attn_qkv" },
-    { "attn_k", "attn_qkv" },
-    { "attn_v", "attn_qkv" },
-    { "ffn_gate_up", "ffn_gate" },
-    { "ffn_gate_up", "ffn_up" },
-    { "ffn_gate", "ffn_gate_up" },
-    { "ffn_up", "ffn_gate_up" },
-    { "ffn_up", "ffn_gate" },
-    { "ffn_gate_up_exps", "ffn_gate_exps" },
-    { "ffn_gate_exps", "ffn_gate_up_exps" },
-    { "ffn_up_exps", "ffn_gate_up_exps" },
-};
-
 /* Finds the entry of a tensor by its name in the block that its own block came from. */
 static size_t find_by_name(const follower *f, const gg_tensor *t, size_t *of)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    char name[GG_RECORD_NAME + 64], with[GG_RECORD_NAME + 64];
-    size_t len = t->name_len, found;
+    char name[GG_RECORD_NAME + 64];
+    size_t len = t->name_len;
     memcpy(name, t->name, len);
     *of = 0;
     for (size_t i = 0; i < gg_source_count(f->model) && a.block >= 0; i++) {
@@ -427,19 +411,7 @@ static size_t find_by_name(const follower *f, const gg_tensor *t, size_t *of)
                            GG_RECORD_NAME, &len);
         break;
     }
-    found = gg_imatrix_find(f->list[*of], name, len);
-    a = gg_anatomy_of(name, len);
-    for (size_t k = 0; k < sizeof same_inputs / sizeof same_inputs[0] && found == SIZE_MAX; k++) {
-        size_t n = strlen(same_inputs[k][1]), tail = len - a.role_at - a.role_len;
-        if (a.role_len != strlen(same_inputs[k][0]) ||
-            memcmp(name + a.role_at, same_inputs[k][0], a.role_len) != 0)
-            continue;
-        memcpy(with, name, a.role_at);
-        memcpy(with + a.role_at, same_inputs[k][1], n);
-        memcpy(with + a.role_at + n, name + a.role_at + a.role_len, tail);
-        found = gg_imatrix_find(f->list[*of], with, a.role_at + n + tail);
-    }
-    return found;
+    return gg_imatrix_find_form(f->list[*of], name, len);
 }
 
 /* Finds the parts of all matrices of a tensor by their data. */
