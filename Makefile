@@ -101,7 +101,7 @@ L0 := $(call objects,$(KERNEL),_l0)
 L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))
 TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt src/*/*/*.txt))))
 LIB_OBJ := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
-SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))))
+SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))) tools/tables.c)
 API := $(call objects,$(sort $(filter-out tools/api/organ-api.c,$(wildcard tools/api/*.c))))
 OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-*.c)) tools/api/organ-api.c)
 API += $(B)/obj/tools/api/options.o
@@ -114,7 +114,7 @@ define compile_rule
 @mkdir -p $(@D)
 $(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 endef
-$(filter-out $(L0) $(L1_OBJ) $(call objects,$(TABLES)),$(OBJ)): $(B)/obj/%.o: %.c
+$(filter-out $(L0) $(L1_OBJ) $(call objects,$(TABLES) tools/tables.c),$(OBJ)): $(B)/obj/%.o: %.c
 	$(compile_rule)
 $(L0): $(B)/obj/%_l0.o: %.c
 	$(compile_rule)
@@ -129,7 +129,7 @@ $$(B)/obj/$(1)/tables.c: $(or $(wildcard $(1)/*tables.awk),scripts/tables.awk) $
 $$(B)/obj/$(1)/tables.o: $$(B)/obj/$(1)/tables.c
 	$$(compile_rule)
 endef
-$(foreach d,$(patsubst %/tables.c,%,$(TABLES)),$(eval $(call tables_rule,$d)))
+$(foreach d,$(patsubst %/tables.c,%,$(TABLES) tools/tables.c),$(eval $(call tables_rule,$d)))
 
 # The library is made again if a source was removed.
 .PHONY: FORCE

@@ -20,7 +20,7 @@ files() { # AREA
     docs) ls README.md .ci/run docs/*.md docs/*.yaml docs/*.json docs/man/* tests/*/README.md ;;
     include) ls include/organ/*.h ;;
     src) find src -name '*.[ch]' ;;
-    tools) find tools -name '*.[ch]' ;;
+    tools) find tools -name '*.[ch]' -o -name '*.txt' ;;
     scripts) find scripts Makefile -type f ! -name check-language.sh ;;
     tests) find tests -name node_modules -prune -o \( -name '*.[ch]' -o -name '*.sh' -o -name '*.mjs' \
         -o -name '*.py' \) -print ;;

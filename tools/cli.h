@@ -10,7 +10,7 @@
  *     };
  *     int main(int argc, char **argv)
  *     {
- *         cli c = { .tool = "organ-x", .intro = "usage: ...", .examples = "..." };
+ *         CLI_TOOL(c, x);
  *         cli_start(&c, argc, argv, options);        exits on --help and mistakes
  *         gg_status st = ...(…, &c.run, &c.err);
  *         return cli_end(&c, st);
@@ -115,6 +115,11 @@ typedef struct cli_input {
     const char *option;
     gg_stamp stamp;
 } cli_input;
+
+/* Declares the cli of the tool organ-VERB, whose help is in help.txt. */
+#define CLI_TOOL(name, verb) \
+    extern const char *const help_##verb[2]; \
+    cli name = { .tool = "organ-" #verb, .intro = help_##verb[0], .examples = help_##verb[1] }
 
 typedef struct cli {
     const char *tool;

@@ -159,20 +159,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-assemble MODEL --output FILE\n"
-    "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
-    "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
-    "What you did not change in a directory is restored byte for byte.\n"
-    "MODEL may be named: --model or --dir.\n";
-
-static const char examples[] =
-    "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"
-    "    --output /tmp/verse-q4.gguf --force\n"
-    "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
-    "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
-    "exit: 0 done, 1 nothing matches or fits, 2 usage, 3 malformed input, 4 I/O\n";
-
 /* ---- --report -------------------------------------------------------------------------- */
 
 static gg_status add_row(void *ctx, const gg_encode_row *r, gg_error *err)
@@ -270,7 +256,7 @@ static void set_options(cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-assemble", .intro = intro, .examples = examples };
+    CLI_TOOL(c, assemble);
     cli_start(&c, argc, argv, options);
     if (opt.dir) opt.model = opt.dir;
     check_values(&c);

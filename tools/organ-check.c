@@ -48,24 +48,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-check MODEL...\n"
-    "       organ-check HEAD --target MODEL\n"
-    "       organ-check --hash MODEL > LIST\n"
-    "       organ-check --verify LIST MODEL\n"
-    "Check whether an engine will load a model and whether it makes sense: one row\n"
-    "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin. Only the header is read, so\n"
-    "pipes and incomplete files can be checked too.\n";
-
-static const char examples[] =
-    "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
-    "  organ-check --data tests/data/lab/lab-code-q4_k_m.gguf\n"
-    "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
-    "  organ-check --hash tests/data/lab/lab-code-q4_k_m.gguf > /tmp/list\n"
-    "  organ-check --verify /tmp/list tests/data/lab/lab-code-q4_k_m.gguf\n"
-    "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 typedef struct rows {
     table t;
     const char *model;
@@ -163,7 +145,7 @@ static gg_status hash(cli *c, const char *list, const char *model)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-check", .intro = intro, .examples = examples };
+    CLI_TOOL(c, check);
     cli_start(&c, argc, argv, options);
     gg_status st = GG_OK;
     if (opt.hash || opt.list) {

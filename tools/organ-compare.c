@@ -101,22 +101,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-compare A B\n"
-    "       organ-compare A B --summary\n"
-    "       organ-compare A B --lineage | --keys | --align | --patch FILE\n"
-    "Compare the decoded values of two models: one row per tensor. A and B are GGUF\n"
-    "files, shards of split models, organ directories or .bin records; one of them\n"
-    "may be - for stdin.\n";
-
-static const char examples[] =
-    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-verse-q4_k_m.gguf --where 'status!=identical'\n"
-    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
-    "exit: 0 all identical (--lineage: identical or same lineage; --patch: written),\n"
-    "1 something differs, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 /* ---- one row per tensor ---------------------------------------------------------- */
 
 static table_cell cell_dtype(const gg_tensor *t)
@@ -471,7 +455,7 @@ static gg_status compare(cli *c, gg_source *a, gg_source *b)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-compare", .intro = intro, .examples = examples };
+    CLI_TOOL(c, compare);
     gg_map *map = NULL;
     gg_source *a = NULL, *b = NULL;
     list_names(compared, columns, sizeof columns);

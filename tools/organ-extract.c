@@ -96,20 +96,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-extract MODEL --output DIR\n"
-    "       organ-extract MODEL --output - > ORGANS\n"
-    "       organ-extract MODEL --list\n"
-    "Take a GGUF model apart into organs: one record (.bin) per tensor, in folders\n"
-    "by class, with a manifest.json. MODEL is a GGUF file, any shard of a split\n"
-    "model, an organ directory, or - for stdin; it may be named: --model.\n";
-
-static const char examples[] =
-    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
-    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
-    "    --output /tmp/verse.organs --force\n"
-    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 /* What a program needs that fetches a part of a tensor. */
 static const char place_columns[] = "name\tshard\tplace\tbytes\tdtype\tdims";
 
@@ -169,7 +155,7 @@ static gg_status extract(cli *c, gg_source *s)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-extract", .intro = intro, .examples = examples };
+    CLI_TOOL(c, extract);
     list_names(listed, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     opt.o.select = c.select;

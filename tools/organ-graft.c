@@ -56,23 +56,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-graft BASE DONOR --output DIR|NEW.gguf [selection]\n"
-    "       organ-graft BASE DONOR --check [selection]\n"
-    "       organ-graft BASE --adapter LORA -o DIR [--scale S]\n"
-    "       organ-graft --svg FILE DIR\n"
-    "Write a new organ directory, or a model as organ-transplant does: BASE with the\n"
-    "selected organs of DONOR. Both are organ directories or models; - is stdin.\n"
-    "They may be named: --base or --target, --donor or --source.\n";
-
-static const char examples[] =
-    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --check\n"
-    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf --layers 1-2 \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --blend slerp:0.5 \\\n"
-    "    --output /tmp/graft.organs --force\n"
-    "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)
 {
@@ -133,7 +116,7 @@ static void check_inputs(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-graft", .intro = intro, .examples = examples };
+    CLI_TOOL(c, graft);
     /* Accept `organ-graft graft ...`, as the original tool did. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);

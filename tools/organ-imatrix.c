@@ -36,27 +36,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-imatrix combine FILE... --output FILE\n"
-    "       organ-imatrix convert FILE --output FILE\n"
-    "       organ-imatrix follow NEW FILE MODEL [FILE MODEL]... --output FILE\n"
-    "       organ-imatrix show FILE [--experts]\n"
-    "Importance matrices as GGUF or in the older format. combine adds sums and\n"
-    "counts. follow writes one for the model NEW, which was made from MODEL by\n"
-    "organ-stack, by removing experts, or by a transplant from another MODEL. show\n"
-    "prints the statistics of llama-imatrix.\n";
-
-static const char examples[] =
-    "  organ-imatrix show tests/data/lab/lab-verse.imatrix.gguf\n"
-    "  organ-imatrix convert tests/data/lab/lab-verse.imatrix.gguf \\\n"
-    "    -o /tmp/verse.imatrix.dat --force\n"
-    "  organ-stack --drop 2 tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    -o /tmp/3.gguf --force\n"
-    "  organ-imatrix follow /tmp/3.gguf tests/data/lab/lab-verse.imatrix.gguf \\\n"
-    "    tests/data/lab/lab-verse-q4_k_m.gguf -o /tmp/3.imatrix.gguf --force\n"
-    "exit: 0 done, 1 files of different models or no entry that fits, 2 usage,\n"
-    "3 malformed input, 4 I/O failure\n";
-
 static gg_status print_row(void *ctx, const gg_imatrix_row *r, gg_error *err)
 {
     table *t = ctx;
@@ -161,7 +140,7 @@ static gg_status run_action(cli *c, const char *action, const char *const *args,
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-imatrix", .intro = intro, .examples = examples };
+    CLI_TOOL(c, imatrix);
     cli_start(&c, argc, argv, options);
     if (c.args.n == 0) cli_usage(&c, "no action given: use combine, convert, follow or show");
     const char *action = opt.show ? "show" : c.args.items[0];

@@ -31,20 +31,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-info MODEL...\n"
-    "Tell what a model is: kind, architecture, size, types, shape, vocabulary, chat\n"
-    "template, origin, memory for weights and cache, and whether an engine will load\n"
-    "it. One screen for one model, a table for several. Only headers are read. MODEL\n"
-    "is a GGUF file, any shard of a split model, an organ directory, or - for stdin.\n";
-
-static const char examples[] =
-    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf\n"
-    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-base-q4_k_m.gguf\n"
-    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf --fit 4M\n"
-    "exit: 0 done, 1 it does not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 /* The contexts of the table, in tokens. */
 enum { SHORT_CONTEXT = 4096, LONG_CONTEXT = 32768 };
 
@@ -325,7 +311,7 @@ static gg_status tell_about(cli *c, const char *file, table *t)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-info", .intro = intro, .examples = examples };
+    CLI_TOOL(c, info);
     cli_start(&c, argc, argv, options);
     if (c.args.n == 0) cli_usage(&c, "no model given");
     bool rows = c.args.n > 1 || c.json || opt.table || c.wheres.n;

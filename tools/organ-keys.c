@@ -62,20 +62,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-keys MODEL [GLOB...]\n"
-    "       organ-keys MODEL --get KEY\n"
-    "       organ-keys MODEL EDIT... --output MODEL2.gguf | --in-place\n"
-    "List, read and change the metadata keys of a model: a GGUF file, any shard of a\n"
-    "split model, an organ directory, or - for stdin. GLOBs select keys by name.\n";
-
-static const char examples[] =
-    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf 'general.*' '*.block_count'\n"
-    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --get general.architecture\n"
-    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --set general.name=str:Verse \\\n"
-    "    --output /tmp/named.gguf --force\n"
-    "exit: 0 done, 1 no such key or no room in place, 2 usage, 3 malformed, 4 I/O\n";
-
 /* ---- reading ----------------------------------------------------------------- */
 
 static gg_status to_stdout(void *ctx, const char *bytes, size_t n, gg_error *err)
@@ -243,7 +229,7 @@ static void check_values(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-keys", .intro = intro, .examples = examples };
+    CLI_TOOL(c, keys);
     cli_start(&c, argc, argv, options);
     check_values(&c);
     gg_status st = strcmp(opt.model, "-") == 0 ? GG_OK : recover(&c);

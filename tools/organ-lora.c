@@ -39,22 +39,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-lora BASE TUNED --output ADAPTER.gguf [option...]\n"
-    "Write a LoRA adapter that turns BASE nearly into TUNED, for llama.cpp's --lora\n"
-    "and for organ-transplant --adapter. Each matrix of the difference is cut after\n"
-    "its leading singular values. One row per matrix is printed: its rank, and the\n"
-    "share of the squared difference that is kept. A model is a GGUF file, any shard\n"
-    "of a split model, an organ directory, or - for stdin. The models may be named:\n"
-    "--base and --tuned.\n";
-
-static const char examples[] =
-    "  organ-lora tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --rank 16 \\\n"
-    "    --output /tmp/code-lora.gguf --force\n"
-    "exit: 0 done, 1 no difference or models that do not match, 2 usage,\n"
-    "3 malformed input, 4 I/O failure\n";
-
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {
     table *t = ctx;
@@ -110,7 +94,7 @@ static gg_status convert_adapter(cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-lora", .intro = intro, .examples = examples };
+    CLI_TOOL(c, lora);
     cli_start(&c, argc, argv, options);
     if (cli_given(&c, "energy") && !(opt.o.energy > 0 && opt.o.energy <= 1))
         cli_usage(&c, "--energy %g: use more than 0, at most 1", opt.o.energy);

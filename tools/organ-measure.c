@@ -113,17 +113,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-measure MODEL | DIR | FILE.bin... | - [option...]\n"
-    "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
-    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n"
-    "DIR may be named: --dir.\n";
-
-static const char examples[] =
-    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
-    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
-    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 typedef struct printer {
     table rows;        /* silent if only a summary or a picture is wanted */
     gg_measures *keep; /* NULL: rows are not kept */
@@ -566,7 +555,7 @@ static void check_values(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-measure", .intro = intro, .examples = examples };
+    CLI_TOOL(c, measure);
     copy_columns();
     cli_start(&c, argc, argv, options);
     opt.m.split_experts = opt.m.split_experts ||

@@ -136,22 +136,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-merge [--method NAME] [--base M] M... --output OUT.gguf\n"
-    "       organ-merge --config FILE --output OUT.gguf\n"
-    "       organ-merge --svg FILE MODEL\n"
-    "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"
-    "have any types. The base, or else the first model, gives keys and types.\n"
-    "Models may be named: --model.\n";
-
-static const char examples[] =
-    "  organ-merge --method slerp,t=0.5 \\\n"
-    "    tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/both.gguf --force\n"
-    "  organ-merge --method task --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
-    "exit: 0 done, 1 models do not fit, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
 {
     table *to = ctx;
@@ -447,7 +431,7 @@ static void check_inputs(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-merge", .intro = intro, .examples = examples };
+    CLI_TOOL(c, merge);
     cli_start(&c, argc, argv, options);
     check_inputs(&c);
     if (opt.finished)

@@ -43,22 +43,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-purify SOURCE --output OUTPUT [--method haar|fft]\n"
-    "       organ-purify SOURCE --dry-run [--method haar|fft]\n"
-    "Damp the incoherent part of each matrix; dims, mean, std and dtype are kept.\n"
-    "SOURCE is an organ directory, a .bin file, a GGUF file (any shard), or - for an\n"
-    "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (if\n"
-    "SOURCE is a GGUF), or - for an organ stream. Other tensors are copied.\n"
-    "SOURCE may be named: --dir.\n";
-
-static const char examples[] =
-    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method haar \\\n"
-    "    --type ffn --dry-run\n"
-    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method fft --type ffn \\\n"
-    "    --dtype Q8_0 --output /tmp/pure.gguf --force\n"
-    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 static void begin(table *t)
 {
     table_begin(t, "name\tclass\tblock\tdtype\tmethod\tstrength\tenergy_kept\trel_l2\t"
@@ -125,7 +109,7 @@ static void set_options(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-purify", .intro = intro, .examples = examples };
+    CLI_TOOL(c, purify);
     cli_start(&c, argc, argv, options);
     const char *spec = cli_one(&c, opt.source, "source");
     set_options(&c);

@@ -67,27 +67,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
-    "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp | --mtp-only] M\n"
-    "       organ-stack --output OUT.gguf --fuse [qkv,gate_up] M  (or --unfuse)\n"
-    "       organ-stack --output OUT.gguf --experts-from M,M... [--base M]\n"
-    "       organ-stack --check ...\n"
-    "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
-    "blocks, or join those of several models. The keys and all tensors outside the\n"
-    "blocks come from the first model. Tensor data is copied byte for byte; block\n"
-    "numbers, block_count and keys with one value per block are adapted. M is a GGUF\n"
-    "file, any shard of a split model, an organ directory, or - for stdin.\n";
-
-static const char examples[] =
-    "  organ-stack --drop 2 tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
-    "  organ-stack tests/data/lab/lab-verse-q4_k_m.gguf 0-1,1-3 \\\n"
-    "    --output /tmp/deeper.gguf --force\n"
-    "  organ-stack tests/data/lab/lab-verse-q4_k_m.gguf 0-1 \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf 2-3 --output /tmp/halves.gguf --force\n"
-    "exit: 0 done, 1 the blocks do not fit together, 2 usage, 3 malformed input,\n"
-    "4 I/O failure\n";
-
 /* The models by the names they were given; each is opened once. */
 typedef struct models {
     const char **names;
@@ -309,7 +288,7 @@ static void check_arguments(const cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-stack", .intro = intro, .examples = examples };
+    CLI_TOOL(c, stack);
     cli_start(&c, argc, argv, options);
     check_arguments(&c);
     return cli_end(&c, opt.experts              ? mix(&c)

@@ -60,22 +60,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-transplant BASE DONOR --output CHIMERA.gguf\n"
-    "       organ-transplant BASE DONOR --check\n"
-    "       organ-transplant BASE DONOR --in-place --undo FILE\n"
-    "       organ-transplant BASE --adapter LORA -o FILE.gguf\n"
-    "Replace tensors of BASE by those of DONOR: models, organ directories or records;\n"
-    "- is stdin or stdout. Names for them: --base or --target, --donor or --source.\n"
-    "A DONOR that is a patch (organ-compare --patch) is applied as a whole.\n";
-
-static const char examples[] =
-    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --layers 1 --check\n"
-    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
-    "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
-    "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n";
-
 static gg_status apply_patch(cli *c, gg_source *patch)
 {
     gg_source *base = NULL;
@@ -151,7 +135,7 @@ static gg_status transplant(cli *c)
 
 int main(int argc, char **argv)
 {
-    cli c = { .tool = "organ-transplant", .intro = intro, .examples = examples };
+    CLI_TOOL(c, transplant);
     cli_start(&c, argc, argv, options);
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");

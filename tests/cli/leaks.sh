@@ -34,7 +34,7 @@ if ! works; then # gcc without liblsan, a kernel without ptrace
 fi
 
 mkdir "$T/bin"
-shared=
+shared=$B/obj/tools/tables.o
 for c in tools/*.c; do
     case $c in */organ-*) ;; *) shared="$shared $B/obj/${c%.c}.o" ;; esac
 done

@@ -61,20 +61,6 @@ static const cli_option options[] = {
     { 0 },
 };
 
-static const char intro[] =
-    "usage: organ-probe [--model] MODEL --text FILE... [option...]\n"
-    "       organ-probe MODEL --random N --trace\n"
-    "Run MODEL, a GGUF file, in llama.cpp on the processor. Prints for each text the\n"
-    "mean loss per token in nats, its standard error, and the perplexity.\n";
-
-static const char examples[] =
-    "  organ-probe tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
-    "    --text tests/data/lab/text-verse.txt \\\n"
-    "    --against tests/data/lab/lab-base-q4_k_m.gguf\n"
-    "  organ-probe tests/data/lab/lab-verse-q4_k_m.gguf --random 64 --trace\n"
-    "exit: 0 done, 1 no finite probabilities or another vocabulary, 2 usage,\n"
-    "3 the engine cannot run it, 4 I/O failure\n";
-
 /* ---- losses and divergences ------------------------------------------------------------------ */
 
 typedef struct losses {
@@ -535,7 +521,7 @@ static void forward_signal(int sig)
 
 static int run_engine(int argc, char **argv, shared_state *shared)
 {
-    cli c = { .tool = "organ-probe", .intro = intro, .examples = examples };
+    CLI_TOOL(c, probe);
     signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL), signal(SIGHUP, SIG_DFL);
     cli_start(&c, argc, argv, options);
     shared->batch = opt.batch;

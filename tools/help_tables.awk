@@ -1,0 +1,27 @@
+# help_tables.awk - makes C of help.txt: two texts for each tool, as CLI_TOOL in cli.h uses them.
+function quoted(s,   i, c, r) {
+    for (i = 1; i <= length(s); i++) {
+        c = substr(s, i, 1)
+        r = r (c == "\\" || c == "\"" ? "\\" : "") c
+    }
+    return "    \"" r "\\n\"\n"
+}
+function finish() {
+    if (tool) print "extern const char *const help_" tool "[2];\nconst char *const help_" tool "[2] = {\n" \
+        text["intro"] "    ,\n" text["examples"] "};"
+    text["intro"] = text["examples"] = ""
+}
+/^#/ || NF == 0 { next }
+/^\[organ-.*\]$/ {
+    finish()
+    tool = substr($0, 8, length($0) - 8)
+    part = "intro"
+    next
+}
+$0 == "examples:" {
+    part = $1
+    sub(/:/, "", part)
+    next
+}
+{ text[part] = text[part] quoted($0) }
+END { finish() }
