@@ -452,14 +452,10 @@ static void set_column(const merge_run *g, gg_meta *meta, const char *key, colum
     for (size_t i = 1; i <= g->n; i++) {
         const char *text;
         size_t len;
-        uint8_t le[8];
         column_text(&g->all[i], c, &text, &len);
-        for (unsigned k = 0; k < 8; k++) le[k] = (uint8_t)((uint64_t)len >> (8 * k));
-        gg_buf_append(&b, le, sizeof le, g->err);
-        gg_buf_append(&b, text, len, g->err);
+        gg_array_add_str(&b, text, len, g->err);
     }
-    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, GG_TYPE_STR, g->n, (const uint8_t *)b.data, b.len };
-    if (g->err->status == GG_OK) gg_meta_set(meta, &kv, g->err);
+    if (g->err->status == GG_OK) gg_meta_set_array(meta, key, GG_TYPE_STR, g->n, &b, g->err);
     gg_buf_free(&b);
 }
 

@@ -12,6 +12,7 @@
 #include "organ/source_layout.h"
 #include "verbs/plan/plan.h"
 #include "verbs/shared/copy.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
@@ -30,23 +31,19 @@
 #define PATCH_PAD_BYTES "patch.padding.bytes"
 #define PATCH_TRAILING "patch.trailing" /* a tensor */
 
-/* The name of a key or tensor. */
+/* A key or tensor of the base or the patch. */
 typedef struct patch_name {
     const char *name;
-    size_t len, index; /* index: set by the owner of the list */
+    size_t len, index; /* index: in the base, or in the patch */
+    bool patch;
 } patch_name;
 
 /* A list of names in the order in which they were added. */
 typedef struct patch_names {
     patch_name *list;
     size_t n, cap;
+    patch_name *sorted; /* by name, for find_name; NULL until sort_names */
 } patch_names;
-
-/* An entry of the result: entry `index` of the list of the patch or of the base. */
-typedef struct patch_pick {
-    bool patch;
-    size_t index;
-} patch_pick;
 
 /* The inputs of a merge, for keys or for tensors. */
 typedef struct patch_lists {
@@ -55,49 +52,34 @@ typedef struct patch_lists {
     bool has_order;
 } patch_lists;
 
-static gg_status add_patch_name(patch_names *names, const char *name, size_t len, size_t index,
-                                gg_error *err)
+static gg_status add_name(patch_names *names, const patch_name *one, gg_error *err)
 {
     if (GG_ROOM(names->list, names->n, &names->cap, err) != GG_OK) return GG_ENOMEM;
-    names->list[names->n++] = (patch_name){ name, len, index };
+    names->list[names->n++] = *one;
     return GG_OK;
 }
 
 static void names_free(patch_names *names)
 {
     free(names->list);
+    free(names->sorted);
     *names = (patch_names){ 0 };
-}
-
-static void lists_free(patch_lists *l)
-{
-    names_free(&l->base);
-    names_free(&l->patch);
-    names_free(&l->deleted);
-    names_free(&l->order);
 }
 
 /* Counts the entries of a patch in the report, and frees both lists. */
 static void count_and_free_lists(patch_lists *tensors, patch_lists *keys, gg_patch_report *report)
 {
+    patch_lists *const both[] = { tensors, keys };
     report->tensors = tensors->patch.n;
     report->keys = keys->patch.n;
     report->deleted_tensors = tensors->deleted.n;
     report->deleted_keys = keys->deleted.n;
-    lists_free(tensors);
-    lists_free(keys);
-}
-
-/* Add all strings of an array. kv may be NULL. */
-static gg_status names_of_array(const gg_kv *kv, patch_names *out, gg_error *err)
-{
-    uint64_t pos = 0;
-    const char *text;
-    size_t n;
-    gg_status st = GG_OK;
-    while (kv && st == GG_OK && gg_kv_next_str(kv, &pos, &text, &n))
-        st = add_patch_name(out, text, n, out->n, err);
-    return st;
+    for (int i = 0; i < 2; i++) {
+        names_free(&both[i]->base);
+        names_free(&both[i]->patch);
+        names_free(&both[i]->deleted);
+        names_free(&both[i]->order);
+    }
 }
 
 /* begins with "patch." */
@@ -107,28 +89,50 @@ static bool is_patch_key(const char *name, size_t len)
     return len >= n && memcmp(name, PATCH_PREFIX, n) == 0;
 }
 
+/* Lists the keys, of a patch without its own. */
+static gg_status list_keys(const gg_source *s, bool patch, patch_names *out, gg_error *err)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        patch_name one = { meta->kv[i].key, meta->kv[i].key_len, i, patch };
+        if (!patch || !is_patch_key(one.name, one.len)) st = add_name(out, &one, err);
+    }
+    return st;
+}
+
+static gg_status list_tensors(const gg_source *s, bool patch, patch_names *out, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(s, i);
+        patch_name one = { t->name, t->name_len, i, patch };
+        if (!patch || !gg_text_is(t->name, t->name_len, PATCH_TRAILING))
+            st = add_name(out, &one, err);
+    }
+    return st;
+}
+
 static int by_patch_name(const void *a, const void *b)
 {
     const patch_name *x = a, *y = b;
     return gg_text_order(x->name, x->len, y->name, y->len);
 }
 
-/* A sorted copy whose indices are the positions in the list. */
-static patch_name *sort_names(const patch_names *names)
+/* To be called when the list is complete. */
+static gg_status sort_names(patch_names *names, gg_error *err)
 {
-    patch_name *list = malloc((names->n + 1) * sizeof *list);
-    if (!list) return NULL;
-    for (size_t i = 0; i < names->n; i++) {
-        list[i] = names->list[i];
-        list[i].index = i;
-    }
-    if (names->n) qsort(list, names->n, sizeof *list, by_patch_name);
-    return list;
+    if (names->sorted) return GG_OK;
+    names->sorted = malloc((names->n + 1) * sizeof *names->sorted);
+    if (!names->sorted) return gg_fail(err, GG_ENOMEM, "no memory for an order");
+    if (names->n) memcpy(names->sorted, names->list, names->n * sizeof *names->list);
+    qsort(names->sorted, names->n, sizeof *names->sorted, by_patch_name);
+    return GG_OK;
 }
 
-static const patch_name *find_patch_name(const patch_name *list, size_t n, const patch_name *name)
+static const patch_name *find_name(const patch_names *in, const patch_name *name)
 {
-    return n ? bsearch(name, list, n, sizeof *list, by_patch_name) : NULL;
+    return bsearch(name, in->sorted, in->n, sizeof *in->sorted, by_patch_name);
 }
 
 static gg_status bad_patch(const patch_name *name, const char *what, gg_error *err)
@@ -139,93 +143,64 @@ static gg_status bad_patch(const patch_name *name, const char *what, gg_error *e
     return gg_fix(err, "make the patch again: it is damaged");
 }
 
-typedef struct merge {
-    const patch_lists *l;
-    patch_name *base, *patch, *deleted; /* sorted */
-    patch_pick *out;
-    size_t n;
-} merge;
-
-static gg_status check_deleted(const merge *m, gg_error *err)
+static gg_status check_deleted(const patch_lists *l, gg_error *err)
 {
-    for (size_t i = 0; i < m->l->deleted.n; i++) {
-        const patch_name *d = &m->deleted[i];
+    for (size_t i = 0; i < l->deleted.n; i++) {
+        const patch_name *d = &l->deleted.sorted[i];
         if (i && by_patch_name(d - 1, d) == 0) return bad_patch(d, "deletes twice", err);
-        if (!find_patch_name(m->base, m->l->base.n, d))
-            return bad_patch(d, "deletes what the base lacks:", err);
-        if (find_patch_name(m->patch, m->l->patch.n, d))
-            return bad_patch(d, "deletes and contains", err);
+        if (!find_name(&l->base, d)) return bad_patch(d, "deletes what the base lacks:", err);
+        if (find_name(&l->patch, d)) return bad_patch(d, "deletes and contains", err);
     }
     return GG_OK;
 }
 
-static void default_order(merge *m)
+static gg_status default_order(const patch_lists *l, patch_names *out, gg_error *err)
 {
-    const patch_lists *l = m->l;
-    for (size_t i = 0; i < l->base.n; i++) {
-        const patch_name *name = &l->base.list[i],
-                         *with = find_patch_name(m->patch, l->patch.n, name);
-        if (find_patch_name(m->deleted, l->deleted.n, name)) continue;
-        m->out[m->n++] = with ? (patch_pick){ true, with->index } : (patch_pick){ false, i };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < l->base.n && st == GG_OK; i++) {
+        const patch_name *name = &l->base.list[i], *with = find_name(&l->patch, name);
+        if (!find_name(&l->deleted, name)) st = add_name(out, with ? with : name, err);
     }
-    for (size_t i = 0; i < l->patch.n; i++)
-        if (!find_patch_name(m->base, l->base.n, &l->patch.list[i]))
-            m->out[m->n++] = (patch_pick){ true, i };
+    for (size_t i = 0; i < l->patch.n && st == GG_OK; i++)
+        if (!find_name(&l->base, &l->patch.list[i])) st = add_name(out, &l->patch.list[i], err);
+    return st;
 }
 
 /* Checks that the order contains each name of the result exactly once: it has the same number
  * of names, no duplicates, and only names of the result. */
-static gg_status given_order(merge *m, gg_error *err)
+static gg_status given_order(patch_lists *l, patch_names *out, gg_error *err)
 {
-    const patch_lists *l = m->l;
-    patch_name *seen = sort_names(&l->order);
-    gg_status st = seen ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for an order");
+    gg_status st = sort_names(&l->order, err);
     for (size_t i = 1; i < l->order.n && st == GG_OK; i++)
-        if (by_patch_name(&seen[i - 1], &seen[i]) == 0)
-            st = bad_patch(&seen[i], "orders twice", err);
-    free(seen);
-    if (st == GG_OK && l->order.n != m->n) {
+        if (by_patch_name(&l->order.sorted[i - 1], &l->order.sorted[i]) == 0)
+            st = bad_patch(&l->order.sorted[i], "orders twice", err);
+    if (st == GG_OK && l->order.n != out->n) {
         gg_fail(err, GG_EFORMAT, "the patch orders %zu names, but its result has %zu", l->order.n,
-                m->n);
+                out->n);
         st = gg_fix(err, "make the patch again: it is damaged");
     }
     for (size_t i = 0; i < l->order.n && st == GG_OK; i++) {
-        const patch_name *name = &l->order.list[i],
-                         *with = find_patch_name(m->patch, l->patch.n, name),
-                         *old = find_patch_name(m->base, l->base.n, name);
-        if ((!with && !old) || find_patch_name(m->deleted, l->deleted.n, name))
+        const patch_name *name = &l->order.list[i], *with = find_name(&l->patch, name),
+                         *from = with ? with : find_name(&l->base, name);
+        if (!from || find_name(&l->deleted, name))
             st = bad_patch(name, "orders what its result lacks:", err);
-        else
-            m->out[i] = with ? (patch_pick){ true, with->index }
-                             : (patch_pick){ false, old->index };
+        else out->list[i] = *from;
     }
     return st;
 }
 
-/* Returns the entries of the result, malloc'd. The default order is that of the base without
- * the deleted entries, followed by the entries that only the patch has. An entry of the patch
- * replaces the entry of the base with the same name. GG_EFORMAT if a deleted name is not in the
- * base or is also in the patch, or if the order does not contain each name of the result exactly
- * once. The lists are not changed. */
-static gg_status merge_patch_lists(const patch_lists *l, patch_pick **out, size_t *n, gg_error *err)
+/* Lists the entries of the result. The default order is that of the base without the deleted
+ * entries, followed by the entries that only the patch has. An entry of the patch replaces the
+ * entry of the base with the same name. GG_EFORMAT if a deleted name is not in the base or is also
+ * in the patch, or if the order does not contain each name of the result exactly once. */
+static gg_status merge_lists(patch_lists *l, patch_names *out, gg_error *err)
 {
-    merge m = { .l = l,
-                .base = sort_names(&l->base),
-                .patch = sort_names(&l->patch),
-                .deleted = sort_names(&l->deleted),
-                .out = malloc((l->base.n + l->patch.n + 1) * sizeof *m.out) };
-    gg_status st = m.base && m.patch && m.deleted && m.out
-                       ? check_deleted(&m, err)
-                       : gg_fail(err, GG_ENOMEM, "no memory for an order");
-    if (st == GG_OK) default_order(&m);
-    if (st == GG_OK && l->has_order) st = given_order(&m, err);
-    free(m.base);
-    free(m.patch);
-    free(m.deleted);
-    if (st != GG_OK) return free(m.out), st;
-    *out = m.out;
-    *n = m.n;
-    return GG_OK;
+    gg_status st = sort_names(&l->base, err);
+    if (st == GG_OK) st = sort_names(&l->patch, err);
+    if (st == GG_OK) st = sort_names(&l->deleted, err);
+    if (st == GG_OK) st = check_deleted(l, err);
+    if (st == GG_OK) st = default_order(l, out, err);
+    return st == GG_OK && l->has_order ? given_order(l, out, err) : st;
 }
 
 /* Check that the model is exactly one GGUF file. GG_EUSAGE if not. */
@@ -262,9 +237,8 @@ typedef struct diff {
     const gg_model *model; /* the model of b */
     const gg_run *run;
     char sha[2][65];
-    bool *changed; /* per tensor of b */
-    patch_lists tensors, keys;
-    bool order_tensors, order_keys; /* the default order differs from the order in b */
+    bool *changed;             /* per tensor of b */
+    patch_lists tensors, keys; /* has_order: the default order differs from the order in b */
     gg_pad *pads;
     size_t n_pads;
     uint64_t trailing;
@@ -311,63 +285,52 @@ static gg_status compare_task(void *ctx, size_t i, unsigned worker, gg_error *er
     return st;
 }
 
-static gg_status compare_tensors(diff *d, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < gg_source_count(d->a) && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(d->a, i);
-        st = add_patch_name(&d->tensors.base, t->name, t->name_len, i, err);
-        if (st == GG_OK && gg_source_find(d->b, t->name, t->name_len) == SIZE_MAX)
-            st = add_patch_name(&d->tensors.deleted, t->name, t->name_len, i, err);
-    }
-    for (size_t i = 0; i < gg_source_count(d->b) && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(d->b, i);
-        st = add_patch_name(&d->tensors.order, t->name, t->name_len, i, err);
-        if (st == GG_OK && d->changed[i])
-            st = add_patch_name(&d->tensors.patch, t->name, t->name_len, i, err);
-    }
-    return st;
-}
+/* ---- lists -------------------------------------------------------------------------- */
 
-/* ---- keys --------------------------------------------------------------------------- */
-
-static gg_status list_keys(diff *d, gg_error *err)
+/* Per key of b. */
+static gg_status changed_keys(const diff *d, bool *changed, gg_error *err)
 {
     const gg_meta *a = gg_source_meta(d->a), *b = gg_source_meta(d->b);
-    gg_meta_order in_a = { 0 }, in_b = { 0 };
+    gg_meta_order in_a = { 0 };
     gg_status st = gg_meta_order_make(a, &in_a, err);
-    if (st == GG_OK) st = gg_meta_order_make(b, &in_b, err);
-    for (size_t i = 0; i < a->n && st == GG_OK; i++) {
-        const gg_kv *kv = &a->kv[i];
-        st = add_patch_name(&d->keys.base, kv->key, kv->key_len, i, err);
-        if (st == GG_OK && !gg_meta_order_find(&in_b, kv->key, kv->key_len))
-            st = add_patch_name(&d->keys.deleted, kv->key, kv->key_len, i, err);
-    }
     for (size_t i = 0; i < b->n && st == GG_OK; i++) {
-        const gg_kv *kv = &b->kv[i], *was = gg_meta_order_find(&in_a, kv->key, kv->key_len);
-        st = add_patch_name(&d->keys.order, kv->key, kv->key_len, i, err);
-        if (st == GG_OK && !(was && gg_same_value(was, kv)))
-            st = add_patch_name(&d->keys.patch, kv->key, kv->key_len, i, err);
+        const gg_kv *was = gg_meta_order_find(&in_a, b->kv[i].key, b->kv[i].key_len);
+        changed[i] = !(was && gg_same_value(was, &b->kv[i]));
     }
     free(in_a.list);
-    free(in_b.list);
     return st;
 }
 
-/* Whether the default order differs from the order in B. */
-static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
+/* Lists what the patch has and deletes, and whether the default order differs from that of b. */
+static gg_status take_changes(patch_lists *l, const bool *changed, gg_error *err)
 {
-    patch_pick *picks = NULL;
-    size_t n = 0;
-    gg_status st = merge_patch_lists(l, &picks, &n, err);
-    *needed = n != l->order.n;
-    for (size_t i = 0; i < n && !*needed; i++) {
-        const patch_name *x = picks[i].patch ? &l->patch.list[picks[i].index]
-                                             : &l->base.list[picks[i].index];
-        const patch_name *y = &l->order.list[i];
-        *needed = by_patch_name(x, y) != 0;
-    }
-    free(picks);
+    patch_names made = { 0 };
+    gg_status st = sort_names(&l->order, err);
+    for (size_t i = 0; i < l->base.n && st == GG_OK; i++)
+        if (!find_name(&l->order, &l->base.list[i]))
+            st = add_name(&l->deleted, &l->base.list[i], err);
+    for (size_t i = 0; i < l->order.n && st == GG_OK; i++)
+        if (changed[i]) st = add_name(&l->patch, &l->order.list[i], err);
+    if (st == GG_OK) st = merge_lists(l, &made, err);
+    l->has_order = made.n != l->order.n;
+    for (size_t i = 0; i < made.n && !l->has_order; i++)
+        l->has_order = by_patch_name(&made.list[i], &l->order.list[i]) != 0;
+    names_free(&made);
+    return st;
+}
+
+static gg_status list_changes(diff *d, gg_error *err)
+{
+    bool *keys = calloc(gg_source_meta(d->b)->n + 1, sizeof *keys);
+    gg_status st = keys ? changed_keys(d, keys, err)
+                        : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    if (st == GG_OK) st = list_keys(d->a, false, &d->keys.base, err);
+    if (st == GG_OK) st = list_keys(d->b, false, &d->keys.order, err);
+    if (st == GG_OK) st = list_tensors(d->a, false, &d->tensors.base, err);
+    if (st == GG_OK) st = list_tensors(d->b, false, &d->tensors.order, err);
+    if (st == GG_OK) st = take_changes(&d->tensors, d->changed, err);
+    if (st == GG_OK) st = take_changes(&d->keys, keys, err);
+    free(keys);
     return st;
 }
 
@@ -375,28 +338,13 @@ static gg_status needs_order(const patch_lists *l, bool *needed, gg_error *err)
 
 static gg_status put_names(gg_meta *meta, const char *key, const patch_names *names, gg_error *err)
 {
-    gg_buf data = GG_BUF_INIT;
-    gg_status st = gg_buf_reserve(&data, 1, err);
-    for (size_t i = 0; i < names->n && st == GG_OK; i++) {
-        uint8_t le[8];
-        gg_put_le64(le, names->list[i].len);
-        st = gg_buf_append(&data, le, 8, err);
-        if (st == GG_OK) st = gg_buf_append(&data, names->list[i].name, names->list[i].len, err);
-    }
-    gg_kv kv = { key,      strlen(key),          GG_TYPE_ARR, GG_TYPE_STR,
-                 names->n, (uint8_t *)data.data, data.len };
-    if (st == GG_OK) st = gg_meta_set(meta, &kv, err);
-    gg_buf_free(&data);
+    gg_buf bytes = GG_BUF_INIT;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < names->n && st == GG_OK; i++)
+        st = gg_array_add_str(&bytes, names->list[i].name, names->list[i].len, err);
+    if (st == GG_OK) st = gg_meta_set_array(meta, key, GG_TYPE_STR, names->n, &bytes, err);
+    gg_buf_free(&bytes);
     return st;
-}
-
-static gg_status put_array(gg_meta *meta, const char *key, uint32_t type, const gg_buf *data,
-                           gg_error *err)
-{
-    size_t size = gg_type_size(type);
-    gg_kv kv = { key,      strlen(key), GG_TYPE_ARR, type, data->len / size, (uint8_t *)data->data,
-                 data->len };
-    return gg_meta_set(meta, &kv, err);
 }
 
 /* Padding that differs from the usual zeros: the place (0 = after the header, i = after tensor
@@ -405,7 +353,6 @@ static gg_status put_padding(const diff *d, gg_meta *meta, gg_error *err)
 {
     gg_buf lists[3] = { GG_BUF_INIT, GG_BUF_INIT, GG_BUF_INIT };
     gg_status st = GG_OK;
-    for (int k = 0; k < 3 && st == GG_OK; k++) st = gg_buf_reserve(&lists[k], 1, err);
     for (size_t i = 0; i < d->n_pads && st == GG_OK; i++) {
         const gg_pad *pad = &d->pads[i];
         uint8_t le[8];
@@ -415,9 +362,12 @@ static gg_status put_padding(const diff *d, gg_meta *meta, gg_error *err)
         if (st == GG_OK) st = gg_buf_append(&lists[1], le, 8, err);
         if (st == GG_OK) st = gg_buf_append(&lists[2], pad->bytes, pad->n, err);
     }
-    if (st == GG_OK) st = put_array(meta, PATCH_PAD_AFTER, GG_TYPE_U64, &lists[0], err);
-    if (st == GG_OK) st = put_array(meta, PATCH_PAD_SIZES, GG_TYPE_U64, &lists[1], err);
-    if (st == GG_OK) st = put_array(meta, PATCH_PAD_BYTES, GG_TYPE_U8, &lists[2], err);
+    if (st == GG_OK)
+        st = gg_meta_set_array(meta, PATCH_PAD_AFTER, GG_TYPE_U64, d->n_pads, &lists[0], err);
+    if (st == GG_OK)
+        st = gg_meta_set_array(meta, PATCH_PAD_SIZES, GG_TYPE_U64, d->n_pads, &lists[1], err);
+    if (st == GG_OK)
+        st = gg_meta_set_array(meta, PATCH_PAD_BYTES, GG_TYPE_U8, lists[2].len, &lists[2], err);
     for (int k = 0; k < 3; k++) gg_buf_free(&lists[k]);
     return st;
 }
@@ -430,8 +380,9 @@ static gg_status make_meta(const diff *d, gg_meta *meta, gg_error *err)
     if (st == GG_OK) st = gg_meta_set_str(meta, PATCH_RESULT, d->sha[1], 64, err);
     if (st == GG_OK) st = put_names(meta, PATCH_DELETE_KEYS, &d->keys.deleted, err);
     if (st == GG_OK) st = put_names(meta, PATCH_DELETE_TENSORS, &d->tensors.deleted, err);
-    if (st == GG_OK && d->order_keys) st = put_names(meta, PATCH_ORDER_KEYS, &d->keys.order, err);
-    if (st == GG_OK && d->order_tensors)
+    if (st == GG_OK && d->keys.has_order)
+        st = put_names(meta, PATCH_ORDER_KEYS, &d->keys.order, err);
+    if (st == GG_OK && d->tensors.has_order)
         st = put_names(meta, PATCH_ORDER_TENSORS, &d->tensors.order, err);
     if (st == GG_OK && d->n_pads) st = put_padding(d, meta, err);
     gg_meta own = { .kv = malloc((b->n + 1) * sizeof *own.kv) };
@@ -502,10 +453,7 @@ static gg_status find_differences(diff *d, gg_error *err)
     for (size_t i = 0; i < n; i++) total += gg_source_tensor(d->b, i)->bytes;
     gg_progress_total(d->run, total);
     gg_status st = gg_parallel(n + 2, d->run->threads, compare_task, d, err);
-    if (st == GG_OK) st = compare_tensors(d, err);
-    if (st == GG_OK) st = list_keys(d, err);
-    if (st == GG_OK) st = needs_order(&d->tensors, &d->order_tensors, err);
-    if (st == GG_OK) st = needs_order(&d->keys, &d->order_keys, err);
+    if (st == GG_OK) st = list_changes(d, err);
     if (st == GG_OK) st = gg_source_pads(d->b, 0, &d->pads, &d->n_pads, err);
     d->trailing = gg_source_trailing(d->b, 0);
     return st;
@@ -533,11 +481,10 @@ typedef struct application {
     gg_source *base, *patch;
     const char *base_sha, *result_sha; /* 64 digits each, not NUL-terminated */
     patch_lists tensors, keys;
-    patch_pick *tensor_picks, *key_picks;
-    size_t n_tensors, n_keys;
-    const gg_kv *pads[3]; /* after, sizes, bytes: either all or none are present */
-    gg_pad *pad_list;     /* the sources own the names, the patch owns the bytes */
-    size_t trailing;      /* index of a tensor of the patch, or SIZE_MAX */
+    patch_names new_tensors, new_keys; /* of the result */
+    const gg_kv *pads[3];              /* after, sizes, bytes: either all or none are present */
+    gg_pad *pad_list;                  /* the sources own the names, the patch owns the bytes */
+    size_t trailing;                   /* index of a tensor of the patch, or SIZE_MAX */
 } application;
 
 /* ---- the patch's own keys ------------------------------------------------------------ */
@@ -570,9 +517,13 @@ static gg_status get_names(const gg_meta *meta, const char *key, patch_names *ou
                            gg_error *err)
 {
     const gg_kv *kv;
+    uint64_t pos = 0;
+    patch_name one = { 0 };
     gg_status st = get_array(meta, key, GG_TYPE_STR, &kv, err);
     if (found) *found = kv != NULL;
-    return st == GG_OK ? names_of_array(kv, out, err) : st;
+    while (kv && st == GG_OK && gg_kv_next_str(kv, &pos, &one.name, &one.len))
+        st = add_name(out, &one, err);
+    return st;
 }
 
 /* An unknown key is refused, because the result may depend on it. */
@@ -627,60 +578,33 @@ static gg_status read_keys(application *p, gg_error *err)
 
 /* ---- the result ------------------------------------------------------------------------ */
 
-static gg_status list_meta(const gg_meta *meta, bool patch, patch_names *out, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < meta->n && st == GG_OK; i++)
-        if (!patch || !is_patch_key(meta->kv[i].key, meta->kv[i].key_len))
-            st = add_patch_name(out, meta->kv[i].key, meta->kv[i].key_len, i, err);
-    return st;
-}
-
-static gg_status list_tensors(const gg_source *s, size_t without, patch_names *out, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(s, i);
-        if (i != without) st = add_patch_name(out, t->name, t->name_len, i, err);
-    }
-    return st;
-}
-
 static gg_status merge_all(application *p, gg_error *err)
 {
     p->trailing = gg_source_find(p->patch, PATCH_TRAILING, strlen(PATCH_TRAILING));
-    gg_status st = list_meta(gg_source_meta(p->base), false, &p->keys.base, err);
-    if (st == GG_OK) st = list_meta(gg_source_meta(p->patch), true, &p->keys.patch, err);
-    if (st == GG_OK) st = list_tensors(p->base, SIZE_MAX, &p->tensors.base, err);
-    if (st == GG_OK) st = list_tensors(p->patch, p->trailing, &p->tensors.patch, err);
-    if (st == GG_OK) st = merge_patch_lists(&p->keys, &p->key_picks, &p->n_keys, err);
-    if (st == GG_OK) st = merge_patch_lists(&p->tensors, &p->tensor_picks, &p->n_tensors, err);
-    return st;
+    gg_status st = list_keys(p->base, false, &p->keys.base, err);
+    if (st == GG_OK) st = list_keys(p->patch, true, &p->keys.patch, err);
+    if (st == GG_OK) st = list_tensors(p->base, false, &p->tensors.base, err);
+    if (st == GG_OK) st = list_tensors(p->patch, true, &p->tensors.patch, err);
+    if (st == GG_OK) st = merge_lists(&p->keys, &p->new_keys, err);
+    return st == GG_OK ? merge_lists(&p->tensors, &p->new_tensors, err) : st;
 }
 
-static gg_status plan_tensors(const application *p, gg_plan *plan, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < p->n_tensors && st == GG_OK; i++) {
-        const patch_pick *pick = &p->tensor_picks[i];
-        const patch_names *from = pick->patch ? &p->tensors.patch : &p->tensors.base;
-        st = gg_plan_add_copy(plan, pick->patch ? p->patch : p->base, from->list[pick->index].index,
-                              err);
-    }
-    return st;
-}
-
-static gg_status plan_file(const application *p, gg_plan *plan, const char *output, gg_error *err)
+static gg_status plan_result(const application *p, gg_plan *plan, const char *output, gg_error *err)
 {
     const gg_meta *base = gg_source_meta(p->base), *patch = gg_source_meta(p->patch);
-    gg_meta meta = { .kv = malloc((p->n_keys + 1) * sizeof *meta.kv), .n = p->n_keys };
-    if (!meta.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < p->n_keys; i++) {
-        size_t k = p->key_picks[i].index;
-        meta.kv[i] = p->key_picks[i].patch ? patch->kv[p->keys.patch.list[k].index]
-                                           : base->kv[p->keys.base.list[k].index];
+    size_t n = p->new_keys.n;
+    gg_meta meta = { .kv = malloc((n + 1) * sizeof *meta.kv), .n = n };
+    gg_status st = meta.kv ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (size_t i = 0; i < n && st == GG_OK; i++) {
+        const patch_name *one = &p->new_keys.list[i];
+        meta.kv[i] = (one->patch ? patch : base)->kv[one->index];
     }
-    gg_status st = gg_plan_one_file(plan, output, gg_source_header(p->patch)->version, &meta, err);
+    for (size_t i = 0; i < p->new_tensors.n && st == GG_OK; i++) {
+        const patch_name *one = &p->new_tensors.list[i];
+        st = gg_plan_add_copy(plan, one->patch ? p->patch : p->base, one->index, err);
+    }
+    if (st == GG_OK)
+        st = gg_plan_one_file(plan, output, gg_source_header(p->patch)->version, &meta, err);
     free(meta.kv);
     return st;
 }
@@ -737,8 +661,7 @@ static gg_status write_result(application *p, const char *output, const gg_run *
     quiet.note = NULL;
     quiet.strict = false;
     memcpy(sha, p->result_sha, 64);
-    gg_status st = plan_tensors(p, &plan, err);
-    if (st == GG_OK) st = plan_file(p, &plan, output, err);
+    gg_status st = plan_result(p, &plan, output, err);
     if (st == GG_OK) st = plan_padding(p, &plan, err);
     if (st == GG_OK) st = plan_trailing(p, &plan, err);
     if (st == GG_OK) st = gg_plan_write(&plan, &quiet, &r->bytes, err);
@@ -781,8 +704,8 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
     if (st == GG_OK) st = write_result(&p, output, run, report, err);
     if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) gg_at_file(err, gg_source_name(patch));
     count_and_free_lists(&p.tensors, &p.keys, report);
-    free(p.tensor_picks);
-    free(p.key_picks);
+    names_free(&p.new_tensors);
+    names_free(&p.new_keys);
     free(p.pad_list);
     return st;
 }

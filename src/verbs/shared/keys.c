@@ -2,7 +2,6 @@
  * those that depend on the types of the tensors. */
 #include "keys.h"
 
-#include "base/buf.h"
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
@@ -238,6 +237,22 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
     gg_buf_free(&value);
     free(key);
     return st;
+}
+
+gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err)
+{
+    uint8_t le[8];
+    gg_put_le64(le, len);
+    gg_status st = gg_buf_append(bytes, le, sizeof le, err);
+    return st == GG_OK ? gg_buf_append(bytes, text, len, err) : st;
+}
+
+gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
+                            const gg_buf *bytes, gg_error *err)
+{
+    const void *data = bytes->data ? bytes->data : "";
+    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, elem_type, count, data, bytes->len };
+    return gg_meta_set(meta, &kv, err);
 }
 
 gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err)

@@ -2,12 +2,19 @@
  * Internal. */
 #pragma once
 
+#include "base/buf.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
 /* "KEY=FILE": set KEY to a string, the bytes of FILE ("-" is stdin). GG_EUSAGE if it has no
  * "=", if the file is over 2^30 bytes, or if KEY exists with a type other than str. */
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
+
+/* Adds a text to the bytes of an array of strings, and sets an array of `count` values of that type
+ * with these bytes. */
+gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err);
+gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
+                            const gg_buf *bytes, gg_error *err);
 
 /* Applies o->set_kv, then o->set_kv_files. */
 gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err);
