@@ -6,9 +6,9 @@
  * too unless another is requested. If nothing is removed (strength 0, no variance) and the dtype
  * stays, the bytes stay. NaN and infinities are refused.
  *
- * Memory: 4 bytes per value of one tensor (or expert) for each thread. Tensors of more than 4 Mi
- * values are processed one at a time, by all threads. GG_PURIFY_FFT needs another 164 to 320 bytes
- * per value of a row for each thread: 0.6 MiB for rows of 4096 values, 172 MB for rows of 2^20.
+ * Memory: 4 bytes per value of one tensor (or expert), on which all threads work together.
+ * GG_PURIFY_FFT needs another 164 to 320 bytes per value of a row for each thread: 0.6 MiB for rows
+ * of 4096 values, 172 MB for rows of 2^20.
  *
  * The general rules of organ.h apply: options, run and report may be NULL.
  */

@@ -772,10 +772,9 @@ static gg_status start_keys(transplant *t)
 static gg_status follow_types(transplant *t)
 {
     size_t n = t->o->directory ? t->dir.n : t->plan.n;
-    gg_tensor *list = calloc(n ? n : 1, sizeof *list);
-    if (!list) return gg_fail(t->err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < n; i++)
-        list[i] = t->o->directory ? t->dir.items[i].t : t->plan.tensors[i].t;
+    gg_tensor *list = t->o->directory ? gg_organ_dir_list(&t->dir, t->err)
+                                      : gg_plan_list(&t->plan, 0, n, t->err);
+    if (!list) return GG_ENOMEM;
     gg_status st = gg_type_keys_change(&t->meta, t->base, list, n, t->err);
     free(list);
     return st;

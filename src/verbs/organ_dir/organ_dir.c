@@ -247,6 +247,14 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **
     return GG_OK;
 }
 
+gg_tensor *gg_organ_dir_list(const gg_organ_dir *d, gg_error *err)
+{
+    gg_tensor *list = malloc((d->n + 1) * sizeof *list);
+    if (!list) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", d->n);
+    for (size_t i = 0; list && i < d->n; i++) list[i] = d->items[i].t;
+    return list;
+}
+
 static int by_tensor_name(const void *a, const void *b)
 {
     return strcmp(((const gg_tensor *)a)->name, ((const gg_tensor *)b)->name);
@@ -269,13 +277,10 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 {
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
     if (!gg_source_meta(d->base) || (!d->run->note && !d->run->strict)) return GG_OK;
-    gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", d->n);
+    gg_tensor *list = gg_organ_dir_list(d, err);
+    if (!list) return GG_ENOMEM;
     bool experts = false;
-    for (size_t i = 0; i < d->n; i++) {
-        list[i] = d->items[i].t;
-        experts = experts || d->items[i].a.expert >= 0;
-    }
+    for (size_t i = 0; i < d->n; i++) experts = experts || d->items[i].a.expert >= 0;
     gg_check_input in = { meta, list, d->n, 1 };
     gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, &d->notes, err);
     free(list);
@@ -284,10 +289,9 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 {
-    gg_tensor *list = calloc(d->n ? d->n : 1, sizeof *list);
+    gg_tensor *list = gg_organ_dir_list(d, err);
     char **names = NULL;
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for %zu names", d->n);
-    for (size_t i = 0; i < d->n; i++) list[i] = d->items[i].t;
+    if (!list) return GG_ENOMEM;
     gg_status st = gg_organ_file_names(list, d->n, &names, err);
     for (size_t i = 0; st == GG_OK && i < d->n; i++) d->items[i].file = names[i];
     if (st == GG_OK) st = check_unique(list, d->n, err);
@@ -324,19 +328,6 @@ static gg_status write_parts(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t 
     return st;
 }
 
-static gg_status write_data(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
-{
-    gg_status st;
-    if (!is_one_part(it)) {
-        st = write_parts(d, it, fd, at, err);
-        return st == GG_OK && !it->sha[0] ? gg_file_sha256(fd, at, it->t.bytes, it->sha, NULL, err)
-                                          : st;
-    }
-    gg_plan_part part = own_part(d, it);
-    st = gg_copy_part(&part, (gg_place){ fd, at }, it->sha, d->run, err);
-    return st == GG_OK ? gg_check_sha256(it->sha, part.sha256, err) : st;
-}
-
 /* Creates the file of a record and writes its header. *at is where the data begins. */
 static gg_status begin_record(gg_organ_dir *d, const gg_dir_item *it, const char *name, int *fd,
                               uint64_t *at, gg_error *err)
@@ -359,8 +350,9 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name
 {
     int fd = -1;
     uint64_t at;
+    gg_plan_part part = own_part(d, it);
     gg_status st = begin_record(d, it, name, &fd, &at, err);
-    if (st == GG_OK) st = write_data(d, it, fd, at, err);
+    if (st == GG_OK) st = gg_copy_part(&part, (gg_place){ fd, at }, it->sha, d->run, err);
     st = end_record(name, fd, st, err);
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
 }
@@ -418,15 +410,10 @@ static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_e
 {
     uint64_t at;
     gg_status st = begin_record(d, it, it->file, &l->fd, &at, err);
-    if (st != GG_OK) return st;
-    if (is_one_part(it)) {
-        l->part = own_part(d, it);
-        l->out = (gg_place){ l->fd, at };
-        return GG_OK;
-    }
-    l->part = (gg_plan_part){ .bytes = it->t.bytes };
+    bool one = is_one_part(it);
+    l->part = one ? own_part(d, it) : (gg_plan_part){ .bytes = it->t.bytes };
     l->out = (gg_place){ l->fd, at };
-    return write_parts(d, it, l->fd, at, err);
+    return st == GG_OK && !one ? write_parts(d, it, l->fd, at, err) : st;
 }
 
 /* See gg_lane_work. */
@@ -566,10 +553,4 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
     gg_check_notes_end(&d->notes, d->run, st == GG_OK);
     *d = (gg_organ_dir){ 0 };
     return st;
-}
-
-gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert, gg_error *err)
-{
-    gg_json_put_text(o, before ? ", " : ", \"experts\": [", err);
-    return gg_json_put_u64(o, expert, err);
 }

@@ -49,6 +49,9 @@ gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, 
 gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item,
                            gg_error *err);
 
+/* A malloc'd list of the tensors, or NULL with GG_ENOMEM. */
+gg_tensor *gg_organ_dir_list(const gg_organ_dir *d, gg_error *err);
+
 /* Give every item its file name. Call it when all items are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
 
@@ -57,15 +60,12 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
  * model and is not checked. */
 gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err);
 
-/* Write one record under any name in the directory. Records of a pipe are written in order. */
+/* Write the record of an item of the base under any name in the directory, as those of a pipe,
+ * which are written in order. */
 gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);
 
 /* Write all records in parallel. The base must be seekable. */
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err);
-
-/* Append a number to the list of experts of a history entry, after `before` others. The first
- * one starts the list: , "experts": [3, 7 */
-gg_status gg_history_expert(const gg_json_out *o, size_t before, uint64_t expert, gg_error *err);
 
 /* If st is GG_OK, write the manifest and commit the directory, else remove what was written.
  * Frees everything that d owns. Returns the final status. */

@@ -37,14 +37,10 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Larger signals are purified one at a time by all threads. */
-#define PURIFY_SHARED (UINT64_C(4) << 20)
 
 typedef struct purify_row {
     gg_purify_row r; /* r.t.name belongs to the source or, for an expert, to the job */
@@ -67,6 +63,7 @@ typedef struct purify_job {
     gg_source *source;
     const gg_purify_options *o;
     const gg_run *run;
+    gg_run alone; /* the same for one tensor at a time, which all threads work on */
     gg_purify_report *report;
     unsigned threads;
     purify_unit *units;
@@ -77,8 +74,7 @@ typedef struct purify_job {
     gg_imatrix_use weighed;        /* the importance matrix, and the tensors planned so far */
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
-    pthread_mutex_t big; /* held while a signal above PURIFY_SHARED is in memory */
-    int nowhere;         /* gets all output that is thrown away */
+    int nowhere; /* gets all output that is thrown away */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
@@ -87,15 +83,10 @@ const char *gg_purify_outcome_name(gg_purify_outcome o)
     return names[o];
 }
 
-static bool is_integer(uint32_t dtype)
-{
-    return dtype >= GG_I8 && dtype <= GG_I64;
-}
-
 /* Dtypes that are not used for weights: integers, doubles, and types for dot products only. */
 static bool is_rare(uint32_t dtype)
 {
-    return is_integer(dtype) || dtype == GG_F64 || dtype == GG_Q8_1 || dtype == GG_Q8_K;
+    return gg_is_integer(dtype) || dtype == GG_F64 || dtype == GG_Q8_1 || dtype == GG_Q8_K;
 }
 
 /* Suggests the dtypes in which rows of `row` values can be encoded. */
@@ -154,7 +145,7 @@ static gg_status classify_row(const purify_job *j, const gg_selected *p, gg_puri
     r->outcome = GG_PURIFY_DONE;
     r->dtype = j->o->dtype ? j->o->dtype->id : p->t.dtype;
     if (!gg_can_decode(p->t.dtype)) r->outcome = GG_PURIFY_NO_CODEC;
-    else if (is_integer(p->t.dtype) && !named) r->outcome = GG_PURIFY_INTEGER;
+    else if (gg_is_integer(p->t.dtype) && !named) r->outcome = GG_PURIFY_INTEGER;
     else if (dims < 2 && !named && !j->sole) r->outcome = GG_PURIFY_VECTOR;
     else return check_target(j, &p->t, r->dtype, err);
     r->dtype = p->t.dtype;
@@ -429,7 +420,7 @@ static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t first,
 
 /* ---- a tensor ------------------------------------------------------------------------- */
 
-static gg_status open_work(purify_work *w, unsigned threads, gg_error *err)
+static gg_status open_work(purify_work *w, gg_error *err)
 {
     purify_job *j = w->u->job;
     bool again = gg_source_seekable(j->source);
@@ -437,7 +428,7 @@ static gg_status open_work(purify_work *w, unsigned threads, gg_error *err)
     gg_feed_open(&w->in, &w->operand, true);
     w->steps = (gg_steps){ .to = { .t = &w->u->t, .fd = w->sink.fd, .at = w->sink.at },
                            .size = COMPUTE_STEP,
-                           .threads = threads,
+                           .threads = j->threads,
                            .ctx = w,
                            .make = make_values,
                            .back = true };
@@ -478,7 +469,7 @@ static gg_status purify_rows(purify_work *w, uint64_t signals, gg_error *err)
     return st;
 }
 
-/* Purifies unit u, writes it to the sink, and fills its rows. Any thread may call this. */
+/* Purifies unit u, writes it to the sink, and fills its rows. */
 static gg_status purify_unit_data(purify_unit *u, gg_place sink, gg_error *err)
 {
     purify_job *j = u->job;
@@ -491,13 +482,10 @@ static gg_status purify_unit_data(purify_unit *u, gg_place sink, gg_error *err)
     w.bytes = t->bytes / signals;
     if (w.values > SIZE_MAX / 8)
         return gg_fail(err, GG_EUNSUPPORTED, "too many values for this machine");
-    bool big = w.values > PURIFY_SHARED || !gg_source_seekable(j->source);
-    if (big) pthread_mutex_lock(&j->big);
-    gg_status st = open_work(&w, big ? j->threads : 1, err);
+    gg_status st = open_work(&w, err);
     if (st == GG_OK) st = purify_rows(&w, signals, err);
     if (st == GG_OK && t->bytes == 0) st = gg_verify_data(j->source, u->source, err);
     close_work(&w);
-    if (big) pthread_mutex_unlock(&j->big);
     return st == GG_OK || st == GG_EIO ? st : gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -529,11 +517,9 @@ static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
     return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
 }
 
-static gg_status try_unit(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status try_unit(purify_unit *u, gg_error *err)
 {
-    purify_job *j = ctx;
-    purify_unit *u = &j->units[i];
-    (void)worker;
+    const purify_job *j = u->job;
     if (u->touched) return purify_unit_data(u, (gg_place){ j->nowhere, GG_AT_POS }, err);
     gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
     return GG_OK;
@@ -548,7 +534,8 @@ static gg_status write_stream(purify_job *j, int fd, gg_error *err)
         st = gg_source_next(j->source, i, &more, err);
         if (st != GG_OK || !more) break;
         if (pipe) st = plan_unit(j, i, err);
-        if (st == GG_OK) st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : try_unit(j, i, 0, err);
+        if (st == GG_OK)
+            st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : try_unit(&j->units[i], err);
         if (st == GG_OK && pipe) st = deliver_rows(j, err);
     }
     return st == GG_OK && pipe ? check_plan(j, err) : st;
@@ -574,12 +561,13 @@ static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
 
 static gg_status put_changed_experts(const purify_unit *u, gg_buf *b, gg_error *err)
 {
-    gg_json_out o = gg_json_to_buf(b);
-    size_t n = 0;
-    for (size_t i = u->first; i < u->first + u->n; i++)
-        if (u->job->rows[i].r.outcome == GG_PURIFY_DONE)
-            gg_history_expert(&o, n++, u->job->rows[i].expert, err);
-    return gg_json_put_text(&o, "]", err);
+    const char *before = ", \"experts\": [";
+    for (size_t i = u->first; i < u->first + u->n; i++) {
+        if (u->job->rows[i].r.outcome != GG_PURIFY_DONE) continue;
+        gg_buf_printf(b, err, "%s%llu", before, (unsigned long long)u->job->rows[i].expert);
+        before = ", ";
+    }
+    return gg_buf_text(b, "]", err);
 }
 
 /* Writes {"op": "purify", ...} for a tensor that changed. For experts it lists the changed ones
@@ -641,7 +629,7 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
 {
     gg_organ_dir d;
     gg_meta meta = GG_META_INIT;
-    gg_status st = gg_organ_dir_open(&d, j->source, dir, j->run, err);
+    gg_status st = gg_organ_dir_open(&d, j->source, dir, &j->alone, err);
     if (st != GG_OK) return st;
     d.whole = true;
     st = add_dir_items(j, &d, err);
@@ -689,7 +677,7 @@ static gg_status write_gguf(purify_job *j, const char *path, gg_error *err)
         st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source,
                                   err);
     if (st == GG_OK) st = gg_watch_add(&p.watch, j->source, err);
-    if (st == GG_OK) st = gg_plan_write(&p, j->run, &written, err);
+    if (st == GG_OK) st = gg_plan_write(&p, &j->alone, &written, err);
     gg_meta_free(&meta);
     gg_plan_free(&p);
     return st;
@@ -699,8 +687,6 @@ static gg_status write_gguf(purify_job *j, const char *path, gg_error *err)
 
 static gg_status write_output(purify_job *j, const char *output, int fd, gg_error *err)
 {
-    if (!output && gg_source_seekable(j->source)) /* nothing depends on the order */
-        return gg_parallel(j->n_units, j->threads, try_unit, j, err);
     if (!output || j->o->form == GG_PURIFY_STREAM) return write_stream(j, fd, err);
     return j->o->form == GG_PURIFY_MODEL ? write_gguf(j, output, err) : write_dir(j, output, err);
 }
@@ -709,7 +695,6 @@ static gg_status run_purify(purify_job *j, const char *output, int fd, gg_error 
 {
     bool pipe = !gg_source_seekable(j->source);
     gg_status st = GG_OK;
-    pthread_mutex_init(&j->big, NULL);
     j->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (j->nowhere < 0) st = gg_fail_errno(err, "cannot open /dev/null");
     if (st == GG_OK && j->o->imatrix) st = gg_imatrix_open(j->o->imatrix, &j->imatrix, err);
@@ -722,7 +707,6 @@ static gg_status run_purify(purify_job *j, const char *output, int fd, gg_error 
     if (st == GG_OK) st = deliver_rows(j, err);
     if (st == GG_OK && (!output || j->o->form == GG_PURIFY_STREAM))
         st = gg_source_unchanged(j->source, err);
-    pthread_mutex_destroy(&j->big);
     if (j->nowhere >= 0) close(j->nowhere);
     gg_imatrix_close(j->imatrix);
     free(j->units);
@@ -744,8 +728,9 @@ gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output
         gg_fix(err, "purify into a directory, then assemble it with organ-assemble");
         return gg_at_file(err, gg_source_name(s));
     }
-    purify_job j = { .source = s, .o = o, .run = run, .report = report };
+    purify_job j = { .source = s, .o = o, .run = run, .alone = *run, .report = report };
     j.threads = run->threads ? run->threads : gg_thread_count();
+    j.alone.threads = 1;
     if (!output || o->form != GG_PURIFY_STREAM) return run_purify(&j, output, -1, err);
     if (strcmp(output, "-") == 0) return run_purify(&j, output, STDOUT_FILENO, err);
     gg_output *out;
