@@ -103,6 +103,9 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
     refuse "its values are stored in blocks" --fuse "$T/flat.gguf"
     model nobody "$T/nobody.gguf" $L $W $X
     refuse "no table of its architecture" --fuse "$T/nobody.gguf"
+    model mpt "$T/mpt.gguf" $L blk.0.attn_qkv.weight:F16:32x64
+    check "mpt, divided by name" forms --unfuse qkv "$T/mpt.gguf"
+    check_text "$(names "$T/f.gguf")" "blk.0.attn_q.weight blk.0.attn_k.weight blk.0.attn_v.weight " "mpt, divided by name"
 }
 made2 "$T/heads.gguf" "$(arr attention.head_count u32 4,2)$(arr attention.head_count_kv u32 2,1)" \
     -k llama.embedding_length=32 -k llama.block_count=2 blk.0.attn_q.weight:F32:32x32 blk.0.attn_k.weight:F32:32x16 \

@@ -250,6 +250,9 @@ for pair in 0_0=0_1 0_1=0_3 1_0=1_0 1_1=1_3; do
     done
     check_same "$T/two.data" "$T/four.data" "the kept experts are those of the picture: $pair"
 done
+imatrix "$T/wide.im.gguf" blk.0.ffn_down_exps.weight:32:1,8,2,4,3:1,1,1,1,1
+check_error 3 "it has 4 matrices of 32 columns" "a matrix of five experts" organ-assemble -q "$T/moe.gguf" --keep-experts 0-1 \
+    --imatrix "$T/wide.im.gguf" --imatrix-out "$T/none.im.gguf" -o "$T/none.gguf"
 check_exit 2 "--top and blocks" organ-measure "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --rank blocks --top 1
 
 # ---- scores from activations: 4, 3, 4, 1 over 4, 1, 2, 1 tokens are 1, 3, 2, 1

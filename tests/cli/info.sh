@@ -74,6 +74,11 @@ edit_arch "$T/g3.gguf" gemma3 gemma3.attention.sliding_window=u32:100 \
     'gemma3.attention.sliding_window_pattern=bool[]:true,true,false,true'
 check_text "$(cell cache_4k "$T/g3.gguf")" $((256 * 2 * 4096 + 3 * 256 * 2 * 768)) \
     "an array tells which layers have a window"
+# Of exaone4, only the model with 64 blocks has windows, of 4096 tokens, in three of four blocks.
+edit_arch "$T/e4.gguf" exaone4 exaone4.context_length=u32:8192
+check_text "$(cell cache_full "$T/e4.gguf")" $((4 * 256 * 2 * 8192)) "a small exaone4 has no windows"
+edit_arch "$T/e4.gguf" exaone4 exaone4.context_length=u32:8192 exaone4.block_count=u32:64
+check_text "$(cell cache_full "$T/e4.gguf")" $((16 * 256 * 2 * 8192 + 48 * 256 * 2 * 4608)) "exaone4 with 64 blocks"
 # Heads per layer; layers without are recurrent: their state is kept in F32.
 edit_arch "$T/gh.gguf" granitehybrid 'granitehybrid.attention.head_count_kv=u32[]:0,2,0,1' \
     granitehybrid.ssm.conv_kernel=u32:4 \

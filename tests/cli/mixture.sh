@@ -76,6 +76,7 @@ SHAPE="-k general.alignment=32 -k llama.block_count=1 token_embd.weight:F32:64x2
 for k in 1 2; do
     mkmodel "$T/m$k.gguf" -s $k $SHAPE
     mkmodel "$T/a$k.gguf" -s $((k + 10)) blk.0.ffn_gate.weight.sample:F16:64x40x1
+    mkmodel "$T/one$k.gguf" -s $((k + 20)) blk.0.ffn_gate.weight.sample:F16:64x1x1
 done
 M="$T/m1.gguf,$T/m2.gguf"
 mixed() { organ-stack -q --force --experts-from "$M" "$@" 2> "$T/err" || bad "a router: $(cat "$T/err")"; }
@@ -86,6 +87,7 @@ check_text "$(awk -F "$TAB" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "cosi
     -1.0000 "exchanged texts exchange the rows, whose sum is 0"
 check_text "$(organ-extract --list "$T/ab.gguf" | awk 'NR > 1 { print $4 }' | tr '\n' ' ')" \
     "token_embd attn_q ffn_gate_inp ffn_up_exps ffn_gate_exps ffn_down_exps " "the router comes first"
+check "texts of one input each" organ-stack -q --experts-from "$M" --router "$T/one1.gguf,$T/one2.gguf" -o "$T/one.gguf"
 check_error 1 "cannot tell them apart" "equal texts" organ-stack -q --experts-from "$M" \
     --router "$T/a1.gguf,$T/a1.gguf" -o "$T/no.gguf"
 check_error 1 "no inputs of the feed-forward layer of block 0" "no samples" organ-stack -q --experts-from "$M" \
@@ -122,6 +124,8 @@ no 1 "is a mixture of experts already" "experts of a mixture" "$T/mix.gguf,$T/mi
 no 1 "not a dense model of the architecture llama" "another architecture" "$VERSE,$T/q3.gguf"
 no 1 "its type is F16, but that of the first expert is Q4_K" "another type" "$VERSE,$F"
 no 1 "its dims are not those of the base" "another model" "$VERSE,$T/m1.gguf"
+mkmodel "$T/attention.gguf" -k llama.block_count=1 token_embd.weight:F32:64x20 blk.0.attn_q.weight:F32:64x64
+no 1 "has no feed-forward layers" "attention alone" "$T/attention.gguf,$T/attention.gguf"
 no 2 "a mixture has 2 to" "one expert" "$VERSE"
 no 2 "3 of 2 experts cannot be used" "too many in use" "$VERSE,$CODE" --used 3
 no 2 "give --experts-from or --drop, not both" "blocks are dropped too" "$VERSE,$CODE" --drop 1

@@ -385,6 +385,9 @@ check_text "$(kv decoder_block_count) $(kv block_count)" "4 5" "the decoder's co
 refuse "it has no block 3, only 0 to 2" "$T/t5.gguf" dec:3
 refuse "the decoder would have 3 blocks and the encoder 2" "$T/t5.gguf" enc:0-1
 check_error 2 "enc:0-3 or dec:0-3" "which stack" organ-stack "$T/t5.gguf" 0 -o "$T/no.gguf"
+mkmodel "$T/beside.gguf" -k llama.block_count=1 token_embd.weight:F32:64x20 blk.0.attn_q.weight:F32:64x64 \
+    enc.blk.0.attn_q.weight:F32:64x64
+check "one block beside an encoder" organ-stack -q "$T/beside.gguf" 0,0 -o "$T/beside2.gguf"
 check_error 2 "in two runs" "both stacks" organ-stack "$T/t5.gguf" enc:0 "$T/t5.gguf" dec:0 -o "$T/no.gguf"
 
 # ---- hybrids: blocks of each kind stay ---------------------------------------------------------------
