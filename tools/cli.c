@@ -115,32 +115,13 @@ static void join_options(char text[256], const char *names)
 static const char *kind_name(cli_kind kind)
 {
     static const char *const kinds[] = {
-        [CLI_FLAG] = "flag",
-        [CLI_MORE] = "flag",
-        [CLI_ACT] = "flag",
-        [CLI_ACT_NOW] = "flag",
-        [CLI_TEXT] = "text",
-        [CLI_MODEL] = "model",
-        [CLI_PARAMS] = "params",
-        [CLI_DIR] = "dir",
-        [CLI_FILE] = "file",
-        [CLI_NEW_MODEL] = "new-model",
-        [CLI_NEW_DIR] = "new-dir",
-        [CLI_NEW_FILE] = "new-file",
-        [CLI_INTO] = "into",
-        [CLI_RULES] = "rules",
-        [CLI_KEY_FILE] = "key-file",
-        [CLI_RANGES] = "ranges",
-        [CLI_RANGE_FILE] = "range-file",
-        [CLI_MAP] = "map",
-        [CLI_WORDS] = "words",
-        [CLI_WHERE] = "where",
-        [CLI_WORD] = "word",
-        [CLI_U64] = "number",
-        [CLI_COUNT] = "count",
-        [CLI_SIZE] = "size",
-        [CLI_F64] = "float",
+        /* in the order of cli_kind */
+        "flag",   "flag",   "flag",       "flag",    "text",     "model", "params",
+        "dir",    "file",   "new-model",  "new-dir", "new-file", "into",  "key-file",
+        "rules",  "ranges", "range-file", "map",     "words",    "where", "word",
+        "number", "count",  "size",       "float",
     };
+    _Static_assert(sizeof kinds / sizeof kinds[0] == CLI_F64 + 1, "a name for each kind");
     return kinds[kind];
 }
 
@@ -321,61 +302,41 @@ static void print_options(cli *c)
 
 /* ---- values ------------------------------------------------------------------------ */
 
-static uint64_t parse_u64(const cli *c, const char *option, const char *text)
-{
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || errno || *end)
-        cli_usage(c, "%s %s: use a whole number", option, text);
-    return v;
-}
-
-/* 100k is 100000. */
-static uint64_t parse_count(const cli *c, const char *option, const char *text)
-{
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    uint64_t factor = *end == 'k' || *end == 'K'   ? 1000
-                      : *end == 'm' || *end == 'M' ? 1000000
-                      : *end == 'g' || *end == 'G' ? 1000000000
-                                                   : 1;
-    if (text[0] < '0' || text[0] > '9' || errno || end[factor > 1] || v > UINT64_MAX / factor)
-        cli_usage(c, "%s %s: use a whole number, such as 5000, 100k or 2M", option, text);
-    return v * factor;
-}
-
-/* The factor of a unit such as M or MB, and the end of the unit. */
-static uint64_t parse_unit(const char *text, const char **end)
+/* The factor of a unit such as M or, of a size, MB, and the end of the unit. */
+static uint64_t parse_unit(cli_kind kind, const char *text, const char **end)
 {
     static const char units[] = "KMGT";
     const char *u = *text ? strchr(units, *text >= 'a' ? *text - 32 : *text) : NULL;
+    bool size = kind == CLI_SIZE, bytes = u && size && (text[1] == 'B' || text[1] == 'b');
     uint64_t factor = 1;
     *end = text;
-    if (!u || !*u) return factor;
-    bool decimal = text[1] == 'B' || text[1] == 'b';
-    for (long i = 0; i <= u - units; i++) factor *= decimal ? 1000 : 1024;
-    *end += decimal ? 2 : 1;
+    if (!u || kind == CLI_U64 || (*u == 'T' && !size)) return factor;
+    for (long i = 0; i <= u - units; i++) factor *= size && !bytes ? 1024 : 1000;
+    *end += bytes ? 2 : 1;
     return factor;
 }
 
-static uint64_t parse_size(const cli *c, const char *option, const char *text)
+/* Reads a value of CLI_U64, CLI_COUNT or CLI_SIZE. */
+static uint64_t parse_whole(const cli *c, cli_kind kind, const char *option, const char *text)
 {
     char *number_end;
     const char *end;
     errno = 0;
     unsigned long long v = strtoull(text, &number_end, 10);
     if (text[0] < '0' || text[0] > '9') errno = EINVAL; /* strtoull takes signs and blanks */
-    uint64_t part = 0, of = 1;                          /* of a number such as 4.5 */
-    if (*number_end == '.')
+    uint64_t part = 0, of = 1;                          /* of a size such as 4.5 */
+    if (*number_end == '.' && kind == CLI_SIZE)
         for (number_end++; *number_end >= '0' && *number_end <= '9' && of <= 1000; of *= 10)
             part = 10 * part + (uint64_t)(*number_end++ - '0');
-    uint64_t factor = parse_unit(number_end, &end);
-    if (errno || *end || v > (uint64_t)INT64_MAX / factor - 1 || (of > 1 && factor == 1) ||
-        v * factor + part * factor / of == 0)
-        cli_usage(c, "%s %s: use a size such as 500M or 2.5G", option, text);
-    return v * factor + part * factor / of;
+    uint64_t factor = parse_unit(kind, number_end, &end);
+    uint64_t most = kind == CLI_SIZE ? (uint64_t)INT64_MAX / factor - 1 : UINT64_MAX / factor;
+    uint64_t value = v * factor + part * factor / of;
+    if (errno || *end || v > most || (of > 1 && factor == 1) || (kind == CLI_SIZE && value == 0))
+        cli_usage(c, "%s %s: use %s", option, text,
+                  kind == CLI_U64     ? "a whole number"
+                  : kind == CLI_COUNT ? "a whole number, such as 5000, 100k or 2M"
+                                      : "a size such as 500M or 2.5G");
+    return value;
 }
 
 static double parse_f64(const cli *c, const char *option, const char *text)
@@ -427,9 +388,9 @@ static void set_value(cli *c, cli_row *row, const char *option, const char *valu
         *(double *)to = parse_f64(c, option, value);
         check_range(c, o, option, *(double *)to);
         return;
-    case CLI_U64: *(uint64_t *)to = parse_u64(c, option, value); break;
-    case CLI_COUNT: *(uint64_t *)to = parse_count(c, option, value); break;
-    case CLI_SIZE: *(uint64_t *)to = parse_size(c, option, value); break;
+    case CLI_U64:
+    case CLI_COUNT:
+    case CLI_SIZE: *(uint64_t *)to = parse_whole(c, o->kind, option, value); break;
     default:
         if (o->many) list_add(c, to, value);
         else *(const char **)to = value;
@@ -1134,6 +1095,13 @@ static gg_status check_unchanged(cli *c, gg_status status)
     return GG_EIO;
 }
 
+void cli_print_error(const cli *c, const gg_error *err)
+{
+    char line[1536];
+    gg_error_line(err, c->tool, line, sizeof line);
+    fprintf(stderr, "%s\n", line);
+}
+
 int cli_end(cli *c, gg_status status)
 {
     progress_end();
@@ -1146,13 +1114,11 @@ int cli_end(cli *c, gg_status status)
         status = cli_stdout_lost(&c->err, errno);
     if (status == GG_OK) tell_what_was_written(c);
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
-        char line[1536];
         if (c->err.fix_hint == GG_HINT_IN_PLACE && !has_option(c, "in-place"))
             c->err.fix_hint = GG_HINT_NONE;
         hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
         hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
-        gg_error_line(&c->err, c->tool, line, sizeof line);
-        fprintf(stderr, "%s\n", line);
+        cli_print_error(c, &c->err);
     }
     gg_select_free(c->select);
     free(c->where);

@@ -25,7 +25,8 @@
 
 #include "organ/gg_verbs.h"
 
-#include "base/io.h" /* stamps of inputs */
+#include "base/io.h"   /* stamps of inputs */
+#include "base/text.h" /* endings of names */
 
 /* What a value is, and the type of its destination. */
 typedef enum cli_kind {
@@ -167,6 +168,9 @@ gg_status cli_like(cli *c, const gg_source *like, gg_source **source);
  * An interrupted run ends by its signal instead. */
 int cli_end(cli *c, gg_status status);
 
+/* Print an error in one line on stderr, for a tool that goes on with the next model. */
+void cli_print_error(const cli *c, const gg_error *err);
+
 /* Report a usage mistake in one line on stderr and exit with 2. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 
@@ -179,6 +183,18 @@ const char *cli_one(const cli *c, const char *option_value, const char *what);
 /* Set the error for output lost on stdout, with its remedy, and return GG_EIO. `why` is
  * the errno of the failed write, or 0 if unknown. */
 gg_status cli_stdout_lost(gg_error *err, int why);
+
+/* Whether a path, which may be NULL, is standard output. */
+static inline bool cli_is_stdout(const char *path)
+{
+    return path && path[0] == '-' && !path[1];
+}
+
+/* Whether a path, which may be NULL, ends with this and has a name before it. */
+static inline bool cli_has_ending(const char *path, const char *ending)
+{
+    return path && gg_text_ends(path, strlen(path), ending);
+}
 
 /* The plural ending of a count: "" for 1, else "s". */
 static inline const char *cli_s(uint64_t n)

@@ -132,12 +132,10 @@ static void tell_files_written(const cli *c)
                                ? *(const char **)row->to
                                : NULL;
         if (!path || strcmp(path, "-") == 0 || stat(path, &s) != 0) continue;
-        size_t n = strlen(path);
-        bool picture = n > 4 && strcmp(path + n - 4, ".svg") == 0;
-        gg_escape(path, n, name, sizeof name);
+        gg_escape(path, strlen(path), name, sizeof name);
         size_text((uint64_t)s.st_size, size);
         fprintf(stderr, "%s: %s%s%s: %s%s\n", c->tool, from, from[0] ? " -> " : "", name, size,
-                picture ? "; next: open it in a browser" : "");
+                cli_has_ending(path, ".svg") ? "; next: open it in a browser" : "");
     }
 }
 

@@ -21,15 +21,10 @@ typedef struct text_output {
     struct gg_output *file; /* NULL until it is opened */
 } text_output;
 
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 /* Opens the file, so that an existing file is refused before the work begins. */
 static gg_status text_output_open(cli *c, text_output *o)
 {
-    if (!o->path || is_stdout(o->path)) return GG_OK;
+    if (!o->path || cli_is_stdout(o->path)) return GG_OK;
     gg_status st = gg_output_open(o->path, c->run.force, &o->file, &c->err);
     return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
 }
@@ -223,7 +218,7 @@ static void check_values(const cli *c)
         cli_usage(c, "--names %s: use gguf or hf", opt.names);
     if (same_path(table_path, opt.output)) cli_usage(c, "--report and --output name the same file");
     if (same_path(rules, opt.output)) cli_usage(c, "--rules and --output name the same file");
-    if ((opt.o.dry_run || table_path) && is_stdout(rules))
+    if ((opt.o.dry_run || table_path) && cli_is_stdout(rules))
         cli_usage(c, "--rules - would mix with a table: name a file");
     bool importance = opt.o.keep_by && strcmp(opt.o.keep_by, "importance") == 0;
     if ((importance || opt.o.keep_units || opt.share) && !opt.o.output.imatrix)

@@ -64,14 +64,6 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
     return GG_OK;
 }
 
-/* Reports a model that cannot be read; the others are still checked. */
-static void failed(const cli *c, const gg_error *err)
-{
-    char line[1200];
-    gg_error_line(err, c->tool, line, sizeof line);
-    fprintf(stderr, "%s\n", line);
-}
-
 /* How many findings a model without errors has: on request, or to a person. */
 static void tell_counts(const cli *c, const char *model, const gg_check_report *report)
 {
@@ -107,7 +99,7 @@ static gg_status check_all(cli *c)
             c->err = err;
             return worst;
         }
-        if (st != GG_OK && st != GG_NO) failed(c, &err);
+        if (st != GG_OK && st != GG_NO) cli_print_error(c, &err); /* others are still checked */
     }
     return worst;
 }

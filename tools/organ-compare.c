@@ -461,7 +461,7 @@ int main(int argc, char **argv)
     list_names(compared, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
-    if (opt.heat && opt.svg && strcmp(opt.svg, "-") == 0)
+    if (opt.heat && cli_is_stdout(opt.svg))
         cli_usage(&c, "--svg - and --heat both write to stdout: name a file");
     gg_status st = opt.map ? gg_map_parse(opt.map, &map, &c.err) : GG_OK;
     opt.o.map = map;

@@ -142,7 +142,7 @@ static gg_status extract(cli *c, gg_source *s)
     if (opt.list) opt.o.row = opt.places ? list_place : list_row, opt.o.ctx = &rows;
     gg_status st = gg_extract(s, &opt.o, opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && opt.list) table_begin(&rows, opt.places ? place_columns : columns);
-    else if (st == GG_OK && c->verbose && strcmp(opt.output, "-") != 0)
+    else if (st == GG_OK && c->verbose && !cli_is_stdout(opt.output))
         cli_note(c, "%zu tensor%s, %llu bytes in %s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, opt.output);
     if (st == GG_OK && r.unknown)
@@ -159,11 +159,10 @@ int main(int argc, char **argv)
     list_names(listed, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     opt.o.select = c.select;
-    size_t n = opt.output ? strlen(opt.output) : 0;
-    if (n > 5 && strcmp(opt.output + n - 5, ".gguf") == 0)
+    if (cli_has_ending(opt.output, ".gguf"))
         cli_usage(&c, "-o %s would be a directory: name one, or use organ-assemble for a model",
                   opt.output);
-    bool named = n > 12 && strcmp(opt.output + n - 12, ".safetensors") == 0;
+    bool named = cli_has_ending(opt.output, ".safetensors");
     if (opt.safetensors && (!named || c.select))
         cli_usage(&c, "--safetensors writes a whole model to -o FILE.safetensors");
     if (named && !opt.safetensors)

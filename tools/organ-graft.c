@@ -91,19 +91,13 @@ static gg_status graft(cli *c)
     return st;
 }
 
-static bool is_model_name(const char *path)
-{
-    size_t n = strlen(path);
-    return n > 5 && strcmp(path + n - 5, ".gguf") == 0;
-}
-
 /* Checks what a finished directory, or else a graft, needs. */
 static void check_inputs(const cli *c)
 {
     bool donor = opt.source || opt.adapters.n;
     if (c->args.n == 1 && opt.svg && !donor && !opt.output) opt.finished = opt.target;
     if (opt.finished) return;
-    opt.o.directory = !opt.output || !is_model_name(opt.output);
+    opt.o.directory = !cli_has_ending(opt.output, ".gguf");
     if (!opt.o.directory && (opt.svg || opt.o.link))
         cli_usage(c, "--%s needs an organ directory, but %s would be a model: choose another name",
                   opt.svg ? "svg" : "link", opt.output);

@@ -89,12 +89,10 @@ static void guard_inputs(const cli *c)
 /* Whether the older format is to be written. */
 static bool old_format(const cli *c)
 {
-    size_t n = opt.output ? strlen(opt.output) : 0;
-    bool old = opt.format ? strcmp(opt.format, "dat") == 0
-                          : n > 4 && strcmp(opt.output + n - 4, ".dat") == 0;
+    bool old = opt.format ? strcmp(opt.format, "dat") == 0 : cli_has_ending(opt.output, ".dat");
     if (opt.format && !old && strcmp(opt.format, "gguf") != 0)
         cli_usage(c, "--format %s: use gguf or dat", opt.format);
-    if (old && strcmp(opt.output, "-") == 0)
+    if (old && cli_is_stdout(opt.output))
         cli_usage(c, "the older format cannot be written to stdout: name a file");
     return old;
 }

@@ -324,9 +324,7 @@ int main(int argc, char **argv)
             if (st == GG_OK || one != GG_OK) st = one != GG_OK ? one : st;
             continue;
         }
-        char text[1400];
-        gg_error_line(&c.err, c.tool, text, sizeof text);
-        fprintf(stderr, "%s\n", text);
+        cli_print_error(&c, &c.err);
         c.err = (gg_error)GG_ERROR_INIT;
         st = one;
     }

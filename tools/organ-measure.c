@@ -452,11 +452,6 @@ static gg_status save_histograms(cli *c)
 
 /* ---- the run ------------------------------------------------------------------- */
 
-static bool is_stdout(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
 /* Whether something else than one row per tensor goes to stdout. */
 static bool prints_instead(const cli *c)
 {
@@ -465,7 +460,7 @@ static bool prints_instead(const cli *c)
 
 static bool prints_rows(const cli *c)
 {
-    return !prints_instead(c) && !is_stdout(opt.svg) && !is_stdout(opt.histogram) &&
+    return !prints_instead(c) && !cli_is_stdout(opt.svg) && !cli_is_stdout(opt.histogram) &&
            (!opt.svg || c->json || opt.columns || opt.sort || opt.top);
 }
 
@@ -534,13 +529,14 @@ static void check_values(const cli *c)
         cli_usage(c, "--color importance needs an importance matrix: add --imatrix FILE");
     if (opt.histogram && opt.svg && strcmp(opt.histogram, opt.svg) == 0)
         cli_usage(c, "--svg and --histogram need different files");
-    if (is_stdout(opt.histogram) && prints_instead(c))
+    if (cli_is_stdout(opt.histogram) && prints_instead(c))
         cli_usage(c, "--histogram - writes to stdout, like another option: name a file");
-    if (is_stdout(opt.svg) && prints_instead(c))
+    if (cli_is_stdout(opt.svg) && prints_instead(c))
         cli_usage(c,
                   "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
                   "name a file");
-    if (c->json && is_stdout(opt.svg)) cli_usage(c, "--svg - draws a picture: leave out --json");
+    if (c->json && cli_is_stdout(opt.svg))
+        cli_usage(c, "--svg - draws a picture: leave out --json");
     if (!column_of(opt.color))
         cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
                   opt.color);

@@ -241,10 +241,8 @@ static gg_status find_in_folder(cli *c, char **path)
     if (!*path || strcmp(*path, "-") == 0 || stat(*path, &s) == 0) return GG_OK;
     const char *end = strrchr(*path, '/'), *names[] = { *path, end ? end + 1 : *path };
     for (int i = 0; i < 2; i++) {
-        size_t size = strlen(opt.folder) + strlen(names[i]) + 2;
-        char *full = malloc(size);
-        if (!full) return gg_fail(&c->err, GG_ENOMEM, "no memory for a path");
-        snprintf(full, size, "%s/%s", opt.folder, names[i]);
+        char *full = gg_path_in(opt.folder, names[i], &c->err);
+        if (!full) return GG_ENOMEM;
         if (stat(full, &s) == 0) {
             free(*path);
             *path = full;

@@ -65,22 +65,16 @@ static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
     return GG_OK;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), k = strlen(end);
-    return n > k && strcmp(s + n - k, end) == 0;
-}
-
 /* The table goes to stdout unless the stream does. */
 static gg_status purify(cli *c, gg_source *s)
 {
     table rows = { .json = c->json };
     gg_purify_report sum = { 0 };
-    bool to_stdout = opt.output && strcmp(opt.output, "-") == 0;
+    bool to_stdout = cli_is_stdout(opt.output);
     opt.o.row = to_stdout ? NULL : print_row;
     opt.o.ctx = &rows;
-    if (to_stdout || (opt.output && ends_with(opt.output, ".bin"))) opt.o.form = GG_PURIFY_STREAM;
-    else if (opt.output && ends_with(opt.output, ".gguf")) opt.o.form = GG_PURIFY_MODEL;
+    if (to_stdout || cli_has_ending(opt.output, ".bin")) opt.o.form = GG_PURIFY_STREAM;
+    else if (cli_has_ending(opt.output, ".gguf")) opt.o.form = GG_PURIFY_MODEL;
     gg_status st = gg_purify(s, &opt.o, opt.output, &c->run, &sum, &c->err);
     if (st == GG_OK && opt.o.row) begin(&rows);
     if (st == GG_OK && c->verbose)
@@ -93,7 +87,7 @@ static gg_status purify(cli *c, gg_source *s)
 static void set_options(const cli *c)
 {
     char meant[GG_MEANT];
-    if (c->json && !opt.dry_run && strcmp(opt.output, "-") == 0)
+    if (c->json && !opt.dry_run && cli_is_stdout(opt.output))
         cli_usage(c, "--output - writes a stream, no table: leave out --json");
     opt.o.method = (gg_purify_method)opt.method;
     if (!cli_given(c, "strength"))
@@ -114,7 +108,7 @@ int main(int argc, char **argv)
     const char *spec = cli_one(&c, opt.source, "source");
     set_options(&c);
     /* Directories and GGUF files are planned before they are written, so a pipe is stored first. */
-    bool stream = opt.dry_run || strcmp(opt.output, "-") == 0 || ends_with(opt.output, ".bin");
+    bool stream = opt.dry_run || cli_is_stdout(opt.output) || cli_has_ending(opt.output, ".bin");
     gg_source *s;
     gg_status st = cli_open(&c, spec, stream ? CLI_DATA : CLI_SPOOLED, &s);
     if (st == GG_OK) {
