@@ -3,6 +3,7 @@
 #include "../cli.h"
 #include "../table.h"
 
+#include "base/grow.h"   /* orders numbers */
 #include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
 #include "verbs/shared/copy.h" /* the hash of a file, which no public function computes */
@@ -107,12 +108,6 @@ static gg_status add_loss(void *ctx, const float *logits, llama_token next, gg_e
     return l->save ? probe_base_add(l->save, logits, next, err) : GG_OK;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Linear interpolation between the sorted values, as llama-perplexity does. */
 static double percentile(const double *sorted, size_t n, double share)
 {
@@ -131,7 +126,7 @@ static void print_losses(table *t, const char *name, losses *l)
     table_put(t, cell_text(name), cell_u64(l->n), cell_f64(mean),
               cell_f64(error_of(l->sum, l->squares, l->n)), cell_f64(exp(mean)));
     if (l->base) {
-        qsort(l->kl, l->n, sizeof *l->kl, ascending);
+        qsort(l->kl, l->n, sizeof *l->kl, gg_order_f64);
         table_put(t, cell_f64(l->divergence / (double)l->n),
                   cell_f64(error_of(l->divergence, l->divergences, l->n)),
                   cell_f64(percentile(l->kl, l->n, 0.5)), cell_f64(percentile(l->kl, l->n, 0.99)),
@@ -413,11 +408,10 @@ static gg_status base_of(cli *c, server *s, const probe_base **out)
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->bases[i].text, opt.texts.items[0]) == 0)
             return *out = &s->bases[i].base, GG_OK;
-    text_base *more = realloc(s->bases, (s->n + 1) * sizeof *more), one = { 0 };
-    if (more) s->bases = more;
-    one.text = strdup(opt.texts.items[0]);
-    gg_status st = more && one.text ? load_reference(c, &one.base)
-                                    : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    text_base one = { .text = strdup(opt.texts.items[0]) };
+    gg_status st = one.text ? GG_ROOM(s->bases, s->n, NULL, &c->err)
+                            : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    if (st == GG_OK) st = load_reference(c, &one.base);
     if (st == GG_OK) {
         s->bases[s->n] = one;
         *out = &s->bases[s->n++].base;

@@ -2,8 +2,7 @@
  * a reference (probe_base.c), and what happens inside the model (probe_watch.c).
  *
  * The functions follow the rules of gg_status.h for errors. */
-#ifndef PROBE_H
-#define PROBE_H
+#pragma once
 
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
@@ -86,7 +85,7 @@ void probe_return_weight(probe_weight *w);
 typedef struct probe_base {
     uint32_t top, n_vocab, window;
     uint64_t vocab_hash;
-    size_t n, cap, tokens;
+    size_t n, tokens;
     int32_t *ids; /* n x (top + PROBE_TAIL); the largest first */
     float *logs;  /* their log probabilities */
     float *rest;  /* n: probability of all tokens but the top */
@@ -139,5 +138,3 @@ bool probe_watch_inputs(struct ggml_tensor *t, bool ask, void *inputs);
 gg_status probe_inputs_save(const probe_inputs *in, gg_meta *meta, const char *path,
                             const gg_run *run, gg_error *err);
 void probe_inputs_free(probe_inputs *in);
-
-#endif

@@ -7,26 +7,19 @@
 
 #include "organ/gg_write.h"
 
+#include "base/grow.h" /* lists that grow */
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static gg_status make_room(probe_base *b, gg_error *err)
 {
-    if (b->n < b->cap) return GG_OK;
-    size_t cap = b->cap ? 2 * b->cap : 1024, wide = b->top + PROBE_TAIL;
-    int32_t *ids = realloc(b->ids, cap * wide * sizeof *ids);
-    if (ids) b->ids = ids;
-    float *logs = realloc(b->logs, cap * wide * sizeof *logs);
-    if (logs) b->logs = logs;
-    float *rest = realloc(b->rest, cap * sizeof *rest);
-    if (rest) b->rest = rest;
-    float *nll = realloc(b->nll, cap * sizeof *nll);
-    if (nll) b->nll = nll;
-    if (!ids || !logs || !rest || !nll)
-        return gg_fail(err, GG_ENOMEM, "no memory for the distributions of the reference");
-    b->cap = cap;
-    return GG_OK;
+    size_t wide = b->top + PROBE_TAIL;
+    gg_room(&b->ids, b->n, NULL, wide * sizeof *b->ids, err);
+    gg_room(&b->logs, b->n, NULL, wide * sizeof *b->logs, err);
+    GG_ROOM(b->rest, b->n, NULL, err);
+    return GG_ROOM(b->nll, b->n, NULL, err);
 }
 
 /* Puts the ids of the `top` largest logits into ids, the largest first; of equal ones the first. */
@@ -70,8 +63,7 @@ gg_status probe_base_add(void *ctx, const float *logits, llama_token next, gg_er
     double log_sum = probe_log_sum(logits, (int32_t)b->n_vocab);
     if (!isfinite(log_sum))
         return gg_fail(err, GG_NO, "the reference gives probabilities that are not finite");
-    gg_status st = make_room(b, err);
-    if (st != GG_OK) return st;
+    if (err->status != GG_OK || make_room(b, err) != GG_OK) return err->status;
     size_t wide = b->top + PROBE_TAIL;
     int32_t *ids = b->ids + b->n * wide;
     find_largest(logits, (int32_t)b->n_vocab, b->top, ids);

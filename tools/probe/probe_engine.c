@@ -1,11 +1,16 @@
 /* probe_engine.c - loads a model in llama.cpp, reads texts and evaluates them in windows. */
 #include "probe.h"
 
+#include "base/buf.h" /* texts */
+#include "base/io.h"  /* whole reads */
+
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static char engine_message[200]; /* the first error that the engine logged */
 
@@ -83,37 +88,33 @@ void probe_close(probe_engine *e)
     *e = (probe_engine){ 0 };
 }
 
-static gg_status read_all(const char *path, char **text, size_t *n, gg_error *err)
+static gg_status read_all(const char *path, gg_buf *text, gg_error *err)
 {
-    FILE *f = fopen(path, "rb");
-    size_t cap = 0, got = 1;
-    if (!f) return gg_fail_errno(err, "cannot open it");
-    *n = 0;
-    while (got > 0 && *n < (size_t)INT32_MAX) {
-        if (*n == cap) {
-            char *more = realloc(*text, cap = cap ? 2 * cap : 65536);
-            if (!more) break;
-            *text = more;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return gg_fail_errno(err, "cannot open it");
+    for (size_t got = 1; got > 0 && err->status == GG_OK; text->len += got) {
+        got = 0;
+        if (text->len >= (size_t)INT32_MAX) {
+            gg_fail(err, GG_EUNSUPPORTED, "the text is too large");
+            break;
         }
-        got = fread(*text + *n, 1, cap - *n, f);
-        *n += got;
+        if (gg_buf_reserve(text, 65536, err) == GG_OK)
+            gg_read_some(fd, text->data + text->len, 65536, &got, err);
     }
-    if (ferror(f)) gg_fail_errno(err, "cannot read it");
-    else if (got > 0) gg_fail(err, GG_EUNSUPPORTED, "the text is too large");
-    fclose(f);
+    close(fd);
     return err->status;
 }
 
 gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, probe_text *out,
                           gg_error *err)
 {
-    char *text = NULL;
-    size_t n = 0;
+    gg_buf text = GG_BUF_INIT;
     *out = (probe_text){ .name = path };
-    gg_status st = read_all(path, &text, &n, err);
+    gg_status st = read_all(path, &text, err);
     if (st == GG_OK) {
+        size_t n = text.len;
         out->tokens = malloc((n + 16) * sizeof *out->tokens);
-        int32_t got = out->tokens ? llama_tokenize(e->vocab, text, (int32_t)n, out->tokens,
+        int32_t got = out->tokens ? llama_tokenize(e->vocab, text.data, (int32_t)n, out->tokens,
                                                    (int32_t)n + 16, false, false)
                                   : 0;
         out->n = got > 0 ? (size_t)got : 0;
@@ -125,7 +126,7 @@ gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, 
             gg_fix(err, "give a longer text");
         }
     }
-    free(text);
+    gg_buf_free(&text);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
 }
 

@@ -5,6 +5,8 @@
 
 #include "organ/gg_write.h"
 
+#include "base/grow.h" /* lists that grow */
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,18 +92,12 @@ static void add_token(probe_block *b, const float *x, const float *m, const floa
 
 static void end_block(probe_trace *t, int block, const float *y, size_t width, size_t n)
 {
-    while ((size_t)block >= t->cap) {
-        size_t cap = t->cap ? 2 * t->cap : 64;
-        probe_block *more = realloc(t->blocks, cap * sizeof *more);
-        if (!more) {
-            t->status = GG_ENOMEM;
-            return;
-        }
-        memset(more + t->cap, 0, (cap - t->cap) * sizeof *more);
-        t->blocks = more;
-        t->cap = cap;
+    gg_error err = GG_ERROR_INIT;
+    while ((size_t)block >= t->n) {
+        t->status = GG_ROOM(t->blocks, t->n, &t->cap, &err);
+        if (t->status != GG_OK) return;
+        t->blocks[t->n++] = (probe_block){ 0 };
     }
-    if ((size_t)block >= t->n) t->n = (size_t)block + 1;
     bool parts = t->of_middle == block + 1 && t->middle_n == n;
     for (size_t at = 0; at < n && t->in_n == n; at += width)
         add_token(&t->blocks[block], t->in + at, parts ? t->middle + at : NULL, y + at, width);
@@ -201,15 +197,10 @@ static size_t rows_of(const probe_inputs *in, size_t matrices, size_t used)
 static matrix_input *input_of(probe_inputs *in, const struct ggml_tensor *w, const char *name,
                               size_t used)
 {
+    gg_error err = GG_ERROR_INIT;
     for (size_t i = in->n; i-- > 0;)
         if (strcmp(in->list[i].name, name) == 0) return &in->list[i];
-    if (in->n == in->cap) {
-        size_t cap = in->cap ? 2 * in->cap : 256;
-        matrix_input *more = realloc(in->list, cap * sizeof *more);
-        if (!more) return NULL;
-        in->list = more;
-        in->cap = cap;
-    }
+    if (GG_ROOM(in->list, in->n, &in->cap, &err) != GG_OK) return NULL;
     matrix_input *m = &in->list[in->n];
     *m = (matrix_input){ .columns = (size_t)w->ne[0], .matrices = (size_t)(w->ne[2] * w->ne[3]) };
     snprintf(m->name, sizeof m->name, "%s", name);
