@@ -306,13 +306,15 @@ fuzz-merge: ## renew the committed corpus in tests/fuzz/corpus from what make fu
 	sh tests/fuzz/run.sh merge build/libfuzzer/fuzz 8192 $(FUZZ_TARGETS)
 
 .PHONY: fuzz-targets fuzz-replay fuzz-long fuzz-merge coverage
-fuzz-targets: $(FUZZ)
+fuzz-targets: $(or $(FUZZ_TARGETS:%=$(B)/fuzz/%),$(FUZZ))
 
-# The file name is absolute because tests change the folder and clear the environment.
-COV_FILE := -fprofile-instr-generate=$(CURDIR)/build/coverage/raw/%m.profraw
+# The file name is absolute because tests change the folder and clear the environment. Counters are in
+# the file itself (%c), so that processes that a test kills count as well.
+COV_FILE := -fprofile-instr-generate=$(CURDIR)/build/coverage/raw/%c%m.profraw
+COV_FLAGS := $(COV_FILE) -fcoverage-mapping -mllvm -runtime-counter-relocation -Wno-unused-command-line-argument
 coverage: ## print the lines and functions that tests and fuzz targets reach, per file
 	rm -rf build/coverage/raw
-	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FILE) -fcoverage-mapping" LDFLAGS="$(COV_FILE)" all units fuzz-targets
+	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FLAGS)" LDFLAGS="$(COV_FILE)" all units fuzz-targets
 	B=build/coverage sh tests/fuzz/coverage.sh
 
 bench: all $(BENCHES) $(B)/test/cost ## print goals and figures (SAVE=FILE, AGAINST=FILE)

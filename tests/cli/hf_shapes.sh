@@ -413,4 +413,14 @@ shape bloom Bloom$hf bf16 1 H=8 K=8 F=128 tied=true
 shape falcon Falcon$hf f32 1 K=1 F=128 tied=true
 shape falcon Falcon$hf bf16 2 H=6 K=3 D=48 F=192 tied=true
 
+# Heads are in another order, and a piece of the tensor ends within a row.
+mkmodel "$T/wide.gguf" -k llama.block_count=1 -k llama.embedding_length=96 -k llama.feed_forward_length=32 \
+    -k llama.attention.head_count=64 -k llama.attention.head_count_kv=1 -k llama.attention.key_length=64 \
+    -k llama.attention.value_length=64 token_embd.weight:F32:96x20 output_norm.weight:F32:96 \
+    blk.0.attn_norm.weight:F32:96 blk.0.attn_q.weight:F32:96x4096 blk.0.attn_k.weight:F32:96x64 \
+    blk.0.attn_v.weight:F32:96x64 blk.0.attn_output.weight:F32:4096x96 blk.0.ffn_norm.weight:F32:96 \
+    blk.0.ffn_gate.weight:F32:96x32 blk.0.ffn_up.weight:F32:96x32 blk.0.ffn_down.weight:F32:32x96
+check "rows that divide no piece: write" organ-assemble "$T/wide.gguf" --names hf -o "$T/wide/model.safetensors"
+check "rows that divide no piece: read" organ-assemble "$T/wide" -q -o "$T/wide2.gguf"
+check_same "$T/wide2.gguf" "$T/wide.gguf" "rows that divide no piece"
 finish

@@ -69,6 +69,12 @@ for i in 1 2 3 4 5; do
     printf 'split.count u16 5\nsplit.no u16 %d\nsplit.tensors.count i32 %d\n' $((i - 1)) "$tensors" > "$T/b"
     check_same "$T/a" "$T/b" "--shards 5: split keys of shard $i"
 done
+# The same tensor in two shards, read one after another.
+mkmodel "$T/pair.gguf" Q:F32:64x2 Z:F32:64x2
+organ-assemble -q "$T/pair.gguf" --output "$T/two.gguf" --shards 2
+LC_ALL=C tr Z Q < "$T/two-00002-of-00002.gguf" | cat "$T/two-00001-of-00002.gguf" - > "$T/twice"
+check_error 3 "two shards contain a tensor with this name" "the same tensor in two shards" \
+    sh -c "organ-assemble -q - --output '$T/twice.gguf' < '$T/twice'"
 rm -f "$T"/s-*
 check "--shard-size" organ-assemble "$T/v" --output "$T/s.gguf" --shard-size 500K
 files=$(ls "$T" | grep -c '^s-.*\.gguf$')
