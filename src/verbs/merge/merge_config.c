@@ -64,15 +64,11 @@ const char *gg_merge_param_name(gg_merge_param p)
     return params[p].name;
 }
 
-static bool text_is(const char *name, const char *text, size_t len)
-{
-    return name && strlen(name) == len && memcmp(name, text, len) == 0;
-}
-
 static gg_merge_param param_by_name(const char *name, size_t len)
 {
     for (unsigned p = 0; p < GG_MP_COUNT; p++)
-        if (text_is(params[p].name, name, len) || text_is(params[p].alias, name, len))
+        if (gg_text_is(name, len, params[p].name) ||
+            (params[p].alias && gg_text_is(name, len, params[p].alias)))
             return (gg_merge_param)p;
     return GG_MP_COUNT;
 }
@@ -132,7 +128,7 @@ static bool parse_value(const char *s, size_t n, double *value)
         double value;
     } words[] = { { "true", 1 }, { "false", 0 }, { "l1", 1 }, { "l2", 2 } };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (text_is(words[i].word, s, n)) return *value = words[i].value, true;
+        if (gg_text_is(s, n, words[i].word)) return *value = words[i].value, true;
     return gg_parse_decimal(s, n, value);
 }
 
@@ -446,9 +442,7 @@ static bool torch_match(const gg_tensor *t, const char *filter)
         return strstr(torch, filter) != NULL;
     }
     for (size_t i = 0; i < sizeof torch_names / sizeof torch_names[0]; i++) {
-        if (strlen(torch_names[i].role) != a.role_len ||
-            memcmp(torch_names[i].role, role, a.role_len) != 0)
-            continue;
+        if (!gg_text_is(role, a.role_len, torch_names[i].role)) continue;
         if (a.block < 0) snprintf(torch, sizeof torch, "%s.weight", torch_names[i].torch);
         else
             snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)a.block,
@@ -475,7 +469,7 @@ static bool filter_matches(const char *filter, const char *name, size_t len)
     gg_anatomy a = gg_anatomy_of(name, len);
     gg_class cls;
     if (gg_class_by_name(filter, strlen(filter), &cls)) return a.cls == cls;
-    return text_is(filter, name + a.role_at, a.role_len) || gg_glob(filter, name);
+    return gg_text_is(name + a.role_at, a.role_len, filter) || gg_glob(filter, name);
 }
 
 /* Takes "[3]" or "[0-3]" off a filter that names experts of a stack, and returns whether it has

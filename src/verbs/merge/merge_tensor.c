@@ -34,7 +34,6 @@ typedef struct merge_reader {
     const gg_merge_job *job;
     merge_input *in; /* the models, and then the base if there is one */
     size_t n_in;
-    uint64_t skip;  /* values of the tensors before those of the job, which are experts */
     uint64_t first; /* index of the first value of the chunk */
     float **x, *out;
     void *scratch;
@@ -64,7 +63,7 @@ static gg_status open_input(merge_input *in, gg_source *source, size_t index, me
 static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merge_job *j,
                              const size_t *at, merge_cut cut, gg_error *err)
 {
-    *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base, .skip = j->skip };
+    *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
     size_t scratch = m->method->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
     r->in = calloc(r->n_in, sizeof *r->in);
     r->x = calloc(r->n_in, sizeof *r->x);
@@ -112,7 +111,7 @@ static gg_status read_chunk(merge_reader *r, uint64_t first, size_t n, gg_error 
     r->first = first;
     for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
         merge_input *in = &r->in[k];
-        uint64_t offset = gg_encoded_bytes(in->dtype, r->skip + first);
+        uint64_t offset = gg_encoded_bytes(in->dtype, r->job->skip + first);
         st = gg_data_read(&in->data, offset, in->raw, (size_t)gg_encoded_bytes(in->dtype, n), err);
         if (st != GG_OK) gg_at_file(err, gg_source_name(in->source));
     }
@@ -130,7 +129,7 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
         gg_status st = gg_decode(in->dtype, in->raw + gg_encoded_bytes(in->dtype, at), in->x, n,
                                  err);
         if (st == GG_OK && check && gg_count_bad(in->x, n))
-            st = fail_bad_value(in, r->skip + first, n, err);
+            st = fail_bad_value(in, r->job->skip + first, n, err);
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }
     const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;

@@ -388,14 +388,6 @@ static void name_of(const gg_source *s, const char **name, size_t *len)
     *len = strlen(*name);
 }
 
-static void append_name(gg_buf *b, const merge_member *m, gg_error *err)
-{
-    const char *name;
-    size_t len;
-    name_of(m->source, &name, &len);
-    gg_buf_append(b, name, len, err);
-}
-
 /* Whether this character would mean something in Markdown. An underscore within a word and a colon
  * without slashes mean nothing. */
 static bool is_markup(const char *text, const char *p)
@@ -433,30 +425,26 @@ static void put_title(const merge_run *g, gg_buf *b,
     gg_buf_printf(b, g->err, " (%s)", g->m.method->name);
 }
 
-typedef enum column { COLUMN_NAME, COLUMN_SHA256, COLUMN_PARAMETERS } column;
-
-static void column_text(const merge_member *m, column c, const char **text, size_t *len)
+/* Sets arrays of strings with one item per model. */
+static void set_models(const merge_run *g, gg_meta *meta)
 {
-    if (c == COLUMN_NAME) {
-        name_of(m->source, text, len);
-        return;
-    }
-    *text = c == COLUMN_SHA256 ? m->sha256 : m->text ? m->text : "";
-    *len = strlen(*text);
-}
-
-/* Sets an array of strings with one item per model. */
-static void set_column(const merge_run *g, gg_meta *meta, const char *key, column c)
-{
-    gg_buf b = GG_BUF_INIT;
+    gg_buf names = GG_BUF_INIT, texts = GG_BUF_INIT, hashes = GG_BUF_INIT;
     for (size_t i = 1; i <= g->n; i++) {
-        const char *text;
+        const merge_member *m = &g->all[i];
+        const char *name, *text = m->text ? m->text : "";
         size_t len;
-        column_text(&g->all[i], c, &text, &len);
-        gg_array_add_str(&b, text, len, g->err);
+        name_of(m->source, &name, &len);
+        gg_array_add_str(&names, name, len, g->err);
+        gg_array_add_str(&texts, text, strlen(text), g->err);
+        gg_array_add_str(&hashes, m->sha256, strlen(m->sha256), g->err);
     }
-    if (g->err->status == GG_OK) gg_meta_set_array(meta, key, GG_TYPE_STR, g->n, &b, g->err);
-    gg_buf_free(&b);
+    gg_meta_set_array(meta, "organ.merge.models", GG_TYPE_STR, g->n, &names, g->err);
+    gg_meta_set_array(meta, "organ.merge.models.parameters", GG_TYPE_STR, g->n, &texts, g->err);
+    if (!g->o->no_hash)
+        gg_meta_set_array(meta, "organ.merge.models.sha256", GG_TYPE_STR, g->n, &hashes, g->err);
+    gg_buf_free(&names);
+    gg_buf_free(&texts);
+    gg_buf_free(&hashes);
 }
 
 static void set_text(const merge_run *g, gg_meta *meta, const char *key, const char *text)
@@ -485,12 +473,12 @@ static void delete_history(gg_meta *meta)
 static gg_status set_history(const merge_run *g, gg_meta *meta)
 {
     const merge_member *base = &g->all[0];
-    gg_buf name = GG_BUF_INIT;
+    gg_buf title = GG_BUF_INIT;
     char seed[64];
     delete_history(meta);
-    put_title(g, &name, gg_buf_append);
-    if (g->err->status == GG_OK) gg_meta_set_str(meta, "general.name", name.data, name.len, g->err);
-    gg_buf_clear(&name);
+    put_title(g, &title, gg_buf_append);
+    if (title.data) gg_meta_set_str(meta, "general.name", title.data, title.len, g->err);
+    gg_buf_free(&title);
     set_text(g, meta, "organ.merge.method", g->m.method->name);
     set_text(g, meta, "organ.merge.parameters", parameters_of(g));
     snprintf(seed, sizeof seed, "organ.merge.seed=u64:%llu", (unsigned long long)g->m.seed);
@@ -499,15 +487,13 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
     if (g->o->embeddings_from_base)
         gg_meta_set_text(meta, "organ.merge.embeddings_from_base=bool:true", g->err);
     if (base->source) {
-        append_name(&name, base, g->err);
-        if (g->err->status != GG_OK) return gg_buf_free(&name), g->err->status;
-        gg_meta_set_str(meta, "organ.merge.base", name.data, name.len, g->err);
+        const char *name;
+        size_t len;
+        name_of(base->source, &name, &len);
+        gg_meta_set_str(meta, "organ.merge.base", name, len, g->err);
         if (base->sha256[0]) set_text(g, meta, "organ.merge.base.sha256", base->sha256);
     }
-    set_column(g, meta, "organ.merge.models", COLUMN_NAME);
-    set_column(g, meta, "organ.merge.models.parameters", COLUMN_PARAMETERS);
-    if (!g->o->no_hash) set_column(g, meta, "organ.merge.models.sha256", COLUMN_SHA256);
-    gg_buf_free(&name);
+    set_models(g, meta);
     return g->err->status;
 }
 
@@ -626,18 +612,16 @@ static gg_status report_row(const merge_run *g, const gg_tensor *t, const char *
 static gg_status plan_copied(merge_run *g, const gg_tensor *t, gg_source *s, size_t at)
 {
     gg_plan_tensor *pt;
-    const gg_tensor *from = gg_source_tensor(s, at);
-    gg_plan_part part = gg_plan_whole(s, at);
-    gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
-    g->report->copied++;
-    if (st != GG_OK || from->dtype == t->dtype)
-        return st == GG_OK ? gg_plan_add_part(pt, &part, g->err) : st;
     gg_producer p;
-    gg_input in = { from->dtype, &part, 1 };
-    st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
-    pt->make = p.make;
-    pt->ctx = p.ctx;
-    return st;
+    gg_plan_part part = gg_plan_whole(s, at);
+    gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
+    g->report->copied++;
+    if (in.dtype == t->dtype) {
+        gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
+        return st == GG_OK ? gg_plan_add_part(pt, &part, g->err) : st;
+    }
+    gg_status st = gg_compute_convert(&g->made, t, &in, &p, g->err);
+    return st == GG_OK ? gg_plan_add_made(&g->plan, t, p.make, p.ctx, g->err) : st;
 }
 
 /* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
@@ -702,7 +686,6 @@ static gg_status describe_merge(const gg_merging *m, const gg_tensor *t, tensor_
 
 static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 {
-    gg_plan_tensor *pt;
     gg_producer p;
     tensor_merge how;
     gg_status st = describe_merge(&g->m, t, &how, g->err);
@@ -711,13 +694,10 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copied(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
     st = refuse_scaled(g, &g->m, t);
-    if (st == GG_OK) st = gg_plan_add(&g->plan, t, &pt, g->err);
     if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, how.copies, &p, g->err);
     if (st != GG_OK) return st;
-    pt->make = p.make;
-    pt->ctx = p.ctx;
     g->report->merged++;
-    return GG_OK;
+    return gg_plan_add_made(&g->plan, t, p.make, p.ctx, g->err);
 }
 
 static gg_status plan_all(merge_run *g)
@@ -809,29 +789,21 @@ static gg_status plan_keys_and_files(merge_run *g, const char *output)
 
 /* ---- merging --------------------------------------------------------------------------- */
 
-/* The card replaces neither the result nor a model. */
-static gg_status guard_card(const merge_run *g, const char *output)
+/* Neither the result nor its card replaces a model, or the other one. */
+static gg_status guard_files(const merge_run *g, const char *output)
 {
     const char *card = g->o->card;
     gg_status st = GG_OK;
-    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
-        st = gg_guard_output(card, g->all[i].source, g->err);
-    if (st != GG_OK || strcmp(card, output) != 0) return st;
+    if (!output) return GG_OK;
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++) {
+        gg_source *read = i ? g->given->list[i - 1].activations : NULL;
+        if (card) st = gg_guard_output(card, g->all[i].source, g->err);
+        if (st == GG_OK) st = gg_guard_output(output, g->all[i].source, g->err);
+        if (st == GG_OK) st = gg_guard_output(output, read, g->err);
+    }
+    if (st != GG_OK || !card || strcmp(card, output) != 0) return st;
     gg_fail(g->err, GG_EUSAGE, "the model and its card have the same name");
     return gg_at_file(g->err, card);
-}
-
-static gg_status guard_files(const merge_run *g, const char *output)
-{
-    gg_status st = GG_OK;
-    if (!output) return GG_OK;
-    if (g->o->card) st = guard_card(g, output);
-    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
-        st = gg_guard_output(output, g->all[i].source, g->err);
-    for (size_t i = 0; i < g->n && st == GG_OK; i++)
-        if (g->given->list[i].activations)
-            st = gg_guard_output(output, g->given->list[i].activations, g->err);
-    return st;
 }
 
 static gg_run bounded_run(const merge_run *g)
@@ -1096,16 +1068,21 @@ static gg_status malformed_key(const recall *r, const char *key)
     return gg_fail(r->err, GG_EFORMAT, "the key %s does not describe a merge", key);
 }
 
-/* Returns a copy of a text, to be freed; NULL with the error if it is none. */
-static char *copy_text(const recall *r, const char *key, const char *text, size_t len)
+/* Sets *out to a copy of a text, to be freed. */
+static gg_status copy_text(const recall *r, const char *key, const char *text, size_t len,
+                           char **out)
 {
-    if (!text || memchr(text, 0, len)) {
-        malformed_key(r, key);
-        return NULL;
-    }
-    char *copy = strndup(text, len);
-    if (!copy) gg_fail(r->err, GG_ENOMEM, "out of memory");
-    return copy;
+    *out = NULL;
+    if (!text || memchr(text, 0, len)) return malformed_key(r, key);
+    *out = strndup(text, len);
+    return *out ? GG_OK : gg_fail(r->err, GG_ENOMEM, "out of memory");
+}
+
+/* What the keys describe could not be parsed or evaluated. */
+static gg_status malformed_unless_memory(const recall *r, gg_status st, const char *key)
+{
+    if (st == GG_OK) return GG_OK;
+    return st == GG_ENOMEM ? gg_fail(r->err, st, "out of memory") : malformed_key(r, key);
 }
 
 /* ---- parameters ------------------------------------------------------------------- */
@@ -1114,14 +1091,14 @@ static char *copy_text(const recall *r, const char *key, const char *text, size_
 static gg_status recall_settings(const recall *r, const char *key, const char *text, size_t len,
                                  gg_merge_settings *to)
 {
-    if (len > SETTINGS_BYTES) return malformed_key(r, key);
-    char *copy = copy_text(r, key, text, len);
-    if (!copy) return r->err->status;
+    char *copy;
     gg_error wrong = GG_ERROR_INIT;
-    gg_status st = gg_merge_settings_add(to, copy, &wrong);
+    gg_status st = len > SETTINGS_BYTES ? malformed_key(r, key)
+                                        : copy_text(r, key, text, len, &copy);
+    if (st != GG_OK) return st;
+    st = malformed_unless_memory(r, gg_merge_settings_add(to, copy, &wrong), key);
     free(copy);
-    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
-    return st != GG_OK || to->n > SETTINGS ? malformed_key(r, key) : GG_OK;
+    return st == GG_OK && to->n > SETTINGS ? malformed_key(r, key) : st;
 }
 
 /* The number of models, and the parameters of each. `lead`: the base is the first of them. */
@@ -1152,8 +1129,8 @@ static gg_status recall_models(recall *r, bool lead)
 static gg_status recall_slices(recall *r, const char *text, size_t len)
 {
     const char *key = "organ.merge.parameters";
-    char *copy = copy_text(r, key, text, len);
-    gg_status st = copy ? GG_OK : r->err->status;
+    char *copy;
+    gg_status st = copy_text(r, key, text, len, &copy);
     r->slices = calloc(SLICES, sizeof *r->slices);
     if (st == GG_OK && !r->slices) st = gg_fail(r->err, GG_ENOMEM, "out of memory");
     const char *p = st == GG_OK ? copy + strlen("slices=") : NULL;
@@ -1231,8 +1208,7 @@ static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anat
     tensor_merge how = { .from = 0 };
     one.n = 1;
     if (one.global.n && !gg_is_integer(t->dtype)) st = describe_merge(&one, t, &how, &wrong);
-    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
-    if (st != GG_OK) return malformed_key(r, "organ.merge.parameters");
+    if (malformed_unless_memory(r, st, "organ.merge.parameters") != GG_OK) return r->err->status;
     if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;
     return r->row(r->ctx, &row, r->err);
 }
@@ -1248,8 +1224,7 @@ static gg_status row_of_tensor(const recall *r, const gg_tensor *t, const gg_ana
     gg_status st = describe_merge(&r->m, t, &how, &wrong);
     if (how.from == SIZE_MAX) row.how = "merge";
     row.parameters = how.text;
-    if (st == GG_ENOMEM) return gg_fail(r->err, st, "out of memory");
-    if (st != GG_OK) return malformed_key(r, "organ.merge.parameters");
+    if (malformed_unless_memory(r, st, "organ.merge.parameters") != GG_OK) return r->err->status;
     return r->row(r->ctx, &row, r->err);
 }
 
