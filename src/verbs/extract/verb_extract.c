@@ -77,9 +77,8 @@ static gg_status stream_selected(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     extraction *x = ctx;
-    gg_dir_item *item;
     gg_status st = count_selected(ctx, p, err);
-    return st == GG_OK ? gg_organ_dir_add(&x->dir, p, &item, err) : st;
+    return st == GG_OK ? gg_organ_dir_copy(&x->dir, p, err) : st;
 }
 
 /* Extracts a source whose tensors are all known from the start. */
@@ -97,8 +96,8 @@ static gg_status write_known(extraction *x, gg_error *err)
     size_t k = 0;
     for (size_t i = 0; more && st == GG_OK; i++) {
         st = gg_source_next(d->base, i, &more, err);
-        for (; st == GG_OK && more && k < d->n && d->items[k].source == i; k++)
-            st = gg_organ_dir_record(d, &d->items[k], d->items[k].file, err);
+        for (; st == GG_OK && more && k < d->plan.n && d->items[k].source == i; k++)
+            st = gg_organ_dir_record(d, k, d->items[k].file, err);
     }
     return st;
 }
@@ -113,9 +112,10 @@ static gg_status store_selected(void *ctx, const gg_selected *p, gg_error *err)
     extraction *x = ctx;
     gg_organ_dir *d = &x->dir;
     char name[64];
-    number_name(p->a.cls, d->n, name);
+    size_t i = d->plan.n;
+    number_name(p->a.cls, i, name);
     gg_status st = add_selected(ctx, p, err);
-    return st == GG_OK ? gg_organ_dir_record(d, &d->items[d->n - 1], name, err) : st;
+    return st == GG_OK ? gg_organ_dir_record(d, i, name, err) : st;
 }
 
 /* Extracts a source while its tensors become known. */
@@ -125,7 +125,7 @@ static gg_status write_growing(extraction *x, gg_error *err)
     gg_visit visit = { x->o->select, x->o->split_experts, store_selected, x };
     gg_status st = gg_selected_each(d->base, &visit, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
-    for (size_t i = 0; i < d->n && st == GG_OK; i++) {
+    for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) {
         char name[64];
         number_name(d->items[i].a.cls, i, name);
         if (renameat(gg_outdir_fd(d->out), name, gg_outdir_fd(d->out), d->items[i].file) != 0)

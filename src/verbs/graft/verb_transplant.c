@@ -686,19 +686,22 @@ static gg_status fold_tensor(transplant *t, size_t i, gg_producer *p)
     return gg_at_tensor(t->err, of->name, of->name_len);
 }
 
-static gg_status add_dir_item(transplant *t, const gg_tensor *out, size_t base, gg_dir_item **item)
+/* Adds a tensor to the model or directory: instead of tensor `base` of the base, or SIZE_MAX. */
+static gg_status add_tensor(transplant *t, const gg_tensor *out, size_t base, gg_plan_tensor **pt)
 {
+    if (!t->o->directory) return gg_plan_add(&t->plan, out, pt, t->err);
     gg_selected p = { .t = *out, .source = base };
     p.a = base != SIZE_MAX ? gg_source_anatomy(t->base, base)
                            : gg_anatomy_of(out->name, out->name_len);
-    return gg_organ_dir_add(&t->dir, &p, item, t->err);
+    return gg_organ_dir_add(&t->dir, &p, pt, t->err);
 }
 
 static gg_status add_unchanged(transplant *t, size_t i)
 {
-    gg_dir_item *item;
-    if (!t->o->directory) return gg_plan_add_copy(&t->plan, t->base, i, t->err);
-    return add_dir_item(t, gg_source_tensor(t->base, i), i, &item);
+    gg_plan_tensor *pt;
+    gg_plan_part part = gg_plan_whole(t->base, i);
+    gg_status st = add_tensor(t, gg_source_tensor(t->base, i), i, &pt);
+    return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
 }
 
 /* Adds a tensor with other bytes than those of tensor `base` of the base (SIZE_MAX: of none). A
@@ -707,26 +710,18 @@ static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base,
                              const moved_bytes *made, const gg_move *move)
 {
     gg_plan_tensor *pt;
-    gg_dir_item *item;
-    gg_status st = t->o->directory ? add_dir_item(t, out, base, &item)
-                                   : gg_plan_add(&t->plan, out, &pt, t->err);
+    gg_status st = add_tensor(t, out, base, &pt);
     if (st != GG_OK) return st;
     if (move && move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
     if (move && move->kind == GG_MOVE_CONVERT) t->report->converted++;
     t->report->bytes_moved += out->bytes;
-    if (t->o->directory) {
-        item->parts = made->parts;
-        item->n_parts = made->n_parts;
-        item->make = made->p.make;
-        item->ctx = made->p.ctx;
-        return put_history(t, item, move);
-    }
     pt->make = made->p.make;
     pt->ctx = made->p.ctx;
     for (size_t i = 0; i < made->n_parts && st == GG_OK; i++)
         st = gg_plan_add_part(pt, &made->parts[i], t->err);
-    return st;
+    if (st != GG_OK || !t->o->directory) return st;
+    return put_history(t, &t->dir.items[t->dir.plan.n - 1], move);
 }
 
 static gg_status add_moved(transplant *t, const gg_move *move)
@@ -771,11 +766,10 @@ static gg_status start_keys(transplant *t)
 /* Updates the type keys for the new tensors. */
 static gg_status follow_types(transplant *t)
 {
-    size_t n = t->o->directory ? t->dir.n : t->plan.n;
-    gg_tensor *list = t->o->directory ? gg_organ_dir_list(&t->dir, t->err)
-                                      : gg_plan_list(&t->plan, 0, n, t->err);
+    const gg_plan *p = t->o->directory ? &t->dir.plan : &t->plan;
+    gg_tensor *list = gg_plan_list(p, 0, p->n, t->err);
     if (!list) return GG_ENOMEM;
-    gg_status st = gg_type_keys_change(&t->meta, t->base, list, n, t->err);
+    gg_status st = gg_type_keys_change(&t->meta, t->base, list, p->n, t->err);
     free(list);
     return st;
 }
@@ -783,12 +777,9 @@ static gg_status follow_types(transplant *t)
 /* Notes what the importance matrix lacks, and names it in the metadata if it is used. */
 static gg_status review_imatrix(transplant *t)
 {
-    gg_imatrix_use u = { .imatrix = t->imatrix };
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < t->dir.n && st == GG_OK; i++)
-        if (t->dir.items[i].make) st = gg_imatrix_use_add(&u, &t->dir.items[i].t, t->err);
-    if (st == GG_OK) gg_imatrix_use_note(&u, t->run);
-    return st == GG_OK && u.used ? gg_imatrix_keys(t->imatrix, &t->meta, t->err) : st;
+    size_t used = 0;
+    gg_status st = gg_imatrix_review(t->imatrix, &t->dir.plan, &used, t->run, t->err);
+    return st == GG_OK && used ? gg_imatrix_keys(t->imatrix, &t->meta, t->err) : st;
 }
 
 static gg_status check_imatrix_out(const transplant *t)
@@ -914,8 +905,8 @@ static gg_status make_directory(transplant *t, const char *output)
     if (st == GG_OK) {
         t->dir.whole = true;
         t->dir.link = t->o->link;
-        st = gg_watch_add(&t->dir.watch, t->donor, err);
-        if (st == GG_OK) st = gg_watch_add(&t->dir.watch, ancestor, err);
+        st = gg_watch_add(&t->dir.plan.watch, t->donor, err);
+        if (st == GG_OK) st = gg_watch_add(&t->dir.plan.watch, ancestor, err);
         if (st == GG_OK) st = note_kinship(&t->maker, &t->moves, t->run, &t->dir.notes, err);
         st = write_directory(t, st);
     }

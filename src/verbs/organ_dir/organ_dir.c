@@ -115,11 +115,13 @@ static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
     return GG_OK;
 }
 
-static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, gg_dir_item *it, gg_error *err)
+static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, size_t i, gg_error *err)
 {
+    gg_dir_item *it = &d->items[i];
+    const gg_tensor *t = &d->plan.tensors[i].t;
     gg_entry *e = &m->entries[m->n_entries++];
-    *e = (gg_entry){ .t = it->t, .a = it->a };
-    e->t.name = copy_bytes(it->t.name, it->t.name_len);
+    *e = (gg_entry){ .t = *t, .a = it->a };
+    e->t.name = copy_bytes(t->name, t->name_len);
     e->file = it->file;
     it->file = NULL;
     if (!e->t.name) return no_memory(err);
@@ -148,7 +150,7 @@ static gg_status note_stacks(gg_manifest *m, const gg_organ_dir *d, gg_error *er
     for (size_t i = 0; from && i < from->n_stacks; i++)
         if (add_stack(m, &from->stacks[i].t, err) != GG_OK) return err->status;
     size_t last = SIZE_MAX;
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = 0; i < d->plan.n; i++) {
         const gg_dir_item *it = &d->items[i];
         if (!it->expert || it->source == last) continue;
         last = it->source;
@@ -168,13 +170,13 @@ static gg_status make_manifest(const gg_organ_dir *d, gg_manifest **out, gg_erro
     gg_status st = GG_OK;
     const gg_manifest *from = gg_source_manifest(d->base);
     m->source = strdup(from && from->source ? from->source : gg_source_name(d->base));
-    m->entries = calloc(d->n ? d->n : 1, sizeof *m->entries);
+    m->entries = calloc(d->plan.n + 1, sizeof *m->entries);
     if (!m->source || !m->entries) st = no_memory(err);
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&m->meta, meta, err);
     if (st == GG_OK) st = set_name(m, err);
     if (st == GG_OK) st = from ? copy_files(m, from, d->whole, err) : note_files(m, d->base, err);
-    for (size_t i = 0; i < d->n && st == GG_OK; i++) st = add_entry(m, d, &d->items[i], err);
+    for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) st = add_entry(m, d, i, err);
     if (st == GG_OK) st = note_stacks(m, d, err);
     if (st != GG_OK) {
         gg_manifest_free(m);
@@ -228,31 +230,25 @@ static bool may_replace(const char *path)
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run,
                             gg_error *err)
 {
-    *d = (gg_organ_dir){ .base = base, .run = run };
+    *d = (gg_organ_dir){ .base = base, .run = run, .plan = { .base = base, .records = true } };
     gg_status st = gg_guard_output(path, base, err);
     return st != GG_OK ? st : gg_outdir_open(path, run->force, may_replace, &d->out, err);
 }
 
-gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item, gg_error *err)
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_plan_tensor **out,
+                           gg_error *err)
 {
-    if (GG_ROOM(d->items, d->n, &d->cap, err) != GG_OK) return GG_ENOMEM;
-    gg_dir_item *it = &d->items[d->n];
-    *it = (gg_dir_item){
-        .t = p->t, .a = p->a, .source = p->source, .at = p->at, .expert = p->expert
-    };
-    it->t.name = gg_names_add(&d->names, p->t.name, p->t.name_len, err);
-    if (!it->t.name) return GG_ENOMEM;
-    d->n++;
-    *item = it;
-    return GG_OK;
+    if (GG_ROOM(d->items, d->plan.n, &d->cap, err) != GG_OK) return GG_ENOMEM;
+    d->items[d->plan.n] = (gg_dir_item){ .a = p->a, .source = p->source, .expert = p->expert };
+    return gg_plan_add(&d->plan, &p->t, out, err);
 }
 
-gg_tensor *gg_organ_dir_list(const gg_organ_dir *d, gg_error *err)
+gg_status gg_organ_dir_copy(gg_organ_dir *d, const gg_selected *p, gg_error *err)
 {
-    gg_tensor *list = malloc((d->n + 1) * sizeof *list);
-    if (!list) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", d->n);
-    for (size_t i = 0; list && i < d->n; i++) list[i] = d->items[i].t;
-    return list;
+    gg_plan_tensor *pt;
+    gg_plan_part part = { d->base, p->source, p->at, p->t.bytes, NULL };
+    gg_status st = gg_organ_dir_add(d, p, &pt, err);
+    return st == GG_OK ? gg_plan_add_part(pt, &part, err) : st;
 }
 
 static int by_tensor_name(const void *a, const void *b)
@@ -277,11 +273,11 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 {
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
     if (!gg_source_meta(d->base) || (!d->run->note && !d->run->strict)) return GG_OK;
-    gg_tensor *list = gg_organ_dir_list(d, err);
+    gg_tensor *list = gg_plan_list(&d->plan, 0, d->plan.n, err);
     if (!list) return GG_ENOMEM;
     bool experts = false;
-    for (size_t i = 0; i < d->n; i++) experts = experts || d->items[i].a.expert >= 0;
-    gg_check_input in = { meta, list, d->n, 1 };
+    for (size_t i = 0; i < d->plan.n; i++) experts = experts || d->items[i].a.expert >= 0;
+    gg_check_input in = { meta, list, d->plan.n, 1 };
     gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, &d->notes, err);
     free(list);
     return st;
@@ -289,12 +285,13 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 {
-    gg_tensor *list = gg_organ_dir_list(d, err);
+    size_t n = d->plan.n;
+    gg_tensor *list = gg_plan_list(&d->plan, 0, n, err);
     char **names = NULL;
     if (!list) return GG_ENOMEM;
-    gg_status st = gg_organ_file_names(list, d->n, &names, err);
-    for (size_t i = 0; st == GG_OK && i < d->n; i++) d->items[i].file = names[i];
-    if (st == GG_OK) st = check_unique(list, d->n, err);
+    gg_status st = gg_organ_file_names(list, n, &names, err);
+    for (size_t i = 0; st == GG_OK && i < n; i++) d->items[i].file = names[i];
+    if (st == GG_OK) st = check_unique(list, n, err);
     free(names);
     free(list);
     return st;
@@ -303,39 +300,34 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err)
 /* ---- records ----------------------------------------------------------------- */
 
 /* A record whose data is one part, which can be hashed while it is copied. */
-static bool is_one_part(const gg_dir_item *it)
+static bool is_one_part(const gg_plan_tensor *pt)
 {
-    return !it->make && (!it->parts || it->n_parts == 1);
+    return !pt->make && pt->n_parts == 1;
 }
 
-static gg_plan_part own_part(const gg_organ_dir *d, const gg_dir_item *it)
-{
-    return it->parts ? it->parts[0]
-                     : (gg_plan_part){ d->base, it->source, it->at, it->t.bytes, NULL };
-}
-
-/* Writes computed data, or several parts. Sets it->sha if the producer hashes what it writes;
- * else it->sha remains empty and the result must be read again. */
-static gg_status write_parts(gg_organ_dir *d, gg_dir_item *it, int fd, uint64_t at, gg_error *err)
+/* Writes computed data, or several parts. Sets sha if the producer hashes what it writes; else it
+ * remains empty and the result must be read again. */
+static gg_status write_parts(gg_organ_dir *d, const gg_plan_tensor *pt, gg_place out, char sha[65],
+                             gg_error *err)
 {
     gg_sha256 h;
-    gg_target to = { &it->t, fd, at, d->run, &h };
+    gg_target to = { &pt->t, out.fd, out.at, d->run, &h };
     gg_sha256_init(&h);
-    gg_status st = it->make ? it->make(it->ctx, &to, err) : GG_OK;
-    for (size_t i = 0; !it->make && i < it->n_parts && st == GG_OK; i++)
-        st = gg_copy_part(&it->parts[i], (gg_place){ fd, GG_AT_POS }, NULL, d->run, err);
-    if (st == GG_OK && h.total == it->t.bytes) gg_hash_text(&h, it->sha);
+    gg_status st = pt->make ? pt->make(pt->ctx, &to, err) : GG_OK;
+    for (size_t i = 0; !pt->make && i < pt->n_parts && st == GG_OK; i++)
+        st = gg_copy_part(&pt->parts[i], (gg_place){ out.fd, GG_AT_POS }, NULL, d->run, err);
+    if (st == GG_OK && h.total == pt->t.bytes) gg_hash_text(&h, sha);
     return st;
 }
 
-/* Creates the file of a record and writes its header. *at is where the data begins. */
-static gg_status begin_record(gg_organ_dir *d, const gg_dir_item *it, const char *name, int *fd,
-                              uint64_t *at, gg_error *err)
+/* Creates the file of a record and writes its header. out->at is where the data begins. */
+static gg_status begin_record(gg_organ_dir *d, const gg_tensor *t, const char *name, gg_place *out,
+                              gg_error *err)
 {
     uint8_t head[GG_RECORD_HEADER];
-    gg_status st = gg_outdir_create(d->out, name, fd, err);
-    *at = gg_record_header(&it->t, head);
-    return st == GG_OK ? gg_write_all(*fd, head, (size_t)*at, err) : st;
+    *out = (gg_place){ -1, gg_record_header(t, head) };
+    gg_status st = gg_outdir_create(d->out, name, &out->fd, err);
+    return st == GG_OK ? gg_write_all(out->fd, head, (size_t)out->at, err) : st;
 }
 
 static gg_status end_record(const char *name, int fd, gg_status st, gg_error *err)
@@ -346,25 +338,27 @@ static gg_status end_record(const char *name, int fd, gg_status st, gg_error *er
     return st;
 }
 
-gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *it, const char *name, gg_error *err)
+gg_status gg_organ_dir_record(gg_organ_dir *d, size_t i, const char *name, gg_error *err)
 {
-    int fd = -1;
-    uint64_t at;
-    gg_plan_part part = own_part(d, it);
-    gg_status st = begin_record(d, it, name, &fd, &at, err);
-    if (st == GG_OK) st = gg_copy_part(&part, (gg_place){ fd, at }, it->sha, d->run, err);
-    st = end_record(name, fd, st, err);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, it->t.name, it->t.name_len), st);
+    const gg_plan_tensor *pt = &d->plan.tensors[i];
+    gg_place out;
+    gg_status st = begin_record(d, &pt->t, name, &out, err);
+    if (st == GG_OK) st = gg_copy_part(&pt->parts[0], out, d->items[i].sha, d->run, err);
+    st = end_record(name, out.fd, st, err);
+    return st == GG_OK ? GG_OK : (gg_at_tensor(err, pt->t.name, pt->t.name_len), st);
 }
 
 /* The base directory's file of an unchanged item, or NULL. */
-static const gg_entry *same_entry(const gg_organ_dir *d, const gg_dir_item *it)
+static const gg_entry *same_entry(const gg_organ_dir *d, size_t i)
 {
+    const gg_plan_tensor *pt = &d->plan.tensors[i];
+    const gg_dir_item *it = &d->items[i];
     const gg_manifest *m = gg_source_manifest(d->base);
-    if (!m || it->make || it->parts || it->history || it->source == SIZE_MAX) return NULL;
+    if (!m || !is_one_part(pt) || it->history || it->source == SIZE_MAX) return NULL;
     const gg_entry *e = &m->entries[it->source];
-    bool same = e->sha256[0] && e->t.name_len == it->t.name_len &&
-                memcmp(e->t.name, it->t.name, e->t.name_len) == 0 && e->t.bytes == it->t.bytes;
+    bool same = e->sha256[0] &&
+                gg_text_order(e->t.name, e->t.name_len, pt->t.name, pt->t.name_len) == 0 &&
+                e->t.bytes == pt->t.bytes;
     return same ? e : NULL;
 }
 
@@ -396,24 +390,25 @@ static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name,
     return st;
 }
 
-static gg_status copy_same(gg_organ_dir *d, gg_dir_item *it, const gg_entry *same, gg_error *err)
+static gg_status copy_same(gg_organ_dir *d, size_t i, const gg_entry *same, gg_error *err)
 {
-    memcpy(it->sha, same->sha256, sizeof it->sha);
-    gg_status st = clone_file(d, same->file, it->file, err);
-    gg_progress_add(d->run, it->t.bytes);
+    memcpy(d->items[i].sha, same->sha256, sizeof same->sha256);
+    gg_status st = clone_file(d, same->file, d->items[i].file, err);
+    gg_progress_add(d->run, same->t.bytes);
     return st;
 }
 
 /* Begins a record. Its data is copied in the lane if it is one part. Other data is written here.
  * Unless that sets its hash, the lane reads it again. */
-static gg_status start_record(gg_organ_dir *d, gg_dir_item *it, gg_lane *l, gg_error *err)
+static gg_status start_record(gg_organ_dir *d, gg_lane *l, gg_error *err)
 {
-    uint64_t at;
-    gg_status st = begin_record(d, it, it->file, &l->fd, &at, err);
-    bool one = is_one_part(it);
-    l->part = one ? own_part(d, it) : (gg_plan_part){ .bytes = it->t.bytes };
-    l->out = (gg_place){ l->fd, at };
-    return st == GG_OK && !one ? write_parts(d, it, l->fd, at, err) : st;
+    const gg_plan_tensor *pt = &d->plan.tensors[l->item];
+    gg_dir_item *it = &d->items[l->item];
+    gg_status st = begin_record(d, &pt->t, it->file, &l->out, err);
+    bool one = is_one_part(pt);
+    l->fd = l->out.fd;
+    l->part = one ? pt->parts[0] : (gg_plan_part){ .bytes = pt->t.bytes };
+    return st == GG_OK && !one ? write_parts(d, pt, l->out, it->sha, err) : st;
 }
 
 /* See gg_lane_work. */
@@ -421,23 +416,23 @@ static gg_status next_record(void *ctx, gg_lane *l, const char *sha, bool *more,
 {
     gg_organ_dir *d = ctx;
     gg_dir_item *it = &d->items[l->item];
-    const gg_entry *same = same_entry(d, it);
+    const gg_tensor *t = &d->plan.tensors[l->item].t;
+    const gg_entry *same = same_entry(d, l->item);
     gg_status st = GG_OK;
     *more = false;
-    if (same) return copy_same(d, it, same, err);
+    if (same) return copy_same(d, l->item, same, err);
     if (sha) memcpy(it->sha, sha, sizeof it->sha);
-    else st = start_record(d, it, l, err);
+    else st = start_record(d, l, err);
     if (st == GG_OK && sha) st = gg_check_sha256(sha, l->part.sha256, err);
     *more = st == GG_OK && !it->sha[0];
     if (st == GG_OK && !*more) st = end_record(it->file, l->fd, st, err), l->fd = -1;
-    if (st != GG_OK) gg_at_tensor(err, it->t.name, it->t.name_len);
+    if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
     return st;
 }
 
 static void fail_record(void *ctx, gg_lane *l, gg_error *err)
 {
-    const gg_organ_dir *d = ctx;
-    const gg_tensor *t = &d->items[l->item].t;
+    const gg_tensor *t = &((const gg_organ_dir *)ctx)->plan.tensors[l->item].t;
     if (l->fd < 0) return; /* not a record that is copied in a lane */
     close(l->fd);
     gg_at_tensor(err, t->name, t->name_len);
@@ -445,17 +440,17 @@ static void fail_record(void *ctx, gg_lane *l, gg_error *err)
 
 static uint64_t cost_of(const void *ctx, size_t i)
 {
-    const gg_dir_item *it = &((const gg_organ_dir *)ctx)->items[i];
-    return it->make ? it->t.elements : 0;
+    const gg_plan_tensor *pt = &((const gg_organ_dir *)ctx)->plan.tensors[i];
+    return pt->make ? pt->t.elements : 0;
 }
 
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 {
     uint64_t total = 0;
-    for (size_t i = 0; i < d->n; i++) total += d->items[i].t.bytes;
+    for (size_t i = 0; i < d->plan.n; i++) total += d->plan.tensors[i].t.bytes;
     gg_progress_total(d->run, total);
     gg_lane_work work = { next_record, fail_record, cost_of, d };
-    return gg_copy_lanes(d->n, &work, d->run, err);
+    return gg_copy_lanes(d->plan.n, &work, d->run, err);
 }
 
 /* ---- manifest ------------------------------------------------------------------ */
@@ -539,17 +534,16 @@ static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
 gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
 {
     if (st == GG_OK) st = write_manifest(d, err);
-    if (st == GG_OK) st = gg_watch_add(&d->watch, d->base, err);
-    if (st == GG_OK) st = gg_watch_check(&d->watch, err);
-    gg_watch_free(&d->watch);
+    if (st == GG_OK) st = gg_plan_watch(&d->plan, err);
+    if (st == GG_OK) st = gg_watch_check(&d->plan.watch, err);
     if (st == GG_OK) st = gg_outdir_commit(d->out, err);
     else gg_outdir_abort(d->out);
-    for (size_t i = 0; i < d->n; i++) {
+    for (size_t i = 0; i < d->plan.n; i++) {
         free(d->items[i].file);
         free(d->items[i].history);
     }
     free(d->items);
-    gg_names_free(&d->names);
+    gg_plan_free(&d->plan);
     gg_check_notes_end(&d->notes, d->run, st == GG_OK);
     *d = (gg_organ_dir){ 0 };
     return st;

@@ -2,7 +2,6 @@
  * name. Shared by all verbs that write one. Internal. */
 #pragma once
 
-#include "base/names.h"
 #include "base/output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
@@ -12,16 +11,11 @@
 #include "verbs/shared/selected_tensors.h"
 #include "json/json.h"
 
+/* What a directory has in addition about a tensor of its plan. */
 typedef struct gg_dir_item {
-    gg_tensor t; /* as written; the directory owns t.name */
     gg_anatomy a;
-    size_t source;             /* its place in the base: tensor, */
-    uint64_t at;               /* and first byte in its data */
-    bool expert;               /* one expert of a stack */
-    const gg_plan_part *parts; /* source of the bytes, not owned; NULL = the base */
-    size_t n_parts;
-    gg_plan_make make; /* computes the bytes instead, if not NULL */
-    void *ctx;
+    size_t source; /* the tensor of the base that it is, or replaces; SIZE_MAX = none */
+    bool expert;   /* one expert of a stack */
     char *history; /* JSON object to append to its history; owned, NULL = unchanged */
     char *file;    /* its file name; owned */
     char sha[65];
@@ -31,12 +25,11 @@ typedef struct gg_organ_dir {
     gg_source *base; /* metadata, layout, and everything unchanged */
     const gg_run *run;
     gg_outdir *out;
-    gg_dir_item *items; /* owned */
-    size_t n, cap;
-    gg_names names;       /* of the items */
+    gg_plan plan;       /* the tensors; without files */
+    gg_dir_item *items; /* one per tensor; owned */
+    size_t cap;
     const gg_meta *meta;  /* instead of the base's, or NULL */
     gg_check_notes notes; /* of gg_organ_dir_check */
-    gg_watch watch;       /* sources besides the base */
     bool whole; /* nothing of the base is left out: keep its unusual padding and trailing bytes */
     bool link;  /* unchanged files of a base directory are hard links */
 } gg_organ_dir;
@@ -45,12 +38,13 @@ typedef struct gg_organ_dir {
 gg_status gg_organ_dir_open(gg_organ_dir *d, gg_source *base, const char *path, const gg_run *run,
                             gg_error *err);
 
-/* Append a copy of p; *item is valid until the next append. */
-gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_dir_item **item,
+/* Append a tensor, which the caller gives parts or a producer; *out is valid until the next append.
+ * p->source = SIZE_MAX: the base has none. */
+gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_plan_tensor **out,
                            gg_error *err);
 
-/* A malloc'd list of the tensors, or NULL with GG_ENOMEM. */
-gg_tensor *gg_organ_dir_list(const gg_organ_dir *d, gg_error *err);
+/* Append a tensor, or an expert, with the bytes of the base. */
+gg_status gg_organ_dir_copy(gg_organ_dir *d, const gg_selected *p, gg_error *err);
 
 /* Give every item its file name. Call it when all items are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
@@ -60,9 +54,9 @@ gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
  * model and is not checked. */
 gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err);
 
-/* Write the record of an item of the base under any name in the directory, as those of a pipe,
- * which are written in order. */
-gg_status gg_organ_dir_record(gg_organ_dir *d, gg_dir_item *item, const char *name, gg_error *err);
+/* Write record i, whose bytes are those of the base, under any name in the directory. Records of a
+ * pipe are written in order. */
+gg_status gg_organ_dir_record(gg_organ_dir *d, size_t i, const char *name, gg_error *err);
 
 /* Write all records in parallel. The base must be seekable. */
 gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err);

@@ -64,6 +64,7 @@ typedef struct gg_plan {
      * Not for a plan that is written in sequence. */
     const char *result_sha256;
     gg_watch watch; /* sources of computed tensors, besides those of the parts */
+    bool records;   /* of an organ directory, where names may be longer */
     bool keep_odd;  /* keep the pipe's unusual padding and trailing bytes (one file) */
     /* For a .safetensors file whose tensors have the names of Hugging Face: their GGUF names in
      * their order, one per line; NULL = they have GGUF names. */

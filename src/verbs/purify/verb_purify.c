@@ -56,7 +56,6 @@ typedef struct purify_unit {
     bool experts;       /* one row per selected expert */
     bool touched;       /* at least one row is changed */
     const char *sha256; /* expected hash of the data; NULL or "" if unknown */
-    gg_dir_item *item;  /* of the output, if that is a directory */
 } purify_unit;
 
 typedef struct purify_job {
@@ -74,7 +73,8 @@ typedef struct purify_job {
     gg_imatrix_use weighed;        /* the importance matrix, and the tensors planned so far */
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
-    int nowhere; /* gets all output that is thrown away */
+    gg_organ_dir *dir; /* of the output; NULL = it is none */
+    int nowhere;       /* gets all output that is thrown away */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
@@ -597,7 +597,7 @@ static gg_status note_purify_history(const purify_unit *u, gg_error *err)
     gg_buf_printf(&b, err, ", \"energy_kept\": %s", number);
     gg_format_f64(change / n, number);
     gg_buf_printf(&b, err, ", \"rel_l2\": %s}", number);
-    u->item->history = gg_buf_take(&b, NULL);
+    u->job->dir->items[u - u->job->units].history = gg_buf_take(&b, NULL);
     return err->status;
 }
 
@@ -605,23 +605,24 @@ static gg_status make_purified(void *ctx, const gg_target *to, gg_error *err)
 {
     purify_unit *u = ctx;
     gg_status st = purify_unit_data(u, (gg_place){ to->fd, to->at }, err);
-    return st == GG_OK && u->item ? note_purify_history(u, err) : st;
+    return st == GG_OK && u->job->dir ? note_purify_history(u, err) : st;
 }
 
-static gg_status add_dir_items(purify_job *j, gg_organ_dir *d, gg_error *err)
+/* Plans all tensors, of a directory or of a model. */
+static gg_status plan_output(purify_job *j, gg_plan *model, gg_error *err)
 {
     gg_status st = GG_OK;
-    gg_dir_item *item;
     for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
         purify_unit *u = &j->units[i];
+        gg_plan_tensor *pt;
+        gg_plan_part part = { j->source, i, 0, u->t.bytes, NULL };
         gg_selected p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
-        st = gg_organ_dir_add(d, &p, &item, err);
+        st = j->dir ? gg_organ_dir_add(j->dir, &p, &pt, err) : gg_plan_add(model, &u->t, &pt, err);
+        if (st == GG_OK && !u->touched) st = gg_plan_add_part(pt, &part, err);
         if (st != GG_OK || !u->touched) continue;
-        item->make = make_purified;
-        item->ctx = u;
+        pt->make = make_purified;
+        pt->ctx = u;
     }
-    if (st == GG_OK) st = gg_organ_dir_names(d, err);
-    for (size_t i = 0; st == GG_OK && i < j->n_units; i++) j->units[i].item = &d->items[i];
     return st;
 }
 
@@ -632,7 +633,9 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
     gg_status st = gg_organ_dir_open(&d, j->source, dir, &j->alone, err);
     if (st != GG_OK) return st;
     d.whole = true;
-    st = add_dir_items(j, &d, err);
+    j->dir = &d;
+    st = plan_output(j, NULL, err);
+    if (st == GG_OK) st = gg_organ_dir_names(&d, err);
     if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
         st = retyped_meta(j, &meta, err);
         d.meta = &meta;
@@ -647,31 +650,12 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
 
 /* ---- GGUF ---------------------------------------------------------------------------- */
 
-static gg_status plan_model(purify_job *j, gg_plan *p, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < j->n_units && st == GG_OK; i++) {
-        purify_unit *u = &j->units[i];
-        gg_plan_tensor *pt;
-        gg_plan_part part = { j->source, u->source, 0, u->t.bytes, NULL };
-        st = gg_plan_add(p, &u->t, &pt, err);
-        if (st != GG_OK) break;
-        if (u->touched) {
-            pt->make = make_purified;
-            pt->ctx = u;
-        } else {
-            st = gg_plan_add_part(pt, &part, err);
-        }
-    }
-    return st;
-}
-
 static gg_status write_gguf(purify_job *j, const char *path, gg_error *err)
 {
     gg_plan p = { 0 };
     gg_meta meta = GG_META_INIT;
     uint64_t written;
-    gg_status st = plan_model(j, &p, err);
+    gg_status st = plan_output(j, &p, err);
     if (st == GG_OK) st = retyped_meta(j, &meta, err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source,
