@@ -193,8 +193,8 @@ static gg_status unique_keys(const gg_gguf *g, gg_error *err)
     if (twice) {
         char key[80];
         gg_escape(twice->key, twice->key_len < 64 ? twice->key_len : 64, key, sizeof key);
-        gg_fail(err, GG_EFORMAT, "metadata key %s appears twice", key);
-        st = gg_at_offset(err, (uint64_t)(twice->key - (const char *)g->raw));
+        st = gg_fail_at((uint64_t)(twice->key - (const char *)g->raw), err,
+                        "metadata key %s appears twice", key);
     }
     free(o.list);
     return st;

@@ -1,4 +1,5 @@
 /* json_read.c - a strict JSON parser (RFC 8259) without recursion, and its tree of values. */
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "json/json.h"
@@ -55,9 +56,7 @@ typedef struct parser {
 
 static gg_status refuse_at(parser *p, size_t offset, const char *what)
 {
-    gg_fail(p->err, GG_EFORMAT, "JSON: %s", what);
-    gg_at_offset(p->err, offset);
-    return GG_EFORMAT;
+    return gg_fail_at(offset, p->err, "JSON: %s", what);
 }
 
 static bool is_space(char c)
@@ -342,10 +341,8 @@ static gg_status check_keys(parser *p, const gg_json_node *object)
     }
     if (keys != few) free(keys);
     if (!twice) return GG_OK;
-    gg_fail(p->err, GG_EFORMAT, "JSON: the key '%.*s' appears twice",
-            twice->len < 80 ? (int)twice->len : 80, twice->text);
-    gg_at_offset(p->err, twice->offset);
-    return GG_EFORMAT;
+    return gg_fail_at(twice->offset, p->err, "JSON: the key '%.*s' appears twice",
+                      twice->len < 80 ? (int)twice->len : 80, twice->text);
 }
 
 /* Closes a container. The nodes of an item of an outline, which are the last ones, are dropped. */
@@ -429,11 +426,8 @@ static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json
     *out = NULL;
     if (len >= UINT32_MAX)
         return gg_fail(err, GG_EUNSUPPORTED, "JSON: the text is 4 GiB or larger");
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
-        gg_fail(err, GG_EFORMAT, "JSON: there is a byte order mark before the value");
-        gg_at_offset(err, 0);
-        return GG_EFORMAT;
-    }
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+        return gg_fail_at(0, err, "JSON: there is a byte order mark before the value");
     return parse_text(text, 0, len, outline, out, err);
 }
 
@@ -542,10 +536,8 @@ const gg_json_node *gg_json_get(const gg_json_node *object, const char *key)
 static gg_status expect_type(const gg_json_node *node, gg_json_type type, gg_error *err)
 {
     if (gg_json_type_of(node) == type) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "JSON: expected a %s, found %s", json_type_name(type),
-            json_type_name(gg_json_type_of(node)));
-    gg_at_offset(err, gg_json_offset(node));
-    return GG_EFORMAT;
+    return gg_fail_at(gg_json_offset(node), err, "JSON: expected a %s, found %s",
+                      json_type_name(type), json_type_name(gg_json_type_of(node)));
 }
 
 gg_status gg_json_string(const gg_json_node *node, const char **ptr, size_t *len, gg_error *err)
@@ -680,10 +672,8 @@ static gg_status split_decimal(const gg_json_node *node, decimal *d, gg_error *e
 static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
 {
     bool cut = node->len > 40;
-    gg_fail(err, GG_EFORMAT, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len, node->text,
-            cut ? "..." : "", what);
-    gg_at_offset(err, node->offset);
-    return GG_EFORMAT;
+    return gg_fail_at(node->offset, err, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len,
+                      node->text, cut ? "..." : "", what);
 }
 
 /* Computes the magnitude of a whole number. Returns false if it exceeds 64 bits or, with *whole

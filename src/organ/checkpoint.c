@@ -3,6 +3,7 @@
 #include "organ/checkpoint.h"
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
@@ -61,20 +62,22 @@ bool gg_is_checkpoint(const char *path)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
+gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err)
+{
+    if (fd < 0) return err->status;
+    gg_ck_file f = { strdup(path), fd, gg_stamp_fd(fd) };
+    if (f.path && GG_ROOM(ck->files, ck->n_files, NULL, err) == GG_OK)
+        return ck->files[ck->n_files++] = f, GG_OK;
+    free(f.path);
+    close(fd);
+    return gg_ck_no_room(err);
+}
+
 static gg_status open_stored(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
 {
     size_t n = ck->n_files, first = ck->in.n;
-    if (GG_ROOM(ck->paths, n, NULL, err) != GG_OK || GG_ROOM(ck->fds, n, NULL, err) != GG_OK ||
-        GG_ROOM(ck->stamps, n, NULL, err) != GG_OK)
-        return err->status;
-    int fd = gg_open_read(path, err);
-    if (fd < 0) return err->status;
-    ck->fds[n] = fd;
-    ck->stamps[n] = gg_stamp_fd(fd);
-    ck->paths[n] = strdup(path);
-    ck->n_files++;
-    if (!ck->paths[n]) return gg_ck_no_room(err);
-    gg_st_read(fd, &ck->in, metadata, err);
+    if (gg_ck_add_file(ck, path, gg_open_read(path, err), err) != GG_OK) return err->status;
+    gg_st_read(ck->files[n].fd, &ck->in, metadata, err);
     for (size_t i = first; i < ck->in.n; i++) ck->in.items[i].file = (uint32_t)n;
     return gg_at_file(err, path);
 }
@@ -167,11 +170,10 @@ static gg_status files_of_index(const gg_json_node *map, file_list *files, gg_er
         if (gg_json_string(m, &name, &len, err) != GG_OK) return err->status;
         if (len == last_len && memcmp(name, last, len) == 0) continue;
         last = name, last_len = len;
-        if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len)) {
-            gg_fail(err, GG_EFORMAT, "the index names a file outside its folder: '%.*s'",
-                    len < 100 ? (int)len : 100, name);
-            return gg_at_offset(err, gg_json_offset(m));
-        }
+        if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len))
+            return gg_fail_at(gg_json_offset(m), err,
+                              "the index names a file outside its folder: '%.*s'",
+                              len < 100 ? (int)len : 100, name);
         if (add_file_name(files, name, len, err) != GG_OK) return err->status;
     }
     sort_file_names(files);
@@ -189,7 +191,7 @@ static gg_status compare_with_index(const gg_checkpoint *ck, const gg_json_node 
         gg_json_string(m, &file, &len, err);
         snprintf(text, sizeof text, "%.*s", (int)name_len, name);
         const gg_st_tensor *t = gg_ck_stored(ck, text);
-        const char *path = t ? ck->paths[t->file] : "", *base = strrchr(path, '/');
+        const char *path = t ? ck->files[t->file].path : "", *base = strrchr(path, '/');
         base = base ? base + 1 : path;
         if (t && strlen(base) == len && memcmp(base, file, len) == 0) continue;
         gg_fail(err, GG_EFORMAT, "the index says that %.*s has this tensor, but it has not",
@@ -322,7 +324,7 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
 gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
 {
     gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, ck->paths[t->file]);
+    return gg_at_file(err, ck->files[t->file].path);
 }
 
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
@@ -606,8 +608,8 @@ bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_
     bool same = buf && a->type == b->type && a->bytes == b->bytes;
     for (uint64_t at = 0; same && at < a->bytes; at += STEP) {
         size_t n = a->bytes - at < STEP ? (size_t)(a->bytes - at) : STEP;
-        same = gg_pread_all(ck->fds[a->file], buf, n, a->at + at, &ignored) == GG_OK &&
-               gg_pread_all(ck->fds[b->file], buf + STEP, n, b->at + at, &ignored) == GG_OK &&
+        same = gg_pread_all(ck->files[a->file].fd, buf, n, a->at + at, &ignored) == GG_OK &&
+               gg_pread_all(ck->files[b->file].fd, buf + STEP, n, b->at + at, &ignored) == GG_OK &&
                memcmp(buf, buf + STEP, n) == 0;
     }
     free(buf);
@@ -919,8 +921,8 @@ void gg_checkpoint_close(gg_checkpoint *ck)
 {
     if (!ck) return;
     for (size_t i = 0; i < ck->n_files; i++) {
-        close(ck->fds[i]);
-        free(ck->paths[i]);
+        close(ck->files[i].fd);
+        free(ck->files[i].path);
     }
     for (size_t i = 0; i < ck->header.n_tensors; i++) {
         free(ck->made[i].pieces);
@@ -933,9 +935,7 @@ void gg_checkpoint_close(gg_checkpoint *ck)
     gg_meta_free(&ck->header.meta);
     gg_names_free(&ck->names);
     gg_names_free(&ck->in.names);
-    free(ck->paths);
-    free(ck->fds);
-    free(ck->stamps);
+    free(ck->files);
     free(ck->in.items);
     free(ck->by_name);
     free(ck->beside);
@@ -947,5 +947,5 @@ void gg_checkpoint_close(gg_checkpoint *ck)
 const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i)
 {
     const gg_ck_tensor *t = &ck->made[i];
-    return t->n_pieces ? ck->paths[ck->in.items[t->pieces[0].in].file] : ck->paths[0];
+    return t->n_pieces ? ck->files[ck->in.items[t->pieces[0].in].file].path : ck->files[0].path;
 }

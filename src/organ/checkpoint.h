@@ -45,6 +45,13 @@ typedef struct gg_ck_tensor {
     const char *hf_name; /* for errors: the first stored tensor */
 } gg_ck_tensor;
 
+/* An open safetensors file. */
+typedef struct gg_ck_file {
+    char *path;
+    int fd;
+    gg_stamp stamp;
+} gg_ck_file;
+
 typedef struct gg_checkpoint {
     gg_gguf header; /* keys and tensors, as if from a GGUF file without data */
     bool has_keys;
@@ -53,9 +60,7 @@ typedef struct gg_checkpoint {
     uint32_t *slots; /* a hash table: 1 + the tensor whose name belongs here; 0 = empty */
     size_t n_slots;  /* a power of 2 */
     gg_names names;
-    char **paths; /* of the safetensors files, open as fds */
-    int *fds;
-    gg_stamp *stamps;
+    gg_ck_file *files;
     size_t n_files;
     gg_st_list in;                /* all stored tensors, file after file */
     const gg_st_tensor **by_name; /* sorted */
@@ -125,6 +130,9 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
 /* Adds the elements of a stored tensor that `move` takes. The first ones give *t its shape. */
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
                           int64_t expert, const gg_hf_move *move, gg_error *err);
+
+/* Takes an open file; fd is -1 if err has the reason why it is not open. */
+gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err);
 
 /* The stored tensor of that name, or NULL. */
 const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);

@@ -45,7 +45,8 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
         !(in->type == GG_ST_F16 && dtype == GG_F16) &&
         !(in->type == GG_ST_BF16 && dtype == GG_BF16))
         return false;
-    *place = (gg_place){ ck->fds[in->file], in->at + p->view.first * gg_st_type_size(in->type) };
+    *place = (gg_place){ ck->files[in->file].fd,
+                         in->at + p->view.first * gg_st_type_size(in->type) };
     return true;
 }
 
@@ -58,7 +59,7 @@ static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const g
     size_t bytes = (size_t)(n / dtype->block_elems * dtype->block_bytes);
     uint8_t *blocks = malloc(bytes);
     float *x = t->type == GG_ST_F32 ? (float *)(void *)c->raw : malloc((size_t)n * sizeof *x);
-    gg_status st = blocks && x ? gg_pread_all(ck->fds[t->file], blocks, bytes, t->at + at, err)
+    gg_status st = blocks && x ? gg_pread_all(ck->files[t->file].fd, blocks, bytes, t->at + at, err)
                                : gg_ck_no_room(err);
     if (st == GG_OK) st = gg_decode(t->packed, blocks, x, (size_t)n, err);
     if (st == GG_OK && t->type == GG_ST_F16)
@@ -87,7 +88,7 @@ static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, 
         c->cap = (size_t)bytes;
     }
     gg_status st = t->packed ? load_packed(ck, c, t, from, n, err)
-                             : gg_pread_all(ck->fds[t->file], c->raw, (size_t)bytes,
+                             : gg_pread_all(ck->files[t->file].fd, c->raw, (size_t)bytes,
                                             t->at + from * size, err);
     if (st != GG_OK) return st;
     c->in = in;
@@ -138,7 +139,7 @@ static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_t
     uint8_t *raw = malloc((size_t)s->bytes);
     c->scale = malloc((size_t)s->elements * sizeof *c->scale);
     gg_status st = raw && c->scale
-                       ? gg_pread_all(ck->fds[s->file], raw, (size_t)s->bytes, s->at, err)
+                       ? gg_pread_all(ck->files[s->file].fd, raw, (size_t)s->bytes, s->at, err)
                        : gg_ck_no_room(err);
     if (st == GG_OK) gg_st_decode(s->type, raw, c->scale, (size_t)s->elements);
     free(raw);
@@ -272,7 +273,7 @@ static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, ui
     size_t size = gg_st_type_size(in->type);
     gg_status st = GG_OK;
     if (r->step == 1 && r->plain && !in->packed && r->n * size >= WINDOW / 64)
-        return gg_pread_all(ck->fds[in->file], out, r->n * size, in->at + r->src * size, err);
+        return gg_pread_all(ck->files[in->file].fd, out, r->n * size, in->at + r->src * size, err);
     if (r->step == 1 && r->n > WINDOW / 16) r->n = WINDOW / 16;
     if (in->type == GG_ST_F8_E4M3 || in->type == GG_ST_F8_E5M2) st = load_scales(ck, c, in, err);
     if (st == GG_OK) st = choose_window(ck, c, r, err);

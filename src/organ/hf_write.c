@@ -540,16 +540,11 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
 /* Opens the files of the model once more. */
 static gg_status share_files(gg_checkpoint *ck, const gg_model *m, gg_error *err)
 {
-    ck->fds = calloc(m->n_files, sizeof *ck->fds);
-    ck->paths = calloc(m->n_files, sizeof *ck->paths);
-    ck->stamps = calloc(m->n_files, sizeof *ck->stamps);
-    if (!ck->fds || !ck->paths || !ck->stamps) return gg_ck_no_room(err);
     for (size_t i = 0; i < m->n_files; i++) {
-        ck->fds[i] = fcntl(m->fds[i], F_DUPFD_CLOEXEC, 3);
-        if (ck->fds[i] < 0) return gg_fail_errno(err, "cannot open");
-        ck->n_files++;
-        ck->stamps[i] = m->stamps[i];
-        if (!(ck->paths[i] = strdup(m->paths[i]))) return gg_ck_no_room(err);
+        int fd = fcntl(m->fds[i], F_DUPFD_CLOEXEC, 3);
+        if (fd < 0) gg_fail_errno(err, "cannot open");
+        if (gg_ck_add_file(ck, m->paths[i], fd, err) != GG_OK) return err->status;
+        ck->files[i].stamp = m->stamps[i];
     }
     return GG_OK;
 }

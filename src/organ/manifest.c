@@ -5,6 +5,7 @@
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/text.h"
@@ -108,8 +109,7 @@ gg_status gg_entry_add_history(gg_entry *e, const char *json_object, gg_error *e
 
 static gg_status wrong_member(const gg_json_node *node, gg_error *err, const char *what)
 {
-    gg_fail(err, GG_EFORMAT, "%s", what);
-    return gg_at_offset(err, gg_json_offset(node));
+    return gg_fail_at(gg_json_offset(node), err, "%s", what);
 }
 
 static gg_status optional_string(const gg_json_node *node, const char *what, char **out, size_t *n,
@@ -247,11 +247,10 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     uint64_t stated = e->t.bytes;
     if (bytes) st = gg_json_u64(bytes, &stated, err);
     if (st == GG_OK && offset) st = gg_json_u64(offset, &e->t.offset, err);
-    if (st == GG_OK && stated != e->t.bytes) {
-        gg_fail(err, GG_EFORMAT, "\"bytes\" is %llu, but dims and dtype give %llu",
-                (unsigned long long)stated, (unsigned long long)e->t.bytes);
-        st = gg_at_offset(err, gg_json_offset(bytes));
-    }
+    if (st == GG_OK && stated != e->t.bytes)
+        st = gg_fail_at(gg_json_offset(bytes), err,
+                        "\"bytes\" is %llu, but dims and dtype give %llu",
+                        (unsigned long long)stated, (unsigned long long)e->t.bytes);
     const char *cls;
     size_t n;
     const gg_json_node *c = gg_json_get(node, "class");

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "json/json.h"
@@ -82,9 +83,8 @@ gg_status gg_mj_put(const gg_json_out *o, gg_error *err, const char *format, ...
 
 static gg_status put_f32(const gg_json_out *o, uint32_t bits, gg_error *err)
 {
-    float v;
     char text[32];
-    memcpy(&v, &bits, sizeof v);
+    float v = gg_bits_float(bits);
     if (isfinite(v)) return gg_json_put_f32(o, v, err);
     snprintf(text, sizeof text, "{\"bits\": \"%08x\"}", bits);
     return gg_json_put_text(o, text, err);
@@ -166,8 +166,7 @@ gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, si
     if (!coded) memcpy(copy, text, *n);
     else if (!gg_base64_decode(text, *n, copy, n)) {
         free(copy);
-        gg_fail(err, GG_EFORMAT, "%s is not valid base64", what);
-        return gg_at_offset(err, gg_json_offset(base64));
+        return gg_fail_at(gg_json_offset(base64), err, "%s is not valid base64", what);
     }
     copy[*n] = '\0';
     *out = copy;
@@ -188,25 +187,20 @@ static gg_status read_bits(const gg_json_node *node, size_t digits, uint64_t *bi
         else *bits = *bits << 4 | (uint64_t)(found - "0123456789abcdef");
     }
     if (n == digits) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "\"bits\" must be %zu hexadecimal digits", digits);
-    return gg_at_offset(err, gg_json_offset(node));
+    return gg_fail_at(gg_json_offset(node), err, "\"bits\" must be %zu hexadecimal digits", digits);
 }
 
 static gg_status read_float(const gg_json_node *node, uint32_t type, uint64_t *bits, gg_error *err)
 {
     if (gg_json_type_of(node) == GG_JSON_OBJECT)
         return read_bits(node, type == GG_TYPE_F32 ? 8 : 16, bits, err);
-    float f;
-    double d;
-    gg_status st;
-    if (type == GG_TYPE_F32) {
-        uint32_t b = 0;
-        if ((st = gg_json_f32(node, &f, err)) == GG_OK) memcpy(&b, &f, sizeof b);
-        *bits = b;
-    } else if ((st = gg_json_f64(node, &d, err)) == GG_OK) {
-        memcpy(bits, &d, sizeof d);
-    }
-    return st;
+    float f = 0;
+    double d = 0;
+    if (type == GG_TYPE_F32) gg_json_f32(node, &f, err);
+    else gg_json_f64(node, &d, err);
+    memcpy(bits, &d, sizeof d);
+    if (type == GG_TYPE_F32) *bits = gg_float_bits(f);
+    return err->status;
 }
 
 static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t *bits,
@@ -227,8 +221,8 @@ static gg_status read_integer(const gg_json_node *node, uint32_t type, uint64_t 
         fits = width == 64 || *bits >> width == 0;
     }
     if (st != GG_OK || fits) return st;
-    gg_fail(err, GG_EFORMAT, "a value does not fit the type %s", gg_type_name(type));
-    return gg_at_offset(err, gg_json_offset(node));
+    return gg_fail_at(gg_json_offset(node), err, "a value does not fit the type %s",
+                      gg_type_name(type));
 }
 
 static gg_status read_scalar(const gg_json_node *node, uint32_t type, gg_buf *to, gg_error *err)
@@ -267,10 +261,8 @@ static gg_status read_value(const gg_json_node *value, gg_kv *kv, gg_buf *to, gg
     if (!value) return gg_fail(err, GG_EFORMAT, "\"value\" is missing in a metadata entry");
     if (kv->type == GG_TYPE_STR) return read_string(value, false, to, err);
     if (kv->type != GG_TYPE_ARR) return read_scalar(value, kv->type, to, err);
-    if (gg_json_type_of(value) != GG_JSON_ARRAY) {
-        gg_fail(err, GG_EFORMAT, "a value of type arr must be a list");
-        return gg_at_offset(err, gg_json_offset(value));
-    }
+    if (gg_json_type_of(value) != GG_JSON_ARRAY)
+        return gg_fail_at(gg_json_offset(value), err, "a value of type arr must be a list");
     kv->count = 0;
     gg_status st = GG_OK;
     for (const gg_json_node *e = gg_json_first(value); e && st == GG_OK;

@@ -78,16 +78,8 @@ typedef struct key {
 static int order_keys(const void *a, const void *b)
 {
     const key *x = a, *y = b;
-    const unsigned char *p = (const unsigned char *)x->name, *q = (const unsigned char *)y->name;
-    while (*p && tolower(*p) == tolower(*q)) p++, q++;
-    if (tolower(*p) != tolower(*q)) return tolower(*p) < tolower(*q) ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
-static bool same(const char *a, const char *b)
-{
-    while (*a && tolower((unsigned char)*a) == tolower((unsigned char)*b)) a++, b++;
-    return tolower((unsigned char)*a) == tolower((unsigned char)*b);
+    int c = strcasecmp(x->name, y->name);
+    return c ? c : x->index < y->index ? -1 : x->index > y->index;
 }
 
 static bool name_all(const gg_tensor *tensors, size_t n, char **names, key *keys)
@@ -102,7 +94,7 @@ static bool name_all(const gg_tensor *tensors, size_t n, char **names, key *keys
     /* Of equal names the first tensor keeps the plain one. First mark, then rename, because the
      * list must remain sorted by the original names. */
     for (size_t i = n; i-- > 1;)
-        if (!same(keys[i].name, keys[i - 1].name)) keys[i].index = SIZE_MAX;
+        if (strcasecmp(keys[i].name, keys[i - 1].name) != 0) keys[i].index = SIZE_MAX;
     for (size_t i = 1; i < n; i++)
         if (keys[i].index != SIZE_MAX) {
             size_t k = keys[i].index;

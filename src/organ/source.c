@@ -1648,7 +1648,7 @@ gg_status gg_source_each_file(const gg_source *s, gg_source_file_fn *fn, void *c
         st = fn(ctx, &m->stamps[i], m->fds[i], s->own_fd ? s->name : m->paths[i], err);
     const gg_checkpoint *ck = s->checkpoint;
     for (size_t i = 0; ck && i < ck->n_files && st == GG_OK; i++)
-        st = fn(ctx, &ck->stamps[i], ck->fds[i], ck->paths[i], err);
+        st = fn(ctx, &ck->files[i].stamp, ck->files[i].fd, ck->files[i].path, err);
     for (size_t i = 0; i < s->n_paths && st == GG_OK; i++)
         st = fn(ctx, &s->stamps[i], -1, s->paths[i], err);
     if (st == GG_OK && !gg_source_seekable(s))
