@@ -275,7 +275,7 @@ patch inf '\000\000\200\377' "$at + 2044"
 data error infinite blk.1.a.weight inf
 cp "$T/w.gguf" "$T/zero.gguf" && dd if=/dev/zero of="$T/zero.gguf" bs=1 seek=$at count=2048 conv=notrunc 2> /dev/null
 data warning zeros blk.1.a.weight zero
-cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 256)) count=256 conv=notrunc 2> /dev/null
+cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 1792)) count=256 conv=notrunc 2> /dev/null
 data note dead-rows blk.1.a.weight row
 cp "$T/w.gguf" "$T/same.gguf" && dd if="$T/w.gguf" of="$T/same.gguf" bs=1 skip=$((at - 2048)) seek=$((at + 2048)) count=2048 conv=notrunc 2> /dev/null
 data note repeated-block "block 2" same

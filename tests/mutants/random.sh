@@ -111,11 +111,15 @@ each_worker() {
 }
 [ -s "$LINES/index" ] || record_lines
 
-# The tests for line $2 of file $1: those that execute a block that begins there, or else the last one before.
+# The tests for line $2 of file $1: those that execute a block that begins there, then those of blocks before,
+# the nearest first, because a line may belong to a block that begins earlier.
 tests_of() {
     awk -v f="$1" -v l="$2" '
-        $1 == f && $2 <= l && $2 >= best { if ($2 > best) n = 0; best = $2; test[++n] = $3 }
-        END { for (i = 1; i <= n; i++) print test[i] }' "$LINES/index"
+        $1 == f && $2 <= l { n++; at[n] = $2; test[n] = $3; if ($2 > best) best = $2 }
+        END {
+            for (line = best; line > best - 8; line--)
+                for (i = 1; i <= n; i++) if (at[i] == line && !seen[test[i]]++) print test[i]
+        }' "$LINES/index"
 }
 
 # ---- the changes -----------------------------------------------------------------
@@ -159,7 +163,7 @@ try() {
             ms=$(awk -v t="$t" '$2 == t { print $1 }' "$LINES/tests")
             left=$((left - ms))
             [ $left -gt 0 ] || break
-            run_test "$t" $((20 + ms / 100)) || { verdict="killed by $t"; break; }
+            run_test "$t" $((20 + ms / 250)) || { verdict="killed by $t"; break; }
             done=$((done + 1))
         done
         # shellcheck disable=SC2086
