@@ -273,6 +273,10 @@ patch nan '\000\000\300\177' "$at + 40"
 data error nan blk.1.a.weight nan
 patch inf '\000\000\200\377' "$at + 2044"
 data error infinite blk.1.a.weight inf
+mkmodel "$T/plain.gguf" blk.0.Z.weight:F32:64x8
+LC_ALL=C tr Z '\000' < "$T/plain.gguf" > "$T/nul.gguf"
+organ-check -q --data "$T/nul.gguf" > "$T/out"
+check_text "$(grep -c 'name contains a zero byte' "$T/out")" 1 "a zero byte in a name"
 cp "$T/w.gguf" "$T/zero.gguf" && dd if=/dev/zero of="$T/zero.gguf" bs=1 seek=$at count=2048 conv=notrunc 2> /dev/null
 data warning zeros blk.1.a.weight zero
 cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 1792)) count=256 conv=notrunc 2> /dev/null
