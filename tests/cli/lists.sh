@@ -151,4 +151,14 @@ documented "classes in manifest.schema.json"
 # The page may treat a method in its own way, but has no list of them.
 methods | tr _ - | awk 'length($0) > 4' | grep -wF -e karcher -e della -e breadcrumbs -e ramplus > "$T/some"
 check_text "$(grep -rnwFf "$T/some" scripts/web)" "" "methods in the page"
+
+# ---- tables of architectures ----
+# The page counts the architectures and the tables that they share.
+for f in architectures learned; do
+    awk '/^arch / { tables++; archs += NF - 1 } END { print archs "," tables }' src/verbs/check/$f.txt
+done > "$T/counts"
+{ tr '\n' ' ' < docs/checks.md; echo; } | tr -d '(),' \
+    | sed -n 's/.*architectures: \([0-9]*\) with \([0-9]*\) tables.* and \([0-9]*\) with \([0-9]*\) tables.*/\1,\2 \3,\4/p' \
+    | tr ' ' '\n' > "$T/page"
+check_same "$T/page" "$T/counts" "numbers of architectures and tables in docs/checks.md"
 finish

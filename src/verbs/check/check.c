@@ -22,61 +22,11 @@ const char *gg_check_level_name(gg_check_level level)
     return level < GG_CHECK_LEVELS ? names[level] : "?";
 }
 
-static const gg_check_rule rules[] = {
-    { "format", GG_CHECK_ERROR, "no program can read a malformed file" },
-    { "incomplete", GG_CHECK_ERROR, "engines refuse a file that ends before its data" },
-    { "architecture", GG_CHECK_ERROR,
-      "general.architecture decides which keys and tensors an engine looks for" },
-    { "key-missing", GG_CHECK_ERROR, "engines refuse a model without a required key" },
-    { "key-type", GG_CHECK_ERROR, "engines read a key with one type and refuse any other" },
-    { "key-value", GG_CHECK_ERROR, "engines refuse values outside of these limits" },
-    { "layer-array", GG_CHECK_ERROR,
-      "an array of one value per block must have as many values as there are blocks" },
-    { "heads", GG_CHECK_ERROR, "query heads are shared evenly among key-value heads" },
-    { "rope", GG_CHECK_ERROR, "RoPE rotates pairs of dimensions within a head" },
-    { "experts", GG_CHECK_ERROR, "routers, stacks and expert keys must agree on their number" },
-    { "tokenizer", GG_CHECK_ERROR, "an engine must know the tokenizer and the lists it needs" },
-    { "vocabulary", GG_CHECK_ERROR,
-      "tokens, scores, types and the rows of the embedding describe the same tokens" },
-    { "vocabulary-duplicate", GG_CHECK_ERROR, "engines refuse a vocabulary with duplicate tokens" },
-    { "merges", GG_CHECK_WARNING, "a merge that does not consist of two tokens is never applied" },
-    { "chat-template", GG_CHECK_WARNING,
-      "a template must write tokens that the vocabulary has, and that end a turn" },
-    { "special-token", GG_CHECK_WARNING,
-      "engines ignore the number of a token that does not exist" },
-    { "tensor-missing", GG_CHECK_ERROR, "engines refuse a model that lacks a tensor they need" },
-    { "tensor-unexpected", GG_CHECK_ERROR,
-      "engines refuse a model with tensors that they do not use" },
-    { "tensor-shape", GG_CHECK_ERROR, "engines compute shapes from keys and refuse any other" },
-    { "tensor-type", GG_CHECK_ERROR, "not every type can be used by every engine" },
-    { "block-missing", GG_CHECK_ERROR, "blocks are numbered from 0 to block_count - 1" },
-    { "block-count", GG_CHECK_ERROR, "engines refuse tensors of blocks past block_count" },
-    { "block-roles", GG_CHECK_ERROR, "all blocks of a kind have the same tensors" },
-    { "file-type", GG_CHECK_NOTE, "general.file_type is shown to users as the model's type" },
-    { "alignment", GG_CHECK_ERROR, "data start at multiples of the alignment" },
-    { "split", GG_CHECK_ERROR, "split keys make engines look for other files" },
-    { "name", GG_CHECK_ERROR, "llama.cpp takes tensor names of at most 63 bytes" },
-    { "kind", GG_CHECK_ERROR,
-      "engines run language models, and use files of other kinds beside one" },
-    { "adapter", GG_CHECK_ERROR,
-      "a LoRA adapter needs its keys, and pairs of matrices of one rank" },
-    { "imatrix", GG_CHECK_ERROR,
-      "an importance matrix needs its keys, and pairs of sums and counts" },
-    { "target", GG_CHECK_ERROR,
-      "engines draft only with a model whose vocabulary and sizes fit the target" },
-    { "nan", GG_CHECK_ERROR, "one NaN makes all results that depend on it NaN" },
-    { "infinite", GG_CHECK_ERROR, "an infinite value leads to NaN in the results" },
-    { "zeros", GG_CHECK_WARNING, "a tensor of zeros contributes nothing" },
-    { "constant", GG_CHECK_WARNING, "a matrix of one value contributes next to nothing" },
-    { "dead-rows", GG_CHECK_NOTE, "a row of zeros is an output that is always zero" },
-    { "hash", GG_CHECK_ERROR, "the model differs from the one that the list describes" },
-    { "repeated-block", GG_CHECK_NOTE,
-      "two blocks with the same bytes are one block, stored twice" },
-};
-
 const gg_check_rule *gg_check_rule_at(size_t i)
 {
-    return i < sizeof rules / sizeof rules[0] ? &rules[i] : NULL;
+    size_t n = 0;
+    while (n < i && gg_check_rule_list[n].name) n++;
+    return gg_check_rule_list[n].name ? &gg_check_rule_list[n] : NULL;
 }
 
 /* ---- what a file is ------------------------------------------------------------------------ */
@@ -90,34 +40,16 @@ const char *gg_kind_name(gg_kind kind)
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
-/* The keys that tell the kind; the first that matches counts. */
-static const struct {
-    const char *key, *value; /* value NULL = any */
-    gg_kind kind;
-} kind_words[] = {
-    { "patch.base.sha256", NULL, GG_KIND_PATCH },
-    { "general.architecture", "controlvector", GG_KIND_CONTROL },
-    { "general.type", "controlvector", GG_KIND_CONTROL },
-    { "general.type", "imatrix", GG_KIND_IMATRIX },
-    { "general.type", "adapter", GG_KIND_ADAPTER },
-    { "general.architecture", "clip", GG_KIND_PROJECTOR },
-    { "general.type", "mmproj", GG_KIND_PROJECTOR },
-    { "general.type", "clip-vision", GG_KIND_PROJECTOR },
-    { "general.architecture", "eagle3", GG_KIND_DRAFT },
-    { "general.architecture", "dflash", GG_KIND_DRAFT },
-    { "general.architecture", "gemma4-assistant", GG_KIND_DRAFT },
-};
-
 static gg_kind kind_by_keys(const gg_meta *meta)
 {
     const char *text;
     size_t len;
     if (!meta) return GG_KIND_RECORDS;
-    for (size_t i = 0; i < sizeof kind_words / sizeof kind_words[0]; i++) {
-        const gg_kv *kv = gg_meta_find(meta, kind_words[i].key);
-        if (kv && (!kind_words[i].value ||
-                   (gg_kv_str(kv, &text, &len) && gg_check_word(kind_words[i].value, text, len))))
-            return kind_words[i].kind;
+    for (const check_kind_word *w = gg_check_kind_words; w->key; w++) {
+        const gg_kv *kv = gg_meta_find(meta, w->key);
+        if (kv && (w->value[0] == '*' ||
+                   (gg_kv_str(kv, &text, &len) && gg_check_word(w->value, text, len))))
+            return w->kind;
     }
     return GG_KIND_MODEL;
 }

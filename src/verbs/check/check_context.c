@@ -170,10 +170,18 @@ static bool decimal_number(const char *text, size_t len, uint64_t *v)
     return true;
 }
 
-/* The number of tokens (vocab), of layers that a head reads (targets), or of types of tokens. */
+/* The number of tokens (vocab), of layers that a head reads (targets), of types of tokens, or of
+ * the experts that any block uses (mostused). */
 static bool count_of(const check *c, char first, char second, uint64_t *v)
 {
     const gg_kv *layers = gg_check_arch_key(c, "target_layers");
+    uint64_t used;
+    if (first == 'm') {
+        *v = 0;
+        for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < GG_CHECK_BLOCKS; b++)
+            if (gg_check_number(c, "expert_used_count", b, &used) && used > *v) *v = used;
+        return true;
+    }
     if (first == 'v') return (*v = gg_check_vocabulary(c)) > 0;
     if (second == 'a') return layers && layers->type == GG_TYPE_ARR && (*v = layers->count) > 0;
     return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
@@ -183,7 +191,8 @@ static bool count_of(const check *c, char first, char second, uint64_t *v)
 static bool factor(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
     if (len && name[0] >= '0' && name[0] <= '9') return decimal_number(name, len, v);
-    if (gg_check_word("vocab targets types", name, len)) return count_of(c, name[0], name[1], v);
+    if (gg_check_word("vocab targets types mostused", name, len))
+        return count_of(c, name[0], name[1], v);
     if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
     for (const check_name *n = gg_check_names; n->name; n++) {
         if (!gg_text_is(name, len, n->name)) continue;
@@ -193,11 +202,14 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
         if (!n->otherwise || (n->strict && gg_check_arch_key(c, n->key))) return false;
         return dimension(c, n->otherwise, strlen(n->otherwise), block, v);
     }
-    return false;
+    char key[100];
+    snprintf(key, sizeof key, "%.*s", (int)len, name);
+    return gg_check_number(c, key, 0, v);
 }
 
-/* Computes one dimension: a sum of products. "*" and "/" are taken from left to right before "+"
- * and "-". A hostile file can contain any values, so that an overflow makes the result unknown. */
+/* Computes one dimension: a sum of products. "*", "/" and "%" are taken from left to right before
+ * "+" and "-". A hostile file can contain any values, so that an overflow makes the result unknown.
+ */
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out)
 {
     uint64_t sum = 0, product = 0;
@@ -205,19 +217,19 @@ static bool dimension(const check *c, const char *text, size_t len, uint64_t blo
     for (size_t at = 0; at < len;) {
         size_t n = 0;
         uint64_t v;
-        while (at + n < len && !strchr("*/+-", text[at + n])) n++;
+        while (at + n < len && !strchr("*/%+-", text[at + n])) n++;
         if (!factor(c, text + at, n, block, &v)) return false;
         if (op == '*') {
             if (__builtin_mul_overflow(product, v, &product)) return false;
-        } else if (op == '/') {
+        } else if (op == '/' || op == '%') {
             if (v == 0) return false;
-            product /= v;
+            product = op == '/' ? product / v : product % v;
         } else {
             product = v;
         }
         at += n;
         op = at < len ? text[at++] : '+';
-        if (op == '*' || op == '/') continue;
+        if (op == '*' || op == '/' || op == '%') continue;
         bool bad = sign == '+' ? __builtin_add_overflow(sum, product, &sum)
                                : __builtin_sub_overflow(sum, product, &sum);
         if (bad) return false;
@@ -258,4 +270,70 @@ void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t siz
     for (uint32_t i = 0; i < n && i < GG_MAX_DIMS && used < size; i++)
         used += (size_t)snprintf(out + used, size - used, "%s%" PRIu64, i ? "x" : "", dims[i]);
     if (n == 0) snprintf(out, size, "one value");
+}
+
+/* ---- conditions on keys -------------------------------------------------------------- */
+
+/* A comparison of two formulas, or the presence or absence of a key or of a number above 0. */
+static bool holds(const check *c, const char *text, size_t len)
+{
+    char word[200];
+    uint64_t a, b;
+    snprintf(word, sizeof word, "%.*s", (int)len, text);
+    if (word[0] == '~') return !gg_check_positive(c, word + 1);
+    if (word[0] == '!' || word[0] == '?')
+        return (word[0] == '?') == (gg_check_arch_key(c, word + 1) != NULL);
+    size_t n = strcspn(word, "=!<>"), end = n + strspn(word + n, "=!<>");
+    if (!dimension(c, word, n, 0, &a) || !dimension(c, word + end, strlen(word + end), 0, &b))
+        return false;
+    if (word[n] == '!') return a != b;
+    return (word[n] == '<' && a < b) || (word[n] == '>' && a > b) ||
+           (word[end - 1] == '=' && a == b);
+}
+
+/* Alternatives, each of which may be several comparisons. */
+static bool condition_holds(const check *c, const char *text)
+{
+    bool all = true;
+    for (;; text++) {
+        size_t n = strcspn(text, "|&");
+        all = all && holds(c, text, n);
+        text += n;
+        if (*text == '&') continue;
+        if (all || !*text) return all;
+        all = true;
+    }
+}
+
+/* Writes a text in which values replace the formulas in braces. */
+static void expand(const check *c, const char *text, char *out, size_t size)
+{
+    size_t used = 0;
+    for (; *text && used + 24 < size; text++) {
+        uint64_t v = 0;
+        size_t n = *text == '{' ? strcspn(text, "}") : 0;
+        if (n && dimension(c, text + 1, n - 1, 0, &v))
+            used += (size_t)snprintf(out + used, size - used, "%" PRIu64, v);
+        else out[used++] = *text;
+        text += n;
+    }
+    out[used] = 0;
+}
+
+void gg_check_limits(check *c, const char *group)
+{
+    bool broken = false;
+    char text[300];
+    for (const check_limit *l = gg_check_limit_rows; l->group; l++) {
+        bool but = l->archs[0] == '!';
+        if (strcmp(l->group, group) != 0) continue;
+        broken = broken && l->otherwise;
+        if (broken || (l->archs[0] && gg_check_arch_in(c, l->archs + but) == but) ||
+            !condition_holds(c, l->condition))
+            continue;
+        broken = true;
+        expand(c, l->text, text, sizeof text);
+        gg_check_say(c, l->level, l->rule,
+                     l->key[0] == '/' ? at_name(l->key + 1) : at_arch_key(c, l->key), "%s", text);
+    }
 }

@@ -40,6 +40,20 @@ typedef struct check_name {
     bool strict; /* `otherwise` is used only if the key is absent, not if it has no usable value */
 } check_name;
 
+/* A condition on keys, of rules.txt. */
+typedef struct check_limit {
+    const char *group;
+    gg_check_level level;
+    const char *rule, *key;
+    bool otherwise; /* only if no rule before it was broken */
+    const char *archs, *condition, *text;
+} check_limit;
+
+typedef struct check_kind_word {
+    const char *key, *value;
+    gg_kind kind;
+} check_kind_word;
+
 typedef struct check {
     const gg_check_options *o;     /* who gets the findings */
     size_t found[GG_CHECK_LEVELS]; /* number of findings */
@@ -170,7 +184,10 @@ bool gg_check_value(const check *c, const char *text, uint64_t *out);
 bool gg_check_shape_fits(const check_shape *s, const gg_tensor *t);
 void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size);
 
-/* ---- tables: made of architectures.txt and learned.txt ------------------------------------- */
+/* Applies the conditions on keys of a group. */
+void gg_check_limits(check *c, const char *group);
+
+/* ---- tables: made of the texts in this folder ----------------------------------------------- */
 
 /* Each ends with NULL. */
 extern const check_arch gg_check_tables[];
@@ -178,6 +195,9 @@ extern const check_key_types gg_check_key_types[];
 extern const check_usual_shape gg_check_shapes[];
 extern const check_name gg_check_names[];
 extern const gg_window_rule gg_check_windows[];
+extern const check_limit gg_check_limit_rows[];
+extern const check_kind_word gg_check_kind_words[];
+extern const gg_check_rule gg_check_rule_list[];
 /* check_context.c: the table of an architecture, or NULL */
 const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */

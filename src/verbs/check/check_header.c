@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_EXPERTS 1024 /* LLAMA_MAX_EXPERTS */
-
 #define MISSING_KEY "this key is missing; an engine requires it"
 
 /* ---- every file: names and types -------------------------------------------------------- */
@@ -407,83 +405,6 @@ static void check_types_of_keys(check *c)
 
 /* ---- language models: values --------------------------------------------------------------- */
 
-static void check_gating(check *c)
-{
-    uint64_t gating;
-    const char *key = "expert_gating_func";
-    bool defaults = gg_check_arch_in(c, "afmoe cohere2moe deepseek2 deepseek2-ocr glm-dsa glm4moe "
-                                        "hy_v3 laguna step35");
-    if (!gg_check_positive(c, "expert_count") || !gg_check_number(c, key, 0, &gating)) return;
-    if (gg_check_arch_in(c, "deepseek4") && gating != 4)
-        say_error(c, "experts", at_arch_key(c, key), "engines load deepseek4 only with 4");
-    else if (gating > 4 || (gating == 0 && !defaults))
-        say_warning(c, "experts", at_arch_key(c, key),
-                    "engines know the numbers 1 to 4, and crash with others");
-}
-
-static void check_experts(check *c)
-{
-    uint64_t count = gg_check_number_or(c, "expert_count", 0), most = 0, used;
-    uint64_t groups = gg_check_number_or(c, "expert_group_count", 0);
-    uint64_t of_them = gg_check_number_or(c, "expert_group_used_count", 0);
-    for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < GG_CHECK_BLOCKS; b++)
-        if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
-    if (count > MOST_EXPERTS)
-        say_error(c, "experts", at_arch_key(c, "expert_count"), "it is larger than %d",
-                  MOST_EXPERTS);
-    if (most > count || (count > 0 && most == 0))
-        say_error(c, "experts", at_arch_key(c, "expert_used_count"),
-                  "%" PRIu64 " experts are used per token, but the model has %" PRIu64, most,
-                  count);
-    if (groups > 0 && (groups >= count || (groups > 1 && count % groups)))
-        say_error(c, "experts", at_arch_key(c, "expert_group_count"),
-                  "%" PRIu64 " experts cannot be divided into %" PRIu64 " groups", count, groups);
-    if (groups > 1 && count > 0 && (of_them == 0 || of_them >= groups))
-        say_error(c, "experts", at_arch_key(c, "expert_group_used_count"),
-                  "it must be at least 1 and less than expert_group_count");
-}
-
-/* Blocks with a sliding window may have heads of another size. */
-static void check_window_sizes(check *c)
-{
-    uint64_t key, value, rot;
-    if (!gg_check_arch_in(c, "gemma4 gemma4-assistant") || !gg_check_value(c, "keyswa", &key) ||
-        !gg_check_value(c, "valueswa", &value) || !gg_check_value(c, "rotswa", &rot))
-        return;
-    if (key != value)
-        say_error(c, "heads", at_arch_key(c, "attention.value_length_swa"),
-                  "it must be the same as key_length_swa");
-    if (rot == 0 || rot % 2 || rot > key)
-        say_warning(c, "rope", at_arch_key(c, "rope.dimension_count_swa"),
-                    "RoPE cannot rotate %" PRIu64 " of %" PRIu64 " dimensions of a head", rot, key);
-}
-
-static void check_head_sizes(check *c, bool latent)
-{
-    static const char *const mla[] = { "attention.key_length_mla", "attention.value_length_mla" };
-    uint64_t key, value, stored;
-    for (size_t i = 0; i < 2; i++)
-        if (gg_check_arch_in(c, "deepseek32 dots3note glm-dsa hy_v4 kimi-k3 kimi-linear") &&
-            gg_check_arch_key(c, mla[i]) && !gg_check_positive(c, mla[i]))
-            say_error(c, "key-value", at_arch_key(c, mla[i]),
-                      "engines load this architecture only with latent attention");
-    if (!gg_check_value(c, "key", &key) || !gg_check_value(c, "value", &value)) return;
-    if (latent && gg_check_value(c, "kvrank+rot", &stored) && key != stored)
-        say_warning(c, "heads", at_arch_key(c, "attention.key_length"),
-                    "engines crash unless it is kv_lora_rank + rope.dimension_count, %" PRIu64,
-                    stored);
-    check_window_sizes(c);
-    if (!gg_check_arch_key(c, "attention.key_length") && gg_check_value(c, "embd", &stored) &&
-        gg_check_value(c, "firstheads", &value) && value > 0 && stored % value)
-        say_warning(c, "heads", at_arch_key(c, "attention.head_count"),
-                    "%" PRIu64 " dimensions cannot be divided among %" PRIu64 " heads", stored,
-                    value);
-    if (!gg_check_value(c, "value", &value)) return;
-    if (gg_check_arch_in(c, "gpt-oss deepseek4 gemma4 gemma4-assistant") && key != value)
-        say_warning(c, "heads", at_arch_key(c, "attention.value_length"),
-                    "engines crash unless it is the same as key_length");
-}
-
 static void check_heads(check *c)
 {
     check_place where = at_arch_key(c, "attention.head_count_kv");
@@ -497,19 +418,11 @@ static void check_heads(check *c)
                   kv, q, b);
         break;
     }
-    /* latent attention has one key-value head for all query heads */
-    bool latent = gg_check_arch_in(c, "deepseek2 deepseek32 glm-dsa dots3note hy_v4 mistral4") &&
-                  gg_check_positive(c, "attention.key_length_mla");
-    if ((latent || gg_check_arch_in(c, "deepseek4")) && gg_check_value(c, "kvheads", &kv) &&
-        kv != 1)
-        say_error(c, "heads", where, "it must be 1 in a model with latent attention");
-    check_head_sizes(c, gg_check_positive(c, "attention.key_length_mla"));
+    gg_check_limits(c, "heads");
 }
 
 static void check_rope(check *c)
 {
-    check_place where = at_arch_key(c, "rope.dimension_count");
-    uint64_t key, rot;
     const char *type;
     size_t len;
     if (gg_kv_str(gg_check_arch_key(c, "rope.scaling.type"), &type, &len) &&
@@ -517,65 +430,24 @@ static void check_rope(check *c)
         say_error(
             c, "rope", at_arch_key(c, "rope.scaling.type"),
             "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
-    if (gg_check_arch_in(c, "t5 t5encoder bert gpt2 mpt bloom starcoder jais refact mamba mamba2 "
-                            "rwkv6 rwkv7 rwkv6qwen2 arwkv7 jina-bert-v2 wavtokenizer-dec"))
-        return; /* they have no RoPE */
-    if (!gg_check_arch_key(c, "rope.dimension_count") || !gg_check_value(c, "key", &key) ||
-        !gg_check_value(c, "rot", &rot))
-        return;
-    bool whole = gg_check_arch_in(c, "llama deci falcon llama-embed");
-    if (whole ? rot != key : rot > key)
-        say_error(c, "rope", where, "RoPE rotates %" PRIu64 " dimensions, but a head has %" PRIu64,
-                  rot, key);
-    else if (rot % 2) say_error(c, "rope", where, "it must be even");
-    else if (rot == 0) say_warning(c, "rope", where, "it is 0; engines may hang");
+    gg_check_limits(c, "rope");
 }
 
 static void check_values(check *c)
 {
-    uint64_t v, w;
-    if (gg_check_number(c, "block_count", 0, &v) && (v == 0 || v > GG_CHECK_BLOCKS))
-        say_error(c, "key-value", at_arch_key(c, "block_count"), "engines accept 1 to %d blocks",
-                  GG_CHECK_BLOCKS);
-    if (gg_check_number(c, "nextn_predict_layers", 0, &w) && c->blocks && w > c->blocks)
-        say_error(c, "key-value", at_arch_key(c, "nextn_predict_layers"),
-                  "there are more prediction blocks than blocks");
-    if (gg_check_arch_in(c, "mamba") && gg_check_number(c, "ssm.inner_size", 0, &v) &&
-        gg_check_number(c, "embedding_length", 0, &w) && v / 2 != w)
-        say_error(c, "key-value", at_arch_key(c, "ssm.inner_size"),
-                  "engines support only twice the embedding length");
+    uint64_t v;
+    gg_check_limits(c, "values");
     if (gg_check_arch_in(c, "bert") &&
         !(gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), &v) && v > 0))
         say_error(c, "key-missing", at_name("tokenizer.ggml.token_type_count"),
                   "this key is missing or 0; an engine requires it");
-    if (gg_check_arch_in(c, "hrm_text") &&
-        gg_check_value(c, "stack*cycles*inner_cycles+stack*cycles", &v) && v != c->blocks)
-        say_error(c, "key-value", at_arch_key(c, "block_count"),
-                  "the stacks and cycles of the model take %" PRIu64 " blocks", v);
-    if (gg_check_number(c, "context_length", 0, &v) && v == 0)
-        say_warning(c, "key-value", at_arch_key(c, "context_length"), "it is 0");
-}
-
-static void check_token_shift(check *c)
-{
-    uint64_t shift, embd, head;
-    uint64_t want = gg_check_arch_in(c, "rwkv6 rwkv7") ? 2 : 1;
-    if (!gg_check_arch_in(c, "rwkv6 rwkv7 arwkv7 rwkv6qwen2")) return;
-    if (gg_check_number(c, "token_shift_count", 0, &shift) && shift != want)
-        say_warning(c, "key-value", at_arch_key(c, "token_shift_count"),
-                    "engines crash unless it is %" PRIu64, want);
-    if (gg_check_value(c, "wkv", &head) && gg_check_value(c, "embd", &embd) &&
-        (head == 0 || embd % head))
-        say_error(c, "key-value", at_arch_key(c, "wkv.head_size"),
-                  "it must divide the embedding length");
+    gg_check_limits(c, "uses");
 }
 
 /* What the loader of one architecture does not check. */
 static void check_known_crashes(check *c)
 {
-    const char *step = "interleave_moe_layer_step";
-    if (gg_check_arch_in(c, "ernie4_5-moe") && gg_check_number_or(c, step, 1) == 0)
-        say_error(c, "key-value", at_arch_key(c, step), "it must not be 0");
+    gg_check_limits(c, "steps");
     const gg_kv *list = gg_check_arch_key(c, "target_layers");
     if (gg_check_arch_in(c, "eagle3") && list && list->count != 3)
         say_error(c, "key-value", at_key(list), "engines read exactly three layers");
@@ -585,13 +457,7 @@ static void check_known_crashes(check *c)
         say_error(c, "key-value", at_key(list),
                   "it must have as many values as "
                   "adapters.token_ids_substitute");
-    if (gg_check_arch_in(c, "gemma4-assistant") && !gg_check_positive(c, "nextn_predict_layers"))
-        say_error(c, "key-missing", at_arch_key(c, "nextn_predict_layers"),
-                  "engines use only as many blocks as this key tells");
-    check_token_shift(c);
-    if (gg_check_arch_in(c, "plm"))
-        say_warning(c, "architecture", at_name("general.architecture"),
-                    "llama.cpp v0.5.0 loads plm, and crashes when it is used");
+    gg_check_limits(c, "crashes");
 }
 
 void gg_check_key_rules(check *c)
@@ -602,8 +468,7 @@ void gg_check_key_rules(check *c)
     check_values(c);
     check_heads(c);
     check_rope(c);
-    check_experts(c);
-    check_gating(c);
+    gg_check_limits(c, "experts");
     check_known_crashes(c);
 }
 

@@ -1,4 +1,4 @@
-# tables.awk - makes the C tables of check_context.h from architectures.txt and learned.txt.
+# tables.awk - makes the C tables of check_context.h from the texts in this folder.
 function add(name, value,   n) {
     n = ++rows[name]
     row[name, n] = value
@@ -25,6 +25,10 @@ function finish() {
     if (kind == "shape") add(kind, text(field["shape"]) ", " text(head))
     if (kind == "name") add(kind, name_row())
     if (kind == "window") add(kind, text(field["window"]) ", " head ", " tokens ", " flag("first") ", " flag("keyed") ", " flag("order"))
+    if (kind == "rule") add(kind, text(head) ", GG_CHECK_" toupper(second) ", " text(field["rule"]))
+    if (kind == "kind") add(kind, text(head) ", " text(second) ", GG_KIND_" toupper(field["kind"]))
+    if (kind == "limit") add(kind, text(head) ", GG_CHECK_" toupper(second) ", " limit ",\n      " \
+        text(field["archs"]) ", " text(field["if"]) ",\n      " text(field["text"]))
     if (kind == "list") lists = lists "\nconst char gg_check_" head "[] = " text(field["list"]) ";"
     kind = ""
 }
@@ -39,18 +43,23 @@ function print_table(declaration, name, end,   i) {
     next
 }
 {
-    last = $1
-    if (last ~ /^(arch|type|shape|list|name|window)$/) {
+    last = $1 == "else" ? "limit" : $1
+    if (last ~ /^(arch|type|shape|list|name|window|rule|kind|limit)$/) {
         finish()
         kind = last
+        head = $2
+        second = $3
     }
-    if (last == kind) head = $2
+    if (last == "limit") {
+        limit = text($4) ", " text($5) ", " ($1 == "else" ? "true" : "false")
+        field["archs"] = ""
+    }
     if (last == "window") {
         tokens = $3
         flags = $4
         gsub(/,/, " ", flags)
     }
-    field[last] = words(last ~ /^(shape|list|name)$/ ? 3 : last == "window" ? 5 : 2)
+    field[last] = words(last ~ /^(shape|list|name)$/ ? 3 : last ~ /^(rule|kind)$/ ? 4 : last == "window" ? 5 : 2)
 }
 END {
     finish()
@@ -60,5 +69,8 @@ END {
     print_table("check_usual_shape gg_check_shapes", "shape", "NULL, NULL")
     print_table("check_name gg_check_names", "name", "NULL, NULL, NULL, false, false, false")
     print_table("gg_window_rule gg_check_windows", "window", "NULL, 0, 0, false, false, false")
+    print_table("check_kind_word gg_check_kind_words", "kind", "NULL, NULL, GG_KIND_MODEL")
+    print_table("check_limit gg_check_limit_rows", "limit", "NULL, GG_CHECK_NOTE, NULL, NULL, false, NULL, NULL, NULL")
+    print_table("gg_check_rule gg_check_rule_list", "rule", "NULL, GG_CHECK_NOTE, NULL")
     print lists
 }
