@@ -1,7 +1,6 @@
 /* fields.h - scales and levels that the codecs and the decoders of single values share. Internal.
  */
-#ifndef GG_FIELDS_H
-#define GG_FIELDS_H
+#pragma once
 
 #include "lanes.h"
 
@@ -43,5 +42,3 @@ GG_INLINE float gg_iq1_m_scale(const uint8_t *sc)
     for (int i = 0; i < 4; i++) d |= (unsigned)(sc[2 * i + 1] >> 4) << 4 * i;
     return gg_half_decode((uint16_t)d);
 }
-
-#endif

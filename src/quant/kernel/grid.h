@@ -1,8 +1,7 @@
 /* grid.h - convert packed small integers to eight float lanes, for types whose values come from a
  * table. Internal. All conversions are exact, so every level gives the same bits.
  */
-#ifndef GG_GRID_H
-#define GG_GRID_H
+#pragma once
 
 #include "lanes.h"
 #include "quant/iq_grid.h"
@@ -208,5 +207,3 @@ GG_INLINE float gg_settle_scale(uint8_t *p, float d)
     gg_store_scale(p, d);
     return gg_load_f16(p);
 }
-
-#endif

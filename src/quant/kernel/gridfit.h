@@ -28,8 +28,7 @@
  * x and the weights are divided by the largest of the block, rounded to a power of two, so that
  * sums neither overflow nor underflow.
  */
-#ifndef GG_GRIDFIT_H
-#define GG_GRIDFIT_H
+#pragma once
 
 #include "grid.h"
 
@@ -277,5 +276,3 @@ __attribute__((noinline, unused)) static void fit_block(const fit_spec *s, const
     const float square = gg_sum8(xx) / gg_sum8(yy);
     if (d > 0.0f && square > 0.0f) gg_store_scale(p, __builtin_sqrtf(square) / n.x);
 }
-
-#endif

@@ -18,8 +18,7 @@
  * All searches work on groups of n values, n a multiple of 16 and at most 32, and return finite
  * scales for finite input below GG_SEARCH_LIMIT.
  */
-#ifndef GG_KSEARCH_H
-#define GG_KSEARCH_H
+#pragma once
 
 #include "lanes.h"
 
@@ -140,5 +139,3 @@ GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t 
     }
     return max / (float)nmax;
 }
-
-#endif

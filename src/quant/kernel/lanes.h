@@ -5,8 +5,7 @@
  * follow IEEE 754 (a NaN becomes quiet and keeps the top bits of its payload). Without AVX, gcc 12
  * makes slow code of some 32-byte vector operations; these work on halves with SSE2.
  */
-#ifndef GG_LANES_H
-#define GG_LANES_H
+#pragma once
 
 #include "base/float_bits.h"
 #include "quant/codec.h"
@@ -450,5 +449,3 @@ GG_INLINE float gg_top8(gg_f32x8 v)
     return a[0] > a[1] ? a[0] : a[1];
 #endif
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* pick.h - decode one value of a block without the others. Internal. */
-#ifndef GG_PICK_H
-#define GG_PICK_H
+#pragma once
 
 #include "base/isa.h"
 
@@ -10,5 +9,3 @@ typedef float (*gg_pick_fn)(const uint8_t *block, unsigned j);
 /* Returns the function for a type, or NULL if the whole block must be decoded. Call it as
  * GG_PICK(gg_pick_of). */
 GG_DECLARE_KF(gg_pick_fn, gg_pick_of, (uint32_t dtype));
-
-#endif

@@ -1,8 +1,7 @@
 /* align_core.h - internals of gg_align: groups of units, tables of their values, and the best
  * order. Internal.
  */
-#ifndef GG_ALIGN_CORE_H
-#define GG_ALIGN_CORE_H
+#pragma once
 
 #include "organ/gg_align.h"
 #include "organ/source_layout.h"
@@ -127,5 +126,3 @@ typedef struct align_sample {
  * donor must be seekable. Errors as in gg_align. */
 gg_status gg_align_sampled(gg_source *base, gg_source *donor, const gg_align_options *o,
                            const gg_run *run, align_sample *out, gg_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* lineage.h - judges from the compared rows whether two models share a training lineage.
  * Internal. */
-#ifndef GG_LINEAGE_H
-#define GG_LINEAGE_H
+#pragma once
 
 #include "organ/gg_compare_model.h"
 
@@ -34,5 +33,3 @@ gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_er
 /* Fills the lineage of all groups of the report. */
 gg_status gg_lineage_judge_groups(const gg_lineage_rows *rows, gg_compare_report *r, gg_error *err);
 void gg_lineage_rows_free(gg_lineage_rows *rows);
-
-#endif
