@@ -85,20 +85,17 @@ void gg_merge_settings_free(gg_merge_settings *s)
 
 /* ---- adding ---------------------------------------------------------------------- */
 
-static gg_status check_range(gg_merge_param p, double v, gg_error *err)
-{
-    double least = params[p].least, most = params[p].most;
-    if (v >= least && v <= most && !(params[p].above && v == least)) return GG_OK;
-    return gg_fail(err, GG_EUSAGE, "%s is %g, but must be %s %g and at most %g", params[p].name, v,
-                   params[p].above ? "above" : "at least", least, most);
-}
-
 /* Takes the filter and the values, also after an error. */
 static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
 {
+    const gg_merge_parameter *p = &params[one->param];
     gg_status st = one->values ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
-    for (size_t i = 0; i < one->n && st == GG_OK; i++)
-        st = check_range(one->param, one->values[i], err);
+    for (size_t i = 0; i < one->n && st == GG_OK; i++) {
+        double v = one->values[i];
+        if (v >= p->least && v <= p->most && !(p->above && v == p->least)) continue;
+        st = gg_fail(err, GG_EUSAGE, "%s is %g, but must be %s %g and at most %g", p->name, v,
+                     p->above ? "above" : "at least", p->least, p->most);
+    }
     if (st == GG_OK) st = GG_ROOM(s->list, s->n, &s->cap, err);
     if (st != GG_OK) return free(one->filter), free(one->values), st;
     s->list[s->n++] = *one;
@@ -265,6 +262,13 @@ static char *copy_string(const gg_json_node *n, const char *what, gg_error *err)
     return copy;
 }
 
+/* Whether the member is there and not null. */
+static bool given(const gg_json_node *object, const char *name)
+{
+    const gg_json_node *n = gg_json_get(object, name);
+    return n && gg_json_type_of(n) != GG_JSON_NULL;
+}
+
 static bool json_is(const gg_json_node *n, const char *text)
 {
     const char *s;
@@ -318,7 +322,7 @@ static gg_status append_filters(gg_merge_settings *to, gg_merge_param p, const g
         const gg_json_node *filter = gg_json_get(n, "filter");
         char *text = NULL;
         st = only_members(n, names, "a filter", err);
-        bool every = !filter || gg_json_type_of(filter) == GG_JSON_NULL || json_is(filter, "*");
+        bool every = !given(n, "filter") || json_is(filter, "*");
         if (st == GG_OK && !every && !(text = copy_string(filter, "a filter", err)))
             st = err->status;
         if (st == GG_OK) st = append_values(to, p, text, gg_json_get(n, "value"), err);
@@ -791,24 +795,13 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
     return gg_fail(r->err, GG_EUNSUPPORTED, "merge_method '%s' is not supported", shown);
 }
 
-static gg_status read_base(const config_reader *r, const gg_json_node *root)
-{
-    const gg_json_node *n = gg_json_get(root, "base_model");
-    if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
-    r->c->base = copy_string(n, "base_model", r->err);
-    return r->err->status;
-}
-
 /* All models must have the same vocabulary, so each choice of one gives that of the first. Changes
  * of single tokens are not made. */
 static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root)
 {
     static const char *const names[] = { "source", NULL };
-    const gg_json_node *choice = gg_json_get(root, "tokenizer");
-    if (gg_json_type_of(choice) == GG_JSON_OBJECT)
-        return only_members(choice, names, "tokenizer", r->err);
-    if (!choice || gg_json_type_of(choice) == GG_JSON_NULL) return GG_OK;
-    return gg_fail(r->err, GG_EFORMAT, "tokenizer of the configuration must be an object");
+    if (!given(root, "tokenizer")) return GG_OK;
+    return only_members(gg_json_get(root, "tokenizer"), names, "tokenizer", r->err);
 }
 
 static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
@@ -816,9 +809,9 @@ static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
     static const struct {
         const char *torch, *rules;
     } types[] = { { "float32", "f32" }, { "float16", "f16" }, { "bfloat16", "bf16" } };
-    const gg_json_node *n = gg_json_get(root, "out_dtype");
-    if (!n || gg_json_type_of(n) == GG_JSON_NULL) n = gg_json_get(root, "dtype");
-    if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
+    const char *key = given(root, "out_dtype") ? "out_dtype" : "dtype";
+    const gg_json_node *n = gg_json_get(root, key);
+    if (!given(root, key)) return GG_OK;
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (json_is(n, types[i].torch)) return r->c->dtype = types[i].rules, GG_OK;
     return gg_fail(r->err, GG_EUNSUPPORTED,
@@ -833,7 +826,7 @@ static gg_status read_chat_template(const config_reader *r, const gg_json_node *
         "{{ '<|im_start|>assistant\\n' }}{% endif %}";
     const gg_json_node *n = gg_json_get(root, "chat_template");
     char shown[100];
-    if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
+    if (!given(root, "chat_template")) return GG_OK;
     char *text = copy_string(n, "chat_template", r->err);
     if (text && strcmp(text, "chatml") == 0) {
         free(text);
@@ -856,7 +849,10 @@ static gg_status read_root(config_reader *r, const gg_json_node *root)
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
     gg_status st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
-    if (st == GG_OK) st = read_base(r, root);
+    if (st == GG_OK && given(root, "base_model")) {
+        r->c->base = copy_string(gg_json_get(root, "base_model"), "base_model", r->err);
+        st = r->err->status;
+    }
     if (st == GG_OK) st = read_tokenizer(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
     if (st == GG_OK) st = read_chat_template(r, root);

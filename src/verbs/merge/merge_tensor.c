@@ -151,25 +151,17 @@ typedef struct merge_ctx {
 
 typedef struct work {
     gg_merge_job *job;
-    const gg_merging *merging;
-    const size_t *at; /* as in merge_ctx */
+    const merge_ctx *ctx;
     gg_steps steps;
     merge_reader *readers; /* one per thread */
     gg_merge_pass pass;    /* the current one; without scan: the result is computed */
     unsigned pass_no;
     double *sums, *slot_sums; /* of a pass: all so far, and those of each slot */
-    uint64_t **counters;      /* per thread, for a pass */
+    uint64_t *counters;       /* of a pass, per thread */
     bool checked;             /* all inputs are known to be finite */
 } work;
 
 /* ---- jobs ------------------------------------------------------------------------ */
-
-static gg_status missing_parameter(const gg_merging *m, gg_merge_param p, gg_error *err)
-{
-    gg_fail(err, GG_EUSAGE, "%s needs a value for %s", m->method->name, gg_merge_param_name(p));
-    return gg_fix(err, "give it after the name of the method: %s,%s=...", m->method->name,
-                  gg_merge_param_name(p));
-}
 
 static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_error *err)
 {
@@ -180,8 +172,12 @@ static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_er
             bool own = k < j->n &&
                        gg_merge_setting_value(&m->of_model[k], d->param, &j->t, m->blocks, &v);
             if (!own) gg_merge_setting_value(&m->global, d->param, &j->t, m->blocks, &v);
-            if (isnan(v)) return missing_parameter(m, d->param, err);
             j->p[k][d->param] = v;
+            if (!isnan(v)) continue;
+            const char *name = gg_merge_param_name(d->param);
+            gg_fail(err, GG_EUSAGE, "%s needs a value for %s", m->method->name, name);
+            return gg_fix(err, "give it after the name of the method: %s,%s=...", m->method->name,
+                          name);
         }
     }
     return GG_OK;
@@ -243,11 +239,12 @@ static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
     merge_reader *r = &w->readers[s->worker];
     gg_merge_chunk c;
     size_t piece = whole_rows(w->job, GG_MERGE_PIECE);
-    gg_merge_tally tally = { w->pass_no, NULL, w->counters[s->worker] };
+    gg_merge_tally tally = { w->pass_no, NULL, NULL };
     gg_status st = read_chunk(r, s->first, s->n, err);
     if (w->pass.scan) {
         tally.sums = w->slot_sums + s->slot * w->pass.sums;
         memset(tally.sums, 0, w->pass.sums * sizeof *tally.sums);
+        tally.counters = w->counters + s->worker * w->pass.counters;
     }
     for (size_t at = 0; at < s->n && st == GG_OK; at += piece) {
         size_t n = s->n - at < piece ? s->n - at : piece;
@@ -270,38 +267,23 @@ static void add_sums(void *ctx, const gg_step *s)
 
 /* ---- passes ---------------------------------------------------------------------- */
 
-static gg_status start_pass(work *w, gg_error *err)
-{
-    w->sums = calloc(w->pass.sums + 1, sizeof *w->sums);
-    w->slot_sums = malloc((w->pass.sums * w->steps.n_slots + 1) * sizeof *w->slot_sums);
-    bool ok = w->sums && w->slot_sums;
-    for (unsigned k = 0; k < w->steps.threads && ok; k++)
-        ok = (w->counters[k] = calloc(w->pass.counters + 1, sizeof(uint64_t))) != NULL;
-    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for sums");
-}
-
-static void end_pass(work *w)
-{
-    for (unsigned k = 0; k < w->steps.threads; k++) {
-        free(w->counters[k]);
-        w->counters[k] = NULL;
-    }
-    free(w->sums);
-    free(w->slot_sums);
-    w->sums = w->slot_sums = NULL;
-}
-
 static gg_status run_pass(work *w, gg_error *err)
 {
     uint64_t all = w->job->t.elements, to = w->pass.to && w->pass.to < all ? w->pass.to : all;
     unsigned threads = w->pass.in_order ? 1 : w->steps.threads;
-    gg_status st = start_pass(w, err);
-    if (st == GG_OK) st = gg_steps_run(&w->steps, w->pass.from, to, threads, false, err);
-    for (unsigned k = 1; k < threads && st == GG_OK; k++)
-        for (size_t i = 0; i < w->pass.counters; i++) w->counters[0][i] += w->counters[k][i];
-    gg_merge_tally all_sums = { w->pass_no, w->sums, w->counters[0] };
+    size_t n = w->pass.counters;
+    w->sums = calloc(w->pass.sums + 1, sizeof *w->sums);
+    w->slot_sums = malloc((w->pass.sums * w->steps.n_slots + 1) * sizeof *w->slot_sums);
+    w->counters = calloc(threads * n + 1, sizeof *w->counters);
+    gg_status st = w->sums && w->slot_sums && w->counters
+                       ? gg_steps_run(&w->steps, w->pass.from, to, threads, false, err)
+                       : gg_fail(err, GG_ENOMEM, "no memory for sums");
+    for (size_t i = n; i < threads * n && st == GG_OK; i++) w->counters[i % n] += w->counters[i];
+    gg_merge_tally all_sums = { w->pass_no, w->sums, w->counters };
     if (st == GG_OK && w->pass.end) st = w->pass.end(w->job, &all_sums);
-    end_pass(w);
+    free(w->counters);
+    free(w->sums);
+    free(w->slot_sums);
     if (w->pass.from == 0 && to == all) w->checked = true;
     return st;
 }
@@ -350,11 +332,11 @@ static gg_status sum_models(work *w, const gg_whole_matrix *m, size_t only, gg_e
 static gg_status find_samples(const work *w, gg_regmean_samples *list, size_t *n, gg_error *err)
 {
     const gg_merge_job *j = w->job;
-    const gg_merging *m = w->merging;
+    const gg_merging *m = w->ctx->m;
     gg_status st = GG_OK;
     *n = 0;
     for (size_t k = 0; k < j->n && st == GG_OK; k++) {
-        const gg_tensor *stack = gg_source_tensor(m->models[k], w->at[k]);
+        const gg_tensor *stack = gg_source_tensor(m->models[k], w->ctx->at[k]);
         gg_samples *of = &list[k].of;
         list[k] = (gg_regmean_samples){ { m->inputs[k], SIZE_MAX, 0 }, j->p[k][GG_MP_WEIGHT] };
         if (j->t.elements) of->matrix = j->skip / j->t.elements;
@@ -435,9 +417,9 @@ static gg_status make_whole(work *w, gg_error *err)
 /* ---- the producer ---------------------------------------------------------------- */
 
 /* `alone`: no other tensor is computed at the same time. */
-static gg_status open_work(work *w, const merge_ctx *ctx, const gg_target *to, bool alone,
-                           gg_error *err)
+static gg_status open_work(work *w, const gg_target *to, bool alone, gg_error *err)
 {
+    const merge_ctx *ctx = w->ctx;
     unsigned threads = to->run->threads ? to->run->threads : gg_thread_count();
     w->steps = (gg_steps){ .to = *to,
                            .size = whole_rows(w->job, GG_MERGE_CHUNK),
@@ -448,10 +430,8 @@ static gg_status open_work(work *w, const merge_ctx *ctx, const gg_target *to, b
     gg_status st = gg_steps_open(&w->steps, ctx->base.imatrix, 0, 0, err);
     if (st != GG_OK) return st;
     w->readers = calloc(w->steps.threads, sizeof *w->readers);
-    w->counters = calloc(w->steps.threads, sizeof *w->counters);
     if (w->job->keep && w->job->keep <= GG_MERGE_KEPT) w->job->kept = malloc((size_t)w->job->keep);
-    if (!w->readers || !w->counters)
-        return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
+    if (!w->readers) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     merge_cut cut = { w->steps.size, whole_rows(w->job, GG_MERGE_PIECE) };
     for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
         st = open_reader(&w->readers[k], ctx->m, w->job, ctx->at, cut, err);
@@ -462,7 +442,6 @@ static void close_work(work *w)
 {
     for (unsigned k = 0; w->readers && k < w->steps.threads; k++) close_reader(&w->readers[k]);
     free(w->readers);
-    free(w->counters);
     gg_steps_close(&w->steps);
 }
 
@@ -479,9 +458,9 @@ static gg_status verify_inputs(const merge_ctx *ctx, gg_error *err)
 static gg_status merge_values(const merge_ctx *ctx, gg_merge_job *job, const gg_target *to,
                               gg_error *err)
 {
-    work w = { .job = job, .merging = ctx->m, .at = ctx->at };
+    work w = { .job = job, .ctx = ctx };
     bool whole = ctx->m->method->whole != NULL;
-    gg_status st = open_work(&w, ctx, to, whole || to->at == GG_AT_POS, err);
+    gg_status st = open_work(&w, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
     if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, job->t.elements, err);
     if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);

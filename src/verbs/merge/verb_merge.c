@@ -748,39 +748,25 @@ static void note_left_out(const merge_run *g)
 
 /* ---- keys and files ---------------------------------------------------------------------- */
 
-static gg_status merged_keys(merge_run *g, gg_meta *meta)
-{
-    gg_status st = gg_meta_copy(meta, gg_source_meta(g->first), g->err);
-    gg_tensor *list = gg_plan_list(&g->plan, 0, g->plan.n, g->err);
-    if (!list) st = GG_ENOMEM;
-    if (st == GG_OK) st = gg_type_keys_change(meta, g->first, list, g->plan.n, g->err);
-    free(list);
-    return st == GG_OK ? set_history(g, meta) : st;
-}
-
-/* The dtypes of computed tensors, now that they are final. */
-static gg_status check_dtypes(const merge_run *g)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < g->plan.n && st == GG_OK; i++)
-        if (g->plan.tensors[i].make)
-            st = gg_compute_check_output(&g->plan.tensors[i].t, g->imatrix, g->err);
-    return st;
-}
-
 static gg_status plan_keys_and_files(merge_run *g, const char *output)
 {
     gg_meta meta = GG_META_INIT;
+    gg_plan *p = &g->plan;
     gg_split split = { (uint32_t)g->o->output.shards, g->o->output.shard_size };
     size_t changed = 0, weighed = 0;
-    gg_status st = merged_keys(g, &meta);
+    gg_tensor *list = gg_plan_list(p, 0, p->n, g->err);
+    gg_status st = list ? gg_meta_copy(&meta, gg_source_meta(g->first), g->err) : GG_ENOMEM;
+    if (st == GG_OK) st = gg_type_keys_change(&meta, g->first, list, p->n, g->err);
+    free(list);
+    if (st == GG_OK) st = set_history(g, &meta);
     if (st == GG_OK && g->rules)
-        st = gg_dtype_rules_apply(g->rules, &g->plan, &meta, &g->made, &changed, g->run, g->err);
-    if (st == GG_OK) st = check_dtypes(g);
-    if (st == GG_OK) st = gg_imatrix_review(g->imatrix, &g->plan, &weighed, g->run, g->err);
-    if (st == GG_OK) st = gg_plan_output(&g->plan, &split, output, &meta, g->first, g->run, g->err);
-    gg_meta *keys = st == GG_OK ? &g->plan.files[0].meta : NULL;
-    if (keys && changed) st = gg_dtype_rules_keys(g->rules, &g->plan, keys, g->err);
+        st = gg_dtype_rules_apply(g->rules, p, &meta, &g->made, &changed, g->run, g->err);
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) /* now that the dtypes are final */
+        if (p->tensors[i].make) st = gg_compute_check_output(&p->tensors[i].t, g->imatrix, g->err);
+    if (st == GG_OK) st = gg_imatrix_review(g->imatrix, p, &weighed, g->run, g->err);
+    if (st == GG_OK) st = gg_plan_output(p, &split, output, &meta, g->first, g->run, g->err);
+    gg_meta *keys = st == GG_OK ? &p->files[0].meta : NULL;
+    if (keys && changed) st = gg_dtype_rules_keys(g->rules, p, keys, g->err);
     if (keys && weighed && st == GG_OK) st = gg_imatrix_keys(g->imatrix, keys, g->err);
     if (keys && st == GG_OK) st = gg_set_keys(keys, &g->o->output, g->err);
     gg_meta_free(&meta);
@@ -806,20 +792,15 @@ static gg_status guard_files(const merge_run *g, const char *output)
     return gg_at_file(g->err, card);
 }
 
-static gg_run bounded_run(const merge_run *g)
-{
-    uint64_t row = 0;
-    for (size_t i = 0; i < g->plan.n; i++)
-        if (g->plan.tensors[i].t.dims[0] > row) row = g->plan.tensors[i].t.dims[0];
-    return gg_merge_bounded(&g->m, row, g->run);
-}
-
 /* The card is on the disk before the model gets its name, so that only its renaming can fail then.
  */
 static gg_status write_files(merge_run *g)
 {
-    gg_run run = bounded_run(g);
     gg_output *card = NULL;
+    uint64_t row = 0;
+    for (size_t i = 0; i < g->plan.n; i++)
+        if (g->plan.tensors[i].t.dims[0] > row) row = g->plan.tensors[i].t.dims[0];
+    gg_run run = gg_merge_bounded(&g->m, row, g->run);
     gg_status st = GG_OK;
     bool print = g->o->card && strcmp(g->o->card, "-") == 0;
     if (g->o->card && !print) {
@@ -833,15 +814,6 @@ static gg_status write_files(merge_run *g)
     if (st == GG_OK && print) return write_card(g, STDOUT_FILENO);
     gg_output_abort(card);
     return st;
-}
-
-static gg_status write_output(merge_run *g, const char *output)
-{
-    /* The names of shards need a file. */
-    gg_status st = plan_keys_and_files(g, output ? output : "merged.gguf");
-    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
-        st = gg_watch_add(&g->plan.watch, g->all[i].source, g->err);
-    return st == GG_OK && output ? write_files(g) : st;
 }
 
 static gg_status merge_tensors(merge_run *g, const char *output)
@@ -860,7 +832,11 @@ static gg_status merge_tensors(merge_run *g, const char *output)
         if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
     if (st == GG_OK) st = plan_all(g);
     if (st == GG_OK && output && !o->no_hash) st = hash_models(g);
-    if (st == GG_OK) st = write_output(g, output);
+    /* The names of shards need a file. */
+    if (st == GG_OK) st = plan_keys_and_files(g, output ? output : "merged.gguf");
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++)
+        st = gg_watch_add(&g->plan.watch, g->all[i].source, g->err);
+    if (st == GG_OK && output) st = write_files(g);
     if (st == GG_OK) note_left_out(g);
     gg_check_notes_end(&g->notes, g->run, st == GG_OK);
     return st;
