@@ -113,9 +113,10 @@ static gg_status set_all_keys(gg_meta *meta, const gg_kv *const *list, size_t n,
     return st;
 }
 
-static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *meta,
-                           const char *donor, gg_error *err)
+static gg_status copy_keys(const gg_source *donor, const char *pattern, gg_meta *meta,
+                           gg_error *err)
 {
+    const gg_meta *from = gg_source_meta(donor);
     size_t n = strlen(pattern), fitting = 0;
     bool all = n > 0 && pattern[n - 1] == '*';
     const gg_kv **list = calloc(from && from->n ? from->n : 1, sizeof *list);
@@ -132,19 +133,7 @@ static gg_status copy_keys(const gg_meta *from, const char *pattern, gg_meta *me
     if (fitting) return st;
     gg_fail(err, GG_EUSAGE, "%s: the donor has no key with this name that can be copied", pattern);
     gg_about(err, GG_HINT_COPY_KEYS);
-    return gg_at_file(err, donor);
-}
-
-/* Apply copy_kv and then set_kv. */
-static gg_status edit_keys(const gg_source *donor, const gg_transplant_options *o, gg_meta *meta,
-                           gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < o->copy_kv.n && st == GG_OK; i++)
-        st = copy_keys(gg_source_meta(donor), o->copy_kv.items[i], meta, gg_source_name(donor),
-                       err);
-    if (st != GG_OK) return st;
-    return gg_set_keys(meta, &o->output, err);
+    return gg_at_file(err, gg_source_name(donor));
 }
 
 /* ---- the bytes of a move ---------------------------------------------------------------- */
@@ -853,7 +842,9 @@ static gg_status write_model(transplant *t, const char *output)
     gg_meta *first = st == GG_OK ? &p->files[0].meta : NULL;
     if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
     if (first && changed) st = gg_dtype_rules_keys(t->rules, p, first, t->err);
-    if (st == GG_OK) st = edit_keys(t->donor, t->o, first, t->err);
+    for (size_t i = 0; i < t->o->copy_kv.n && st == GG_OK; i++)
+        st = copy_keys(t->donor, t->o->copy_kv.items[i], first, t->err);
+    if (st == GG_OK) st = gg_set_keys(first, &t->o->output, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->base, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->donor, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->o->match.blend.ancestor, t->err);

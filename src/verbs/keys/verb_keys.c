@@ -45,16 +45,6 @@ static gg_status find_editable_key(gg_meta *meta, const char *key, gg_kv **out, 
     return gg_fix(err, "list the keys with organ-keys");
 }
 
-static gg_status delete_key(gg_meta *meta, const char *key, gg_error *err)
-{
-    gg_kv *kv;
-    gg_status st = find_editable_key(meta, key, &kv, err);
-    if (st != GG_OK) return st;
-    meta->n--;
-    memmove(kv, kv + 1, (size_t)(meta->kv + meta->n - kv) * sizeof *kv);
-    return GG_OK;
-}
-
 /* Renames a key without moving it: a copy with the new name is appended and then replaces the
  * old entry. */
 static gg_status rename_key(gg_meta *meta, const char *text, gg_error *err)
@@ -100,13 +90,6 @@ static gg_status set_key(gg_meta *meta, const char *text, gg_error *err)
     return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;
 }
 
-static gg_status set_key_from_file(gg_meta *meta, const char *text, gg_error *err)
-{
-    const char *eq = strchr(text, '=');
-    gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
-    return st == GG_OK ? gg_meta_set_file(meta, text, err) : st;
-}
-
 /* Edit `meta`. GG_NO when a key to delete or rename is absent; GG_EUSAGE for a text that
  * cannot be understood, a new name that is taken, a file for a key that is not a string, and
  * for split.no, split.count and split.tensors.count, which the other shards depend on. On
@@ -114,13 +97,21 @@ static gg_status set_key_from_file(gg_meta *meta, const char *text, gg_error *er
 static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < e->deletes.n && st == GG_OK; i++)
-        st = delete_key(meta, e->deletes.items[i], err);
+    for (size_t i = 0; i < e->deletes.n && st == GG_OK; i++) {
+        gg_kv *kv;
+        st = find_editable_key(meta, e->deletes.items[i], &kv, err);
+        if (st != GG_OK) break;
+        meta->n--;
+        memmove(kv, kv + 1, (size_t)(meta->kv + meta->n - kv) * sizeof *kv);
+    }
     for (size_t i = 0; i < e->renames.n && st == GG_OK; i++)
         st = rename_key(meta, e->renames.items[i], err);
     for (size_t i = 0; i < e->sets.n && st == GG_OK; i++) st = set_key(meta, e->sets.items[i], err);
-    for (size_t i = 0; i < e->files.n && st == GG_OK; i++)
-        st = set_key_from_file(meta, e->files.items[i], err);
+    for (size_t i = 0; i < e->files.n && st == GG_OK; i++) {
+        const char *text = e->files.items[i], *eq = strchr(text, '=');
+        if (eq) st = refuse_split(text, (size_t)(eq - text), err);
+        if (st == GG_OK) st = gg_meta_set_file(meta, text, err);
+    }
     return st;
 }
 
@@ -394,13 +385,6 @@ gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
     return st;
 }
 
-static gg_status no_keys(const char *name, gg_error *err)
-{
-    gg_fail(err, GG_EUSAGE, "organ records have no keys");
-    gg_fix(err, "give a model or an organ directory");
-    return gg_at_file(err, name);
-}
-
 static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, const char *output,
                                  const gg_run *run, gg_keys_report *report, gg_error *err)
 {
@@ -440,24 +424,18 @@ typedef struct change {
     gg_keys_report *report;
 } change;
 
-/* Applies the rules of organ-check to the model with the changed keys. */
-static gg_status check_change(change *c, const gg_meta *meta, gg_error *err)
-{
-    size_t n = gg_source_count(c->source);
-    gg_check_input in = { meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
-                          (uint32_t)c->model->n_files };
-    return gg_check_output(&in, c->source, c->run, &c->notes, err);
-}
-
 /* Makes the header of file 0 with the changed keys, up to the tensor data. */
 static gg_status new_header(change *c, header_pair *h, gg_error *err)
 {
     const gg_gguf *g = c->model->files[0];
     gg_meta meta = GG_META_INIT;
     uint64_t alignment = 1;
+    size_t n = gg_source_count(c->source);
+    gg_check_input in = { &meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
+                          (uint32_t)c->model->n_files };
     gg_status st = gg_meta_copy(&meta, &g->meta, err);
     if (st == GG_OK) st = edit_keys_of(&meta, c->edits, err);
-    if (st == GG_OK) st = check_change(c, &meta, err);
+    if (st == GG_OK) st = gg_check_output(&in, c->source, c->run, &c->notes, err);
     if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
     if (st == GG_OK && alignment != g->alignment)
         st = refuse_to_move("general.alignment", alignment, g->alignment, err);
@@ -555,7 +533,11 @@ gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char 
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
     *report = (gg_keys_report){ 0 };
-    if (!gg_source_meta(model)) return no_keys(gg_source_name(model), err);
+    if (!gg_source_meta(model)) {
+        gg_fail(err, GG_EUSAGE, "organ records have no keys");
+        gg_fix(err, "give a model or an organ directory");
+        return gg_at_file(err, gg_source_name(model));
+    }
     if (edits->in_place) return change_in_place(model, edits, run, report, err);
     gg_source *stored = NULL;
     uint64_t shards = 0;

@@ -46,12 +46,6 @@ static gg_status set_name(gg_manifest *m, gg_error *err)
     return m->name && m->name_was ? GG_OK : no_memory(err);
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static gg_status copy_pads(gg_file_layout *to, const gg_file_layout *from, gg_error *err)
 {
     to->pads = calloc(from->n_pads ? from->n_pads : 1, sizeof *to->pads);
@@ -105,9 +99,9 @@ static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
         gg_file_layout *f = &m->files[i];
         f->version = g ? g->version : 3;
         f->n_tensors = g ? g->n_tensors : gg_source_count(s);
-        bool pipe = strcmp(gg_source_name(s), "-") == 0;
-        if (model && !pipe && !(f->name = strdup(base_name(model->paths[i]))))
-            return no_memory(err);
+        bool named = model && strcmp(gg_source_name(s), "-") != 0;
+        const char *path = named ? model->paths[i] : "", *slash = strrchr(path, '/');
+        if (named && !(f->name = strdup(slash ? slash + 1 : path))) return no_memory(err);
         if (i > 0 && gg_meta_copy(&f->meta, &g->meta, err) != GG_OK) return err->status;
         m->bytes += model ? model->file_sizes[i] : g ? g->data_start + g->data_bytes : 0;
     }
@@ -455,19 +449,9 @@ gg_status gg_organ_dir_records(gg_organ_dir *d, gg_error *err)
 
 /* ---- manifest ------------------------------------------------------------------ */
 
-/* Notes that the trailing bytes of file `file` are in `name`, open as fd. */
-static gg_status note_trailing(gg_manifest *m, size_t file, const char *name, int fd,
-                               uint64_t bytes, gg_error *err)
-{
-    gg_file_layout *f = &m->files[file];
-    f->trailing_bytes = bytes;
-    f->trailing = strdup(name);
-    if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for the manifest");
-    return gg_file_sha256(fd, 0, bytes, f->trailing_sha256, NULL, err);
-}
-
 static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg_error *err)
 {
+    gg_file_layout *f = &m->files[file];
     char name[48];
     int fd;
     snprintf(name, sizeof name, "trailing-%05zu.raw", file + 1);
@@ -477,7 +461,12 @@ static gg_status write_trailing(gg_organ_dir *d, gg_manifest *m, size_t file, gg
     uint64_t bytes = 0;
     if (st != GG_OK) return st;
     st = gg_source_copy_trailing(d->base, file, fd, &bytes, err);
-    if (st == GG_OK && bytes > 0) st = note_trailing(m, file, name, fd, bytes, err);
+    if (st == GG_OK && bytes > 0) {
+        f->trailing_bytes = bytes;
+        f->trailing = strdup(name);
+        st = f->trailing ? gg_file_sha256(fd, 0, bytes, f->trailing_sha256, NULL, err)
+                         : no_memory(err);
+    }
     if (close(fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     if (bytes == 0) unlinkat(gg_outdir_fd(d->out), name, 0);
     m->bytes += model ? 0 : bytes;

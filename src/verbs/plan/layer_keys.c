@@ -116,15 +116,6 @@ static gg_status refuse(const gg_layer_model *from, const gg_layer *l, size_t to
     return gg_at_file(err, from->name);
 }
 
-static gg_status check_pattern(const gg_layer_model *models, const gg_layer *layers, size_t n,
-                               const pattern *p, gg_error *err)
-{
-    for (size_t i = 0; i < n; i++)
-        if (kind_of(p, layers[i].block) != kind_of(p, i))
-            return refuse(&models[layers[i].model], &layers[i], i, p, err);
-    return GG_OK;
-}
-
 /* Refuse models with different patterns, whichever blocks are used. */
 static gg_status same_patterns(const gg_layer_model *a, const gg_layer_model *b, gg_error *err)
 {
@@ -193,7 +184,9 @@ static gg_status check_patterns(const gg_layer_model *models, const gg_layer *la
     }
     size_t patterns = patterns_of(models[0].meta, list);
     for (size_t k = 0; k < patterns && st == GG_OK; k++)
-        st = check_pattern(models, layers, n, &list[k], err);
+        for (size_t i = 0; i < n && st == GG_OK; i++)
+            if (kind_of(&list[k], layers[i].block) != kind_of(&list[k], i))
+                st = refuse(&models[layers[i].model], &layers[i], i, &list[k], err);
     return st;
 }
 
@@ -225,17 +218,10 @@ typedef struct maker {
     size_t n_models;
     const gg_layer *layers;
     size_t n;
-    gg_meta_order *keys; /* per model, sorted */
-    const gg_kv **here;  /* per model: its entry of the current key, or NULL */
+    gg_meta_order *keys; /* per model, sorted; none for the first */
     char prefix[128];    /* "llama." */
     gg_error *err;
 } maker;
-
-static bool key_is(const gg_kv *kv, size_t at, const char *name)
-{
-    size_t n = strlen(name);
-    return kv->key_len == at + n && memcmp(kv->key + at, name, n) == 0;
-}
 
 /* Arrays whose length can equal the number of blocks only by chance. */
 static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
@@ -243,7 +229,7 @@ static bool counts_no_blocks(const gg_kv *kv, size_t prefix)
     static const char *const names[] = { "rope.dimension_sections", "target_layers",
                                          "classifier.output_labels" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (key_is(kv, prefix, names[i])) return true;
+        if (gg_text_is(kv->key + prefix, kv->key_len - prefix, names[i])) return true;
     return false;
 }
 
@@ -299,10 +285,16 @@ static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
     return gg_meta_copy(to, &one, err);
 }
 
+/* The entry of that key in a model. */
+static const gg_kv *key_in(const maker *m, size_t model, const gg_kv *first)
+{
+    return model ? gg_meta_order_find(&m->keys[model], first->key, first->key_len) : first;
+}
+
 /* The value of a layer, or NULL if its model has none. */
 static const uint8_t *value_of(const maker *m, const gg_kv *first, const gg_layer *l)
 {
-    const gg_kv *kv = m->here[l->model];
+    const gg_kv *kv = key_in(m, l->model, first);
     size_t size = gg_type_size(first->elem_type);
     if (!kv) return NULL;
     if (kv->type == first->elem_type) return kv->data;
@@ -345,7 +337,7 @@ static gg_status check_scalar(const maker *m, const gg_kv *first)
     size_t size = gg_type_size(first->type);
     for (size_t i = 0; size > 0 && i < m->n; i++) {
         const gg_layer *l = &m->layers[i];
-        const gg_kv *kv = l->model ? m->here[l->model] : NULL;
+        const gg_kv *kv = l->model ? key_in(m, l->model, first) : NULL;
         if (!kv || kv->elem_type != first->type ||
             !is_layer_array(m->prefix, kv, m->models[l->model].blocks) ||
             memcmp(kv->data + l->block * size, first->data, size) == 0)
@@ -361,8 +353,6 @@ static gg_status check_scalar(const maker *m, const gg_kv *first)
 static gg_status make_key(maker *m, const gg_kv *kv, gg_meta *out)
 {
     if (layer_prefix(m->prefix, kv) == 0) return append(out, kv, m->err);
-    for (size_t k = 0; k < m->n_models; k++)
-        m->here[k] = k ? gg_meta_order_find(&m->keys[k], kv->key, kv->key_len) : kv;
     if (is_layer_array(m->prefix, kv, m->models[0].blocks)) return make_array(m, kv, out);
     gg_status st = kv->type == GG_TYPE_ARR ? GG_OK : check_scalar(m, kv);
     return st == GG_OK ? append(out, kv, m->err) : st;
@@ -442,13 +432,11 @@ gg_status gg_layer_keys(const gg_layer_model *models, size_t n_models, const gg_
         return gg_at_file(err, models[0].name);
     }
     m.keys = calloc(n_models, sizeof *m.keys);
-    m.here = calloc(n_models, sizeof *m.here);
-    gg_status st = m.keys && m.here ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    gg_status st = m.keys ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
     for (size_t k = 1; k < n_models && st == GG_OK; k++)
         st = gg_meta_order_make(models[k].meta, &m.keys[k], err);
     if (st == GG_OK) st = make_keys(&m, out);
     for (size_t k = 0; m.keys && k < n_models; k++) free(m.keys[k].list);
     free(m.keys);
-    free(m.here);
     return st;
 }

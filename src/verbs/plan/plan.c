@@ -188,22 +188,16 @@ void gg_plan_free(gg_plan *p)
  * state an alignment, so the others are aligned to 32.
  */
 
-static gg_status set_split_number(gg_meta *meta, const char *key, uint32_t type, uint32_t value,
-                                  gg_error *err)
-{
-    uint8_t le[4];
-    gg_put_le32(le, value);
-    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
-    return gg_meta_set(meta, &kv, err);
-}
-
 static gg_status set_split_keys(gg_meta *meta, uint32_t no, uint32_t count, size_t tensors,
                                 gg_error *err)
 {
-    gg_status st = set_split_number(meta, "split.no", GG_TYPE_U16, no, err);
-    if (st == GG_OK)
-        st = set_split_number(meta, "split.tensors.count", GG_TYPE_I32, (uint32_t)tensors, err);
-    return st == GG_OK ? set_split_number(meta, "split.count", GG_TYPE_U16, count, err) : st;
+    char texts[3][64];
+    gg_status st = GG_OK;
+    snprintf(texts[0], sizeof texts[0], "split.no=u16:%u", no);
+    snprintf(texts[1], sizeof texts[1], "split.tensors.count=i32:%d", (int)tensors);
+    snprintf(texts[2], sizeof texts[2], "split.count=u16:%u", count);
+    for (int i = 0; i < 3 && st == GG_OK; i++) st = gg_meta_set_text(meta, texts[i], err);
+    return st;
 }
 
 static gg_status no_memory_for_shards(gg_error *err)

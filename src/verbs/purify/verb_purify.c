@@ -353,15 +353,6 @@ static gg_status store_signal(purify_work *w, gg_error *err)
     return gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
 }
 
-/* Copies the bytes of the signal, which was read before. */
-static gg_status copy_signal(const purify_work *w, gg_error *err)
-{
-    if (w->kept) return emit_bytes(w, 0, w->kept, (size_t)w->bytes, err);
-    gg_plan_part part = { w->whole.source, w->whole.index, w->no * w->bytes, w->bytes, NULL };
-    gg_place to = { w->sink.fd, gg_offset_after(w->sink.at, part.at) };
-    return gg_copy_part(&part, to, NULL, NULL, err);
-}
-
 /* Purifies signal `no`. Non-finite values are only counted. */
 static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_error *err)
 {
@@ -375,7 +366,11 @@ static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_
     if (st != GG_OK || w->nonfinite) return st;
     changed = changed || w->u->t.dtype != w->operand.dtype;
     w->same = w->same && !changed;
-    st = changed ? store_signal(w, err) : copy_signal(w, err);
+    gg_plan_part part = { w->whole.source, w->whole.index, no * w->bytes, w->bytes, NULL };
+    gg_place to = { w->sink.fd, gg_offset_after(w->sink.at, part.at) };
+    st = changed   ? store_signal(w, err)
+         : w->kept ? emit_bytes(w, 0, w->kept, (size_t)w->bytes, err)
+                   : gg_copy_part(&part, to, NULL, NULL, err);
     if (st == GG_OK) take_samples(w, &w->after);
     return st;
 }

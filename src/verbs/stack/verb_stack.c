@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -69,16 +70,6 @@ static int64_t block_of(const gg_tensor *t, const char *part)
 
 /* ---- the order of blocks ------------------------------------------------------------------ */
 
-/* Returns the index of the model in the order. A new model is appended. */
-static gg_status join_model(gg_block_order *o, gg_source *model, size_t *index, gg_error *err)
-{
-    for (*index = 0; *index < o->n_models; ++*index)
-        if (o->models[*index] == model) return GG_OK;
-    if (GG_ROOM(o->models, o->n_models, &o->models_cap, err) != GG_OK) return GG_ENOMEM;
-    o->models[o->n_models++] = model;
-    return GG_OK;
-}
-
 static gg_status append_block(gg_block_order *o, size_t model, uint64_t block, gg_error *err)
 {
     if (o->n == GG_LAYERS_MAX)
@@ -112,12 +103,17 @@ static gg_status take_part(gg_block_order *o, const gg_source *model, const char
                    "it has the blocks of an encoder or decoder: enc:0-3 or dec:0-3");
 }
 
-/* Finds the index of the model in the order and counts its blocks. */
+/* Finds the index of the model in the order, where a new one is appended, and counts its blocks. */
 static gg_status start_order(gg_block_order *o, gg_source *model, size_t *index, gg_layer_model *m,
                              gg_error *err)
 {
     gg_status st = layer_model_of(model, o->part, m, err);
-    return st == GG_OK ? join_model(o, model, index, err) : st;
+    *index = 0;
+    while (*index < o->n_models && o->models[*index] != model) ++*index;
+    if (st != GG_OK || *index < o->n_models) return st;
+    st = GG_ROOM(o->models, o->n_models, &o->models_cap, err);
+    if (st == GG_OK) o->models[o->n_models++] = model;
+    return st;
 }
 
 /* Adds the ranges of the text, which must be within the model. */
@@ -215,13 +211,6 @@ static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m,
     return GG_OK;
 }
 
-static void free_block_tensors(block_tensors *b)
-{
-    free(b->list);
-    free(b->first);
-    *b = (block_tensors){ 0 };
-}
-
 /* ---- compatibility --------------------------------------------------------------------- */
 
 typedef struct role {
@@ -234,9 +223,7 @@ typedef struct role {
 static int order_roles(const void *a, const void *b)
 {
     const role *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int c = memcmp(x->text, y->text, n);
-    return c ? c : x->len < y->len ? -1 : x->len > y->len;
+    return gg_text_order(x->text, x->len, y->text, y->len);
 }
 
 static role role_of(const gg_tensor *t)
@@ -669,7 +656,10 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     if (st == GG_OK && output && s.o->imatrix_out) st = write_imatrix(&s, run);
     report->tensors = s.plan.n;
     gg_plan_free(&s.plan);
-    for (size_t k = 0; s.tensors && k < order->n_models; k++) free_block_tensors(&s.tensors[k]);
+    for (size_t k = 0; s.tensors && k < order->n_models; k++) {
+        free(s.tensors[k].list);
+        free(s.tensors[k].first);
+    }
     free(s.tensors);
     free(s.models);
     free(s.layers);
