@@ -162,9 +162,12 @@ typedef struct gg_assemble_options {
     /* Importance matrices of single texts: notes tell which share of each text's score the blocks
      * keep, and which experts are removed that carry much of it. */
     gg_texts texts;
-    /* A file of activations (organ-probe) with samples of the hidden units. Where units are
-     * removed, the remaining ones replace them: by least squares on the samples, expert by
-     * expert, instead of one factor per expert. NULL = none. */
+    /* A file of activations (organ-probe). Where units are removed, the remaining ones replace
+     * them: by least squares on samples of the hidden units, expert by expert, instead of one
+     * factor per expert. Where experts are removed, the down projections of the others are changed
+     * together, by ridge regression, so that the outputs of the block on samples of its inputs are
+     * those of all experts. A note tells where that is not possible, and whether the file names
+     * another model. NULL = none. */
     const char *refit;
     const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */

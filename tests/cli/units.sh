@@ -167,6 +167,82 @@ organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 64 -
 check_exit 1 "both blocks change" organ-compare -q "$T/c.gguf" "$T/x.gguf" --tensors '*ffn_down*'
 check_text "$(cut -f 1,4 "$T/out" | grep differs | grep -c '^blk')" 2 "both blocks change"
 
+# ---- --refit where whole experts are removed: what the outputs of the block then lack, on samples
+# of its inputs, is added to the down projections by ridge regression, all experts together.
+# shellcheck disable=SC2086 # words
+mkmodel "$T/m4.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.feed_forward_length=8 \
+    token_embd.weight:F32:16x4 blk.0.ffn_gate_inp.weight:F32:16x4 blk.0.ffn_gate_exps.weight:F32:16x8x4 \
+    blk.0.ffn_up_exps.weight:F32:16x8x4 blk.0.ffn_down_exps.weight:F32:8x16x4
+mkmodel "$T/in.gguf" -s 9 blk.0.ffn_down_exps.weight.sample:F32:8x40x4 blk.0.ffn_gate_inp.weight.sample:F32:16x40
+mkmodel "$T/units.gguf" -s 9 blk.0.ffn_down_exps.weight.sample:F32:8x40x4
+for units in 8 4; do
+    more=
+    [ $units = 8 ] || more="--imatrix $T/im.gguf --keep-units 4"
+    # shellcheck disable=SC2086 # words
+    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more --refit "$T/in.gguf" -o "$T/c.gguf" --force || bad "refit of experts"
+    # shellcheck disable=SC2086 # words
+    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more ${more:+--refit "$T/units.gguf"} -o "$T/x.gguf" --force ||
+        bad "without it"
+    for t in gate_inp gate_exps up_exps down_exps; do values "$T/m4.gguf" blk.0.ffn_$t.weight f4 > "$T/m.$t"; done
+    for t in gate_exps up_exps down_exps; do values "$T/x.gguf" blk.0.ffn_$t.weight f4 > "$T/x.$t"; done
+    values "$T/c.gguf" blk.0.ffn_down_exps.weight f4 > "$T/got"
+    values "$T/in.gguf" blk.0.ffn_gate_inp.weight.sample f4 > "$T/samples"
+    awk -v dir="$T" -v units=$units '
+        function load(file, to,   n, v) { while ((getline v < (dir "/" file)) > 0) to[n++] = v }
+        # The outputs for sample s of expert e, its place p in the stacks, times the weight; the hidden units in h.
+        function visit(s, e, p, gate, up, down, n, weight, sign, kept,   i, j, g, u) {
+            for (i = 0; i < n; i++) {
+                g = u = 0
+                for (j = 0; j < 16; j++) { g += x[s * 16 + j] * gate[(p * n + i) * 16 + j]; u += x[s * 16 + j] * up[(p * n + i) * 16 + j] }
+                u *= g / (1 + exp(-g)) * weight
+                if (kept) h[s, p, i] = u
+                for (j = 0; j < 16; j++) lack[s, j] += sign * u * down[(p * 16 + j) * n + i]
+            }
+        }
+        BEGIN {
+            load("samples", x); load("m.gate_inp", r); load("got", got)
+            load("m.gate_exps", mg); load("m.up_exps", mu); load("m.down_exps", md)
+            load("x.gate_exps", xg); load("x.up_exps", xu); load("x.down_exps", xd)
+            for (s = 0; s < 40; s++) {
+                for (e = 0; e < 4; e++) { v = 0; for (j = 0; j < 16; j++) v += x[s * 16 + j] * r[e * 16 + j]; l[e] = exp(v) }
+                for (kept = 0; kept < 2; kept++) {
+                    a = b = -1
+                    for (e = 0; e < 4; e++) if (!(kept && e == 1) && (a < 0 || l[e] > l[a])) a = e
+                    for (e = 0; e < 4; e++) if (!(kept && e == 1) && e != a && (b < 0 || l[e] > l[b])) b = e
+                    if (!kept) { visit(s, a, a, mg, mu, md, 8, l[a] / (l[a] + l[b]), 1); visit(s, b, b, mg, mu, md, 8, l[b] / (l[a] + l[b]), 1) }
+                    else { visit(s, a, a - (a > 0), xg, xu, xd, units, l[a] / (l[a] + l[b]), -1, 1); visit(s, b, b - (b > 0), xg, xu, xd, units, l[b] / (l[a] + l[b]), -1, 1) }
+                }
+            }
+            for (s = 0; s < 40; s++) for (t = 0; t < 40; t++) {
+                for (p = 0; p < 3; p++) for (i = 0; i < units; i++) k[s, t] += h[s, p, i] * h[t, p, i]
+                if (s == t) trace += k[s, t]
+            }
+            for (s = 0; s < 40; s++) k[s, s] += trace / 40
+            for (p = 0; p < 40; p++) for (s = 0; s < 40; s++) if (s != p) {
+                f = k[s, p] / k[p, p]
+                for (t = p; t < 40; t++) k[s, t] -= f * k[p, t]
+                for (j = 0; j < 16; j++) lack[s, j] -= f * lack[p, j]
+            }
+            for (p = 0; p < 3; p++) for (j = 0; j < 16; j++) for (i = 0; i < units; i++) {
+                want = 0
+                for (s = 0; s < 40; s++) want += h[s, p, i] * lack[s, j] / k[s, s]
+                d = got[(p * 16 + j) * units + i] - xd[(p * 16 + j) * units + i] - want
+                if (d > 1e-4 || d < -1e-4) bad++
+                moved += want * want
+            }
+            printf "%d %s\n", bad, (moved > 0.01 ? "moved" : moved)
+        }' > "$T/fit"
+    check_text "$(cat "$T/fit")" "0 moved" "ridge regression with $units units"
+done
+check "with one thread, to a pipe" sh -c "organ-assemble -q -j 1 '$T/m4.gguf' --imatrix '$T/im.gguf' --keep-experts 0,2,3 \
+    --keep-units 4 --refit '$T/in.gguf' -o - > '$T/pipe.gguf'"
+check_same "$T/pipe.gguf" "$T/c.gguf" "with one thread, to a pipe"
+check "without samples of the inputs" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" --keep-experts 0,2,3 --keep-units 4 \
+    --refit "$T/units.gguf" -o "$T/x.gguf" --force
+if grep -q "removed experts are not replaced: the activations have no samples of the inputs of routers" "$T/err"; then ok; else
+    bad "no note: $(cat "$T/err")"
+fi
+
 # Refusals.
 refuse() { # STATUS TEXT OPTIONS...
     want=$1 text=$2
@@ -181,7 +257,19 @@ refuse 1 "has no expert 4" --keep-experts 0,4 --keep-units 4
 refuse 2 "use a share such as" --expert-share 200%
 refuse 2 "re-encode the whole model first" --keep-units 4 --dtype q8_0
 refuse 2 "chooses the number of units" --keep-units 4 --expert-share 50%
-refuse 2 "refit needs --keep-units or --expert-share" --refit "$T/act.gguf"
+refuse 2 "refit needs --keep-units, --expert-share or --keep-experts" --refit "$T/act.gguf"
+refuse 1 "removed experts cannot be replaced: its experts have biases" --keep-experts 0,1,3 --refit "$T/act.gguf"
+check_error 1 "the activations have no samples of the inputs" "no samples of inputs" organ-assemble "$T/m4.gguf" \
+    --keep-experts 0,1,3 --refit "$T/act.gguf" -o "$T/c.gguf"
+# Activations name the model that they were computed with.
+organ-keys -q "$T/units.gguf" --set "activations.model.sha256=str:$(organ-check "$T/m4.gguf" --hash | awk -F"$TAB" '
+    $2 == "file" { print $1 }')" -o "$T/named.gguf"
+check "activations of the model" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" --keep-units 4 --refit "$T/named.gguf" \
+    -o "$T/c.gguf" --force
+if grep -q "another file" "$T/err"; then bad "a note on its own activations: $(cat "$T/err")"; else ok; fi
+check "activations of another file" organ-assemble "$T/m.gguf" --imatrix "$T/im.gguf" --keep-units 4 --refit "$T/named.gguf" \
+    -o "$T/c.gguf" --force
+if grep -q "named.gguf: these are the activations of another file" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
 refuse 1 "it has no samples of the model's hidden units" --keep-units 4 --refit "$T/dense.act.gguf"
 mkmodel "$T/wide.gguf" blk.0.ffn_down_exps.weight.sample:F32:8x40x3
 refuse 1 "its samples have 8 columns of 3 matrices, but the tensor has 8 of 4" --keep-units 4 --refit "$T/wide.gguf"

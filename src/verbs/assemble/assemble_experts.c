@@ -1,5 +1,6 @@
 /* assemble_experts.c - puts single experts back into stacks, and removes experts from a model. */
 #include "assemble_experts.h"
+#include "refit.h"
 
 #include "base/error.h"
 #include "base/grow.h"
@@ -573,6 +574,7 @@ typedef struct thin_ctx {
     bool columns;
     const float *gains;   /* of each matrix; NULL = 1. Those of the line */
     gg_samples samples;   /* of the inputs, if its source is not NULL: instead of gains, columns */
+    gg_refit refit;       /* what replaces removed experts, if its model is not NULL */
     const uint64_t *kept; /* replace the removed ones. The number of each matrix in them */
     uint64_t matrices, n; /* n of them are left per matrix: */
     uint32_t left[];
@@ -595,13 +597,16 @@ static gg_status read_thin(const thin_ctx *c, uint64_t at, void *to, size_t n, g
 
 /* The room of a thread: several rows as stored and decoded, and the columns that are left. */
 typedef struct thin_room {
+    const thin_ctx *of;
     uint8_t *raw, *out;
     float *x, *y;
     float *map; /* of the matrix: gg_samples_map; NULL = none */
     size_t rows;
+    gg_refit_fit fit;
+    float *change; /* of the matrix by the fit; NULL = none */
 } thin_room;
 
-/* Computes rows [first, first + n) of matrix m without some columns. */
+/* Computes rows [first, first + n) of matrix m without some columns, in r->y. */
 static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m, uint64_t first,
                               size_t n, gg_error *err)
 {
@@ -616,7 +621,8 @@ static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m,
     if (st == GG_OK && r->map) st = gg_matmul(&y, &x, &map, 1, err);
     for (size_t i = 0; i < n && st == GG_OK && !r->map; i++)
         for (size_t j = 0; j < c->n; j++) r->y[i * c->n + j] = r->x[i * row + left[j]] * gain;
-    return st == GG_OK ? gg_encode(c->was.dtype, r->y, r->out, n * c->n, c->n, NULL, err) : st;
+    for (size_t i = 0; i < n * c->n && r->change; i++) r->y[i] += r->change[first * c->n + i];
+    return st;
 }
 
 /* Copies rows of matrix m: those that are left from number `first` on. Consecutive ones are read at
@@ -647,36 +653,71 @@ static gg_status open_map(const thin_ctx *c, thin_room *r, uint64_t m, gg_error 
     return gg_samples_map(&samples, c->left + m * c->n, (size_t)c->n, &r->map, err);
 }
 
+/* A matrix before the fit. */
+static gg_status thin_start(void *ctx, uint64_t m, float *out, gg_error *err)
+{
+    const thin_ctx *c = ((thin_room *)ctx)->of;
+    thin_room r = *(thin_room *)ctx;
+    uint64_t rows = c->was.dims[1];
+    gg_status st = open_map(c, ctx, m, err);
+    r.map = ((thin_room *)ctx)->map;
+    for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
+        r.y = out + i * c->n;
+        st = thin_columns(c, &r, m, i, rows - i < r.rows ? (size_t)(rows - i) : r.rows, err);
+    }
+    return st;
+}
+
+static gg_status open_room(const thin_ctx *c, thin_room *r, gg_error *err)
+{
+    size_t row = (size_t)c->was.dims[0];
+    *r = (thin_room){ .of = c, .rows = 65536 / row + 1 };
+    r->raw = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r->out = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r->x = malloc(r->rows * row * sizeof *r->x);
+    r->y = malloc(r->rows * row * sizeof *r->y);
+    if (!r->raw || !r->out || !r->x || !r->y) return gg_fail(err, GG_ENOMEM, "no memory for rows");
+    if (!c->refit.model) return GG_OK;
+    const gg_refit_start start = { thin_start, r };
+    gg_status st = gg_refit_open(&c->refit, &start, &r->fit, err);
+    r->change = st == GG_OK ? malloc((size_t)(c->was.dims[1] * c->n) * sizeof *r->change) : NULL;
+    return st != GG_OK || r->change ? st : gg_fail(err, GG_ENOMEM, "no memory for a matrix");
+}
+
+static void close_room(thin_room *r)
+{
+    free(r->raw);
+    free(r->out);
+    free(r->x);
+    free(r->y);
+    free(r->map);
+    free(r->change);
+    gg_refit_close(&r->fit);
+}
+
 static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
 {
     const thin_ctx *c = ctx;
-    size_t row = (size_t)c->was.dims[0];
     uint64_t rows = to->t->elements / c->matrices / to->t->dims[0]; /* that are written */
     size_t bytes = (size_t)gg_encoded_bytes(to->t->dtype, to->t->dims[0]);
-    thin_room r = { .rows = 65536 / row + 1 };
     uint64_t at = to->at;
-    r.raw = malloc(r.rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
-    r.out = malloc(r.rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
-    r.x = malloc(r.rows * row * sizeof *r.x);
-    r.y = malloc(r.rows * row * sizeof *r.y);
-    gg_status st = r.raw && r.out && r.x && r.y ? GG_OK
-                                                : gg_fail(err, GG_ENOMEM, "no memory for rows");
+    thin_room r;
+    gg_status st = open_room(c, &r, err);
     for (uint64_t m = 0; m < c->matrices && st == GG_OK; m++) {
         st = open_map(c, &r, m, err);
+        if (st == GG_OK && r.change) st = gg_refit_change(&r.fit, m, r.change, err);
         for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
             size_t n = rows - i < r.rows ? (size_t)(rows - i) : r.rows;
             st = c->columns ? thin_columns(c, &r, m, i, n, err) : thin_rows_of(c, &r, m, i, n, err);
+            if (st == GG_OK && c->columns)
+                st = gg_encode(c->was.dtype, r.y, r.out, n * c->n, c->n, NULL, err);
             if (st == GG_OK) st = gg_put_all(to->fd, r.out, n * bytes, at, err);
             if (st == GG_OK && to->hash) gg_sha256_update(to->hash, r.out, n * bytes);
             if (st == GG_OK) gg_progress_add(to->run, n * bytes);
             at = gg_offset_after(at, n * bytes);
         }
     }
-    free(r.raw);
-    free(r.out);
-    free(r.x);
-    free(r.y);
-    free(r.map);
+    close_room(&r);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }
 
@@ -728,8 +769,10 @@ struct gg_keep_experts {
     uint64_t was, left;        /* experts per block, known after the cut */
     uint64_t units_was, units; /* hidden units per expert; units is 0 if all are kept */
     bool dense;                /* FFNs without experts: only units are removed */
-    gg_source *refit;          /* activations, with samples of the hidden units; NULL = none */
-    size_t refitted;           /* tensors of which it has some */
+    gg_source *refit;          /* activations; NULL = none */
+    const gg_meta *meta;       /* with `refit`: the keys of the model */
+    size_t refitted;           /* tensors of which it has samples */
+    const char *unfit;         /* why the outputs of removed experts are not replaced; static */
 };
 
 static gg_status add_line(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
@@ -841,6 +884,12 @@ static gg_status list_kept(kept_line *l, uint64_t was, gg_error *err)
     return GG_OK;
 }
 
+/* How tensors are made that lose units. */
+typedef struct thin_way {
+    gg_computations *made;
+    bool verify;
+} thin_way;
+
 /* Finds the samples of a down projection. */
 static gg_status find_samples(gg_keep_experts *k, const gg_tensor *t, gg_samples *out,
                               gg_error *err)
@@ -853,21 +902,42 @@ static gg_status find_samples(gg_keep_experts *k, const gg_tensor *t, gg_samples
     return GG_OK;
 }
 
-/* Leaves the kept units of a tensor, of which only the kept experts are left. */
+/* Finds what replaces the experts that a stack of down projections loses. */
+static gg_status find_fit(gg_keep_experts *k, const kept_line *l, const gg_plan_part *stack,
+                          thin_ctx *c, gg_error *err)
+{
+    const char *why = "its experts are stored one by one";
+    gg_refit r = { .model = stack->source, .meta = k->meta, .left = l->n, .kept = l->kept };
+    r.units = c->left;
+    r.n_units = c->n;
+    if (k->left == k->was) return GG_OK;
+    if (stack->at == 0 && stack->bytes == gg_source_tensor(r.model, stack->index)->bytes) {
+        gg_status st = gg_refit_find(&r, k->refit, stack->index, &why, err);
+        if (st != GG_OK) return st;
+    }
+    if (why) k->unfit = why;
+    else c->refit = r, k->refitted++;
+    return GG_OK;
+}
+
+/* Leaves the kept units of a tensor, of which only the kept experts are left. `stack` is what it
+ * was before. */
 static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tensor *pt,
-                           gg_computations *made, bool verify, gg_error *err)
+                           const gg_plan_part *stack, const thin_way *way, gg_error *err)
 {
     gg_tensor *t = &pt->t;
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     bool bias = false, down = is_down(t, &a);
-    if (a.stack == k->dense || (!down && !has_unit_rows(t, &a, &bias))) return GG_OK;
+    if (a.stack == k->dense || (!down && (!l->units || !has_unit_rows(t, &a, &bias)))) return GG_OK;
     unsigned dim = down || bias ? 0 : 1;
-    uint64_t parts = t->dims[dim] / k->units_was, n = k->units * parts; /* gate and up in one */
+    if (!k->units_was) k->units_was = t->dims[0];
+    uint64_t left = l->units ? k->units : k->units_was;
+    uint64_t parts = t->dims[dim] / k->units_was, n = left * parts; /* gate and up in one */
     if (parts == 0 || t->dims[dim] != parts * k->units_was)
         return gg_fail(err, GG_EFORMAT, "it does not have %llu hidden units",
                        (unsigned long long)k->units_was);
-    gg_status st = verify ? verify_parts(pt, err) : GG_OK;
-    thin_ctx *c = gg_compute_new(made, sizeof *c + l->n * n * sizeof *c->left, err);
+    gg_status st = way->verify ? verify_parts(pt, err) : GG_OK;
+    thin_ctx *c = gg_compute_new(way->made, sizeof *c + l->n * n * sizeof *c->left, err);
     if (!c || st != GG_OK) return err->status;
     c->was = *t;
     c->columns = dim == 0;
@@ -875,11 +945,14 @@ static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tenso
     c->kept = l->kept;
     c->matrices = l->n;
     c->n = n;
-    if (down && k->refit) st = find_samples(k, t, &c->samples, err);
     for (uint64_t i = 0; i < l->n * n; i++) {
-        uint64_t expert = i / n, part = i % n / k->units;
-        c->left[i] = l->units[expert * k->units + i % k->units] + (uint32_t)(part * k->units_was);
+        uint64_t expert = i / n, part = i % n / left, unit = i % left;
+        c->left[i] = (l->units ? l->units[expert * left + unit] : (uint32_t)unit) +
+                     (uint32_t)(part * k->units_was);
     }
+    if (down && k->refit && l->units) st = find_samples(k, t, &c->samples, err);
+    if (down && k->refit && st == GG_OK) st = find_fit(k, l, stack, c, err);
+    if (st != GG_OK || (!l->units && !c->refit.model)) return st;
     gg_input in = { t->dtype, pt->parts, pt->n_parts };
     t->dims[dim] = n;
     if (st == GG_OK) st = gg_compute_input(&c->base, &in, err);
@@ -937,17 +1010,22 @@ static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *
 
 gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err)
 {
+    const thin_way way = { made, p->verify };
     gg_status st = k->dense ? GG_OK : check_kept_all(k, p, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         gg_plan_tensor *pt = &p->tensors[i];
         gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
         const kept_line *l = a.block < 0 ? NULL : line_of(k, (uint64_t)a.block);
+        gg_plan_part first = pt->n_parts ? pt->parts[0] : (gg_plan_part){ 0 };
         if (l && !k->dense && k->left != k->was && gg_counts_experts(&pt->t, &a))
             st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
-        if (st == GG_OK && l && l->units) st = cut_units(k, l, pt, made, p->verify, err);
+        if (st == GG_OK && l && (l->units || k->refit)) st = cut_units(k, l, pt, &first, &way, err);
         if (st != GG_OK) fail_at(&pt->t, err);
     }
-    if (st != GG_OK || !k->refit || !k->units || k->refitted) return st;
+    if (st != GG_OK || !k->refit || k->refitted) return st;
+    if (k->unfit)
+        return gg_fail(err, GG_NO, "the outputs of removed experts cannot be replaced: %s",
+                       k->unfit);
     gg_fail(err, GG_NO, "it has no samples of the model's hidden units");
     gg_fix(err, "write the activations of this model with organ-probe");
     return gg_at_file(err, gg_source_name(k->refit));
@@ -977,6 +1055,7 @@ gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg
                                gg_error *err)
 {
     gg_status st = k->units ? set_unit_count(k, meta, run, err) : GG_OK;
+    if (k->unfit) gg_note(run, "the outputs of removed experts are not replaced: %s", k->unfit);
     if (st != GG_OK || k->left == k->was) return st;
     st = check_expert_keys(meta, k->was, k->left, run, err);
     return st == GG_OK ? gg_set_expert_count(meta, k->left, err) : st;
@@ -1606,7 +1685,7 @@ static gg_status keep_blocks(ranking *r, gg_error *err)
     if (st != GG_OK) return st;
     r->out->dense = r->dense;
     r->out->refit = r->o->refit;
-    r->out->units_was = r->stacks[0].columns;
+    r->out->units_was = r->stacks[0].down ? r->stacks[0].columns : 0; /* 0: not known yet */
     r->out->units = r->units < r->out->units_was ? r->units : 0;
     return GG_OK;
 }
@@ -1696,6 +1775,7 @@ gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert
     if (st == GG_OK) st = expert_number(meta, "expert_used_count", &r.used, err);
     if (st == GG_OK) st = new_list(o->number ? o->number : "", keep, err);
     r.out = *keep;
+    if (st == GG_OK) r.out->meta = meta;
     if (st == GG_OK) st = find_stacks(&r, p, err);
     size_t all = r.n; /* the stacks that have memory */
     if (st == GG_OK) st = score_blocks(&r, &all, run, err);

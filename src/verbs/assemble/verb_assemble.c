@@ -16,6 +16,7 @@
 #include "size.h"
 #include "verbs/compute/dtype_rules.h"
 #include "verbs/plan/plan.h"
+#include "verbs/shared/copy.h"
 #include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
@@ -252,7 +253,7 @@ static gg_status tell_sizes(const assembly *a, gg_error *err)
 /* Whether experts or units are chosen by their scores. */
 static bool chooses(const gg_assemble_options *o)
 {
-    return o->keep_by || o->keep_units || o->expert_share > 0;
+    return o->keep_by || o->keep_units || o->expert_share > 0 || o->refit;
 }
 
 /* Plans dtypes and files. A preset uses the final keys. */
@@ -324,8 +325,8 @@ static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
         gg_fail(err, GG_EUSAGE, "there is no importance matrix that could follow the model");
         return gg_fix_hint(err, GG_HINT_IMATRIX, "give one");
     }
-    if (o->refit && !o->keep_units && !(o->expert_share > 0))
-        return gg_fail(err, GG_EUSAGE, "without fewer units there is nothing to fit");
+    if (o->refit && !o->keep_units && !o->keep_experts && !(o->expert_share > 0))
+        return gg_fail(err, GG_EUSAGE, "without fewer units or experts there is nothing to fit");
     if (!chooses(o)) return GG_OK;
     if (o->keep_by && !o->keep_experts && !(o->expert_share > 0))
         return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
@@ -525,12 +526,35 @@ static void note_vocabulary(const assembly *a)
                 "same family, or use convert_hf_to_gguf.py of llama.cpp");
 }
 
+/* Opens the activations, and notes if they are those of another file. A re-encoded model has nearly
+ * the same. */
+static gg_status open_activations(assembly *a, gg_error *err)
+{
+    const gg_model *m = gg_source_model(a->source);
+    const gg_meta *meta;
+    const char *named;
+    char sha[65];
+    size_t n;
+    gg_status st = gg_source_open(a->o->refit, &a->probe, err);
+    const gg_kv *kv = st == GG_OK && (meta = gg_source_meta(a->probe))
+                          ? gg_meta_find(meta, "activations.model.sha256")
+                          : NULL;
+    if (!kv || !gg_kv_str(kv, &named, &n) || !m || m->n_files != 1) return st;
+    st = gg_file_sha256(m->fds[0], 0, m->file_sizes[0], sha, NULL, err);
+    if (st == GG_OK && (n != 64 || memcmp(named, sha, n) != 0))
+        gg_note(a->run,
+                "%s: these are the activations of another file; if it is not the same model in "
+                "another type, compute them again",
+                a->o->refit);
+    return st;
+}
+
 static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = check_keep_by(a->o, err);
     if (st == GG_OK && a->o->output.imatrix)
         st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
-    if (st == GG_OK && a->o->refit) st = gg_source_open(a->o->refit, &a->probe, err);
+    if (st == GG_OK && a->o->refit) st = open_activations(a, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK)
