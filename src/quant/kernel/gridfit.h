@@ -276,3 +276,15 @@ __attribute__((noinline, unused)) static void fit_block(const fit_spec *s, const
     const float square = gg_sum8(xx) / gg_sum8(yy);
     if (d > 0.0f && square > 0.0f) gg_store_scale(p, __builtin_sqrtf(square) / n.x);
 }
+
+/* Defines an encoder that fits blocks and packs their octets and scales. */
+#define GG_ENCODES_FITTED(name, bytes, spec, pack) \
+    static void name(const float *x, uint8_t *b, size_t nblocks, const float *imatrix) \
+    { \
+        const gg_iq_map map = gg_iq_map_get((spec).grid); \
+        fitted f; \
+        for (size_t i = 0; i < nblocks; i++, x += 256, b += (bytes)) { \
+            fit_block(&(spec), &map, x, imatrix ? imatrix + 256 * i : NULL, &f, b); \
+            pack(f.o, f.scale, b); \
+        } \
+    }

@@ -89,63 +89,42 @@ static const fit_spec xxs_spec = { GG_GRID_2XXS, gg_iq2xxs_grid, NULL, LEVELS, 4
 static const fit_spec xs_spec = { GG_GRID_2XS, gg_iq2xs_grid, NULL, LEVELS, 2, true, SCALES_16 };
 static const fit_spec s_spec = { GG_GRID_2S, gg_iq2s_grid, NULL, LEVELS, 2, false, SCALES_16 };
 
-static void encode_iq2_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void pack_iq2_xxs(const octet *o, const uint8_t *s, uint8_t *b)
 {
-    const gg_iq_map map = gg_iq_map_get(GG_GRID_2XXS);
-    for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
-        fitted f;
-        const octet *o = f.o;
-        const uint8_t *s = f.scale;
-        fit_block(&xxs_spec, &map, x, imatrix, &f, b);
-        for (int k = 0; k < RUNS; k++) {
-            uint32_t w = (uint32_t)s[k] << 28;
-            for (int l = 0; l < 4; l++) {
-                b[2 + 8 * k + l] = (uint8_t)o[4 * k + l].index[0];
-                w |= (uint32_t)(o[4 * k + l].sign & 127) << 7 * l;
-            }
-            gg_store_u32(b + 6 + 8 * k, w);
+    for (int k = 0; k < RUNS; k++) {
+        uint32_t w = (uint32_t)s[k] << 28;
+        for (int l = 0; l < 4; l++) {
+            b[2 + 8 * k + l] = (uint8_t)o[4 * k + l].index[0];
+            w |= (uint32_t)(o[4 * k + l].sign & 127) << 7 * l;
         }
-        if (imatrix) imatrix += 256;
+        gg_store_u32(b + 6 + 8 * k, w);
     }
 }
+GG_ENCODES_FITTED(encode_iq2_xxs, XXS_BYTES, xxs_spec, pack_iq2_xxs)
 
-static void encode_iq2_xs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void pack_iq2_xs(const octet *o, const uint8_t *s, uint8_t *b)
 {
-    const gg_iq_map map = gg_iq_map_get(GG_GRID_2XS);
-    for (; nblocks > 0; nblocks--, x += 256, b += XS_BYTES) {
-        fitted f;
-        const octet *o = f.o;
-        const uint8_t *s = f.scale;
-        fit_block(&xs_spec, &map, x, imatrix, &f, b);
-        for (int t = 0; t < 32; t++)
-            gg_store_u16(b + 2 + 2 * t, (uint16_t)(o[t].index[0] | (o[t].sign & 127) << 9));
-        for (int k = 0; k < RUNS; k++) b[66 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
-        if (imatrix) imatrix += 256;
-    }
+    for (int t = 0; t < 32; t++)
+        gg_store_u16(b + 2 + 2 * t, (uint16_t)(o[t].index[0] | (o[t].sign & 127) << 9));
+    for (int k = 0; k < RUNS; k++) b[66 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
 }
+GG_ENCODES_FITTED(encode_iq2_xs, XS_BYTES, xs_spec, pack_iq2_xs)
 
-static void encode_iq2_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void pack_iq2_s(const octet *o, const uint8_t *s, uint8_t *b)
 {
-    const gg_iq_map map = gg_iq_map_get(GG_GRID_2S);
-    for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
-        fitted f;
-        const octet *o = f.o;
-        const uint8_t *s = f.scale;
-        fit_block(&s_spec, &map, x, imatrix, &f, b);
-        for (int k = 0; k < RUNS; k++) {
-            unsigned hi = 0;
-            for (int l = 0; l < 4; l++) {
-                const octet *e = &o[4 * k + l];
-                b[2 + 4 * k + l] = (uint8_t)e->index[0];
-                b[34 + 4 * k + l] = e->sign;
-                hi |= (unsigned)(e->index[0] >> 8) << 2 * l;
-            }
-            b[66 + k] = (uint8_t)hi;
-            b[74 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
+    for (int k = 0; k < RUNS; k++) {
+        unsigned hi = 0;
+        for (int l = 0; l < 4; l++) {
+            const octet *e = &o[4 * k + l];
+            b[2 + 4 * k + l] = (uint8_t)e->index[0];
+            b[34 + 4 * k + l] = e->sign;
+            hi |= (unsigned)(e->index[0] >> 8) << 2 * l;
         }
-        if (imatrix) imatrix += 256;
+        b[66 + k] = (uint8_t)hi;
+        b[74 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
     }
 }
+GG_ENCODES_FITTED(encode_iq2_s, S_BYTES, s_spec, pack_iq2_s)
 
 const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, encode_iq2_xxs, true, NULL };
 const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, encode_iq2_xs, true, NULL };

@@ -71,52 +71,38 @@ static const fit_spec s_spec = {
     2.0f,       18.0f,
 };
 
-static void encode_iq3_xxs(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void pack_iq3_xxs(const octet *o, const uint8_t *s, uint8_t *b)
 {
-    const gg_iq_map map = gg_iq_map_get(GG_GRID_3XXS);
-    for (; nblocks > 0; nblocks--, x += 256, b += XXS_BYTES) {
-        fitted f;
-        const octet *o = f.o;
-        const uint8_t *s = f.scale;
-        fit_block(&xxs_spec, &map, x, imatrix, &f, b);
-        for (int k = 0; k < RUNS; k++) {
-            uint32_t w = (uint32_t)s[k] << 28;
-            for (int l = 0; l < 4; l++) {
-                const octet *e = &o[4 * k + l];
-                b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
-                b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
-                w |= (uint32_t)(e->sign & 127) << 7 * l;
-            }
-            gg_store_u32(b + 66 + 4 * k, w);
+    for (int k = 0; k < RUNS; k++) {
+        uint32_t w = (uint32_t)s[k] << 28;
+        for (int l = 0; l < 4; l++) {
+            const octet *e = &o[4 * k + l];
+            b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
+            b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
+            w |= (uint32_t)(e->sign & 127) << 7 * l;
         }
-        if (imatrix) imatrix += 256;
+        gg_store_u32(b + 66 + 4 * k, w);
     }
 }
+GG_ENCODES_FITTED(encode_iq3_xxs, XXS_BYTES, xxs_spec, pack_iq3_xxs)
 
-static void encode_iq3_s(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void pack_iq3_s(const octet *o, const uint8_t *s, uint8_t *b)
 {
-    const gg_iq_map map = gg_iq_map_get(GG_GRID_3S);
-    for (; nblocks > 0; nblocks--, x += 256, b += S_BYTES) {
-        fitted f;
-        const octet *o = f.o;
-        const uint8_t *s = f.scale;
-        fit_block(&s_spec, &map, x, imatrix, &f, b);
-        for (int k = 0; k < RUNS; k++) {
-            unsigned hi = 0;
-            for (int l = 0; l < 4; l++) {
-                const octet *e = &o[4 * k + l];
-                b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
-                b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
-                b[74 + 4 * k + l] = e->sign;
-                hi |= (unsigned)(e->index[0] >> 8) << 2 * l | (unsigned)(e->index[1] >> 8)
-                                                                  << (2 * l + 1);
-            }
-            b[66 + k] = (uint8_t)hi;
+    for (int k = 0; k < RUNS; k++) {
+        unsigned hi = 0;
+        for (int l = 0; l < 4; l++) {
+            const octet *e = &o[4 * k + l];
+            b[2 + 8 * k + 2 * l] = (uint8_t)e->index[0];
+            b[3 + 8 * k + 2 * l] = (uint8_t)e->index[1];
+            b[74 + 4 * k + l] = e->sign;
+            hi |= (unsigned)(e->index[0] >> 8) << 2 * l | (unsigned)(e->index[1] >> 8)
+                                                              << (2 * l + 1);
         }
-        for (int k = 0; k < 4; k++) b[106 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
-        if (imatrix) imatrix += 256;
+        b[66 + k] = (uint8_t)hi;
     }
+    for (int k = 0; k < 4; k++) b[106 + k] = (uint8_t)(s[2 * k] | s[2 * k + 1] << 4);
 }
+GG_ENCODES_FITTED(encode_iq3_s, S_BYTES, s_spec, pack_iq3_s)
 
 const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, encode_iq3_xxs, false, NULL };
 const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, encode_iq3_s, false, NULL };

@@ -118,13 +118,7 @@ static void encode_q2_block(const float *x, uint8_t *b, const float *imatrix)
     store_low_bits(b + 16, L);
 }
 
-static void encode_q2_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float room[BLOCK];
-    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 84)
-        encode_q2_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
-                        imatrix ? imatrix + i * BLOCK : NULL);
-}
+GG_ENCODES_256(encode_q2_k, 84, encode_q2_block)
 
 /* State of the search below: eight groups of 16, one per lane. */
 typedef struct q3_lanes {
@@ -237,13 +231,7 @@ static void encode_q3_block(const float *x, uint8_t *b, const float *imatrix)
     store_low_bits(b + 32, L);
 }
 
-static void encode_q3_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float room[BLOCK];
-    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 110)
-        encode_q3_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
-                        imatrix ? imatrix + i * BLOCK : NULL);
-}
+GG_ENCODES_256(encode_q3_k, 110, encode_q3_block)
 
 const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, false, NULL };
 const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, encode_q3_k, false, NULL };

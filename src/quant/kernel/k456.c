@@ -231,34 +231,28 @@ static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
     }
 }
 
-static void encode_q4_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_q4_block(const float *x, uint8_t *b, const float *imatrix)
 {
     static const gg_affine_plan blind = { 15, -1.0f, 0.1f, 20, false };
-    float room[BLOCK];
     uint8_t L[BLOCK];
-    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 144) {
-        const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
-        k4_encode_block(v, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
-        store_nibbles(b + 16, L);
-    }
+    k4_encode_block(x, imatrix, &blind, b, L);
+    store_nibbles(b + 16, L);
 }
+GG_ENCODES_256(encode_q4_k, 144, encode_q4_block)
 
-static void encode_q5_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+static void encode_q5_block(const float *x, uint8_t *b, const float *imatrix)
 {
     static const gg_affine_plan blind = { 31, -0.5f, 0.1f, 15, false };
-    float room[BLOCK];
     uint8_t L[BLOCK];
-    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 176) {
-        const float *v = gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room);
-        k4_encode_block(v, imatrix ? imatrix + i * BLOCK : NULL, &blind, b, L);
-        for (int l = 0; l < 32; l += 16) {
-            gg_u8x16 h = { 0 };
-            for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + l) >> 4 & 1) << k;
-            memcpy(b + 16 + l, &h, sizeof h);
-        }
-        store_nibbles(b + 48, L);
+    k4_encode_block(x, imatrix, &blind, b, L);
+    for (int l = 0; l < 32; l += 16) {
+        gg_u8x16 h = { 0 };
+        for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + l) >> 4 & 1) << k;
+        memcpy(b + 16 + l, &h, sizeof h);
     }
+    store_nibbles(b + 48, L);
 }
+GG_ENCODES_256(encode_q5_k, 176, encode_q5_block)
 
 static void q6_pack(uint8_t *b, const uint8_t L[BLOCK])
 {
@@ -299,13 +293,7 @@ static void encode_q6_block(const float *x, uint8_t *b, const float *imatrix)
     q6_pack(b, L);
 }
 
-static void encode_q6_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
-{
-    float room[BLOCK];
-    for (size_t i = 0; i < nblocks; i++, x += BLOCK, b += 210)
-        encode_q6_block(gg_clamped(x, BLOCK, GG_SEARCH_LIMIT, room), b,
-                        imatrix ? imatrix + i * BLOCK : NULL);
-}
+GG_ENCODES_256(encode_q6_k, 210, encode_q6_block)
 
 /* The extreme value gets -127, so that the levels are symmetric. d is limited so that 127*d does
  * not overflow after rounding of the two reciprocals. */

@@ -139,3 +139,13 @@ GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t 
     }
     return max / (float)nmax;
 }
+
+/* Defines an encoder of blocks of 256 values, which are clamped first. */
+#define GG_ENCODES_256(name, bytes, encode_block) \
+    static void name(const float *x, uint8_t *b, size_t nblocks, const float *imatrix) \
+    { \
+        float room[256]; \
+        for (size_t i = 0; i < nblocks; i++, x += 256, b += (bytes)) \
+            encode_block(gg_clamped(x, 256, GG_SEARCH_LIMIT, room), b, \
+                         imatrix ? imatrix + 256 * i : NULL); \
+    }
