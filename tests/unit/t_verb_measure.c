@@ -489,23 +489,21 @@ static void test_null(void)
     free(bytes);
 }
 
-/* One thread computes a null model. For the others it is not there until then. */
+/* A null model is computed once for each type and count. */
 static void test_null_is_computed_once(void)
 {
-    measure_null m;
+    measure_null m = { 0 };
     gg_error err = GG_ERROR_INIT;
-    double theta = -1;
-    gg_measure_null_init(&m);
-    T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
-    T_CHECK(gg_measure_null_first(&m, GG_F16, 500, &err));
-    T_CHECK(!gg_measure_null_first(&m, GG_F16, 500, &err));
-    T_CHECK(gg_measure_null_first(&m, GG_BF16, 500, &err));
-    T_CHECK(!gg_measure_null_get(&m, GG_F16, 500, &theta));
-    T_EQ(gg_measure_null_compute(&m, 1, GG_F16, 500, &err), GG_OK);
-    T_CHECK(gg_measure_null_get(&m, GG_F16, 500, &theta) && theta > 0);
-    T_CHECK(!gg_measure_null_get(&m, GG_BF16, 500, &theta));
-    T_CHECK(!gg_measure_null_first(&m, GG_F16, 0, &err)); /* an empty tensor needs none */
-    T_CHECK(gg_measure_null_get(&m, GG_F16, 0, &theta) && theta == 0);
+    double theta = -1, other = -1;
+    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 500, &theta, &err), GG_OK);
+    null_entry *first = m.list;
+    T_CHECK(first && theta > 0);
+    T_EQ(gg_measure_null_theta(&m, 1, GG_BF16, 500, &other, &err), GG_OK);
+    T_CHECK(m.list != first && other > 0);
+    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 500, &other, &err), GG_OK);
+    T_CHECK(other >= theta && other <= theta && m.list->next == first && !first->next);
+    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 0, &theta, &err), GG_OK);
+    T_CHECK(theta == 0); /* an empty tensor needs none */
     gg_measure_null_free(&m);
 }
 

@@ -137,16 +137,19 @@ gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h
 
 /* ---- null model ---- */
 
+typedef struct null_entry {
+    struct null_entry *next;
+    uint64_t count;
+    uint32_t dtype;
+    double theta;
+} null_entry;
+
+/* Starts with zeros. Not thread safe. */
 typedef struct measure_null {
-    pthread_mutex_t lock;
-    struct null_entry *list;
+    null_entry *list;
 } measure_null;
 
-void gg_measure_null_init(measure_null *m);
 void gg_measure_null_free(measure_null *m);
-/* Returns true for the first of the tensors of a dtype and count: the caller has to compute it. */
-bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_error *err);
-gg_status gg_measure_null_compute(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
-                                  gg_error *err);
-/* Returns false if it is still being computed. */
-bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta);
+/* The theta of noise; it is computed on the first call for a dtype and count. */
+gg_status gg_measure_null_theta(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
+                                double *theta, gg_error *err);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct done_row { /* measured, but an earlier row or its null model is not finished yet */
+typedef struct done_row { /* measured, but an earlier row is not finished yet */
     struct done_row *next;
     uint64_t no;
     uint64_t count; /* of its samples, for the null model */
@@ -32,10 +32,9 @@ typedef struct job {
     const gg_run *run;
     unsigned threads;
     measure_space *spaces; /* one per worker */
-    measure_null null;
-    pthread_mutex_t draw; /* guards all members down to `stop` */
-    size_t next;          /* the next tensor */
-    gg_selected *pieces;  /* pieces of the tensor before `next` */
+    pthread_mutex_t draw;  /* guards all members down to `stop` */
+    size_t next;           /* the next tensor */
+    gg_selected *pieces;   /* pieces of the tensor before `next` */
     size_t n_pieces, piece, cap;
     uint64_t drawn;
     bool stop;
@@ -45,7 +44,8 @@ typedef struct job {
     uint64_t left;         /* rows delivered */
     done_row *waiting;     /* sorted by `no` */
     done_row *last;        /* last of the waiting rows */
-    uint64_t noted;        /* bit set of dtypes (ids below 64) already reported */
+    measure_null null;
+    uint64_t noted; /* bit set of dtypes (ids below 64) already reported */
     bool noted_other;
     gg_measure_report *report;
 } job;
@@ -115,15 +115,18 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     return j->o->row ? j->o->row(j->o->ctx, row, err) : GG_OK;
 }
 
-/* Adds what depends on the null model. Returns false if another thread is still computing it: that
- * thread leaves after it, so that the row will not be forgotten. */
-static bool calibrate(job *j, done_row *d)
+/* Adds what depends on the null model. */
+static gg_status calibrate(job *j, done_row *d, gg_error *err)
 {
     gg_tensor_measure *row = &d->row;
-    if (!row->decoded) return true;
-    if (!gg_measure_null_get(&j->null, row->t.dtype, d->count, &row->null_theta)) return false;
-    row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
-    return true;
+    if (!row->decoded) return GG_OK;
+    bool big = d->count >= GG_MEASURE_BIG;
+    if (big) pthread_mutex_lock(&j->many);
+    gg_status st = gg_measure_null_theta(&j->null, j->threads, row->t.dtype, d->count,
+                                         &row->null_theta, err);
+    if (big) pthread_mutex_unlock(&j->many);
+    if (st == GG_OK) row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
+    return st;
 }
 
 /* Rows that are finished early wait in a list. */
@@ -143,9 +146,10 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, uint64
     d->next = *at;
     *at = d;
     if (!d->next) j->last = d;
-    while (st == GG_OK && j->waiting && j->waiting->no == j->left && calibrate(j, j->waiting)) {
+    while (st == GG_OK && j->waiting && j->waiting->no == j->left) {
         done_row *first = j->waiting;
-        st = hand_on(j, &first->row, err);
+        st = calibrate(j, first, err);
+        if (st == GG_OK) st = hand_on(j, &first->row, err);
         j->waiting = first->next;
         j->left++;
         free(first);
@@ -189,9 +193,7 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
         st = gg_measure_array(j->threads, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
     row->row_theta = gg_row_theta_degrees(&take->rows);
-    if (st != GG_OK || !gg_measure_null_first(&j->null, p->t.dtype, take->count, err)) return st;
-    if (err->status != GG_OK) return err->status;
-    return gg_measure_null_compute(&j->null, j->threads, p->t.dtype, take->count, err);
+    return st;
 }
 
 /* Decides how many values are sampled and when, finds a place for the samples, and starts with the
@@ -298,7 +300,6 @@ static gg_status run_job(job *j, gg_error *err)
         free(j->spaces);
         return err->status;
     }
-    gg_measure_null_init(&j->null);
     pthread_mutex_init(&j->draw, NULL);
     pthread_mutex_init(&j->many, NULL);
     pthread_mutex_init(&j->leave, NULL);

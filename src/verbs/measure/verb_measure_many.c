@@ -1,6 +1,5 @@
 /* verb_measure_many.c - measures large arrays, and tensors of which every value is needed; and the
- * null model: theta of Gaussian noise stored in a dtype, computed once for each dtype and count.
- * The first thread that needs such a value computes it, and the others go on meanwhile. */
+ * null model: theta of Gaussian noise stored in a dtype, computed once for each dtype and count. */
 #include "measure_core.h"
 
 #include "base/error.h"
@@ -131,28 +130,13 @@ gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h
 
 /* ---- null model -------------------------------------------------------------------- */
 
-struct null_entry {
-    struct null_entry *next;
-    uint64_t count;
-    uint32_t dtype;
-    bool done;
-    double theta;
-};
-
-void gg_measure_null_init(measure_null *m)
-{
-    pthread_mutex_init(&m->lock, NULL);
-    m->list = NULL;
-}
-
 void gg_measure_null_free(measure_null *m)
 {
     while (m->list) {
-        struct null_entry *next = m->list->next;
+        null_entry *next = m->list->next;
         free(m->list);
         m->list = next;
     }
-    pthread_mutex_destroy(&m->lock);
 }
 
 #define NULL_PIECE 65536 /* values encoded at once; whole blocks of every dtype */
@@ -197,52 +181,22 @@ static gg_status simulate(unsigned threads, uint32_t dtype, size_t count, double
     return st;
 }
 
-static struct null_entry *find(const measure_null *m, uint32_t dtype, uint64_t count)
+gg_status gg_measure_null_theta(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
+                                double *theta, gg_error *err)
 {
-    struct null_entry *e = m->list;
-    while (e && (e->dtype != dtype || e->count != count)) e = e->next;
-    return e;
-}
-
-bool gg_measure_null_first(measure_null *m, uint32_t dtype, uint64_t count, gg_error *err)
-{
+    null_entry *e = m->list;
+    *theta = 0;
     if (count > GG_NULL_MAX) count = GG_NULL_MAX;
-    pthread_mutex_lock(&m->lock);
-    bool first = count > 0 && !find(m, dtype, count);
-    struct null_entry *e = first ? calloc(1, sizeof *e) : NULL;
-    if (e) {
-        *e = (struct null_entry){ .next = m->list, .count = count, .dtype = dtype };
+    if (count == 0) return GG_OK;
+    while (e && (e->dtype != dtype || e->count != count)) e = e->next;
+    if (!e) {
+        e = calloc(1, sizeof *e);
+        if (!e) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
+        *e = (null_entry){ .next = m->list, .count = count, .dtype = dtype };
+        gg_status st = simulate(threads, dtype, (size_t)count, &e->theta, err);
+        if (st != GG_OK) return free(e), st;
         m->list = e;
     }
-    pthread_mutex_unlock(&m->lock);
-    if (first && !e) gg_fail(err, GG_ENOMEM, "no memory for the null model");
-    return first;
-}
-
-gg_status gg_measure_null_compute(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
-                                  gg_error *err)
-{
-    double theta;
-    if (count > GG_NULL_MAX) count = GG_NULL_MAX;
-    gg_status st = simulate(threads, dtype, (size_t)count, &theta, err);
-    if (st != GG_OK) return st;
-    pthread_mutex_lock(&m->lock);
-    struct null_entry *e = find(m, dtype, count);
-    e->theta = theta;
-    e->done = true;
-    pthread_mutex_unlock(&m->lock);
+    *theta = e->theta;
     return GG_OK;
-}
-
-bool gg_measure_null_get(measure_null *m, uint32_t dtype, uint64_t count, double *theta)
-{
-    if (count > GG_NULL_MAX) count = GG_NULL_MAX;
-    *theta = 0;
-    if (count == 0) return true;
-    pthread_mutex_lock(&m->lock);
-    const struct null_entry *e = find(m, dtype, count);
-    bool done = e && e->done;
-    if (done) *theta = e->theta;
-    pthread_mutex_unlock(&m->lock);
-    return done;
 }
