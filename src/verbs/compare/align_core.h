@@ -51,6 +51,19 @@ gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_erro
  * those of a stack, of which g is `expert`. */
 gg_status gg_align_embedding(const align_models *m, align_group *g, gg_error *err);
 
+/* What a tensor has along the dimensions of the embeddings: rows of align.txt. */
+typedef enum align_axis { ALIGN_NOTHING, ALIGN_COLUMNS, ALIGN_ROWS, ALIGN_UNKNOWN } align_axis;
+typedef struct align_axis_row {
+    const char *name;
+    align_axis axis;
+} align_axis_row;
+extern const align_axis_row gg_align_axes[];
+extern const char *const gg_align_attention[]; /* attention tensors that are known */
+extern const size_t gg_align_axes_n, gg_align_attention_n;
+/* clang-format off */
+#define AXIS(name, axis) { name, ALIGN_##axis }
+/* clang-format on */
+
 typedef struct align_place {
     int64_t block, donor_block;
     const char *suffix; /* of an FFN: "", "_exps" or "_shexp" */

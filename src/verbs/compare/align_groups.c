@@ -233,17 +233,13 @@ gg_status gg_align_experts(const align_models *m, const align_place *p, bool sam
 
 static bool is_strange(const gg_tensor *t, const gg_anatomy *a)
 {
-    static const char known[] =
-        " attn_q attn_k attn_v attn_output attn_qkv attn_q.bias attn_k.bias attn_v.bias "
-        "attn_output.bias attn_qkv.bias attn_q_norm attn_k_norm attn_sinks attn_norm "
-        "attn_norm.bias attn_norm_2 attn_norm_2.bias attn_post_norm attn_rot_embd ";
     const char *role = t->name + a->role_at;
-    char text[40];
     if (a->block < 0 || a->role_len < 4 ||
         (memcmp(role, "attn", 4) != 0 && memcmp(role, "ssm_", 4) != 0))
         return false;
-    snprintf(text, sizeof text, " %.*s ", (int)(a->role_len < 36 ? a->role_len : 36), role);
-    return !strstr(known, text);
+    for (size_t i = 0; i < gg_align_attention_n; i++)
+        if (gg_text_is(role, a->role_len, gg_align_attention[i])) return false;
+    return true;
 }
 
 static bool strange_attention(const align_models *m, int k, int64_t block)
@@ -281,19 +277,8 @@ void gg_align_models_close(align_models *m)
 /* The value of a key that may have one value per block. */
 static uint64_t head_number(const gg_meta *meta, const char *name, int64_t block)
 {
-    char key[128];
-    uint64_t v = 0;
-    if (!gg_arch_key(meta, name, key, sizeof key)) return 0;
-    const gg_kv *kv = gg_meta_find(meta, key);
-    if (!kv || kv->type != GG_TYPE_ARR) return gg_kv_u64(kv, &v) ? v : 0;
-    size_t size = gg_type_size(kv->elem_type);
-    if (!size || (uint64_t)block >= kv->count) return 0;
-    gg_kv one = *kv;
-    one.type = kv->elem_type;
-    one.count = 1;
-    one.data = kv->data + (size_t)block * size;
-    one.size = size;
-    return gg_kv_u64(&one, &v) ? v : 0;
+    uint64_t v;
+    return gg_kv_u64_at(gg_arch_kv(meta, name), (uint64_t)block, &v) ? v : 0;
 }
 
 typedef struct heads {
@@ -416,52 +401,24 @@ gg_status gg_align_heads(const align_models *m, const align_place *p, align_grou
 
 #define TOKENS 8192 /* rows of the embedding matrix by which its columns are recognized */
 
-/* What a tensor has along the dimensions of the embeddings. */
-typedef enum axis { NOTHING, COLUMNS, ROWS, UNKNOWN } axis;
-
-/* Names without "blk.N.", with a space on both sides. */
-static const char as_columns[] =
-    " token_embd.weight position_embd.weight token_types.weight token_embd_norm.weight "
-    "token_embd_norm.bias output.weight output_norm.weight output_norm.bias attn_norm.weight "
-    "attn_norm.bias attn_norm_2.weight attn_norm_2.bias attn_q.weight attn_k.weight attn_v.weight "
-    "attn_qkv.weight attn_output.bias attn_post_norm.weight post_attention_norm.weight "
-    "ffn_norm.weight ffn_norm.bias ffn_post_norm.weight post_ffw_norm.weight ffn_gate.weight "
-    "ffn_up.weight ffn_down.bias ffn_gate_inp.weight ffn_gate_inp_shexp.weight "
-    "ffn_gate_exps.weight ffn_up_exps.weight ffn_gate_up_exps.weight ffn_down_exps.bias "
-    "ffn_gate_shexp.weight ffn_up_shexp.weight ";
-static const char as_rows[] =
-    " attn_output.weight ffn_down.weight ffn_down_exps.weight ffn_down_shexp.weight ";
-static const char as_neither[] =
-    " attn_q.bias attn_k.bias attn_v.bias attn_qkv.bias attn_q_norm.weight attn_k_norm.weight "
-    "attn_sinks.weight ffn_gate.bias ffn_up.bias ffn_gate_exps.bias ffn_up_exps.bias "
-    "ffn_sub_norm.weight ffn_gate_inp.bias exp_probs_b.bias rope_freqs.weight output.bias "
-    "ffn_gate_up_exps.bias ";
-
-static axis axis_of(const gg_tensor *t)
+static align_axis axis_of(const gg_tensor *t)
 {
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    const char *name = a.block >= 0 && t->name_len > 4 && memcmp(t->name, "blk.", 4) == 0
-                           ? t->name + a.role_at
-                           : t->name;
-    size_t n = (size_t)(t->name + t->name_len - name);
-    char text[48];
-    if (n + 3 > sizeof text) return UNKNOWN;
-    text[0] = ' ';
-    memcpy(text + 1, name, n);
-    memcpy(text + 1 + n, " ", 2);
-    return strstr(as_columns, text)   ? COLUMNS
-           : strstr(as_rows, text)    ? ROWS
-           : strstr(as_neither, text) ? NOTHING
-                                      : UNKNOWN;
+    bool block = a.block >= 0 && gg_text_begins(t->name, t->name_len, "blk.");
+    const char *name = block ? t->name + a.role_at : t->name;
+    for (size_t i = 0; i < gg_align_axes_n; i++)
+        if (gg_text_is(name, (size_t)(t->name + t->name_len - name), gg_align_axes[i].name))
+            return gg_align_axes[i].axis;
+    return ALIGN_UNKNOWN;
 }
 
 /* Adds the parts of one tensor. Sets *usable to false if it does not have the dimensions. */
-static gg_status add_dimensions(align_group *g, const twins *w, axis way, bool *usable,
+static gg_status add_dimensions(align_group *g, const twins *w, align_axis way, bool *usable,
                                 gg_error *err)
 {
     uint64_t n = g->n;
     gg_status st = GG_OK;
-    if (way == COLUMNS) {
+    if (way == ALIGN_COLUMNS) {
         *usable = w->t->dims[0] == n;
         gg_slice s = { .columns = true, .per = 1, .rows = w->rows };
         return add_part(g, w, s, false, err);
@@ -489,10 +446,10 @@ gg_status gg_align_embedding(const align_models *m, align_group *g, gg_error *er
     if (st == GG_OK) g->parts[0].stays = true;
     for (w.a = 0; w.a < gg_source_count(m->a) && usable && st == GG_OK; w.a++) {
         const gg_tensor *t = gg_source_tensor(m->a, w.a);
-        axis way = axis_of(t);
-        if (way == NOTHING) continue;
+        align_axis way = axis_of(t);
+        if (way == ALIGN_NOTHING) continue;
         w.b = gg_source_find(m->b, t->name, t->name_len);
-        usable = way != UNKNOWN && look_at_twins(m, &w) == PRESENT;
+        usable = way != ALIGN_UNKNOWN && look_at_twins(m, &w) == PRESENT;
         if (usable) st = add_dimensions(g, &w, way, &usable, err);
     }
     if (!usable) g->n = 0;
