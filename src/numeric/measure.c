@@ -263,6 +263,7 @@ typedef struct pass {
     uint64_t spans, first; /* first: of this round */
     gg_measure *out;
     span_sum all;
+    bool scan;  /* only the range and the buckets are wanted */
     bool again; /* only the set is missing */
 } pass;
 
@@ -555,7 +556,8 @@ static gg_status add_gaps(measure_room *room, unsigned threads, gap_sum gaps[2],
 
 /* ---- floats ---------------------------------------------------------------------------- */
 
-static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+/* Scans a span, or collects its values. */
+static gg_status take_span(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     pass *p = ctx;
     room_part *own = &p->room->parts[worker];
@@ -565,21 +567,11 @@ static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
     for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
         st = read_run(p, p->first + i, r, own->x, &n, err);
         if (st != GG_OK || n == 0) continue;
-        add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
-        GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
-    }
-    return st;
-}
-
-static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    pass *p = ctx;
-    room_part *own = &p->room->parts[worker];
-    span_sum *sum = &p->room->sums[i];
-    gg_status st = GG_OK;
-    *sum = (span_sum){ 0 };
-    for (size_t r = 0, n; r < RUNS && run_length(p->v, p->first + i, r) > 0; r++) {
-        if ((st = read_run(p, p->first + i, r, own->x, &n, err)) != GG_OK) break;
+        if (p->scan) {
+            add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
+            GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
+            continue;
+        }
         collect_values(p->room, own->x, n);
         if (p->again) continue;
         gg_nk_central c = GG_PICK(gg_nk_central)(own->x, n, p->out->mean);
@@ -606,7 +598,7 @@ static gg_status measure_set(pass *p, gg_error *err)
     gap_sum gaps[2] = { { .mean_gap = mean }, { .mean_gap = mean } };
     gg_status st = GG_OK;
     for (p->again = false; st == GG_OK && next_part(p->room, &next); p->again = true) {
-        st = run_rounds(p, collect_span, false, err);
+        st = run_rounds(p, take_span, false, err);
         if (st == GG_OK) st = add_gaps(p->room, p->threads, gaps, err);
     }
     if (st != GG_OK) return st;
@@ -620,7 +612,9 @@ static gg_status measure_set(pass *p, gg_error *err)
 
 static gg_status measure_floats(pass *p, gg_error *err)
 {
-    gg_status st = run_rounds(p, scan_span, true, err);
+    p->scan = true;
+    gg_status st = run_rounds(p, take_span, true, err);
+    p->scan = false;
     for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
         p->room->count[u % GG_FLOAT_BUCKETS] += p->room->count[u];
     return st == GG_OK ? measure_set(p, err) : st;

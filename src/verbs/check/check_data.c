@@ -5,6 +5,7 @@
 
 #include "base/parallel.h"
 #include "base/sha256.h"
+#include "base/text.h"
 #include "organ/tensor_names.h"
 #include "verbs/shared/verb_run.h"
 
@@ -166,10 +167,7 @@ static int by_piece(const void *a, const void *b)
     const piece *x = a, *y = b;
     int d = strcmp(x->part, y->part);
     if (d == 0) d = (x->block > y->block) - (x->block < y->block);
-    if (d) return d;
-    size_t n = x->len < y->len ? x->len : y->len;
-    d = n ? memcmp(x->rest, y->rest, n) : 0;
-    return d ? d : (x->len > y->len) - (x->len < y->len);
+    return d ? d : gg_text_order(x->rest, x->len, y->rest, y->len);
 }
 
 static int by_block_digest(const void *a, const void *b)

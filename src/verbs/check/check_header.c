@@ -3,6 +3,7 @@
  * importance matrices. */
 #include "check_context.h"
 
+#include "base/text.h"
 #include "organ/record.h"
 #include "verbs/shared/chat_template.h"
 
@@ -177,15 +178,9 @@ static uint64_t rank_of_a(const gg_tensor *a)
     return a->dims[gg_check_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
 }
 
-static bool ends_with(const char *name, size_t len, const char *end)
-{
-    size_t n = strlen(end);
-    return len > n && memcmp(name + len - n, end, n) == 0;
-}
-
 static bool name_ends_with(const gg_tensor *t, const char *end)
 {
-    return ends_with(t->name, t->name_len, end);
+    return gg_text_ends(t->name, t->name_len, end);
 }
 
 /* The tensor whose name is that of t with another ending, or NULL. */
@@ -482,9 +477,7 @@ typedef struct token {
 static int by_token(const void *a, const void *b)
 {
     const token *x = a, *y = b;
-    size_t n = x->len < y->len ? x->len : y->len;
-    int d = n ? memcmp(x->bytes, y->bytes, n) : 0;
-    return d ? d : (x->len > y->len) - (x->len < y->len);
+    return gg_text_order(x->bytes, x->len, y->bytes, y->len);
 }
 
 /* The sorted tokens, or NULL if there are none or memory is exhausted. */
@@ -565,12 +558,11 @@ static void check_list_length(check *c, const char *key, uint64_t tokens, bool i
 
 static void check_special_tokens(check *c, uint64_t tokens)
 {
-    static const char start[] = "tokenizer.ggml.";
     for (size_t i = 0; i < c->in->meta->n; i++) {
         const gg_kv *kv = &c->in->meta->kv[i];
         uint64_t id;
-        if (kv->key_len < sizeof start || memcmp(kv->key, start, sizeof start - 1) != 0 ||
-            !ends_with(kv->key, kv->key_len, "_token_id"))
+        if (!gg_text_begins(kv->key, kv->key_len, "tokenizer.ggml.") ||
+            !gg_text_ends(kv->key, kv->key_len, "_token_id"))
             continue;
         if (!gg_kv_u64(kv, &id) || id < tokens) continue;
         bool none = id == UINT32_MAX; /* this value means "no such token" */

@@ -3,6 +3,7 @@
  * that differ from the others, and rules that hold for all architectures. */
 #include "check_context.h"
 
+#include "base/text.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 
@@ -185,8 +186,7 @@ static bool is_scale(const check *c, const gg_tensor *t)
     char name[GG_RECORD_NAME + 16];
     for (int k = 0; k < 2; k++) {
         size_t n = strlen(suffixes[k]);
-        if (t->name_len <= n || t->name_len - n > GG_RECORD_NAME ||
-            memcmp(t->name + t->name_len - n, suffixes[k], n) != 0)
+        if (!gg_text_ends(t->name, t->name_len, suffixes[k]) || t->name_len - n > GG_RECORD_NAME)
             continue;
         int len = snprintf(name, sizeof name, "%.*s.weight", (int)(t->name_len - n), t->name);
         size_t i = gg_check_find(c, name, (size_t)len);
@@ -290,9 +290,7 @@ typedef struct body {
 
 static int order_rests(const part *a, const part *b)
 {
-    size_t n = a->len < b->len ? a->len : b->len;
-    int d = n ? memcmp(a->rest, b->rest, n) : 0;
-    return d ? d : (a->len > b->len) - (a->len < b->len);
+    return gg_text_order(a->rest, a->len, b->rest, b->len);
 }
 
 static int by_part_block(const void *a, const void *b)

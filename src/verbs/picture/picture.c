@@ -446,22 +446,24 @@ static void put_text(drawing *d, const char *bytes, size_t n)
     }
 }
 
+/* Returns how many of the n bytes fit into `room` columns; *columns gets how many they fill. */
+static size_t fitting_bytes(const char *text, size_t n, size_t room, size_t *columns)
+{
+    size_t i = 0;
+    for (*columns = 0; i < n && *columns < room; ++*columns) {
+        i++;
+        while (i < n && ((unsigned char)text[i] & 0xc0) == 0x80) i++;
+    }
+    return i;
+}
+
 /* Appends at most `columns` characters, with an ellipsis if there are more. */
 static void put_cut(drawing *d, const char *bytes, size_t n, size_t columns)
 {
-    size_t at = 0, used = 0;
-    while (at < n && used < columns) {
-        at++, used++;
-        while (at < n && ((unsigned char)bytes[at] & 0xc0) == 0x80) at++;
-    }
-    if (at == n) {
-        put_text(d, bytes, n);
-        return;
-    }
-    do at--;
-    while (at > 0 && ((unsigned char)bytes[at] & 0xc0) == 0x80);
-    put_text(d, bytes, at);
-    PUT(d, "…");
+    size_t used;
+    bool cut = fitting_bytes(bytes, n, columns, &used) < n;
+    put_text(d, bytes, fitting_bytes(bytes, n, columns - cut, &used));
+    if (cut) PUT(d, "…");
 }
 
 /* What a tensor's square stands for, as in "0.9871" or "code.gguf". */
@@ -737,22 +739,6 @@ static void put_mean(drawing *d, double v)
     }
 }
 
-/* Returns how many bytes of the escaped `text` fitting_bytes into `room` columns; *columns receives
- * the number of columns they fill. */
-static size_t fitting_bytes(const char *text, size_t room, size_t *columns)
-{
-    size_t i = 0;
-    *columns = 0;
-    while (text[i]) {
-        size_t n = 1;
-        while (((unsigned char)text[i + n] & 0xc0) == 0x80) n++;
-        if (*columns == room) break;
-        ++*columns;
-        i += n;
-    }
-    return i;
-}
-
 static void put_right(drawing *d, const char *prefix, size_t prefix_len, const char *name,
                       size_t len, size_t room)
 {
@@ -760,7 +746,7 @@ static void put_right(drawing *d, const char *prefix, size_t prefix_len, const c
     size_t used = gg_escape(prefix, prefix_len, safe, sizeof safe / 2), columns;
     if (used >= sizeof safe / 2) used = sizeof safe / 2 - 1;
     gg_escape(name, len, safe + used, sizeof safe - used);
-    size_t n = fitting_bytes(safe, room, &columns), blanks = room - columns;
+    size_t n = fitting_bytes(safe, strlen(safe), room, &columns), blanks = room - columns;
     PUT(d, "%*s", (int)blanks, "");
     gg_buf_append(&d->text, safe, n, d->err);
 }
