@@ -159,6 +159,7 @@ struct gg_output {
     char *path, *temp;
     int fd;
     bool force, synced, placed, held;
+    bool swapped; /* the file that was replaced has the temporary name */
     waiting wait;
 };
 
@@ -255,9 +256,29 @@ void gg_output_at_once(gg_output *o)
     o->held = false;
 }
 
+/* Gives the new file its name and the old file the temporary name. Returns false if there is no
+ * old file, or if the system can neither exchange two names nor make a second name. */
+static bool swap_files(gg_output *o)
+{
+    if (gg_sys_exchange(o->temp, o->path) == 0) return true;
+    char *old = errno == ENOENT ? NULL : temp_name(o->path);
+    bool linked = old && link(o->path, old) == 0;
+    if (linked && rename(o->temp, o->path) == 0) {
+        free(o->temp);
+        o->temp = old;
+        return true;
+    }
+    if (linked) unlink(old);
+    free(old);
+    return false;
+}
+
 static gg_status name_file(gg_output *o, gg_error *err)
 {
-    gg_status st = gg_put_in_place(o->temp, o->path, o->force, err);
+    bool several = first_waiting && first_waiting->next;
+    gg_status st = GG_OK;
+    o->swapped = o->force && several && swap_files(o);
+    if (!o->swapped) st = gg_put_in_place(o->temp, o->path, o->force, err);
     o->placed = st == GG_OK;
     return gg_at_file(err, o->path), st;
 }
@@ -275,7 +296,8 @@ gg_status gg_output_place(gg_output *o, gg_error *err)
 static void end_file(gg_output *o, bool keep)
 {
     if (o->fd >= 0) close(o->fd);
-    if (!o->placed) unlink(o->temp);
+    if (o->swapped && !keep) rename(o->temp, o->path); /* the old file */
+    else if (!o->placed || o->swapped) unlink(o->temp);
     else if (!keep) unlink(o->path);
     output_free(o);
 }
@@ -305,9 +327,9 @@ void gg_output_abort(gg_output *o)
 struct gg_outdir {
     char *path, *temp;
     int fd;
-    bool replace; /* an existing folder is replaced on commit */
-    bool empty;   /* an existing folder is empty; rename() can replace it */
-    bool placed;
+    bool replace;         /* an existing folder is replaced on commit */
+    bool empty;           /* an existing folder is empty; rename() can replace it */
+    bool placed, swapped; /* as for files */
     waiting wait;
     size_t made; /* length of the first parent folder in path that was created; 0 = none */
 };
@@ -581,14 +603,12 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
 
 /* ---- commit ------------------------------------------------------------------- */
 
-/* Replaces an existing folder. If the system can exchange two names in one step, a complete
- * folder exists under the name at every moment. Otherwise the old folder is renamed first. */
+/* Replaces an existing folder, which then has the temporary name. If the system can exchange two
+ * names in one step, a complete folder exists under the name at every moment. Otherwise the old
+ * folder is renamed first. */
 static gg_status swap_folders(gg_outdir *d, gg_error *err)
 {
-    if (gg_sys_exchange(d->temp, d->path) == 0) {
-        gg_remove_tree(d->temp);
-        return GG_OK;
-    }
+    if (gg_sys_exchange(d->temp, d->path) == 0) return GG_OK;
     char *aside;
     int made;
     /* The new empty folder reserves a name; rename() then replaces it with the old folder. */
@@ -601,7 +621,9 @@ static gg_status swap_folders(gg_outdir *d, gg_error *err)
         st = gg_fail_errno(err, "rename failed");
         rename(aside, d->path);
     } else {
-        gg_remove_tree(aside);
+        char *temp = d->temp;
+        d->temp = aside;
+        aside = temp;
     }
     free(aside);
     return st;
@@ -615,15 +637,17 @@ static gg_status name_folder(gg_outdir *d, gg_error *err)
     else if (d->empty && rename(d->temp, d->path) != 0) st = gg_fail_errno(err, "rename failed");
     else if (!d->empty) st = gg_put_in_place(d->temp, d->path, false, err);
     d->placed = st == GG_OK;
+    d->swapped = d->placed && d->replace;
     return gg_at_file(err, d->path), st;
 }
 
 static void end_folder(gg_outdir *d, bool keep)
 {
-    if (!d->placed || !keep) {
-        gg_remove_tree(d->placed ? d->path : d->temp);
-        remove_parents(d);
-    }
+    bool undo = !keep || !d->placed;
+    if (d->placed && undo) gg_remove_tree(d->path);
+    if (d->swapped && undo) rename(d->temp, d->path); /* the old folder */
+    else if (d->swapped || !d->placed) gg_remove_tree(d->temp);
+    if (undo) remove_parents(d);
     outdir_free(d);
 }
 

@@ -40,7 +40,9 @@ void gg_output_end(gg_output *o, bool keep);
  *
  * A program that calls gg_outputs_hold gives the files and folders that it opens afterwards their
  * names at its end, all of them or none. Until then a committed output has its temporary name.
- * gg_outputs_release gives the names, and ignores gg_cancel. If it cannot give one, it removes all.
+ * gg_outputs_release gives the names, and ignores gg_cancel. If it cannot give one, it removes all,
+ * and what they replaced is there again. Until all have their names, what they replaced has their
+ * temporary names, also after a SIGKILL.
  * gg_outputs_drop removes what still waits. Only one thread may use outputs then. */
 void gg_outputs_hold(void);
 gg_status gg_outputs_release(gg_error *err);

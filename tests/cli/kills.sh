@@ -64,6 +64,53 @@ in_place "organ-transplant -q $M $T/k/undo --in-place" organ-transplant -q "$M" 
 check_text $torn 1 "an undo can be torn, and works when it is repeated"
 before=$T/old.gguf undo=
 
+# ---- several outputs that replace others --------------------------------------------------------------
+# Each output is the old or the new one. While one is the old one, those that were replaced have
+# temporary names, as the manual says; and if a name cannot be given, all are the old ones.
+O=$T/w
+outputs='m.gguf card.md x.svg'
+replace() { # OP NTH
+    rm -rf "$O" "$T/n" && mkdir "$O"
+    for f in $outputs; do echo "the old $f" > "$O/$f"; done
+    { (LD_PRELOAD=$SO FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n organ-merge -q -j 1 --no-hash "$T/m1.gguf" "$T/m2.gguf" \
+        --method linear -o "$O/m.gguf" --card "$O/card.md" --svg "$O/x.svg" --force > "$T/out" 2> "$T/err"); } 2> "$T/shell"
+    got=$? new='' old=''
+    [ "$1" != none ] || return
+    for f in $outputs; do
+        if cmp -s "$O/$f" "$T/first/$f"; then new="$new $f"
+        elif [ "$(cat "$O/$f")" = "the old $f" ]; then old="$old $f"
+        else bad "several outputs, $1 $2: $f is neither the old nor the new one"
+        fi
+    done
+}
+rm -rf "$T/first"
+replace none 0
+mv "$O" "$T/first"
+replace kill 0
+calls=$(cat "$T/n") i=0 mixed=0
+while [ $i -lt "$calls" ]; do
+    i=$((i + 1))
+    replace kill $i
+    [ -z "$old" ] || [ -z "$new" ] || mixed=1
+    for f in $new; do
+        [ -z "$old" ] && continue
+        set -- "$O/.$f".*.tmp
+        [ "$(cat "$1")" = "the old $f" ] && ok || bad "several outputs, killed at $i of $calls: the old $f is lost"
+    done
+done
+check_text $mixed 1 "a kill can come between two names"
+replace rename 0
+calls=$(cat "$T/n") i=0
+while [ $i -lt "$calls" ]; do
+    i=$((i + 1))
+    replace rename $i
+    case $got:$old:$new in
+    0::*) ok ;; # another way to give the name worked
+    4:*:) check_text "$(find "$O" -name '.*' -type f | wc -l | tr -d ' ')" 0 "several outputs, rename $i: temporary files" ;;
+    *) bad "several outputs, rename $i of $calls: exit $got, old:$old, new:$new" ;;
+    esac
+done
+
 # ---- scripts: all processes of a run are killed when a program starts, and the run is repeated -----------
 # resumes WHAT RESULT COMMAND...: RESULT prints what must be equal in the end
 resumes() {
