@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "gguf/gguf.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,19 +41,47 @@ bool gg_type_by_name(const char *name, size_t len, uint32_t *type)
     return false;
 }
 
-/* A copied key together with its data. The blocks of a gg_meta form a linked list. */
+/* A long value, which all copies of an entry share. */
+#define LONG_VALUE ((size_t)1 << 16)
+typedef struct long_value {
+    atomic_size_t users;
+    uint8_t bytes[];
+} long_value;
+
+/* A copied key together with its data, unless that is long. */
 typedef struct block {
     struct block *next;
+    long_value *value;
     uint8_t bytes[];
 } block;
 
+/* What a gg_meta owns: linked lists of blocks with long values and of others. */
+typedef struct owner {
+    block *longs, *others;
+} owner;
+
+static void release(long_value *v)
+{
+    if (v && atomic_fetch_sub(&v->users, 1) == 1) free(v);
+}
+
+static void free_blocks(block *b)
+{
+    for (block *next; b; b = next) {
+        next = b->next;
+        release(b->value);
+        free(b);
+    }
+}
+
 void gg_meta_free(gg_meta *meta)
 {
-    for (block *b = meta->owned; b;) {
-        block *next = b->next;
-        free(b);
-        b = next;
+    owner *o = meta->owned;
+    if (o) {
+        free_blocks(o->longs);
+        free_blocks(o->others);
     }
+    free(o);
     free(meta->kv);
     *meta = (gg_meta)GG_META_INIT;
 }
@@ -70,23 +99,49 @@ const gg_kv *gg_meta_find(const gg_meta *meta, const char *key)
     return find_key(meta, key, strlen(key));
 }
 
-/* Copies an entry, with its key and data, into *slot; NULL appends it. */
-static gg_status store_copy(gg_meta *meta, const gg_kv *kv, gg_kv *slot, gg_error *err)
+/* The long value of an entry for one more user: that of `from` if the entry is there, else a copy.
+ * Returns NULL without memory. */
+static long_value *use_value(const gg_meta *from, const gg_kv *kv)
 {
-    block *b = malloc(sizeof *b + kv->key_len + kv->size + 1);
-    if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
-    gg_kv copy = *kv;
+    const owner *o = from ? from->owned : NULL;
+    for (const block *b = o ? o->longs : NULL; b; b = b->next)
+        if (b->value->bytes == kv->data) return atomic_fetch_add(&b->value->users, 1), b->value;
+    long_value *v = malloc(sizeof *v + kv->size);
+    if (!v) return NULL;
+    atomic_init(&v->users, 1);
+    memcpy(v->bytes, kv->data, kv->size);
+    return v;
+}
+
+static block *make_block(const gg_meta *from, const gg_kv *kv)
+{
+    bool is_long = kv->size >= LONG_VALUE;
+    block *b = malloc(sizeof *b + kv->key_len + (is_long ? 0 : kv->size) + 1);
+    if (!b) return NULL;
+    b->value = is_long ? use_value(from, kv) : NULL;
+    if (is_long && !b->value) return free(b), NULL;
     memcpy(b->bytes, kv->key, kv->key_len);
-    if (kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
+    if (!is_long && kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
+    return b;
+}
+
+/* Copies an entry, which may belong to `from`, with its key and data into *slot; NULL appends
+ * it. */
+static gg_status store_copy(gg_meta *meta, const gg_meta *from, const gg_kv *kv, gg_kv *slot,
+                            gg_error *err)
+{
+    if (!slot && GG_ROOM(meta->kv, meta->n, &meta->cap, err) != GG_OK) return GG_ENOMEM;
+    if (!meta->owned) meta->owned = calloc(1, sizeof(owner));
+    owner *o = meta->owned;
+    block *b = o ? make_block(from, kv) : NULL;
+    if (!b) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value of %zu bytes", kv->size);
+    block **list = b->value ? &o->longs : &o->others;
+    b->next = *list;
+    *list = b;
+    gg_kv copy = *kv;
     copy.key = (const char *)b->bytes;
-    copy.data = b->bytes + kv->key_len;
-    if (!slot) {
-        if (GG_ROOM(meta->kv, meta->n, &meta->cap, err) != GG_OK) return free(b), GG_ENOMEM;
-        slot = &meta->kv[meta->n++];
-    }
-    b->next = meta->owned;
-    meta->owned = b;
-    *slot = copy;
+    copy.data = b->value ? b->value->bytes : b->bytes + kv->key_len;
+    *(slot ? slot : &meta->kv[meta->n++]) = copy;
     return GG_OK;
 }
 
@@ -96,7 +151,7 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
     if (kv->key_len == 0 || kv->type >= GG_TYPE_COUNT ||
         (arr && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
         return gg_fail(err, GG_EUSAGE, "a metadata key needs a name and a type that GGUF supports");
-    return store_copy(meta, kv, find_key(meta, kv->key, kv->key_len), err);
+    return store_copy(meta, NULL, kv, find_key(meta, kv->key, kv->key_len), err);
 }
 
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
@@ -128,7 +183,7 @@ gg_status gg_meta_copy(gg_meta *to, const gg_meta *from, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < from->n && st == GG_OK; i++)
-        st = store_copy(to, &from->kv[i], NULL, err);
+        st = store_copy(to, from, &from->kv[i], NULL, err);
     return st;
 }
 

@@ -44,6 +44,10 @@ void gg_json_free(gg_json *json); /* accepts NULL */
 gg_status gg_json_outline(const char *text, size_t len, gg_json **out, gg_error *err);
 gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err);
 
+/* The same, but strings are decoded in the text itself, which must be writable. The item can then
+ * not be parsed again. */
+gg_status gg_json_item_once(const gg_json_node *node, gg_json **out, gg_error *err);
+
 const gg_json_node *gg_json_root(const gg_json *json);
 
 /* The functions below accept NULL as a node and treat it as GG_JSON_NONE. */

@@ -33,6 +33,7 @@ struct gg_json_node {
 struct gg_json {
     gg_json_node *nodes;
     char *text; /* the nodes point into it; strings only shrink when they are decoded */
+    bool lent;  /* text belongs to the caller */
 };
 
 typedef struct frame {
@@ -184,11 +185,21 @@ static gg_status read_escape(parser *p)
     return GG_OK;
 }
 
-/* pos is at the opening quote. */
-static gg_status read_string(parser *p, gg_json_node *n)
+/* Whether the open container is an item of an array that is a member of the root object, or within
+ * such an item. */
+static bool in_item(const parser *p)
+{
+    return p->outline && p->depth > 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
+           p->nodes[p->stack[1].node].type == GG_JSON_ARRAY;
+}
+
+/* pos is at the opening quote. A value whose node will be dropped takes no memory. */
+static gg_status read_string(parser *p, gg_json_node *n, bool key)
 {
     size_t start = p->pos++, from = p->text_used;
+    bool drop = !key && in_item(p);
     for (;;) {
+        if (drop) p->text_used = from;
         if (p->pos >= p->len)
             return refuse_at(p, start, "the closing quote of a string is missing");
         unsigned char c = (unsigned char)p->s[p->pos];
@@ -286,7 +297,9 @@ static gg_status read_value(parser *p)
     switch (c) {
     case '{': return open_container(p, GG_JSON_OBJECT);
     case '[': return open_container(p, GG_JSON_ARRAY);
-    case '"': n = add_node(p, GG_JSON_STRING, false); return n ? read_string(p, n) : GG_ENOMEM;
+    case '"':
+        n = add_node(p, GG_JSON_STRING, false);
+        return n ? read_string(p, n, false) : GG_ENOMEM;
     case 't':
     case 'f':
         n = add_node(p, GG_JSON_BOOL, false);
@@ -305,7 +318,7 @@ static gg_status read_key(parser *p)
     if (!is_at(p, '"')) return refuse_byte(p, "a key");
     gg_json_node *n = add_node(p, GG_JSON_STRING, true);
     if (!n) return GG_ENOMEM;
-    gg_status st = read_string(p, n);
+    gg_status st = read_string(p, n, true);
     if (st) return st;
     skip_space(p);
     if (!is_at(p, ':')) return refuse_byte(p, "':'");
@@ -397,25 +410,28 @@ static gg_status read_all(parser *p)
                             : refuse_at(p, p->pos, "there is text after the end of the value");
 }
 
-/* Parses text[from..len); offsets count from the start of text. */
-static gg_status parse_text(const char *text, size_t from, size_t len, bool outline, gg_json **out,
-                            gg_error *err)
+/* Parses p->s[p->pos..p->len); offsets count from the start of p->s. Strings are decoded to p->text
+ * unless that is NULL. */
+static gg_status parse_text(parser p, gg_json **out, gg_error *err)
 {
-    parser p = { .s = text, .pos = from, .len = len, .outline = outline, .err = err };
     gg_json *json = calloc(1, sizeof *json);
-    p.text = malloc(len - from + 1);
+    bool lent = p.text != NULL;
+    size_t size = p.len - p.pos;
+    p.err = err;
+    if (!lent) p.text = malloc(size + 1);
     gg_status st = json && p.text
                        ? read_all(&p)
-                       : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", len - from);
+                       : gg_fail(err, GG_ENOMEM, "no memory for %zu bytes of JSON", size);
     if (st) {
         free(json);
-        free(p.text);
+        if (!lent) free(p.text);
         free(p.nodes);
         return st;
     }
     gg_json_node *fit = realloc(p.nodes, p.used * sizeof *fit);
     json->nodes = fit ? fit : p.nodes;
     json->text = p.text;
+    json->lent = lent;
     *out = json;
     return GG_OK;
 }
@@ -428,7 +444,7 @@ static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json
         return gg_fail(err, GG_EUNSUPPORTED, "JSON: the text is 4 GiB or larger");
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         return gg_fail_at(0, err, "JSON: there is a byte order mark before the value");
-    return parse_text(text, 0, len, outline, out, err);
+    return parse_text((parser){ .s = text, .len = len, .outline = outline }, out, err);
 }
 
 gg_status gg_json_parse(const char *text, size_t len, gg_json **out, gg_error *err)
@@ -441,20 +457,33 @@ gg_status gg_json_outline(const char *text, size_t len, gg_json **out, gg_error 
     return parse_whole(text, len, true, out, err);
 }
 
-gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
+static gg_status parse_item(const gg_json_node *node, bool lend, gg_json **out, gg_error *err)
 {
     *out = NULL;
     if (gg_json_type_of(node) != GG_JSON_TEXT)
         return gg_fail(err, GG_EUSAGE, "JSON: this value is already parsed");
-    return parse_text(node->text - node->offset, node->offset, (size_t)node->offset + node->len,
-                      false, out, err);
+    parser p = { .s = node->text - node->offset,
+                 .pos = node->offset,
+                 .len = (size_t)node->offset + node->len,
+                 .text = lend ? (char *)(uintptr_t)node->text : NULL };
+    return parse_text(p, out, err);
+}
+
+gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err)
+{
+    return parse_item(node, false, out, err);
+}
+
+gg_status gg_json_item_once(const gg_json_node *node, gg_json **out, gg_error *err)
+{
+    return parse_item(node, true, out, err);
 }
 
 void gg_json_free(gg_json *json)
 {
     if (!json) return;
     free(json->nodes);
-    free(json->text);
+    if (!json->lent) free(json->text);
     free(json);
 }
 

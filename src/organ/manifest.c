@@ -63,8 +63,6 @@ void gg_manifest_free(gg_manifest *m)
     free(m->files);
     free(m->stacks);
     free(m->source);
-    free(m->name);
-    free(m->name_was);
     free(m);
 }
 
@@ -129,14 +127,14 @@ static gg_status check_type(const gg_json_node *node, gg_json_type type, const c
                                                                   : wrong_member(node, err, what);
 }
 
-/* Reads an item of a list into `to`. Items of an outline are parsed just before. */
+/* Reads an item of a list into `to`. Items of an outline are parsed just before, each once. */
 typedef gg_status (*item_fn)(const gg_json_node *node, void *to, gg_error *err);
 
 static gg_status with_item(const gg_json_node *item, item_fn fn, void *to, gg_error *err)
 {
     gg_json *tree;
     if (gg_json_type_of(item) != GG_JSON_TEXT) return fn(item, to, err);
-    gg_status st = gg_json_item(item, &tree, err);
+    gg_status st = gg_json_item_once(item, &tree, err);
     if (st == GG_OK) st = fn(gg_json_root(tree), to, err);
     gg_json_free(tree);
     return st;
@@ -343,13 +341,9 @@ static gg_status read_file_layout(const gg_json_node *node, gg_file_layout *f, g
 
 static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_error *err)
 {
-    const gg_json_node *name = gg_json_get(layout, "general.name"),
-                       *older = gg_json_get(layout, "name");
-    gg_status st = optional_string(name ? name : older, "\"general.name\"", &m->name_was,
-                                   &m->name_was_len, err);
     const gg_json_node *files = gg_json_get(layout, "files"),
                        *stacks = gg_json_get(layout, "stacked");
-    if (st == GG_OK) st = check_type(layout, GG_JSON_OBJECT, "\"layout\" must be an object", err);
+    gg_status st = check_type(layout, GG_JSON_OBJECT, "\"layout\" must be an object", err);
     if (st == GG_OK) st = check_type(files, GG_JSON_ARRAY, "\"files\" must be a list", err);
     if (st == GG_OK) st = check_type(stacks, GG_JSON_ARRAY, "\"stacked\" must be a list", err);
     if (st != GG_OK) return st;
@@ -374,8 +368,6 @@ static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error 
     uint64_t version = 3;
     const gg_json_node *v = gg_json_get(model, "gguf_version"), *b = gg_json_get(model, "bytes");
     gg_status st = optional_string(gg_json_get(model, "source"), "\"source\"", &m->source, &n, err);
-    if (st == GG_OK)
-        st = optional_string(gg_json_get(model, "name"), "\"name\"", &m->name, &m->name_len, err);
     if (st == GG_OK && v) st = gg_json_u64(v, &version, err);
     if (st == GG_OK && b) st = gg_json_u64(b, &m->bytes, err);
     if (st == GG_OK && (version < 2 || version > 3))
@@ -384,14 +376,16 @@ static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error 
     return st;
 }
 
-/* Reads a member that is a string or null. Returns false if it is absent or something else. */
-static bool member_text(const gg_json_node *object, const char *member, char **text, size_t *n,
-                        gg_error *err)
+/* A member that is a string or null. The text belongs to the tree, or to *copy. */
+static gg_status member_text(const gg_json_node *node, const char *what, const char **text,
+                             size_t *n, char **copy, gg_error *err)
 {
-    const gg_json_node *node = gg_json_get(object, member);
-    *text = NULL;
+    *text = *copy = NULL;
     *n = 0;
-    return node && optional_string(node, "an architecture", text, n, err) == GG_OK;
+    if (gg_json_type_of(node) == GG_JSON_STRING) return gg_json_string(node, text, n, err);
+    gg_status st = optional_string(node, what, copy, n, err);
+    *text = *copy;
+    return st;
 }
 
 static bool same_text(const char *a, size_t an, const char *b, size_t bn)
@@ -400,22 +394,37 @@ static bool same_text(const char *a, size_t an, const char *b, size_t bn)
 }
 
 /* Some values are both in "model" and in a metadata key, and "layout" records the original. If
- * only "model" was edited, the key is set to it. An edited key has priority. apply_name does the
- * same for the name. */
-static gg_status follow_architecture(const gg_json_node *model, const gg_json_node *layout,
-                                     gg_meta *meta, gg_error *err)
+ * only "model" was edited, the key is set to it. An edited key has priority. */
+static gg_status follow_text(const gg_json_node *model, const gg_json_node *layout,
+                             const char *member, const char *key, gg_meta *meta, gg_error *err)
 {
-    char *now, *was = NULL;
-    const char *key = NULL;
-    size_t n, was_n = 0, key_n = 0;
-    bool both = member_text(model, "architecture", &now, &n, err) &&
-                member_text(layout, "general.architecture", &was, &was_n, err);
-    gg_kv_str(gg_meta_find(meta, "general.architecture"), &key, &key_n);
-    if (both && now && !same_text(now, n, was, was_n) && same_text(key, key_n, was, was_n))
-        gg_meta_set_str(meta, "general.architecture", now, n, err);
-    free(now);
-    free(was);
-    return err->status;
+    const gg_kv *kv = gg_meta_find(meta, key);
+    const char *now, *was = NULL, *text = NULL;
+    char *now_copy, *was_copy = NULL;
+    size_t n, was_n = 0, text_n = 0;
+    gg_status st = member_text(model, member, &now, &n, &now_copy, err);
+    if (st == GG_OK) st = member_text(layout, key, &was, &was_n, &was_copy, err);
+    gg_kv_str(kv, &text, &text_n);
+    bool untouched = was ? same_text(text, text_n, was, was_n) : !kv;
+    if (st == GG_OK && now && untouched && !same_text(now, n, was, was_n))
+        st = gg_meta_set_str(meta, key, now, n, err);
+    free(now_copy);
+    free(was_copy);
+    return st;
+}
+
+/* Manifests of older versions do not record the architecture. */
+static gg_status follow_texts(const gg_json_node *model, const gg_json_node *layout, gg_meta *meta,
+                              gg_error *err)
+{
+    const gg_json_node *arch = gg_json_get(layout, "general.architecture"),
+                       *name = gg_json_get(layout, "general.name");
+    if (!name) name = gg_json_get(layout, "name");
+    gg_status st = follow_text(gg_json_get(model, "name"), name, "\"name\"", "general.name", meta,
+                               err);
+    if (st != GG_OK || !arch) return st;
+    return follow_text(gg_json_get(model, "architecture"), arch, "\"architecture\"",
+                       "general.architecture", meta, err);
 }
 
 static gg_status follow_alignment(const gg_json_node *model, const gg_json_node *layout,
@@ -463,8 +472,7 @@ static gg_status read_manifest(const gg_json_node *root, gg_manifest *m, gg_erro
     if (st == GG_OK) st = read_metadata(gg_json_get(root, "metadata"), &m->meta, err);
     if (st == GG_OK) st = read_layout(gg_json_get(root, "layout"), m, err);
     if (st == GG_OK)
-        st = follow_architecture(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta,
-                                 err);
+        st = follow_texts(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta, err);
     if (st == GG_OK)
         st = follow_alignment(gg_json_get(root, "model"), gg_json_get(root, "layout"), &m->meta,
                               err);
@@ -623,29 +631,6 @@ static gg_status check_unique_names(const gg_manifest *m, gg_error *err)
     return err->status;
 }
 
-/* At extraction, model.name and the key general.name are equal, and "layout" records the value.
- * If only model.name was edited since, the key is set to it. An edited key has priority. */
-static gg_status apply_name(gg_manifest *m, gg_error *err)
-{
-    const char *key = NULL;
-    size_t key_len = 0;
-    gg_kv_str(gg_meta_find(&m->meta, "general.name"), &key, &key_len);
-    bool renamed = m->name && !same_text(m->name, m->name_len, m->name_was, m->name_was_len);
-    bool untouched = m->name_was ? same_text(key, key_len, m->name_was, m->name_was_len)
-                                 : gg_meta_find(&m->meta, "general.name") == NULL;
-    if (renamed && untouched)
-        return gg_meta_set_str(&m->meta, "general.name", m->name, m->name_len, err);
-    if (!key || same_text(key, key_len, m->name, m->name_len)) return GG_OK;
-    char *copy = malloc(key_len + 1);
-    if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for the model's name");
-    memcpy(copy, key, key_len);
-    copy[key_len] = '\0';
-    free(m->name);
-    m->name = copy;
-    m->name_len = key_len;
-    return GG_OK;
-}
-
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
 {
     char *path = gg_path_in(dir, GG_MANIFEST, err);
@@ -659,7 +644,6 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         gg_at_file(err, dir);
     }
     if (st == GG_OK) st = check_unique_names(m, err);
-    if (st == GG_OK) st = apply_name(m, err);
     if (path) gg_at_file(err, path);
     free(path);
     for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)
@@ -703,10 +687,13 @@ static void put_model(writer *w, const gg_manifest *m, uint64_t alignment, const
                       size_t arch_len)
 {
     uint64_t parameters = 0;
+    const char *name = NULL;
+    size_t name_len = 0;
+    gg_kv_str(gg_meta_find(&m->meta, "general.name"), &name, &name_len);
     for (size_t i = 0; i < m->n_entries; i++) parameters += m->entries[i].t.elements;
     put(w, "  \"model\": {\n    \"source\": %s,\n    \"bytes\": %u,\n", m->source, m->bytes);
     put(w, "    \"gguf_version\": %u,\n    \"alignment\": %u,\n", (uint64_t)m->version, alignment);
-    put(w, "    \"architecture\": %b,\n    \"name\": %b,\n", arch, arch_len, m->name, m->name_len);
+    put(w, "    \"architecture\": %b,\n    \"name\": %b,\n", arch, arch_len, name, name_len);
     put(w, "    \"blocks\": %u,\n    \"parameters\": %u,\n", count_blocks(m), parameters);
     put(w, "    \"tensors\": %u\n  },\n  ", (uint64_t)m->n_entries);
 }
@@ -789,9 +776,12 @@ static void put_layout(writer *w, const gg_manifest *m, uint64_t alignment, cons
                        size_t arch_len)
 {
     bool plain = m->n_files == 1 && m->files[0].n_pads == 0 && !m->files[0].trailing;
+    const char *name;
+    size_t name_len;
     put(w, "  \"layout\": {\n    \"general.alignment\": %u,\n    \"general.architecture\": %b",
         alignment, arch, arch_len);
-    if (m->name_was) put(w, ",\n    \"general.name\": %b", m->name_was, m->name_was_len);
+    if (gg_kv_str(gg_meta_find(&m->meta, "general.name"), &name, &name_len))
+        put(w, ",\n    \"general.name\": %b", name, name_len);
     if (!plain) put(w, ",\n    \"files\": [\n");
     for (size_t i = 0; i < m->n_files && !plain; i++) {
         if (i) put(w, ",\n");

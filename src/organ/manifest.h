@@ -50,8 +50,6 @@ typedef struct gg_manifest {
     size_t n_files;
     gg_stack *stacks;
     size_t n_stacks;
-    char *name, *name_was; /* model.name, and general.name at extraction; NULL = none */
-    size_t name_len, name_was_len;
     gg_stamp stamp; /* of the manifest's own file */
 } gg_manifest;
 

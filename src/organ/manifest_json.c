@@ -294,17 +294,22 @@ gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
     gg_kv kv = { .count = 1 };
     char *key = NULL;
     gg_buf data = GG_BUF_INIT;
+    const gg_json_node *value = gg_json_get(node, "value");
+    const char *text = NULL;
     gg_status st = gg_mj_bytes(gg_json_get(node, "key"), "\"key\"", &key, &kv.key_len, err);
     if (st == GG_OK && kv.key_len == 0) st = gg_fail(err, GG_EFORMAT, "\"key\" is empty");
     if (st == GG_OK) st = read_type(node, "type", &kv.type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR) st = read_type(node, "items", &kv.elem_type, err);
     if (st == GG_OK && kv.type == GG_TYPE_ARR && kv.elem_type == GG_TYPE_ARR)
         st = gg_fail(err, GG_EFORMAT, "GGUF does not support arrays of arrays");
-    if (st == GG_OK) st = read_value(gg_json_get(node, "value"), &kv, &data, err);
+    bool plain = kv.type == GG_TYPE_STR && gg_json_type_of(value) == GG_JSON_STRING;
+    if (st == GG_OK)
+        st = plain ? gg_json_string(value, &text, &kv.size, err)
+                   : read_value(value, &kv, &data, err);
     if (st == GG_OK) {
         kv.key = key;
-        kv.data = (const uint8_t *)data.data;
-        kv.size = data.len;
+        kv.data = (const uint8_t *)(plain ? text : data.data);
+        if (!plain) kv.size = data.len;
         gg_meta one = { &kv, 1, 1, NULL };
         st = gg_meta_copy(meta, &one, err); /* appends; the caller checks for duplicates later */
     }

@@ -130,8 +130,10 @@ static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *er
 typedef struct gg_header_change {
     uint64_t file_size, header_end, at;
     size_t n;
-    const uint8_t *before, *after; /* n bytes each */
-    uint8_t rest[32];              /* sha256 of the header's other bytes */
+    const uint8_t *before, *after; /* n bytes each, but the last n_pad of `before` are at `pad` */
+    const uint8_t *pad;
+    size_t n_pad;
+    uint8_t rest[32]; /* sha256 of the header's other bytes */
 } gg_header_change;
 
 #define MAGIC "GGKEYS01"
@@ -214,36 +216,41 @@ static gg_status remove_journal(const char *journal, gg_error *err)
 
 /* ---- writing ----------------------------------------------------------------------- */
 
+static gg_status write_hashed(int fd, gg_sha256 *h, const void *bytes, size_t n, gg_error *err)
+{
+    gg_sha256_update(h, bytes, n);
+    return gg_write_all(fd, bytes, n, err);
+}
+
+static gg_status write_parts(int fd, const gg_header_change *c, gg_error *err)
+{
+    uint8_t head[HEAD], digest[32];
+    gg_sha256 h;
+    memcpy(head, MAGIC, 8);
+    gg_put_le64(head + 8, c->file_size);
+    gg_put_le64(head + 16, c->header_end);
+    gg_put_le64(head + 24, c->at);
+    gg_put_le64(head + 32, c->n);
+    memcpy(head + 40, c->rest, 32);
+    gg_sha256_init(&h);
+    gg_status st = write_hashed(fd, &h, head, HEAD, err);
+    if (st == GG_OK) st = write_hashed(fd, &h, c->before, c->n - c->n_pad, err);
+    if (st == GG_OK) st = write_hashed(fd, &h, c->pad, c->n_pad, err);
+    if (st == GG_OK) st = write_hashed(fd, &h, c->after, c->n, err);
+    gg_sha256_final(&h, digest);
+    return st == GG_OK ? gg_write_all(fd, digest, sizeof digest, err) : st;
+}
+
 static gg_status write_journal(const char *journal, const gg_header_change *c, gg_error *err)
 {
-    size_t size = HEAD + 2 * c->n;
-    uint8_t *bytes = malloc(size + 32);
-    gg_sha256 h;
     gg_output *out;
-    if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for a journal");
-    memcpy(bytes, MAGIC, 8);
-    gg_put_le64(bytes + 8, c->file_size);
-    gg_put_le64(bytes + 16, c->header_end);
-    gg_put_le64(bytes + 24, c->at);
-    gg_put_le64(bytes + 32, c->n);
-    memcpy(bytes + 40, c->rest, 32);
-    memcpy(bytes + HEAD, c->before, c->n);
-    memcpy(bytes + HEAD + c->n, c->after, c->n);
-    gg_sha256_init(&h);
-    gg_sha256_update(&h, bytes, size);
-    gg_sha256_final(&h, bytes + size);
     gg_status st = gg_output_open(journal, false, &out, err);
-    if (st == GG_OK) gg_output_at_once(out);
-    if (st != GG_OK) {
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
-    } else if ((st = gg_write_all(gg_output_fd(out), bytes, size + 32, err)) == GG_OK) {
-        st = gg_output_commit(out, err);
-    } else {
-        gg_output_abort(out);
-        gg_at_file(err, journal);
-    }
-    free(bytes);
-    return st;
+    if (st != GG_OK) return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model"), st;
+    gg_output_at_once(out);
+    st = write_parts(gg_output_fd(out), c, err);
+    if (st == GG_OK) return gg_output_commit(out, err);
+    gg_output_abort(out);
+    return gg_at_file(err, journal);
 }
 
 /* Write the change to fd, the locked file `path`. On failure the header is unchanged or, if the
@@ -256,7 +263,8 @@ static gg_status replace_header(const char *path, int fd, const gg_header_change
     gg_status st = write_journal(journal, c, err);
     if (st == GG_OK && write_through(fd, c->after, c->n, c->at, err) != GG_OK) {
         st = gg_at_file(err, path);
-        write_through(fd, c->before, c->n, c->at, &undo);
+        write_through(fd, c->before, c->n - c->n_pad, c->at, &undo);
+        write_through(fd, c->pad, c->n_pad, c->at + c->n - c->n_pad, &undo);
         if (undo.status == GG_OK) remove_journal(journal, &undo);
         err->fix[0] = '\0';
         if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
@@ -334,16 +342,18 @@ static gg_status settle_change(int fd, const char *journal, const gg_header_chan
     if ((uint64_t)s.st_size != c->file_size) return other_model(journal, err);
     gg_status st = hash_rest_of_header(fd, c, rest, err);
     if (st == GG_OK && memcmp(rest, c->rest, 32) != 0) st = other_model(journal, err);
-    uint8_t *now = malloc(c->n + 1);
-    if (!now) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    if (st == GG_OK) st = gg_pread_all(fd, now, c->n, c->at, err);
     bool before = true, after = true, either = true;
-    for (size_t i = 0; i < c->n && st == GG_OK; i++) {
-        before = before && now[i] == c->before[i];
-        after = after && now[i] == c->after[i];
-        either = either && (now[i] == c->before[i] || now[i] == c->after[i]);
+    for (size_t done = 0, step; done < c->n && st == GG_OK; done += step) {
+        uint8_t now[16384];
+        step = c->n - done < sizeof now ? c->n - done : sizeof now;
+        st = gg_pread_all(fd, now, step, c->at + done, err);
+        for (size_t i = 0; i < step && st == GG_OK; i++) {
+            bool old = now[i] == c->before[done + i], new = now[i] == c->after[done + i];
+            before = before && old;
+            after = after && new;
+            either = either && (old || new);
+        }
     }
-    free(now);
     if (st == GG_OK && !either) st = other_model(journal, err);
     *what = after ? GG_RECOVERY_FINISHED : GG_RECOVERY_UNDONE;
     if (st == GG_OK) /* even if everything is written, it may not be on disk yet */
@@ -410,8 +420,9 @@ static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_
 }
 
 typedef struct header_pair {
-    uint8_t *before, *after; /* data_start bytes each */
-    size_t end;              /* length of `after` without its padding */
+    uint8_t *after; /* data_start bytes */
+    size_t end;     /* length of `after` without its padding */
+    uint8_t *pad;   /* the padding after the old header */
 } header_pair;
 
 /* One change in place. */
@@ -428,13 +439,16 @@ typedef struct change {
 static gg_status new_header(change *c, header_pair *h, gg_error *err)
 {
     const gg_gguf *g = c->model->files[0];
-    gg_meta meta = GG_META_INIT;
+    gg_meta meta = GG_META_INIT; /* its values are those of the source, which stays open */
     uint64_t alignment = 1;
     size_t n = gg_source_count(c->source);
     gg_check_input in = { &meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
                           (uint32_t)c->model->n_files };
-    gg_status st = gg_meta_copy(&meta, &g->meta, err);
-    if (st == GG_OK) st = edit_keys_of(&meta, c->edits, err);
+    meta.cap = g->meta.n + 1;
+    meta.kv = malloc(meta.cap * sizeof *meta.kv);
+    if (!meta.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
+    for (; meta.n < g->meta.n; meta.n++) meta.kv[meta.n] = g->meta.kv[meta.n];
+    gg_status st = edit_keys_of(&meta, c->edits, err);
     if (st == GG_OK) st = gg_check_output(&in, c->source, c->run, &c->notes, err);
     if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
     if (st == GG_OK && alignment != g->alignment)
@@ -454,32 +468,44 @@ static gg_status new_header(change *c, header_pair *h, gg_error *err)
 }
 
 /* Padding that is not zero is kept if its length does not change, as in a new file. */
-static gg_status old_header(int fd, const gg_gguf *g, header_pair *h, gg_error *err)
+static gg_status old_padding(int fd, const gg_gguf *g, header_pair *h, gg_error *err)
 {
-    h->before = malloc((size_t)g->data_start + 1);
-    if (!h->before) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    gg_status st = gg_pread_all(fd, h->before, (size_t)g->data_start, 0, err);
-    if (st != GG_OK) return st;
-    if (memcmp(h->before, g->raw, (size_t)g->header_bytes) != 0)
-        return gg_fail(err, GG_EIO, "it changed while being read");
-    if (h->end == g->header_bytes)
-        memcpy(h->after + h->end, h->before + h->end, (size_t)g->data_start - h->end);
-    return GG_OK;
+    size_t n = (size_t)(g->data_start - g->header_bytes);
+    h->pad = malloc(n + 1);
+    if (!h->pad) return gg_fail(err, GG_ENOMEM, "no memory for a header");
+    gg_status st = gg_pread_all(fd, h->pad, n, g->header_bytes, err);
+    for (size_t at = 0, step; at < g->header_bytes && st == GG_OK; at += step) {
+        uint8_t now[16384];
+        step = g->header_bytes - at < sizeof now ? (size_t)g->header_bytes - at : sizeof now;
+        st = gg_pread_all(fd, now, step, at, err);
+        if (st == GG_OK && memcmp(now, g->raw + at, step) != 0)
+            st = gg_fail(err, GG_EIO, "it changed while being read");
+    }
+    if (st == GG_OK && h->end == g->header_bytes) memcpy(h->after + h->end, h->pad, n);
+    return st;
+}
+
+static uint8_t old_byte(const gg_gguf *g, const header_pair *h, size_t i)
+{
+    return i < g->header_bytes ? g->raw[i] : h->pad[i - g->header_bytes];
 }
 
 /* Replaces the bytes of the header that differ, in the locked file. */
 static gg_status replace_changed_bytes(const change *c, int fd, const header_pair *h, gg_error *err)
 {
     const gg_model *m = c->model;
-    size_t lo = 0, hi = (size_t)m->files[0]->data_start;
-    while (lo < hi && h->before[lo] == h->after[lo]) lo++;
-    while (hi > lo && h->before[hi - 1] == h->after[hi - 1]) hi--;
+    const gg_gguf *g = m->files[0];
+    size_t lo = 0, hi = (size_t)g->data_start, end = (size_t)g->header_bytes;
+    while (lo < hi && old_byte(g, h, lo) == h->after[lo]) lo++;
+    while (hi > lo && old_byte(g, h, hi - 1) == h->after[hi - 1]) hi--;
     gg_header_change diff = { .file_size = m->file_sizes[0],
-                              .header_end = m->files[0]->data_start,
+                              .header_end = g->data_start,
                               .at = lo,
                               .n = hi - lo,
-                              .before = h->before + lo,
                               .after = h->after + lo };
+    diff.n_pad = hi <= end ? 0 : lo >= end ? diff.n : hi - end;
+    diff.before = g->raw + (lo < end ? lo : 0);
+    diff.pad = h->pad + (lo > end ? lo - end : 0);
     c->report->bytes = diff.n;
     c->report->same = diff.n == 0;
     if (diff.n == 0) return GG_OK;
@@ -500,11 +526,11 @@ static gg_status change_first(change *c, gg_error *err)
             st = gg_fail(err, GG_EIO, "it changed while being read");
         if (st == GG_OK && !c->run->force) st = gg_refuse_links(fd, err);
         if (st == GG_OK) st = gg_source_unchanged(c->source, err);
-        if (st == GG_OK) st = old_header(fd, m->files[0], &h, err);
+        if (st == GG_OK) st = old_padding(fd, m->files[0], &h, err);
         if (st == GG_OK) st = replace_changed_bytes(c, fd, &h, err);
         close(fd);
     }
-    free(h.before);
+    free(h.pad);
     free(h.after);
     return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
 }

@@ -102,12 +102,14 @@ typedef struct splice {
 
 static gg_status copy_up_to(splice *s, size_t at, gg_error *err)
 {
-    gg_status st = gg_buf_append(&s->out, s->text + s->from, at - s->from, err);
+    const char *piece = s->text + s->from;
+    size_t n = at - s->from;
+    gg_status st = GG_OK;
     s->from = at;
-    if (st != GG_OK || s->out.len < 65536) return st;
-    st = gg_write_all(s->fd, s->out.data, s->out.len, err);
+    if (s->out.len + n < 65536) return gg_buf_append(&s->out, piece, n, err);
+    if (s->out.len) st = gg_write_all(s->fd, s->out.data, s->out.len, err);
     gg_buf_clear(&s->out);
-    return st;
+    return st == GG_OK ? gg_write_all(s->fd, piece, n, err) : st;
 }
 
 static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_measure *row,

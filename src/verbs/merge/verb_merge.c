@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "organ/gg_align.h"
 #include "organ/gg_compare_model.h"
@@ -379,11 +380,18 @@ static gg_status hash_models(merge_run *g)
 
 /* ---- history: keys ----------------------------------------------------------------------- */
 
-/* The general.name of a model, or the last part of its path. */
+/* The general.name of a model, or the last part of its path. Of a longer name only the beginning
+ * is used, because the keys have names several times. */
+#define NAME_MOST ((size_t)4096)
 static void name_of(const gg_source *s, const char **name, size_t *len)
 {
     const char *path = gg_source_name(s), *slash = strrchr(path, '/');
-    if (gg_kv_str(gg_meta_find(gg_source_meta(s), "general.name"), name, len) && *len) return;
+    if (gg_kv_str(gg_meta_find(gg_source_meta(s), "general.name"), name, len) && *len) {
+        if (*len <= NAME_MOST) return;
+        *len = NAME_MOST;
+        while (*len > NAME_MOST - 4 && !gg_utf8_begins((*name)[*len])) --*len;
+        return;
+    }
     *name = slash && slash[1] ? slash + 1 : path;
     *len = strlen(*name);
 }

@@ -35,17 +35,6 @@ static gg_status no_memory(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for the manifest");
 }
 
-static gg_status set_name(gg_manifest *m, gg_error *err)
-{
-    const char *s;
-    size_t n;
-    if (!gg_kv_str(gg_meta_find(&m->meta, "general.name"), &s, &n)) return GG_OK;
-    m->name = copy_bytes(s, n);
-    m->name_was = copy_bytes(s, n);
-    m->name_len = m->name_was_len = n;
-    return m->name && m->name_was ? GG_OK : no_memory(err);
-}
-
 static gg_status copy_pads(gg_file_layout *to, const gg_file_layout *from, gg_error *err)
 {
     to->pads = calloc(from->n_pads ? from->n_pads : 1, sizeof *to->pads);
@@ -168,7 +157,6 @@ static gg_status make_manifest(const gg_organ_dir *d, gg_manifest **out, gg_erro
     if (!m->source || !m->entries) st = no_memory(err);
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
     if (st == GG_OK && meta) st = gg_meta_copy(&m->meta, meta, err);
-    if (st == GG_OK) st = set_name(m, err);
     if (st == GG_OK) st = from ? copy_files(m, from, d->whole, err) : note_files(m, d->base, err);
     for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) st = add_entry(m, d, i, err);
     if (st == GG_OK) st = note_stacks(m, d, err);
