@@ -780,9 +780,9 @@ static bool exact_f64(const decimal *d, double *value)
 #endif
 }
 
-/* Makes the text for strtod and strtof. Beyond an exponent of +-9999 every result is zero or
- * infinity. */
-static void join_decimal(const decimal *d, char text[DIGITS + 16])
+/* Makes the text for strtod and strtof: up to DIGITS + 1 digits and 16 bytes. Beyond an exponent of
+ * +-9999 every result is zero or infinity. */
+static void join_decimal(const decimal *d, char text[DIGITS + 17])
 {
     int e = d->exp > 9999 ? 9999 : d->exp < -9999 ? -9999 : (int)d->exp;
     memcpy(text, d->digits, d->n);
@@ -792,7 +792,7 @@ static void join_decimal(const decimal *d, char text[DIGITS + 16])
 static double to_f64(const decimal *d)
 {
     double v;
-    char text[DIGITS + 16];
+    char text[DIGITS + 17];
     if (d->n == 0) return 0;
     if (exact_f64(d, &v)) return v;
     join_decimal(d, text);
@@ -804,7 +804,7 @@ static double to_f64(const decimal *d)
 static float to_f32(const decimal *d)
 {
     double v;
-    char text[DIGITS + 16];
+    char text[DIGITS + 17];
     if (d->n == 0) return 0;
     if (exact_f64(d, &v) && v >= (double)FLT_MIN) {
         uint64_t bits;

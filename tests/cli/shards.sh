@@ -74,7 +74,7 @@ mkmodel "$T/pair.gguf" Q:F32:64x2 Z:F32:64x2
 organ-assemble -q "$T/pair.gguf" --output "$T/two.gguf" --shards 2
 LC_ALL=C tr Z Q < "$T/two-00002-of-00002.gguf" | cat "$T/two-00001-of-00002.gguf" - > "$T/twice"
 check_error 3 "two shards contain a tensor with this name" "the same tensor in two shards" \
-    sh -c "organ-assemble -q - --output '$T/twice.gguf' < '$T/twice'"
+    sh -c "cat '$T/twice' | organ-assemble -q - --output '$T/twice.gguf'"
 rm -f "$T"/s-*
 check "--shard-size" organ-assemble "$T/v" --output "$T/s.gguf" --shard-size 500K
 files=$(ls "$T" | grep -c '^s-.*\.gguf$')
