@@ -358,8 +358,9 @@ DOCS := $(sort $(wildcard docs/*.md docs/*.json docs/*.yaml docs/*.svg))
 
 # One list for install and uninstall: FROM:FOLDER:NAME:MODE. FOLDER is the name of a
 # variable, because its value may have spaces.
+BUILT_PROBE = $(wildcard $(B)/bin/organ-probe)
 define INSTALL_LIST
-$(foreach f,$(BINS) $(wildcard $(B)/bin/organ-probe),$(f):bindir:$(notdir $(f)):755 )\
+$(foreach f,$(BINS) $(BUILT_PROBE),$(f):bindir:$(notdir $(f)):755 )\
 $(foreach f,$(SCRIPTS),$(f):bindir:$(notdir $(f)):755 )\
 $(LIB):libdir:libgguf.a:644 scripts/libgguf.pc.in:pkgconfigdir:libgguf.pc:644 \
 $(foreach f,$(HEADERS),$(f):includedir:organ/$(notdir $(f)):644 )\
@@ -367,7 +368,7 @@ $(foreach f,$(MAN1),$(f):mandir:man1/$(notdir $(f)):644 )\
 $(foreach f,$(MAN5),$(f):mandir:man5/$(notdir $(f)):644 )\
 README.md:docdir:README.md:644 LICENSE:docdir:LICENSE:644 docs/NEWS.md:docdir:NEWS.md:644 \
 $(foreach f,$(DOCS),$(f):docdir:$(f):644 )\
-$(foreach f,$(notdir $(BINS) $(SCRIPTS)),$(B)/completion/organ:bashcompdir:$(f):644 $(B)/completion/organ.fish:fishcompdir:$(f).fish:644 )\
+$(foreach f,$(notdir $(BINS) $(BUILT_PROBE) $(SCRIPTS)),$(B)/completion/organ:bashcompdir:$(f):644 $(B)/completion/organ.fish:fishcompdir:$(f).fish:644 )\
 $(B)/completion/_organ:zshcompdir:_organ:644 \
 $(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
 $(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
