@@ -85,6 +85,8 @@ edit_arch "$T/gh.gguf" granitehybrid 'granitehybrid.attention.head_count_kv=u32[
     granitehybrid.ssm.inner_size=u32:512 granitehybrid.ssm.state_size=u32:16 granitehybrid.ssm.group_count=u32:1
 check_text "$(cell cache_4k "$T/gh.gguf")" $((3 * 128 * 2 * 4096 + 2 * 4 * (3 * (512 + 2 * 16) + 16 * 512))) \
     "a hybrid model"
+edit_arch "$T/mamba.gguf" mamba mamba.ssm.conv_kernel=u32:4 mamba.ssm.inner_size=u32:512 mamba.ssm.state_size=u32:16
+check_text "$(cell cache_4k "$T/mamba.gguf")" $((4 * 4 * (3 * 512 + 16 * 512))) "a recurrent model has states only"
 edit_arch "$T/ds.gguf" deepseek2 deepseek2.attention.key_length_mla=u32:64 \
     deepseek2.attention.value_length_mla=u32:64 \
     deepseek2.attention.key_length=u32:72 deepseek2.attention.value_length=u32:48 \

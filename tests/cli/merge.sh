@@ -44,6 +44,7 @@ two="--model $V --model $C"
     parameter output.weight "t=0.625" --method slerp,t=0.25..0.625 $two
     parameter blk.1.ffn_up.weight "t=0.5" --method "slerp,t=[0,0.5,1,0.25]" $two
     parameter blk.2.attn_q.weight "t=1" --method "slerp,t=[0,0.5,1,0.25]" $two
+    parameter blk.2.attn_q.weight "t=1" --method "slerp,t=[1]" $two
     parameter blk.2.ffn_up.weight "t=0.9" --method slerp,t:ffn=0.9,t=0.1 $two
     parameter blk.2.attn_q.weight "t=0.1" --method slerp,t=0.1,t:ffn=0.9 $two
     parameter blk.2.ffn_down.weight "t=0.7" --method slerp,t:ffn_down=0.7,t:ffn=0.9,t=0.1 $two
