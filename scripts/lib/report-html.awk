@@ -364,7 +364,10 @@ function model_card(m) {
     anatomy(m)
     block_lines(m)
     values_of(m)
-    origins_map(m)
+    picture(Base[m] ".svg", "Where its tensors come from", \
+        "The map has too many tensors for this page; organ-graft --svg and organ-merge --svg draw it.")
+    picture(Base[m] ".experts.svg", "Importance of its experts", \
+        "There are too many experts for this page; organ-measure --rank experts --svg draws them.")
     print "<details><summary>" N_wells[m] " wells</summary><div class=\"scroll\"><table class=\"sort\"><thead><tr><th class=\"l\">Tensor</th><th class=\"l\">Class</th><th class=\"l\">Type</th><th>Values</th><th>\316\270</th><th>Calibrated</th></tr></thead><tbody>"
     wells_rows(m, 0)
     print "</tbody></table></div></details></article>" (N_ranked > MANY ? "</details>" : "")

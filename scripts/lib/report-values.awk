@@ -31,19 +31,19 @@ function values_of(m,   i) {
     print "</div>"
 }
 
-# The picture of organ-graft or organ-merge, which escape the names in it, with this page's own style.
-function origins_map(m,   line, n, i, skip) {
-    while (n <= 20000 && (getline line < (Base[m] ".svg")) > 0) {
+# A picture of organ-graft, organ-merge or organ-measure, which escape the names in it, with this page's own style.
+function picture(file, heading, why,   line, n, i, skip) {
+    while (n <= 20000 && (getline line < file) > 0) {
         if (line ~ /^<style>/) skip = 1
         if (!skip && line !~ /class="ground"/) Line[++n] = line
         if (line ~ /<\/style>/) skip = 0
     }
-    close(Base[m] ".svg")
+    close(file)
     if (!n) return
-    print "<h4>Where its tensors come from</h4>"
-    if (n > 20000) { print "<p class=\"dim\">The map has too many tensors for this page; organ-graft --svg and organ-merge --svg draw it.</p>"; return }
+    print "<h4>" heading "</h4>"
+    if (n > 20000) { print "<p class=\"dim\">" why "</p>"; return }
     sub(/ width="[0-9]*" height="[0-9]*"/, "", Line[1])
-    print "<div class=\"origins scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Origins\">"
+    print "<div class=\"origins scroll\" tabindex=\"0\" role=\"group\" aria-label=\"" heading "\">"
     for (i = 1; i <= n; i++) print Line[i]
     print "</div>"
 }

@@ -70,7 +70,7 @@ export function anatomyMap(tensors, options = {}) {
   const readout = h("p", { class: "readout", "aria-live": "off" }, "Point at a cell to see its tensor.");
 
   function describe(t) {
-    const parts = [nameOf(t), classNames[t.class], visible(t.dtype), t.dims.join(" × "), bytes(t.bytes)];
+    const parts = t.text ? [t.text] : [nameOf(t), classNames[t.class], visible(t.dtype), t.dims.join(" × "), bytes(t.bytes)];
     if (values) parts.push(options.label + " " + number(values.get(nameOf(t)) ?? null));
     if (chosen && !can(t)) parts.push("not in the base");
     return parts.map(visible).join(" · ");

@@ -36,6 +36,7 @@ export async function measureView(main, signal, query) {
   if (!names().length) return empty(main, "Measure");
   const model = modelSelect(query.get("model") || undefined, () => show());
   const sample = h("input", { type: "number", min: 0, step: 1, value: "100000" });
+  const imatrix = modelSelect(query.get("imatrix") || undefined, () => show(), "none", "importance matrix");
   const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
   const args = () => [model.value, "--sample", sample.value || "100000"];
   const show = () => fill(line, command(commandText(["organ-measure", ...args()])));
@@ -52,9 +53,20 @@ export async function measureView(main, signal, query) {
       h("section", null, h("h2", null, "All tensors, the lowest theta first"), table(low, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["class", "Class", undefined, "wide"], ["dtype", "Type", undefined, "wide"],
         ["theta", "theta"], ["calibrated", "calibrated"], ["row_theta", "row theta"], ["entropy", "entropy"], ["kurtosis", "kurtosis"], ["std", "std"]], 40)));
   }
+  const experts = h("button", { type: "button", onclick: async () => {
+    const words = [model.value, "--imatrix", imatrix.value, "--rank", "experts"];
+    fill(line, command(commandText(["organ-measure", ...words])));
+    fill(out);
+    const j = await run(panel, "organ-measure", words, { signal });
+    if (!ended(j)) return;
+    const rows = (await api.rows(j.id)).sort((x, y) => x.expert - y.expert || x.block - y.block), name = (r) => "blk." + r.block + ".expert " + r.expert;
+    const cells = rows.map((r) => ({ name: name(r), text: "expert " + r.expert + " of block " + r.block, block: r.block, role: "expert " + r.expert, class: "organ" }));
+    fill(out, h("section", { class: "card experts" }, h("h2", null, "Experts"), h("p", { class: "hint" }, "The importance of each expert as a share of its block, on the text of the importance matrix."),
+      anatomyMap(cells, { values: new Map(rows.map((r) => [name(r), r.share])), label: "share" }).el));
+  } }, "Experts");
   const report = h("button", { type: "button", onclick: async () => {
     const name = freshName(stemOf(model.value), ".report");
-    const words = [model.value, "--output", name, "--sample", sample.value || "100000", "--force"];
+    const words = [model.value, "--output", name, "--sample", sample.value || "100000", "--force", ...(imatrix.value ? ["--imatrix", imatrix.value] : [])];
     fill(line, command(commandText(["organ-report", ...words])));
     fill(out);
     if (ended(await run(panel, "organ-report", words, { signal })))
@@ -69,8 +81,8 @@ export async function measureView(main, signal, query) {
       const name = model.value;
       const j = await run(panel, "organ-measure", args(), { signal });
       if (ended(j)) result(await anatomy(name), await api.rows(j.id));
-    } }, h("div", { class: "row" }, field("Model", model), field("Values per tensor", sample, "0 reads all of them.")),
-    h("div", { class: "actions" }, h("button", { class: "primary" }, "Measure"), report), line, panel), out, fleet(signal));
+    } }, h("div", { class: "row" }, field("Model", model), field("Values per tensor", sample, "0 reads all of them."), field("Importance matrix", imatrix, "For experts and reports.")),
+    h("div", { class: "actions" }, h("button", { class: "primary" }, "Measure"), experts, report), line, panel), out, fleet(signal));
   show();
 }
 

@@ -101,10 +101,19 @@ if grep -q "text.gguf: block 0 keeps" "$T/err" &&
 then ok; else bad "what the text loses: $(cat "$T/err")"; fi
 check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count) $(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" "3 5" "the split"
 
+check "what would go" thin --keep-experts 2 --by importance --dry-run
+if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score, without experts 0, 2$" "$T/err"; then ok; else
+    bad "what would go: $(cat "$T/err")"
+fi
+check "which units" thin --keep-units 4 --dry-run
+if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score$" "$T/err"; then ok; else bad "units that would go: $(cat "$T/err")"; fi
+
 # Scores from a table.
 scores() { printf "block\texpert\tscore\n0\t0\t1\n0\t1\t5\n0\t2\t9\n0\t3\t%s\n" "$1" > "$T/scores.tsv"; }
 scores 2
 check "scores from a table" organ-assemble -q "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" -o "$T/c.gguf" --force
+check "which would go" organ-assemble "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" --dry-run
+if grep -q "block 0 keeps 2 of 4 experts, without experts 0, 3$" "$T/err"; then ok; else bad "would go: $(cat "$T/err")"; fi
 check "the same experts by number" organ-assemble -q "$T/m.gguf" --keep-experts 1-2 -o "$T/x.gguf" --force
 check_same "$T/c.gguf" "$T/x.gguf" "scores from a table"
 

@@ -379,6 +379,15 @@ async function study() {
   await set(await labelled("Values per tensor"), "1000");
   await press("Measure");
   await shown(".map .v0", "a map of measures");
+  for (const f of ["moe.gguf", "moe.imatrix.gguf"]) writeFileSync(join(T, "data", f), readFileSync(join(T, f)));
+  await view("#/measure?model=moe.gguf&imatrix=moe.imatrix.gguf", "form");
+  await press("Experts");
+  await shown(".experts .map .v9", "a map of experts");
+  same(await count(".experts .map .cell"), 8, "a cell per expert");
+  same(await p.eval(`[...document.querySelectorAll(".experts .map .v9")].map((e) => e.ariaLabel.split(" · ")[0]).join()`), "expert 2 of block 1", "the expert that is used most");
+  same(await command(), "organ-measure moe.gguf --imatrix moe.imatrix.gguf --rank experts", "the command for experts");
+  for (const f of ["moe.gguf", "moe.imatrix.gguf"]) rmSync(join(T, "data", f));
+  await view("#/measure?model=code.gguf", "form");
   await press("Write a report");
   await shown(".created button", "the report");
   rmSync(join(downloads, "code.report.html"), { force: true });

@@ -43,6 +43,13 @@ organ-keys -q "$T/evil.gguf" --set 'general.name=str:"><svg onload=alert(3)>' --
     --set '<script>alert(4)</script>=str:</td><img src=x onerror=alert(5)>' --set "k=str:a$rlo'b" \
     --output "$T/data/evil.gguf" || exit 1
 
+# A model with experts and its importance matrix: expert 2 of block 1 has most.
+TAB=$(printf '\t')
+bad() { echo "$*" >&2; exit 1; }
+eval "$(sed -n '/^imatrix() {/,/^}/p' tests/cli/lib.sh)"
+mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1
+imatrix "$T/moe.imatrix.gguf" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
+
 # 48 blocks of a model with experts: a wide map.
 set --
 i=0

@@ -1692,6 +1692,20 @@ static gg_status keep_blocks(ranking *r, gg_error *err)
 
 /* ---- what texts lose ---------------------------------------------------------------------- */
 
+/* ", without experts 1, 5": those that go; "" if none do. */
+static void name_removed(const kept_line *l, uint64_t experts, char *out, size_t size)
+{
+    size_t n = 0, k = 0;
+    out[0] = '\0';
+    for (uint64_t e = 0; e < experts && n + 40 < size; e++) {
+        if (k < l->n && l->kept[k] == e) k++;
+        else
+            n += (size_t)snprintf(out + n, size - n, "%s %llu", n ? "," : ", without experts",
+                                  (unsigned long long)e);
+    }
+    if (n + 40 >= size) snprintf(out + n, size - n, " ...");
+}
+
 /* Notes the share of a text's score that the kept experts and units of a block hold, and experts
  * that are dropped although the text uses them much. */
 static gg_status report_text(const ranking *r, size_t i, const gg_imatrix *text, const gg_run *run,
@@ -1703,6 +1717,7 @@ static gg_status report_text(const ranking *r, size_t i, const gg_imatrix *text,
     gg_importance w;
     double all = 0, kept = 0, worst = 0;
     uint64_t lost = 0, units = r->out->units;
+    char without[1024];
     gg_status st = open_weights(s, text, &w, err);
     if (st != GG_OK || !w.mean2) return st;
     size_t k = 0;
@@ -1719,12 +1734,34 @@ static gg_status report_text(const ranking *r, size_t i, const gg_imatrix *text,
     }
     gg_importance_free(&w);
     if (!(all > 0)) return GG_OK;
-    gg_note(run, "%s: block %llu keeps %.1f %% of its score", name, (unsigned long long)s->block,
-            100 * kept / all);
+    name_removed(l, s->experts, without, sizeof without);
+    gg_note(run, "%s: block %llu keeps %.1f %% of its score%s", name, (unsigned long long)s->block,
+            100 * kept / all, without);
     if (worst / all >= 0.15)
         gg_note(run, "%s: expert %llu of block %llu is removed, but carries %.1f %% of the score",
                 name, (unsigned long long)lost, (unsigned long long)s->block, 100 * worst / all);
     return GG_OK;
+}
+
+/* Notes the experts that go, if that is wanted, and what that means for the texts. */
+static gg_status report_texts(const ranking *r, const gg_run *run, gg_error *err)
+{
+    const gg_expert_choice *o = r->o;
+    bool scored = o->imatrix && !o->scores; /* by the first text */
+    char without[1024];
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < r->n && o->tell && !scored; i++) {
+        const kept_line *l = &r->out->lines[i];
+        name_removed(l, r->stacks[i].experts, without, sizeof without);
+        gg_note(run, "block %llu keeps %zu of %llu experts%s", (unsigned long long)l->block, l->n,
+                (unsigned long long)r->stacks[i].experts, without);
+    }
+    for (size_t i = 0; i < r->n * (o->n_texts + 1) && st == GG_OK; i++) {
+        const gg_imatrix *text = i < r->n ? o->imatrix : o->texts[i / r->n - 1];
+        if (r->stacks[i % r->n].down && (i < r->n ? o->tell && scored : true))
+            st = report_text(r, i % r->n, text, run, err);
+    }
+    return st;
 }
 
 /* Scores all experts, and leaves one stack per block, which has their scores. *all is the number of
@@ -1782,8 +1819,7 @@ gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert
     if (st == GG_OK && r.units) st = list_splits(&r, &c, run, err);
     if (st == GG_OK && r.units) st = choose_split(&r, &c, run, err);
     if (st == GG_OK) st = keep_blocks(&r, err);
-    for (size_t i = 0; i < r.n * o->n_texts && st == GG_OK; i++)
-        if (r.stacks[i % r.n].down) st = report_text(&r, i % r.n, o->texts[i / r.n], run, err);
+    if (st == GG_OK) st = report_texts(&r, run, err);
     for (size_t i = 0; i < all; i++) {
         free(r.stacks[i].scores);
         free(r.stacks[i].norms);

@@ -63,6 +63,7 @@ typedef struct gg_expert_choice {
     const gg_imatrix *imatrix;
     gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
     size_t n_texts;
+    bool tell;        /* note the experts that go, and the share of the score that blocks keep */
     gg_source *refit; /* activations; NULL = none. Must live until the plan is written */
 } gg_expert_choice;
 

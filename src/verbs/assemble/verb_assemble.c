@@ -285,6 +285,7 @@ static gg_status choose_experts(assembly *a, gg_error *err)
                                 .imatrix = a->imatrix,
                                 .texts = texts,
                                 .n_texts = o->texts.n,
+                                .tell = o->dry_run,
                                 .refit = a->probe };
     gg_status st = texts ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
     for (size_t i = 0; i < o->texts.n && st == GG_OK; i++)
