@@ -3,8 +3,7 @@
 #include "organ/gg_status.h"
 #include "utf8.h"
 
-/* Code points that could move the cursor, reorder what a terminal shows, or hide in a name. */
-static bool unsafe(uint32_t cp)
+bool gg_utf8_unsafe(uint32_t cp)
 {
     static const uint32_t ranges[][2] = {
         { 0, 0x1f },          { 0x7f, 0x9f },     { 0xad, 0xad },     { 0x61c, 0x61c },
@@ -12,6 +11,7 @@ static bool unsafe(uint32_t cp)
         { 0x2066, 0x2069 },   { 0x206a, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
         { 0xe0000, 0xe007f },
     };
+    if (cp >= 0x20 && cp < 0x7f) return false;
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (cp >= ranges[i][0] && cp <= ranges[i][1]) return true;
     return false;
@@ -38,7 +38,7 @@ size_t gg_escape(const char *bytes, size_t len, char *out, size_t size)
     while (i < len) {
         uint32_t cp = 0;
         size_t n = gg_utf8_next(bytes + i, len - i, &cp);
-        if (n == 0 || (unsafe(cp) && cp != '\t' && cp != '\n')) {
+        if (n == 0 || (gg_utf8_unsafe(cp) && cp != '\t' && cp != '\n')) {
             size_t stop = i + (n ? n : 1);
             for (; i < stop; i++) put_hex(out, size, &used, (unsigned char)bytes[i]);
             continue;

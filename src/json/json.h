@@ -107,7 +107,8 @@ gg_status gg_json_put_raw(const gg_json_out *out, const char *bytes, size_t n, g
 gg_status gg_json_put_text(const gg_json_out *out, const char *text,
                            gg_error *err); /* raw, up to the NUL */
 
-/* Writes a quoted string. Escapes " \ and U+0000..U+001F (as \b \f \n \r \t or \u00XX). Fails with
+/* Writes a quoted string. Escapes " \ and whatever could hide, reorder text or move a cursor, such
+ * as U+0000..U+001F and U+202E (as \b \f \n \r \t or \uXXXX). Fails with
  * GG_EFORMAT and writes nothing if the bytes are not UTF-8. */
 gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n, gg_error *err);
 

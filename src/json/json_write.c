@@ -29,16 +29,25 @@ gg_status gg_json_put_text(const gg_json_out *out, const char *text, gg_error *e
     return gg_json_put_raw(out, text, strlen(text), err);
 }
 
-/* Returns the length of the escape, at most six bytes. */
-static size_t make_escape(unsigned char c, char out[6])
+#define ESCAPE_MOST 12 /* two code units */
+
+static size_t escape_unit(uint32_t unit, char out[6])
 {
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt", digits[] = "0123456789abcdef";
-    const char *hit = memchr(from, c, sizeof from - 1);
-    memcpy(out, "\\u00", 4);
-    if (hit) out[1] = to[hit - from];
-    out[4] = digits[c >> 4];
-    out[5] = digits[c & 15];
-    return hit ? 2 : 6;
+    static const char digits[] = "0123456789abcdef";
+    memcpy(out, "\\u", 2);
+    for (int k = 0; k < 4; k++) out[2 + k] = digits[unit >> (12 - 4 * k) & 15];
+    return 6;
+}
+
+/* Returns the length of the escape. */
+static size_t make_escape(uint32_t cp, char out[ESCAPE_MOST])
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    const char *hit = cp < 0x80 ? memchr(from, (int)cp, sizeof from - 1) : NULL;
+    if (hit) return out[0] = '\\', out[1] = to[hit - from], 2;
+    if (cp < 0x10000) return escape_unit(cp, out);
+    escape_unit(0xd7c0 + (cp >> 10), out);
+    return 6 + escape_unit(0xdc00 + (cp & 0x3ff), out + 6);
 }
 
 gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n, gg_error *err)
@@ -47,18 +56,19 @@ gg_status gg_json_put_string(const gg_json_out *out, const char *bytes, size_t n
     if (!gg_utf8_valid(bytes, n))
         return gg_fail(err, GG_EFORMAT, "a string is not valid UTF-8, which JSON requires");
     gg_json_put_raw(out, "\"", 1, err);
-    size_t done = 0, used = 0;
+    size_t done = 0, used = 0, len = 1;
     char escapes[1024]; /* consecutive ones are written together */
-    for (size_t i = 0; i < n && err->status == GG_OK; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
-        if (done < i || used + 6 > sizeof escapes) {
+    for (size_t i = 0; i < n && err->status == GG_OK; i += len) {
+        uint32_t cp = (unsigned char)bytes[i];
+        len = cp < 0x80 ? 1 : gg_utf8_next(bytes + i, n - i, &cp);
+        if (cp != '"' && cp != '\\' && !gg_utf8_unsafe(cp)) continue;
+        if (done < i || used + ESCAPE_MOST > sizeof escapes) {
             gg_json_put_raw(out, escapes, used, err);
             gg_json_put_raw(out, bytes + done, i - done, err);
             used = 0;
         }
-        used += make_escape(c, escapes + used);
-        done = i + 1;
+        used += make_escape(cp, escapes + used);
+        done = i + len;
     }
     gg_json_put_raw(out, escapes, used, err);
     if (done < n) gg_json_put_raw(out, bytes + done, n - done, err);

@@ -225,7 +225,7 @@ inputs_kept "outputs that are inputs"
 # safe FILE MEDIUM: no control characters, nothing invisible, and what the medium needs
 safe() {
     if [ "$(tr -d '\n\t' < "$1" | tr '\000-\037\177' '\001' | grep -c "$(printf '\001')")" != 0 ]; then why='a control character'
-    elif [ "$2" != json ] && grep -q -e "$BIDI" -e "$ZERO" "$1"; then why='an invisible character'
+    elif grep -q -e "$BIDI" -e "$ZERO" "$1"; then why='an invisible character'
     else
         why=
         case $2 in

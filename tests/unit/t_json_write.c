@@ -24,7 +24,8 @@ static void strings(void)
     check_string("\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\"");
     check_string("a\0b\x1f\x01", 5, "\"a\\u0000b\\u001f\\u0001\"");
     check_string("\x7f\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80", 10,
-                 "\"\x7f\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\"");
+                 "\"\\u007f\xc3\xa9\\u2028\xf0\x9f\x98\x80\"");
+    check_string("\xe2\x80\xae\xf3\xa0\x81\x81", 7, "\"\\u202e\\udb40\\udc41\"");
 }
 
 /* All that a string may hold comes back through the reader. */
