@@ -233,11 +233,14 @@ refuse_tokens() {
 
 # The page for people: files without secrets, which need no token; nothing else is served so.
 page() {
+    below=
+    [ "$1" = lighttpd ] || below=cgi-bin/index.cgi/
     for f in "" index.html web/page.js web/page.css web/icon.svg; do
         [ "$1 $f" != "busybox index.html" ] || continue
-        code=$(curl -s -m 300 -D "$T/head" -o "$T/body" -w '%{http_code}' "${ORGAN_URL%/cgi-bin/*}/$f")
+        code=$(curl -s -m 300 -D "$T/head" -o "$T/body" -w '%{http_code}' "${ORGAN_URL%/cgi-bin/*}/${f:+$below$f}")
         check_text "$code" 200 "the page: /$f"
-        check_same "$T/body" "scripts/web/$(basename "${f:-index.html}")" "the page: /$f"
+        sed "s,\"$below""web/,\"web/,g" "$T/body" > "$T/file"
+        check_same "$T/file" "scripts/web/$(basename "${f:-index.html}")" "the page: /$f"
         [ "$1" != lighttpd ] || check_text "$(grep \
             -c "^Content-Security-Policy: default-src 'none';.*frame-ancestors 'none'" "$T/head")" 1 \
             "the policy of /$f"
@@ -261,6 +264,10 @@ refuse_hosts() {
     page=${ORGAN_URL%/cgi-bin*} # of busybox
     code=$(curl -s -o "$T/body" -w '%{http_code}' -H "Host: attacker.example:$port" "$page/")
     check_text "$code $(grep -c 'Content-Security' "$T/body")" "403 0" "the page for another host"
+    for f in web/page.css cgi-bin/index.cgi/web/page.css web/page.js cgi-bin/index.cgi; do
+        code=$(curl -s -o "$T/body" -w '%{http_code}' -H "Host: attacker.example:$port" "$page/$f")
+        case $code in 403 | 404) ok ;; *) bad "/$f for another host: $code" ;; esac
+    done
     for h in "127.0.0.1:$port" LOCALHOST models.example:443; do
         code=$(curl -s -o "$T/body" -w '%{http_code}' -H "Host: $h" "$page/")
         check_text "$code $(grep -c 'Content-Security' "$T/body")" "200 1" "the page for $h"
