@@ -329,10 +329,18 @@ kept=$(jobs_kept)
 n=0
 while [ $n -lt 400 ] && [ "$(ended)" != "$kept" ]; do sleep 0.05; n=$((n + 1)); done
 sleep 0.2
-touch -t 200101010000 "$T/spool/jobs/$newest/exit"
+echo '{"ended": 1000000, "exit": 0, "stopped": false}' > "$T/spool/jobs/$newest/exit"
 post "$keys"
 check_absent "$T/spool/jobs/$newest" "a job that ended long ago"
 if [ "$(jobs_kept)" -ge 2 ]; then ok; else bad "younger jobs stay"; fi
+# Of two that are too many, the one stays that ended last, though it was made first.
+n=0
+while [ $n -lt 400 ] && [ "$(ended)" != "$(jobs_kept)" ]; do sleep 0.05; n=$((n + 1)); done
+sleep 0.2
+first=$(find "$T/spool/jobs" ! -name '*[!0-9a-f]*' -prune | sort | head -n 1)
+echo '{"ended": 99999999999999, "exit": 0, "stopped": false}' > "$first/exit"
+cgi POST /v1/jobs CONTENT_LENGTH=${#keys} ORGAN_API_KEEP_JOBS=1 < "$T/body"
+[ -d "$first" ] && [ "$(jobs_kept)" -le 2 ] && ok || bad "the job that ended last stays, not $(jobs_kept) jobs"
 
 full=$(($(du -sk "$DATA" | cut -f1) * 1024 + 100000))
 cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$full < "$DATA/code.gguf"

@@ -556,27 +556,52 @@ static int forget_job(const api *a, const char *id)
     return 0;
 }
 
-/* Forgets finished jobs that are too old or too many. A job whose supervisor was killed counts from
- * the time in its id. */
+/* A finished job for the list of those that may be forgotten. */
+typedef struct finished {
+    uint64_t ended; /* ms since 1970; without a record, when it was made */
+    char id[API_ID + 1];
+} finished;
+
+static int latest_first(const void *x, const void *y)
+{
+    const finished *a = x, *b = y;
+    return a->ended != b->ended ? (a->ended < b->ended) - (a->ended > b->ended)
+                                : strcmp(b->id, a->id);
+}
+
+/* Whether the job has ended. It is looked at after its supervisor is gone, because that records the
+ * end. */
+static bool has_ended(const api *a, const char *id, finished *f)
+{
+    char made[15] = "";
+    gg_json *exit = NULL;
+    gg_error err = GG_ERROR_INIT;
+    if (job_alive(a, id)) return false;
+    int dir = open_in_job(a, id, NULL, O_RDONLY | O_DIRECTORY);
+    bool read = dir >= 0 && read_record(dir, "exit", &exit, &err) == GG_OK;
+    if (dir >= 0) close(dir);
+    memcpy(made, id, 14);
+    memcpy(f->id, id, sizeof f->id);
+    f->ended = exit ? number(exit, "ended") : strtoull(made, NULL, 16) / 1000;
+    gg_json_free(exit);
+    return read;
+}
+
+/* Forgets finished jobs that are too old or too many: of these, those that ended first. */
 static void evict_jobs(const api *a)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf ids = GG_BUF_INIT;
-    uint64_t kept = 0, now = api_now() / 1000, age = a->keep_days * 86400;
     read_ids(a, &ids, &err);
-    for (size_t i = ids.len / (API_ID + 1); i-- > 0;) {
-        const char *id = ids.data + i * (API_ID + 1);
-        struct stat s;
-        int fd = open_in_job(a, id, "exit", O_RDONLY);
-        char made[15];
-        memcpy(made, id, 14);
-        made[14] = '\0';
-        uint64_t ended = strtoull(made, NULL, 16) / 1000000;
-        if (fd >= 0 && fstat(fd, &s) == 0) ended = (uint64_t)s.st_mtime;
-        if (fd >= 0) close(fd);
-        if (job_alive(a, id)) continue;
-        if (++kept > a->keep_jobs || ended + age < now) forget_job(a, id);
-    }
+    size_t n = ids.len / (API_ID + 1), count = 0;
+    finished *list = calloc(n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++)
+        count += has_ended(a, ids.data + i * (API_ID + 1), &list[count]);
+    if (list) qsort(list, count, sizeof *list, latest_first);
+    uint64_t now = api_now(), age = a->keep_days * 86400000;
+    for (size_t i = 0; i < count; i++)
+        if (i >= a->keep_jobs || list[i].ended + age < now) forget_job(a, list[i].id);
+    free(list);
     gg_buf_free(&ids);
 }
 
