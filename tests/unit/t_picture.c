@@ -87,8 +87,25 @@ static void test_sources(void)
     gg_picture_free(&p);
 }
 
+/* A title is cut where a character begins. */
+static void test_long_title(void)
+{
+    gg_error err = GG_ERROR_INIT;
+    char title[1200] = "a", want[1200] = "<title>a", *text;
+    for (int i = 0; i < 341; i++) strcat(title, "\u20ac");
+    for (int i = 0; i < 340; i++) strcat(want, "\u20ac");
+    gg_picture p = { .title = title, .column = "x" };
+    size_t len;
+    add(&p, "output.weight", 1);
+    T_EQ(gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err), GG_OK);
+    T_CHECK(strstr(text, strcat(want, "</title>")));
+    free(text);
+    gg_picture_free(&p);
+}
+
 static const t_case cases[] = { { "escapes", test_svg },
                                 { "outliers", test_outlier },
-                                { "sources", test_sources } };
+                                { "sources", test_sources },
+                                { "a long title", test_long_title } };
 
 T_MAIN(cases)
