@@ -147,14 +147,6 @@ typedef struct mover {
     bool in_place;           /* the base is changed itself, so its own bytes are not written */
 } mover;
 
-/* The bytes of a move: either a producer, or parts to copy one after another. Both live as
- * long as the mover. */
-typedef struct moved_bytes {
-    gg_producer p; /* p.make NULL = copy the parts */
-    const gg_plan_part *parts;
-    size_t n_parts;
-} moved_bytes;
-
 static uint64_t highest_block_count(const gg_source *s)
 {
     uint64_t blocks = 0;
@@ -164,18 +156,6 @@ static uint64_t highest_block_count(const gg_source *s)
         if (a.block >= 0 && (uint64_t)a.block + 1 > blocks) blocks = (uint64_t)a.block + 1;
     }
     return blocks;
-}
-
-/* Parts of inputs and copies, which stay valid as long as the producers. */
-typedef struct mover_parts {
-    gg_computation base; /* first: see compute.h; without inputs */
-    gg_plan_part list[];
-} mover_parts;
-
-static gg_plan_part *new_parts(mover *m, size_t n, gg_error *err)
-{
-    mover_parts *p = gg_compute_new(&m->list, sizeof *p + n * sizeof p->list[0], err);
-    return p ? p->list : NULL;
 }
 
 static void open_mover(mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
@@ -220,10 +200,8 @@ static share in_donor(const mover *m, share some)
 static gg_status make_blend(mover *m, const gg_move *move, share some, const gg_tensor *out,
                             gg_producer *p, gg_error *err)
 {
-    gg_plan_part *parts = new_parts(m, 3, err);
-    if (!parts) return err->status;
-    parts[0] = part_of(m->base, move->base, some);
-    parts[1] = part_of(m->donor, move->donor, in_donor(m, some));
+    gg_plan_part parts[3] = { part_of(m->base, move->base, some),
+                              part_of(m->donor, move->donor, in_donor(m, some)) };
     gg_mixture mix = { .mode = m->blend->mode, .in = { input_of(&parts[0]), input_of(&parts[1]) } };
     if (mix.mode == GG_BLEND_TASK) {
         parts[2] = part_of(m->blend->ancestor, in_ancestor(m, move), in_donor(m, some));
@@ -242,11 +220,9 @@ static gg_status make_share(mover *m, const gg_move *move, share some, bool dono
     gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st != GG_OK) return st;
     if (donor && m->blend->mode) return make_blend(m, move, some, t, &joint->p, err);
-    gg_plan_part *part = new_parts(m, 1, err);
-    if (!part) return err->status;
-    *part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
-                  : part_of(m->base, move->base, some);
-    gg_input in = input_of(part);
+    gg_plan_part part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
+                              : part_of(m->base, move->base, some);
+    gg_input in = input_of(&part);
     joint->stays = m->in_place && !donor;
     return gg_compute_convert(&m->list, t, &in, &joint->p, err);
 }
@@ -288,55 +264,56 @@ static gg_status join_experts(mover *m, const gg_move *move, const gg_tensor *ou
 }
 
 /* Copies a stack, or the rows of a router, in runs of experts, from the donor if selected. */
-static gg_status make_experts(mover *m, const gg_move *move, const gg_tensor *out,
-                              moved_bytes *made, gg_error *err)
+static gg_status copy_experts(const mover *m, const gg_move *move, gg_plan_tensor *pt,
+                              gg_error *err)
 {
-    uint64_t n = out->dims[out->n_dims - 1], size = out->bytes / n;
-    bool hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor);
-    if (move->kind == GG_MOVE_CONVERT || hashed) return join_experts(m, move, out, &made->p, err);
-    size_t runs = 0;
-    for (uint64_t e = 0; e < n; e = run_end(m, e, n)) runs++;
-    gg_plan_part *parts = new_parts(m, runs, err);
-    if (!parts) return err->status;
-    for (uint64_t e = 0, end; e < n; e = end) {
+    uint64_t n = pt->t.dims[pt->t.n_dims - 1], size = pt->t.bytes / n;
+    gg_status st = GG_OK;
+    for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
         bool donor = gg_select_expert(m->select, e);
         end = run_end(m, e, n);
-        uint64_t from = donor ? gg_select_donor_expert(m->select, e) : e;
-        parts[made->n_parts++] = (gg_plan_part){ donor ? m->donor : m->base,
-                                                 donor ? move->donor : move->base, from * size,
-                                                 (end - e) * size, NULL };
+        gg_plan_part part = { m->base, move->base, e * size, (end - e) * size, NULL };
+        if (donor) {
+            part.source = m->donor;
+            part.index = move->donor;
+            part.at = gg_select_donor_expert(m->select, e) * size;
+        }
+        st = gg_plan_add_part(pt, &part, err);
     }
-    made->parts = parts;
-    return GG_OK;
+    return st;
 }
 
-/* *out gets the name, shape and bytes of the tensor that the move writes. */
-static gg_status bytes_of_move(mover *m, const gg_move *move, gg_tensor *out, moved_bytes *made,
-                               gg_error *err)
+/* The tensor that the move writes. */
+static gg_tensor moved_tensor(const mover *m, const gg_move *move)
 {
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-    *made = (moved_bytes){ 0 };
-    *out = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
-    out->name = move->name;
-    out->name_len = move->name_len;
-    if (move->experts) return make_experts(m, move, out, made, err);
+    gg_tensor t = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
+    t.name = move->name;
+    t.name_len = move->name_len;
+    if (move->experts || move->kind == GG_MOVE_CONVERT) return t;
+    t.dtype = d->dtype;
+    t.bytes = d->bytes;
+    return t;
+}
+
+/* Gives it its parts or its producer. Blends convert. */
+static gg_status fill_moved(mover *m, const gg_move *move, gg_plan_tensor *pt, gg_error *err)
+{
+    gg_producer p = { 0 };
+    gg_plan_part whole = gg_plan_whole(m->donor, move->donor);
+    gg_input in = input_of(&whole);
     uint64_t experts;
-    bool arcs = m->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(out, &experts);
-    if (arcs && move->kind != GG_MOVE_ADD) return join_experts(m, move, out, &made->p, err);
-    if (m->blend->mode && move->kind != GG_MOVE_ADD)
-        return make_blend(m, move, (share){ 0 }, out, &made->p, err);
-    gg_plan_part *part = new_parts(m, 1, err);
-    if (!part) return err->status;
-    *part = gg_plan_whole(m->donor, move->donor);
-    if (move->kind == GG_MOVE_CONVERT) {
-        gg_input in = input_of(part);
-        return gg_compute_convert(&m->list, out, &in, &made->p, err);
-    }
-    out->dtype = d->dtype;
-    out->bytes = d->bytes;
-    made->parts = part;
-    made->n_parts = 1;
-    return GG_OK;
+    bool converts = move->kind == GG_MOVE_CONVERT,
+         hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor),
+         arcs = m->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(&pt->t, &experts);
+    if (!move->experts && !converts) return gg_plan_add_part(pt, &whole, err);
+    if (!converts && !hashed) return copy_experts(m, move, pt, err);
+    gg_status st = move->experts || arcs ? join_experts(m, move, &pt->t, &p, err)
+                   : m->blend->mode      ? make_blend(m, move, (share){ 0 }, &pt->t, &p, err)
+                                         : gg_compute_convert(&m->list, &pt->t, &in, &p, err);
+    pt->make = p.make;
+    pt->ctx = p.ctx;
+    return st;
 }
 
 /* ---- kinship ------------------------------------------------------------------------------ */
@@ -693,32 +670,28 @@ static gg_status add_unchanged(transplant *t, size_t i)
     return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
 }
 
-/* Adds a tensor with other bytes than those of tensor `base` of the base (SIZE_MAX: of none). A
- * NULL move stands for the adapter. */
-static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base,
-                             const moved_bytes *made, const gg_move *move)
+/* Adds a tensor with other bytes than those of tensor `base` of the base (SIZE_MAX: of none): those
+ * of a move, or with the adapter those of a producer. */
+static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base, const gg_producer *p,
+                             const gg_move *move)
 {
     gg_plan_tensor *pt;
     gg_status st = add_tensor(t, out, base, &pt);
     if (st != GG_OK) return st;
+    if (move) st = fill_moved(&t->maker, move, pt, t->err);
+    else pt->make = p->make, pt->ctx = p->ctx;
     if (move && move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
     if (move && move->kind == GG_MOVE_CONVERT) t->report->converted++;
     t->report->bytes_moved += out->bytes;
-    pt->make = made->p.make;
-    pt->ctx = made->p.ctx;
-    for (size_t i = 0; i < made->n_parts && st == GG_OK; i++)
-        st = gg_plan_add_part(pt, &made->parts[i], t->err);
     if (st != GG_OK || !t->o->directory) return st;
     return put_history(t, &t->dir.items[t->dir.plan.n - 1], move);
 }
 
 static gg_status add_moved(transplant *t, const gg_move *move)
 {
-    gg_tensor out;
-    moved_bytes made;
-    gg_status st = bytes_of_move(&t->maker, move, &out, &made, t->err);
-    return st == GG_OK ? add_changed(t, &out, move->base, &made, move) : st;
+    gg_tensor out = moved_tensor(&t->maker, move);
+    return add_changed(t, &out, move->base, NULL, move);
 }
 
 /* Moves are in the base's order, added tensors at the end. */
@@ -728,15 +701,15 @@ static gg_status add_tensors(transplant *t)
     gg_status st = GG_OK;
     size_t next = 0;
     for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
-        moved_bytes made = { 0 };
+        gg_producer p = { 0 };
         if (next < moves->n && moves->list[next].base == i) {
             st = add_moved(t, &moves->list[next++]);
             continue;
         }
-        if (t->o->adapter) st = fold_tensor(t, i, &made.p);
+        if (t->o->adapter) st = fold_tensor(t, i, &p);
         if (st != GG_OK) break;
-        st = made.p.make ? add_changed(t, gg_source_tensor(t->base, i), i, &made, NULL)
-                         : add_unchanged(t, i);
+        st = p.make ? add_changed(t, gg_source_tensor(t->base, i), i, &p, NULL)
+                    : add_unchanged(t, i);
     }
     for (; next < moves->n && st == GG_OK; next++) st = add_moved(t, &moves->list[next]);
     return st;
@@ -744,31 +717,18 @@ static gg_status add_tensors(transplant *t)
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-/* The keys of the base, with those of blocks that are added. Bare records have none. */
-static gg_status start_keys(transplant *t)
+/* The keys of the base, with those of blocks that are added, and with the types of the new tensors.
+ * Bare records have none. */
+static gg_status make_keys(transplant *t, const gg_plan *p)
 {
     bool mtp = t->o->match.mtp && !t->o->adapter;
-    if (!gg_source_meta(t->base)) return GG_OK;
-    return gg_added_blocks_meta(t->base, t->donor, &t->moves, mtp, &t->meta, t->err);
-}
-
-/* Updates the type keys for the new tensors. */
-static gg_status follow_types(transplant *t)
-{
-    const gg_plan *p = t->o->directory ? &t->dir.plan : &t->plan;
     gg_tensor *list = gg_plan_list(p, 0, p->n, t->err);
-    if (!list) return GG_ENOMEM;
-    gg_status st = gg_type_keys_change(&t->meta, t->base, list, p->n, t->err);
+    gg_status st = list ? GG_OK : GG_ENOMEM;
+    if (st == GG_OK && gg_source_meta(t->base))
+        st = gg_added_blocks_meta(t->base, t->donor, &t->moves, mtp, &t->meta, t->err);
+    if (st == GG_OK) st = gg_type_keys_change(&t->meta, t->base, list, p->n, t->err);
     free(list);
     return st;
-}
-
-/* Notes what the importance matrix lacks, and names it in the metadata if it is used. */
-static gg_status review_imatrix(transplant *t)
-{
-    size_t used = 0;
-    gg_status st = gg_imatrix_review(t->imatrix, &t->dir.plan, &used, t->run, t->err);
-    return st == GG_OK && used ? gg_imatrix_keys(t->imatrix, &t->meta, t->err) : st;
 }
 
 static gg_status check_imatrix_out(const transplant *t)
@@ -810,7 +770,8 @@ static gg_status find_changes(transplant *t)
     return drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report, t->err);
 }
 
-static gg_status refuse_output(const transplant *t, const char *output)
+/* What cannot be in a model. */
+static gg_status refuse_sources(const transplant *t)
 {
     const gg_transplant_options *o = t->o;
     if (!gg_source_meta(t->base)) {
@@ -819,9 +780,6 @@ static gg_status refuse_output(const transplant *t, const char *output)
         return gg_at_file(t->err, gg_source_name(t->base));
     }
     gg_status st = gg_refuse_split_experts(t->base, t->err);
-    if (st == GG_OK) st = gg_guard_output(output, t->base, t->err);
-    if (st == GG_OK) st = gg_guard_output(output, t->donor, t->err);
-    if (st == GG_OK) st = gg_guard_output(output, o->match.blend.ancestor, t->err);
     if (st == GG_OK && (o->match.mtp || o->match.add))
         st = gg_refuse_split_experts(t->donor, t->err);
     return st;
@@ -832,8 +790,7 @@ static gg_status write_model(transplant *t, const char *output)
     size_t changed = 0;
     gg_split split = { (uint32_t)t->o->output.shards, t->o->output.shard_size };
     gg_plan *p = &t->plan;
-    gg_status st = start_keys(t);
-    if (st == GG_OK) st = follow_types(t);
+    gg_status st = make_keys(t, p);
     if (st == GG_OK && t->rules)
         st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->maker.list, &changed, t->run, t->err);
     if (st == GG_OK && !t->o->imatrix_out)
@@ -855,7 +812,7 @@ static gg_status make_model(transplant *t, const char *output)
 {
     gg_check_notes notes = { 0 };
     const gg_output_options *out = &t->o->output;
-    gg_status st = refuse_output(t, output);
+    gg_status st = refuse_sources(t);
     if (st != GG_OK) return st;
     if (out->imatrix) st = gg_imatrix_open(out->imatrix, &t->imatrix, t->err);
     if (st == GG_OK)
@@ -872,10 +829,12 @@ static gg_status make_model(transplant *t, const char *output)
 static gg_status write_directory(transplant *t, gg_status st)
 {
     gg_organ_dir *d = &t->dir;
+    size_t weighed = 0;
     if (st == GG_OK) st = add_tensors(t);
     if (st == GG_OK) st = gg_organ_dir_names(d, t->err);
-    if (st == GG_OK) st = follow_types(t);
-    if (st == GG_OK) st = review_imatrix(t);
+    if (st == GG_OK) st = make_keys(t, &d->plan);
+    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &d->plan, &weighed, t->run, t->err);
+    if (st == GG_OK && weighed) st = gg_imatrix_keys(t->imatrix, &t->meta, t->err);
     d->meta = &t->meta;
     if (st == GG_OK) st = gg_organ_dir_check(d, t->err);
     if (st == GG_OK) st = gg_organ_dir_records(d, t->err);
@@ -891,7 +850,6 @@ static gg_status make_directory(transplant *t, const char *output)
     if (st == GG_OK && !t->o->adapter) st = gg_guard_output(output, t->donor, err);
     if (st == GG_OK) st = gg_guard_output(output, ancestor, err);
     if (st == GG_OK) st = find_changes(t);
-    if (st == GG_OK) st = start_keys(t);
     if (st == GG_OK) st = gg_organ_dir_open(&t->dir, t->base, output, t->run, err); /* guards it */
     if (st == GG_OK) {
         t->dir.whole = true;
@@ -953,26 +911,28 @@ typedef struct inplace {
     gg_source *base, *donor;
     const gg_model *model;
     int *fds; /* writable, one per file of the base */
-    gg_moves all;
-    const gg_move *moves; /* those of `all` */
-    size_t n;
+    const gg_transplant_options *o;
+    gg_moves moves;
     mover maker;
-    moved_bytes *makes; /* one per move */
+    gg_plan plan; /* a tensor per move; without files */
     const gg_run *run;
+    gg_check_notes notes;
+    gg_transplant_report *report;
 } inplace;
 
 /* Refuses everything that would change a header. */
-static gg_status only_bytes(const inplace *j, const gg_transplant_options *o, gg_error *err)
+static gg_status only_bytes(const inplace *j, gg_error *err)
 {
-    if (o->output.set_kv.n || o->output.set_kv_files.n || o->copy_kv.n) {
+    if (j->o->output.set_kv.n || j->o->output.set_kv_files.n || j->o->copy_kv.n) {
         gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
     }
-    for (size_t i = 0; i < j->n; i++) {
-        if (j->moves[i].kind == GG_MOVE_REPLACE || j->moves[i].kind == GG_MOVE_CONVERT) continue;
+    for (size_t i = 0; i < j->moves.n; i++) {
+        if (j->moves.list[i].kind == GG_MOVE_REPLACE || j->moves.list[i].kind == GG_MOVE_CONVERT)
+            continue;
         gg_fail(err, GG_NO, "its size would change, which is not possible in place");
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
-        gg_at_tensor(err, j->moves[i].name, j->moves[i].name_len);
+        gg_at_tensor(err, j->moves.list[i].name, j->moves.list[i].name_len);
         return gg_at_file(err, j->model->paths[0]), GG_NO;
     }
     return GG_OK;
@@ -1008,8 +968,7 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
 /* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
  * and a new one would save a base that is half changed. Also with run->force, it must not
  * replace a model that is read or changed. */
-static gg_status undo_is_another(const inplace *j, const gg_transplant_options *o, const char *undo,
-                                 gg_error *err)
+static gg_status undo_is_another(const inplace *j, const char *undo, gg_error *err)
 {
     struct stat s;
     bool used = false;
@@ -1022,7 +981,7 @@ static gg_status undo_is_another(const inplace *j, const gg_transplant_options *
         return gg_at_file(err, undo);
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
-    if (st == GG_OK) st = gg_guard_output(undo, o->match.blend.ancestor, err);
+    if (st == GG_OK) st = gg_guard_output(undo, j->o->match.blend.ancestor, err);
     if (st != GG_OK || stat(undo, &s) != 0) return st;
     for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
     if (!used) return GG_OK;
@@ -1067,10 +1026,10 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
     gg_status st = gg_output_open(path, j->run->force, &out, err);
     if (st != GG_OK) return st;
     gg_output_at_once(out);
-    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
+    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(j->base, j->moves.list[i].base);
         uint8_t head[GG_RECORD_HEADER];
-        gg_plan_part whole = { j->base, j->moves[i].base, 0, t->bytes, NULL };
+        gg_plan_part whole = { j->base, j->moves.list[i].base, 0, t->bytes, NULL };
         gg_place to = { gg_output_fd(out), GG_AT_POS };
         st = gg_record_check_name(t, err);
         if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
@@ -1084,11 +1043,12 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 /* Decides how each tensor is made, before the first byte changes. */
 static gg_status make_changes(inplace *j, gg_error *err)
 {
-    j->makes = calloc(j->n ? j->n : 1, sizeof *j->makes);
-    gg_status st = j->makes ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for %zu moves", j->n);
-    for (size_t i = 0; i < j->n && st == GG_OK; i++) {
-        gg_tensor out;
-        st = bytes_of_move(&j->maker, &j->moves[i], &out, &j->makes[i], err);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++) {
+        gg_tensor out = moved_tensor(&j->maker, &j->moves.list[i]);
+        gg_plan_tensor *pt;
+        st = gg_plan_add(&j->plan, &out, &pt, err);
+        if (st == GG_OK) st = fill_moved(&j->maker, &j->moves.list[i], pt, err);
     }
     return st;
 }
@@ -1099,37 +1059,30 @@ static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err
 {
     const inplace *j = ctx;
     (void)worker;
-    gg_status st = gg_verify_data(j->donor, j->moves[i].donor, err);
+    gg_status st = gg_verify_data(j->donor, j->moves.list[i].donor, err);
     if (st != GG_OK || !j->maker.blend->ancestor) return st;
-    const gg_tensor *d = gg_source_tensor(j->donor, j->moves[i].donor);
+    const gg_tensor *d = gg_source_tensor(j->donor, j->moves.list[i].donor);
     return gg_verify_data(j->maker.blend->ancestor,
                           gg_source_find(j->maker.blend->ancestor, d->name, d->name_len), err);
 }
 
 /* Parts of the base itself are not written. */
-static gg_status overwrite_part(inplace *j, const gg_plan_part *part, int fd, uint64_t at,
-                                gg_error *err)
-{
-    if (part->source == j->base) return gg_progress_add(j->run, part->bytes), GG_OK;
-    return gg_copy_part(part, (gg_place){ fd, at }, NULL, j->run, err);
-}
-
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     inplace *j = ctx;
     (void)worker;
-    const gg_tensor *t = gg_source_tensor(j->base, j->moves[i].base);
-    const moved_bytes *made = &j->makes[i];
-    int fd = j->fds[t->file];
-    uint64_t at = gg_model_at(j->model, t);
-    gg_target to = { t, fd, at, j->run, NULL };
-    gg_status st = made->p.make ? made->p.make(made->p.ctx, &to, err) : GG_OK;
-    for (size_t k = 0; k < made->n_parts && st == GG_OK; k++) {
-        st = overwrite_part(j, &made->parts[k], fd, at, err);
-        at += made->parts[k].bytes;
+    const gg_tensor *t = gg_source_tensor(j->base, j->moves.list[i].base);
+    const gg_plan_tensor *pt = &j->plan.tensors[i];
+    gg_place to = { j->fds[t->file], gg_model_at(j->model, t) };
+    gg_target all = { t, to.fd, to.at, j->run, NULL };
+    gg_status st = pt->make ? pt->make(pt->ctx, &all, err) : GG_OK;
+    for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++) {
+        const gg_plan_part *part = &pt->parts[k];
+        if (part->source == j->base) gg_progress_add(j->run, part->bytes);
+        else st = gg_copy_part(part, to, NULL, j->run, err);
+        to.at += part->bytes;
     }
-    if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
-    return st;
+    return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);
 }
 
 static gg_status inputs_unchanged(const inplace *j, gg_error *err)
@@ -1140,7 +1093,7 @@ static gg_status inputs_unchanged(const inplace *j, gg_error *err)
 
 static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 {
-    gg_status st = gg_parallel(j->n, j->run->threads, overwrite, j, err);
+    gg_status st = gg_parallel(j->moves.n, j->run->threads, overwrite, j, err);
     if (st == GG_OK) st = inputs_unchanged(j, err);
     for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
         if (gg_sys_sync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
@@ -1156,34 +1109,33 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 /* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
  * only a strict run can be refused. A donor of bare records may be an undo stream, which must
  * always be applied. */
-static gg_status check_result(inplace *j, gg_check_notes *notes, gg_error *err)
+static gg_status check_result(inplace *j, gg_error *err)
 {
     size_t n = gg_source_count(j->base);
     if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
     gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
                           (uint32_t)j->model->n_files };
-    gg_status st = gg_check_output(&in, j->base, j->run, notes, err);
-    return st == GG_OK ? note_kinship(&j->maker, &j->all, j->run, notes, err) : st;
+    gg_status st = gg_check_output(&in, j->base, j->run, &j->notes, err);
+    return st == GG_OK ? note_kinship(&j->maker, &j->moves, j->run, &j->notes, err) : st;
 }
 
 /* Everything that can be refused before a byte is written. */
-static gg_status prepare(inplace *j, const gg_transplant_options *o, const char *undo,
-                         gg_check_notes *notes, gg_transplant_report *r, gg_error *err)
+static gg_status prepare(inplace *j, const char *undo, gg_error *err)
 {
+    const gg_match_options *match = &j->o->match;
     gg_status st = donor_is_another(j, err);
-    open_mover(&j->maker, j->base, j->donor, &o->match);
+    open_mover(&j->maker, j->base, j->donor, match);
     j->maker.in_place = true;
-    if (st == GG_OK && undo) st = undo_is_another(j, o, undo, err);
-    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, &o->match, &j->all, err);
-    if (st == GG_OK) st = drop_mismatched(&j->all, j->base, j->donor, o->skip_mismatched, r, err);
-    j->moves = j->all.list;
-    j->n = j->all.n;
-    if (st == GG_OK) st = only_bytes(j, o, err);
-    if (st == GG_OK) st = check_result(j, notes, err);
+    if (st == GG_OK && undo) st = undo_is_another(j, undo, err);
+    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, match, &j->moves, err);
+    if (st == GG_OK)
+        st = drop_mismatched(&j->moves, j->base, j->donor, j->o->skip_mismatched, j->report, err);
+    if (st == GG_OK) st = only_bytes(j, err);
+    if (st == GG_OK) st = check_result(j, err);
     if (st == GG_OK) st = make_changes(j, err);
     if (st == GG_OK) st = open_writable(j, err);
     if (st == GG_OK) st = refuse_links(j, err);
-    if (st == GG_OK) st = gg_parallel(j->n, j->run->threads, check_donor, j, err);
+    if (st == GG_OK) st = gg_parallel(j->moves.n, j->run->threads, check_donor, j, err);
     return st == GG_OK ? inputs_unchanged(j, err) : st;
 }
 
@@ -1193,26 +1145,25 @@ static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(err, "close failed");
     gg_computations_free(&j->maker.list);
-    free(j->makes);
+    gg_plan_free(&j->plan);
     free(j->fds);
-    gg_moves_free(&j->all);
+    gg_moves_free(&j->moves);
     return st;
 }
 
-static gg_status change_base(inplace *j, const gg_transplant_options *o, const char *undo,
-                             gg_transplant_report *r, gg_error *err)
+static gg_status change_base(inplace *j, const char *undo, gg_error *err)
 {
-    gg_check_notes notes = { 0 };
-    gg_status st = prepare(j, o, undo, &notes, r, err);
-    for (size_t i = 0; i < j->n && st == GG_OK; i++)
-        r->bytes_moved += gg_source_tensor(j->base, j->moves[i].base)->bytes;
+    gg_transplant_report *r = j->report;
+    gg_status st = prepare(j, undo, err);
+    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++)
+        r->bytes_moved += gg_source_tensor(j->base, j->moves.list[i].base)->bytes;
     gg_progress_total(j->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
     if (st == GG_OK && undo) st = write_undo(j, undo, err);
     if (st == GG_OK) st = write_base(j, undo, err);
-    r->moved = j->n;
+    r->moved = j->moves.n;
     r->bytes_written = r->bytes_moved;
     st = close_inplace(j, st, err);
-    gg_check_notes_end(&notes, j->run, st == GG_OK);
+    gg_check_notes_end(&j->notes, j->run, st == GG_OK);
     return st;
 }
 
@@ -1223,7 +1174,12 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
     o = GG_OPTIONS(gg_transplant_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_transplant_report, report);
-    inplace j = { .base = base, .donor = donor, .model = gg_source_model(base), .run = run };
+    inplace j = { .base = base,
+                  .donor = donor,
+                  .model = gg_source_model(base),
+                  .o = o,
+                  .run = run,
+                  .report = report };
     const gg_output_options *w = &o->output;
     *report = (gg_transplant_report){ 0 };
     if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
@@ -1233,7 +1189,7 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
         gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
         return gg_at_file(err, gg_source_name(base));
     }
-    if (j.model) return change_base(&j, o, undo, report, err);
+    if (j.model) return change_base(&j, undo, err);
     gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
     return gg_at_file(err, gg_source_name(base));
 }
