@@ -32,10 +32,10 @@ typedef struct merge_input {
 /* For one thread. Start from all zero. */
 typedef struct merge_reader {
     const gg_merge_job *job;
-    merge_input *in; /* the models, and then the base if there is one */
+    merge_input in[GG_MERGE_MODELS + 1]; /* the models, and then the base if there is one */
     size_t n_in;
     uint64_t first; /* index of the first value of the chunk */
-    float **x, *out;
+    float *x[GG_MERGE_MODELS + 1], *out;
     void *scratch;
 } merge_reader;
 
@@ -45,49 +45,39 @@ typedef struct merge_cut {
     size_t chunk, piece;
 } merge_cut;
 
-static gg_status open_input(merge_input *in, gg_source *source, size_t index, merge_cut cut,
-                            gg_error *err)
-{
-    in->source = source;
-    in->index = index;
-    in->dtype = gg_source_tensor(source, index)->dtype;
-    in->raw = malloc((size_t)gg_encoded_bytes(in->dtype, cut.chunk) + 1);
-    in->x = malloc(cut.piece * sizeof *in->x + 1);
-    if (!in->raw || !in->x) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    gg_status st = gg_data_open(source, index, &in->data, err);
-    in->open = st == GG_OK;
-    return st;
-}
-
 /* `at` as in gg_merge_producer. The reader must be closed, also after an error. */
 static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merge_job *j,
                              const size_t *at, merge_cut cut, gg_error *err)
 {
     *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
     size_t scratch = m->method->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
-    r->in = calloc(r->n_in, sizeof *r->in);
-    r->x = calloc(r->n_in, sizeof *r->x);
     r->out = malloc(cut.chunk * sizeof *r->out + 1);
     r->scratch = malloc(scratch + 1);
-    if (!r->in || !r->x || !r->out || !r->scratch)
-        return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    gg_status st = GG_OK;
+    bool ok = r->out && r->scratch;
+    for (size_t k = 0; k < r->n_in && ok; k++) {
+        merge_input *in = &r->in[k];
+        in->source = k < m->n ? m->models[k] : m->base;
+        in->index = at[k];
+        in->dtype = gg_source_tensor(in->source, at[k])->dtype;
+        in->raw = malloc((size_t)gg_encoded_bytes(in->dtype, cut.chunk) + 1);
+        in->x = r->x[k] = malloc(cut.piece * sizeof *in->x + 1);
+        ok = in->raw && in->x;
+    }
+    gg_status st = ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
     for (size_t k = 0; k < r->n_in && st == GG_OK; k++) {
-        st = open_input(&r->in[k], k < m->n ? m->models[k] : m->base, at[k], cut, err);
-        r->x[k] = r->in[k].x;
+        st = gg_data_open(r->in[k].source, at[k], &r->in[k].data, err);
+        r->in[k].open = st == GG_OK;
     }
     return st;
 }
 
 static void close_reader(merge_reader *r)
 {
-    for (size_t k = 0; r->in && k < r->n_in; k++) {
+    for (size_t k = 0; k < r->n_in; k++) {
         if (r->in[k].open) gg_data_close(&r->in[k].data);
         free(r->in[k].raw);
         free(r->in[k].x);
     }
-    free(r->in);
-    free(r->x);
     free(r->out);
     free(r->scratch);
     *r = (merge_reader){ 0 };

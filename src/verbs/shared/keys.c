@@ -25,19 +25,13 @@ void gg_key_type(const gg_kv *kv, char out[GG_KEY_TYPE])
              array ? "[]" : "");
 }
 
-static bool string_element(const gg_kv *kv, uint64_t i, gg_kv *out)
+/* The next text of an array of them; *pos is 0 at first. */
+static bool next_text(const gg_kv *kv, uint64_t *pos, gg_kv *out)
 {
-    uint64_t pos = 0;
-    const char *text = (const char *)kv->data;
-    size_t n = kv->size;
-    if (i >= kv->count) return false;
-    for (uint64_t k = 0; kv->type == GG_TYPE_ARR && k <= i; k++)
-        if (!gg_kv_next_str(kv, &pos, &text, &n)) return false;
-    *out = *kv;
-    out->type = GG_TYPE_STR;
-    out->count = 1;
-    out->data = (const uint8_t *)text;
-    out->size = n;
+    const char *text;
+    size_t n;
+    if (!gg_kv_next_str(kv, pos, &text, &n)) return false;
+    *out = (gg_kv){ kv->key, kv->key_len, GG_TYPE_STR, 0, 1, (const uint8_t *)text, n };
     return true;
 }
 
@@ -45,8 +39,12 @@ static bool string_element(const gg_kv *kv, uint64_t i, gg_kv *out)
  * False if there is none. Takes linear time in arrays of strings. */
 static bool element_of(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
-    uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
-    return type == GG_TYPE_STR ? string_element(kv, i, out) : gg_kv_element(kv, i, out);
+    uint64_t pos = 0;
+    if (kv->type == GG_TYPE_STR) return *out = *kv, i == 0;
+    if (gg_kv_element(kv, i, out)) return true;
+    for (uint64_t k = 0; k <= i; k++)
+        if (!next_text(kv, &pos, out)) return false;
+    return true;
 }
 
 static void scalar_text(const gg_kv *kv, char out[40])
@@ -88,11 +86,18 @@ static gg_status put_string(const gg_json_out *o, const char *text, size_t n, si
     return shown < n ? gg_json_put_text(o, "...", err) : err->status;
 }
 
-static gg_status put_number(const gg_json_out *o, const gg_kv *kv, gg_error *err)
+/* A number or a text, of which at most `most` bytes are shown; 0 = all. */
+static gg_status put_one(const gg_json_out *o, const gg_kv *kv, bool quoted, size_t most,
+                         gg_error *err)
 {
     char text[40];
-    scalar_text(kv, text);
-    return gg_json_put_text(o, text, err);
+    if (kv->type != GG_TYPE_STR) {
+        scalar_text(kv, text);
+        return gg_json_put_text(o, text, err);
+    }
+    if (quoted) gg_json_put_text(o, "\"", err);
+    put_string(o, (const char *)kv->data, kv->size, most, err);
+    return quoted ? gg_json_put_text(o, "\"", err) : err->status;
 }
 
 static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
@@ -102,16 +107,10 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_f
              shown = form->elements && form->elements < kv->count ? form->elements : kv->count;
     gg_json_put_text(o, "[", err);
     for (uint64_t i = 0; i < shown && err->status == GG_OK; i++) {
-        const char *text;
-        size_t n;
         gg_kv one;
         if (i > 0) gg_json_put_text(o, ", ", err);
-        if (gg_kv_element(kv, i, &one)) put_number(o, &one, err);
-        else if (gg_kv_next_str(kv, &pos, &text, &n)) {
-            gg_json_put_text(o, "\"", err);
-            put_string(o, text, n, form->bytes, err);
-            gg_json_put_text(o, "\"", err);
-        }
+        if (gg_kv_element(kv, i, &one) || next_text(kv, &pos, &one))
+            put_one(o, &one, true, form->bytes, err);
     }
     if (shown < kv->count) gg_json_put_text(o, shown ? ", ..." : "...", err);
     return gg_json_put_text(o, "]", err);
@@ -120,10 +119,8 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_f
 static gg_status put_line(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
                           gg_error *err)
 {
-    if (kv->type == GG_TYPE_ARR) return put_array(o, kv, form, err);
-    if (kv->type == GG_TYPE_STR)
-        return put_string(o, (const char *)kv->data, kv->size, form->bytes, err);
-    return put_number(o, kv, err);
+    return kv->type == GG_TYPE_ARR ? put_array(o, kv, form, err)
+                                   : put_one(o, kv, false, form->bytes, err);
 }
 
 static gg_status put_element(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
@@ -131,15 +128,13 @@ static gg_status put_element(const gg_json_out *o, const gg_kv *kv, const gg_key
 {
     gg_kv one;
     char text[64];
-    bool found = element_of(kv, *form->element, &one), quoted = found && one.type == GG_TYPE_STR;
+    bool found = element_of(kv, *form->element, &one);
     if (form->as == GG_KEY_JSON)
         return found ? gg_mj_put_value(o, &one, err) : gg_json_put_text(o, "null", err);
     snprintf(text, sizeof text, "[%llu] ", (unsigned long long)*form->element);
     gg_json_put_text(o, text, err);
-    if (!found) gg_json_put_text(o, "none", err);
-    if (quoted) gg_json_put_text(o, "\"", err);
-    if (found) put_line(o, &one, form, err);
-    if (quoted) gg_json_put_text(o, "\"", err);
+    if (found) put_one(o, &one, true, form->bytes, err);
+    else gg_json_put_text(o, "none", err);
     snprintf(text, sizeof text, " of %llu", (unsigned long long)kv->count);
     return gg_json_put_text(o, text, err);
 }
@@ -149,11 +144,9 @@ static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
     uint64_t pos = 0;
     if (kv->type == GG_TYPE_STR) return gg_json_put_raw(o, (const char *)kv->data, kv->size, err);
     for (uint64_t i = 0; i < kv->count && err->status == GG_OK; i++) {
-        const char *text;
-        size_t n;
         gg_kv one;
-        if (gg_kv_element(kv, i, &one)) put_number(o, &one, err);
-        else if (gg_kv_next_str(kv, &pos, &text, &n)) gg_mj_put_escaped(o, text, n, err);
+        if (gg_kv_element(kv, i, &one) || next_text(kv, &pos, &one))
+            put_one(o, &one, false, 0, err);
         gg_json_put_text(o, "\n", err);
     }
     return err->status;
