@@ -74,7 +74,8 @@ typedef struct purify_job {
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
     gg_organ_dir *dir; /* of the output; NULL = it is none */
-    int nowhere;       /* gets all output that is thrown away */
+    int fd;            /* of a stream; without an output it leads nowhere */
+    bool dry;          /* there is no output */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
@@ -502,26 +503,22 @@ static gg_status deliver_rows(purify_job *j, gg_error *err)
     return st;
 }
 
-static gg_status stream_unit(purify_unit *u, int fd, gg_error *err)
-{
-    uint8_t head[GG_RECORD_HEADER];
-    gg_status st = gg_write_all(fd, head, gg_record_header(&u->t, head), err);
-    if (st != GG_OK) return st;
-    if (u->touched) return purify_unit_data(u, (gg_place){ fd, GG_AT_POS }, err);
-    gg_plan_part whole = { u->job->source, u->source, 0, u->t.bytes, NULL };
-    return gg_copy_part(&whole, (gg_place){ fd, GG_AT_POS }, NULL, u->job->run, err);
-}
-
-static gg_status try_unit(purify_unit *u, gg_error *err)
+/* Writes a record. */
+static gg_status stream_unit(purify_unit *u, gg_error *err)
 {
     const purify_job *j = u->job;
-    if (u->touched) return purify_unit_data(u, (gg_place){ j->nowhere, GG_AT_POS }, err);
-    gg_progress_add(j->run, gg_source_tensor(j->source, u->source)->bytes);
-    return GG_OK;
+    const gg_place to = { j->fd, GG_AT_POS };
+    uint8_t head[GG_RECORD_HEADER];
+    gg_status st = gg_write_all(to.fd, head, gg_record_header(&u->t, head), err);
+    if (st != GG_OK) return st;
+    if (u->touched) return purify_unit_data(u, to, err);
+    if (j->dry) return gg_progress_add(j->run, u->t.bytes), GG_OK;
+    gg_plan_part whole = { j->source, u->source, 0, u->t.bytes, NULL };
+    return gg_copy_part(&whole, to, NULL, j->run, err);
 }
 
-/* Works in one pass from front to back. If fd is -1, nothing is written. */
-static gg_status write_stream(purify_job *j, int fd, gg_error *err)
+/* Works in one pass from front to back. */
+static gg_status write_stream(purify_job *j, gg_error *err)
 {
     bool pipe = !gg_source_seekable(j->source), more = true;
     gg_status st = GG_OK;
@@ -529,8 +526,7 @@ static gg_status write_stream(purify_job *j, int fd, gg_error *err)
         st = gg_source_next(j->source, i, &more, err);
         if (st != GG_OK || !more) break;
         if (pipe) st = plan_unit(j, i, err);
-        if (st == GG_OK)
-            st = fd >= 0 ? stream_unit(&j->units[i], fd, err) : try_unit(&j->units[i], err);
+        if (st == GG_OK) st = stream_unit(&j->units[i], err);
         if (st == GG_OK && pipe) st = deliver_rows(j, err);
     }
     return st == GG_OK && pipe ? check_plan(j, err) : st;
@@ -539,15 +535,14 @@ static gg_status write_stream(purify_job *j, int fd, gg_error *err)
 /* ---- metadata --------------------------------------------------------------- */
 
 /* The metadata of the source, with the file type of the output. */
-static gg_status retyped_meta(const purify_job *j, gg_meta *meta, gg_error *err)
+static gg_status retyped_meta(const purify_job *j, const gg_plan *p, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
     if (st == GG_OK && j->weighed.used) st = gg_imatrix_keys(j->imatrix, meta, err);
     if (st != GG_OK || !j->o->dtype) return st;
-    gg_tensor *list = calloc(j->n_units ? j->n_units : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for a list of tensors");
-    for (size_t i = 0; i < j->n_units; i++) list[i] = j->units[i].t;
-    st = gg_type_keys_update(meta, list, j->n_units, err);
+    gg_tensor *list = gg_plan_list(p, 0, p->n, err);
+    if (!list) return GG_ENOMEM;
+    st = gg_type_keys_update(meta, list, p->n, err);
     free(list);
     return st;
 }
@@ -632,7 +627,7 @@ static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
     st = plan_output(j, NULL, err);
     if (st == GG_OK) st = gg_organ_dir_names(&d, err);
     if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
-        st = retyped_meta(j, &meta, err);
+        st = retyped_meta(j, &d.plan, &meta, err);
         d.meta = &meta;
     }
     if (st == GG_OK) st = gg_organ_dir_check(&d, err);
@@ -651,11 +646,10 @@ static gg_status write_gguf(purify_job *j, const char *path, gg_error *err)
     gg_meta meta = GG_META_INIT;
     uint64_t written;
     gg_status st = plan_output(j, &p, err);
-    if (st == GG_OK) st = retyped_meta(j, &meta, err);
+    if (st == GG_OK) st = retyped_meta(j, &p, &meta, err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&p, path, gg_source_header(j->source)->version, &meta, j->source,
                                   err);
-    if (st == GG_OK) st = gg_watch_add(&p.watch, j->source, err);
     if (st == GG_OK) st = gg_plan_write(&p, &j->alone, &written, err);
     gg_meta_free(&meta);
     gg_plan_free(&p);
@@ -664,29 +658,22 @@ static gg_status write_gguf(purify_job *j, const char *path, gg_error *err)
 
 /* ---- the verb ------------------------------------------------------------------------- */
 
-static gg_status write_output(purify_job *j, const char *output, int fd, gg_error *err)
+static gg_status run_purify(purify_job *j, const char *output, gg_error *err)
 {
-    if (!output || j->o->form == GG_PURIFY_STREAM) return write_stream(j, fd, err);
-    return j->o->form == GG_PURIFY_MODEL ? write_gguf(j, output, err) : write_dir(j, output, err);
-}
-
-static gg_status run_purify(purify_job *j, const char *output, int fd, gg_error *err)
-{
-    bool pipe = !gg_source_seekable(j->source);
+    bool pipe = !gg_source_seekable(j->source), stream = !output || j->o->form == GG_PURIFY_STREAM;
     gg_status st = GG_OK;
-    j->nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (j->nowhere < 0) st = gg_fail_errno(err, "cannot open /dev/null");
-    if (st == GG_OK && j->o->imatrix) st = gg_imatrix_open(j->o->imatrix, &j->imatrix, err);
+    if (j->o->imatrix) st = gg_imatrix_open(j->o->imatrix, &j->imatrix, err);
     j->weighed.imatrix = j->imatrix;
     if (st == GG_OK && pipe)
         st = gg_select_check(j->o->select, j->source, NULL, &(gg_select_when){ 0 }, err);
     if (st == GG_OK && !pipe) st = plan_all_units(j, err);
     if (st == GG_OK && !pipe) st = check_plan(j, err);
-    if (st == GG_OK) st = write_output(j, output, fd, err);
+    if (st == GG_OK)
+        st = stream                          ? write_stream(j, err)
+             : j->o->form == GG_PURIFY_MODEL ? write_gguf(j, output, err)
+                                             : write_dir(j, output, err);
     if (st == GG_OK) st = deliver_rows(j, err);
-    if (st == GG_OK && (!output || j->o->form == GG_PURIFY_STREAM))
-        st = gg_source_unchanged(j->source, err);
-    if (j->nowhere >= 0) close(j->nowhere);
+    if (st == GG_OK && stream) st = gg_source_unchanged(j->source, err);
     gg_imatrix_close(j->imatrix);
     free(j->units);
     free(j->rows);
@@ -701,7 +688,6 @@ gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output
     o = GG_OPTIONS(gg_purify_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_purify_report, report);
-    *report = (gg_purify_report){ 0 };
     if (output && o->form == GG_PURIFY_MODEL && !gg_source_model(s)) {
         gg_fail(err, GG_EUSAGE, "only a GGUF file can be purified into a GGUF file");
         gg_fix(err, "purify into a directory, then assemble it with organ-assemble");
@@ -710,13 +696,22 @@ gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output
     purify_job j = { .source = s, .o = o, .run = run, .alone = *run, .report = report };
     j.threads = run->threads ? run->threads : gg_thread_count();
     j.alone.threads = 1;
-    if (!output || o->form != GG_PURIFY_STREAM) return run_purify(&j, output, -1, err);
-    if (strcmp(output, "-") == 0) return run_purify(&j, output, STDOUT_FILENO, err);
-    gg_output *out;
-    gg_status st = gg_guard_output(output, s, err);
-    if (st == GG_OK) st = gg_output_open(output, run->force, &out, err);
-    if (st != GG_OK) return st;
-    st = run_purify(&j, output, gg_output_fd(out), err);
+    j.fd = STDOUT_FILENO;
+    j.dry = !output;
+    gg_output *out = NULL;
+    gg_status st = GG_OK;
+    if (j.dry) {
+        j.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (j.fd < 0) return gg_fail_errno(err, "cannot open /dev/null");
+    } else if (o->form == GG_PURIFY_STREAM && strcmp(output, "-") != 0) {
+        st = gg_guard_output(output, s, err);
+        if (st == GG_OK) st = gg_output_open(output, run->force, &out, err);
+        if (st != GG_OK) return st;
+        j.fd = gg_output_fd(out);
+    }
+    st = run_purify(&j, output, err);
+    if (j.dry) close(j.fd);
+    if (!out) return st;
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
     return st == GG_EIO ? gg_at_file(err, output) : st;
