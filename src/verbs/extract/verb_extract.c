@@ -153,7 +153,6 @@ gg_status gg_extract(gg_source *model, const gg_extract_options *o, const char *
     o = GG_OPTIONS(gg_extract_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_extract_report, report);
-    *report = (gg_extract_report){ 0 };
     extraction x = { .source = model, .o = o, .run = run, .report = report };
     gg_visit visit = { o->select, o->split_experts, output ? stream_selected : count_selected, &x };
     gg_status st = check_selection(&x, false, err);

@@ -874,7 +874,6 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                      .plan = { .verify = true },
                      .report = GG_REPORT(gg_transplant_report, report),
                      .err = err };
-    *t.report = (gg_transplant_report){ 0 };
     if (t.o->read) {
         gg_match_options match = t.o->match;
         match.weighed = t.o->output.imatrix != NULL;
@@ -1181,7 +1180,6 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
                   .run = run,
                   .report = report };
     const gg_output_options *w = &o->output;
-    *report = (gg_transplant_report){ 0 };
     if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
         w->shard_size) {
         gg_fail(err, GG_EUSAGE,

@@ -558,7 +558,6 @@ gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char 
     edits = GG_OPTIONS(gg_key_edits, edits);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
-    *report = (gg_keys_report){ 0 };
     if (!gg_source_meta(model)) {
         gg_fail(err, GG_EUSAGE, "organ records have no keys");
         gg_fix(err, "give a model or an organ directory");

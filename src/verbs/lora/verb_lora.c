@@ -452,7 +452,6 @@ gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_optio
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_lora_report, report);
-    *report = (gg_lora_report){ 0 };
     lora_job x = { .base = base,
                    .tuned = tuned,
                    .o = GG_OPTIONS(gg_lora_options, o),

@@ -1008,7 +1008,6 @@ gg_status gg_merge(const gg_merge_models *models, const gg_merge_options *o, con
     o = GG_OPTIONS(gg_merge_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_merge_report, report);
-    *report = (gg_merge_report){ 0 };
     merge_run g = { .given = models,
                     .o = o,
                     .run = run,

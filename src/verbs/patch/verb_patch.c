@@ -464,7 +464,6 @@ gg_status gg_patch_write(gg_source *a, gg_source *b, const char *output, const g
 {
     report = GG_REPORT(gg_patch_report, report);
     run = GG_OPTIONS(gg_run, run);
-    *report = (gg_patch_report){ 0 };
     diff d = { .a = a, .b = b, .model = gg_source_model(b), .run = run };
     gg_status st = require_one_file(a, err);
     if (st == GG_OK) st = require_one_file(b, err);
@@ -685,7 +684,6 @@ gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, 
 {
     report = GG_REPORT(gg_patch_report, report);
     run = GG_OPTIONS(gg_run, run);
-    *report = (gg_patch_report){ 0 };
     application p = { .base = base, .patch = patch };
     gg_status st = GG_OK;
     if (strcmp(output, "-") == 0) {

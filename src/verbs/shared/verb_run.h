@@ -6,11 +6,12 @@
 #include "organ/gg_verbs.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 /* Used in the first lines of a verb: the caller's argument or, if that is NULL, a zeroed value
- * that lives as long as the outermost block of the verb. */
+ * that lives as long as the outermost block of the verb. A report is zeroed. */
 #define GG_OPTIONS(type, given) ((given) ? (given) : &(const type){ 0 })
-#define GG_REPORT(type, given) ((given) ? (given) : &(type){ 0 })
+#define GG_REPORT(type, given) memset((given) ? (given) : &(type){ 0 }, 0, sizeof(type))
 
 /* Gives a printf-style note; does nothing if run->note is NULL. */
 void gg_note(const gg_run *run, const char *fmt, ...) GG_PRINTF(2, 3);

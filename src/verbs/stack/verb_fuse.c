@@ -226,7 +226,6 @@ gg_status gg_stack_fuse(gg_source *model, const gg_fuse_options *o, const char *
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
     fuser f = { .model = model, .o = GG_OPTIONS(gg_fuse_options, o), .err = err };
-    *report = (gg_stack_report){ 0 };
     gg_status st = gg_refuse_split_experts(model, err);
     if (st == GG_OK && !gg_source_meta(model))
         st = gg_fail(err, GG_EUSAGE,

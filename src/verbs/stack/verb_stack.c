@@ -634,7 +634,6 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
-    *report = (gg_stack_report){ 0 };
     if (o && o->mixture) return gg_stack_mixture(o->mixture, output, run, report, err);
     stacker s = {
         .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err

@@ -224,7 +224,6 @@ gg_status gg_write_model(gg_source *base, const gg_write_options *o, const char 
     o = GG_OPTIONS(gg_write_options, o);
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_write_report, report);
-    *report = (gg_write_report){ 0 };
     writing w = {
         .base = base, .list = o->overrides, .n = o->n_overrides, .plan = { .verify = true }
     };
