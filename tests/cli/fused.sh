@@ -106,6 +106,10 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
     model mpt "$T/mpt.gguf" $L blk.0.attn_qkv.weight:F16:32x64
     check "mpt, divided by name" forms --unfuse qkv "$T/mpt.gguf"
     check_text "$(names "$T/f.gguf")" "blk.0.attn_q.weight blk.0.attn_k.weight blk.0.attn_v.weight " "mpt, divided by name"
+    model gpt-oss "$T/rot.gguf" $L -k llama.rope.dimension_count=4 blk.0.attn_qkv.weight:F16:32x32
+    check "gpt-oss, divided by the rotated size" forms --unfuse qkv "$T/rot.gguf"
+    check_text "$(organ-extract --list "$T/f.gguf" | awk 'NR > 1 { print $6 }' | tr '\n' ' ')" "32x16 32x8 32x8 " \
+        "gpt-oss, divided by the rotated size"
 }
 made2 "$T/heads.gguf" "$(arr attention.head_count u32 4,2)$(arr attention.head_count_kv u32 2,1)" \
     -k llama.embedding_length=32 -k llama.block_count=2 blk.0.attn_q.weight:F32:32x32 blk.0.attn_k.weight:F32:32x16 \

@@ -58,6 +58,7 @@ static void test_outlier(void)
         add(&p, name, i == 7 ? 1e30 : i);
     }
     T_EQ(gg_picture_draw(&p, GG_PICTURE_PLAIN, 80, &text, &len, &err), GG_OK);
+    T_CHECK(strstr(text, "blocks 0 to 39"));
     /* seven marks of the lowest height, the outlier as high as the limit */
     T_CHECK(strstr(text, "\u2581\u2581\u2581\u2581\u2581\u2581\u2581\u2588\u2582"));
     free(text);
