@@ -34,6 +34,7 @@ static const cli_option options[] = {
       "keep as many as hold this share, 0 to 1 (default: 0.9)", .excludes = "from" },
     { CLI_FORCE, .help = "replace an existing output" },
     { .group = cli_selection },
+    { .group = cli_expert_map },
     { .group = cli_common },
     { CLI_JSON },
     { 0 },

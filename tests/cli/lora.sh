@@ -114,6 +114,33 @@ check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2
 organ-compare -q --split-experts "$T/stacked.gguf" "$T/one-expert.gguf" > "$T/out" 2> "$T/err"
 check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other experts stay"
 
+# Experts by number: the adapter moves the selected experts to those of the tuned model, as a graft does. In
+# stacks, in fused stacks and where each expert is a tensor of its own.
+by_number() { # FORM TENSOR...
+    form=$1
+    shift
+    mkmodel "$T/e-a.gguf" -s 1 -k llama.expert_count=3 "$@" && mkmodel "$T/e-b.gguf" -s 2 -k llama.expert_count=3 "$@" ||
+        bad "models of $form"
+    organ-transplant -q "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 -o "$T/e-want.gguf" --force || bad "a graft of $form"
+    check "experts of $form" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 --rank 8 -o "$T/e-lora.gguf" --force
+    if grep -q "attn_q\|gate_inp" "$T/out"; then bad "more than experts of $form: $(cat "$T/out")"; else ok; fi
+    organ-transplant -q "$T/e-a.gguf" --adapter "$T/e-lora.gguf" -o "$T/e-got.gguf" --force || bad "folded into $form"
+    organ-compare -q "$T/e-got.gguf" "$T/e-want.gguf" > "$T/out" 2> "$T/err"
+    check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5 { n++ } END { print (NR > 3), n + 0 }' "$T/out")" "1 0" "the graft of $form"
+}
+by_number stacks blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_up_exps.weight:F32:8x12x3 \
+    blk.0.ffn_down_exps.weight:F32:12x8x3
+by_number "fused stacks" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_gate_up_exps.weight:F32:8x24x3 \
+    blk.0.ffn_down_exps.weight:F32:12x8x3
+check_error 1 "no expert 7" "an expert that the tuned stack lacks" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
+    -o "$T/none.gguf"
+by_number "separate experts" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_up.0.weight:F32:8x12 \
+    blk.0.ffn_up.1.weight:F32:8x12 blk.0.ffn_up.2.weight:F32:8x12
+check_error 1 "expert 3 is not in the model" "an expert that does not exist" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 3 --rank 8 -o "$T/none.gguf"
+check_error 1 "does not have blk.0.ffn_up.7.weight" "an expert that the tuned model lacks" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
+    -o "$T/none.gguf"
+
 # ---- refusals ----
 none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
 check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" \
@@ -154,7 +181,7 @@ check_error 2 "not both" "rank and energy" pair --rank 3 --energy 0.5 --output "
 check_error 2 "--energy 2" "too much energy" pair --energy 2 --output "$T/none.gguf"
 check_error 2 "--energy 0" "no energy" pair --energy 0 --output "$T/none.gguf"
 check_error 2 "give --tuned or --from" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
-check_exit 2 "experts" pair --experts 0 --output "$T/none.gguf"
+check_exit 1 "experts of a dense model" pair --experts 0 --output "$T/none.gguf"
 if [ -z "${VALGRIND:-}" ]; then # which needs TMPDIR itself
     TMPDIR=$T/nowhere check_exit 4 "no room" pair --rank 2 --output "$T/none.gguf"
 fi

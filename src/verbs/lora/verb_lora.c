@@ -44,6 +44,7 @@ typedef struct lora_piece {
     gg_source *base, *tuned;
     const lora_target *of;
     uint64_t first, n;
+    uint64_t tuned_first;
 } lora_piece;
 
 /* Half of a pair: F32 values in the temporary file. */
@@ -104,7 +105,7 @@ static gg_status read_lora_step(void *ctx, size_t i, unsigned worker, gg_error *
     size_t n = (size_t)(p->n - at < STEP ? p->n - at : STEP);
     float *d = r->d + at, *base = calloc(n, sizeof *base);
     gg_status st = base ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for values");
-    if (st == GG_OK) st = read_values(p->tuned, p->of->tuned, p->first + at, n, d, err);
+    if (st == GG_OK) st = read_values(p->tuned, p->of->tuned, p->tuned_first + at, n, d, err);
     if (st == GG_OK) st = read_values(p->base, p->of->base, p->first + at, n, base, err);
     for (size_t k = 0; k < n && st == GG_OK; k++) d[k] -= base[k];
     free(base);
@@ -144,8 +145,15 @@ static uint64_t seed_of(const gg_tensor *t, uint64_t expert)
 static gg_status decompose_difference(lora_job *x, const lora_target *g, uint64_t expert, float *d,
                                       gg_factors *f, gg_error *err)
 {
-    uint64_t n = g->rows * g->cols, bytes = g->t.bytes;
-    lora_piece p = { x->base, x->tuned, g, expert * n, n };
+    uint64_t n = g->rows * g->cols, bytes = g->t.bytes, other = expert;
+    bool stack = g->experts > 1;
+    if (stack && !gg_select_expert(x->o->select, expert)) return GG_OK; /* it stays */
+    if (stack) other = gg_select_donor_expert(x->o->select, expert);
+    if (other >= g->experts && stack) {
+        gg_fail(err, GG_NO, "the tuned model has no expert %llu", (unsigned long long)other);
+        return gg_at_tensor(err, g->t.name, g->t.name_len);
+    }
+    lora_piece p = { x->base, x->tuned, g, expert * n, n, other * n };
     gg_lowrank how = { x->o->rank, x->o->energy > 0 ? x->o->energy : LORA_ENERGY,
                        seed_of(&g->t, expert), x->threads };
     gg_status st = read_difference(&p, d, x->threads, err);
@@ -306,14 +314,23 @@ static void describe_target(const lora_job *x, lora_target *g)
     if (g->swapped && gg_source_find(x->base, "output.weight", 13) == SIZE_MAX) g->matrix = false;
 }
 
-/* Finds tensor i of the base in the tuned model. */
+/* Finds tensor i of the base in the tuned model, where a single expert may have another number. */
 static gg_status find_target(const lora_job *x, size_t i, lora_target *g, gg_error *err)
 {
+    char stack[GG_RECORD_NAME + 8], name[GG_RECORD_NAME + 8];
+    gg_anatomy a = gg_source_anatomy(x->base, i);
+    size_t len;
     *g = (lora_target){ .t = *gg_source_tensor(x->base, i), .base = i };
-    g->tuned = gg_source_find(x->tuned, g->t.name, g->t.name_len);
+    bool single = a.expert >= 0 &&
+                  gg_stack_name(g->t.name, g->t.name_len, stack, sizeof stack, &len) &&
+                  gg_expert_name(stack, len,
+                                 gg_select_donor_expert(x->o->select, (uint64_t)a.expert), name,
+                                 sizeof name, &len);
+    g->tuned = single ? gg_source_find(x->tuned, name, len)
+                      : gg_source_find(x->tuned, g->t.name, g->t.name_len);
     gg_status st = GG_OK;
     if (g->tuned == SIZE_MAX) {
-        st = gg_fail(err, GG_NO, "the tuned model does not have this tensor");
+        st = gg_fail(err, GG_NO, "the tuned model does not have %s", single ? name : "this tensor");
     } else {
         const gg_tensor *t = gg_source_tensor(x->tuned, g->tuned);
         if (!gg_same_dims(t, &g->t))
@@ -437,9 +454,8 @@ static gg_status check_lora_call(const lora_job *x, const char *output, gg_error
         return gg_fail(err, GG_EUSAGE, "the share to keep must be above 0 and at most 1");
     if (!gg_source_seekable(x->base) || !gg_source_seekable(x->tuned))
         return gg_fail(err, GG_EUSAGE, "the models must be files, not pipes");
-    if (gg_select_has_experts(x->o->select))
-        return gg_fail(err, GG_EUSAGE, "an adapter holds whole stacks: do not select experts");
-    gg_status st = gg_guard_output(output, x->base, err);
+    gg_status st = gg_select_check(x->o->select, x->base, x->tuned, &(gg_select_when){ 0 }, err);
+    if (st == GG_OK) st = gg_guard_output(output, x->base, err);
     if (st == GG_OK) st = gg_guard_output(output, x->tuned, err);
     if (st == GG_OK && strcmp(output, "-") != 0)
         st = gg_refuse_existing(output, x->run->force, err);
