@@ -698,7 +698,9 @@ static void check_stdout(const cli *c)
             cli_usage(c, "--%s - and --%s - both write to stdout: name a file", first->name,
                       o->name);
         first = o;
-        if (o->kind != CLI_NEW_FILE) cli_no_terminal(c, 1);
+        if (o->kind != CLI_NEW_FILE && isatty(STDOUT_FILENO))
+            cli_usage(c, "the output is binary and stdout is a terminal: give a file name or use "
+                         "a pipe");
     }
 }
 
@@ -1172,11 +1174,4 @@ const char *cli_one(const cli *c, const char *option_value, const char *what)
     if (n == 0) cli_usage(c, "no %s given", what);
     if (n > 1) cli_usage(c, "more than one %s given: '%s'", what, c->args.items[c->args.n - 1]);
     return option_value ? option_value : c->args.items[0];
-}
-
-void cli_no_terminal(const cli *c, int fd)
-{
-    if (isatty(fd))
-        cli_usage(c,
-                  "the output is binary and stdout is a terminal: give a file name or use a pipe");
 }

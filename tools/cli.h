@@ -201,6 +201,3 @@ static inline const char *cli_s(uint64_t n)
 {
     return n == 1 ? "" : "s";
 }
-
-/* Refuse to write binary data to a terminal. */
-void cli_no_terminal(const cli *c, int fd);

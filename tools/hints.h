@@ -3,8 +3,5 @@
 
 #include "organ/gg_status.h"
 
-/* The option for a hint, for example "--force"; NULL for GG_HINT_NONE. */
-const char *hint_option(gg_hint hint);
-
-/* Append " (OPTION)" to text[size], if there is one and it fits. */
+/* Append " (OPTION)", for example " (--force)", to text[size], if there is one and it fits. */
 void hint_append(gg_hint hint, char *text, size_t size);

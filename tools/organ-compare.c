@@ -132,18 +132,23 @@ static bool compares_keys(const gg_compare_options *o)
     return !o->select && !o->map;
 }
 
-/* Adds one row to the table of tensors for all keys that differ. */
+/* Adds one row for all keys that differ: to the table of tensors, or to the summary. */
 static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
 {
     gg_compare_keys_report r;
     gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
     size_t differ = r.keys - r.by[GG_SAME_IDENTICAL];
     if (st != GG_OK || !differ) return st;
-    table_put(rows, cell_text("(keys)"), cell_text("keys"), cell_null(),
-              cell_text(gg_sameness_name(GG_SAME_DIFFERS)), cell_null(), cell_null(),
-              cell_u64(differ));
+    if (opt.summary) {
+        table_put(rows, cell_text("keys"), cell_u64(r.keys));
+        for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(r.by[s]));
+    } else {
+        table_put(rows, cell_text("(keys)"), cell_text("keys"), cell_null(),
+                  cell_text(gg_sameness_name(GG_SAME_DIFFERS)), cell_null(), cell_null(),
+                  cell_u64(differ));
+    }
     table_row(rows);
-    if (c->verbose)
+    if (c->verbose && !opt.summary)
         cli_note(c, "metadata keys that differ: %zu of %zu; --keys lists them", differ, r.keys);
     return GG_NO;
 }
@@ -163,18 +168,6 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
         cli_note(c, "tensors that are identical: %zu of %zu", identical, r.model.tensors);
     if (compares_keys(o)) st = print_keys_row(c, &rows, a, b);
     return st == GG_OK && identical != r.model.tensors ? GG_NO : st;
-}
-
-/* Adds one row for the keys to the summary, in the same columns. */
-static gg_status print_keys_group(cli *c, table *rows, gg_source *a, gg_source *b)
-{
-    gg_compare_keys_report r;
-    gg_status st = gg_compare_keys(a, b, NULL, &c->run, &r, &c->err);
-    if (st != GG_OK || r.keys == r.by[GG_SAME_IDENTICAL]) return st;
-    table_put(rows, cell_text("keys"), cell_u64(r.keys));
-    for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(r.by[s]));
-    table_row(rows);
-    return GG_NO;
 }
 
 /* A key's value; for arrays that differ, the first element that differs. */
@@ -256,7 +249,7 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
                              "cosine_min\tcosine_mean\trel_l2_mean\tmax_abs\tlineage\tdamage");
     for (int k = 0; k < GG_CLASS_COUNT; k++)
         if (r.of[k].tensors) print_group(&rows, gg_class_name((gg_class)k), &r.of[k]);
-    if (compares_keys(o)) st = print_keys_group(c, &rows, a, b);
+    if (compares_keys(o)) st = print_keys_row(c, &rows, a, b);
     print_group(&rows, "model", &r.model);
     if (st == GG_OK && r.model.by[GG_SAME_IDENTICAL] != r.model.tensors) st = GG_NO;
     return st;

@@ -167,13 +167,17 @@ static struct {
     char names[400]; /* tab-separated */
 } chosen;
 
-static void choose_column(const cli *c, const char *option, const char *name, size_t len)
+static const gg_measure_column *find_column(const char *name, size_t len)
 {
     const gg_measure_column *column;
-    size_t i = 0;
-    while ((column = gg_measure_column_at(i)) != NULL &&
-           (strlen(column->name) != len || memcmp(column->name, name, len) != 0))
-        i++;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
+        if (gg_text_is(name, len, column->name)) break;
+    return column;
+}
+
+static void choose_column(const cli *c, const char *option, const char *name, size_t len)
+{
+    const gg_measure_column *column = find_column(name, len);
     if (!column)
         cli_usage(c, "%s: unknown column '%.*s'; --list-columns lists them", option, (int)len,
                   name);
@@ -391,10 +395,8 @@ static gg_status print_summary(cli *c, const gg_measures *list)
 /* The column with this name that has numbers to draw, or NULL. */
 static const gg_measure_column *column_of(const char *name)
 {
-    const gg_measure_column *column;
-    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
-        if (column->value && strcmp(column->name, name) == 0) return column;
-    return NULL;
+    const gg_measure_column *column = find_column(name, strlen(name));
+    return column && column->value ? column : NULL;
 }
 
 static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)

@@ -5,8 +5,7 @@
  * fastest) and the bytes of its data, counted from the end of the header. The member
  * "__metadata__" holds texts.
  */
-#ifndef GG_SAFETENSORS_H
-#define GG_SAFETENSORS_H
+#pragma once
 
 #include "base/buf.h"
 #include "base/names.h"
@@ -78,5 +77,3 @@ bool gg_is_safetensors_name(const char *path);
  * a name that is not UTF-8. */
 gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
                        const char *hf_order, gg_buf *out, gg_error *err);
-
-#endif
