@@ -12,7 +12,7 @@ size_t gg_utf8_next(const char *s, size_t len, uint32_t *code_point);
 
 bool gg_utf8_valid(const char *s, size_t len);
 
-/* Whether the code point could move the cursor, reorder what a terminal shows, or hide in a name. */
+/* Whether the code point could move the cursor, reorder what a terminal shows, or hide. */
 bool gg_utf8_unsafe(uint32_t code_point);
 
 /* Whether this byte can begin a character. */
