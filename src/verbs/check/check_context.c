@@ -153,6 +153,20 @@ const char *gg_check_shape_of(const char *rest, size_t len)
     return NULL;
 }
 
+const char *gg_check_qkv_rows(const char *word, size_t len, size_t *n)
+{
+    static const char *const rows[] = { "heads*key:kvheads*key:kvheads*value",
+                                        "eembd:kvheads*value:kvheads*value",
+                                        "vheads*key:kvheads*value:kvheads*value",
+                                        "rheads*rot:kvheads*rot:kvheads*rot" };
+    const char *text = rows[0];
+    for (size_t k = 1; k < 4 && len == 5; k++)
+        if (rows[k][0] == word[4]) text = rows[k] + 1;
+    if (len > 4 && word[3] == '=') text = word + 4;
+    *n = text == word + 4 ? len - 4 : strlen(text);
+    return text;
+}
+
 /* ---- formulas of shapes ------------------------------------------------------------- */
 
 static bool dimension(const check *c, const char *text, size_t len, uint64_t block, uint64_t *out);

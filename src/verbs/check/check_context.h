@@ -205,6 +205,13 @@ extern const char gg_check_other_archs[];    /* of files that are not language m
 extern const char gg_check_pre_tokenizers[]; /* pre-tokenizers of llama.cpp */
 /* All blocks are recurrent; those without key-value heads. */
 extern const char gg_check_recurrent[], gg_check_hybrids[];
+/* Other lists of architectures.txt. */
+extern const char gg_check_trunk_apart[], gg_check_mtp_apart[], gg_check_odd[], gg_check_odd_ffn[],
+    gg_check_odd_keys[], gg_check_no_final_norm[], gg_check_only_f32[], gg_check_tokenizers[],
+    gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
+/* The rows of query, key and value, with ":" between them, that a word of a table gives: "qkv",
+ * "qkv_LETTER" or "qkv=Q:K:V". *n gets their length. */
+const char *gg_check_qkv_rows(const char *word, size_t len, size_t *n);
 /* Usual shape of a tensor ("attn_q.weight"), or NULL. */
 const char *gg_check_shape_of(const char *rest, size_t len);
 

@@ -52,12 +52,9 @@ static void divide_rows(const check *c, gg_fused_rule *r, const char *formulas, 
 /* Divides by "qkv", "qkv_LETTER" or "qkv=Q:K:V", see architectures.txt. */
 static void divide_by_word(const check *c, gg_fused_rule *r, const char *word, size_t len)
 {
-    const char *text = len > 4 && word[3] == '=' ? word + 4 : usual_rows[0];
+    size_t n;
+    const char *text = gg_check_qkv_rows(word, len, &n);
     char formulas[200] = "";
-    if (len == 5 && word[4] == 'e') text = usual_rows[1];
-    if (len == 5 && word[4] == 'v') text = "heads*key,kvheads*value,kvheads*value";
-    if (len == 5 && word[4] == 'r') text = "heads*rot,kvheads*rot,kvheads*rot";
-    size_t n = text == word + 4 ? len - 4 : strlen(text);
     for (size_t i = 0; i < n && i + 1 < sizeof formulas; i++)
         formulas[i] = text[i] == ':' ? ',' : text[i];
     divide_rows(c, r, formulas, strlen(formulas));

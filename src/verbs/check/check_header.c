@@ -52,17 +52,12 @@ static const char *unusable_type(const check *c, size_t i, gg_check_level *level
     static const char *const lists[] = { "tid2eid", "_ordering", "d2t", "t2d", NULL },
                              *const spared[] = { "ssm_", "shortconv.", "vis_", NULL },
                              *const unused[] = { "indexer.", NULL };
-    static const char small[] = "ssm_conv1d ssm_conv1d_q ssm_conv1d_k ssm_conv1d_v ssm_a ssm_d "
-                                "shortconv.conv token_types ffn_gate_exps.bias ffn_up_exps.bias "
-                                "ffn_down_exps.bias time_mix_lerp_x time_mix_lerp_w "
-                                "time_mix_lerp_k time_mix_lerp_v time_mix_lerp_r time_mix_lerp_g "
-                                "time_mix_lerp_fused";
     const gg_tensor *t = &c->in->tensors[i];
     bool integers = is_whole_or_double(t->dtype);
     const gg_anatomy *a = &c->anatomy[i];
     const char *role = t->name + a->role_at;
     bool vector = t->elements == t->dims[0] || t->elements == t->dims[1] || a->cls == GG_NORM ||
-                  gg_check_word(small, role, a->role_len);
+                  gg_check_word(gg_check_only_f32, role, a->role_len);
     /* prediction blocks and draft heads are used only on demand, and not all operations fail */
     bool spare = a->block >= (int64_t)c->trunk || c->kind == GG_KIND_DRAFT ||
                  (integers && name_has(t, spared)) || name_has(t, unused);
@@ -575,23 +570,20 @@ static void check_special_tokens(check *c, uint64_t tokens)
 
 static void check_tokenizer(check *c, const char *model, size_t len)
 {
-    static const char known[] =
-        "llama bert gpt2 hybriddna whitespace t5 rwkv test plamo2 gemma4 no_vocab none";
-    static const char bpe[] = "gpt2 hybriddna whitespace";
     check_place pre = at_name("tokenizer.ggml.pre");
     const char *name = "";
     size_t n = 0;
-    if (!gg_check_word(known, model, len)) {
+    if (!gg_check_word(gg_check_tokenizers, model, len)) {
         say_error(c, "tokenizer", at_name("tokenizer.ggml.model"),
                   "llama.cpp v0.5.0 does not know this tokenizer");
         return;
     }
-    if (!gg_check_word(bpe, model, len) && !gg_check_word("gemma4", model, len)) return;
+    if (!gg_check_word(gg_check_bpe, model, len) && !gg_check_word("gemma4", model, len)) return;
     gg_kv_str(gg_check_key(c, pre.name), &name, &n);
     if (!gg_check_key(c, "tokenizer.ggml.merges") && !gg_check_word("kimi-k2", name, n))
         say_error(c, "tokenizer", at_name("tokenizer.ggml.merges"),
                   "this key is missing; the tokenizer needs it");
-    if (!gg_check_word(bpe, model, len)) return;
+    if (!gg_check_word(gg_check_bpe, model, len)) return;
     if (n == 0)
         say_warning(c, "tokenizer", pre,
                     "without a pre-tokenizer engines split text by a default, which degrades the "
@@ -636,8 +628,6 @@ static uint64_t find_token(const gg_kv *tokens, const char *words, const char *t
 
 static void check_chat_template(check *c, const gg_kv *tokens)
 {
-    static const char starts[] = "<|im_start|> <|start_header_id|> <start_of_turn> <|start|>";
-    static const char ends[] = "<|im_end|> <|eot_id|> <end_of_turn> <|return|> <|eot|>";
     static const char *const keys[] = { "tokenizer.ggml.eos_token_id",
                                         "tokenizer.ggml.eot_token_id",
                                         "tokenizer.ggml.eom_token_id" };
@@ -647,7 +637,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
     char list[256], name[64];
     uint64_t id, end;
     if (!gg_kv_str(gg_check_key(c, where.name), &text, &len)) {
-        if (find_token(tokens, starts, NULL, 0, name) != UINT64_MAX)
+        if (find_token(tokens, gg_check_chat_starts, NULL, 0, name) != UINT64_MAX)
             say_warning(c, "chat-template", where,
                         "it is missing, although the vocabulary has the chat token %s; engines "
                         "then use a template of another model",
@@ -660,12 +650,13 @@ static void check_chat_template(check *c, const gg_kv *tokens)
                     "it writes %zu special token%s that the vocabulary lacks, and that become "
                     "plain text: %s",
                     n, n == 1 ? "" : "s", list);
-    end = find_token(tokens, ends, text, len, name);
+    end = find_token(tokens, gg_check_chat_ends, text, len, name);
     if (end == UINT64_MAX) return;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (gg_kv_u64(gg_check_key(c, keys[i]), &id) && id == end) return;
     say_warning(c, "chat-template", at_name(keys[0]),
-                "the template ends a turn with token %" PRIu64 " (%s), but no key for an end of "
+                "the template gg_check_chat_ends a turn with token %" PRIu64
+                " (%s), but no key for an end of "
                 "text has it; an engine may not stop there",
                 end, name);
 }

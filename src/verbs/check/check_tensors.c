@@ -123,20 +123,11 @@ static void want_tensors(place *p, const char *words)
     while (gg_check_next_word(&words, &word, &len)) want_tensor(p, word, len);
 }
 
-/* Checks query, key and value, which are in one tensor or in three. `word` is "qkv", "qkv_LETTER"
- * or "qkv=Q:K:V" with formulas of their rows. */
+/* Checks query, key and value, which are in one tensor or in three. */
 static void want_qkv(place *p, const char *word, size_t len)
 {
-    static const char *const rows[] = { "heads*key:kvheads*key:kvheads*value",
-                                        "eembd:kvheads*value:kvheads*value",
-                                        "vheads*key:kvheads*value:kvheads*value",
-                                        "rheads*rot:kvheads*rot:kvheads*rot" };
-    const char *text = rows[0];
     char words[400];
-    for (size_t k = 1; k < 4 && len == 5; k++)
-        if (rows[k][0] == word[4]) text = rows[k] + 1;
-    if (len > 4 && word[3] == '=') text = word + 4, len -= 4;
-    else len = strlen(text);
+    const char *text = gg_check_qkv_rows(word, len, &len);
     int q = (int)strcspn(text, ":"), k = (int)strcspn(text + q + 1, ":"), v = (int)len - q - k - 2;
     const char *of_k = text + q + 1, *of_v = of_k + k + 1;
     bool fused = find_in_place(p, "attn_qkv.weight") != SIZE_MAX;
@@ -213,17 +204,13 @@ static void check_unexpected(check *c)
  * another file. Then they do without the other tensors too. */
 static bool is_apart(const check *c, int64_t block)
 {
-    static const char trunk[] = "bailingmoe3 cohere2moe deepseek2 deepseek32 deepseek4 glm-dsa "
-                                "glm4moe hy_v3 nemotron_h nemotron_h_moe qwen35 qwen35moe "
-                                "qwen3next step35";
-    static const char mtp[] = "bailingmoe3 cohere2moe deepseek2 deepseek32 glm-dsa glm4moe hy_v3 "
-                              "mimo2 step35";
     char name[64];
     if (c->trunk == c->blocks) return false;
     if ((uint64_t)block < c->trunk)
-        return gg_check_arch_in(c, trunk) && !has_tensor(c, "blk.0.attn_norm.weight");
+        return gg_check_arch_in(c, gg_check_trunk_apart) &&
+               !has_tensor(c, "blk.0.attn_norm.weight");
     snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.eh_proj.weight", c->trunk);
-    return gg_check_arch_in(c, mtp) && !has_tensor(c, name);
+    return gg_check_arch_in(c, gg_check_mtp_apart) && !has_tensor(c, name);
 }
 
 /* Checks all tensors of one block. Prediction blocks may be missing. */
@@ -490,24 +477,15 @@ static void check_block_shapes(body *b)
 
 /* ---- rules for all architectures --------------------------------------------------------- */
 
-/* Architectures for which some of the rules below do not apply. */
-static const char odd[] = "eagle3 dflash wavtokenizer-dec qwen3tts pockettts openelm";
-static const char odd_ffn[] = "arctic gemma4 gemma4-assistant qwen plamo3";
-static const char odd_keys[] =
-    "bailingmoe bailingmoe3 deepseek2-ocr dots1 kimi-linear kimi-k3 maple gemma4 gemma4-assistant "
-    "gemma3n laguna mimo2 minimax-m3 minimax-01 spark2_5 hy_v4 falcon-h1 deepseek4 dots3note "
-    "mistral4 minicpm3 deepseek32 glm-dsa plm chameleon qwen4exp";
-static const char no_final_norm[] = "olmo talkie hrm_text nomic-bert nomic-bert-moe neo-bert "
-                                    "jina-bert-v2 jina-bert-v3 rwkv6qwen2 arwkv7";
-
 /* Whether every engine computes the shape of this tensor from the keys in the same way. */
 static bool is_certain_shape(const check *c, const char *rest, size_t len)
 {
     static const char always[] = "token_embd.weight output_norm.weight attn_norm.weight "
                                  "ffn_norm.weight ffn_gate_inp.weight";
     if (gg_check_word(always, rest, len)) return true;
-    if (gg_check_word("ffn_down.weight", rest, len)) return !gg_check_arch_in(c, odd_ffn);
-    if (!gg_check_word("attn_k.weight", rest, len) || gg_check_arch_in(c, odd_keys)) return false;
+    if (gg_check_word("ffn_down.weight", rest, len)) return !gg_check_arch_in(c, gg_check_odd_ffn);
+    if (!gg_check_word("attn_k.weight", rest, len) || gg_check_arch_in(c, gg_check_odd_keys))
+        return false;
     uint64_t k, v;
     return !gg_check_arch_key(c, "attention.key_length_swa") && gg_check_value(c, "key", &k) &&
            gg_check_value(c, "value", &v) && k == v;
@@ -516,7 +494,7 @@ static bool is_certain_shape(const check *c, const char *rest, size_t len)
 /* Shapes that are the same in all architectures. */
 static void check_common_shapes(check *c)
 {
-    if (gg_check_arch_in(c, odd)) return;
+    if (gg_check_arch_in(c, gg_check_odd)) return;
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         const gg_anatomy *a = &c->anatomy[i];
@@ -536,8 +514,8 @@ static void check_common_shapes(check *c)
  * needs an epsilon. */
 static void check_norms(check *c)
 {
-    if (!gg_check_arch_in(c, gg_check_archs) || gg_check_arch_in(c, odd) ||
-        gg_check_arch_in(c, no_final_norm))
+    if (!gg_check_arch_in(c, gg_check_archs) || gg_check_arch_in(c, gg_check_odd) ||
+        gg_check_arch_in(c, gg_check_no_final_norm))
         return;
     bool last = has_tensor(c, "output_norm.weight") || has_tensor(c, "enc.output_norm.weight") ||
                 has_tensor(c, "dec.output_norm.weight");
