@@ -43,38 +43,25 @@ typedef struct grid_spec {
 } grid_spec;
 
 /* The exact sizes of the lists; build_map() never writes beyond them. */
-enum {
-    SIZE_2XXS = 119974,
-    SIZE_2XS = 188794,
-    SIZE_2S = 52301,
-    SIZE_1S = 90977,
-    SIZE_3XXS = 23337,
-    SIZE_3S = 29341
-};
 #define MEMORY(name, size) static uint32_t cell_##name[CODES], list_##name[size]
-MEMORY(2xxs, SIZE_2XXS);
-MEMORY(2xs, SIZE_2XS);
-MEMORY(2s, SIZE_2S);
-MEMORY(1s, SIZE_1S);
-MEMORY(3xxs, SIZE_3XXS);
-MEMORY(3s, SIZE_3S);
+MEMORY(2xxs, 119974);
+MEMORY(2xs, 188794);
+MEMORY(2s, 52301);
+MEMORY(1s, 90977);
+MEMORY(3xxs, 23337);
+MEMORY(3s, 29341);
 
 uint64_t gg_iq2xxs_grid[256], gg_iq2xs_grid[512], gg_iq2s_grid[1024], gg_iq1s_grid[2048];
 uint32_t gg_iq3xxs_grid[256], gg_iq3s_grid[512];
 
-#define MAP(name, size) cell_##name, list_##name, size
+#define MAP(name) cell_##name, list_##name, sizeof list_##name / sizeof list_##name[0]
 static const grid_spec specs[GG_GRID_COUNT] = {
-    { gg_iq_set_2xxs, gg_iq2xxs_grid, NULL, 2, { 8, 25, 43 }, MAP(2xxs, SIZE_2XXS) },
-    { gg_iq_set_2xs, gg_iq2xs_grid, NULL, 2, { 8, 25, 43 }, MAP(2xs, SIZE_2XS) },
-    { gg_iq_set_2s, gg_iq2s_grid, NULL, 1, { 8, 25, 43 }, MAP(2s, SIZE_2S) },
-    { gg_iq_set_1s, gg_iq1s_grid, NULL, 2, { -1, 0, 1 }, MAP(1s, SIZE_1S) },
-    { gg_iq_set_3xxs,
-      NULL,
-      gg_iq3xxs_grid,
-      2,
-      { 4, 12, 20, 28, 36, 44, 52, 62 },
-      MAP(3xxs, SIZE_3XXS) },
-    { gg_iq_set_3s, NULL, gg_iq3s_grid, 3, { 1, 3, 5, 7, 9, 11, 13, 15 }, MAP(3s, SIZE_3S) },
+    { gg_iq_set_2xxs, gg_iq2xxs_grid, NULL, 2, { 8, 25, 43 }, MAP(2xxs) },
+    { gg_iq_set_2xs, gg_iq2xs_grid, NULL, 2, { 8, 25, 43 }, MAP(2xs) },
+    { gg_iq_set_2s, gg_iq2s_grid, NULL, 1, { 8, 25, 43 }, MAP(2s) },
+    { gg_iq_set_1s, gg_iq1s_grid, NULL, 2, { -1, 0, 1 }, MAP(1s) },
+    { gg_iq_set_3xxs, NULL, gg_iq3xxs_grid, 2, { 4, 12, 20, 28, 36, 44, 52, 62 }, MAP(3xxs) },
+    { gg_iq_set_3s, NULL, gg_iq3s_grid, 3, { 1, 3, 5, 7, 9, 11, 13, 15 }, MAP(3s) },
 };
 
 /* Lists the codes of a grid's points in order, and returns their number. */

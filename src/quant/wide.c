@@ -236,17 +236,13 @@ WIDE static void decode_tq1_0(const uint8_t *b, float *out, size_t nblocks)
 
 const gg_wide *gg_wide_get(uint32_t dtype)
 {
-    static const gg_wide list[] = {
-        { decode_f16, quick_f16 }, { decode_bf16, quick_bf16 }, { decode_q8_0, NULL },
-        { decode_q8_k, NULL },     { decode_q4_k, NULL },       { decode_q5_k, NULL },
-        { decode_tq1_0, NULL },
+    static const gg_wide list[GG_DTYPE_COUNT] = {
+        [GG_F16] = { decode_f16, quick_f16 }, [GG_BF16] = { decode_bf16, quick_bf16 },
+        [GG_Q8_0] = { decode_q8_0, NULL },    [GG_Q8_K] = { decode_q8_k, NULL },
+        [GG_Q4_K] = { decode_q4_k, NULL },    [GG_Q5_K] = { decode_q5_k, NULL },
+        [GG_TQ1_0] = { decode_tq1_0, NULL },
     };
-    static const uint8_t place[] = { /* from 1 */
-                                     [GG_F16] = 1,  [GG_BF16] = 2, [GG_Q8_0] = 3, [GG_Q8_K] = 4,
-                                     [GG_Q4_K] = 5, [GG_Q5_K] = 6, [GG_TQ1_0] = 7
-    };
-    unsigned at = dtype < sizeof place ? place[dtype] : 0;
-    return at ? &list[at - 1] : NULL;
+    return dtype < GG_DTYPE_COUNT && list[dtype].decode ? &list[dtype] : NULL;
 }
 #else
 const gg_wide *gg_wide_get(uint32_t dtype)

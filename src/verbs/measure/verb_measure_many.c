@@ -93,16 +93,17 @@ static float *decode_codes(uint32_t dtype, gg_error *err)
     return values;
 }
 
+static run_reader reader_of(gg_data *d, const gg_selected *p, const gg_run *run, uint64_t passes)
+{
+    uint64_t at = d->at + p->at, hole = gg_hole_end(d->fd, at) - at;
+    return (run_reader){ d, p, gg_dtype_get(p->t.dtype), run, hole, passes, 0 };
+}
+
 gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
                           gg_measure *out, gg_error *err)
 {
     bool codes = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16;
-    run_reader r = { .d = d,
-                     .p = p,
-                     .info = gg_dtype_get(p->t.dtype),
-                     .run = run,
-                     .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
-                     .passes = codes ? 1 : 2 };
+    run_reader r = reader_of(d, p, run, codes ? 1 : 2);
     float *of_code = codes ? decode_codes(p->t.dtype, err) : NULL;
     gg_values v = { p->t.elements, read_floats, &r, read_bytes, of_code };
     gg_status st = err->status == GG_OK ? gg_measure_big(threads, &v, out, err) : err->status;
@@ -114,11 +115,7 @@ gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, co
 gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h, gg_error *err)
 {
     float values[4096];
-    run_reader r = { .d = d,
-                     .p = p,
-                     .info = gg_dtype_get(p->t.dtype),
-                     .hole = gg_hole_end(d->fd, d->at + p->at) - (d->at + p->at),
-                     .passes = 1 };
+    run_reader r = reader_of(d, p, NULL, 1);
     gg_status st = GG_OK;
     for (uint64_t at = 0; h->counts && at < p->t.elements && st == GG_OK; at += 4096) {
         size_t n = p->t.elements - at < 4096 ? (size_t)(p->t.elements - at) : 4096;
