@@ -1,6 +1,7 @@
 /* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
  * (codec.h). */
 #include "codec.h"
+#include "quant/kernel/lanes.h"
 #include "quant/quant.h"
 
 #include <math.h>
@@ -81,4 +82,16 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
         c->encode(x + done, out, nblocks, imatrix);
     }
     return GG_OK;
+}
+
+/* ---- single values ------------------------------------------------------------------ */
+
+float gg_f16_to_f32(uint16_t h)
+{
+    return gg_half_decode(h);
+}
+
+uint16_t gg_f32_to_f16(float f)
+{
+    return gg_half_encode(f);
 }

@@ -193,14 +193,21 @@ static bool quick_bf16(const float *x, uint8_t *out, size_t n)
 #define quick_bf16 NULL
 #endif
 
-static void decode_f64(const uint8_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double v;
-        memcpy(&v, in + 8 * i, sizeof v);
-        out[i] = (float)v;
+/* Decodes values of a type of C. */
+#define DECODES(name, type) \
+    static void name(const uint8_t *in, float *out, size_t n) \
+    { \
+        for (size_t i = 0; i < n; i++) { \
+            type v; \
+            memcpy(&v, in + i * sizeof v, sizeof v); \
+            out[i] = (float)v; \
+        } \
     }
-}
+DECODES(decode_f64, double)
+DECODES(decode_i8, int8_t)
+DECODES(decode_i16, int16_t)
+DECODES(decode_i32, int32_t)
+DECODES(decode_i64, int64_t)
 
 static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imatrix)
 {
@@ -208,30 +215,6 @@ static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imat
     for (size_t i = 0; i < n; i++) {
         double v = (double)x[i];
         memcpy(out + 8 * i, &v, sizeof v);
-    }
-}
-
-static void decode_i8(const uint8_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) out[i] = (float)(int8_t)in[i];
-}
-
-static void decode_i16(const uint8_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) out[i] = (float)(int16_t)gg_load_u16(in + 2 * i);
-}
-
-static void decode_i32(const uint8_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) out[i] = (float)(int32_t)gg_load_u32(in + 4 * i);
-}
-
-static void decode_i64(const uint8_t *in, float *out, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        int64_t v;
-        memcpy(&v, in + 8 * i, sizeof v);
-        out[i] = (float)v;
     }
 }
 

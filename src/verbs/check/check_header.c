@@ -4,6 +4,7 @@
 #include "check_context.h"
 
 #include "base/text.h"
+#include "organ/gg_verbs.h"
 #include "organ/record.h"
 #include "verbs/shared/chat_template.h"
 
@@ -93,16 +94,11 @@ static void check_tensor_types(check *c)
 /* The tensor type that a file type is named after. */
 static uint32_t named_type(uint64_t file_type)
 {
-    static const struct {
-        uint16_t file_type, dtype;
-    } mixed[] = { { 11, GG_Q3_K },  { 12, GG_Q3_K },  { 13, GG_Q3_K },  { 14, GG_Q4_K },
-                  { 15, GG_Q4_K },  { 16, GG_Q5_K },  { 17, GG_Q5_K },  { 21, GG_Q2_K },
-                  { 22, GG_IQ3_S }, { 27, GG_IQ3_S }, { 29, GG_IQ2_S }, { 20, GG_IQ2_XS } };
-    for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
-        if (mixed[i].file_type == file_type) return mixed[i].dtype;
     for (size_t i = 0; gg_dtype_at(i); i++)
         if (gg_dtype_at(i)->file_type >= 0 && (uint64_t)gg_dtype_at(i)->file_type == file_type)
             return gg_dtype_at(i)->id;
+    for (size_t i = 0; gg_preset_at(i); i++)
+        if (gg_preset_at(i)->file_type == file_type) return gg_preset_at(i)->dtype;
     return UINT32_MAX;
 }
 
