@@ -83,10 +83,12 @@ function json_bytes(raw,   n, i, c, v, w, bits, unit, at) {
     return n + 0
 }
 
-# Code points that could move a terminal's cursor or reorder its text.
+# Code points that could move a terminal's cursor, reorder its text or hide in a name: those of
+# gg_utf8_unsafe.
 function unsafe(cp) {
-    return cp < 32 || (cp >= 127 && cp < 160) || cp == 1564 || cp == 8206 || cp == 8207 ||
-        (cp >= 8232 && cp <= 8238) || (cp >= 8294 && cp <= 8297) || cp == 65279
+    return cp < 32 || (cp >= 127 && cp < 160) || cp == 173 || cp == 1564 || cp == 6158 || (cp >= 8203 && cp <= 8207) ||
+        (cp >= 8232 && cp <= 8238) || (cp >= 8288 && cp <= 8303) || cp == 65279 || (cp >= 65529 && cp <= 65531) ||
+        (cp >= 917504 && cp <= 917631)
 }
 
 # Returns BY[1..n] as a TSV cell, escaped like the output of the tools.
@@ -136,7 +138,8 @@ function json_str(s,   n, i, k, len, out) {
         len = utf8_at(i, n)
         if (!len) return "{\"base64\": \"" base64(n) "\"}"
         if (CP == 34 || CP == 92) out = out "\\" sprintf("%c", CP)
-        else if (unsafe(CP) && CP < 65536) out = out sprintf("\\u%04x", CP)
+        else if (unsafe(CP) && CP > 65535) out = out sprintf("\\udb40\\u%04x", CP - 917504 + 56320)
+        else if (unsafe(CP)) out = out sprintf("\\u%04x", CP)
         else for (k = 0; k < len; k++) out = out sprintf("%c", BY[i + k])
     }
     return "\"" out "\""
