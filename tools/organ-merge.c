@@ -188,13 +188,14 @@ static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
     if (!f) return gg_at_file((gg_fail_errno(&c->err, "cannot open it"), &c->err), path);
     while (got > 0 && *len < CONFIG_MAX) {
         char *grown = realloc(*text, *len + 65536);
+        if (!grown) gg_fail(&c->err, GG_ENOMEM, "no memory for the configuration");
         if (!grown) break;
         *text = grown;
         got = fread(*text + *len, 1, 65536, f);
         *len += got;
     }
     if (ferror(f)) gg_fail_errno(&c->err, "cannot read it");
-    else if (got > 0)
+    else if (got > 0 && c->err.status == GG_OK)
         gg_fail(&c->err, GG_EFORMAT, "it is too large for a configuration (at most 16 MiB)");
     if (!piped) fclose(f);
     return c->err.status == GG_OK ? GG_OK : gg_at_file(&c->err, path);
