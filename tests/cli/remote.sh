@@ -199,6 +199,36 @@ organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.a
 check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
+# A repair that is killed before a change of the model or of its journal: the next one completes it.
+SO=$T/inject.so
+hurt() {
+    rm -f "$T/hurt.gguf"* "$T/n"
+    cp "$T/small.gguf" "$T/hurt.gguf"
+    printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
+}
+repair() { organ-remote -q --repair "$at/good/small.gguf" organ-check "$T/hurt.gguf" --verify "$T/small.list"; }
+organ-check --hash "$T/small.gguf" | sed 's/small.gguf/hurt.gguf/' > "$T/small.list"
+mkdir "$T/killing"
+ln -s "$BIN"/organ-* "$T/killing"
+rm "$T/killing/organ-transplant"
+printf '#!/bin/sh\nLD_PRELOAD=%s FAULT_OP=kill FAULT_NTH=$KILL_AT FAULT_COUNT=%s exec %s/organ-transplant -j 1 "$@"\n' \
+    "$SO" "$T/n" "$BIN" > "$T/killing/organ-transplant"
+chmod +x "$T/killing/organ-transplant"
+if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c -ldl 2> "$T/err"; then
+    hurt
+    (ORGAN_BIN=$T/killing KILL_AT=0 && export ORGAN_BIN KILL_AT && repair) > "$T/out" 2> "$T/err"
+    calls=$(cat "$T/n" 2> /dev/null) k=1
+    check_text "$([ "${calls:-0}" -gt 5 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && echo whole)" whole "a repair: ${calls:-0} changes"
+    while [ $k -le "${calls:-0}" ]; do
+        hurt
+        { (ORGAN_BIN=$T/killing KILL_AT=$k && export ORGAN_BIN KILL_AT && repair) > "$T/out" 2> "$T/err"; } 2> "$T/shell"
+        repair > "$T/out" 2> "$T/err"
+        got=$?
+        [ $got = 0 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && [ ! -e "$T/hurt.gguf.repair" ] && ok ||
+            bad "a repair killed at change $k of $calls: exit $got: $(head -n 1 "$T/err")"
+        k=$((k + calls / 8 + 1))
+    done
+fi
 # Fetched tensors must agree with the list before it is written.
 printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
 cp "$T/hurt.gguf" "$T/hurt.copy"
