@@ -228,6 +228,11 @@ check_exit 3 "cut short" enc none.gguf -q --dtype q4_k --imatrix "$T/cut.dat"
 check_exit 3 "a model" enc none.gguf -q --dtype q4_k --imatrix "$Q8"
 check_exit 4 "missing file" enc none.gguf -q --dtype q4_k --imatrix "$T/no-such"
 check_absent "$T/none.gguf" "nothing is written"
+# The older format begins with a count and the length of a short name.
+printf '\001\000\000\000\005\000\000\000hello world' > "$T/older"
+printf '\001\000\000\000\005\001\000\000hello world' > "$T/record"
+check_error 3 "an importance matrix in the older format" "older matrix" organ-extract "$T/older" --list
+check_error 3 "an organ record has" "a record with a long name" organ-extract "$T/record" --list
 # ---- a picture of experts
 mkmodel "$T/moe.gguf" -s 5 blk.0.ffn_down_exps.weight:F16:32x64x4 blk.1.ffn_down_exps.weight:F16:32x64x4
 imatrix "$T/moe.im.gguf" blk.0.ffn_down_exps.weight:32:1,8,2,4:1,1,1,1 blk.1.ffn_down_exps.weight:32:9,1,1,5:1,1,1,1
