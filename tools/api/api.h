@@ -74,6 +74,8 @@ bool api_query_number(api *a, const char *key, uint64_t most, uint64_t *v);
 bool api_body(api *a, gg_buf *body); /* reads the whole body, at most API_BODY bytes */
 
 void api_answer(const api *a, int status, const char *type, const char *extra, const gg_buf *body);
+/* Sends JSON and frees it, or fails with the error. */
+bool api_finish(api *a, int status, const char *extra, gg_buf *body, const gg_error *err);
 void api_answer_failure(const api *a); /* also if the body was not read */
 /* Write a Location header for /v1/WHAT/NAME on this server, for use as `extra`. */
 void api_location(char *out, size_t size, const char *what, const char *name);

@@ -237,6 +237,14 @@ void api_answer(const api *a, int status, const char *type, const char *extra, c
     if (!api_is(a, "HEAD")) fwrite(body->data, 1, body->len, stdout);
 }
 
+bool api_finish(api *a, int status, const char *extra, gg_buf *body, const gg_error *err)
+{
+    bool ok = err->status == GG_OK || api_fail_error(a, err);
+    if (ok) api_answer(a, status, "application/json", extra, body);
+    gg_buf_free(body);
+    return ok;
+}
+
 /* Includes the script's name (/cgi-bin/organ-api), which is empty on some servers. */
 void api_location(char *out, size_t size, const char *what, const char *name)
 {
@@ -354,15 +362,11 @@ static bool send_part(api *a, int fd, uint64_t size, const char *type)
     if (status == 416) {
         gg_buf none = GG_BUF_INIT;
         snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n", (unsigned long long)size);
-        if (gg_buf_printf(
-                &none, &err,
-                "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"the file "
-                "has %llu bytes\"}}\n",
-                (unsigned long long)size) != GG_OK)
-            return api_fail_error(a, &err);
-        api_answer(a, 416, "application/json", extra, &none);
-        gg_buf_free(&none);
-        return true;
+        gg_buf_printf(&none, &err,
+                      "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"the file "
+                      "has %llu bytes\"}}\n",
+                      (unsigned long long)size);
+        return api_finish(a, 416, extra, &none, &err);
     }
     snprintf(extra, sizeof extra, "Accept-Ranges: bytes\r\n");
     if (status == 206)

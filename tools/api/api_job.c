@@ -465,10 +465,7 @@ static bool answer_job(api *a, const char *id, int dir, int status, const char *
     if (ok) put_job(&out, id, dir, &r, true, &err);
     if (ok) gg_json_put_text(&out, "\n", &err);
     unload(&r);
-    if (ok && err.status != GG_OK) ok = api_fail_error(a, &err);
-    if (ok) api_answer(a, status, "application/json", extra, &body);
-    gg_buf_free(&body);
-    return ok;
+    return ok && api_finish(a, status, extra, &body, &err);
 }
 
 /* ---- waiting for a change ------------------------------------------------------------------ */
@@ -678,11 +675,8 @@ static bool list_jobs(api *a)
     for (size_t i = n > last ? n - (size_t)last : 0; i < n && err.status == GG_OK; i++)
         if (put_listed(a, &out, ids.data + i * (API_ID + 1), first, &err)) first = false;
     gg_json_put_text(&out, "\n]}\n", &err);
-    bool ok = err.status == GG_OK || api_fail_error(a, &err);
-    if (ok) api_answer(a, 200, "application/json", NULL, &body);
     gg_buf_free(&ids);
-    gg_buf_free(&body);
-    return ok;
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 static bool get_result(api *a, const char *id)
@@ -706,11 +700,8 @@ static bool remove_job(api *a, const char *id)
     if (failed) return api_fail(a, failed == ENOENT ? 404 : 500, "the job cannot be removed");
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
-    if (gg_buf_printf(&body, &err, "{\"id\": \"%s\", \"state\": \"removed\"}\n", id) != GG_OK)
-        return api_fail_error(a, &err);
-    api_answer(a, 200, "application/json", NULL, &body);
-    gg_buf_free(&body);
-    return true;
+    gg_buf_printf(&body, &err, "{\"id\": \"%s\", \"state\": \"removed\"}\n", id);
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 /* A stop and a removal are different requests: a client that stops a job which has just ended,

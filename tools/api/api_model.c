@@ -32,18 +32,7 @@ static bool is_named(const char *name, const char *ending)
 #define MODEL ".gguf"
 #define TEXT ".txt"
 
-static bool finish(api *a, gg_buf *body, const gg_error *err)
-{
-    bool ok = err->status == GG_OK || api_fail_error(a, err);
-    if (ok) api_answer(a, 200, "application/json", NULL, body);
-    gg_buf_free(body);
-    return ok;
-}
-
 /* ---- lists ---------------------------------------------------------------------- */
-
-typedef bool (*show_fn)(const api *a, const char *name, const gg_json_out *out, const char *before,
-                        gg_error *err);
 
 /* A name that cannot be found is left out of a list, but a lack of memory is an error. */
 static void keep_lack(const gg_error *why, gg_error *err)
@@ -61,77 +50,53 @@ static void changed(const struct stat *s, char out[API_TIME])
     api_time(ms ? ms : 1, out);
 }
 
-static bool show_file(const api *a, const char *name, const char *ending, const gg_json_out *out,
-                      const char *before, gg_error *err)
-{
-    gg_error missing = GG_ERROR_INIT;
-    char *real = NULL;
-    struct stat s;
-    bool ok = is_named(name, ending) && gg_confine_path(a->data, name, &real, &missing) == GG_OK &&
-              stat(real, &s) == 0 && S_ISREG(s.st_mode);
-    free(real);
-    if (!ok) keep_lack(&missing, err);
-    if (!ok) return false;
-    char line[API_NAME + 140], modified[API_TIME];
-    changed(&s, modified);
-    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"bytes\": %llu, \"modified\": %s}", before,
-             name, (unsigned long long)s.st_size, modified);
-    gg_json_put_text(out, line, err);
-    return true;
-}
-
-static bool show_model(const api *a, const char *name, const gg_json_out *out, const char *before,
-                       gg_error *err)
-{
-    return show_file(a, name, MODEL, out, before, err);
-}
-
-static bool show_text(const api *a, const char *name, const gg_json_out *out, const char *before,
-                      gg_error *err)
-{
-    return show_file(a, name, TEXT, out, before, err);
-}
-
-static bool show_organs(const api *a, const char *name, const gg_json_out *out, const char *before,
+/* Whether the name is that of a file with this ending or, if the ending is NULL, of an organ
+ * directory, and its state or that of the manifest. */
+static bool find_listed(const api *a, const char *name, const char *ending, struct stat *s,
                         gg_error *err)
 {
     gg_error missing = GG_ERROR_INIT;
-    char *real = NULL, line[API_NAME + 140], modified[API_TIME], manifest[2 * API_NAME];
-    struct stat s;
-    snprintf(manifest, sizeof manifest, "%.*s/%s", API_NAME, name, GG_MANIFEST);
-    bool ok = api_name_ok(name, strlen(name)) &&
+    char *real = NULL, manifest[2 * API_NAME];
+    bool ok = (ending ? is_named(name, ending) : api_name_ok(name, strlen(name))) &&
               gg_confine_path(a->data, name, &real, &missing) == GG_OK;
-    if (!ok) keep_lack(&missing, err);
-    ok = ok && gg_is_organ_dir(real);
+    if (ok && !ending) {
+        snprintf(manifest, sizeof manifest, "%.*s/%s", API_NAME, name, GG_MANIFEST);
+        ok = gg_is_organ_dir(real);
+        free(real);
+        real = NULL;
+        ok = ok && gg_confine_path(a->data, manifest, &real, &missing) == GG_OK;
+    }
+    ok = ok && stat(real, s) == 0 && (!ending || S_ISREG(s->st_mode));
     free(real);
-    real = NULL;
-    ok = ok && gg_confine_path(a->data, manifest, &real, &missing) == GG_OK && stat(real, &s) == 0;
-    free(real);
     if (!ok) keep_lack(&missing, err);
-    if (!ok) return false;
-    changed(&s, modified);
-    snprintf(line, sizeof line, "%s\n{\"name\": \"%s\", \"modified\": %s}", before, name, modified);
-    gg_json_put_text(out, line, err);
-    return true;
+    return ok;
 }
 
-static bool list(api *a, const char *key, show_fn show)
+static bool list(api *a, const char *ending)
 {
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
-    gg_json_out out = gg_json_to_buf(&body);
     struct dirent **names = NULL;
     int n = scandir(a->data, &names, NULL, alphasort);
     if (n < 0) return api_fail(a, 500, "the data folder cannot be read");
-    gg_buf_printf(&body, &err, "{\"%s\": [", key);
+    gg_buf_printf(&body, &err, "{\"%s\": [", a->part[1]);
     const char *before = "";
     for (int i = 0; i < n; i++) {
-        if (show(a, names[i]->d_name, &out, before, &err)) before = ",";
+        struct stat s;
+        char modified[API_TIME];
+        if (find_listed(a, names[i]->d_name, ending, &s, &err)) {
+            changed(&s, modified);
+            gg_buf_printf(&body, &err, "%s\n{\"name\": \"%s\"", before, names[i]->d_name);
+            if (ending)
+                gg_buf_printf(&body, &err, ", \"bytes\": %llu", (unsigned long long)s.st_size);
+            gg_buf_printf(&body, &err, ", \"modified\": %s}", modified);
+            before = ",";
+        }
         free(names[i]);
     }
     free(names);
-    gg_json_put_text(&out, "\n]}\n", &err);
-    return finish(a, &body, &err);
+    gg_buf_text(&body, "\n]}\n", &err);
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 /* ---- anatomy ----------------------------------------------------------------------- */
@@ -198,7 +163,7 @@ static bool get_model(api *a, const char *name)
     if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
     gg_source_close(s);
     free(real);
-    return finish(a, &body, &err);
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 /* The row of organ-info. The model is opened here first, because that gives the reason if it
@@ -312,10 +277,7 @@ static bool answer_upload(api *a, const char *name, const size_t *tensors)
                   (unsigned long long)a->length);
     if (tensors) gg_buf_printf(&body, &err, ", \"tensors\": %zu", *tensors);
     gg_buf_append(&body, "}\n", 2, &err);
-    bool ok = err.status == GG_OK || api_fail_error(a, &err);
-    if (ok) api_answer(a, 201, "application/json", location, &body);
-    gg_buf_free(&body);
-    return ok;
+    return api_finish(a, 201, location, &body, &err);
 }
 
 static bool put_file(api *a, const char *name, const char *ending)
@@ -395,7 +357,7 @@ static bool answer_name(api *a, const char *name, const char *state)
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     gg_buf_printf(&body, &err, "{\"name\": \"%s\", \"state\": \"%s\"}\n", name, state);
-    return finish(a, &body, &err);
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 /* A folder gets a hidden name first, so that nobody sees a part of it. */
@@ -461,11 +423,10 @@ static const char *type_of(const char *name)
 
 /* What models and texts have in common. POST is accepted for uploads because busybox httpd passes
  * on no body of other methods. */
-static bool files_of(api *a, const char *ending, show_fn show,
-                     bool (*get)(api *a, const char *name))
+static bool files_of(api *a, const char *ending, bool (*get)(api *a, const char *name))
 {
     size_t len;
-    if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, a->part[1], show);
+    if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, ending);
     if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
     const char *name = a->part[2];
     if (!name_ok(a, name) || !api_allow(a, "GET, HEAD, PUT, POST, DELETE")) return false;
@@ -476,7 +437,7 @@ static bool files_of(api *a, const char *ending, show_fn show,
 
 bool api_models(api *a)
 {
-    return files_of(a, MODEL, show_model, get_model);
+    return files_of(a, MODEL, get_model);
 }
 
 static bool get_text(api *a, const char *name)
@@ -487,7 +448,7 @@ static bool get_text(api *a, const char *name)
 
 bool api_texts(api *a)
 {
-    return files_of(a, TEXT, show_text, get_text);
+    return files_of(a, TEXT, get_text);
 }
 
 static bool change_organs(api *a, const char *name)
@@ -504,7 +465,7 @@ bool api_organs(api *a)
     char path[4 * API_NAME];
     if (!api_allow(a, a->parts == 3 ? "GET, HEAD, POST, DELETE" : "GET, HEAD")) return false;
     if (api_is(a, "POST") || api_is(a, "DELETE")) return change_organs(a, a->part[2]);
-    if (a->parts == 2) return list(a, "organs", show_organs);
+    if (a->parts == 2) return list(a, NULL);
     if (a->parts > 5) return api_fail(a, 404, "there is nothing at this path");
     for (size_t i = 2; i < a->parts; i++)
         if (!name_ok(a, a->part[i])) return false;

@@ -181,14 +181,11 @@ static bool health(api *a)
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
     if (!api_allow(a, "GET, HEAD")) return false;
-    if (gg_buf_printf(
-            &body, &err,
-            "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n",
-            gg_version(), a->jobs, (unsigned long long)a->max_body) != GG_OK)
-        return api_fail_error(a, &err);
-    api_answer(a, 200, "application/json", NULL, &body);
-    gg_buf_free(&body);
-    return true;
+    gg_buf_printf(
+        &body, &err,
+        "{\"status\": \"ok\", \"version\": \"%s\", \"jobs_at_once\": %u, \"max_body\": %llu}\n",
+        gg_version(), a->jobs, (unsigned long long)a->max_body);
+    return api_finish(a, 200, NULL, &body, &err);
 }
 
 bool api_program(api *a, char *const *argv, const char *folder, gg_buf *body)
