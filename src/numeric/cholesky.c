@@ -92,18 +92,12 @@ static size_t blocks_of(size_t n)
     return (n + BLOCK - 1) / BLOCK;
 }
 
-static bool factor_small(double *s, size_t n)
-{
-    factoring f = { s, n, 0, n };
-    return finish_diagonal(&f);
-}
-
 gg_status gg_cholesky(double *s, size_t n, unsigned threads, gg_error *err)
 {
     factoring f = { .s = s, .n = n };
     gg_status st = GG_OK;
-    bool good = n > BLOCK || factor_small(s, n);
-    for (; f.at < n && n > BLOCK && st == GG_OK && good; f.at += BLOCK) {
+    bool good = true;
+    for (; f.at < n && st == GG_OK && good; f.at += BLOCK) {
         f.width = least_of(BLOCK, n - f.at);
         if (f.at) st = gg_parallel(blocks_of(n - f.at), threads, reduce_rows, &f, err);
         good = st != GG_OK || finish_diagonal(&f);

@@ -97,23 +97,12 @@ static void q2_search(const float *x, const float *imatrix, gg_affine_found *f, 
 static void encode_q2_block(const float *x, uint8_t *b, const float *imatrix)
 {
     gg_affine_found f;
-    float d, m;
-    uint8_t L[BLOCK], s[GROUPS], t[GROUPS];
+    uint8_t L[BLOCK];
     q2_search(x, imatrix, &f, L);
-    if (imatrix) {
-        d = GG_K(gg_search_positive)(GROUPS, 15, f.scale, f.weight, s);
-        m = GG_K(gg_search_positive)(GROUPS, 15, f.min, f.weight, t);
-    } else {
-        d = gg_quantize_scales(GROUPS, 15, f.scale, s);
-        m = gg_quantize_scales(GROUPS, 15, f.min, t);
-    }
-    gg_store_scale(b + 80, d);
-    gg_store_scale(b + 82, m);
-    d = gg_load_f16(b + 80);
-    m = gg_load_f16(b + 82);
+    gg_store_affine(b + 80, GROUPS, 15, &f, imatrix != NULL);
     for (int k = 0; k < GROUPS; k++) {
-        b[k] = (uint8_t)(s[k] | t[k] << 4);
-        gg_relevel_affine16(x + 16 * k, d * (float)s[k], m * (float)t[k], 3, L + 16 * k);
+        b[k] = (uint8_t)(f.s[k] | f.t[k] << 4);
+        gg_relevel_affine16(x + 16 * k, f.d * (float)f.s[k], f.m * (float)f.t[k], 3, L + 16 * k);
     }
     store_low_bits(b + 16, L);
 }

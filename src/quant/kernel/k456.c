@@ -203,23 +203,12 @@ static void k4_encode_block(const float *x, const float *imatrix, const gg_affin
                             uint8_t *b, uint8_t L[BLOCK])
 {
     gg_affine_found f;
-    float d, m;
-    uint8_t s[8], t[8];
     k4_search(x, imatrix, blind, &f, L);
-    if (imatrix) {
-        d = GG_K(gg_search_positive)(8, 63, f.scale, f.weight, s);
-        m = GG_K(gg_search_positive)(8, 63, f.min, f.weight, t);
-    } else {
-        d = gg_quantize_scales(8, 63, f.scale, s);
-        m = gg_quantize_scales(8, 63, f.min, t);
-    }
-    gg_store_scale(b, d);
-    gg_store_scale(b + 2, m);
-    k4_pack_scales(b + 4, s, t);
-    d = gg_load_f16(b);
-    m = gg_load_f16(b + 2);
+    gg_store_affine(b, 8, 63, &f, imatrix != NULL);
+    k4_pack_scales(b + 4, f.s, f.t);
     for (int j = 0; j < BLOCK; j += 16)
-        gg_relevel_affine16(x + j, d * (float)s[j / 32], m * (float)t[j / 32], blind->nmax, L + j);
+        gg_relevel_affine16(x + j, f.d * (float)f.s[j / 32], f.m * (float)f.t[j / 32], blind->nmax,
+                            L + j);
 }
 
 static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])

@@ -52,7 +52,9 @@ GG_DECLARE_KF(float, gg_search_affine,
 /* Results of the searches for the groups of a block. */
 typedef struct gg_affine_found {
     float scale[16], min[16];
-    float weight[16]; /* weight of each group, with an importance matrix */
+    float weight[16];     /* weight of each group, with an importance matrix */
+    uint8_t s[16], t[16]; /* the quantized scales and minima, set by gg_store_affine */
+    float d, m;           /* their units */
 } gg_affine_found;
 
 /* x = scale * L, L = 0..nmax, for x >= 0. Used to quantize the scales of the groups of a block. */
@@ -138,6 +140,22 @@ GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t 
         L[i] = (uint8_t)(l > 0.0f ? l < (float)nmax ? gg_round1(l) : nmax : 0);
     }
     return max / (float)nmax;
+}
+
+/* Quantizes the n scales and minima of a block, and stores their units at p. */
+GG_INLINE void gg_store_affine(uint8_t *p, int n, int nmax, gg_affine_found *f, bool weighed)
+{
+    if (weighed) {
+        f->d = GG_K(gg_search_positive)(n, nmax, f->scale, f->weight, f->s);
+        f->m = GG_K(gg_search_positive)(n, nmax, f->min, f->weight, f->t);
+    } else {
+        f->d = gg_quantize_scales(n, nmax, f->scale, f->s);
+        f->m = gg_quantize_scales(n, nmax, f->min, f->t);
+    }
+    gg_store_scale(p, f->d);
+    gg_store_scale(p + 2, f->m);
+    f->d = gg_load_f16(p);
+    f->m = gg_load_f16(p + 2);
 }
 
 /* Defines an encoder of blocks of 256 values, which are clamped first. */
