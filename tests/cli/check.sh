@@ -92,6 +92,9 @@ for pair in t5/0 qwen2/1; do # t5 has no RoPE
 done
 key noheads llama.attention.head_count=u32:0
 finds error tensor-shape blk.0.attn_q.weight "no heads" "$T/noheads.gguf"
+mkmodel "$T/plm.gguf" blk.0.attn_norm.weight:F32:32 && organ-keys -q "$T/plm.gguf" --set general.architecture=str:plm \
+    -o "$T/plm2.gguf" && organ-check "$T/plm2.gguf" > "$T/out"
+grep -q "loads plm, and crashes when it is used" "$T/out" || bad "an architecture on which the engine crashes"
 # Types that engines load, and crash on: a note when written, an error when checked.
 for pair in blk.1.ffn_up.weight=f64 blk.1.ffn_norm.weight=f16 output_norm.weight=bf16; do
     organ-assemble "$V" --dtype "$pair" --output "$T/typed.gguf" --force 2> "$T/note" || bad "$pair"

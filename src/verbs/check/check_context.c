@@ -343,7 +343,7 @@ void gg_check_limits(check *c, const char *group)
         if (strcmp(l->group, group) != 0) continue;
         broken = broken && l->otherwise;
         if (broken || (l->archs[0] && gg_check_arch_in(c, l->archs + but) == but) ||
-            !condition_holds(c, l->condition))
+            (l->condition[0] && !condition_holds(c, l->condition)))
             continue;
         broken = true;
         expand(c, l->text, text, sizeof text);

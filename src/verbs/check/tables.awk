@@ -52,7 +52,7 @@ function print_table(declaration, name, end,   i) {
     }
     if (last == "limit") {
         limit = text($4) ", " text($5) ", " ($1 == "else" ? "true" : "false")
-        field["archs"] = ""
+        field["archs"] = field["if"] = ""
     }
     if (last == "window") {
         tokens = $3
