@@ -78,13 +78,6 @@ static gg_status drop_mismatched(gg_moves *moves, const gg_source *base, const g
     return gg_at_file(err, gg_source_name(donor));
 }
 
-static gg_status append_key(gg_meta *to, const gg_kv *kv, gg_error *err)
-{
-    gg_kv copy = *kv;
-    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
-    return gg_meta_copy(to, &one, err);
-}
-
 /* Sets the n distinct keys of `list` in meta: existing keys are replaced, others are appended
  * in their order. Sorted once, because gg_meta_set searches linearly. */
 static gg_status set_all_keys(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
@@ -97,11 +90,11 @@ static gg_status set_all_keys(gg_meta *meta, const gg_kv *const *list, size_t n,
     if (st == GG_OK) gg_meta_order_sort(&sorted);
     for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
         const gg_kv *kv = &meta->kv[i], *found = gg_meta_order_find(&sorted, kv->key, kv->key_len);
-        st = append_key(&made, found ? found : kv, err);
+        st = gg_meta_append(&made, found ? found : kv, err);
     }
     for (size_t i = 0; i < n && st == GG_OK; i++)
         if (!gg_meta_order_find(&old, list[i]->key, list[i]->key_len))
-            st = append_key(&made, list[i], err);
+            st = gg_meta_append(&made, list[i], err);
     free(sorted.list);
     free(old.list);
     if (st == GG_OK) {
@@ -802,7 +795,6 @@ static gg_status write_model(transplant *t, const char *output)
     for (size_t i = 0; i < t->o->copy_kv.n && st == GG_OK; i++)
         st = copy_keys(t->donor, t->o->copy_kv.items[i], first, t->err);
     if (st == GG_OK) st = gg_set_keys(first, &t->o->output, t->err);
-    if (st == GG_OK) st = gg_watch_add(&p->watch, t->base, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->donor, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->o->match.blend.ancestor, t->err);
     return st == GG_OK ? gg_plan_write(p, t->run, &t->report->bytes_written, t->err) : st;

@@ -78,16 +78,21 @@ static bool same_layers(const checker *c, const gg_kv *a, const gg_kv *b)
     return (c->flags & GG_COMPAT_LAYERS_GO) || same_elements(a, b, c->trunk);
 }
 
-static void compare_key(checker *c, const char *name)
+static void report_difference(checker *c, const char *what, const gg_kv *x, const gg_kv *y)
 {
-    char key[128], a[64], b[64], line[320];
-    if (!gg_arch_key(c->base, name, key, sizeof key)) return;
-    const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
-    if (same_layers(c, x, y)) return;
+    char a[64], b[64], line[320];
     value_text(x, a, sizeof a);
     value_text(y, b, sizeof b);
-    snprintf(line, sizeof line, "%s differs: base %s, donor %s", key, a, b);
+    snprintf(line, sizeof line, "%s differs: base %s, donor %s", what, a, b);
     report_conflict(c, line);
+}
+
+static void compare_key(checker *c, const char *name)
+{
+    char key[128];
+    if (!gg_arch_key(c->base, name, key, sizeof key)) return;
+    const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
+    if (!same_layers(c, x, y)) report_difference(c, key, x, y);
 }
 
 static void compare_vocabulary(checker *c)
@@ -142,14 +147,7 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"),
                 *b = gg_meta_find(donor, "general.architecture");
-    if (!same_value(a, b)) {
-        char x[64], y[64], line[200];
-        value_text(a, x, sizeof x);
-        value_text(b, y, sizeof y);
-        snprintf(line, sizeof line, "architecture differs: base %s, donor %s", x, y);
-        report_conflict(&c, line);
-        return c.n;
-    }
+    if (!same_value(a, b)) return report_difference(&c, "architecture", a, b), c.n;
     for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare_key(&c, always[i]);
     for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++)
         compare_key(&c, whole_blocks[i]);

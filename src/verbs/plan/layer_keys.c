@@ -5,6 +5,7 @@
 
 #include "gguf/gguf.h"
 #include "verbs/check/check_output.h"
+#include "verbs/shared/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -278,13 +279,6 @@ static const char *key_text(const gg_kv *kv, char out[160])
     return out;
 }
 
-static gg_status append(gg_meta *to, const gg_kv *kv, gg_error *err)
-{
-    gg_kv copy = *kv;
-    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
-    return gg_meta_copy(to, &one, err);
-}
-
 /* The entry of that key in a model. */
 static const gg_kv *key_in(const maker *m, size_t model, const gg_kv *first)
 {
@@ -325,7 +319,7 @@ static gg_status make_array(const maker *m, const gg_kv *first, gg_meta *out)
     made.data = data;
     made.size = m->n * size;
     made.count = m->n;
-    gg_status st = append(out, &made, m->err);
+    gg_status st = gg_meta_append(out, &made, m->err);
     free(data);
     return st;
 }
@@ -352,10 +346,10 @@ static gg_status check_scalar(const maker *m, const gg_kv *first)
 
 static gg_status make_key(maker *m, const gg_kv *kv, gg_meta *out)
 {
-    if (layer_prefix(m->prefix, kv) == 0) return append(out, kv, m->err);
+    if (layer_prefix(m->prefix, kv) == 0) return gg_meta_append(out, kv, m->err);
     if (is_layer_array(m->prefix, kv, m->models[0].blocks)) return make_array(m, kv, out);
     gg_status st = kv->type == GG_TYPE_ARR ? GG_OK : check_scalar(m, kv);
-    return st == GG_OK ? append(out, kv, m->err) : st;
+    return st == GG_OK ? gg_meta_append(out, kv, m->err) : st;
 }
 
 uint64_t gg_layer_trunk(const gg_layer_model *m)

@@ -232,6 +232,13 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
     return st;
 }
 
+gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err)
+{
+    gg_kv copy = *kv;
+    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
+    return gg_meta_copy(meta, &one, err);
+}
+
 gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err)
 {
     uint8_t le[8];

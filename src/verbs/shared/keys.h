@@ -10,6 +10,9 @@
  * "=", if the file is over 2^30 bytes, or if KEY exists with a type other than str. */
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
 
+/* Adds an entry at the end, without looking for its key. */
+gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err);
+
 /* Adds a text to the bytes of an array of strings, and sets an array of `count` values of that type
  * with these bytes. */
 gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err);
