@@ -2,6 +2,7 @@
  * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
+#include "organ/gg_merge.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 
@@ -83,6 +84,16 @@ static gg_status to_graft(gg_source *s, gg_source *other, gg_error *e)
     return gg_transplant(other, s, &o, scratch("c/out"), &run, &r, e);
 }
 
+static gg_status to_merge(gg_source *s, gg_source *other, gg_error *e)
+{
+    gg_merge_model list[2] = { { .source = other }, { .source = s } };
+    gg_merge_models models = { .list = list, .n = 2 };
+    gg_merge_options o = { .method = "linear", .no_hash = true };
+    gg_run run = { .threads = 2 };
+    gg_merge_report r = { 0 };
+    return gg_merge(&models, &o, scratch("c/out"), &run, &r, e);
+}
+
 /* Open `spec`, change `file` in its way, and write. */
 static void run(writer write, const char *spec, const char *file, void (*change)(const char *),
                 gg_status want)
@@ -103,7 +114,7 @@ static void run(writer write, const char *spec, const char *file, void (*change)
     gg_remove_tree(scratch("c/out"));
 }
 
-static const writer writers[] = { to_dir, to_model, to_graft };
+static const writer writers[] = { to_dir, to_model, to_graft, to_merge };
 enum { WRITERS = sizeof writers / sizeof writers[0] };
 
 static void models(void)
