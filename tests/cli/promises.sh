@@ -187,7 +187,7 @@ kept() {
 n=0
 each kept
 
-# ---- no output replaces an input, by no name and not with --force -----------------------------------
+# ---- no output replaces an input or lies in one, by no name and not with --force -----------------------------------
 guarded() {
     for out in $outs; do
         for in in $reads; do
@@ -195,7 +195,10 @@ guarded() {
             reset
             ln -s "$in" "$O/link"
             names="$in $O/link"
-            [ -d "$in" ] || { ln "$in" "$O/twin"; names="$names $O/twin"; }
+            # nothing may be written into an organ directory that is read: it could take the manifest's name
+            if [ -d "$in" ]; then names="$names $in/organs/new $in/organs/../manifest.json $O/link/manifest.json"
+            else ln "$in" "$O/twin" && names="$names $O/twin"
+            fi
             for name in $names; do
                 other=$(printf '%s\n' "$line" | sed "s|\$o[a-z.]*|&=|g" |
                     awk -v from="${out#"$o"}" -v to="$name" '{ n = split($0, w, " ")
