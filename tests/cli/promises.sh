@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2016,SC2034,SC2086,SC2154
+# shellcheck disable=SC1091,SC2016,SC2034,SC2086,SC2154,SC3045
 # promises.sh - what every tool promises about its inputs and outputs. promises.rows has the
 # commands, and each promise is tested with all of them. An option of a tool that reads or writes a
 # file, and no row names, is a failure.
@@ -78,9 +78,9 @@ reset() {
 
 # run ARGUMENT...: the command with these arguments besides; its status in $got. Its stdin is that of
 # the row, and $pre comes before it.
-pre=
+pre='' limit=
 run() {
-    { (eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
+    { ([ -z "$limit" ] || ulimit -v $limit; eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
     got=$?
     [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
 }
@@ -141,7 +141,9 @@ done
 # ---- the outputs, and the same bytes on each level and with any number of threads -----------------
 same() {
     n=$((n + 1))
+    [ -n "${SANITIZED:-}" ] || limit=163840 # memory is bounded: KiB of addresses for small models
     once -j 1
+    limit=
     [ $got = "$want" ] || { bad "$line: exit $got: $(head -n 1 "$T/err")"; return; }
     for w in $outs; do
         [ -e "$w" ] || [ -e "${w%.gguf}-00001-of-00002.gguf" ] || bad "$line: no ${w##*/}"
@@ -280,7 +282,7 @@ each wild
 W=$I/models
 mkdir "$W"
 cp "$I/a.gguf" "$W/<script>alert(1)<;touch pwned\`touch pwned\`\$(touch pwned)\"'&|.gguf"
-cp "$I/b.gguf" "$W/b$ESC[31m$BIDI$ZERO \\.gguf"
+cp "$I/b.gguf" "$W/b${ESC}[31m$BIDI$ZERO \\.gguf"
 printf '#!/bin/sh\nwc -c < "$1"\n' > "$T/engine"
 chmod +x "$T/engine"
 printf '# knob a: 0..1\na := 0.5\nOUTPUT ?= out\n$(OUTPUT):\n\t@echo $(a) > $@\n' > "$T/recipe.mk"
