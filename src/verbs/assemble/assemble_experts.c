@@ -161,7 +161,7 @@ static gg_status check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t l
         gg_fail(err, GG_EFORMAT,
                 "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
                 (unsigned long long)left, (unsigned long long)used);
-        return gg_fix(err, "leave more experts, or lower expert_used_count in " GG_MANIFEST);
+        return gg_fix(err, "leave more experts, or lower expert_used_count first");
     }
     if (groups > 1 && left % groups != 0) {
         gg_fail(err, GG_EFORMAT,
