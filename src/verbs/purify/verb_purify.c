@@ -73,9 +73,10 @@ typedef struct purify_job {
     gg_imatrix_use weighed;        /* the importance matrix, and the tensors planned so far */
     bool sole; /* the source is one bare record; purify it even if it is a vector */
     gg_names names;
-    gg_organ_dir *dir; /* of the output; NULL = it is none */
-    int fd;            /* of a stream; without an output it leads nowhere */
-    bool dry;          /* there is no output */
+    gg_organ_dir dir; /* the output, if it is one */
+    bool to_dir;
+    int fd;   /* of a stream; without an output it leads nowhere */
+    bool dry; /* there is no output */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
@@ -587,7 +588,7 @@ static gg_status note_purify_history(const purify_unit *u, gg_error *err)
     gg_buf_printf(&b, err, ", \"energy_kept\": %s", number);
     gg_format_f64(change / n, number);
     gg_buf_printf(&b, err, ", \"rel_l2\": %s}", number);
-    u->job->dir->items[u - u->job->units].history = gg_buf_take(&b, NULL);
+    u->job->dir.items[u - u->job->units].history = gg_buf_take(&b, NULL);
     return err->status;
 }
 
@@ -595,7 +596,7 @@ static gg_status make_purified(void *ctx, const gg_target *to, gg_error *err)
 {
     purify_unit *u = ctx;
     gg_status st = purify_unit_data(u, (gg_place){ to->fd, to->at }, err);
-    return st == GG_OK && u->job->dir ? note_purify_history(u, err) : st;
+    return st == GG_OK && u->job->to_dir ? note_purify_history(u, err) : st;
 }
 
 /* Plans all tensors, of a directory or of a model. */
@@ -607,7 +608,7 @@ static gg_status plan_output(purify_job *j, gg_plan *model, gg_error *err)
         gg_plan_tensor *pt;
         gg_plan_part part = { j->source, i, 0, u->t.bytes, NULL };
         gg_selected p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
-        st = j->dir ? gg_organ_dir_add(j->dir, &p, &pt, err) : gg_plan_add(model, &u->t, &pt, err);
+        st = model ? gg_plan_add(model, &u->t, &pt, err) : gg_organ_dir_add(&j->dir, &p, &pt, err);
         if (st == GG_OK && !u->touched) st = gg_plan_add_part(pt, &part, err);
         if (st != GG_OK || !u->touched) continue;
         pt->make = make_purified;
@@ -618,21 +619,21 @@ static gg_status plan_output(purify_job *j, gg_plan *model, gg_error *err)
 
 static gg_status write_dir(purify_job *j, const char *dir, gg_error *err)
 {
-    gg_organ_dir d;
+    gg_organ_dir *d = &j->dir;
     gg_meta meta = GG_META_INIT;
-    gg_status st = gg_organ_dir_open(&d, j->source, dir, &j->alone, err);
+    gg_status st = gg_organ_dir_open(d, j->source, dir, &j->alone, err);
     if (st != GG_OK) return st;
-    d.whole = true;
-    j->dir = &d;
+    d->whole = true;
+    j->to_dir = true;
     st = plan_output(j, NULL, err);
-    if (st == GG_OK) st = gg_organ_dir_names(&d, err);
+    if (st == GG_OK) st = gg_organ_dir_names(d, err);
     if (st == GG_OK && gg_source_meta(j->source) && (j->o->dtype || j->weighed.used)) {
-        st = retyped_meta(j, &d.plan, &meta, err);
-        d.meta = &meta;
+        st = retyped_meta(j, &d->plan, &meta, err);
+        d->meta = &meta;
     }
-    if (st == GG_OK) st = gg_organ_dir_check(&d, err);
-    if (st == GG_OK) st = gg_organ_dir_records(&d, err);
-    st = gg_organ_dir_close(&d, st, err);
+    if (st == GG_OK) st = gg_organ_dir_check(d, err);
+    if (st == GG_OK) st = gg_organ_dir_records(d, err);
+    st = gg_organ_dir_close(d, st, err);
     if (st == GG_EIO) gg_at_file(err, dir);
     gg_meta_free(&meta);
     return st;
