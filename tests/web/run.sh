@@ -44,7 +44,8 @@ organ-keys -q "$T/evil.gguf" --set 'general.name=str:"><svg onload=alert(3)>' --
     --output "$T/data/evil.gguf" || exit 1
 
 # A model with experts and its importance matrix: expert 2 of block 1 has most.
-TAB=$(printf '\t')
+TAB=$(printf '\t') # for imatrix
+export TAB
 bad() { echo "$*" >&2; exit 1; }
 eval "$(sed -n '/^imatrix() {/,/^}/p' tests/cli/lib.sh)"
 mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1
