@@ -460,9 +460,9 @@ check_absent "$T/half/Z_MEASURE_REPORT.md" "half a model on stdin"
 mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_down_exps.weight:F32:8x8x4
 imatrix "$T/moe.im" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
 check "experts" "$scripts/organ-report" -q --imatrix "$T/moe.im" --output "$T/experts" "$T/moe.gguf"
-organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im" --rank experts --svg "$T/experts.svg" > "$T/none"
+check "the picture" organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im" --rank experts --svg "$T/experts.svg"
 check "their picture" grep -q "<h4>Importance of its experts</h4>" "$T/experts/Z_MEASURE_REPORT.html"
-grep '<rect x' "$T/experts.svg" > "$T/want"
+grep '<rect x' "$T/experts.svg" > "$T/want" || bad "no rectangles"
 grep -F -x -f "$T/want" "$T/experts/Z_MEASURE_REPORT.html" > "$T/got"
 check_same "$T/got" "$T/want" "the picture of organ-measure"
 check "a model without experts" "$scripts/organ-report" --imatrix "$T/moe.im" --format html --output "$T/dense" "$LAB/lab-verse-q4_k_m.gguf"
