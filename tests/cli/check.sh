@@ -243,6 +243,12 @@ done
 organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>user<|im_end|>' --output "$T/chat.gguf" || bad "chat"
 finds warning chat-template tokenizer.chat_template "a template with tokens that are not there" "$T/chat.gguf"
 grep -q "2 special tokens that the vocabulary lacks, and that become plain text: <|im_start|> <|im_end|>" "$T/out" && ok || bad "chat: $(cat "$T/out")"
+rm -rf "$T/other" && cp -r "$T/verse" "$T/other"
+sed 's/"<0x41>"/"<|im_end|>"/' "$T/verse/manifest.json" > "$T/other/manifest.json"
+organ-assemble -q "$T/other" --set-kv 'tokenizer.chat_template=str:user<|im_end|>' -o "$T/turn.gguf" --force || bad "turn"
+finds warning chat-template tokenizer.ggml.eos_token_id "a template that ends turns with another token" "$T/turn.gguf"
+grep -q "the template ends a turn with token 68 (<|im_end|>), but no key for an end of text has it" "$T/out" && ok ||
+    bad "turn: $(cat "$T/out")"
 organ-keys -q "$V" --set 'tokenizer.chat_template=str:hello' --output "$T/plain.gguf" || bad "plain"
 check "a template without special tokens" organ-check "$T/plain.gguf"
 check_text "$(cat "$T/out")" "$HEAD" "a template without special tokens: no findings"

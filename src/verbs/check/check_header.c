@@ -651,8 +651,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (gg_kv_u64(gg_check_key(c, keys[i]), &id) && id == end) return;
     say_warning(c, "chat-template", at_name(keys[0]),
-                "the template gg_check_chat_ends a turn with token %" PRIu64
-                " (%s), but no key for an end of "
+                "the template ends a turn with token %" PRIu64 " (%s), but no key for an end of "
                 "text has it; an engine may not stop there",
                 end, name);
 }
