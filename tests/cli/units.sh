@@ -268,6 +268,11 @@ refuse 2 "re-encode the whole model first" --keep-units 4 --dtype q8_0
 refuse 2 "chooses the number of units" --keep-units 4 --expert-share 50%
 refuse 2 "refit needs --keep-units, --expert-share or --keep-experts" --refit "$T/act.gguf"
 refuse 1 "removed experts cannot be replaced: its experts have biases" --keep-experts 0,1,3 --refit "$T/act.gguf"
+# A router without a best expert: NaN, the last of its values.
+cp "$T/m4.gguf" "$T/nan.gguf"
+printf '\000\000\300\177' | dd of="$T/nan.gguf" bs=1 seek=$(($(wc -c < "$T/nan.gguf") - 6148)) conv=notrunc 2> "$T/dd"
+check_error 3 "tensor 'blk.0.ffn_down_exps.weight': the outputs of its router are NaN" "a router with NaN" \
+    organ-assemble -q "$T/nan.gguf" --keep-experts 0,2,3 --refit "$T/in.gguf" -o "$T/c.gguf" --force
 check_error 1 "the activations have no samples of the inputs" "no samples of inputs" organ-assemble "$T/m4.gguf" \
     --keep-experts 0,1,3 --refit "$T/act.gguf" -o "$T/c.gguf"
 # Activations name the model that they were computed with.

@@ -176,6 +176,8 @@ static gg_status open_router(const gg_refit_fit *f, router *o, gg_error *err)
               turned = gg_matrix_transposed(&wm), y = gg_matrix_of(o->logits, f->n, n);
     if (st == GG_OK) st = gg_matmul(&y, &x, &turned, 1, err);
     for (size_t i = 0; i < f->n * n && st == GG_OK; i++) o->logits[i] += o->biases[n + i % n];
+    if (st == GG_OK && (gg_count_bad(o->logits, f->n * n) || gg_count_bad(o->biases, n)))
+        st = gg_fail(err, GG_EFORMAT, "the outputs of its router are NaN or infinite");
     free(w);
     return st;
 }
