@@ -257,12 +257,16 @@ void gg_output_at_once(gg_output *o)
 }
 
 /* Gives the new file its name and the old file the temporary name. Returns false if there is no
- * old file, or if the system can neither exchange two names nor make a second name. */
+ * old file, a folder has its name by now, or the system can neither exchange two names nor make a
+ * second name. */
 static bool swap_files(gg_output *o)
 {
+    struct stat s;
+    if (lstat(o->path, &s) != 0 || S_ISDIR(s.st_mode)) return false;
     if (gg_sys_exchange(o->temp, o->path) == 0) return true;
-    char *old = errno == ENOENT ? NULL : temp_name(o->path);
-    bool linked = old && link(o->path, old) == 0;
+    char *old = temp_name(o->path);
+    /* link() follows a symbolic link on some systems. */
+    bool linked = old && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
     if (linked && rename(o->temp, o->path) == 0) {
         free(o->temp);
         o->temp = old;

@@ -438,6 +438,28 @@ static void or_none_does(void)
     T_CHECK(holds(scratch("f/new/d/other"), "x") && count_names(scratch("f/new")) == 1);
 }
 
+/* What was replaced comes back if a later name cannot be given, and a folder that has a name by
+ * then is never moved away. */
+static void replaced_files_come_back(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    spew(scratch("f/x"), "old", 3);
+    spew(scratch("f/y"), "old", 3);
+    for (const char *const *path = (const char *const[]){ "f/x", "f/y", NULL }; *path; path++) {
+        gg_output *o = NULL;
+        if (gg_output_open(scratch(*path), true, &o, &e) == GG_OK) {
+            put(gg_output_fd(o), "new");
+            gg_output_commit(o, &e);
+        }
+    }
+    T_CHECK(e.status == GG_OK && unlink(scratch("f/y")) == 0 && mkdir(scratch("f/y"), 0777) == 0);
+    spew(scratch("f/y/kept"), "x", 1);
+    T_EQ(gg_outputs_release(&e), GG_EIO);
+    T_CHECK(holds(scratch("f/x"), "old") && holds(scratch("f/y/kept"), "x"));
+    T_EQ(count_names(scratch("f")), 2);
+}
+
 static void at_once_means_at_once(void)
 {
     gg_error e = GG_ERROR_INIT;
@@ -471,6 +493,7 @@ static const t_case cases[] = {
     { "copies are exact", copies_are_exact },
     { "several outputs appear together", several_appear_together },
     { "or none of them does", or_none_does },
+    { "and replaced files come back", replaced_files_come_back },
     { "an output that does not wait", at_once_means_at_once },
 };
 
