@@ -216,7 +216,7 @@ static gg_status read_string(parser *p, gg_json_node *n, bool key)
             uint32_t cp;
             size_t k = gg_utf8_next(p->s + p->pos, p->len - p->pos, &cp);
             if (k == 0) return refuse_at(p, p->pos, "a string is not valid UTF-8");
-            memcpy(p->text + p->text_used, p->s + p->pos, k);
+            memmove(p->text + p->text_used, p->s + p->pos, k); /* the text may be p->s itself */
             p->text_used += k;
             p->pos += k;
         }
@@ -253,7 +253,7 @@ static gg_status read_number(parser *p, gg_json_node *n)
     }
     n->text = p->text + p->text_used;
     n->len = (uint32_t)(p->pos - start);
-    memcpy(p->text + p->text_used, p->s + start, n->len);
+    memmove(p->text + p->text_used, p->s + start, n->len);
     p->text_used += n->len;
     return GG_OK;
 }

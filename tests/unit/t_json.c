@@ -280,6 +280,25 @@ static void outlines(void)
     gg_json_free(json);
 }
 
+/* Items that are decoded where they are: the text moves by less than its length. */
+static void items_in_place(void)
+{
+    char text[] =
+        "{\"list\":[[123456789012345678,1],{\"\xe2\x82\xac\":1234567890},{\"k\":\"\\u00e9\"}]}";
+    gg_error err = GG_ERROR_INIT;
+    gg_json *json = NULL, *item = NULL;
+    T_EQ(gg_json_outline(text, sizeof text - 1, &json, &err), GG_OK);
+    const gg_json_node *n = gg_json_first(gg_json_get(gg_json_root(json), "list"));
+    static const char *const want[] = { "[123456789012345678, 1]", "{\"\xe2\x82\xac\": 1234567890}",
+                                        "{\"k\": \"\xc3\xa9\"}" };
+    for (size_t i = 0; i < 3; i++, n = gg_json_next(n)) {
+        T_EQ(gg_json_item_once(n, &item, &err), GG_OK);
+        text_is(gg_json_root(item), want[i]);
+        gg_json_free(item);
+    }
+    gg_json_free(json);
+}
+
 /* Every text cut short is refused: at each length, without reading past it. */
 static void every_prefix_fails(void)
 {
@@ -437,6 +456,7 @@ static const t_case cases[] = {
     { "every prefix fails", every_prefix_fails },
     { "walks", walks },
     { "outlines", outlines },
+    { "items decoded in place", items_in_place },
     { "wrong types say where", wrong_types_say_where },
     { "depth is capped", depth_is_capped },
     { "large inputs", large_inputs },
