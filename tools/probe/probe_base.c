@@ -19,7 +19,8 @@ static gg_status make_room(probe_base *b, gg_error *err)
     gg_room(&b->ids, b->n, NULL, wide * sizeof *b->ids, err);
     gg_room(&b->logs, b->n, NULL, wide * sizeof *b->logs, err);
     GG_ROOM(b->rest, b->n, NULL, err);
-    return GG_ROOM(b->nll, b->n, NULL, err);
+    GG_ROOM(b->nll, b->n, NULL, err);
+    return err->status; /* of the first that failed */
 }
 
 /* Puts the ids of the `top` largest logits into ids, the largest first; of equal ones the first. */
