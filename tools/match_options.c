@@ -14,7 +14,7 @@
 
 const cli_option match_group[] = {
     { "match", CLI_WORD, MATCH(mode), .arg = "MODE", .values = "exact retype convert",
-      .help = "convert (to the base's type), retype (the donor's) or exact" },
+      .help = "convert (default: to base's type), retype (donor's), exact" },
     { "map", CLI_MAP, MATCH(map), .arg = "10-15=20-25",
       .help = "donor blocks 20-25 into base blocks 10-15, nothing else" },
     { "blend", CLI_TEXT, MATCH(blend), .arg = "MODE:T", .values = "linear: slerp: task:",
