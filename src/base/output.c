@@ -106,8 +106,12 @@ gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_err
 {
     if (!force) {
         if (gg_sys_rename_new(temp, path) == 0) return GG_OK;
-        if (errno == EEXIST && gg_refuse_existing(path, false, err) != GG_OK) return err->status;
-        if (errno != EINVAL && errno != ENOSYS) return gg_fail_errno(err, "rename failed");
+        int why = errno;
+        if (gg_refuse_existing(path, false, err) != GG_OK) return err->status;
+        errno = why;
+        /* Not every system, and not every file system, can rename to new names only. */
+        if (why != EINVAL && why != ENOSYS && why != ENOTSUP)
+            return gg_fail_errno(err, "rename failed");
     }
     return rename(temp, path) == 0 ? GG_OK : gg_fail_errno(err, "rename failed");
 }
@@ -256,9 +260,9 @@ void gg_output_at_once(gg_output *o)
     o->held = false;
 }
 
-/* Gives the new file its name and the old file the temporary name. Returns false if there is no
- * old file, a folder has its name by now, or the system can neither exchange two names nor make a
- * second name. */
+/* Gives the new file its name and the old file the temporary name. If the system can neither
+ * exchange two names nor make a second name, there is no file under the name for a moment. Returns
+ * false if there is no old file, or a folder has its name by now. */
 static bool swap_files(gg_output *o)
 {
     struct stat s;
@@ -266,13 +270,14 @@ static bool swap_files(gg_output *o)
     if (gg_sys_exchange(o->temp, o->path) == 0) return true;
     char *old = temp_name(o->path);
     /* link() follows a symbolic link on some systems. */
-    bool linked = old && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
-    if (linked && rename(o->temp, o->path) == 0) {
+    bool aside = old && (linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0 ||
+                         (errno != EEXIST && rename(o->path, old) == 0));
+    if (aside && rename(o->temp, o->path) == 0) {
         free(o->temp);
         o->temp = old;
         return true;
     }
-    if (linked) unlink(old);
+    if (aside && rename(old, o->path) == 0) unlink(old); /* the second name */
     free(old);
     return false;
 }

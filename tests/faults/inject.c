@@ -9,6 +9,8 @@
  *                  count; with FAULT_STAY, those of all files
  *     FAULT_NTH    which call, from 1; 0 lets all succeed
  *     FAULT_STAY   set: all later calls of the kind fail too
+ *     FAULT_PLAIN  1: names cannot be exchanged, nor given to new files only;
+ *                  2: nor can files have two names
  *     FAULT_COUNT  a file to which the number of calls of the kind is appended at the end
  *
  * It is for glibc. Calls that libc makes internally, such as the reads of stdio, are not seen,
@@ -93,6 +95,15 @@ static int fails(const char *kind, int error)
     return 1;
 }
 
+/* Whether the file system of the test has no calls of this level. */
+static int lacks(int level, int error)
+{
+    const char *plain = getenv("FAULT_PLAIN");
+    if (!plain || *plain - '0' < level) return 0;
+    errno = *plain == '1' ? EINVAL : error;
+    return 1;
+}
+
 /* Before a read of the descriptor. */
 static void touch(int fd)
 {
@@ -173,11 +184,12 @@ WRAP(int, fsync, (int fd), (fd), "sync", EIO)
 WRAP(int, fdatasync, (int fd), (fd), "sync", EIO)
 WRAP(int, rename, (const char *a, const char *b), (a, b), "rename", EIO)
 WRAP(int, renameat, (int d, const char *a, int e, const char *b), (d, a, e, b), "rename", EIO)
-WRAP(int, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f),
-     "rename", EIO)
-WRAP(int, link, (const char *a, const char *b), (a, b), "rename", EIO)
-WRAP(int, linkat, (int d, const char *a, int e, const char *b, int f), (d, a, e, b, f), "rename",
-     EIO)
+#define LACKS(level, error, ...) \
+    WRAP_AFTER(if (lacks(level, error)) return -1, int, __VA_ARGS__, "rename", EIO)
+LACKS(1, ENOTSUP, renameat2, (int d, const char *a, int e, const char *b, unsigned f),
+      (d, a, e, b, f))
+LACKS(2, EPERM, link, (const char *a, const char *b), (a, b))
+LACKS(2, EPERM, linkat, (int d, const char *a, int e, const char *b, int f), (d, a, e, b, f))
 WRAP(int, unlink, (const char *a), (a), "unlink", EIO)
 WRAP(int, unlinkat, (int d, const char *a, int f), (d, a, f), "unlink", EIO)
 WRAP(int, rmdir, (const char *a), (a), "unlink", EIO)
