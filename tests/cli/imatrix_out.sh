@@ -65,6 +65,12 @@ sed -i.old '/ffn_[a-z]*\.1\.weight/d' "$T/fewer/manifest.json"
 check "experts that were removed from a directory" organ-assemble -q "$T/fewer" --imatrix "$T/base.im" --force \
     --imatrix-out "$T/out.im" -o "$T/x.gguf"
 wanted "entries of the others" "0 down 0 10 1;0 down 1 30 3;0 down 2 40 4;${R0}1 down 0 50 5;1 down 1 70 7;1 down 2 80 8;$R1"
+# With a smaller number in the keys too, expert 3 is past the end of an entry of three.
+sed -i.old '/expert_count/s/"value": 4/"value": 3/' "$T/fewer/manifest.json"
+imatrix "$T/three.im" blk.0.ffn_down_exps.weight:96:1,2,3:10,20,30 blk.1.ffn_down_exps.weight:96:5,6,7:50,60,70
+check_error 3 "tensor 'blk.0.ffn_down_exps.weight': the importance matrix has no expert 3 of it" "an expert past the end" \
+    organ-assemble -q "$T/fewer" --imatrix "$T/three.im" --imatrix-out "$T/no.im" -o "$T/x.gguf" --force
+check_absent "$T/no.im" "an expert past the end"
 
 # Units and experts in another order: the donor becomes the base, so its entries must fit the base.
 imatrix "$T/mixed.im" blk.0.ffn_down_exps.weight:x96:1,2,3,4:10,20,30,40 blk.1.ffn_down_exps.weight:96:5,6,7,8:50,60,70,80 \

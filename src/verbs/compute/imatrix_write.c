@@ -168,10 +168,16 @@ gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg
     gg_imatrix_part *parts = calloc(n + 1, sizeof *parts);
     gg_imatrix_sum sum = { t->name, t->name_len, 1, n, was->dims[0], columns, parts };
     if (!parts) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
-    for (uint64_t m = 0; m < n; m++)
-        parts[m] = (gg_imatrix_part){ im, at, cut->matrices ? cut->matrices[m] : m,
+    for (uint64_t m = 0; m < n && st == GG_OK; m++) {
+        uint64_t from = cut->matrices ? cut->matrices[m] : m;
+        parts[m] = (gg_imatrix_part){ im, at, from,
                                       cut->columns ? cut->columns + m * columns : NULL };
-    st = gg_imatrix_file_add(f, &sum, err);
+        if (from < was->dims[2] * was->dims[3]) continue;
+        gg_fail(err, GG_EFORMAT, "the importance matrix has no expert %llu of it",
+                (unsigned long long)from);
+        st = gg_at_tensor(err, was->name, was->name_len);
+    }
+    if (st == GG_OK) st = gg_imatrix_file_add(f, &sum, err);
     free(parts);
     return st;
 }
