@@ -71,6 +71,17 @@ imatrix "$T/three.im" blk.0.ffn_down_exps.weight:96:1,2,3:10,20,30 blk.1.ffn_dow
 check_error 3 "tensor 'blk.0.ffn_down_exps.weight': the importance matrix has no expert 3 of it" "an expert past the end" \
     organ-assemble -q "$T/fewer" --imatrix "$T/three.im" --imatrix-out "$T/no.im" -o "$T/x.gguf" --force
 check_absent "$T/no.im" "an expert past the end"
+# A model of single experts, but entries of stacks.
+for m in a b; do
+    mkmodel "$T/$m.gguf" -k llama.block_count=1 -k llama.expert_count=3 blk.0.ffn_up.0.weight:F32:96x8 \
+        blk.0.ffn_up.1.weight:F32:96x8 blk.0.ffn_up.2.weight:F32:96x8
+done
+imatrix "$T/three.im" blk.0.ffn_up_exps.weight:96:1,2,3:10,20,30
+for donor in "" "--donor-imatrix $T/three.im"; do
+    # shellcheck disable=SC2086 # words
+    check_error 1 "tensor 'blk.0.ffn_up.0.weight': the importance matrix has a stack" "single experts $donor" organ-transplant -q \
+        "$T/a.gguf" "$T/b.gguf" --layers 0 --imatrix "$T/three.im" $donor --imatrix-out "$T/no.im" -o "$T/x.gguf" --force
+done
 
 # Units and experts in another order: the donor becomes the base, so its entries must fit the base.
 imatrix "$T/mixed.im" blk.0.ffn_down_exps.weight:x96:1,2,3,4:10,20,30,40 blk.1.ffn_down_exps.weight:96:5,6,7,8:50,60,70,80 \

@@ -156,14 +156,23 @@ gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_
     return st == GG_OK ? plan_part(f, c, ".counts", 1, make_counts, err) : st;
 }
 
+gg_status gg_imatrix_entry_of(const gg_imatrix *im, const gg_tensor *t, size_t *at, gg_error *err)
+{
+    bool has;
+    gg_status st = gg_imatrix_check(im, t, false, &has, err);
+    *at = gg_imatrix_find_form(im, t->name, t->name_len);
+    if (st != GG_OK || !has || *at != SIZE_MAX) return st;
+    gg_fail(err, GG_NO, "the importance matrix has a stack, but this is a single expert");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
 gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg_tensor *t,
                               const gg_imatrix_cut *cut, gg_error *err)
 {
     const gg_tensor *was = cut->was;
-    size_t at = gg_imatrix_find_form(im, was->name, was->name_len);
+    size_t at;
     uint64_t n = t->dims[2] * t->dims[3], columns = t->dims[0];
-    bool has;
-    gg_status st = gg_imatrix_check(im, was, false, &has, err);
+    gg_status st = gg_imatrix_entry_of(im, was, &at, err);
     if (st != GG_OK || at == SIZE_MAX) return st;
     gg_imatrix_part *parts = calloc(n + 1, sizeof *parts);
     gg_imatrix_sum sum = { t->name, t->name_len, 1, n, was->dims[0], columns, parts };

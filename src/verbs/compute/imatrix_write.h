@@ -36,6 +36,10 @@ typedef struct gg_imatrix_file {
  * file. */
 gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_error *err);
 
+/* Sets *at to the entry of a tensor, SIZE_MAX if there is none. GG_EFORMAT, naming the tensor, if
+ * `im` belongs to another model; GG_NO for a single expert if `im` has its stack. */
+gg_status gg_imatrix_entry_of(const gg_imatrix *im, const gg_tensor *t, size_t *at, gg_error *err);
+
 /* The tensor of which another one is a part. */
 typedef struct gg_imatrix_cut {
     const gg_tensor *was;
@@ -43,8 +47,8 @@ typedef struct gg_imatrix_cut {
     const uint32_t *columns;  /* those that are left of each of these; NULL = all */
 } gg_imatrix_cut;
 
-/* Adds an entry for t, unless `im` has none for cut->was. GG_EFORMAT, naming the tensor, if `im`
- * belongs to another model. */
+/* Adds an entry for t, unless `im` has none for cut->was. Errors of gg_imatrix_entry_of, and
+ * GG_EFORMAT if it lacks one of the matrices. */
 gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg_tensor *t,
                               const gg_imatrix_cut *cut, gg_error *err);
 

@@ -55,10 +55,12 @@ static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
     bool added = move->base == SIZE_MAX, blend = f->m->match->blend.mode && !added;
     const gg_tensor *t = added ? d : gg_source_tensor(f->m->base, move->base);
     uint64_t n = t->dims[2] * t->dims[3];
-    bool had = false, has = false, moved = false, lacking = false;
-    gg_status st = added ? GG_OK : gg_imatrix_check(f->from[0], t, false, &had, err);
-    if (st == GG_OK && f->from[1]) st = gg_imatrix_check(f->from[1], d, false, &has, err);
+    size_t at[2] = { SIZE_MAX, SIZE_MAX }; /* entries of base and donor */
+    bool moved = false, lacking = false;
+    gg_status st = added ? GG_OK : gg_imatrix_entry_of(f->from[0], t, &at[0], err);
+    if (st == GG_OK && f->from[1]) st = gg_imatrix_entry_of(f->from[1], d, &at[1], err);
     if (st != GG_OK) return st;
+    bool had = at[0] != SIZE_MAX, has = at[1] != SIZE_MAX;
     gg_imatrix_part *parts = calloc(2 * n + 1, sizeof *parts);
     if (!parts) st = gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
     for (uint64_t m = 0; m < n && st == GG_OK; m++) {
@@ -66,10 +68,7 @@ static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
         uint64_t expert = move->experts ? gg_select_donor_expert(f->m->match->select, m) : m;
         moved = moved || other;
         if (stays && had)
-            parts[2 * m] = (gg_imatrix_part){ .im = f->from[0],
-                                              .entry = gg_imatrix_find_form(f->from[0], t->name,
-                                                                            t->name_len),
-                                              .matrix = m };
+            parts[2 * m] = (gg_imatrix_part){ .im = f->from[0], .entry = at[0], .matrix = m };
         if (other && has) st = donor_part(f, move->donor, expert, &parts[2 * m + 1], err);
         lacking = lacking || !(parts[2 * m].im || parts[2 * m + 1].im);
     }
