@@ -50,6 +50,16 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
     return true;
 }
 
+/* As when a tensor is re-encoded, values that would become infinite are refused. */
+static gg_status check_f16(const float *x, size_t n, gg_error *err)
+{
+    bool fits = true;
+    for (size_t i = 0; i < n; i++) fits = fits && x[i] > -65520.0f && x[i] < 65520.0f;
+    if (fits) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "it has values that are too large for F16, or not finite");
+    return gg_fix(err, "choose another dtype, for example BF16");
+}
+
 /* Reads n elements, which are whole blocks, into c->raw. */
 static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const gg_st_tensor *t,
                              uint64_t from, uint64_t n, gg_error *err)
@@ -62,6 +72,7 @@ static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const g
     gg_status st = blocks && x ? gg_pread_all(ck->files[t->file].fd, blocks, bytes, t->at + at, err)
                                : gg_ck_no_room(err);
     if (st == GG_OK) st = gg_decode(t->packed, blocks, x, (size_t)n, err);
+    if (st == GG_OK && t->type == GG_ST_F16) st = check_f16(x, (size_t)n, err);
     if (st == GG_OK && t->type == GG_ST_F16)
         st = gg_encode(GG_F16, x, c->raw, (size_t)n, (size_t)n, NULL, err);
     if (x != (float *)(void *)c->raw) free(x);

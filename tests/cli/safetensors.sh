@@ -274,6 +274,12 @@ check "quantized, F32, other names" organ-assemble "$LAB/lab-base-q4_k_m.gguf" -
     -o "$T/w9.safetensors"
 check_same "$T/w9.safetensors" "$T/w12.safetensors" "quantized, F32, other names"
 rm "$T/w9.safetensors" "$T/w12.safetensors" "$T/f32.gguf"
+mkmodel "$T/big.gguf" -k llama.block_count=1 token_embd.weight:F32:32x4 blk.0.ffn_up.weight:Q8_0:32x32
+printf '\377\173' | dd of="$T/big.gguf" bs=1 seek=$(($(wc -c < "$T/big.gguf") - 34)) conv=notrunc 2> "$T/dd"
+check_error 3 "tensor 'blk.0.ffn_up.weight': it has values that are too large for F16" "too large for F16" \
+    organ-assemble -q "$T/big.gguf" --names hf -o "$T/big.safetensors"
+check_absent "$T/big.safetensors" "too large for F16"
+check "as BF16" organ-assemble "$T/big.gguf" --names hf --dtype bf16 -q -o "$T/big.safetensors"
 check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
 made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
 check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \
