@@ -280,6 +280,9 @@ check_error 3 "tensor 'blk.0.ffn_up.weight': it has values that are too large fo
     organ-assemble -q "$T/big.gguf" --names hf -o "$T/big.safetensors"
 check_absent "$T/big.safetensors" "too large for F16"
 check "as BF16" organ-assemble "$T/big.gguf" --names hf --dtype bf16 -q -o "$T/big.safetensors"
+check_error 2 "an importance matrix has only GGUF names" "other names and an importance matrix" organ-assemble "$T/f16.gguf" \
+    --names hf --imatrix "$LAB/lab-base.imatrix.gguf" --imatrix-out "$T/no.im" -o "$T/no.safetensors"
+check_absent "$T/no.safetensors" "other names and an importance matrix"
 check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
 made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
 check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \

@@ -326,6 +326,8 @@ static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
         gg_fail(err, GG_EUSAGE, "there is no importance matrix that could follow the model");
         return gg_fix_hint(err, GG_HINT_IMATRIX, "give one");
     }
+    if (o->imatrix_out && o->hf_names)
+        return gg_fail(err, GG_EUSAGE, "an importance matrix has only GGUF names");
     if (o->refit && !o->keep_units && !o->keep_experts && !(o->expert_share > 0))
         return gg_fail(err, GG_EUSAGE, "without fewer units or experts there is nothing to fit");
     if (!chooses(o)) return GG_OK;
