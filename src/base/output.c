@@ -260,9 +260,9 @@ void gg_output_at_once(gg_output *o)
     o->held = false;
 }
 
-/* Gives the new file its name and the old file the temporary name. If the system can neither
- * exchange two names nor make a second name, there is no file under the name for a moment. Returns
- * false if there is no old file, or a folder has its name by now. */
+/* Gives the new file its name and the old file the temporary name. On a system that can
+ * neither exchange two names nor make hard links, the name does not exist for a moment. Returns
+ * false if there is no old file, or if its name now belongs to a folder. */
 static bool swap_files(gg_output *o)
 {
     struct stat s;

@@ -553,7 +553,7 @@ static int forget_job(const api *a, const char *id)
     return 0;
 }
 
-/* A finished job for the list of those that may be forgotten. */
+/* A finished job, which may be forgotten. */
 typedef struct finished {
     uint64_t ended; /* ms since 1970; without a record, when it was made */
     char id[API_ID + 1];

@@ -11,7 +11,7 @@ typedef struct gg_imatrix_part {
     const gg_imatrix *im; /* NULL = nothing is added */
     size_t entry;
     uint64_t matrix;
-    const uint32_t *columns; /* the columns to write, of those that the entry has; NULL = all */
+    const uint32_t *columns; /* which columns of the entry to write; NULL = all */
 } gg_imatrix_part;
 
 /* An entry to write. Each of its matrices is the sum of n parts; parts[m * n] is the first of

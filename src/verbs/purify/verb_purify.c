@@ -76,7 +76,7 @@ typedef struct purify_job {
     gg_organ_dir dir; /* the output, if it is one */
     bool to_dir;
     int fd;   /* of a stream; without an output it leads nowhere */
-    bool dry; /* there is no output */
+    bool dry; /* nothing is written */
 } purify_job;
 
 const char *gg_purify_outcome_name(gg_purify_outcome o)
