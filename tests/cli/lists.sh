@@ -60,7 +60,7 @@ done
 check_text "$(organ-assemble --list-presets | grep '^Q4_K_M' | tr '\t' ' ')" "Q4_K_M 15 Q4_K" "a preset"
 
 organ-merge --list-methods | sed 1d > "$T/methods"
-check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^    { "' src/verbs/merge/merge_methods.c)" \
+check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^method ' src/verbs/merge/methods.txt)" \
     "all methods are listed"
 while IFS=$TAB read -r name alias base least most parameters meaning; do
     for m in "$name" "$alias"; do

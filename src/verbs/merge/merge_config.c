@@ -16,56 +16,11 @@
 
 #define VALUES_MAX 1000 /* in a list */
 
-/* The defaults are those of the methods. */
-static const gg_merge_parameter params[GG_MP_COUNT] = {
-    [GG_MP_WEIGHT] = { "weight", NULL, "share of the model", -1000, 1000 },
-    [GG_MP_DENSITY] = { "density", NULL, "the share of the values of a difference that is kept", 0,
-                        1, true },
-    [GG_MP_GAMMA] = { "gamma", NULL, "share of the largest values of a difference that is dropped",
-                      0, 1 },
-    [GG_MP_EPSILON] = { "epsilon", NULL,
-                        "how far the probability follows the rank, or the smallest change that "
-                        "counts",
-                        0, 1 },
-    [GG_MP_LAMBDA] = { "lambda", NULL, "factor of the sum of the differences", -1000, 1000 },
-    [GG_MP_NORMALIZE] = { "normalize", "normalize_weights", "divide by the sum of the weights", 0,
-                          1 },
-    [GG_MP_RESCALE] = { "rescale", NULL,
-                        "scale the values that are kept, so that the norm of the difference stays",
-                        0, 1 },
-    [GG_MP_RESCALE_NORM] = { "rescale_norm", NULL, "the norm that stays: l1 (1) or l2 (2)", 1, 2 },
-    [GG_MP_T] = { "t", NULL,
-                  "place between two models, the distance within which values are taken, or a "
-                  "factor",
-                  -10, 10 },
-    [GG_MP_SELECT_TOPK] = { "select_topk", NULL,
-                            "share of the places where the differences vary most that is kept", 0,
-                            1, true },
-    [GG_MP_FILTER_WISE] = { "filter_wise", NULL, "treat each row by itself", 0, 1 },
-    [GG_MP_MAX_ITER] = { "max_iter", NULL, "most iterations", 0, 10000 },
-    [GG_MP_TOL] = { "tol", NULL, "change at which the iterations end", 0, 1 },
-    [GG_MP_R] = { "r", NULL, "how much changes of one model are amplified", -1000, 1000 },
-    [GG_MP_ALPHA] = { "alpha", NULL, "the largest ratio of shared to own changes that counts", 0,
-                      1000 },
-    [GG_MP_EPS] = { "eps", NULL, "smallest length that counts", 0, 1 },
-    [GG_MP_FLATTEN] = { "flatten", "nuslerp_flatten",
-                        "treat a tensor as one vector; 0: each row by itself", 0, 1 },
-    [GG_MP_SCALE] = { "scale", NULL, "factor of all values", -1000, 1000 },
-    [GG_MP_RIDGE] = { "ridge", NULL,
-                      "added to the squares of the inputs, in multiples of their mean", 0, 1000 },
-    [GG_MP_SHARE] = { "share", NULL, "share of the isotropic merge in the result", 0, 1 },
-};
-
-const char *gg_merge_param_name(gg_merge_param p)
-{
-    return params[p].name;
-}
-
 static gg_merge_param param_by_name(const char *name, size_t len)
 {
     for (unsigned p = 0; p < GG_MP_COUNT; p++)
-        if (gg_text_is(name, len, params[p].name) ||
-            (params[p].alias && gg_text_is(name, len, params[p].alias)))
+        if (gg_text_is(name, len, gg_merge_params[p].name) ||
+            (gg_merge_params[p].alias && gg_text_is(name, len, gg_merge_params[p].alias)))
             return (gg_merge_param)p;
     return GG_MP_COUNT;
 }
@@ -85,7 +40,7 @@ void gg_merge_settings_free(gg_merge_settings *s)
 /* Takes the filter and the values, also after an error. */
 static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
 {
-    const gg_merge_parameter *p = &params[one->param];
+    const gg_merge_parameter *p = &gg_merge_params[one->param];
     gg_status st = one->values ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
     for (size_t i = 0; i < one->n && st == GG_OK; i++) {
         double v = one->values[i];
@@ -176,7 +131,7 @@ static gg_status fail_item(const char *what, const char *s, size_t n, gg_error *
 static gg_status unknown_name(const char *s, size_t n, gg_error *err)
 {
     const char *known[GG_MP_COUNT];
-    for (unsigned p = 0; p < GG_MP_COUNT; p++) known[p] = params[p].name;
+    for (unsigned p = 0; p < GG_MP_COUNT; p++) known[p] = gg_merge_params[p].name;
     const char *near = gg_nearest(s, n, known, GG_MP_COUNT);
     if (!near) return fail_item("unknown parameter", s, n, err);
     char shown[120], meant[GG_MEANT];
@@ -306,7 +261,7 @@ static gg_status append_values(gg_merge_settings *to, gg_merge_param p, char *fi
     return gg_fail(err, GG_EFORMAT,
                    "%s of the configuration must be a number, a list of numbers or a list of "
                    "filters",
-                   gg_merge_param_name(p));
+                   gg_merge_params[p].name);
 }
 
 /* [{"filter": "mlp", "value": 0.5}, {"value": 1}] */
@@ -564,7 +519,7 @@ gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err)
                 used += k == i || one->to ? s->list[k].used : 0;
         if (used) continue;
         gg_fail(err, GG_NO, "no tensor matches the filter '%s' of %s", one->filter,
-                params[one->param].name);
+                gg_merge_params[one->param].name);
         return gg_fix(err, "use a class (ffn, attention), a role (ffn_down) or a pattern for "
                            "whole names (blk.*.attn_q.weight)");
     }
@@ -575,14 +530,12 @@ gg_status gg_merge_settings_used(const gg_merge_settings *s, gg_error *err)
 
 bool gg_merge_method_at(size_t i, gg_merge_method_info *out)
 {
-    size_t n;
-    const gg_merge_method *m = gg_merge_methods(&n);
-    if (i >= n) return false;
-    m += i;
+    if (i >= gg_merge_methods_n) return false;
+    const gg_merge_method *m = &gg_merge_methods[i];
     *out = (gg_merge_method_info){ m->name, m->alias,  m->meaning, m->base,   m->least,
                                    m->most, m->random, { { 0 } },  m->n_takes };
     for (size_t k = 0; k < m->n_takes; k++) {
-        out->parameters[k] = params[m->takes[k].param];
+        out->parameters[k] = gg_merge_params[m->takes[k].param];
         out->parameters[k].value = m->takes[k].value;
     }
     return true;

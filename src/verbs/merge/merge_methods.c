@@ -1,7 +1,6 @@
-/* merge_methods.c - the methods: how each computes the values of the result, and their table. */
+/* merge_methods.c - how the methods compute the values of the result; methods.txt lists them. */
 #include "merging.h"
 
-#include "base/nearest.h"
 #include "numeric/merge.h"
 #include "numeric/owntrig.h"
 #include "numeric/polar.h"
@@ -234,8 +233,8 @@ static gg_status solve_model_stock(const gg_merge_job *j, const double *gram, do
 
 static gg_status angles_start(gg_merge_job *j)
 {
-    if (j->method->solve == solve_nuslerp) j->rows = !gg_merge_flag(j, GG_MP_FLATTEN);
-    if (j->method->solve == solve_model_stock) j->rows = gg_merge_flag(j, GG_MP_FILTER_WISE);
+    if (j->method->work->solve == solve_nuslerp) j->rows = !gg_merge_flag(j, GG_MP_FLATTEN);
+    if (j->method->work->solve == solve_model_stock) j->rows = gg_merge_flag(j, GG_MP_FILTER_WISE);
     return GG_OK;
 }
 
@@ -246,7 +245,7 @@ static void scan_gram(const gg_merge_job *j, const gg_merge_chunk *c, gg_merge_t
 
 static gg_status end_gram(gg_merge_job *j, const gg_merge_tally *t)
 {
-    return j->method->solve(j, t->sums, ((combination *)j->state)->c);
+    return j->method->work->solve(j, t->sums, ((combination *)j->state)->c);
 }
 
 static bool angles_pass(gg_merge_job *j, unsigned k, gg_merge_pass *pass)
@@ -276,7 +275,7 @@ static void combine_rows(const gg_merge_job *j, const gg_merge_chunk *c)
         one.out = c->out + at;
         memset(gram, 0, sizeof gram);
         GG_PICK(gg_mk_gram)(x, one.base, j->n, row, gram);
-        j->method->solve(j, gram, weights); /* cannot fail with rows */
+        j->method->work->solve(j, gram, weights); /* cannot fail with rows */
         combine_chunk(j, &one, weights);
     }
 }
@@ -333,16 +332,6 @@ typedef struct sparse {
     bool masked; /* the random masks are in job->kept, a bit per value */
 } sparse;
 
-static bool by_magnitude(const gg_merge_job *j)
-{
-    return j->method->keeps == GG_KEEPS_LARGEST;
-}
-
-static bool by_rank(const gg_merge_job *j)
-{
-    return j->method->keeps == GG_KEEPS_BY_RANK;
-}
-
 /* The numbers of values to keep, and of largest values to drop. */
 static void wanted_values(const gg_merge_job *j, size_t k, uint64_t *keep, uint64_t *drop)
 {
@@ -377,20 +366,20 @@ static gg_status sparse_start(gg_merge_job *j)
     for (size_t k = 0; k < j->n; k++) {
         sparse_model *m = &s->of[k];
         *m = (sparse_model){ .density = j->p[k][GG_MP_DENSITY], .scale = 1 };
-        m->epsilon = by_rank(j) ? j->p[k][GG_MP_EPSILON] : 0;
+        m->epsilon = j->method->rank ? j->p[k][GG_MP_EPSILON] : 0;
         m->low = GG_CUT_ALL;
         m->high = GG_CUT_NONE;
         m->key = gg_random_key(j->seed, j->t.name, j->t.name_len, k);
-        if (by_rank(j) && check_epsilon(j->p[k], j->err) != GG_OK) return j->err->status;
-        if (!by_magnitude(j) || m->density >= 1) continue;
+        if (j->method->rank && check_epsilon(j->p[k], j->err) != GG_OK) return j->err->status;
+        if (!j->method->largest || m->density >= 1) continue;
         uint64_t keep, drop;
         wanted_values(j, k, &keep, &drop);
         s->list[s->q.n++] = (gg_quantile){ .stream = k, .wanted = keep };
         if (drop) s->list[s->q.n++] = (gg_quantile){ .stream = k, .wanted = drop };
     }
-    j->rows = by_rank(j);
+    j->rows = j->method->rank;
     bool bytes = !j->rows || j->t.dims[0] % 8 == 0; /* chunks begin at whole bytes of a mask */
-    if (!by_magnitude(j) && bytes) j->keep = j->n * mask_size(j);
+    if (!j->method->largest && bytes) j->keep = j->n * mask_size(j);
     return GG_OK;
 }
 
@@ -417,9 +406,9 @@ static void thin_values(const gg_merge_job *j, size_t k, const gg_merge_chunk *c
     uint8_t made[GG_MERGE_PIECE / 8];
     const uint8_t *mask = kept_mask(j, k, c);
     if (m->density >= 1) return;
-    if (by_magnitude(j)) {
+    if (j->method->largest) {
         gg_keep_between(c->x[k], c->n, c->first, &m->low, &m->high);
-    } else if (by_rank(j) && !mask) {
+    } else if (j->method->rank && !mask) {
         thin_rows(j, m, c, c->x[k]);
     } else {
         if (!mask) gg_random_mask(made, c->n, m->key, c->first, m->density);
@@ -454,10 +443,10 @@ static void add_norms_of(const gg_merge_job *j, size_t k, const gg_merge_chunk *
     const sparse_model *m = &((const sparse *)j->state)->of[k];
     uint8_t made[GG_MERGE_PIECE / 8], *mask = kept_mask(j, k, c);
     bool squares = gg_merge_global(j, GG_MP_RESCALE_NORM) == 2;
-    if (by_rank(j) || by_magnitude(j)) {
+    if (j->method->rank || j->method->largest) {
         double kept[2] = { 0 };
         GG_PICK(gg_mk_norms)(c->x[k], NULL, c->n, squares, sums);
-        if (by_rank(j)) thin_rows(j, m, c, c->x[k]);
+        if (j->method->rank) thin_rows(j, m, c, c->x[k]);
         else thin_values(j, k, c);
         GG_PICK(gg_mk_norms)(c->x[k], NULL, c->n, squares, kept);
         sums[1] += kept[0];
@@ -807,98 +796,49 @@ static gg_status iso_matrix(const gg_whole_matrix *w, gg_error *err)
     return GG_OK;
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- what methods do ------------------------------------------------------------------------- */
 
-#define TAKES(...) \
-    .takes = { __VA_ARGS__ }, \
-    .n_takes = sizeof((gg_merge_default[]){ __VA_ARGS__ }) / sizeof(gg_merge_default)
-#define MANY GG_MERGE_MODELS
 #define COMBINES .state = sizeof(combination), .subtracts = true, .make = combine_values
 #define ANGLES COMBINES, .start = angles_start, .pass = angles_pass
-#define SPARSE \
-    .state = sizeof(sparse), .start = sparse_start, .pass = sparse_pass, .make = sparse_make, \
-    .unchanged = sparse_unchanged
-/* Parameters of all sparse methods, with their defaults. */
-#define THINNED(normalize, rescale) \
-    { GG_MP_WEIGHT, 1 }, { GG_MP_DENSITY, 1 }, { GG_MP_LAMBDA, 1 }, \
-        { GG_MP_NORMALIZE, normalize }, { GG_MP_RESCALE, rescale }, \
-    { \
-        GG_MP_RESCALE_NORM, 1 \
-    }
-#define BY_MAGNITUDE(borders) \
+#define COUNTED(borders) \
     .counters = GG_QUANTILE_HIGH + (borders)*GG_QUANTILE_SEGMENTS * GG_QUANTILE_LOW
-#define BY_RANK .keeps = GG_KEEPS_BY_RANK, .random = true, .scratch = 2 * sizeof(uint64_t)
 
-/* Names and defaults are those of mergekit. The meanings are printed by organ-merge. A method that
- * needs whole matrices has .whole instead of .make, and GG_MERGE_BASE_MUST. */
-static const gg_merge_method methods[] = {
-    { "linear", NULL, "weighted mean", GG_MERGE_BASE_KEYS, 1, MANY,
-      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_NORMALIZE, 1 }), COMBINES, .start = linear_start,
-      .unchanged = combination_unchanged },
-    { "slerp", NULL, "two models, along the arc between them", GG_MERGE_BASE_FIRST, 2, 2,
-      TAKES({ GG_MP_T, NAN }), ANGLES, .solve = solve_slerp, .unchanged = slerp_unchanged },
-    { "nuslerp", NULL, "two models along the arc, with weights", GG_MERGE_BASE_MAY, 2, 2,
-      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_FLATTEN, 1 }), ANGLES, .solve = solve_nuslerp },
-    { "multislerp", NULL, "weighted mean of the directions and of the lengths", GG_MERGE_BASE_MAY,
-      2, MANY, TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_NORMALIZE, 1 }, { GG_MP_EPS, 1e-8 }), ANGLES,
-      .solve = solve_multislerp },
-    { "karcher", NULL, "Karcher mean of the directions, mean of the lengths", GG_MERGE_BASE_KEYS, 2,
-      MANY, TAKES({ GG_MP_MAX_ITER, 10 }, { GG_MP_TOL, 1e-5 }), ANGLES, .solve = solve_karcher },
-    { "task_arithmetic", "task", "base plus weighted differences", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_LAMBDA, 1 }, { GG_MP_NORMALIZE, 0 }), COMBINES,
-      .start = task_start, .unchanged = combination_unchanged },
-    { "ties", NULL, "the largest differences, where their signs agree", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES(THINNED(1, 0)), SPARSE, BY_MAGNITUDE(1), .keeps = GG_KEEPS_LARGEST, .signs = true },
-    { "dare_linear", NULL, "differences at random", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES(THINNED(0, 1)), SPARSE, .random = true },
-    { "dare_ties", NULL, "differences at random, where their signs agree", GG_MERGE_BASE_MUST, 1,
-      MANY, TAKES(THINNED(0, 1)), SPARSE, .random = true, .signs = true },
-    { "della", NULL, "differences at random by their rank, where their signs agree",
-      GG_MERGE_BASE_MUST, 1, MANY, TAKES(THINNED(1, 1), { GG_MP_EPSILON, 0.15 }), SPARSE, BY_RANK,
-      .signs = true },
-    { "della_linear", NULL, "differences at random by their rank", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES(THINNED(0, 1), { GG_MP_EPSILON, 0.15 }), SPARSE, BY_RANK },
-    { "breadcrumbs", NULL, "differences without the largest and the smallest", GG_MERGE_BASE_MUST,
-      1, MANY, TAKES(THINNED(0, 0), { GG_MP_GAMMA, 0.01 }), SPARSE, BY_MAGNITUDE(2),
-      .keeps = GG_KEEPS_LARGEST },
-    { "breadcrumbs_ties", NULL,
-      "differences without the largest and the smallest, where their signs agree",
-      GG_MERGE_BASE_MUST, 1, MANY, TAKES(THINNED(0, 0), { GG_MP_GAMMA, 0.01 }), SPARSE,
-      BY_MAGNITUDE(2), .keeps = GG_KEEPS_LARGEST, .signs = true },
-    { "sce", NULL, "differences that vary most between the models", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES({ GG_MP_SELECT_TOPK, 1 }), BY_MAGNITUDE(1), .state = sizeof(sce), .start = sce_start,
-      .pass = sce_pass, .make = sce_make },
-    { "nearswap", NULL, "values of a model that are near those of the base", GG_MERGE_BASE_FIRST, 2,
-      2, TAKES({ GG_MP_T, NAN }), .start = nearswap_start, .make = nearswap_make },
-    { "arcee_fusion", NULL, "the most important changes of one model", GG_MERGE_BASE_FIRST, 2, 2,
-      BY_MAGNITUDE(3), .scratch = 2 * sizeof(float), .state = sizeof(fusion), .start = fusion_start,
-      .pass = fusion_pass, .make = fusion_make },
-    { "ram", NULL, "mean of changes that several models make; all others are kept",
-      GG_MERGE_BASE_MUST, 1, MANY, TAKES({ GG_MP_EPSILON, 1e-5 }), .state = sizeof(ram),
-      .start = ram_start, .make = ram_make },
-    { "ramplus_tl", "ramplus", "like ram, with the changes of one model amplified",
-      GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES({ GG_MP_EPSILON, 1e-5 }, { GG_MP_R, 0.1 }, { GG_MP_ALPHA, 0.2 }), .state = sizeof(ram),
-      .start = ram_start, .pass = ram_pass, .make = ram_make },
-    { "model_stock", NULL, "weights from the angles between the differences", GG_MERGE_BASE_MUST, 2,
-      MANY, TAKES({ GG_MP_FILTER_WISE, 0 }), ANGLES, .solve = solve_model_stock },
-    { "iso", NULL, "sum of the differences with equal singular values", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES({ GG_MP_T, 0.6 }, { GG_MP_WEIGHT, 1 }), .whole = iso_matrix },
-    { "regmean", NULL, "outputs nearest to those of the models on samples of their inputs",
-      GG_MERGE_BASE_MAY, 1, MANY, TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_RIDGE, 0.01 }),
-      .whole = iso_matrix, .grams = true },
-    { "regmean_iso", NULL, "mean of regmean and iso", GG_MERGE_BASE_MUST, 1, MANY,
-      TAKES({ GG_MP_WEIGHT, 1 }, { GG_MP_RIDGE, 0.01 }, { GG_MP_T, 1 }, { GG_MP_SHARE, 0.5 }),
-      .whole = iso_matrix, .grams = true },
-    { "passthrough", NULL, "one model, scaled", GG_MERGE_BASE_KEYS, 1, 1, TAKES({ GG_MP_SCALE, 1 }),
-      COMBINES, .start = passthrough_start, .unchanged = combination_unchanged, .slices = true },
+const gg_merge_work gg_merge_work_linear = { COMBINES, .start = linear_start,
+                                             .unchanged = combination_unchanged };
+const gg_merge_work gg_merge_work_task = { COMBINES, .start = task_start,
+                                           .unchanged = combination_unchanged };
+const gg_merge_work gg_merge_work_passthrough = { COMBINES, .start = passthrough_start,
+                                                  .unchanged = combination_unchanged };
+const gg_merge_work gg_merge_work_slerp = { ANGLES, .solve = solve_slerp,
+                                            .unchanged = slerp_unchanged };
+const gg_merge_work gg_merge_work_nuslerp = { ANGLES, .solve = solve_nuslerp };
+const gg_merge_work gg_merge_work_multislerp = { ANGLES, .solve = solve_multislerp };
+const gg_merge_work gg_merge_work_karcher = { ANGLES, .solve = solve_karcher };
+const gg_merge_work gg_merge_work_model_stock = { ANGLES, .solve = solve_model_stock };
+const gg_merge_work gg_merge_work_sparse = { .start = sparse_start,
+                                             .pass = sparse_pass,
+                                             .make = sparse_make,
+                                             .unchanged = sparse_unchanged,
+                                             .state = sizeof(sparse),
+                                             .scratch = 2 * sizeof(uint64_t),
+                                             COUNTED(2) };
+const gg_merge_work gg_merge_work_sce = {
+    .start = sce_start, .pass = sce_pass, .make = sce_make, .state = sizeof(sce), COUNTED(1)
 };
-
-const gg_merge_method *gg_merge_methods(size_t *n)
-{
-    *n = sizeof methods / sizeof methods[0];
-    return methods;
-}
+const gg_merge_work gg_merge_work_nearswap = { .start = nearswap_start, .make = nearswap_make };
+const gg_merge_work gg_merge_work_fusion = { .start = fusion_start,
+                                             .pass = fusion_pass,
+                                             .make = fusion_make,
+                                             .state = sizeof(fusion),
+                                             .scratch = 2 * sizeof(float),
+                                             COUNTED(3) };
+const gg_merge_work gg_merge_work_ram = { .start = ram_start,
+                                          .make = ram_make,
+                                          .state = sizeof(ram) };
+const gg_merge_work gg_merge_work_ramplus = {
+    .start = ram_start, .pass = ram_pass, .make = ram_make, .state = sizeof(ram)
+};
+const gg_merge_work gg_merge_work_iso = { .whole = iso_matrix };
 
 static bool is_method(const char *name, const char *text, size_t len)
 {
@@ -910,19 +850,9 @@ static bool is_method(const char *name, const char *text, size_t len)
 
 const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len)
 {
-    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (is_method(methods[i].name, name, len) || is_method(methods[i].alias, name, len))
-            return &methods[i];
-    return NULL;
-}
-
-const char *gg_merge_method_near(const char *name, size_t len)
-{
-    enum { COUNT = sizeof methods / sizeof methods[0] };
-    const char *known[2 * COUNT];
-    for (size_t i = 0; i < COUNT; i++) {
-        known[2 * i] = methods[i].alias;
-        known[2 * i + 1] = methods[i].name;
+    for (size_t i = 0; i < gg_merge_methods_n; i++) {
+        const gg_merge_method *m = &gg_merge_methods[i];
+        if (is_method(m->name, name, len) || is_method(m->alias, name, len)) return m;
     }
-    return gg_nearest(name, len, known, 2 * COUNT);
+    return NULL;
 }

@@ -50,7 +50,7 @@ static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merg
                              const size_t *at, merge_cut cut, gg_error *err)
 {
     *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
-    size_t scratch = m->method->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
+    size_t scratch = m->method->work->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
     r->out = malloc(cut.chunk * sizeof *r->out + 1);
     r->scratch = malloc(scratch + 1);
     bool ok = r->out && r->scratch;
@@ -123,7 +123,7 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }
     const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;
-    bool differences = base && !r->job->method->subtracts;
+    bool differences = base && !r->job->method->work->subtracts;
     for (size_t k = 0; differences && k < r->job->n; k++) GG_PICK(gg_mk_subtract)(r->x[k], base, n);
     *c = (gg_merge_chunk){ first, n, base, r->x, r->out + at, r->scratch };
     return GG_OK;
@@ -164,7 +164,7 @@ static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_er
             if (!own) gg_merge_setting_value(&m->global, d->param, &j->t, m->blocks, &v);
             j->p[k][d->param] = v;
             if (!isnan(v)) continue;
-            const char *name = gg_merge_param_name(d->param);
+            const char *name = gg_merge_params[d->param].name;
             gg_fail(err, GG_EUSAGE, "%s needs a value for %s", m->method->name, name);
             return gg_fix(err, "give it after the name of the method: %s,%s=...", m->method->name,
                           name);
@@ -189,10 +189,10 @@ gg_status gg_merge_job_start(const gg_merging *m, const gg_tensor *t, uint64_t e
     j->seed = m->seed;
     j->err = err;
     j->p = calloc(m->n + 1, sizeof *j->p);
-    j->state = calloc(1, m->method->state + 1);
+    j->state = calloc(1, m->method->work->state + 1);
     if (!j->p || !j->state) return gg_fail(err, GG_ENOMEM, "no memory for a tensor");
     gg_status st = evaluate_parameters(m, j, err);
-    if (st == GG_OK && m->method->start) st = m->method->start(j);
+    if (st == GG_OK && m->method->work->start) st = m->method->work->start(j);
     if (st == GG_OK && j->rows && t->dims[0] > ROW_MOST)
         st = gg_fail(err, GG_EUNSUPPORTED, "its rows are too long for %s", m->method->name);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
@@ -241,8 +241,8 @@ static gg_status do_chunk(void *ctx, const gg_step *s, float **x, gg_error *err)
         st = decode_piece(r, at, n, !w->checked, &c, err);
         if (st != GG_OK) break;
         if (w->pass.scan) w->pass.scan(w->job, &c, &tally);
-        else if (w->job->method->whole) add_whole(w->job, &c);
-        else w->job->method->make(w->job, &c);
+        else if (w->job->method->work->whole) add_whole(w->job, &c);
+        else w->job->method->work->make(w->job, &c);
     }
     if (st == GG_OK && !w->pass.scan) *x = r->out;
     return st;
@@ -281,9 +281,9 @@ static gg_status run_pass(work *w, gg_error *err)
 static gg_status all_passes(work *w, gg_error *err)
 {
     gg_status st = GG_OK;
-    for (w->pass_no = 0; st == GG_OK && w->job->method->pass; w->pass_no++) {
+    for (w->pass_no = 0; st == GG_OK && w->job->method->work->pass; w->pass_no++) {
         w->pass = (gg_merge_pass){ 0 };
-        if (!w->job->method->pass(w->job, w->pass_no, &w->pass)) break;
+        if (!w->job->method->work->pass(w->job, w->pass_no, &w->pass)) break;
         if (w->pass.scan) st = run_pass(w, err); /* a pass may turn out to be unnecessary */
     }
     w->pass = (gg_merge_pass){ 0 };
@@ -369,7 +369,7 @@ static gg_status merge_by_grams(work *w, const gg_whole_matrix *m, gg_error *err
     gg_status st = regression_mean(w, m, &r, err);
     if (st == GG_OK && share > 0) {
         st = sum_models(w, m, SIZE_MAX, err);
-        if (st == GG_OK) st = w->job->method->whole(m, err);
+        if (st == GG_OK) st = w->job->method->work->whole(m, err);
         for (size_t i = 0; i < n && st == GG_OK; i++)
             m->d[i] = (float)((1 - share) * (double)r.sum[i] + share * (double)m->d[i]);
     } else if (st == GG_OK) memcpy(m->d, r.sum, n * sizeof *m->d);
@@ -395,7 +395,7 @@ static gg_status make_whole(work *w, gg_error *err)
         if (j->method->grams) st = merge_by_grams(w, &m, err);
         else {
             st = sum_models(w, &m, SIZE_MAX, err);
-            if (st == GG_OK) st = j->method->whole(&m, err);
+            if (st == GG_OK) st = j->method->work->whole(&m, err);
         }
         w->checked = true;
         if (st == GG_OK) st = write_values(w, at, at + size, err);
@@ -449,7 +449,7 @@ static gg_status merge_values(const merge_ctx *ctx, gg_merge_job *job, const gg_
                               gg_error *err)
 {
     work w = { .job = job, .ctx = ctx };
-    bool whole = ctx->m->method->whole != NULL;
+    bool whole = ctx->m->method->work->whole != NULL;
     gg_status st = open_work(&w, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
     if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, job->t.elements, err);
@@ -474,7 +474,7 @@ static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
 {
     const merge_ctx *ctx = context;
     const gg_tensor *t = to->t;
-    bool whole = ctx->m->method->whole != NULL;
+    bool whole = ctx->m->method->work->whole != NULL;
     gg_target one = *to;
     if (ctx->copies) one.hash = NULL; /* copies are not hashed */
     if (whole) pthread_mutex_lock(ctx->whole);
@@ -484,7 +484,7 @@ static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
         bool copied = false;
         st = gg_merge_job_start(ctx->m, t, e, &job, err);
         one.t = &job.t;
-        size_t k = st == GG_OK && ctx->copies ? job.method->unchanged(&job) : SIZE_MAX;
+        size_t k = st == GG_OK && ctx->copies ? job.method->work->unchanged(&job) : SIZE_MAX;
         if (k != SIZE_MAX) st = copy_expert(ctx, k, &job, &one, &copied, err);
         if (st == GG_OK && !copied) st = merge_values(ctx, &job, &one, err);
         one.at = gg_offset_after(one.at, job.t.bytes);
@@ -511,9 +511,9 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
-    uint64_t counted = m->method->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
+    uint64_t counted = m->method->work->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
     return chunk * (m->n + 2) * (sizeof(float) + sizeof(double)) + chunk * 16 +
-           chunk * m->method->scratch + counted;
+           chunk * m->method->work->scratch + counted;
 }
 
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run)

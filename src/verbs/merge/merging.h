@@ -21,7 +21,8 @@
 #define GG_MERGE_MODELS 64              /* most models of a merge */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
-/* ---- parameters (merge_config.c) --------------------------------------------------------- */
+/* ---- parameters (methods.txt, merge_config.c)
+ * --------------------------------------------------------- */
 
 typedef enum gg_merge_param {
     GG_MP_WEIGHT,
@@ -47,7 +48,7 @@ typedef enum gg_merge_param {
     GG_MP_COUNT
 } gg_merge_param;
 
-const char *gg_merge_param_name(gg_merge_param p);
+extern const gg_merge_parameter gg_merge_params[GG_MP_COUNT]; /* without defaults */
 
 typedef struct gg_merge_setting {
     gg_merge_param param;
@@ -98,7 +99,7 @@ typedef struct gg_merge_job {
     char name[GG_RECORD_NAME + 1]; /* of an expert */
     uint64_t skip;                 /* values of the stack before those of the expert */
     size_t n;                      /* number of models, without a base that is subtracted */
-    bool has_base; /* x[k] of a chunk are differences from the base, see method->subtracts */
+    bool has_base; /* x[k] of a chunk are differences from the base, see work->subtracts */
     bool rows;     /* pieces are whole rows; set by the method's start */
     /* Parameters of model k in p[k]. Those of the whole merge are in p[n]. */
     double (*p)[GG_MP_COUNT];
@@ -120,7 +121,7 @@ typedef struct gg_merge_chunk {
     const float *base;
     float **x;
     float *out;    /* n values */
-    void *scratch; /* method->scratch bytes per value of a row; NULL if that is 0 */
+    void *scratch; /* work->scratch bytes per value of a row; NULL if that is 0 */
 } gg_merge_chunk;
 
 /* The numbers that pass number `pass` adds to, zero at its start: sums are kept per chunk and added
@@ -157,26 +158,9 @@ typedef struct gg_merge_default {
     double value;
 } gg_merge_default;
 
-/* How a method decides which values of a difference it keeps. */
-typedef enum gg_merge_keeps {
-    GG_KEEPS_AT_RANDOM,
-    GG_KEEPS_BY_RANK, /* at random, larger ones of a row more often */
-    GG_KEEPS_LARGEST,
-} gg_merge_keeps;
-
-typedef struct gg_merge_method {
-    const char *name, *alias; /* alias may be NULL */
-    const char *meaning;
-    gg_merge_base base;
-    size_t least, most; /* number of models, counted as in gg_merge_job.n */
-    /* The parameters that it takes, with their defaults (NAN: must be given). */
-    gg_merge_default takes[GG_MERGE_PARAMETERS];
-    size_t n_takes;
-    bool random;    /* uses the seed */
-    bool subtracts; /* subtracts the base itself, so the values of a chunk are the models' */
-    bool slices;    /* a configuration may list slices, which are copied */
-    bool signs;     /* of sparse methods: adds only values that agree in sign */
-    gg_merge_keeps keeps;
+/* What methods do: some share it, and differ in their traits. */
+typedef struct gg_merge_work {
+    bool subtracts;  /* subtracts the base itself, so the values of a chunk are the models' */
     size_t scratch;  /* bytes per value of a row */
     size_t counters; /* most counters of a pass, per model */
     size_t state;    /* bytes of state that it needs */
@@ -191,17 +175,37 @@ typedef struct gg_merge_method {
     /* The model whose tensor is the result unchanged, n for the base, or SIZE_MAX. May be NULL. */
     size_t (*unchanged)(const gg_merge_job *j);
     gg_status (*whole)(const gg_whole_matrix *w, gg_error *err); /* or NULL */
-    bool grams; /* of methods with `whole`: the mean is that of regmean, and the share of `whole` in
-                   the result is GG_MP_SHARE, or 0 if the method does not take it */
+} gg_merge_work;
+
+extern const gg_merge_work gg_merge_work_linear, gg_merge_work_task, gg_merge_work_passthrough,
+    gg_merge_work_slerp, gg_merge_work_nuslerp, gg_merge_work_multislerp, gg_merge_work_karcher,
+    gg_merge_work_model_stock, gg_merge_work_sparse, gg_merge_work_sce, gg_merge_work_nearswap,
+    gg_merge_work_fusion, gg_merge_work_ram, gg_merge_work_ramplus, gg_merge_work_iso;
+
+typedef struct gg_merge_method {
+    const char *name, *alias; /* alias may be NULL */
+    const char *meaning;
+    gg_merge_base base;
+    size_t least, most; /* number of models, counted as in gg_merge_job.n */
+    /* The parameters that it takes, with their defaults (NAN: must be given). */
+    gg_merge_default takes[GG_MERGE_PARAMETERS];
+    size_t n_takes;
+    const gg_merge_work *work;
+    /* Traits. Sparse methods keep the `largest` values of a difference, or random ones: by `rank`
+     * if larger values of a row are kept more often. */
+    bool largest, rank;
+    bool signs;  /* adds only values that agree in sign */
+    bool random; /* uses the seed */
+    bool slices; /* a configuration may list slices, which are copied */
+    bool grams;  /* of methods with work->whole: the mean is that of regmean, and the share of
+                    `whole` in the result is GG_MP_SHARE, or 0 if the method does not take it */
 } gg_merge_method;
 
-/* The table of all n methods. */
-const gg_merge_method *gg_merge_methods(size_t *n);
+extern const gg_merge_method gg_merge_methods[];
+extern const size_t gg_merge_methods_n;
 
 /* The method with this name; _ and - are the same. NULL if there is none. */
 const gg_merge_method *gg_merge_method_by_name(const char *name, size_t len);
-/* The method that a misspelt name probably means; NULL if none is near. */
-const char *gg_merge_method_near(const char *name, size_t len);
 
 /* The value of a parameter of the whole merge. */
 static inline double gg_merge_global(const gg_merge_job *j, gg_merge_param p)

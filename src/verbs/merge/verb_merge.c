@@ -149,14 +149,19 @@ static gg_status find_method(merge_run *g)
 {
     const char *text = g->o->method ? g->o->method : "";
     char shown[100], meant[GG_MEANT];
-    size_t len = strlen(text);
+    const char *known[200];
+    size_t len = strlen(text), n = 0;
     g->m.method = gg_merge_method_by_name(text, len);
     if (g->m.method) return GG_OK;
+    for (size_t i = 0; i < gg_merge_methods_n && n + 1 < sizeof known / sizeof *known; i++) {
+        known[n++] = gg_merge_methods[i].alias;
+        known[n++] = gg_merge_methods[i].name;
+    }
     gg_escape(text, len < 40 ? len : 40, shown, sizeof shown);
     if (len == 0) gg_fail(g->err, GG_EUSAGE, "the name of the method is empty");
     else
         gg_fail(g->err, GG_EUSAGE, "unknown method '%s'%s", shown,
-                gg_meant(gg_merge_method_near(text, len), meant));
+                gg_meant(gg_nearest(text, len, known, n), meant));
     return gg_fix(g->err, "use a method such as linear, slerp, task, ties, dare_ties, della, "
                           "model_stock or iso; the manual page lists them all");
 }
@@ -188,10 +193,10 @@ static gg_status check_settings(const merge_run *g, const gg_merge_settings *s)
         char list[200] = "";
         for (size_t k = 0; k < method->n_takes; k++) {
             if (k) strcat(list, ", ");
-            strcat(list, gg_merge_param_name(method->takes[k].param));
+            strcat(list, gg_merge_params[method->takes[k].param].name);
         }
         gg_fail(g->err, GG_EUSAGE, "%s has no parameter %s", method->name,
-                gg_merge_param_name(s->list[i].param));
+                gg_merge_params[s->list[i].param].name);
         return gg_fix(g->err, "it takes %s", list);
     }
     return GG_OK;
@@ -555,7 +560,7 @@ static void job_text(const gg_merge_job *j, char *out, size_t size)
         size_t values = 1;
         for (size_t k = 1; k < j->n; k++)
             if (j->p[k][p] != j->p[0][p]) values = j->n;
-        at += (size_t)snprintf(out + at, size - at, "%s%s=", i ? " " : "", gg_merge_param_name(p));
+        at += (size_t)snprintf(out + at, size - at, "%s%s=", i ? " " : "", gg_merge_params[p].name);
         for (size_t k = 0; k < values && at < size; k++) {
             char number[32];
             gg_format_f64(j->p[k][p], number);
@@ -677,7 +682,8 @@ static gg_status describe_merge(const gg_merging *m, const gg_tensor *t, tensor_
     for (uint64_t e = 0; e < n && st == GG_OK; e++) {
         gg_merge_job j;
         st = gg_merge_job_start(m, t, e, &j, err);
-        size_t from = st == GG_OK && m->method->unchanged ? m->method->unchanged(&j) : SIZE_MAX;
+        size_t from = st == GG_OK && m->method->work->unchanged ? m->method->work->unchanged(&j)
+                                                                : SIZE_MAX;
         if (st == GG_OK) job_text(&j, text[e % 2], sizeof text[0]);
         gg_merge_job_free(&j);
         if (e == 0) how->from = from;
