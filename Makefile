@@ -131,6 +131,18 @@ $$(B)/obj/$(1)/tables.o: $$(B)/obj/$(1)/tables.c
 endef
 $(foreach d,$(patsubst %/tables.c,%,$(TABLES) tools/tables.c),$(eval $(call tables_rule,$d)))
 
+# The options of each tool, and those that tools share.
+OPTION_TABLES := $(patsubst tools/organ-%.c,$(B)/obj/tools/options/%.h,$(wildcard tools/organ-*.c)) \
+	$(patsubst %,$(B)/obj/tools/options/%.h,cli match_options output_options probe)
+$(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/help.txt tools/option_table.awk
+	@mkdir -p $(@D)
+	$(call say,GEN)awk -v name=$* -f tools/option_table.awk $< > $@.tmp && mv $@.tmp $@
+.PHONY: options
+options: $(OPTION_TABLES)
+WITH_OPTIONS := $(call objects,$(wildcard tools/*.c))
+$(WITH_OPTIONS): FLAGS = $(LOGIC) -I$(B)/obj/tools
+$(WITH_OPTIONS): | $(OPTION_TABLES)
+
 # The library is made again if a source was removed.
 .PHONY: FORCE
 $(B)/obj/list: FORCE
@@ -155,9 +167,9 @@ LLAMA_LIBS = $(if $(LLAMA),-L$(LLAMA)/lib -Wl$(comma)-rpath$(comma)$(LLAMA)/lib 
 PROBE := $(wildcard tools/probe/*.c)
 .PHONY: probe
 probe: $(B)/bin/organ-probe ## build organ-probe, which runs models (needs llama.cpp: pkg-config llama, or LLAMA=DIR)
-$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(SHARED) $(LIB)
+$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(B)/obj/tools/options/probe.h $(SHARED) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
+	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) -I$(B)/obj/tools $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
 		$(PROBE) $(SHARED) $(LIB) $(LLAMA_LIBS) -ldl -lm
 	@rm -f $(B)/options.tsv # made again with its options
 
@@ -176,9 +188,9 @@ $(B)/obj/tools/api/options.o: $(B)/obj/tools/api/options.c
 # Every source once, for editors: kernels with the highest level that is compiled from them.
 COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/*/*.c tests/*/*.c))
 .PHONY: compile_commands.json
-compile_commands.json: ## list how each source is compiled, for clangd
+compile_commands.json: $(OPTION_TABLES) ## list how each source is compiled, for clangd
 	@for f in $(COMMANDS); do \
-		case $$f in src/*/kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tests/fuzz/*) flags=-Itools ;; *) flags= ;; esac; \
+		case $$f in src/*/kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tests/fuzz/*) flags=-Itools ;; tools/*) flags=-I$(B)/obj/tools ;; *) flags= ;; esac; \
 		printf '{"directory": "%s", "file": "%s", "command": "$(CC) $(strip $(BASE) $(CPPFLAGS) $(CFLAGS)) %s -c %s"}\n' \
 			'$(CURDIR)' $$f "$$flags" $$f; \
 	done | sed '1s/^/[/; $$!s/$$/,/; $$s/$$/]/' > $@
@@ -231,7 +243,7 @@ FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
-lint: $(LIB)
+lint: $(LIB) $(OPTION_TABLES)
 	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-size.sh
@@ -242,7 +254,7 @@ lint: $(LIB)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
-		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -DGG_HAVE_L1 src tools
+		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -I$(B)/obj/tools -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/schedulers/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 

@@ -416,43 +416,7 @@ static void print_version(cli *c)
     printf("%s %s\n", c->tool, gg_version());
 }
 
-#define SELECTS(kind) .many = true, .at = offsetof(cli, selected[kind])
-
-const cli_option cli_selection[] = {
-    { .help = "select:" },
-    { "type", CLI_WORDS, SELECTS(GG_SELECT_TYPES), .arg = "CLASS,...", .list = class_at,
-      .help = "" },
-    { "part", CLI_WORDS, SELECTS(GG_SELECT_PARTS), .arg = "PART,...", .list = part_at, .help = "" },
-    { "names-from", CLI_FILE, SELECTS(GG_SELECT_NAMES), .arg = "FILE",
-      .help = "one tensor name per line (first TSV column); - is stdin" },
-    { "layers", CLI_RANGES, SELECTS(GG_SELECT_LAYERS), .arg = "5-20,25", .help = "" },
-    { "tensors", CLI_TEXT, SELECTS(GG_SELECT_TENSORS), .arg = "GLOB,...", .flow = "   " },
-    { 0 },
-};
-
-const cli_option cli_experts[] = {
-    { "experts", CLI_RANGES, SELECTS(GG_SELECT_EXPERTS), .arg = "0-3,17", .flow = "   " },
-    { 0 },
-};
-
-const cli_option cli_expert_map[] = {
-    { "experts", CLI_MAP, SELECTS(GG_SELECT_EXPERT_MAP), .arg = "3,2=5",
-      .help = "of stacks only these: 3 from the donor's 3, 2 from its 5" },
-    { 0 },
-};
-
-const cli_option cli_common[] = {
-    { .help = "common:" },
-    { "threads", CLI_U64, .at = offsetof(cli, threads), .letter = 'j', .low = 1, .high = 1024,
-      .arg = "N", .help = "threads", .flow = " " },
-    { "quiet", CLI_FLAG, .at = offsetof(cli, quiet), .letter = 'q', .help = "quiet", .flow = ", " },
-    { "verbose", CLI_MORE, .at = offsetof(cli, verbose), .letter = 'v', .help = "verbose",
-      .flow = ", " },
-    { "help", CLI_ACT_NOW, .act = print_help, .letter = 'h', .flow = ", " },
-    { "version", CLI_ACT_NOW, .act = print_version, .letter = 'V', .flow = ", " },
-    { "list-options", CLI_ACT, .act = print_options },
-    { 0 },
-};
+#include "options/cli.h"
 
 static size_t count_rows(const cli_option *o)
 {

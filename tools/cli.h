@@ -1,13 +1,8 @@
 /* cli.h - what every tool's main shares: options, help, errors, exit, progress.
  *
  *     static struct { const char *model, *output; bool list; } opt;
- *     static const cli_option options[] = {
- *         { "model", CLI_MODEL, &opt.model, .place = 1, .required = "" },
- *         { "output", CLI_NEW_DIR, &opt.output, "DIR", "organ directory to make", .required =
- * "list"
- * }, { "list", CLI_FLAG, &opt.list, NULL, "print the tensors as a table", .excludes = "output" }, {
- * .group = cli_common }, { 0 },
- *     };
+ *     #include "options/extract.h"                   made of tools/help.txt: `options`
+ *
  *     int main(int argc, char **argv)
  *     {
  *         CLI_TOOL(c, x);
@@ -16,8 +11,8 @@
  *         return cli_end(&c, st);
  *     }
  *
- * The table of options is the only list of them. cli_start parses and checks by it, and --help and
- * --list-options print it; completion and organ-api are made from the latter.
+ * The table in help.txt is the only list of the options. cli_start parses and checks by it, and
+ * --help and --list-options print it; completion and organ-api are made from the latter.
  */
 #pragma once
 
@@ -91,17 +86,8 @@ typedef struct cli_option {
 /* --type --part --names-from --layers --tensors, and --experts, which may follow, also as a map
  * from the base's experts to the donor's. */
 extern const cli_option cli_selection[], cli_experts[], cli_expert_map[];
-#define CLI_SELECTION "type part names-from layers tensors experts"
 /* -j -q -v --help --version, at the end of a table. --json may follow. */
 extern const cli_option cli_common[];
-/* The beginnings of rows. */
-#define CLI_FORCE "force", CLI_FLAG, .at = offsetof(cli, run.force)
-#define CLI_STRICT "strict", CLI_FLAG, .at = offsetof(cli, run.strict)
-#define CLI_JSON "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", "
-#define CLI_JSON_CHECK \
-    CLI_JSON, .help = "(with --check)", .needs = "check", .needs_why = "nothing else prints a table"
-#define CLI_COLUMNS(columns) \
-    "where", CLI_WHERE, .at = offsetof(cli, wheres), .many = true, .arg = "COND", .values = columns
 
 typedef struct cli_row {
     const cli_option *o;

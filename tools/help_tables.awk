@@ -1,4 +1,5 @@
-# help_tables.awk - makes C of help.txt: two texts for each tool, as CLI_TOOL in cli.h uses them.
+# help_tables.awk - makes C of help.txt: two texts for each tool, as CLI_TOOL in cli.h uses them. The options between
+# them are for option_table.awk.
 function quoted(s,   i, c, r) {
     for (i = 1; i <= length(s); i++) {
         c = substr(s, i, 1)
@@ -11,17 +12,18 @@ function finish() {
         text["intro"] "    ,\n" text["examples"] "};"
     text["intro"] = text["examples"] = ""
 }
-/^#/ || NF == 0 { next }
+/^#/ || /^\$/ || NF == 0 { next }
 /^\[organ-.*\]$/ {
     finish()
     tool = substr($0, 8, length($0) - 8)
     part = "intro"
     next
 }
-$0 == "examples:" {
+/^\[/ { finish(); tool = "" }
+$0 == "options:" || $0 == "examples:" {
     part = $1
     sub(/:/, "", part)
     next
 }
-{ text[part] = text[part] quoted($0) }
+tool != "" && part != "options" { text[part] = text[part] quoted($0) }
 END { finish() }

@@ -10,25 +10,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define MATCH(member) .at = offsetof(match_options, member)
-
-const cli_option match_group[] = {
-    { "match", CLI_WORD, MATCH(mode), .arg = "MODE", .values = "exact retype convert",
-      .help = "convert (default: to base's type), retype (donor's), exact" },
-    { "map", CLI_MAP, MATCH(map), .arg = "10-15=20-25",
-      .help = "donor blocks 20-25 into base blocks 10-15, nothing else" },
-    { "blend", CLI_TEXT, MATCH(blend), .arg = "MODE:T", .values = "linear: slerp: task:",
-      .help = "linear, slerp or task (base + T (donor-ancestor), with --ancestor MODEL); T is a "
-              "number or a ramp: 0.2..0.8" },
-    { "ancestor", CLI_MODEL, MATCH(ancestor), .needs = "blend",
-      .needs_why = "for example --blend task:1" },
-    { "align", CLI_FLAG, MATCH(align),
-      .help = "align the donor's units first; --partial: strangers too" },
-    { "partial", CLI_FLAG, MATCH(partial), .needs = "align" },
-    { "add", CLI_FLAG, MATCH(match.add), .help = "also take tensors that the base does not have" },
-    { "reads", CLI_FLAG, MATCH(reads), .excludes = "align" },
-    { 0 },
-};
+#include "options/match_options.h"
 
 gg_status match_options_open(cli *c, match_options *o)
 {

@@ -20,8 +20,6 @@ typedef struct match_options {
 
 /* Rows for the table of options: { .group = match_group, .to = &opt.match }. */
 extern const cli_option match_group[];
-/* Their names, and those of the selection, for conditions. */
-#define MATCH_NAMES "match map blend ancestor align partial add " CLI_SELECTION
 
 /* Parses the map and the blend, and opens the ancestor. match_options_close must follow, also
  * after an error. Exits on mistakes of usage. */

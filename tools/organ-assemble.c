@@ -99,61 +99,7 @@ static struct {
     gg_assemble_options o;
 } opt;
 
-#define SIZED .needs = "size bpw"
-
-static const cli_option options[] = {
-    { "dir", CLI_DIR, &opt.dir, .excludes = "model" },
-    { "model", CLI_MODEL, &opt.model, .place = 1, .required = "dir" },
-    { "output", CLI_NEW_MODEL, &opt.output, "FILE",
-      "the model to write; - is stdout, written front to back", .required = "dry-run" },
-    { "vocab-from", CLI_MODEL, &opt.vocabulary, "MODEL",
-      "take the vocabulary from this GGUF model" },
-    { "names", CLI_TEXT, &opt.names, "gguf|hf", "names in a FILE that ends with .safetensors" },
-    { .group = output_group, .to = &opt.o.output },
-    { .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
-              "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
-              "--list-types, or keep. Norms, biases, routers and the like keep their type unless "
-              "GLOB names them. @FILE reads rules; like:MODEL gives the types of MODEL. The "
-              "fallback is for rows that do not fit TYPE. "
-              "With the source's number of shards, its shards are restored." },
-    { "size", CLI_SIZE, &opt.sizes.size, "SIZE",
-      "choose types for the least loss in at most SIZE (4.5G)", .excludes = "bpw" },
-    { "bpw", CLI_F64, &opt.sizes.bpw, "X", "the same with at most X bits per weight" },
-    { "types", CLI_TEXT, &opt.o.types, "LIST",
-      "the types to choose from, such as q3_k,q4_k,q6_k,keep", .list = list_encodable, SIZED },
-    { "sensitivity", CLI_FILE, &opt.o.sensitivity, "F",
-      "measured losses (organ-sensitivity); else they are guessed", SIZED },
-    { "dry-run", CLI_FLAG, &opt.o.dry_run, NULL, "print the plan and write nothing",
-      .excludes = "report", .excludes_why = "writes no model to report on" },
-    { "rules", CLI_NEW_FILE, &opt.sizes.rules.path, "FILE",
-      "write the plan as rules for --dtype @FILE", SIZED },
-    { "report", CLI_NEW_FILE, &opt.report.out.path, "FILE",
-      "a table of the error of each tensor (- is stdout)" },
-    { "keep-experts", CLI_RANGE_FILE, &opt.o.keep_experts, "L",
-      "keep these experts: 0-63, or a file of block, tab, list" },
-    { "by", CLI_FILE, &opt.o.keep_by, "importance", .values = "importance",
-      .help = "keep the best of --imatrix, or of a table, as many as L",
-      .needs = "keep-experts expert-share" },
-    { "keep-units", CLI_U64, &opt.o.keep_units, "N",
-      "keep the N best hidden units of each expert or FFN", .low = 1, .high = 1e9 },
-    { "expert-share", CLI_TEXT, &opt.share, "50%", "keep this share, as fewer experts and units",
-      .excludes = "keep-units", .excludes_why = "chooses the number of units" },
-    { "refit", CLI_FILE, &opt.o.refit, "F", .flow = "; ",
-      .needs = "keep-units expert-share keep-experts" },
-    { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE", "write --imatrix for the new model",
-      .needs = "imatrix" },
-    { "text-imatrix", CLI_FILE, &opt.o.texts, "F", .flow = "; ", .many = true,
-      .needs = "by keep-units expert-share" },
-    { "no-verify", CLI_FLAG, &opt.o.no_verify, NULL,
-      "do not compare the data with the manifest's sha256" },
-    { CLI_STRICT, .help = "refuse what no engine would load" },
-    { CLI_FORCE, .help = "replace existing files" },
-    { "list-types", CLI_ACT, .act = print_types, .help = "list the tensor types" },
-    { "list-presets", CLI_ACT, .act = print_presets, .flow = "; " },
-    { .group = cli_common },
-    { CLI_JSON, .help = "(tables)", .needs = "report dry-run" },
-    { 0 },
-};
+#include "options/assemble.h"
 
 /* ---- --report -------------------------------------------------------------------------- */
 

@@ -27,26 +27,7 @@ static struct {
     gg_check_options o;
 } opt;
 
-static const cli_option options[] = {
-    { "", CLI_MODEL, NULL, "MODEL", .place = 1, .many = true },
-    { "data", CLI_FLAG, &opt.o.data, NULL,
-      "read the weights too: find NaN, infinite values, tensors of zeros, dead rows, repeated "
-      "blocks",
-      .excludes = "hash verify" },
-    { "target", CLI_MODEL, &opt.o.target, "MODEL",
-      "check that a draft head, prediction blocks or a small model can draft for MODEL",
-      .excludes = "hash verify" },
-    { "hash", CLI_FLAG, &opt.hash, NULL, "print the SHA-256 of files, keys and tensors as a list",
-      .excludes = "verify" },
-    { "verify", CLI_FILE, &opt.list, "LIST", "compare a model with such a list" },
-    { "strict", CLI_FLAG, &opt.strict, NULL, "exit 1 for warnings too" },
-    { "list-rules", CLI_ACT, .act = print_rules,
-      .help = "list the rules and their reasons (--rules means the same)" },
-    { "rules", CLI_ACT, .act = print_rules },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/check.h"
 
 typedef struct rows {
     table t;

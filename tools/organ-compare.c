@@ -48,58 +48,7 @@ static struct {
     gg_compare_options o;
 } opt;
 
-#define DRAWS \
-    .excludes = "summary lineage keys patch align where json", \
-    .excludes_why = "draws a picture and prints no table"
-#define TENSOR_OPTIONS CLI_SELECTION " map sample split-experts"
-
-static const cli_option options[] = {
-    { "", CLI_MODEL, NULL, "A", .place = 1 },
-    { "", CLI_MODEL, NULL, "B", .place = 2 },
-    { "summary", CLI_FLAG, &opt.summary, NULL, "one row per class, and one for the model",
-      .excludes = "lineage keys" },
-    { "keys", CLI_FLAG, &opt.keys, NULL, "one row per metadata key that differs; no tensors",
-      .excludes = "lineage " TENSOR_OPTIONS, .excludes_why = "compares keys only" },
-    { "patch", CLI_NEW_MODEL, &opt.patch, "FILE",
-      "write a patch that turns A into B, byte for byte, instead of a table; organ-transplant "
-      "A FILE applies it",
-      .excludes = "keys summary lineage json " TENSOR_OPTIONS,
-      .excludes_why = "writes everything that differs to a file and prints no table" },
-    { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
-      "draw a map of A's blocks and roles, and the lineage; --heat draws it on the terminal; "
-      "--color cosine or rel_l2",
-      DRAWS },
-    { "heat", CLI_FLAG, &opt.heat, .local = true, DRAWS },
-    { "color", CLI_WORD, &opt.color, "cosine", .values = "cosine rel_l2", .needs = "svg heat" },
-    { "lineage", CLI_FLAG, &opt.lineage, NULL,
-      "one row: whether they share a lineage, so grafts can work" },
-    { "align", CLI_FLAG, &opt.align, NULL,
-      "one row per hidden unit (or, with --summary, per group of them): which unit of B it is",
-      .excludes = "lineage keys patch sample split-experts",
-      .excludes_why = "can only be combined with --summary, --map and a selection" },
-    { "map", CLI_MAP, &opt.map, "0-3=4-7", "compare only A's blocks 0-3 with B's blocks 4-7" },
-    { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
-      "one row per expert of stacked tensors (blk.N.ffn_gate.E)" },
-    { "sample", CLI_COUNT, &opt.sample, "N",
-      "measure at most N rows per tensor, evenly spread; 0 is all (default: 128 with --lineage, "
-      "else 0)" },
-    { "imatrix", CLI_FILE, &opt.o.imatrix, "FILE",
-      "predict the damage to the output with A's importance matrix",
-      .excludes = "lineage align keys patch",
-      .excludes_why = "adds a column to the table of tensors and to --summary" },
-    { CLI_FORCE, .help = "replace an existing patch or picture", .needs = "patch svg",
-      .needs_why = "nothing else is written" },
-    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of the table" },
-    { .group = cli_selection },
-    { .group = cli_experts },
-    { CLI_COLUMNS(columns), .excludes = "summary lineage keys patch align",
-      .excludes_why = "selects rows of the table of tensors",
-      .help = "print only rows that satisfy it: 'cosine<0.9', 'block=3'; operators < <= > >= = "
-              "!=; may be repeated" },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/compare.h"
 
 /* ---- one row per tensor ---------------------------------------------------------- */
 

@@ -69,32 +69,7 @@ static struct {
     gg_extract_options o;
 } opt;
 
-static const cli_option options[] = {
-    { "model", CLI_MODEL, &opt.model, "MODEL", .place = 1, .required = "" },
-    { "output", CLI_NEW_DIR, &opt.output, "DIR",
-      "organ directory to make; - writes an organ stream to stdout", .required = "list",
-      .excludes = "list" },
-    { "list", CLI_FLAG, &opt.list, NULL, "print the tensors as a table and write nothing" },
-    { "places", CLI_FLAG, &opt.places, NULL,
-      "with --list: the place of each tensor in its file instead", .needs = "list" },
-    { "split-experts", CLI_FLAG, &opt.o.split_experts, NULL,
-      "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
-    { "safetensors", CLI_FLAG, &opt.safetensors, NULL,
-      "write the model as one file, -o FILE.safetensors", .excludes = "list split-experts" },
-    { CLI_FORCE, .help = "replace an existing organ directory" },
-    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of --list" },
-    { "list-classes", CLI_ACT, .act = print_classes, .help = "list the classes of tensors" },
-    { "list-parts", CLI_ACT, .act = print_parts, .help = "list the parts of models" },
-    { .group = cli_selection },
-    { .group = cli_experts },
-    { CLI_COLUMNS(columns), .needs = "list", .needs_why = "it selects rows of a table",
-      .help = "list only rows that satisfy it: 'bytes>1e6', 'dtype=q4_k', 'role=attn_*'; "
-              "operators < <= > >= = !=; may be repeated" },
-    { .group = cli_common },
-    { CLI_JSON, .help = "(with --list)", .needs = "list",
-      .needs_why = "nothing else prints a table" },
-    { 0 },
-};
+#include "options/extract.h"
 
 /* What a program needs that fetches a part of a tensor. */
 static const char place_columns[] = "name\tshard\tplace\tbytes\tdtype\tdims";

@@ -15,46 +15,7 @@ static struct {
     gg_transplant_options o;
 } opt = { .o.scale = 1 };
 
-static const cli_option options[] = {
-    { "source", CLI_MODEL, &opt.source, "DONOR", .place = 2 },
-    { "target", CLI_MODEL, &opt.target, "BASE", .place = 1 },
-    { "donor", CLI_MODEL, &opt.source },
-    { "base", CLI_MODEL, &opt.target },
-    { "output", CLI_NEW_DIR, &opt.output },
-    { .group = match_group, .to = &opt.match },
-    { "check", CLI_FLAG, &opt.check, NULL,
-      "print what would move, what does not match (exit 1), and the lineage; --reads: which bytes "
-      "are read" },
-    { "skip-mismatched", CLI_FLAG, &opt.o.skip_mismatched, NULL,
-      "leave out tensors that do not match" },
-    { "router", CLI_FLAG, &opt.match.match.router, NULL,
-      "with --experts: also take their rows of the router", .needs = "experts" },
-    { "adapter", CLI_MODEL, &opt.adapters, "LORA",
-      "fold W + S (alpha/r) B A into the weights; --scale S (1)", .many = true,
-      .excludes = "check reads router skip-mismatched " MATCH_NAMES,
-      .excludes_why = "takes only --target, --output, --scale, --imatrix and --link" },
-    { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
-      .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
-    { "imatrix", CLI_FILE, &opt.o.output.imatrix, "F",
-      "encode with the importance matrix F (GGUF or older format)" },
-    { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE",
-      "write --imatrix for the result; --donor-imatrix FILE", .needs = "imatrix",
-      .excludes = "check reads" },
-    { "donor-imatrix", CLI_FILE, &opt.o.donor_imatrix, .needs = "imatrix-out",
-      .excludes = "adapter" },
-    { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
-      "draw where each tensor of the output, or of DIR, comes from", .excludes = "check",
-      .excludes_why = "draws what was written" },
-    { "link", CLI_FLAG, &opt.o.link, NULL,
-      "hard-link unchanged files (both directories share them)" },
-    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
-    { CLI_FORCE, .help = "replace an existing organ directory" },
-    { .group = cli_selection },
-    { .group = cli_expert_map },
-    { .group = cli_common },
-    { CLI_JSON_CHECK },
-    { 0 },
-};
+#include "options/graft.h"
 
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)

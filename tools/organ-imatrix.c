@@ -15,26 +15,7 @@ static struct {
     bool show, experts;
 } opt;
 
-static const cli_option options[] = {
-    { "", CLI_TEXT, NULL, "ACTION", .place = 1, .many = true },
-    { "", CLI_FILE, NULL, "FILE", .place = 2, .many = true },
-    { "output", CLI_NEW_FILE, &opt.output, "FILE", "the importance matrix to write" },
-    { "format", CLI_TEXT, &opt.format, "F",
-      "gguf or dat, the older format (default: dat for a name that ends in .dat)",
-      .values = "gguf dat" },
-    { "model", CLI_MODEL, &opt.model, "M",
-      "the model of an importance matrix in the older format, which does not state the number of "
-      "experts" },
-    { "chunk-size", CLI_U64, &opt.chunk, "N",
-      "tokens of a call in the older format (default: as another file states, or 512)", .low = 1,
-      .high = 1e9 },
-    { "show", CLI_FLAG, &opt.show, NULL, "the same as the action show" },
-    { "experts", CLI_FLAG, &opt.experts, NULL, "with show: also one row per expert" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_common },
-    { CLI_JSON, .help = "(of show)" },
-    { 0 },
-};
+#include "options/imatrix.h"
 
 static gg_status print_row(void *ctx, const gg_imatrix_row *r, gg_error *err)
 {

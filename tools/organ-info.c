@@ -18,18 +18,7 @@ static struct {
     bool table;
 } opt;
 
-static const cli_option options[] = {
-    { "", CLI_MODEL, NULL, "MODEL", .place = 1, .many = true },
-    { "fit", CLI_SIZE, &opt.fit, "SIZE",
-      "print the largest context with which weights and cache need at most SIZE, such as 24G; exit "
-      "1 if no context fits" },
-    { "table", CLI_FLAG, &opt.table, NULL, "print a row for a single model, too" },
-    { CLI_COLUMNS(columns), .help = "only rows that satisfy it: 'bpw<5', 'kind=adapter', "
-                                    "'architecture=qwen*'; implies --table; may be repeated" },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/info.h"
 
 /* The contexts of the table, in tokens. */
 enum { SHORT_CONTEXT = 4096, LONG_CONTEXT = 32768 };

@@ -19,48 +19,7 @@ static struct {
     gg_key_edits edits;
 } opt;
 
-#define EDITS "delete rename set set-file"
-#define EDIT_NEEDS .needs = "output in-place", .needs_why = "they say where the change goes"
-#define TARGET_NEEDS .needs = EDITS, .needs_why = "there is nothing to change"
-
-static const cli_option options[] = {
-    { "", CLI_MODEL, &opt.model, "MODEL", .place = 1, .required = "" },
-    { "", CLI_TEXT, NULL, "GLOB", .place = 2, .many = true },
-    { "full", CLI_FLAG, &opt.full, NULL, "do not shorten arrays, nor long strings on a terminal",
-      .excludes = EDITS, .excludes_why = "is for lists" },
-    { "get", CLI_TEXT, &opt.get, "KEY",
-      "print only the value: a string byte for byte, a number and a newline, an array one element "
-      "per line",
-      .excludes = EDITS " full", .excludes_why = "prints one value and takes no edits" },
-    { .help = "edits, done in this order:" },
-    { "delete", CLI_TEXT, &opt.edits.deletes, "KEY", "remove a key", .many = true, EDIT_NEEDS },
-    { "rename", CLI_TEXT, &opt.edits.renames, "OLD=NEW", "rename a key; it keeps its position",
-      .many = true, EDIT_NEEDS },
-    { "set", CLI_TEXT, &opt.edits.sets, "KEY=T:VALUE",
-      "set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of these and [] with "
-      "VALUE a,b,c. Without T the key keeps its type",
-      .many = true, EDIT_NEEDS },
-    { "set-file", CLI_KEY_FILE, &opt.edits.files, "KEY=FILE",
-      "set a key to the content of a file, as a string", .many = true, .local = true, EDIT_NEEDS },
-    { .help = "each edit can be given several times. Where the result goes:" },
-    { "output", CLI_NEW_MODEL, &opt.output, "FILE",
-      "write a new model. A split model becomes one file, or as many shards again if FILE is named "
-      "like one of them",
-      .excludes = "in-place", TARGET_NEEDS },
-    { "in-place", CLI_FLAG, &opt.in_place, NULL,
-      "change the header of the file itself, if it fits; not of a file with several hard links, "
-      "unless --force is given",
-      TARGET_NEEDS },
-    { "recover", CLI_FLAG, &opt.recover, NULL,
-      "repair a model after an interrupted change in place; every run of organ-keys on the model "
-      "does this first",
-      .excludes = EDITS " get", .excludes_why = "takes a model and nothing else" },
-    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_common },
-    { CLI_JSON, .help = "(tables)", .excludes = EDITS, .excludes_why = "is for tables" },
-    { 0 },
-};
+#include "options/keys.h"
 
 /* ---- reading ----------------------------------------------------------------- */
 

@@ -14,32 +14,7 @@ static struct {
     gg_lora_options o;
 } opt;
 
-static const cli_option options[] = {
-    { "base", CLI_MODEL, &opt.base, "M", "the model that the adapter will be applied to",
-      .place = 1, .required = "from" },
-    { "tuned", CLI_MODEL, &opt.tuned, "M2", "the fine-tuned model", .place = 2, .required = "from",
-      .excludes = "from" },
-    { "from", CLI_MODEL, &opt.from, "ADAPTER",
-      "convert this adapter (a folder of PEFT, its safetensors file, or GGUF)",
-      .excludes = CLI_SELECTION },
-    { "to-peft", CLI_NEW_DIR, &opt.to_peft, "DIR", "write the adapter of --from as PEFT has it",
-      .needs = "from base" },
-    { "alpha", CLI_F64, &opt.alpha, "X", "its lora_alpha, if there is no adapter_config.json",
-      .needs = "from" },
-    { "output", CLI_NEW_MODEL, &opt.output, "FILE",
-      "the adapter; - is stdout, and then no rows are printed", .required = "to-peft",
-      .excludes = "to-peft" },
-    { "rank", CLI_U64, &opt.rank, "R", "singular values to keep per matrix (16, 64, ...)",
-      .excludes = "energy from" },
-    { "energy", CLI_F64, &opt.o.energy, "E",
-      "keep as many as hold this share, 0 to 1 (default: 0.9)", .excludes = "from" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_selection },
-    { .group = cli_expert_map },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/lora.h"
 
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {

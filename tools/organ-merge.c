@@ -97,44 +97,7 @@ static struct {
     gg_merge_options o;
 } opt;
 
-static const cli_option options[] = {
-    { "method", CLI_TEXT, &opt.method, "NAME", "", .list = method_name },
-    { "base", CLI_PARAMS, &opt.base, "M", "the model that the others were trained from" },
-    { "model", CLI_PARAMS, &opt.models, "M", "a model to merge (may be repeated); - is stdin",
-      .many = true, .place = 1 },
-    { .help = "  NAME,P=V  M,P=V    parameters (--list-parameters) of all models, or of one.\n"
-              "                     V is a number, a ramp over the blocks 0.2..0.8, or a list\n"
-              "                     [0,0.5,1]. P:FILTER=V is for a class, a role or a glob" },
-    { "config", CLI_FILE, &opt.config, "FILE",
-      "a mergekit configuration as JSON; - is stdin. 'organ merge --config FILE.yml' takes YAML",
-      .local = true, .excludes = "method base model",
-      .excludes_why = "names the method and the models" },
-    { "models", CLI_DIR, &opt.folder, "DIR", "where --config finds models by their names",
-      .local = true, .needs = "config" },
-    { "embed-from", CLI_WORD, &opt.embeddings, "base", .values = "base",
-      .help = "keep the embeddings of the base (or the first model)" },
-    { "align", CLI_FLAG, &opt.o.align, NULL,
-      "align hidden units first; --partial: even of strangers" },
-    { "partial", CLI_FLAG, &opt.o.partial, .needs = "align" },
-    { "seed", CLI_U64, &opt.o.seed, "N", "for methods that drop values at random (0)" },
-    { "output", CLI_NEW_MODEL, &opt.output, "FILE", "the model to write; - is stdout" },
-    { "check", CLI_FLAG, &opt.check, NULL,
-      "print what would be done to each tensor; write nothing" },
-    { "svg", CLI_NEW_FILE, &opt.svg, "FILE",
-      "draw how each tensor is merged, or was merged into MODEL", .excludes = "json",
-      .excludes_why = "draws a picture and prints no table" },
-    { "card", CLI_NEW_FILE, &opt.o.card, "FILE",
-      "write a model card in Markdown; --no-hash leaves out sha256" },
-    { "no-hash", CLI_FLAG, &opt.o.no_hash },
-    { .group = output_group, .to = &opt.o.output },
-    { CLI_STRICT, .help = "refuse strangers, and what no engine would load" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { "list-methods", CLI_ACT, .act = print_methods, .help = "list the methods" },
-    { "list-parameters", CLI_ACT, .act = print_parameters, .flow = "; " },
-    { .group = cli_common },
-    { CLI_JSON_CHECK },
-    { 0 },
-};
+#include "options/merge.h"
 
 static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
 {

@@ -18,30 +18,7 @@ static struct {
     gg_purify_options o;
 } opt;
 
-static const cli_option options[] = {
-    { "", CLI_MODEL, NULL, "SOURCE", .place = 1, .many = true },
-    { "dir", CLI_MODEL, &opt.source, "SOURCE" },
-    { "output", CLI_NEW_MODEL, &opt.output, "OUTPUT", .required = "dry-run",
-      .excludes = "dry-run" },
-    { "method", CLI_WORD, &opt.method, "haar", .values = "haar fft",
-      .help = "(default) damp wavelet details that the next scale does not support" },
-    { .help = "  --method fft       damp the low-energy tail of each row's spectrum" },
-    { "strength", CLI_F64, &opt.o.strength, "X",
-      "0 (no change) to 1; default: 0.125 for haar, 0.04 for fft", .high = 1 },
-    { "dtype", CLI_TEXT, &opt.dtype, "TYPE",
-      "write purified tensors as F32, F16, BF16, Q8_0, Q4_K, ...", .list = list_encodable },
-    { "imatrix", CLI_FILE, &opt.o.imatrix, "F",
-      "encode with the importance matrix F (GGUF or older format)" },
-    { "dry-run", CLI_FLAG, &opt.dry_run, NULL, "print what would be removed and write nothing" },
-    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .help = "Vectors and integers are purified only if they are selected by exact name." },
-    { .group = cli_selection },
-    { .group = cli_experts },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/purify.h"
 
 static void begin(table *t)
 {

@@ -18,54 +18,7 @@ static struct {
     gg_fuse_options forms;
 } opt;
 
-static const cli_option options[] = {
-    { "", CLI_MODEL, NULL, "M", .place = 1, .many = true },
-    { "", CLI_RANGES, NULL, "BLOCKS", .place = 2, .many = true },
-    { .help = "  BLOCKS             numbers and ranges from 0, in order: 0-3,6,2-4; a block may\n"
-              "                     come several times; of t5: enc:0-3 or dec:0-3" },
-    { "svg", CLI_NEW_FILE, &opt.svg, "FILE", "draw which model each tensor comes from",
-      .needs = "output check", .needs_why = "a finished stack has no history to draw",
-      .excludes = "json", .excludes_why = "draws a picture and prints no table" },
-    { "output", CLI_NEW_MODEL, &opt.output, "FILE", "the model to write; - is stdout",
-      .required = "check" },
-    { "drop", CLI_RANGES, &opt.drop, "BLOCKS", "write all blocks of M except these" },
-    { "drop-mtp", CLI_FLAG, &opt.drop_mtp, NULL,
-      "leave out the multi-token-prediction blocks of M" },
-    { "fuse", CLI_WORDS, &opt.fuse, "[FORMS]",
-      "join attn_q, attn_k and attn_v (qkv), and gate and up matrices (gate_up)",
-      .values = "qkv gate_up", .maybe = true, .excludes = "unfuse drop drop-mtp check svg",
-      .excludes_why = "keeps all blocks of a model" },
-    { "unfuse", CLI_WORDS, &opt.unfuse, "[FORMS]", "divide them again", .values = "qkv gate_up",
-      .maybe = true, .excludes = "drop drop-mtp check svg",
-      .excludes_why = "keeps all blocks of a model" },
-    { "mtp-only", CLI_FLAG, &opt.mtp_only, NULL,
-      "write the multi-token-prediction blocks of M to a file of their own",
-      .excludes = "drop drop-mtp fuse unfuse" },
-    { "experts-from", CLI_TEXT, &opt.experts, "M,M...",
-      "make a mixture of experts of the FFNs of dense models", .local = true,
-      .excludes = "drop drop-mtp mtp-only fuse unfuse svg json" },
-    { "base", CLI_MODEL, &opt.base, "M", "gives all the rest (the first expert)",
-      .needs = "experts-from" },
-    { "router", CLI_TEXT, &opt.router, "F,F...",
-      "activations of the base on the text of each expert (random)", .local = true,
-      .needs = "experts-from" },
-    { "used", CLI_U64, &opt.mix.used, "N", "experts per token (2; all for qwen2)",
-      .needs = "experts-from", .low = 1, .high = 65536 },
-    { "copies", CLI_U64, &opt.copies, "N", "take each expert N times; --noise X --seed N vary them",
-      .needs = "experts-from", .low = 1, .high = 65536 },
-    { "noise", CLI_F64, &opt.mix.noise, "X", .needs = "experts-from", .low = 0, .high = 1 },
-    { "seed", CLI_U64, &opt.mix.seed, "N", .needs = "experts-from" },
-    { "imatrix", CLI_FILE, &opt.imatrix, "FILE", .needs = "imatrix-out" },
-    { "imatrix-out", CLI_NEW_FILE, &opt.imatrix_out, "FILE",
-      "write the --imatrix of M for the new model", .needs = "imatrix",
-      .excludes = "fuse unfuse experts-from check" },
-    { "check", CLI_FLAG, &opt.check, NULL, "print the new order and write nothing" },
-    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_common },
-    { CLI_JSON_CHECK },
-    { 0 },
-};
+#include "options/stack.h"
 
 /* The models by the names they were given; each is opened once. */
 typedef struct models {

@@ -14,57 +14,13 @@ static struct {
     gg_transplant_options o;
 } opt = { .o.scale = 1 };
 
-static const cli_option options[] = {
-    { "base", CLI_MODEL, &opt.base, "BASE", .place = 1, .required = "" },
-    { "donor", CLI_MODEL, &opt.donor, "DONOR", .place = 2, .required = "adapter",
-      .excludes = "adapter" },
-    { "target", CLI_MODEL, &opt.base },
-    { "source", CLI_MODEL, &opt.donor },
-    { "output", CLI_NEW_MODEL, &opt.output, .required = "check in-place reads",
-      .excludes = "in-place" },
-    { .group = match_group, .to = &opt.match },
-    { "check", CLI_FLAG, &opt.check, NULL, "print what would move, and what does not match" },
-    { "skip-mismatched", CLI_FLAG, &opt.o.skip_mismatched, NULL,
-      "leave out these; --reads: print which bytes would be read" },
-    { "mtp", CLI_FLAG, &opt.match.match.mtp, NULL,
-      "take the donor's multi-token-prediction blocks and keys",
-      .excludes = "in-place skip-mismatched " MATCH_NAMES, .excludes_why = "moves whole blocks" },
-    { "copy-kv", CLI_TEXT, &opt.o.copy_kv, "K",
-      "copy the donor's key; K* copies all keys that start with K", .many = true },
-    { "adapter", CLI_MODEL, &opt.adapter, "LORA",
-      "fold W + S (alpha/r) B A into the weights; --scale S (1)",
-      .excludes = "check reads mtp skip-mismatched copy-kv " MATCH_NAMES,
-      .excludes_why = "cannot be combined with options for pairs of tensors" },
-    { "scale", CLI_F64, &opt.o.scale, .needs = "adapter",
-      .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
-    { .group = output_group, .to = &opt.o.output },
-    { "imatrix-out", CLI_NEW_FILE, &opt.o.imatrix_out, "FILE",
-      "write --imatrix for the result; --donor-imatrix FILE", .needs = "imatrix",
-      .excludes = "check reads in-place" },
-    { "donor-imatrix", CLI_FILE, &opt.o.donor_imatrix, .needs = "imatrix-out",
-      .excludes = "adapter" },
-    { "in-place", CLI_FLAG, &opt.in_place, NULL,
-      "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all replaces "
-      "every tensor",
-      .excludes = "adapter dtype shards shard-size",
-      .excludes_why = "makes no new model (use --output)" },
-    { "undo", CLI_NEW_FILE, &opt.undo, .needs = "in-place", .excludes = "no-undo" },
-    { "no-undo", CLI_FLAG, &opt.no_undo, .needs = "in-place" },
-    { "all", CLI_FLAG, &opt.all, .needs = "in-place", .excludes = "map " CLI_SELECTION },
-    { CLI_STRICT, .help = "write nothing if an engine would refuse the result" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_selection },
-    { .group = cli_expert_map },
-    { .group = cli_common },
-    { CLI_JSON_CHECK },
-    { 0 },
-};
+#include "options/transplant.h"
 
 static gg_status apply_patch(cli *c, gg_source *patch)
 {
     gg_source *base = NULL;
     gg_patch_report r = { 0 };
-    if (cli_given_any(c, MATCH_NAMES " mtp skip-mismatched set-kv set-kv-file copy-kv dtype shards "
+    if (cli_given_any(c, NAMES_MATCH " mtp skip-mismatched set-kv set-kv-file copy-kv dtype shards "
                                      "shard-size check in-place reads imatrix-out"))
         cli_usage(c, "the donor is a patch, which is always applied as a whole: give only --base, "
                      "--donor and --output");

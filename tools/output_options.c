@@ -21,22 +21,7 @@ void key_options_note(const cli *c, const gg_texts *texts, const char *option)
     }
 }
 
-#define OUTPUT(member) .at = offsetof(gg_output_options, member)
-
-const cli_option output_group[] = {
-    { "dtype", CLI_RULES, OUTPUT(dtype), .arg = "RULES", .list = list_preset, .help = "re-encode" },
-    { "fallback", CLI_TEXT, OUTPUT(fallback), .arg = "TYPE", .list = list_encodable,
-      .needs = "dtype", .flow = "; " },
-    { "imatrix", CLI_FILE, OUTPUT(imatrix), .arg = "F", .flow = "; " },
-    { "set-kv", CLI_TEXT, OUTPUT(set_kv), .arg = "K=T:V", .many = true,
-      .help = "set a key; K= deletes it" },
-    { "set-kv-file", CLI_KEY_FILE, OUTPUT(set_kv_files), .arg = "K=F", .many = true, .local = true,
-      .flow = "; " },
-    { "shards", CLI_U64, OUTPUT(shards), .arg = "N", .low = 1, .high = 65535,
-      .excludes = "shard-size", .help = "split the output" },
-    { "shard-size", CLI_SIZE, OUTPUT(shard_size), .arg = "2G", .flow = "; " },
-    { 0 },
-};
+#include "options/output_options.h"
 
 /* Adds a rule for each tensor of the model. Names that would be read as patterns are left out, and
  * so are types that are never encoded. */

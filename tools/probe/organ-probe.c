@@ -27,40 +27,7 @@ static struct {
     bool trace, batch;
 } opt = { .window = 192, .rows = 2048, .top = 64 };
 
-static const cli_option options[] = {
-    { "model", CLI_MODEL, &opt.model, .place = 1, .required = "batch" },
-    { "text", CLI_FILE, &opt.texts, "FILE", "a text to measure on (may be repeated)", .many = true,
-      .required = "random batch" },
-    { "random", CLI_U64, &opt.random, "N", "use N tokens at random instead of a text",
-      .excludes = "text", .excludes_why = "takes the place of a text", .low = 2, .high = 1e6 },
-    { "tokens", CLI_U64, &opt.tokens, "N", "only the first N tokens of each text", .low = 2,
-      .high = 1e9 },
-    { "context", CLI_U64, &opt.window, "N", "tokens that are evaluated together (192)", .low = 2,
-      .high = 1e6 },
-    { "against", CLI_FILE, &opt.against, "REF",
-      "also print the divergence from a reference: a model, or a file that --save-base wrote" },
-    { "save-base", CLI_NEW_FILE, &opt.save, "FILE",
-      "store the distributions of MODEL, for --against", .excludes = "batch" },
-    { "top", CLI_U64, &opt.top, "N", "probabilities of the reference to keep per token (64)",
-      .low = 1, .high = 1e6 },
-    { "precision", CLI_F64, &opt.precision, "X",
-      "end a text when the standard error of its divergence is at most X times the divergence",
-      .needs = "against", .low = 1e-6, .high = 1 },
-    { "trace", CLI_FLAG, &opt.trace, NULL, "print what each block does to its input instead",
-      .excludes = "against save-base batch" },
-    { "activations", CLI_NEW_FILE, &opt.activations, "FILE",
-      "store the inputs of each matrix: an importance matrix with samples",
-      .excludes = "against batch" },
-    { "rows", CLI_U64, &opt.rows, "N", "samples per matrix (2048)", .needs = "activations",
-      .low = 1, .high = 1e6 },
-    { "seed", CLI_U64, &opt.seed, "N", "of samples and of random tokens (0)" },
-    { "batch", CLI_FLAG, &opt.batch, NULL,
-      "answer lines \"ppl MODEL TEXT\" and \"kl MODEL TEXT\" of stdin (separated by tabs)" },
-    { CLI_FORCE, .help = "replace an existing output" },
-    { .group = cli_common },
-    { CLI_JSON },
-    { 0 },
-};
+#include "options/probe.h"
 
 /* ---- losses and divergences ------------------------------------------------------------------ */
 
