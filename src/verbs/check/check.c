@@ -40,27 +40,6 @@ const char *gg_kind_name(gg_kind kind)
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
-static gg_kind kind_by_keys(const gg_meta *meta)
-{
-    const char *text;
-    size_t len;
-    if (!meta) return GG_KIND_RECORDS;
-    for (const check_kind_word *w = gg_check_kind_words; w->key; w++) {
-        const gg_kv *kv = gg_meta_find(meta, w->key);
-        if (kv && (w->value[0] == '*' ||
-                   (gg_kv_str(kv, &text, &len) && gg_check_word(w->value, text, len))))
-            return w->kind;
-    }
-    return GG_KIND_MODEL;
-}
-
-gg_kind gg_kind_of(const gg_source *s)
-{
-    gg_kind kind = kind_by_keys(gg_source_meta(s));
-    bool empty = kind == GG_KIND_MODEL && gg_source_seekable(s) && gg_source_count(s) == 0;
-    return empty ? GG_KIND_VOCABULARY : kind;
-}
-
 /* Reports a file that no engine loads as a model. */
 static void check_kind(check *c)
 {
@@ -74,26 +53,6 @@ static void check_kind(check *c)
     };
     if (uses[c->kind])
         say_error(c, "kind", at_name(""), "this is not a model but %s", uses[c->kind]);
-}
-
-/* ---- keys and tensors --------------------------------------------------------------------- */
-
-void gg_check_find_architecture(check *c)
-{
-    if (gg_kv_str(gg_check_key(c, "general.architecture"), &c->arch_name, &c->arch_len) &&
-        c->arch_len > 0)
-        c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
-    c->kind = kind_by_keys(c->in->meta);
-    /* a dflash head in the form of deepseek4, which has no table */
-    if (c->arch_name && gg_check_arch_in(c, "dflash") &&
-        gg_check_positive(c, "hyper_connection.count"))
-        c->arch = NULL;
-    bool other = c->arch_name && gg_check_arch_in(c, gg_check_other_archs);
-    c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
-    c->blocks = gg_check_number_or(c, "block_count", 0);
-    uint64_t nextn = gg_check_number_or(c, "nextn_predict_layers", 0);
-    c->trunk = nextn < c->blocks ? c->blocks - nextn : c->blocks;
-    if (c->kind == GG_KIND_MODEL && gg_check_mtp_alone(c)) c->kind = GG_KIND_MTP;
 }
 
 /* Runs all rules on c->in. Findings are reported in a fixed order. */

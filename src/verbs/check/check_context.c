@@ -1,5 +1,5 @@
-/* check_context.c - reports findings, looks up keys, tensors and tables, and computes expected
- * shapes from keys. */
+/* check_context.c - tells what a file is, reports findings, looks up keys, tensors and tables, and
+ * computes expected shapes from keys. */
 #include "check_context.h"
 
 #include "base/text.h"
@@ -350,4 +350,58 @@ void gg_check_limits(check *c, const char *group)
         gg_check_say(c, l->level, l->rule,
                      l->key[0] == '/' ? at_name(l->key + 1) : at_arch_key(c, l->key), "%s", text);
     }
+}
+
+/* ---- what a file is ------------------------------------------------------------------------ */
+
+static gg_kind kind_by_keys(const gg_meta *meta)
+{
+    const char *text;
+    size_t len;
+    if (!meta) return GG_KIND_RECORDS;
+    for (const check_kind_word *w = gg_check_kind_words; w->key; w++) {
+        const gg_kv *kv = gg_meta_find(meta, w->key);
+        if (kv && (w->value[0] == '*' ||
+                   (gg_kv_str(kv, &text, &len) && gg_check_word(w->value, text, len))))
+            return w->kind;
+    }
+    return GG_KIND_MODEL;
+}
+
+gg_kind gg_kind_of(const gg_source *s)
+{
+    gg_kind kind = kind_by_keys(gg_source_meta(s));
+    bool empty = kind == GG_KIND_MODEL && gg_source_seekable(s) && gg_source_count(s) == 0;
+    return empty ? GG_KIND_VOCABULARY : kind;
+}
+
+/* Whether a model has prediction blocks and no block of the trunk before them. */
+static bool only_predicts(const check *c)
+{
+    bool predicts = false;
+    if (c->trunk == c->blocks) return false;
+    for (size_t i = 0; i < c->in->n; i++) {
+        if (c->anatomy[i].block < 0) continue;
+        if ((uint64_t)c->anatomy[i].block < c->trunk) return false;
+        predicts = true;
+    }
+    return predicts;
+}
+
+void gg_check_find_architecture(check *c)
+{
+    if (gg_kv_str(gg_check_key(c, "general.architecture"), &c->arch_name, &c->arch_len) &&
+        c->arch_len > 0)
+        c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
+    c->kind = kind_by_keys(c->in->meta);
+    /* a dflash head in the form of deepseek4, which has no table */
+    if (c->arch_name && gg_check_arch_in(c, "dflash") &&
+        gg_check_positive(c, "hyper_connection.count"))
+        c->arch = NULL;
+    bool other = c->arch_name && gg_check_arch_in(c, gg_check_other_archs);
+    c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
+    c->blocks = gg_check_number_or(c, "block_count", 0);
+    uint64_t nextn = gg_check_number_or(c, "nextn_predict_layers", 0);
+    c->trunk = nextn < c->blocks ? c->blocks - nextn : c->blocks;
+    if (c->kind == GG_KIND_MODEL && only_predicts(c)) c->kind = GG_KIND_MTP;
 }

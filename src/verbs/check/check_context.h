@@ -223,8 +223,6 @@ void gg_check_vocabulary_rules(check *c); /* check_header.c */
 void gg_check_table_rules(check *c);      /* check_tensors.c: compares with the table */
 void gg_check_block_rules(check *c);      /* check_tensors.c: compares the blocks */
 
-/* Whether a model has prediction blocks and no block of the trunk before them. check_target.c */
-bool gg_check_mtp_alone(const check *c);
 /* Compares a draft model with the model for which it drafts, the source `spec`. */
 gg_status gg_check_target(check *head, gg_source *s, const char *spec);
 

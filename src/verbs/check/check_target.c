@@ -12,18 +12,6 @@
 #define MOST_DIFFERENT 128 /* tokens that one vocabulary may have more */
 #define FIRST_COMPARED 5   /* the tokens before are not compared */
 
-bool gg_check_mtp_alone(const check *c)
-{
-    bool predicts = false;
-    if (c->trunk == c->blocks) return false;
-    for (size_t i = 0; i < c->in->n; i++) {
-        if (c->anatomy[i].block < 0) continue;
-        if ((uint64_t)c->anatomy[i].block < c->trunk) return false;
-        predicts = true;
-    }
-    return predicts;
-}
-
 /* ---- vocabularies --------------------------------------------------------------------------- */
 
 static bool same_value(const gg_kv *a, const gg_kv *b)
