@@ -30,3 +30,14 @@ static inline bool gg_text_ends(const char *bytes, size_t n, const char *end)
     size_t m = strlen(end);
     return n > m && memcmp(bytes + n - m, end, m) == 0;
 }
+
+/* Whether a list of words separated by spaces has this one. */
+static inline bool gg_text_has_word(const char *list, const char *word, size_t len)
+{
+    for (const char *p = list; *p;) {
+        size_t n = strcspn(p, " ");
+        if (n == len && memcmp(p, word, len) == 0) return true;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}

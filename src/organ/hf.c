@@ -5,6 +5,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/float_bits.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 
 #include <ctype.h>
@@ -14,22 +15,11 @@
 
 /* ---- words ------------------------------------------------------------------------------- */
 
-/* Whether a list of words separated by spaces has this one. */
-static bool list_has_word(const char *list, const char *word, size_t len)
-{
-    for (const char *p = list; *p;) {
-        size_t n = strcspn(p, " ");
-        if (n == len && memcmp(p, word, len) == 0) return true;
-        p += n + strspn(p + n, " ");
-    }
-    return false;
-}
-
 bool gg_hf_has(const char *archs, const char *arch)
 {
     if (!archs) return true;
     bool all_but = archs[0] == '!';
-    return list_has_word(archs + all_but, arch, strlen(arch)) != all_but;
+    return gg_text_has_word(archs + all_but, arch, strlen(arch)) != all_but;
 }
 
 const gg_hf_class *gg_hf_class_find(const char *name, size_t len)

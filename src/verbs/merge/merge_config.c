@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VALUES_MAX 1000 /* in a list */
-
 static gg_merge_param param_by_name(const char *name, size_t len)
 {
     for (unsigned p = 0; p < GG_MP_COUNT; p++)
@@ -37,11 +35,13 @@ void gg_merge_settings_free(gg_merge_settings *s)
 
 /* ---- adding ---------------------------------------------------------------------- */
 
-/* Takes the filter and the values, also after an error. */
-static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
+/* Takes the filter and the values, also after an error. In a text, settings with a filter are moved
+ * before those without, and keep their order. */
+static gg_status add_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
 {
     const gg_merge_parameter *p = &gg_merge_params[one->param];
-    gg_status st = one->values ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    gg_status st = err->status;
+    size_t at = s->n;
     for (size_t i = 0; i < one->n && st == GG_OK; i++) {
         double v = one->values[i];
         if (v >= p->least && v <= p->most && !(p->above && v == p->least)) continue;
@@ -50,62 +50,44 @@ static gg_status append_setting(gg_merge_settings *s, const gg_merge_setting *on
     }
     if (st == GG_OK) st = GG_ROOM(s->list, s->n, &s->cap, err);
     if (st != GG_OK) return free(one->filter), free(one->values), st;
-    s->list[s->n++] = *one;
-    return GG_OK;
-}
-
-/* Settings with a filter are moved before those without, and keep their order. */
-static gg_status insert_setting(gg_merge_settings *s, const gg_merge_setting *one, gg_error *err)
-{
-    size_t at = s->n;
-    gg_status st = append_setting(s, one, err);
-    if (st != GG_OK || !one->filter) return st;
-    while (at > 0 && !s->list[at - 1].filter) at--;
-    gg_merge_setting last = s->list[s->n - 1];
-    memmove(&s->list[at + 1], &s->list[at], (s->n - 1 - at) * sizeof last);
-    s->list[at] = last;
+    while (one->filter && !one->by_substring && at > 0 && !s->list[at - 1].filter) at--;
+    memmove(&s->list[at + 1], &s->list[at], (s->n - at) * sizeof *one);
+    s->list[at] = *one;
+    s->n++;
     return GG_OK;
 }
 
 /* ---- parsing --------------------------------------------------------------------- */
 
-/* A decimal number; or true, false, l1, l2. */
+/* A decimal number; or true, false, l1, l2, which may be quoted. */
 static bool parse_value(const char *s, size_t n, double *value)
 {
     static const struct {
         const char *word;
         double value;
     } words[] = { { "true", 1 }, { "false", 0 }, { "l1", 1 }, { "l2", 2 } };
+    bool quoted = n > 2 && s[0] == '"' && s[n - 1] == '"';
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (gg_text_is(s, n, words[i].word)) return *value = words[i].value, true;
+        if (gg_text_is(s + quoted, n - 2 * quoted, words[i].word))
+            return *value = words[i].value, true;
     return gg_parse_decimal(s, n, value);
 }
 
-/* "[a,b,c]": n is the length of the text. */
-static bool parse_list(const char *s, size_t n, gg_merge_setting *one)
+/* Adds a value, a ramp "a..b" or a list "[a, b, c]" to the values of a setting. Returns false if
+ * the text is malformed, or if there is no memory. */
+static bool parse_values(const char *s, size_t n, gg_merge_setting *one, gg_error *err)
 {
-    if (n < 3 || s[n - 1] != ']') return false;
-    for (size_t at = 1; at < n;) {
-        size_t end = at;
-        while (end < n - 1 && s[end] != ',') end++;
-        if (one->n == VALUES_MAX || !parse_value(s + at, end - at, &one->values[one->n++]))
+    bool list = n > 0 && s[0] == '[';
+    size_t wide = list ? 1 : 2; /* of the separator, "," or ".." */
+    if (list && s[n - 1] != ']') return false;
+    for (const char *end = s + n - list, *to = s += list;; s = to += wide) {
+        while (list && s < end && *s == ' ') s++;
+        while (to < end && memcmp(to, list ? "," : "..", wide) != 0) to++;
+        if (GG_ROOM(one->values, one->n, NULL, err) != GG_OK ||
+            !parse_value(s, (size_t)(to - s), &one->values[one->n++]))
             return false;
-        at = end + 1;
+        if (to == end) return list || one->n <= 2;
     }
-    return true;
-}
-
-static bool parse_values(const char *s, size_t n, gg_merge_setting *one)
-{
-    if (n > 0 && s[0] == '[') return parse_list(s, n, one);
-    for (size_t i = 1; i + 2 < n; i++) {
-        if (s[i] != '.' || s[i + 1] != '.') continue;
-        one->n = 2;
-        return s[i + 2] != '.' && parse_value(s, i, &one->values[0]) &&
-               parse_value(s + i + 2, n - i - 2, &one->values[1]);
-    }
-    one->n = 1;
-    return parse_value(s, n, &one->values[0]);
 }
 
 /* The length of the item at s: up to the next comma outside brackets. */
@@ -139,7 +121,8 @@ static gg_status unknown_name(const char *s, size_t n, gg_error *err)
     return gg_fail(err, GG_EUSAGE, "unknown parameter '%s'%s", shown, gg_meant(near, meant));
 }
 
-static gg_status add_setting(gg_merge_settings *s, const char *text, size_t n, gg_error *err)
+/* "NAME=VALUE" or "NAME:FILTER=VALUE" */
+static gg_status add_item(gg_merge_settings *s, const char *text, size_t n, gg_error *err)
 {
     const char *equals = memchr(text, '=', n), *colon = equals ? memchr(text, ':', n) : NULL;
     if (!equals) return fail_item("expected NAME=VALUE instead of", text, n, err);
@@ -148,16 +131,11 @@ static gg_status add_setting(gg_merge_settings *s, const char *text, size_t n, g
     gg_merge_setting one = { .param = param_by_name(text, name) };
     if (one.param == GG_MP_COUNT) return unknown_name(text, name, err);
     if (colon && colon + 1 == equals) return fail_item("empty filter in", text, n, err);
-    double values[VALUES_MAX];
-    one.values = values;
-    if (!parse_values(equals + 1, n - (size_t)(equals + 1 - text), &one))
-        return fail_item("malformed value in", text, n, err);
-    one.values = malloc((one.n + 1) * sizeof *values);
-    if (one.values) memcpy(one.values, values, one.n * sizeof *values);
-    if (colon) one.filter = strndup(colon + 1, (size_t)(equals - colon - 1));
-    if (!colon || one.filter) return insert_setting(s, &one, err);
-    free(one.values);
-    return gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    if (!parse_values(equals + 1, n - (size_t)(equals + 1 - text), &one, err))
+        fail_item("malformed value in", text, n, err);
+    if (colon && !(one.filter = strndup(colon + 1, (size_t)(equals - colon - 1))))
+        gg_fail(err, GG_ENOMEM, "no memory for the parameters");
+    return add_setting(s, &one, err);
 }
 
 static gg_status add_items(gg_merge_settings *s, const char *text, gg_error *err)
@@ -165,7 +143,7 @@ static gg_status add_items(gg_merge_settings *s, const char *text, gg_error *err
     gg_status st = GG_OK;
     for (size_t at = 0; text[at] && st == GG_OK;) {
         size_t n = item_length(text + at);
-        st = add_setting(s, text + at, n, err);
+        st = add_item(s, text + at, n, err);
         at += n + (text[at + n] == ',');
     }
     return st;
@@ -185,16 +163,16 @@ static gg_status refuse_member(const gg_json_node *n, const char *of, gg_error *
                    shown, of);
 }
 
-/* Refuses members that are not in the NULL-terminated list. */
-static gg_status only_members(const gg_json_node *object, const char *const *names, const char *of,
+/* Refuses members that are not among these names, which are separated by spaces. */
+static gg_status only_members(const gg_json_node *object, const char *names, const char *of,
                               gg_error *err)
 {
     if (gg_json_type_of(object) != GG_JSON_OBJECT)
         return gg_fail(err, GG_EFORMAT, "%s of the configuration must be an object", of);
     for (const gg_json_node *n = gg_json_first(object); n; n = gg_json_next(n)) {
-        bool known = false;
-        for (size_t i = 0; names[i] && !known; i++) known = gg_json_key_is(n, names[i]);
-        if (!known) return refuse_member(n, of, err);
+        size_t len;
+        const char *key = gg_json_key(n, &len);
+        if (!gg_text_has_word(names, key, len)) return refuse_member(n, of, err);
     }
     return GG_OK;
 }
@@ -232,52 +210,43 @@ static bool json_is(const gg_json_node *n, const char *text)
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-static bool json_value(const gg_json_node *n, double *v)
+/* The text of a value, to be freed; NULL if there is no memory. */
+static char *text_of(const gg_json_node *n, gg_error *err)
 {
-    gg_error ignored = GG_ERROR_INIT;
-    bool b;
-    if (gg_json_type_of(n) == GG_JSON_BOOL && gg_json_bool(n, &b, &ignored) == GG_OK)
-        return *v = b, true;
-    if (json_is(n, "l1")) return *v = 1, true;
-    if (json_is(n, "l2")) return *v = 2, true;
-    return gg_json_type_of(n) == GG_JSON_NUMBER && gg_json_f64(n, v, &ignored) == GG_OK;
+    gg_buf b = GG_BUF_INIT;
+    gg_json_out to = gg_json_to_buf(&b);
+    if (gg_json_put_node(&to, n, err) == GG_OK) return gg_buf_take(&b, NULL);
+    gg_buf_free(&b);
+    return NULL;
 }
 
-/* Appends a number, or a list of numbers, as a setting. Takes the filter. */
-static gg_status append_values(gg_merge_settings *to, gg_merge_param p, char *filter,
-                               const gg_json_node *n, gg_error *err)
+/* Adds a number, or a list of numbers, as a setting. Takes the filter. */
+static gg_status add_values(gg_merge_settings *to, gg_merge_param p, char *filter,
+                            const gg_json_node *n, gg_error *err)
 {
-    bool list = gg_json_type_of(n) == GG_JSON_ARRAY, ok = true;
-    size_t count = list ? gg_json_count(n) : 1, i = 0;
-    gg_merge_setting one = { .param = p, .filter = filter, .by_substring = true, .n = count };
-    one.values = calloc(count + 1, sizeof *one.values);
-    for (const gg_json_node *v = list ? gg_json_first(n) : n; one.values && ok && i < count; i++) {
-        ok = json_value(v, &one.values[i]);
-        v = gg_json_next(v);
-    }
-    if (ok && count) return append_setting(to, &one, err);
-    free(one.values);
-    free(filter);
-    return gg_fail(err, GG_EFORMAT,
-                   "%s of the configuration must be a number, a list of numbers or a list of "
-                   "filters",
-                   gg_merge_params[p].name);
+    gg_merge_setting one = { .param = p, .filter = filter, .by_substring = true };
+    char *text = n ? text_of(n, err) : NULL;
+    if (!text || !parse_values(text, strlen(text), &one, err))
+        gg_fail(err, GG_EFORMAT,
+                "%s of the configuration must be a number, a list of numbers or a list of filters",
+                gg_merge_params[p].name);
+    free(text);
+    return add_setting(to, &one, err);
 }
 
 /* [{"filter": "mlp", "value": 0.5}, {"value": 1}] */
-static gg_status append_filters(gg_merge_settings *to, gg_merge_param p, const gg_json_node *list,
-                                gg_error *err)
+static gg_status add_filters(gg_merge_settings *to, gg_merge_param p, const gg_json_node *list,
+                             gg_error *err)
 {
-    static const char *const names[] = { "filter", "value", NULL };
     gg_status st = GG_OK;
     for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
         const gg_json_node *filter = gg_json_get(n, "filter");
         char *text = NULL;
-        st = only_members(n, names, "a filter", err);
+        st = only_members(n, "filter value", "a filter", err);
         bool every = !given(n, "filter") || json_is(filter, "*");
         if (st == GG_OK && !every && !(text = copy_string(filter, "a filter", err)))
             st = err->status;
-        if (st == GG_OK) st = append_values(to, p, text, gg_json_get(n, "value"), err);
+        if (st == GG_OK) st = add_values(to, p, text, gg_json_get(n, "value"), err);
     }
     return st;
 }
@@ -285,17 +254,19 @@ static gg_status append_filters(gg_merge_settings *to, gg_merge_param p, const g
 static gg_status read_json_setting(gg_merge_settings *to, const gg_json_node *n, gg_error *err)
 {
     size_t len;
-    double v;
+    bool rows;
+    gg_error other = GG_ERROR_INIT;
     const char *key = gg_json_key(n, &len);
     /* It only saves memory in mergekit. */
     if (gg_json_key_is(n, "int8_mask")) return GG_OK;
-    if (gg_json_key_is(n, "nuslerp_row_wise") && json_value(n, &v) && v == 0) return GG_OK;
+    if (gg_json_key_is(n, "nuslerp_row_wise") && gg_json_bool(n, &rows, &other) == GG_OK && !rows)
+        return GG_OK;
     gg_merge_param p = param_by_name(key, len);
     if (p == GG_MP_COUNT) return refuse_member(n, "parameters", err);
     gg_json_type first = gg_json_type_of(gg_json_first(n));
     if (gg_json_type_of(n) == GG_JSON_ARRAY && first == GG_JSON_OBJECT)
-        return append_filters(to, p, n, err);
-    return append_values(to, p, NULL, n, err);
+        return add_filters(to, p, n, err);
+    return add_values(to, p, NULL, n, err);
 }
 
 static gg_status read_json_settings(gg_merge_settings *to, const gg_json_node *object,
@@ -557,47 +528,42 @@ typedef struct config_reader {
 static gg_status take_parameters(const gg_json_node *n, char **out, gg_error *err)
 {
     gg_merge_settings checked = { 0 };
-    gg_buf b = GG_BUF_INIT;
-    gg_json_out to = gg_json_to_buf(&b);
     gg_status st = read_json_settings(&checked, n, err);
     gg_merge_settings_free(&checked);
-    if (st == GG_OK) st = n ? gg_json_put_node(&to, n, err) : gg_buf_text(&b, "", err);
-    if (st == GG_OK) *out = gg_buf_take(&b, NULL);
-    else gg_buf_free(&b);
-    return st;
+    if (st != GG_OK) return st;
+    *out = n ? text_of(n, err) : strdup("");
+    return *out ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the configuration");
 }
 
-/* Takes the path, also after an error. */
-static gg_status append_model(const config_reader *r, char *path, const gg_json_node *parameters)
+/* Finds or adds the model that a member "model" names; *k is its index. Those of slices with
+ * parameters of their own are listed once, without parameters. A base that is listed among the
+ * models takes no part of its own, except in methods that do not use a base: *k is SIZE_MAX. */
+static gg_status take_model(const config_reader *r, const gg_json_node *n, size_t *k)
 {
     gg_merge_config *c = r->c;
+    char *path = copy_string(gg_json_get(n, "model"), "model", r->err);
+    if (!path) return r->err->status;
+    bool is_base = c->base && strcmp(c->base, path) == 0 && r->method->base != GG_MERGE_BASE_KEYS;
+    *k = 0;
+    while (*k < c->n_models && !(r->ranged && strcmp(c->models[*k].path, path) == 0)) ++*k;
+    if (is_base) *k = SIZE_MAX;
+    if (*k != c->n_models) return free(path), GG_OK;
     if (GG_ROOM(c->models, c->n_models, NULL, r->err) != GG_OK) return free(path), GG_ENOMEM;
     struct gg_merge_config_model *one = &c->models[c->n_models++];
     *one = (struct gg_merge_config_model){ .path = path };
-    return take_parameters(parameters, &one->parameters, r->err);
-}
-
-/* A base that is listed among the models takes no part of its own, except in methods that do not
- * use a base. */
-static gg_status read_model(const config_reader *r, const gg_json_node *n)
-{
-    char *path = copy_string(gg_json_get(n, "model"), "model", r->err);
-    if (!path) return r->err->status;
-    bool is_base = r->c->base && strcmp(r->c->base, path) == 0 &&
-                   r->method->base != GG_MERGE_BASE_KEYS;
-    if (is_base) return free(path), GG_OK;
-    return append_model(r, path, gg_json_get(n, "parameters"));
+    return take_parameters(r->ranged ? NULL : gg_json_get(n, "parameters"), &one->parameters,
+                           r->err);
 }
 
 static gg_status read_models(const config_reader *r, const gg_json_node *list)
 {
-    static const char *const names[] = { "model", "parameters", NULL };
     gg_status st = GG_OK;
+    size_t k;
     if (gg_json_type_of(list) != GG_JSON_ARRAY)
         return gg_fail(r->err, GG_EFORMAT, "models of the configuration must be a list");
     for (const gg_json_node *n = gg_json_first(list); n && st == GG_OK; n = gg_json_next(n)) {
-        st = only_members(n, names, "models", r->err);
-        if (st == GG_OK) st = read_model(r, n);
+        st = only_members(n, "model parameters", "models", r->err);
+        if (st == GG_OK) st = take_model(r, n, &k);
     }
     return st;
 }
@@ -618,11 +584,11 @@ static gg_status add_ranged(const config_reader *r, const gg_json_node *paramete
 {
     gg_buf b = GG_BUF_INIT;
     char *one = NULL;
-    if (gg_json_count(parameters) == 0) return GG_OK;
+    if (!r->ranged || gg_json_count(parameters) == 0) return GG_OK;
     if (take_parameters(parameters, &one, r->err) != GG_OK) return r->err->status;
-    size_t len = *text && (*text)[0] ? strlen(*text) - 1 : 0;
+    size_t len = (*text)[0] ? strlen(*text) - 1 : 0;
     gg_buf_printf(&b, r->err, "%.*s%s{\"blocks\": [%llu, %llu, %d], \"parameters\": %s}]", (int)len,
-                  len ? *text : "", len ? ", " : "[", (unsigned long long)r->at.from,
+                  *text, len ? ", " : "[", (unsigned long long)r->at.from,
                   (unsigned long long)r->at.to, r->last, one);
     free(one);
     if (r->err->status != GG_OK) return gg_buf_free(&b), r->err->status;
@@ -631,83 +597,47 @@ static gg_status add_ranged(const config_reader *r, const gg_json_node *paramete
     return GG_OK;
 }
 
-static size_t find_path(const gg_merge_config *c, const char *path)
-{
-    size_t k = 0;
-    while (k < c->n_models && strcmp(c->models[k].path, path) != 0) k++;
-    return k;
-}
-
-/* A range of blocks that is copied. Each model is listed once. */
-static gg_status read_copied_slice(config_reader *r, const gg_json_node *source)
+/* A range of blocks, which is copied or, in the other methods, is the same in each source and
+ * begins where the slice before ended. One slice with all blocks of several models is the same as a
+ * list of models. Several slices have parameters of their own. */
+static gg_status read_source(config_reader *r, const gg_json_node *source, bool first)
 {
     gg_merge_config *c = r->c;
     gg_merge_slice one = { 0 };
-    gg_status st = read_range(source, &one, r->err);
+    char **text = &c->parameters;
+    gg_status st = only_members(source, "model layer_range parameters", "sources", r->err);
+    if (st == GG_OK) st = read_range(source, &one, r->err);
+    if (st == GG_OK && !r->method->slices &&
+        (first ? one.from != r->at.to : one.from != r->at.from || one.to != r->at.to))
+        st = gg_fail(r->err, GG_EUNSUPPORTED,
+                     "%s merges whole models: the layer_range of all sources of a slice must be "
+                     "equal, the first begin with 0, and each begin where the one before ends",
+                     r->method->name);
+    if (st == GG_OK) st = take_model(r, source, &one.model);
     if (st != GG_OK) return st;
-    if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
-    char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
-    if (!path) return r->err->status;
-    one.model = find_path(c, path);
-    if (one.model < c->n_models) free(path);
-    else st = append_model(r, path, NULL);
-    r->at.from = r->at.to;
-    r->at.to += one.to - one.from;
-    c->slices[c->n_slices++] = one;
-    return st == GG_OK ? add_ranged(r, gg_json_get(source, "parameters"), &c->parameters) : st;
-}
-
-/* One slice with all blocks of several models is the same as a list of models. Several slices must
- * do the same for consecutive blocks, with parameters of their own. */
-static gg_status read_whole_slice(config_reader *r, const gg_json_node *source, bool first)
-{
-    gg_merge_config *c = r->c;
-    gg_merge_slice range;
-    gg_status st = read_range(source, &range, r->err);
-    if (st == GG_OK &&
-        (first ? range.from != r->at.to : range.from != r->at.from || range.to != r->at.to))
-        return gg_fail(r->err, GG_EUNSUPPORTED,
-                       "%s merges whole models: the layer_range of all sources of a slice must be "
-                       "equal, the first begin with 0, and each begin where the one before ends",
-                       r->method->name);
-    if (st != GG_OK) return st;
-    r->at = range;
-    size_t before = c->n_models;
-    char *path = copy_string(gg_json_get(source, "model"), "model", r->err);
-    if (!path) return r->err->status;
-    size_t k = find_path(c, path);
-    free(path);
-    if (k == before) {
-        st = read_model(r, source);
-        k = c->n_models - 1;
-        if (st != GG_OK || c->n_models == before) return st; /* the base */
-        if (r->ranged) free(c->models[k].parameters), c->models[k].parameters = NULL;
-    } else if (!r->ranged) {
-        st = read_model(r, source);
+    if (r->method->slices) {
+        if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
+        c->slices[c->n_slices++] = one;
+        r->at = (gg_merge_slice){ 0, r->at.to, r->at.to + one.to - one.from };
+    } else {
+        r->at = one;
+        if (one.model == SIZE_MAX) return GG_OK; /* the base */
+        text = &c->models[one.model].parameters;
     }
-    c->models[k].blocks = range.to;
-    return r->ranged && st == GG_OK
-               ? add_ranged(r, gg_json_get(source, "parameters"), &c->models[k].parameters)
-               : st;
+    return add_ranged(r, gg_json_get(source, "parameters"), text);
 }
 
 static gg_status read_slice(config_reader *r, const gg_json_node *n)
 {
-    static const char *const names[] = { "sources", "parameters", NULL };
-    static const char *const of_source[] = { "model", "layer_range", "parameters", NULL };
     const gg_json_node *sources = gg_json_get(n, "sources"), *s = gg_json_first(sources);
-    bool copies = r->method->slices;
-    gg_status st = only_members(n, names, "slices", r->err);
+    gg_status st = only_members(n, "sources parameters", "slices", r->err);
     if (st == GG_OK && (gg_json_type_of(sources) != GG_JSON_ARRAY || !s))
         st = gg_fail(r->err, GG_EFORMAT, "sources of the configuration must be a list");
-    if (st == GG_OK && copies && gg_json_next(s))
+    if (st == GG_OK && r->method->slices && gg_json_next(s))
         st = gg_fail(r->err, GG_EUNSUPPORTED, "a slice of passthrough has exactly one source");
-    for (bool first = true; s && st == GG_OK; s = gg_json_next(s), first = false) {
-        st = only_members(s, of_source, "sources", r->err);
-        if (st == GG_OK) st = copies ? read_copied_slice(r, s) : read_whole_slice(r, s, first);
-    }
-    if (st != GG_OK || !r->ranged) return st;
-    st = add_ranged(r, gg_json_get(n, "parameters"), &r->c->parameters);
+    for (bool first = true; s && st == GG_OK; s = gg_json_next(s), first = false)
+        st = read_source(r, s, first);
+    if (st == GG_OK) st = add_ranged(r, gg_json_get(n, "parameters"), &r->c->parameters);
     return st == GG_OK ? add_ranged(r, r->parameters, &r->c->parameters) : st;
 }
 
@@ -749,9 +679,8 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
  * of single tokens are not made. */
 static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root)
 {
-    static const char *const names[] = { "source", NULL };
     if (!given(root, "tokenizer")) return GG_OK;
-    return only_members(gg_json_get(root, "tokenizer"), names, "tokenizer", r->err);
+    return only_members(gg_json_get(root, "tokenizer"), "source", "tokenizer", r->err);
 }
 
 static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
@@ -792,10 +721,8 @@ static gg_status read_chat_template(const config_reader *r, const gg_json_node *
 
 static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
-    static const char *const names[] = {
-        "merge_method", "base_model",       "models",    "slices",        "parameters", "dtype",
-        "out_dtype",    "tokenizer_source", "tokenizer", "chat_template", NULL
-    };
+    static const char names[] = "merge_method base_model models slices parameters dtype out_dtype "
+                                "tokenizer_source tokenizer chat_template";
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
     gg_status st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
