@@ -1,5 +1,5 @@
 /* sha256.c - SHA-256 (FIPS 180-4): of one message in plain C or with the SHA instructions of
- * x86-64 and aarch64, of two or four with these instructions, and of eight with AVX2. */
+ * x86-64 and aarch64, of two with those of x86-64, and of eight with AVX2. */
 #include "sha256.h"
 
 #include "isa.h"
@@ -75,107 +75,67 @@ static void compress_plain(uint32_t state[8], const unsigned char *p, size_t blo
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-/* ---- one, two or four messages with the SHA instructions --------------------------------- */
+/* ---- one or two messages with the SHA instructions --------------------------------------- */
 
-/* The instructions keep the state as two registers, ABEF and CDGH, from word 3 down to word 0. */
 #define WITH_SHA __attribute__((target("sha,sse4.1,ssse3")))
 
-/* Two rounds, and the next two: wk is set by the first. */
-#define FIRST_ROUNDS(abef, cdgh, wk, m, t) \
-    do { \
-        wk = _mm_add_epi32(m, _mm_load_si128((const __m128i *)(const void *)(round_key + (t)))); \
-        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, wk); \
-    } while (0)
-#define LAST_ROUNDS(abef, cdgh, wk) \
-    (abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(wk, 0x0e)))
+WITH_SHA static inline __m128i load_words(const void *p)
+{
+    return _mm_loadu_si128(p);
+}
 
-/* a, b, c, d hold the last 16 words of the schedule, the oldest in a. Replaces a by the next
- * four. */
-#define SCHEDULE(a, b, c, d) \
-    (a = _mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(a, b), _mm_alignr_epi8(d, c, 4)), \
-                              d))
+/* Unrolled, which keeps the arrays in registers. */
+#define EACH _Pragma("GCC unroll 2") for (size_t i = 0; i < n; i++)
 
-#define LOAD_STATE(abef, cdgh, state) \
-    do { \
-        __m128i dcba_ = _mm_loadu_si128((const __m128i *)(const void *)(state)); \
-        __m128i hgfe_ = _mm_loadu_si128((const __m128i *)(const void *)((state) + 4)); \
-        __m128i cdab_ = _mm_shuffle_epi32(dcba_, 0xb1), efgh_ = _mm_shuffle_epi32(hgfe_, 0x1b); \
-        abef = _mm_alignr_epi8(cdab_, efgh_, 8); \
-        cdgh = _mm_blend_epi16(efgh_, cdab_, 0xf0); \
-    } while (0)
-
-#define STORE_STATE(state, abef, cdgh) \
-    do { \
-        __m128i feba_ = _mm_shuffle_epi32(abef, 0x1b), dchg_ = _mm_shuffle_epi32(cdgh, 0xb1); \
-        _mm_storeu_si128((__m128i *)(void *)(state), _mm_blend_epi16(feba_, dchg_, 0xf0)); \
-        _mm_storeu_si128((__m128i *)(void *)((state) + 4), _mm_alignr_epi8(dchg_, feba_, 8)); \
-    } while (0)
-
-/* The 16 words of a block, which are stored with the highest byte first. */
-#define LOAD_BLOCK(a, b, c, d, p) \
-    do { \
-        const __m128i swap_ = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3); \
-        const __m128i *in_ = (const __m128i *)(const void *)(p); \
-        a = _mm_shuffle_epi8(_mm_loadu_si128(in_), swap_); \
-        b = _mm_shuffle_epi8(_mm_loadu_si128(in_ + 1), swap_); \
-        c = _mm_shuffle_epi8(_mm_loadu_si128(in_ + 2), swap_); \
-        d = _mm_shuffle_epi8(_mm_loadu_si128(in_ + 3), swap_); \
-    } while (0)
-
-/* Unrolled for each message and each step, which keeps the arrays in registers. */
-#define EACH _Pragma("GCC unroll 4") for (size_t i = 0; i < n; i++)
-
-/* Four rounds of each message, with words q of its block. */
-#define FOUR_ROUNDS(q, t, more) \
-    do { \
-        EACH FIRST_ROUNDS(abef[i], cdgh[i], wk[i], m[i][q], (t) + 4 * (q)); \
-        if (more) \
-            EACH SCHEDULE(m[i][q], m[i][((q) + 1) & 3], m[i][((q) + 2) & 3], m[i][((q) + 3) & 3]); \
-        EACH LAST_ROUNDS(abef[i], cdgh[i], wk[i]); \
-    } while (0)
-
-#define SIXTEEN_ROUNDS(t) \
-    do { \
-        FOUR_ROUNDS(0, t, true); \
-        FOUR_ROUNDS(1, t, true); \
-        FOUR_ROUNDS(2, t, true); \
-        FOUR_ROUNDS(3, t, true); \
-    } while (0)
-
-/* Hashes `blocks` blocks of each of n messages: 1, 2 or 4. */
+/* Hashes `blocks` blocks of each of n messages: 1 or 2. The instructions keep a state as two
+ * registers, ABEF and CDGH, from word 3 down to word 0. */
 WITH_SHA static inline __attribute__((always_inline)) void compress_few(
     gg_sha256_piece *const *list, size_t blocks, const size_t n)
 {
-    __m128i abef[4], cdgh[4];
-    EACH LOAD_STATE(abef[i], cdgh[i], list[i]->h->state);
+    const __m128i swap = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
+    __m128i abef[2], cdgh[2], m[2][4];
+    EACH
+    {
+        __m128i cdab = _mm_shuffle_epi32(load_words(list[i]->h->state), 0xb1);
+        __m128i efgh = _mm_shuffle_epi32(load_words(list[i]->h->state + 4), 0x1b);
+        abef[i] = _mm_alignr_epi8(cdab, efgh, 8);
+        cdgh[i] = _mm_blend_epi16(efgh, cdab, 0xf0);
+    }
     for (size_t at = 0; at < 64 * blocks; at += 64) {
-        __m128i m[4][4], wk[4], abef_in[4], cdgh_in[4];
+        __m128i abef_in[2], cdgh_in[2];
         EACH
         {
-            LOAD_BLOCK(m[i][0], m[i][1], m[i][2], m[i][3], list[i]->bytes + at);
-            abef_in[i] = abef[i];
-            cdgh_in[i] = cdgh[i];
+            abef_in[i] = abef[i], cdgh_in[i] = cdgh[i];
+            for (size_t q = 0; q < 4; q++)
+                m[i][q] = _mm_shuffle_epi8(load_words(list[i]->bytes + at + 16 * q), swap);
         }
-        /* A loop costs a tenth of the speed of two messages, and a fiftieth of that of four. */
-        if (n == 2) {
-            SIXTEEN_ROUNDS(0);
-            SIXTEEN_ROUNDS(16);
-            SIXTEEN_ROUNDS(32);
-        } else {
-#pragma GCC unroll 1
-            for (size_t t = 0; t < 48; t += 16) SIXTEEN_ROUNDS(t);
-        }
-        FOUR_ROUNDS(0, 48, false);
-        FOUR_ROUNDS(1, 48, false);
-        FOUR_ROUNDS(2, 48, false);
-        FOUR_ROUNDS(3, 48, false);
+        /* Four rounds at a time. m holds the last 16 words of the schedule. */
+#pragma GCC unroll 16
+        for (size_t q = 0; q < 16; q++) EACH
+            {
+                __m128i *w = &m[i][q % 4], w9 = m[i][(q + 2) % 4], w13 = m[i][(q + 3) % 4];
+                const __m128i wk = _mm_add_epi32(*w, load_words(round_key + 4 * q));
+                cdgh[i] = _mm_sha256rnds2_epu32(cdgh[i], abef[i], wk);
+                if (q < 12)
+                    *w = _mm_sha256msg2_epu32(
+                        _mm_add_epi32(_mm_sha256msg1_epu32(*w, m[i][(q + 1) % 4]),
+                                      _mm_alignr_epi8(w13, w9, 4)),
+                        w13);
+                abef[i] = _mm_sha256rnds2_epu32(abef[i], cdgh[i], _mm_shuffle_epi32(wk, 0x0e));
+            }
         EACH
         {
             abef[i] = _mm_add_epi32(abef[i], abef_in[i]);
             cdgh[i] = _mm_add_epi32(cdgh[i], cdgh_in[i]);
         }
     }
-    EACH STORE_STATE(list[i]->h->state, abef[i], cdgh[i]);
+    EACH
+    {
+        __m128i feba = _mm_shuffle_epi32(abef[i], 0x1b), dchg = _mm_shuffle_epi32(cdgh[i], 0xb1);
+        __m128i *state = (__m128i *)(void *)list[i]->h->state;
+        _mm_storeu_si128(state, _mm_blend_epi16(feba, dchg, 0xf0));
+        _mm_storeu_si128(state + 1, _mm_alignr_epi8(dchg, feba, 8));
+    }
 }
 
 WITH_SHA static void compress_sha(gg_sha256 *h, const unsigned char *p, size_t blocks)
@@ -331,39 +291,9 @@ void gg_sha256_hex(const unsigned char digest[32], char out[65])
     out[64] = '\0';
 }
 
-/* ---- several messages ---------------------------------------------------------------- */
-
-/* Hash `blocks` blocks of each of k messages. */
-typedef void (*compress_many)(gg_sha256_piece *const *list, size_t k, size_t blocks);
+/* ---- eight messages ---------------------------------------------------------------------- */
 
 #if defined(__x86_64__) && defined(__GNUC__)
-
-WITH_SHA static void compress_2(gg_sha256_piece *const *list, size_t blocks)
-{
-    compress_few(list, blocks, 2);
-}
-
-/* Four messages need the instructions with three operands. */
-__attribute__((target("sha,avx2"))) static void compress_4(gg_sha256_piece *const *list,
-                                                           size_t blocks)
-{
-    compress_few(list, blocks, 4);
-}
-
-/* Three messages are hashed as four, of which two are the same. */
-static void compress_ni(gg_sha256_piece *const *list, size_t k, size_t blocks)
-{
-    size_t i = 0;
-    for (; k - i >= 3 && gg_isa() >= 1; i += k - i < 4 ? 3 : 4) {
-        gg_sha256_piece *four[4] = { list[i], list[i + 1], list[i + 2],
-                                     list[k - i < 4 ? i : i + 3] };
-        compress_4(four, blocks);
-    }
-    for (; i + 2 <= k; i += 2) compress_2(list + i, blocks);
-    for (; i < k; i++) compress(list[i]->h, list[i]->bytes, blocks);
-}
-
-/* ---- eight messages ---------------------------------------------------------------------- */
 
 #define WITH_AVX2 __attribute__((target("avx2")))
 
@@ -434,13 +364,25 @@ WITH_AVX2 static void compress_8(gg_sha256_piece *const *list, size_t k, size_t 
     for (size_t l = 0; l < k; l++)
         for (size_t i = 0; i < 8; i++) list[l]->h->state[i] = words[i][l];
 }
-#else
-static void compress_ni(gg_sha256_piece *const *list, size_t k, size_t blocks)
+
+WITH_SHA static void compress_2(gg_sha256_piece *const *list, size_t blocks)
 {
-    for (size_t i = 0; i < k; i++) compress(list[i]->h, list[i]->bytes, blocks);
+    compress_few(list, blocks, 2);
 }
 
-#define compress_8 compress_ni
+#define SHA_LANES 2
+#else
+#define SHA_LANES 1 /* so the next two are not called */
+
+static void compress_2(gg_sha256_piece *const *list, size_t blocks)
+{
+    (void)list, (void)blocks;
+}
+
+static void compress_8(gg_sha256_piece *const *list, size_t k, size_t blocks)
+{
+    (void)list, (void)k, (void)blocks;
+}
 #endif
 
 /* ---- any number of messages -------------------------------------------------------------- */
@@ -451,25 +393,25 @@ static void compress_ni(gg_sha256_piece *const *list, size_t k, size_t blocks)
 unsigned gg_sha256_lanes(void)
 {
     gg_sha256_code used = gg_sha256_in_use();
-    if (used == GG_SHA256_SHA) return gg_isa() >= 1 ? 4 : 2;
-    return used == GG_SHA256_AVX2 ? GG_SHA256_LANES : 1;
+    return used == GG_SHA256_SHA ? SHA_LANES : used == GG_SHA256_AVX2 ? GG_SHA256_LANES : 1;
 }
 
 void gg_sha256_update_many(gg_sha256_piece *pieces, size_t k)
 {
     gg_sha256_piece *list[GG_SHA256_LANES];
-    compress_many many = gg_sha256_in_use() == GG_SHA256_AVX2 ? compress_8 : compress_ni;
-    size_t few = gg_sha256_in_use() == GG_SHA256_AVX2 ? FEW : 1;
+    bool avx2 = gg_sha256_in_use() == GG_SHA256_AVX2;
+    size_t lanes = gg_sha256_lanes();
     for (;;) {
         size_t m = 0, blocks = SIZE_MAX;
-        for (size_t i = 0; i < k; i++) {
+        for (size_t i = 0; i < k && m < lanes; i++) {
             gg_sha256_piece *p = &pieces[i];
             if (p->n < 64 || p->h->total & 63) continue;
             list[m++] = p;
             blocks = p->n / 64 < blocks ? p->n / 64 : blocks;
         }
-        if (m <= few || gg_sha256_lanes() == 1) break;
-        many(list, m, blocks);
+        if (m <= (avx2 ? FEW : 1)) break;
+        if (avx2) compress_8(list, m, blocks);
+        else compress_2(list, blocks);
         for (size_t i = 0; i < m; i++) {
             list[i]->h->total += 64 * blocks;
             list[i]->bytes += 64 * blocks;

@@ -34,13 +34,13 @@ bool gg_sha256_force(gg_sha256_code wanted);
 
 /* ---- several messages at once ------------------------------------------------------
  *
- * One message keeps a processor waiting for its own results. With the SHA instructions, two
- * messages at once are about 1.5 times as fast, and four about 1.75 times. Eight with AVX2 are
- * about four times as fast as in plain C. The digests are the same. */
+ * One message keeps a processor waiting for its own results. With the SHA instructions of x86-64,
+ * two messages at once are about 1.5 times as fast. Eight with AVX2 are about four times as fast as
+ * in plain C. The digests are the same. */
 
 #define GG_SHA256_LANES 8 /* the largest result of gg_sha256_lanes */
 
-/* The number of messages that gg_sha256_update_many hashes fastest: 1, 2, 4 or 8. */
+/* The number of messages that gg_sha256_update_many hashes fastest: 1, 2 or 8. */
 unsigned gg_sha256_lanes(void);
 
 /* The next n bytes of a message. */
