@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "json/json.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -762,64 +761,21 @@ gg_status gg_json_i64(const gg_json_node *node, int64_t *value, gg_error *err)
     return GG_OK;
 }
 
-/* If digits and power of ten are both exact in a double, one operation rounds once. */
-static bool exact_f64(const decimal *d, double *value)
-{
-#if FLT_EVAL_METHOD == 0
-    static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
-    if (d->n > 15 || d->exp < -22 || d->exp > 22) return false;
-    uint64_t m = 0;
-    for (size_t i = 0; i < d->n; i++) m = m * 10 + (uint64_t)(d->digits[i] - '0');
-    *value = d->exp < 0 ? (double)m / power[-d->exp] : (double)m * power[d->exp];
-    return true;
-#else
-    (void)d, (void)value;
-    return false;
-#endif
-}
-
 /* Makes the text for strtod and strtof: up to DIGITS + 1 digits and 16 bytes. Beyond an exponent of
  * +-9999 every result is zero or infinity. */
 static void join_decimal(const decimal *d, char text[DIGITS + 17])
 {
     int e = d->exp > 9999 ? 9999 : d->exp < -9999 ? -9999 : (int)d->exp;
-    memcpy(text, d->digits, d->n);
-    snprintf(text + d->n, 16, "e%d", e);
-}
-
-static double to_f64(const decimal *d)
-{
-    double v;
-    char text[DIGITS + 17];
-    if (d->n == 0) return 0;
-    if (exact_f64(d, &v)) return v;
-    join_decimal(d, text);
-    return strtod(text, NULL);
-}
-
-/* A quick double may be rounded again to float, unless it is exactly the midpoint of two floats:
- * there the first rounding may have hidden a remainder. */
-static float to_f32(const decimal *d)
-{
-    double v;
-    char text[DIGITS + 17];
-    if (d->n == 0) return 0;
-    if (exact_f64(d, &v) && v >= (double)FLT_MIN) {
-        uint64_t bits;
-        memcpy(&bits, &v, sizeof bits);
-        if ((bits & 0x1fffffff) != 0x10000000) return (float)v;
-    }
-    join_decimal(d, text);
-    return strtof(text, NULL);
+    snprintf(text, DIGITS + 17, "%.*s%se%d", (int)d->n, d->digits, d->n ? "" : "0", e);
 }
 
 gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
 {
     decimal d;
+    char text[DIGITS + 17];
     if (split_decimal(node, &d, err) != GG_OK) return GG_EFORMAT;
-    double v = to_f64(&d);
+    join_decimal(&d, text);
+    double v = strtod(text, NULL);
     if (isinf(v)) return bad_value(node, "too large for an f64", err);
     *value = d.negative ? -v : v;
     return GG_OK;
@@ -828,8 +784,10 @@ gg_status gg_json_f64(const gg_json_node *node, double *value, gg_error *err)
 gg_status gg_json_f32(const gg_json_node *node, float *value, gg_error *err)
 {
     decimal d;
+    char text[DIGITS + 17];
     if (split_decimal(node, &d, err) != GG_OK) return GG_EFORMAT;
-    float v = to_f32(&d);
+    join_decimal(&d, text);
+    float v = strtof(text, NULL);
     if (isinf(v)) return bad_value(node, "too large for an f32", err);
     *value = d.negative ? -v : v;
     return GG_OK;
