@@ -7,6 +7,7 @@
  */
 #include "organ/gg_organ.h"
 
+#include "organ/anatomy.h"
 #include "organ/tensor_names.h"
 
 #include <string.h>
@@ -107,21 +108,6 @@ static inline bool span_ends(span x, const char *text)
     return x.n >= n && span_starts((span){ x.s + x.n - n, n }, text);
 }
 
-static inline bool span_has(span x, const char *text)
-{
-    for (; x.n > 0; x.s++, x.n--)
-        if (span_starts(x, text)) return true;
-    return false;
-}
-
-/* As span_is, but a text that ends with '*' matches any rest. */
-static inline bool span_fits(span x, const char *text)
-{
-    size_t n = span_common(x, text);
-    if (text[n] == '*') return true;
-    return text[n] == '\0' && (n == x.n || (n > 0 && text[n - 1] == '*'));
-}
-
 static inline span span_drop(span x, size_t n)
 {
     return (span){ x.s + n, x.n - n };
@@ -143,14 +129,6 @@ static inline bool span_segment(span *rest, span *segment)
     return true;
 }
 
-/* A list that ends with NULL; entries that end with '*' match any rest. */
-static inline bool span_in(span x, const char *const *list)
-{
-    for (; *list; list++)
-        if (span_fits(x, *list)) return true;
-    return false;
-}
-
 /* Cuts off the first of the endings that x has, unless nothing would be left. */
 static span strip_ending(span x, const char *const *endings)
 {
@@ -169,23 +147,66 @@ static size_t block_number(span x, int64_t *v)
     return n == 0 || n > 9 || n >= x.n || x.s[n] != '.' || (n > 1 && x.s[0] == '0') ? 0 : n;
 }
 
-/* Rule 2 of docs/formats.md:
- * (^|[._])(norm|norm_?[0-9]+|norm_exps|ln1|ln2|ls1|ls2|pre_ln|post_ln|time_mix_ln)$ */
-static bool is_norm_stem(span stem)
+/* ---- rules ------------------------------------------------------------------------ */
+
+static size_t digits_at(span x, size_t at)
 {
-    static const char *const tails[] = { "norm_exps", "ln1",     "ln2",         "ls1", "ls2",
-                                         "pre_ln",    "post_ln", "time_mix_ln", "norm" };
-    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
-        size_t n = strlen(tails[i]);
-        if (!span_ends(stem, tails[i])) continue;
-        if (stem.n == n || stem.s[stem.n - n - 1] == '.' || stem.s[stem.n - n - 1] == '_')
-            return true;
+    size_t n = 0;
+    while (at + n < x.n && x.s[at + n] >= '0' && x.s[at + n] <= '9') n++;
+    return n;
+}
+
+/* Whether all of x fits a pattern, in which * is any text and # digits. On a mismatch only the last
+ * * is extended by one byte, so there is no recursion. */
+static bool fits(span x, const char *p)
+{
+    const char *star = NULL;
+    size_t at = 0, resume = 0;
+    while (*p || at < x.n) {
+        if (*p == '*') {
+            star = ++p;
+            resume = at;
+            if (!*p) return true;
+            continue;
+        }
+        size_t n = *p == '#' ? digits_at(x, at) : *p && at < x.n && x.s[at] == *p;
+        if (n) {
+            at += n;
+            p++;
+        } else if (star && resume < x.n) {
+            at = ++resume;
+            p = star;
+        } else {
+            return false;
+        }
     }
-    span x = stem;
-    while (x.n > 0 && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
-    if (x.n == stem.n) return false;
-    if (x.n > 0 && x.s[x.n - 1] == '_') x.n--;
-    return span_ends(x, "norm") && (x.n == 4 || x.s[x.n - 5] == '.' || x.s[x.n - 5] == '_');
+    return true;
+}
+
+/* Sets the class of the first rule that x fits. Returns false if there is none. */
+static bool first_rule(span x, const gg_name_rule *r, gg_class *cls)
+{
+    for (; r->pattern; r++)
+        if (fits(x, r->pattern)) return *cls = r->cls, true;
+    return false;
+}
+
+/* The same for the last segment of the stem that fits a rule. */
+static bool segment_rule(span stem, const gg_name_rule *rules, gg_class *cls)
+{
+    bool found = false;
+    for (span s; span_segment(&stem, &s);) found |= first_rule(s, rules, cls);
+    return found;
+}
+
+/* Rule 2 of docs/formats.md, which applies at the beginning and after a dot or _. */
+static bool norm_rule(span stem, gg_class *cls)
+{
+    for (size_t at = stem.n; at-- > 0;)
+        if ((at == 0 || stem.s[at - 1] == '.' || stem.s[at - 1] == '_') &&
+            first_rule(span_drop(stem, at), gg_rules_norm, cls))
+            return true;
+    return false;
 }
 
 /* ---- image and video models --------------------------------------------------------- */
@@ -213,25 +234,7 @@ static const char *const block_lists[] = {
     "noise_refiner.", "context_refiner.", "input_blocks.", "middle_block.", "output_blocks.",
     "down_blocks.", "up_blocks.", "blocks.", "layers.",
 };
-
-/* Embeddings of the input, of time and text, and the output, outside the blocks. */
-static const char *const diffusion_embeds[] = {
-    "img_in", "img_in.*", "txt_in", "txt_in.*", "time_in.*", "vector_in.*", "guidance_in.*",
-    "x_embedder", "x_embedder.*", "t_embedder.*", "y_embedder.*", "context_embedder",
-    "context_embedder.*", "cap_embedder.*", "pos_embed", "pos_embed.*", "patch_embedding",
-    "text_embedding.*", "time_embedding.*", "add_embedding.*", "time_projection.*",
-    "time_text_embed.*", "time_embed.*", "label_emb.*", "img_emb.*", "final_layer.*", "head.*",
-    "proj_out", "conv_in", "conv_out", "out.*", "x_pad_token", "cap_pad_token", "register_tokens",
-    NULL,
-};
-
-static const char *const diffusion_others[] = {
-    "double_stream_modulation_*", "single_stream_modulation*", "distilled_guidance_layer.*",
-    "norm_out.*", "__index_timestep_zero__", "scaled_fp8", NULL,
-};
 /* clang-format on */
-
-static const char *const diffusion_norms[] = { "txt_norm", "norm_final", "conv_norm_out", NULL };
 
 static span without_prefix(span name, bool *found, bool *text)
 {
@@ -275,72 +278,19 @@ static bool diffusion_name(span name, span *rest, int64_t *block, bool *text)
     if (find_block_list(inner, prefixed, rest, block)) return true;
     static const char *const endings[] = { ".weight", ".bias", ".scale", NULL };
     span stem = strip_ending(inner, endings);
-    return prefixed || span_starts(inner, "mid_block.") || span_in(stem, diffusion_embeds) ||
-           span_in(stem, diffusion_others) || span_in(stem, diffusion_norms);
+    gg_class cls;
+    return prefixed || span_starts(inner, "mid_block.") ||
+           first_rule(stem, gg_rules_outside, &cls) ||
+           first_rule(stem, gg_rules_outside_rest, &cls);
 }
 
-/* The first and last layer of a UNet, and norms that have only a number. */
-static bool class_by_number(span prefix, span stem, gg_class *cls)
-{
-    static const char *const numbered[] = { "in_layers.0", "out_layers.0", NULL };
-    static const char *const outside[] = { "out.0", "cap_embedder.0", "img_emb.proj.0",
-                                           "img_emb.proj.4", NULL };
-    if (span_ends(prefix, "input_blocks.0.") && span_is(stem, "0")) return *cls = GG_EMBED, true;
-    for (size_t i = 0; numbered[i]; i++)
-        if (span_ends(stem, numbered[i])) return *cls = GG_NORM, true;
-    if (span_in(stem, outside)) return *cls = GG_NORM, true;
-    return false;
-}
-
-static bool is_modulation(span stem)
-{
-    static const char *const parts[] = { "modulation",  "adaLN",         "_mod.",
-                                         "emb_layers.", "time_emb_proj", "scale_shift_table",
-                                         NULL };
-    for (size_t i = 0; parts[i]; i++)
-        if (span_has(stem, parts[i])) return true;
-    return span_has(stem, "norm") && span_ends(stem, ".linear");
-}
-
-/* A norm by its last segment with letters: norm1, norm_q, ln_k, query_norm, norms.0. */
-static bool is_diffusion_norm(span stem)
+/* A norm by its last segment with letters. */
+static bool diffusion_norm(span stem, gg_class *cls)
 {
     span rest = stem, segment, last = stem;
     while (span_segment(&rest, &segment))
-        if (segment.n && (segment.s[0] < '0' || segment.s[0] > '9')) last = segment;
-    return is_norm_stem(last) || span_starts(last, "norm") || span_starts(last, "ln_") ||
-           span_starts(last, "layer_norm") || span_has(last, "layernorm") ||
-           span_ends(last, "_norm1") || span_ends(last, "_norm2") || span_is(last, "gamma");
-}
-
-/* Decides by the last segment that names attention or MLP: attn.mlp is an MLP. */
-static bool class_by_segment(span stem, gg_class *cls)
-{
-    span rest = stem, s;
-    bool found = false;
-    while (span_segment(&rest, &s)) {
-        if (span_has(s, "attn") || span_has(s, "attention") || span_starts(s, "to_") ||
-            span_is(s, "SelfAttention"))
-            found = true, *cls = GG_SKELETON;
-        if (span_has(s, "mlp") || span_is(s, "ffn") || span_is(s, "ff") ||
-            span_is(s, "ff_context") || span_is(s, "feed_forward") || span_is(s, "DenseReluDense"))
-            found = true, *cls = GG_ORGAN;
-    }
-    return found;
-}
-
-/* Layers of UNets and fused layers, which are neither. */
-static bool is_diffusion_other(span stem)
-{
-    static const char *const parts[] = { "linear1",    "linear2",     "proj_in",         "proj_out",
-                                         "in_layers.", "out_layers.", "skip_connection", "conv",
-                                         "op",         "proj",        "resnets.",        NULL };
-    for (size_t i = 0; parts[i]; i++)
-        if (span_starts(stem, parts[i]) || span_has(stem, ".conv")) return true;
-    /* UNet blocks have a list inside: 0.in_layers.2 */
-    const char *dot = memchr(stem.s, '.', stem.n);
-    if (!dot || stem.s[0] < '0' || stem.s[0] > '9') return false;
-    return is_diffusion_other(span_drop(stem, (size_t)(dot - stem.s) + 1));
+        if (segment.n && digits_at(segment, 0) == 0) last = segment;
+    return norm_rule(last, cls) || first_rule(last, gg_rules_last_segment, cls);
 }
 
 /* The class of a stem that diffusion_name has found. *known is false if no rule
@@ -350,51 +300,31 @@ static gg_class diffusion_class(span prefix, span stem, bool *known)
     gg_class cls = GG_OTHER;
     bool block = prefix.n >= 2 && prefix.s[prefix.n - 2] >= '0' && prefix.s[prefix.n - 2] <= '9';
     *known = true;
-    if (class_by_number(prefix, stem, &cls)) return cls;
-    if (is_modulation(stem)) return GG_OTHER;
-    if (!block && span_in(stem, diffusion_norms)) return GG_NORM;
-    if (!block && span_in(stem, diffusion_embeds)) return GG_EMBED;
-    if (is_diffusion_norm(stem)) return GG_NORM;
-    if (!block && span_in(stem, diffusion_others)) return GG_OTHER;
-    if (class_by_segment(stem, &cls)) return cls;
-    if (span_has(stem, "embedding") || span_has(stem, "embed_tokens") || span_is(stem, "shared"))
-        return GG_EMBED;
-    *known = is_diffusion_other(stem) || span_starts(prefix, "first_stage_model.") ||
+    if (span_ends(prefix, "input_blocks.0.") && span_is(stem, "0")) return GG_EMBED;
+    if (first_rule(stem, gg_rules_diffusion, &cls) ||
+        (!block && first_rule(stem, gg_rules_outside, &cls)) || diffusion_norm(stem, &cls) ||
+        (!block && first_rule(stem, gg_rules_outside_rest, &cls)) ||
+        segment_rule(stem, gg_rules_segment, &cls) ||
+        first_rule(stem, gg_rules_diffusion_embed, &cls))
+        return cls;
+    span layer = stem, number; /* UNet blocks have a list inside: 0.in_layers.2 */
+    for (span rest = stem; digits_at(rest, 0) && span_segment(&rest, &number) && rest.n;)
+        layer = rest;
+    *known = first_rule(layer, gg_rules_layer, &cls) || span_starts(prefix, "first_stage_model.") ||
              span_starts(prefix, "vae.") || span_starts(prefix, "distilled_guidance_layer.");
     return GG_OTHER;
 }
 
 /* ---- images and sound of language models -------------------------------------------- */
 
-/* Projectors, stems and towers have norms under many names: norm_embd, norm_conv, ln_q,
- * patch_ln, bn1, layer_scale. */
-static bool is_tower_norm(span stem)
-{
-    span rest = stem, s;
-    while (span_segment(&rest, &s)) {
-        span x = s;
-        while (x.n && x.s[x.n - 1] >= '0' && x.s[x.n - 1] <= '9') x.n--;
-        if (span_has(s, "norm") || span_starts(s, "ln_") || span_ends(x, "_ln") ||
-            span_is(x, "ln") || span_is(x, "ls") || span_is(x, "bn") || span_is(s, "layer_scale"))
-            return true;
-    }
-    return false;
-}
-
 /* The class of a name in a vision or audio tower that the general rules do not cover. */
 static gg_class tower_class(span stem)
 {
-    static const char *const embeds[] = {
-        "token_embd.*",     "image_newline", "view_seperator", "boi", "eoi",
-        "vision_pos_embed", "sam.pos_embd",  "sam.patch_embd", NULL
-    };
-    static const char *const attention[] = { "attn.*", "linear_pos", "pos_bias_*", "per_dim_*",
-                                             NULL };
-    if (span_in(stem, embeds)) return GG_EMBED;
-    while (stem.n && stem.s[0] >= '0' && stem.s[0] <= '9') stem = span_drop(stem, 1);
+    gg_class cls = GG_OTHER;
+    if (first_rule(stem, gg_rules_tower, &cls)) return cls;
+    stem = span_drop(stem, digits_at(stem, 0));
     if (span_starts(stem, ".")) stem = span_drop(stem, 1); /* a block within a stage */
-    if (span_in(stem, attention)) return GG_SKELETON;
-    return span_starts(stem, "mlp.") ? GG_ORGAN : GG_OTHER;
+    return first_rule(stem, gg_rules_tower, &cls) ? cls : GG_OTHER;
 }
 
 /* ---- language models ---------------------------------------------------------------- */
@@ -417,40 +347,6 @@ static span strip_suffix(span x)
                                             ".weight.1",    ".bias",  NULL };
     return strip_ending(x, suffixes);
 }
-
-typedef struct rule {
-    gg_class cls;
-    const char *stem; /* a trailing * matches any rest */
-} rule;
-
-/* clang-format off */
-static const rule rules[] = {
-    { GG_EMBED, "token_embd" },    { GG_EMBED, "position_embd" }, { GG_EMBED, "token_types" },
-    { GG_EMBED, "per_layer_token_embd" },                         { GG_EMBED, "patch_embd" },
-    { GG_EMBED, "class_embd" },    { GG_EMBED, "output" },        { GG_EMBED, "cls" },
-    { GG_EMBED, "cls.output" },    { GG_EMBED, "dense_2" },       { GG_EMBED, "dense_3" },
-
-    { GG_EMBED, "d2t" },           { GG_EMBED, "t2d" },           { GG_EMBED, "masked_embd_*" },
-    { GG_EMBED, "nextn.embed_tokens" },    { GG_EMBED, "nextn.shared_head_head" },
-
-    { GG_SKELETON, "rope_freqs" },     { GG_SKELETON, "rope_factors_*" },
-    { GG_SKELETON, "attn_rot_embd" },  { GG_SKELETON, "output_hc_*" }, { GG_SKELETON, "hc_*" },
-    { GG_SKELETON, "altup_*" },        { GG_SKELETON, "laurel_*" }, { GG_SKELETON, "per_layer_*" },
-    { GG_SKELETON, "inp_gate" },       { GG_SKELETON, "proj" },     { GG_SKELETON, "fc" },
-    { GG_SKELETON, "layer_output_scale" },                          { GG_SKELETON, "nextn.*" },
-
-    { GG_ORGAN, "exp_probs_b" },   { GG_ORGAN, "ffn_*" },          { GG_ORGAN, "ffn.act*" },
-    { GG_ORGAN, "exp_probs_b_vl" },
-    { GG_ORGAN, "channel_mix_*" }, { GG_ORGAN, "vis_gate" },       { GG_ORGAN, "vis_up" },
-    { GG_ORGAN, "vis_down" },
-
-    { GG_SKELETON, "attn_*" },     { GG_SKELETON, "cross_attn_*" }, { GG_SKELETON, "vis_attn_*" },
-    { GG_SKELETON, "indexer*" },   { GG_SKELETON, "ssm_*" },        { GG_SKELETON, "shortconv.*" },
-    { GG_SKELETON, "time_mix_*" }, { GG_SKELETON, "output_res_score" }, { GG_SKELETON, "hrm.*" },
-
-    { GG_SKELETON, "conv1d" },     { GG_SKELETON, "posnet.*" },     { GG_ORGAN, "convnext.*" },
-};
-/* clang-format on */
 
 /* The expert of ffn_gate.E, ffn_up.E and ffn_down.E, which have one tensor per expert. */
 static int64_t expert_of(span stem)
@@ -498,25 +394,15 @@ static gg_part part_of(span name, span *rest)
 static void classify(gg_anatomy *a, span name, span stem)
 {
     bool tower = a->part == GG_PART_VISION || a->part == GG_PART_AUDIO;
-    a->known = true;
-    a->mtp = span_has(name, ".nextn.") || span_starts(name, "nextn.") || span_starts(name, "mtp.");
-    if (a->part == GG_PART_ADAPTER) {
-        a->cls = GG_ADAPTER;
-    } else if (is_norm_stem(stem) || (a->mtp && span_ends(stem, "norm")) ||
-               (tower && is_tower_norm(stem))) {
-        a->cls = GG_NORM;
-    } else if (span_starts(stem, "mm.") || span_starts(stem, "resampler.") ||
-               span_starts(stem, "adapter.")) {
-        a->cls = GG_OTHER;
-    } else {
-        for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-            if (span_fits(stem, rules[i].stem)) {
-                a->cls = rules[i].cls;
-                return;
-            }
-        a->cls = tower ? tower_class(stem) : GG_OTHER;
-        a->known = tower || a->mtp;
-    }
+    a->mtp = fits(name, "*.nextn.*") || span_starts(name, "nextn.") || span_starts(name, "mtp.");
+    a->cls = a->part == GG_PART_ADAPTER ? GG_ADAPTER : GG_NORM;
+    a->known = a->part == GG_PART_ADAPTER || norm_rule(stem, &a->cls) ||
+               (a->mtp && span_ends(stem, "norm")) ||
+               (tower && segment_rule(stem, gg_rules_tower_norm, &a->cls)) ||
+               first_rule(stem, gg_rules_language, &a->cls);
+    if (a->known) return;
+    a->cls = tower ? tower_class(stem) : GG_OTHER;
+    a->known = tower || a->mtp;
 }
 
 /* Strips the suffix of an entry of an importance matrix, which has the name of a tensor before
