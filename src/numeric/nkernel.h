@@ -29,22 +29,8 @@ GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double me
 /* Adds n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
 GG_DECLARE_KF(void, gg_nk_histogram,
               (const float *x, size_t n, double min, double range, uint64_t *counts));
-/* The same for n sorted keys, which is faster. */
-GG_DECLARE_KF(void, gg_nk_histogram_sorted,
-              (const gg_nk_key *keys, size_t n, double min, double range, uint64_t *counts));
 /* Converts floats to keys that sort in the same order. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
-/* The magnitudes of n keys, which are the bits of the values without their signs: all their bits,
- * the least above 0 minus 1, and the largest. */
-typedef struct gg_nk_bounds {
-    uint32_t bits, low, high;
-} gg_nk_bounds;
-GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
-/* Subtracts `low` from the magnitudes above 0, which are larger than it, and adds it again. */
-GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
-GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
-/* The first i >= from >= 1 whose key is less than the one before, or n. */
-GG_DECLARE_KF(size_t, gg_nk_descent, (const gg_nk_key *keys, size_t from, size_t n));
 /* All floats with the same sign, exponent and next 4 bits are a bucket. */
 #define GG_FLOAT_BUCKETS 8192
 #define GG_FLOAT_BUCKET(bits) ((bits) >> 19)

@@ -7,9 +7,6 @@
  * arrays that has the result. The contents of the other are undefined. */
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
 
-/* Like gg_sort_keys, but uses insertion sort for short arrays. */
-gg_nk_key *gg_sort_few(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
-
-/* Like gg_sort_few, for entries with a key in the upper 32 bits. Entries with equal keys must come
+/* The same for entries with a key in the upper 32 bits. Entries with equal keys must come
  * in ascending order of the lower bits. */
 uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp);

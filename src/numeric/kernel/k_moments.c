@@ -162,7 +162,6 @@ void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
     for (size_t i = 0; i < n; i++) counts[codes[i]]++;
 }
 
-/* The signs are equal, so that the bits compare like signed integers too. */
 /* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit
  * is flipped. */
 void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
@@ -173,86 +172,10 @@ void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
     }
 }
 
-gg_nk_bounds GG_K(gg_nk_magnitudes)(const gg_nk_key *keys, size_t n)
-{
-    gg_nk_bounds b = { 0, UINT32_MAX, 0 };
-    for (size_t i = 0; i < n; i++) {
-        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
-        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
-        b.bits |= m;
-        b.low = m - 1 < b.low ? m - 1 : b.low;
-        b.high = m > b.high ? m : b.high;
-    }
-    return b;
-}
-
 static float unkey(uint32_t k)
 {
     uint32_t u = k ^ (~(uint32_t)((int32_t)k >> 31) | 0x80000000u);
     return gg_bits_float(u);
-}
-
-void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
-        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
-        keys[i] = (0x80000000u | (m ? m - low : 0)) ^ negative;
-    }
-}
-
-void GG_K(gg_nk_unfold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
-        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
-        keys[i] = (0x80000000u | (m ? m + low : 0)) ^ negative;
-    }
-}
-
-size_t GG_K(gg_nk_descent)(const gg_nk_key *keys, size_t from, size_t n)
-{
-    size_t i = from;
-    for (uint32_t any = 0; i + 16 <= n; i += 16) {
-        for (size_t j = i; j < i + 16; j++) any |= keys[j] < keys[j - 1];
-        if (any) break;
-    }
-    while (i < n && keys[i] >= keys[i - 1]) i++;
-    return i;
-}
-
-static inline int32_t bin_of(gg_nk_key key, double min, double range)
-{
-    const int32_t last = GG_DIM_BINS_MAX - 1;
-    int32_t bin = (int32_t)(((double)unkey(key) - min) / range * (double)GG_DIM_BINS_MAX);
-    return bin < last ? bin : last;
-}
-
-#define GROUP 8 /* sorted keys, which mostly lie in one bin: that of the first is enough */
-#define GROUPS 64
-
-void GG_K(gg_nk_histogram_sorted)(const gg_nk_key *keys, size_t n, double min, double range,
-                                  uint64_t *counts)
-{
-    gg_nk_key first[GROUPS + 1];
-    int32_t at[GROUPS + 1];
-    for (size_t groups; n >= GROUP; n -= GROUP * groups, keys += GROUP * groups) {
-        groups = n / GROUP < GROUPS ? n / GROUP : GROUPS;
-        for (size_t g = 0; g < groups; g++) first[g] = keys[GROUP * g];
-        first[groups] = keys[GROUP * groups < n ? GROUP * groups : n - 1];
-        for (size_t g = 0; g <= groups; g++) at[g] = bin_of(first[g], min, range);
-        for (size_t g = 0; g < groups; g++) {
-            const gg_nk_key *group = keys + GROUP * g;
-            if (at[g] == at[g + 1]) {
-                counts[at[g]] += GROUP;
-                continue;
-            }
-            int32_t bins[GROUP];
-            for (size_t j = 0; j < GROUP; j++) bins[j] = bin_of(group[j], min, range);
-            for (size_t j = 0; j < GROUP; j++) counts[bins[j]]++;
-        }
-    }
-    for (size_t j = 0; j < n; j++) counts[bin_of(keys[j], min, range)]++;
 }
 
 /* Keys per run when computing gaps: first the floats are restored, then neighbours subtracted. */

@@ -199,7 +199,7 @@ static float find_cut(float *energy, size_t bins, double share, gg_nk_key *keys)
         keys[n] = gg_float_bits(energy[k * GG_FFT_BATCH]);
         n += keys[n] >> shift == last; /* no branch: it would be mispredicted */
     }
-    const gg_nk_key *sorted = gg_sort_few(keys, n, keys + bins);
+    const gg_nk_key *sorted = gg_sort_keys(keys, n, keys + bins);
     for (size_t i = 0; i < n; i++, ties++) {
         float e = gg_bits_float(sorted[i]);
         if (i == 0 || e > cut) cut = e, ties = 0;

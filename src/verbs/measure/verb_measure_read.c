@@ -131,14 +131,15 @@ typedef struct run_of {
 /* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. The share rest / N
  * is kept in 64 bits, so that its overflow is a carry. It is rounded up: after n values by less
  * than n N / 2^64, which must be less than 1 / N. */
-static inline size_t gather(sampler *s, run_of r, void *to, size_t size)
+__attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r, void *to,
+                                                           size_t size)
 {
     const uint64_t left = s->count - s->i, step = s->step, add = s->part * s->inverse;
     const uint64_t most = left < s->most ? left : s->most;
     uint64_t at = s->at - r.first, share = s->rest * s->inverse;
     size_t n = 0;
     for (; n < most && at < r.n; n++) {
-        memcpy((char *)to + n * size, r.bytes + at * size, size);
+        __builtin_memcpy((char *)to + n * size, r.bytes + at * size, size); /* a single load */
         share += add;
         at += step + (share < add);
     }
