@@ -1,10 +1,9 @@
 /* compare_models.c - compares two models, one row per tensor.
  *
  * Pairs are gathered into a batch and divided into tasks that any thread may take. The rows are
- * delivered in order. Chunks of the same dtype are first compared as bytes, so a pair that is
- * entirely equal is never decoded. If a pair differs, the equal chunks that were skipped are summed
- * in a second round. A pipe cannot be read again, so everything is summed at once there; the sums
- * are the same.
+ * delivered in order. Pairs of the same dtype are first compared as bytes, up to the first
+ * difference, so that a pair that is entirely equal is never decoded. The others are summed in a
+ * second round. A pipe cannot be read again, so both are done at once there.
  */
 #include "lineage.h"
 
@@ -21,7 +20,6 @@
 #include "verbs/shared/verb_run.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +54,6 @@ typedef struct compare_pair {
 
 typedef struct task {
     uint32_t pair;
-    bool equal; /* all its bytes are equal, and it was not summed */
     gg_compare sum;
     double weighted[2];
 } task;
@@ -87,12 +84,10 @@ typedef struct job {
     uint64_t n_tasks, weights; /* bytes of weights */
     task *tasks;
     size_t cap_tasks;
-    size_t *todo; /* second round: indices of tasks, or of pairs */
+    size_t *todo; /* second round: indices of tasks */
     /* How it is worked on: */
-    unsigned threads;
+    unsigned threads; /* 1 for a pipe, whose tasks must be read in order */
     space *spaces;
-    pthread_mutex_t draw; /* held so that tasks of a pipe are drawn and read in order */
-    size_t drawn;
     /* What the other source need not report again: */
     used_piece *used;
     size_t n_used, cap_used;
@@ -207,12 +202,12 @@ static uint64_t stored_bytes(const compare_cut *c, const gg_tensor *t, uint64_t 
     return c->decodes ? values / i->block_elems * i->block_bytes : values;
 }
 
-/* Compares the bytes [from, to) of both tensors and sets p->differs if they are not equal. Each
- * `buf` has CHUNK * 4 bytes. */
-static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *const buf[2],
-                               gg_error *err)
+/* Compares the bytes [from, to) of both tensors and sets p->differs if they are not equal. Does not
+ * change r->w->raw. */
+static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, gg_error *err)
 {
-    size_t most = (size_t)CHUNK * sizeof(float);
+    float(*buf)[CHUNK] = r->w->values;
+    size_t most = sizeof buf[0];
     gg_status st = GG_OK;
     while (from < to && st == GG_OK && !atomic_load(&r->p->differs)) {
         size_t n = to - from < most ? (size_t)(to - from) : most;
@@ -229,8 +224,7 @@ static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, void *cons
 static gg_status pass_gap(reader *r, uint64_t to, gg_error *err)
 {
     if (r->j->pipe < 0 || !r->p->cut.same_type) return GG_OK;
-    void *const buf[2] = { r->w->values[0], r->w->values[1] }; /* free until the chunk is read */
-    return r->p->passed < to ? compare_bytes(r, r->p->passed, to, buf, err) : GG_OK;
+    return compare_bytes(r, r->p->passed, to, err);
 }
 
 /* Reads chunk k of both tensors into raw; *n receives the number of values. */
@@ -304,93 +298,64 @@ static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, 
     return d.st;
 }
 
-/* Compares the chunks of a task. Sums them as soon as one differs, or from the start. If `lock` is
- * given, the caller holds it, and it is released when everything has been read. */
-static gg_status run_chunks(reader *r, task *t, uint64_t no, bool summing, pthread_mutex_t *lock,
-                            gg_error *err)
+/* Compares the chunks of a task, and sums them. */
+static gg_status sum_chunks(reader *r, task *t, uint64_t no, gg_error *err)
 {
     const compare_cut *c = &r->p->cut;
     uint64_t lo = no * c->group, hi = lo + c->group < c->chunks ? lo + c->group : c->chunks;
     gg_status st = GG_OK;
-    t->sum = (gg_compare)GG_COMPARE_INIT;
-    t->weighted[0] = t->weighted[1] = 0;
     for (uint64_t k = lo; k < hi && st == GG_OK; k++) {
         size_t n;
         st = load_chunk(r, k, &n, err);
-        if (lock && k + 1 == hi) {
-            pthread_mutex_unlock(lock);
-            lock = NULL;
-        }
         if (st != GG_OK) break;
         bool same = c->same_type &&
                     memcmp(r->w->raw[0], r->w->raw[1], (size_t)stored_bytes(c, &r->p->a.t, n)) == 0;
         if (c->same_type && !same) atomic_store(&r->p->differs, true);
-        if (!c->decodes) continue;
-        if (!summing && !same) {
-            summing = true;
-            if (k > lo) { /* go back to the skipped chunks; never on a pipe */
-                k = lo - 1;
-                continue;
-            }
-        }
-        if (summing) st = add_chunk(r, same, k, n, t, err);
+        if (c->decodes) st = add_chunk(r, same, k, n, t, err);
     }
-    t->equal = !summing;
-    if (lock) pthread_mutex_unlock(lock);
     return st;
 }
 
-static gg_status run_task(job *j, size_t i, unsigned worker, pthread_mutex_t *lock, gg_error *err)
+static void add_progress(const job *j, const compare_pair *p)
 {
-    task *t = &j->tasks[i];
-    compare_pair *p = &j->pairs[t->pair];
-    bool known = atomic_load(&p->differs), needed = p->cut.decodes || !known;
+    gg_progress_add(j->run, p->a.t.bytes / p->cut.tasks);
+}
+
+/* Compares a share of the bytes of a pair, unless it is known to differ. */
+static gg_status compare_task(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    job *j = ctx;
+    compare_pair *p = &j->pairs[j->tasks[i].pair];
+    uint64_t bytes = p->a.t.bytes, each = divide_up(bytes, p->cut.tasks),
+             from = (i - p->first_task) * each, to = from + each < bytes ? from + each : bytes;
     reader r;
-    gg_status st = needed ? reader_open(&r, j, p, &j->spaces[worker], err) : GG_OK;
-    if (!needed || st != GG_OK) {
-        if (lock) pthread_mutex_unlock(lock);
-        return st;
-    }
-    bool summing = known || lock || !p->cut.same_type || gg_column_weights_any(&p->weights);
-    st = run_chunks(&r, t, i - p->first_task, summing, lock, err);
+    add_progress(j, p);
+    if (!p->cut.same_type || atomic_load(&p->differs)) return GG_OK;
+    gg_status st = reader_open(&r, j, p, &j->spaces[worker], err);
+    if (st != GG_OK) return st;
+    st = compare_bytes(&r, from, to, err);
     reader_close(&r);
     return st;
 }
 
-static gg_status first_round(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status sum_task(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     job *j = ctx;
-    const compare_pair *p = &j->pairs[j->tasks[i].pair];
-    gg_progress_add(j->run, p->a.t.bytes / p->cut.tasks);
-    if (j->pipe < 0) return run_task(j, i, worker, NULL, err);
-    pthread_mutex_lock(&j->draw);
-    return run_task(j, j->drawn++, worker, &j->draw, err);
-}
-
-static gg_status second_round(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    job *j = ctx;
-    return run_task(j, j->todo[i], worker, NULL, err);
-}
-
-/* For a pair whose sampled rows are all equal: compares the remaining bytes. */
-static gg_status verify_rest(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    job *j = ctx;
-    compare_pair *p = &j->pairs[j->todo[i]];
+    task *t = &j->tasks[j->todo[i]];
+    compare_pair *p = &j->pairs[t->pair];
     reader r;
+    if (j->pipe >= 0) add_progress(j, p);
     gg_status st = reader_open(&r, j, p, &j->spaces[worker], err);
     if (st != GG_OK) return st;
-    void *const buf[2] = { r.w->raw[0], r.w->raw[1] };
-    st = compare_bytes(&r, 0, p->a.t.bytes, buf, err);
+    st = sum_chunks(&r, t, j->todo[i] - p->first_task, err);
     reader_close(&r);
     return st;
 }
 
 /* ---- a batch -------------------------------------------------------------------- */
 
-/* Sums are complete unless all measured values have the same bits. In that case equal chunks may
- * have been skipped, and a pipe must not report more about them than a file. */
+/* Sums are complete unless all measured values have the same bits. In that case the pair may not
+ * have been summed, and a pipe must not report more about it than a file. */
 static void measure_pair(const job *j, const compare_pair *p, gg_compare_row *row)
 {
     gg_compare sum = GG_COMPARE_INIT;
@@ -450,14 +415,14 @@ static gg_status emit_row(job *j, const compare_pair *p, gg_error *err)
 
 static gg_status make_tasks(job *j, gg_error *err)
 {
-    size_t n = (size_t)j->n_tasks, most = n > j->n_pairs ? n : j->n_pairs;
-    if (most > j->cap_tasks) {
+    size_t n = (size_t)j->n_tasks;
+    if (n > j->cap_tasks) {
         free(j->tasks);
         free(j->todo);
-        j->tasks = malloc(most * sizeof *j->tasks);
-        j->todo = malloc(most * sizeof *j->todo);
-        j->cap_tasks = j->tasks && j->todo ? most : 0;
-        if (!j->cap_tasks) return gg_fail(err, GG_ENOMEM, "no memory for %zu tasks", most);
+        j->tasks = malloc(n * sizeof *j->tasks);
+        j->todo = malloc(n * sizeof *j->todo);
+        j->cap_tasks = j->tasks && j->todo ? n : 0;
+        if (!j->cap_tasks) return gg_fail(err, GG_ENOMEM, "no memory for %zu tasks", n);
     }
     for (size_t i = 0; i < j->n_pairs; i++)
         for (uint64_t k = 0; k < j->pairs[i].cut.tasks; k++)
@@ -476,22 +441,16 @@ static void end_batch(job *j)
 
 static gg_status run_batch(job *j, gg_error *err)
 {
-    size_t n = 0;
+    size_t n = 0, tasks = (size_t)j->n_tasks;
     gg_status st = make_tasks(j, err);
-    j->drawn = 0;
-    if (st == GG_OK) st = gg_parallel((size_t)j->n_tasks, j->threads, first_round, j, err);
-    for (size_t i = 0; i < j->n_tasks && st == GG_OK; i++) {
+    if (st == GG_OK && j->pipe < 0) st = gg_parallel(tasks, j->threads, compare_task, j, err);
+    for (size_t i = 0; i < tasks && st == GG_OK; i++) {
         const compare_pair *p = &j->pairs[j->tasks[i].pair];
-        if (j->tasks[i].equal && p->cut.decodes && atomic_load(&p->differs)) j->todo[n++] = i;
+        bool sums = !p->cut.same_type || atomic_load(&p->differs) ||
+                    gg_column_weights_any(&p->weights);
+        if (j->pipe >= 0 || (p->cut.decodes && sums)) j->todo[n++] = i;
     }
-    if (st == GG_OK && n) st = gg_parallel(n, j->threads, second_round, j, err);
-    n = 0;
-    for (size_t i = 0; i < j->n_pairs && j->pipe < 0 && st == GG_OK; i++) {
-        const compare_pair *p = &j->pairs[i];
-        if (p->cut.same_type && p->cut.taken < p->cut.rows && !atomic_load(&p->differs))
-            j->todo[n++] = i;
-    }
-    if (st == GG_OK && n) st = gg_parallel(n, j->threads, verify_rest, j, err);
+    if (st == GG_OK) st = gg_parallel(n, j->threads, sum_task, j, err);
     for (size_t i = 0; i < j->n_pairs && st == GG_OK; i++) st = emit_row(j, &j->pairs[i], err);
     end_batch(j);
     return st;
@@ -633,7 +592,7 @@ static gg_status rest_selected(void *ctx, const gg_selected *p, gg_error *err)
 static gg_status job_start(job *j, const gg_run *run, gg_error *err)
 {
     j->threads = run && run->threads ? run->threads : gg_thread_count();
-    pthread_mutex_init(&j->draw, NULL);
+    if (j->pipe >= 0) j->threads = 1;
     j->pairs = calloc(MOST_PAIRS, sizeof *j->pairs);
     j->spaces = malloc(j->threads * sizeof *j->spaces);
     if (!j->pairs || !j->spaces)
@@ -652,7 +611,6 @@ static void job_end(job *j)
     free(j->used);
     free(j->donors);
     gg_lineage_rows_free(&j->rows);
-    pthread_mutex_destroy(&j->draw);
 }
 
 static gg_status refuse_pipes(gg_source *a, gg_source *b, const gg_compare_options *o,
