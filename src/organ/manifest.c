@@ -85,21 +85,15 @@ bool gg_is_organ_dir(const char *path)
     return yes;
 }
 
-gg_status gg_entry_add_history(gg_entry *e, const char *json_object, gg_error *err)
+gg_status gg_history_add(const char *before, char **object, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
-    size_t old = e->history ? strlen(e->history) : 0;
-    gg_status st = gg_buf_text(&b, "[", err);
-    if (st == GG_OK && old > 2) st = gg_buf_append(&b, e->history + 1, old - 2, err);
-    if (st == GG_OK && old > 2) st = gg_buf_text(&b, ", ", err);
-    if (st == GG_OK) st = gg_buf_text(&b, json_object, err);
-    if (st == GG_OK) st = gg_buf_text(&b, "]", err);
-    if (st != GG_OK) {
-        gg_buf_free(&b);
-        return st;
-    }
-    free(e->history);
-    e->history = gg_buf_take(&b, NULL);
+    int old = before && strlen(before) > 2 ? (int)strlen(before) - 1 : 0; /* without its ] */
+    gg_status st = gg_buf_printf(&b, err, "%.*s%s%s]", old, old ? before : "", old ? ", " : "[",
+                                 *object);
+    if (st != GG_OK) return gg_buf_free(&b), st;
+    free(*object);
+    *object = gg_buf_take(&b, NULL);
     return GG_OK;
 }
 

@@ -81,8 +81,9 @@ void gg_pads_free(gg_pad *pads, size_t n);
  * Used to decide whether an output folder may be replaced. */
 bool gg_is_organ_dir(const char *path);
 
-/* Appends an object, as JSON text such as {"op": "purify", ...}, to e->history. */
-gg_status gg_entry_add_history(gg_entry *e, const char *json_object, gg_error *err);
+/* Makes the JSON text of a history of an object such as {"op": "purify", ...}, which is malloc'd:
+ * with what was there before (NULL = nothing). */
+gg_status gg_history_add(const char *before, char **object, gg_error *err);
 
 /* Makes file names such as "organs/blk_0_ffn_gate.bin" for n tensors. They are safe on every
  * system and unique even if case is ignored. *names is a malloc'd list of malloc'd strings. */

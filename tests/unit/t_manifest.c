@@ -401,16 +401,17 @@ static void name_is_in_two_places(void)
 
 static void history_grows(void)
 {
-    gg_entry en = { .file = NULL };
+    static const char *const steps[][3] = {
+        { NULL, "{\"op\": \"a\"}", "[{\"op\": \"a\"}]" },
+        { "[{\"op\": \"a\"}]", "{\"op\": \"b\"}", "[{\"op\": \"a\"}, {\"op\": \"b\"}]" },
+        { "[]", "{}", "[{}]" },
+    };
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"a\"}", &e) == GG_OK &&
-            strcmp(en.history, "[{\"op\": \"a\"}]") == 0);
-    T_CHECK(gg_entry_add_history(&en, "{\"op\": \"b\"}", &e) == GG_OK &&
-            strcmp(en.history, "[{\"op\": \"a\"}, {\"op\": \"b\"}]") == 0);
-    free(en.history);
-    en.history = strdup("[]");
-    T_CHECK(gg_entry_add_history(&en, "{}", &e) == GG_OK && strcmp(en.history, "[{}]") == 0);
-    free(en.history);
+    for (size_t i = 0; i < 3; i++) {
+        char *text = strdup(steps[i][1]);
+        T_CHECK(gg_history_add(steps[i][0], &text, &e) == GG_OK && strcmp(text, steps[i][2]) == 0);
+        free(text);
+    }
     T_CHECK(
         load_edited(
             "\"file\": \"other/a.bin\"",

@@ -1,9 +1,9 @@
 /* verb_extract.c - lists the selected tensors of a model, or writes them as an organ stream or into
  * an organ directory.
  *
- * For a directory, files and directories are read in parallel. A pipe is read in order. For an
- * organ stream, or for shards that follow one another, the names are known only at the end. The
- * records are therefore first written under numbers and renamed at the end.
+ * For a directory, files and directories are read in parallel. A pipe is read in order. As the
+ * names of an organ stream, or of shards that follow one another, are known only at the end,
+ * records of a pipe are first written under numbers and renamed at the end.
  */
 #include "organ/gg_verbs.h"
 
@@ -81,7 +81,7 @@ static gg_status add_selected(void *ctx, const gg_selected *p, gg_error *err)
     return st == GG_OK ? gg_organ_dir_copy(&x->dir, p, err) : st;
 }
 
-/* Extracts a source whose tensors are all known from the start. */
+/* Extracts files or a directory. */
 static gg_status write_known(extraction *x, gg_error *err)
 {
     gg_organ_dir *d = &x->dir;
@@ -90,16 +90,7 @@ static gg_status write_known(extraction *x, gg_error *err)
     for (size_t i = 0; i < gg_source_count(d->base) && st == GG_OK; i++)
         st = gg_selected_of(d->base, i, &visit, err);
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
-    if (st != GG_OK) return st;
-    if (gg_source_seekable(d->base)) return gg_organ_dir_records(d, err);
-    bool more = true;
-    size_t k = 0;
-    for (size_t i = 0; more && st == GG_OK; i++) {
-        st = gg_source_next(d->base, i, &more, err);
-        for (; st == GG_OK && more && k < d->plan.n && d->items[k].source == i; k++)
-            st = gg_organ_dir_record(d, k, d->items[k].file, err);
-    }
-    return st;
+    return st == GG_OK ? gg_organ_dir_records(d, err) : st;
 }
 
 static void number_name(gg_class c, size_t i, char name[64])
@@ -118,8 +109,8 @@ static gg_status store_selected(void *ctx, const gg_selected *p, gg_error *err)
     return st == GG_OK ? gg_organ_dir_record(d, i, name, err) : st;
 }
 
-/* Extracts a source while its tensors become known. */
-static gg_status write_growing(extraction *x, gg_error *err)
+/* Extracts a pipe. */
+static gg_status write_in_order(extraction *x, gg_error *err)
 {
     gg_organ_dir *d = &x->dir;
     gg_visit visit = { x->o->select, x->o->split_experts, store_selected, x };
@@ -139,7 +130,7 @@ static gg_status extract_to_dir(extraction *x, const char *output, gg_error *err
     gg_status st = gg_organ_dir_open(&x->dir, x->source, output, x->run, err);
     if (st != GG_OK) return st;
     x->dir.whole = gg_select_empty(x->o->select);
-    st = gg_source_grows(x->source) ? write_growing(x, err) : write_known(x, err);
+    st = gg_source_seekable(x->source) ? write_known(x, err) : write_in_order(x, err);
     if (st == GG_OK) st = check_selection(x, true, err);
     if (st == GG_OK) st = require_tensors(x, err);
     st = gg_organ_dir_close(&x->dir, st, err);

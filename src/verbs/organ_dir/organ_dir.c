@@ -21,151 +21,108 @@
 #include <string.h>
 #include <unistd.h>
 
-static char *copy_bytes(const char *s, size_t n)
-{
-    char *c = malloc(n + 1);
-    if (!c) return NULL;
-    memcpy(c, s, n);
-    c[n] = '\0';
-    return c;
-}
-
 static gg_status no_memory(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for the manifest");
 }
 
-static gg_status copy_pads(gg_file_layout *to, const gg_file_layout *from, gg_error *err)
+/* The manifest borrows texts, keys and padding from the base and the items, and owns only its
+ * lists, and what note_layout adds for a base that is a model. */
+static void free_manifest(const gg_organ_dir *d, gg_manifest *m)
 {
-    to->pads = calloc(from->n_pads ? from->n_pads : 1, sizeof *to->pads);
-    if (!to->pads) return no_memory(err);
-    for (size_t k = 0; k < from->n_pads; k++) {
-        const gg_pad *a = &from->pads[k];
-        gg_pad *b = &to->pads[to->n_pads++];
-        *b = (gg_pad){ .after_len = a->after_len, .n = a->n };
-        b->bytes = (uint8_t *)copy_bytes((const char *)a->bytes, a->n);
-        if (a->after) b->after = copy_bytes(a->after, a->after_len);
-        if (!b->bytes || (a->after && !b->after)) return no_memory(err);
+    for (size_t i = 0; m->files && i < m->n_files && !gg_source_manifest(d->base); i++) {
+        gg_pads_free(m->files[i].pads, m->files[i].n_pads);
+        free(m->files[i].trailing);
     }
-    return GG_OK;
+    free(m->files);
+    free(m->entries);
+    free(m->stacks);
 }
 
-/* Copies a directory's layout of its original files, with pads and trailing bytes only if
- * nothing is left out. */
-static gg_status copy_files(gg_manifest *m, const gg_manifest *from, bool whole, gg_error *err)
+/* The layout of the original files: of a directory with padding and trailing bytes only if nothing
+ * is left out, of a model without (see note_layout). */
+static gg_status list_files(const gg_organ_dir *d, gg_manifest *m, gg_error *err)
 {
-    m->version = from->version;
-    m->bytes = from->bytes;
-    m->files = calloc(from->n_files, sizeof *m->files);
-    if (!m->files) return no_memory(err);
-    m->n_files = from->n_files;
-    for (size_t i = 0; i < m->n_files; i++) {
-        const gg_file_layout *a = &from->files[i];
-        gg_file_layout *b = &m->files[i];
-        b->n_tensors = a->n_tensors;
-        b->version = a->version;
-        if (a->name && !(b->name = strdup(a->name))) return no_memory(err);
-        if (gg_meta_copy(&b->meta, &a->meta, err) != GG_OK) return err->status;
-        if (!whole) continue;
-        if (copy_pads(b, a, err) != GG_OK) return err->status;
-        if (!a->trailing) continue;
-        if (!(b->trailing = strdup(a->trailing))) return no_memory(err);
-        b->trailing_bytes = a->trailing_bytes;
-        memcpy(b->trailing_sha256, a->trailing_sha256, sizeof b->trailing_sha256);
-    }
-    return GG_OK;
-}
-
-static gg_status note_files(gg_manifest *m, const gg_source *s, gg_error *err)
-{
+    const gg_source *s = d->base;
+    const gg_manifest *from = gg_source_manifest(s);
     const gg_model *model = gg_source_model(s);
-    size_t n_files = gg_source_files(s) ? gg_source_files(s) : 1;
-    m->files = calloc(n_files, sizeof *m->files);
+    size_t files = gg_source_files(s);
+    m->n_files = from ? from->n_files : files ? files : 1;
+    m->files = calloc(m->n_files, sizeof *m->files);
     if (!m->files) return no_memory(err);
-    m->n_files = n_files;
+    m->bytes = from ? from->bytes : 0;
     for (size_t i = 0; i < m->n_files; i++) {
-        const gg_gguf *g = gg_source_files(s) ? gg_source_file(s, i) : NULL;
+        const gg_gguf *g = files && !from ? gg_source_file(s, i) : NULL;
         gg_file_layout *f = &m->files[i];
+        if (from) {
+            const gg_file_layout *was = &from->files[i];
+            *f = d->whole ? *was
+                          : (gg_file_layout){ .name = was->name,
+                                              .n_tensors = was->n_tensors,
+                                              .version = was->version,
+                                              .meta = was->meta };
+            continue;
+        }
         f->version = g ? g->version : 3;
         f->n_tensors = g ? g->n_tensors : gg_source_count(s);
-        bool named = model && strcmp(gg_source_name(s), "-") != 0;
-        const char *path = named ? model->paths[i] : "", *slash = strrchr(path, '/');
-        if (named && !(f->name = strdup(slash ? slash + 1 : path))) return no_memory(err);
-        if (i > 0 && gg_meta_copy(&f->meta, &g->meta, err) != GG_OK) return err->status;
+        if (model && strcmp(gg_source_name(s), "-") != 0) {
+            char *slash = strrchr(model->paths[i], '/');
+            f->name = slash ? slash + 1 : model->paths[i];
+        }
+        if (i > 0) f->meta = g->meta;
         m->bytes += model ? model->file_sizes[i] : g ? g->data_start + g->data_bytes : 0;
     }
-    m->version = m->files[0].version;
+    m->version = from ? from->version : m->files[0].version;
     return GG_OK;
 }
 
-static gg_status add_entry(gg_manifest *m, const gg_organ_dir *d, size_t i, gg_error *err)
+/* Adds the entry of an item, with its file and hash. Measures of a base directory are kept if the
+ * data did not change; the history is always kept, with the item's own appended. */
+static gg_status add_entry(const gg_organ_dir *d, gg_manifest *m, size_t i, gg_error *err)
 {
     gg_dir_item *it = &d->items[i];
-    const gg_tensor *t = &d->plan.tensors[i].t;
-    gg_entry *e = &m->entries[m->n_entries++];
-    *e = (gg_entry){ .t = *t, .a = it->a };
-    e->t.name = copy_bytes(t->name, t->name_len);
-    e->file = it->file;
-    it->file = NULL;
-    if (!e->t.name) return no_memory(err);
-    memcpy(e->sha256, it->sha, sizeof e->sha256);
     const gg_manifest *from = gg_source_manifest(d->base);
     const gg_entry *was = from && it->source != SIZE_MAX ? &from->entries[it->source] : NULL;
-    if (was && was->z && !it->expert && !it->history && !(e->z = strdup(was->z)))
-        return no_memory(err);
-    if (was && was->history && !(e->history = strdup(was->history))) return no_memory(err);
-    return it->history ? gg_entry_add_history(e, it->history, err) : GG_OK;
-}
-
-static gg_status add_stack(gg_manifest *m, const gg_tensor *t, gg_error *err)
-{
-    if (GG_ROOM(m->stacks, m->n_stacks, NULL, err) != GG_OK) return GG_ENOMEM;
-    gg_stack *k = &m->stacks[m->n_stacks++];
-    k->t = *t;
-    k->t.name = copy_bytes(t->name, t->name_len);
-    return k->t.name ? GG_OK : no_memory(err);
+    gg_entry *e = &m->entries[m->n_entries++];
+    *e = (gg_entry){ .t = d->plan.tensors[i].t, .a = it->a, .file = it->file };
+    memcpy(e->sha256, it->sha, sizeof e->sha256);
+    if (was && !it->expert && !it->history) e->z = was->z;
+    e->history = was ? was->history : NULL;
+    if (!it->history) return GG_OK;
+    gg_status st = gg_history_add(e->history, &it->history, err);
+    e->history = it->history;
+    return st;
 }
 
 /* Lists the stacks of a copied directory and those split in this run. */
-static gg_status note_stacks(gg_manifest *m, const gg_organ_dir *d, gg_error *err)
+static gg_status list_stacks(const gg_organ_dir *d, gg_manifest *m, gg_error *err)
 {
     const gg_manifest *from = gg_source_manifest(d->base);
-    for (size_t i = 0; from && i < from->n_stacks; i++)
-        if (add_stack(m, &from->stacks[i].t, err) != GG_OK) return err->status;
-    size_t last = SIZE_MAX;
+    size_t last = SIZE_MAX, had = from ? from->n_stacks : 0;
+    m->stacks = calloc(had + d->plan.n + 1, sizeof *m->stacks);
+    if (!m->stacks) return no_memory(err);
+    for (size_t i = 0; i < had; i++) m->stacks[m->n_stacks++] = from->stacks[i];
     for (size_t i = 0; i < d->plan.n; i++) {
         const gg_dir_item *it = &d->items[i];
         if (!it->expert || it->source == last) continue;
         last = it->source;
-        if (add_stack(m, gg_source_tensor(d->base, last), err) != GG_OK) return err->status;
+        m->stacks[m->n_stacks++].t = *gg_source_tensor(d->base, last);
     }
     return GG_OK;
 }
 
-/* Takes the metadata and layout of the base and adds one entry per item, with its file and hash,
- * and the stacks of items that are experts. Measures of a base directory are kept if the data did
- * not change; the history is always kept, with the item's own appended. The manifest takes
- * ownership of the file names of the items. */
-static gg_status make_manifest(const gg_organ_dir *d, gg_manifest **out, gg_error *err)
+/* Fills in the manifest, which free_manifest frees, also after an error. */
+static gg_status make_manifest(const gg_organ_dir *d, gg_manifest *m, gg_error *err)
 {
-    gg_manifest *m = calloc(1, sizeof *m);
-    if (!m) return no_memory(err);
-    gg_status st = GG_OK;
     const gg_manifest *from = gg_source_manifest(d->base);
-    m->source = strdup(from && from->source ? from->source : gg_source_name(d->base));
-    m->entries = calloc(d->plan.n + 1, sizeof *m->entries);
-    if (!m->source || !m->entries) st = no_memory(err);
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
-    if (st == GG_OK && meta) st = gg_meta_copy(&m->meta, meta, err);
-    if (st == GG_OK) st = from ? copy_files(m, from, d->whole, err) : note_files(m, d->base, err);
-    for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) st = add_entry(m, d, i, err);
-    if (st == GG_OK) st = note_stacks(m, d, err);
-    if (st != GG_OK) {
-        gg_manifest_free(m);
-        return st;
-    }
-    *out = m;
-    return GG_OK;
+    const char *source = from && from->source ? from->source : gg_source_name(d->base);
+    *m = (gg_manifest){ .source = (char *)(uintptr_t)source };
+    if (meta) m->meta = *meta;
+    m->entries = calloc(d->plan.n + 1, sizeof *m->entries);
+    gg_status st = m->entries ? list_files(d, m, err) : no_memory(err);
+    for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) st = add_entry(d, m, i, err);
+    return st == GG_OK ? list_stacks(d, m, err) : st;
 }
 
 /* ---- replacing a directory -------------------------------------------------- */
@@ -495,16 +452,15 @@ static gg_status note_layout(gg_organ_dir *d, gg_manifest *m, gg_error *err)
 
 static gg_status write_manifest(gg_organ_dir *d, gg_error *err)
 {
-    gg_manifest *m = NULL;
+    gg_manifest m;
     int fd = -1;
     gg_status st = make_manifest(d, &m, err);
-    if (st != GG_OK) return st;
-    st = note_layout(d, m, err);
+    if (st == GG_OK) st = note_layout(d, &m, err);
     if (st == GG_OK) st = gg_outdir_create(d->out, GG_MANIFEST, &fd, err);
-    if (st == GG_OK) st = gg_manifest_write(m, fd, err);
+    if (st == GG_OK) st = gg_manifest_write(&m, fd, err);
     if (fd >= 0 && close(fd) != 0 && st == GG_OK)
         st = gg_fail_errno(err, "close of the manifest failed");
-    gg_manifest_free(m);
+    free_manifest(d, &m);
     return st;
 }
 
