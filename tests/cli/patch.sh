@@ -119,28 +119,31 @@ tampered 3 "does not match the expected sha256" --set patch.result.sha256=str:$(
 tampered 1 "another base" --set patch.base.sha256=str:$(printf '%064d' 0)
 tampered 3 "array of the right type" --set patch.delete.keys=u32[]:1
 tampered 3 "array of the right type" --set patch.delete.tensors=str:e
-tampered 3 "deletes what the base lacks" --set patch.delete.keys=str[]:b,zz
-tampered 3 "deletes twice" --set patch.delete.keys=str[]:b,b
-tampered 3 "deletes and contains" --set patch.delete.keys=str[]:b,a
-tampered 3 "deletes and contains" --set patch.delete.tensors=str[]:e,a
+for keys in b,zz b,b; do # a key that is not there, and a key twice: the result is the same
+    organ-keys "$T/good.gguf" --set "patch.delete.keys=str[]:$keys" --output "$T/bad.gguf" --force -q
+    check "deleted: $keys" organ-transplant --base "$T/m1.gguf" --donor "$T/bad.gguf" --output "$T/out.gguf" --force
+    check_same "$T/out.gguf" "$T/m2.gguf" "deleted: $keys"
+done
+tampered 3 "orders other" --set patch.delete.keys=str[]:b,a
+tampered 3 "orders other" --set patch.delete.tensors=str[]:e,a
 tampered 3 "does not match the expected sha256" --set patch.delete.tensors=str[]: \
     --set patch.order.tensors=str[]:c,d,a,b,e
-tampered 3 "orders 3 names" --set patch.order.tensors=str[]:c,d,a
-tampered 3 "orders twice" --set patch.order.tensors=str[]:c,d,a,a
-tampered 3 "orders what its result lacks" --set patch.order.tensors=str[]:c,d,a,e
+tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a
+tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a,a
+tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a,e
 keys=$(organ-keys "$T/m2.gguf" | tail -n +2 | cut -f 1 | sed "\$s/.*/zz/" | tr "\n" , | sed "s/,\$//")
-tampered 3 "orders what its result lacks" --set "patch.order.keys=str[]:$keys"
+tampered 3 "orders other" --set "patch.order.keys=str[]:$keys"
 tampered 3 "does not match the expected sha256" --set patch.order.tensors=str[]:d,c,a,b
-tampered 3 "as long as" --set patch.padding.after=u64[]:0
-tampered 3 "as long as" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1,2 \
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1,2 \
     --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 \
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:2 \
     --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 \
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0 \
     --set patch.padding.sizes=u64[]:18446744073709551615 --set patch.padding.bytes=u8[]:1
-tampered 3 "as long as the sum of the sizes" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 \
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0 --set patch.padding.sizes=u64[]:1 \
     --set patch.padding.bytes=u8[]:1,2
-tampered 3 "tensor numbers of the result" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 \
+tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:5 --set patch.padding.sizes=u64[]:1 \
     --set patch.padding.bytes=u8[]:1
 tampered 3 "does not match the expected sha256" --set d=u32:5
 n=$(wc -c < "$T/good.gguf")

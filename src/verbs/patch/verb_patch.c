@@ -135,72 +135,37 @@ static const patch_name *find_name(const patch_names *in, const patch_name *name
     return bsearch(name, in->sorted, in->n, sizeof *in->sorted, by_patch_name);
 }
 
-static gg_status bad_patch(const patch_name *name, const char *what, gg_error *err)
+/* Puts the names of the result in another order, which must have each of them once. */
+static gg_status put_in_order(patch_names *order, patch_names *out, gg_error *err)
 {
-    char shown[128];
-    gg_escape(name->name, name->len < 64 ? name->len : 64, shown, sizeof shown);
-    gg_fail(err, GG_EFORMAT, "the patch %s '%s'", what, shown);
+    gg_status st = sort_names(order, err);
+    if (st == GG_OK) st = sort_names(out, err);
+    bool same = st == GG_OK && order->n == out->n;
+    for (size_t i = 0; i < out->n && same; i++)
+        same = by_patch_name(&order->sorted[i], &out->sorted[i]) == 0 &&
+               !(i && by_patch_name(&out->sorted[i - 1], &out->sorted[i]) == 0);
+    for (size_t i = 0; i < out->n && same; i++) out->list[i] = *find_name(out, &order->list[i]);
+    if (st != GG_OK || same) return st;
+    gg_fail(err, GG_EFORMAT, "the patch orders other keys or tensors than its result has");
     return gg_fix(err, "make the patch again: it is damaged");
 }
 
-static gg_status check_deleted(const patch_lists *l, gg_error *err)
+/* Lists the entries of the result. The default order is that of the base without the deleted
+ * entries, followed by the entries that only the patch has. An entry of the patch replaces the
+ * entry of the base with the same name. Whether the right names are deleted is known by the hash
+ * of the result. */
+static gg_status merge_lists(patch_lists *l, patch_names *out, gg_error *err)
 {
-    for (size_t i = 0; i < l->deleted.n; i++) {
-        const patch_name *d = &l->deleted.sorted[i];
-        if (i && by_patch_name(d - 1, d) == 0) return bad_patch(d, "deletes twice", err);
-        if (!find_name(&l->base, d)) return bad_patch(d, "deletes what the base lacks:", err);
-        if (find_name(&l->patch, d)) return bad_patch(d, "deletes and contains", err);
-    }
-    return GG_OK;
-}
-
-static gg_status default_order(const patch_lists *l, patch_names *out, gg_error *err)
-{
-    gg_status st = GG_OK;
+    gg_status st = sort_names(&l->base, err);
+    if (st == GG_OK) st = sort_names(&l->patch, err);
+    if (st == GG_OK) st = sort_names(&l->deleted, err);
     for (size_t i = 0; i < l->base.n && st == GG_OK; i++) {
         const patch_name *name = &l->base.list[i], *with = find_name(&l->patch, name);
         if (!find_name(&l->deleted, name)) st = add_name(out, with ? with : name, err);
     }
     for (size_t i = 0; i < l->patch.n && st == GG_OK; i++)
         if (!find_name(&l->base, &l->patch.list[i])) st = add_name(out, &l->patch.list[i], err);
-    return st;
-}
-
-/* Checks that the order contains each name of the result exactly once: it has the same number
- * of names, no duplicates, and only names of the result. */
-static gg_status given_order(patch_lists *l, patch_names *out, gg_error *err)
-{
-    gg_status st = sort_names(&l->order, err);
-    for (size_t i = 1; i < l->order.n && st == GG_OK; i++)
-        if (by_patch_name(&l->order.sorted[i - 1], &l->order.sorted[i]) == 0)
-            st = bad_patch(&l->order.sorted[i], "orders twice", err);
-    if (st == GG_OK && l->order.n != out->n) {
-        gg_fail(err, GG_EFORMAT, "the patch orders %zu names, but its result has %zu", l->order.n,
-                out->n);
-        st = gg_fix(err, "make the patch again: it is damaged");
-    }
-    for (size_t i = 0; i < l->order.n && st == GG_OK; i++) {
-        const patch_name *name = &l->order.list[i], *with = find_name(&l->patch, name),
-                         *from = with ? with : find_name(&l->base, name);
-        if (!from || find_name(&l->deleted, name))
-            st = bad_patch(name, "orders what its result lacks:", err);
-        else out->list[i] = *from;
-    }
-    return st;
-}
-
-/* Lists the entries of the result. The default order is that of the base without the deleted
- * entries, followed by the entries that only the patch has. An entry of the patch replaces the
- * entry of the base with the same name. GG_EFORMAT if a deleted name is not in the base or is also
- * in the patch, or if the order does not contain each name of the result exactly once. */
-static gg_status merge_lists(patch_lists *l, patch_names *out, gg_error *err)
-{
-    gg_status st = sort_names(&l->base, err);
-    if (st == GG_OK) st = sort_names(&l->patch, err);
-    if (st == GG_OK) st = sort_names(&l->deleted, err);
-    if (st == GG_OK) st = check_deleted(l, err);
-    if (st == GG_OK) st = default_order(l, out, err);
-    return st == GG_OK && l->has_order ? given_order(l, out, err) : st;
+    return st == GG_OK && l->has_order ? put_in_order(&l->order, out, err) : st;
 }
 
 /* Check that the model is exactly one GGUF file. GG_EUSAGE if not. */
@@ -385,12 +350,8 @@ static gg_status make_meta(const diff *d, gg_meta *meta, gg_error *err)
     if (st == GG_OK && d->tensors.has_order)
         st = put_names(meta, PATCH_ORDER_TENSORS, &d->tensors.order, err);
     if (st == GG_OK && d->n_pads) st = put_padding(d, meta, err);
-    gg_meta own = { .kv = malloc((b->n + 1) * sizeof *own.kv) };
-    if (!own.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; i < d->keys.patch.n; i++)
-        own.kv[own.n++] = b->kv[d->keys.patch.list[i].index];
-    if (st == GG_OK) st = gg_meta_copy(meta, &own, err);
-    free(own.kv);
+    for (size_t i = 0; i < d->keys.patch.n && st == GG_OK; i++)
+        st = gg_meta_append(meta, &b->kv[d->keys.patch.list[i].index], err);
     return st;
 }
 
@@ -528,11 +489,10 @@ static gg_status get_names(const gg_meta *meta, const char *key, patch_names *ou
 /* An unknown key is refused, because the result may depend on it. */
 static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
 {
-    static const char *const known[] = { PATCH_VERSION,        PATCH_BASE,
-                                         PATCH_RESULT,         PATCH_DELETE_KEYS,
-                                         PATCH_DELETE_TENSORS, PATCH_ORDER_KEYS,
-                                         PATCH_ORDER_TENSORS,  PATCH_PAD_AFTER,
-                                         PATCH_PAD_SIZES,      PATCH_PAD_BYTES };
+    static const char known[] = PATCH_VERSION
+        " " PATCH_BASE " " PATCH_RESULT " " PATCH_DELETE_KEYS " " PATCH_DELETE_TENSORS
+        " " PATCH_ORDER_KEYS " " PATCH_ORDER_TENSORS " " PATCH_PAD_AFTER " " PATCH_PAD_SIZES
+        " " PATCH_PAD_BYTES;
     uint64_t version = 0;
     const gg_kv *v = gg_meta_find(meta, PATCH_VERSION);
     if (!v || v->type != GG_TYPE_U32 || !gg_kv_u64(v, &version))
@@ -545,10 +505,8 @@ static gg_status refuse_unknown(const gg_meta *meta, gg_error *err)
     }
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
-        bool ok = !is_patch_key(kv->key, kv->key_len);
-        for (size_t k = 0; k < sizeof known / sizeof known[0] && !ok; k++)
-            ok = gg_text_is(kv->key, kv->key_len, known[k]);
-        if (ok) continue;
+        if (!is_patch_key(kv->key, kv->key_len) || gg_text_has_word(known, kv->key, kv->key_len))
+            continue;
         char shown[128];
         gg_escape(kv->key, kv->key_len < 64 ? kv->key_len : 64, shown, sizeof shown);
         gg_fail(err, GG_EUNSUPPORTED, "this patch has the unknown key %s", shown);
@@ -614,27 +572,27 @@ static gg_status plan_padding(application *p, gg_plan *plan, gg_error *err)
 {
     const gg_kv *after = p->pads[0], *sizes = p->pads[1], *bytes = p->pads[2];
     if (!after && !sizes && !bytes) return GG_OK;
-    if (!after || !sizes || !bytes || after->count != sizes->count)
-        return bad_key(PATCH_PAD_SIZES, "as long as " PATCH_PAD_AFTER, err);
-    uint64_t left = bytes->count;
-    p->pad_list = calloc((size_t)after->count + 1, sizeof *p->pad_list);
+    bool ok = after && sizes && bytes && after->count == sizes->count;
+    uint64_t n = ok ? after->count : 0, left = ok ? bytes->count : 0;
+    p->pad_list = calloc((size_t)n + 1, sizeof *p->pad_list);
     if (!p->pad_list) return gg_fail(err, GG_ENOMEM, "no memory for padding");
-    for (uint64_t i = 0; i < after->count; i++) {
-        uint64_t at = gg_le64(after->data + i * 8), n = gg_le64(sizes->data + i * 8);
-        if (at > plan->n)
-            return bad_key(PATCH_PAD_AFTER, "a list of tensor numbers of the result", err);
-        if (n > left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
+    for (uint64_t i = 0; i < n && ok; i++) {
+        uint64_t at = gg_le64(after->data + i * 8), size = gg_le64(sizes->data + i * 8);
         gg_pad *pad = &p->pad_list[i];
+        ok = at <= plan->n && size <= left;
+        if (!ok) break;
         const gg_tensor *t = at ? &plan->tensors[at - 1].t : NULL;
         pad->after = t ? (char *)(uintptr_t)t->name : NULL;
         pad->after_len = t ? t->name_len : 0;
         pad->bytes = (uint8_t *)(uintptr_t)(bytes->data + (bytes->count - left));
-        pad->n = (size_t)n;
-        left -= n;
+        pad->n = (size_t)size;
+        left -= size;
     }
-    if (left) return bad_key(PATCH_PAD_BYTES, "as long as the sum of the sizes", err);
+    if (!ok || left)
+        return bad_key(PATCH_PAD_SIZES, "those of " PATCH_PAD_BYTES " after tensors of the result",
+                       err);
     plan->files[0].pads = p->pad_list;
-    plan->files[0].n_pads = (size_t)after->count;
+    plan->files[0].n_pads = (size_t)n;
     return GG_OK;
 }
 
