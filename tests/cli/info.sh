@@ -155,6 +155,12 @@ organ-info "$T/evil.gguf" > "$T/out"
 if grep -q "$(printf '\033')" "$T/out"; then bad "a name is printed without escaping"; else ok; fi
 shows 'a\x1b[31m\nb' "an escaped name" "$T/evil.gguf"
 
+# ---- a pipe -----------------------------------------------------------------------------
+# One tensor of 2^63 - 33 bytes: with the header, these are more than a file can have.
+printf 'GGUF\003\0\0\0\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\001\0\0\0\0\0\0\0t\001\0\0\0' > "$T/huge.gguf"
+printf '\337\377\377\377\377\377\377\177\030\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >> "$T/huge.gguf"
+check_error 3 "needs 9223372036854775775 bytes" "more than a file can have" sh -c "cat '$T/huge.gguf' | organ-info -"
+
 # ---- organ -----------------------------------------------------------------------------
 organ > "$T/out"
 check_text "$(grep -c 'transplant\|merge\|stack\|quantize\|extract\|info' "$T/out")" 6 "organ lists six tasks"

@@ -15,6 +15,23 @@ for method in ties,density=0.3 dare-ties,density=0.4 della,density=0.5 sce,selec
     quick --method $method --model $V --model $C -j 3 -o - > "$T/pipe.gguf" || bad "$method to a pipe"
     check_same "$T/one.gguf" "$T/pipe.gguf" "$method: a pipe changes it"
 done
+# Of equal magnitudes the first are kept: threads must not count them at the same time.
+mkmodel "$T/flat.gguf" -k llama.block_count=1 blk.0.ffn_up.weight:F16:256x2048
+flat() { # NAME BYTE: all values are this byte twice
+    head -c "$(($(wc -c < "$T/flat.gguf") - 1048576))" "$T/flat.gguf" > "$T/$1.gguf"
+    head -c 1048576 /dev/zero | tr '\0' "$2" >> "$T/$1.gguf"
+}
+flat zero '\0'
+flat more '\74'
+flat less '\70'
+for method in ties,density=0.3 sce,select_topk=0.3; do
+    merge --base "$T/zero.gguf" --method $method --model "$T/more.gguf" --model "$T/less.gguf" -j 1 -o "$T/one.gguf"
+    for k in 1 2 3 4 5 6; do
+        merge --base "$T/zero.gguf" --method $method --model "$T/more.gguf" --model "$T/less.gguf" -j 4 \
+            -o - > "$T/pipe.gguf"
+        check_same "$T/one.gguf" "$T/pipe.gguf" "$method: equal magnitudes, run $k"
+    done
+done
 check "a seed" quick --method dare-linear,density=0.4 --model $V --seed 1 -o "$T/s1.gguf"
 check "another seed" quick --method dare-linear,density=0.4 --model $V --seed 2 -o "$T/s2.gguf"
 if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the seed changes nothing"; else ok; fi

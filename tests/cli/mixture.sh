@@ -87,6 +87,16 @@ check_text "$(awk -F "$TAB" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "cosi
     -1.0000 "exchanged texts exchange the rows, whose sum is 0"
 check_text "$(organ-extract --list "$T/ab.gguf" | awk 'NR > 1 { print $4 }' | tr '\n' ' ')" \
     "token_embd attn_q ffn_gate_inp ffn_up_exps ffn_gate_exps ffn_down_exps " "the router comes first"
+# All inputs count alike: their order does not matter.
+for k in 1 2; do
+    mkmodel "$T/pair$k.gguf" -s $((k + 30)) blk.0.ffn_gate.weight.sample:F16:64x2x1
+    { head -c "$(($(wc -c < "$T/pair$k.gguf") - 256))" "$T/pair$k.gguf"
+        tail -c 128 "$T/pair$k.gguf"
+        tail -c 256 "$T/pair$k.gguf" | head -c 128; } > "$T/riap$k.gguf"
+done
+mixed --router "$T/pair1.gguf,$T/pair2.gguf" -o "$T/ab.gguf"
+mixed --router "$T/riap1.gguf,$T/riap2.gguf" -o "$T/ba.gguf"
+check_text "$(distance blk.0.ffn_gate_inp.weight "$T/ab.gguf" "$T/ba.gguf")" 0.00 "inputs in another order"
 check "texts of one input each" organ-stack -q --experts-from "$M" --router "$T/one1.gguf,$T/one2.gguf" -o "$T/one.gguf"
 check_error 1 "cannot tell them apart" "equal texts" organ-stack -q --experts-from "$M" \
     --router "$T/a1.gguf,$T/a1.gguf" -o "$T/no.gguf"

@@ -172,6 +172,10 @@ check_text "$(kv block_count) $(kv attention.head_count_kv)" "4 [2, 2, 4, 8]" \
 rm -rf "$T/ag" && organ-graft --source "$T/six.gguf" --target "$T/base.gguf" --map 2-3=4-5 --add --output "$T/ag"
 organ-assemble "$T/ag" --output "$T/ag.gguf" --force
 check_same "$T/ag.gguf" "$T/c.gguf" "a graft with --add assembles to the same"
+# shellcheck disable=SC2046,SC2086
+made "$T/shallow.gguf" "$TOKENS" $KEYS -k llama.block_count=1 token_embd.weight:F16:64x3 $(blocks 1)
+check "to a single block" add shallow.gguf six.gguf --layers 1
+check_text "$(kv block_count)" 2 "block_count of a base with one block"
 check "set by hand" add base.gguf six.gguf --layers 2-5 --set-kv llama.block_count=u32:9
 check_text "$(kv block_count)" 9 "--set-kv has the last word"
 refuse_add "block 3 would be added, but there is no block 2" base.gguf six.gguf --layers 3-4

@@ -110,7 +110,7 @@ if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score$" "$T/err"; then ok; e
 
 # Scores from a table.
 scores() { printf "block\texpert\tscore\n0\t0\t1\n0\t1\t5\n0\t2\t9\n0\t3\t%s\n" "$1" > "$T/scores.tsv"; }
-scores 2
+scores 0.5
 check "scores from a table" organ-assemble -q "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" -o "$T/c.gguf" --force
 check "which would go" organ-assemble "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" --dry-run
 if grep -q "block 0 keeps 2 of 4 experts, without experts 0, 3$" "$T/err"; then ok; else bad "would go: $(cat "$T/err")"; fi

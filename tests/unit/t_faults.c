@@ -34,6 +34,7 @@ static char replaced[512], replacement[512];
 static atomic_uint writes; /* how many there were */
 static atomic_uint kernel_copies;
 static long file_system; /* what fstatfs tells; 0 = the truth */
+static bool nearly_full; /* ... and that two blocks of 4096 bytes are free */
 
 static bool is(int fd, const char *part)
 {
@@ -94,6 +95,11 @@ int fstatfs(int fd, struct statfs *s)
 {
     int result = (int)syscall(SYS_fstatfs, fd, s);
     if (file_system) s->f_type = file_system;
+    if (nearly_full) {
+        s->f_bsize = 4096;
+        s->f_blocks = 100;
+        s->f_bavail = 2;
+    }
     return result;
 }
 
@@ -127,7 +133,7 @@ static void all_well(void)
 {
     bad_read = bad_write = bad_sync = NULL;
     short_writes = false;
-    copied = no_fallocate = false;
+    copied = no_fallocate = nearly_full = false;
     bad_from = file_system = 0;
 }
 
@@ -470,6 +476,22 @@ static void room_is_not_written(void)
     gg_output_abort(o);
 }
 
+/* In tmpfs, a part of a block takes a whole block. */
+static void room_is_counted_in_blocks(void)
+{
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
+    file_system = GG_TMPFS;
+    nearly_full = true;
+    T_EQ(gg_output_reserve(o, 4097, 0, &e), GG_OK);
+    T_EQ(gg_output_reserve(o, 4096, 4096, &e), GG_OK);
+    T_EQ(gg_output_reserve(o, 4097, 4096, &e), GG_EIO);
+    all_well();
+    gg_output_abort(o);
+}
+
 /* Many small tensors do not each cost a call, and what they leave is written with the next one. */
 static void writeback_has_steps(void)
 {
@@ -499,6 +521,7 @@ static const t_case cases[] = {
     { "changes in place are locked", in_place_is_locked },
     { "a base that was replaced is refused", replaced_base_is_refused },
     { "room is not made by writing", room_is_not_written },
+    { "room in memory is counted in blocks", room_is_counted_in_blocks },
 };
 #else
 static void nothing(void)

@@ -492,6 +492,9 @@ static void no_directory(void)
     T_CHECK(gg_manifest_load(scratch("nowhere"), &m, &e) != GG_OK && e.file[0] && e.fix[0]);
     T_CHECK(!gg_is_organ_dir(scratch("nowhere")) && !gg_is_organ_dir("tests/data") &&
             gg_is_organ_dir(extract("tests/data/gguf/kv-only.gguf")));
+    static const char other[] = "{\"name\": \"a web application\"}\n";
+    spew(scratch("d/manifest.json"), other, sizeof other - 1);
+    T_CHECK(!gg_is_organ_dir(scratch("d")));
 }
 
 static const t_case cases[] = {

@@ -363,6 +363,20 @@ static void test_experts(void)
     }
 }
 
+/* One pair of rows per 2048 rows, at least one, at even steps. */
+static double row_theta_of_blocks(const gg_tensor *t, const float *all)
+{
+    uint64_t row = t->dims[0], rows = t->elements / row, pairs = t->elements / 2048 / row;
+    if (pairs == 0) pairs = 1;
+    if (pairs > gg_row_pairs(rows)) pairs = gg_row_pairs(rows);
+    gg_row_theta acc = { 0 };
+    for (uint64_t i = 0; i < pairs; i++) {
+        const float *a = all + i * (rows - 1) / pairs * row;
+        t_row_theta_add(&acc, a, a + row, row);
+    }
+    return gg_row_theta_degrees(&acc);
+}
+
 /* With --blocks: runs of 256 values at even steps, the same from a file and from a pipe. */
 static void test_blocks(void)
 {
@@ -388,6 +402,8 @@ static void test_blocks(void)
                 gg_measure_values(x, n, scratch, &want);
                 T_CHECKF(memcmp(&list.rows[i].m, &want, sizeof want) == 0, "%s, sample %u, %d",
                          t->name, (unsigned)samples[k], pipe);
+                if (t->n_dims > 1 && t->dims[0] < 10000)
+                    T_EQ(list.rows[i].row_theta, row_theta_of_blocks(t, all));
                 free(all), free(x), free(scratch);
             }
             gg_measures_free(&list);
