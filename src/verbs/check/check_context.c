@@ -267,16 +267,6 @@ bool gg_check_shape_eval(const check *c, const char *text, size_t len, uint64_t 
     return true;
 }
 
-bool gg_check_value(const check *c, const char *text, uint64_t *out)
-{
-    return dimension(c, text, strlen(text), 0, out);
-}
-
-bool gg_check_shape_fits(const check_shape *s, const gg_tensor *t)
-{
-    return memcmp(s->dims, t->dims, sizeof s->dims) == 0;
-}
-
 void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size)
 {
     size_t used = 0;

@@ -179,9 +179,6 @@ typedef struct check_shape {
  * it depends on is absent. */
 bool gg_check_shape_eval(const check *c, const char *text, size_t len, uint64_t block,
                          check_shape *out);
-/* The same for a formula of one value. */
-bool gg_check_value(const check *c, const char *text, uint64_t *out);
-bool gg_check_shape_fits(const check_shape *s, const gg_tensor *t);
 void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size);
 
 /* Applies the conditions on keys of a group. */
@@ -206,9 +203,8 @@ extern const char gg_check_pre_tokenizers[]; /* pre-tokenizers of llama.cpp */
 /* All blocks are recurrent; those without key-value heads. */
 extern const char gg_check_recurrent[], gg_check_hybrids[];
 /* Other lists of architectures.txt. */
-extern const char gg_check_trunk_apart[], gg_check_mtp_apart[], gg_check_odd[], gg_check_odd_ffn[],
-    gg_check_odd_keys[], gg_check_no_final_norm[], gg_check_only_f32[], gg_check_tokenizers[],
-    gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
+extern const char gg_check_trunk_apart[], gg_check_mtp_apart[], gg_check_only_f32[],
+    gg_check_tokenizers[], gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
 /* The rows of query, key and value, with ":" between them, that a word of a table gives: "qkv",
  * "qkv_LETTER" or "qkv=Q:K:V". *n gets their length. */
 const char *gg_check_qkv_rows(const char *word, size_t len, size_t *n);

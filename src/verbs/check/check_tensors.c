@@ -1,6 +1,6 @@
 /* check_tensors.c - rules on the list of tensors. With a table of the architecture: tensors that
  * are missing, have a wrong shape for the keys, or are not used by any engine. Without one: blocks
- * that differ from the others, and rules that hold for all architectures. */
+ * that differ from the others, and stacks of experts. */
 #include "check_context.h"
 
 #include "base/text.h"
@@ -10,24 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct shape_texts {
-    char want[100], have[100];
-} shape_texts;
-
-/* Compares a tensor with the formula of its shape. `block` is -1 outside of the blocks. Writes
- * both shapes and returns true if they differ. */
-static bool wrong_shape(const check *c, const gg_tensor *t, int64_t block, const char *formula,
-                        size_t len, shape_texts *out)
-{
-    check_shape s;
-    if (!gg_check_shape_eval(c, formula, len, block < 0 ? 0 : (uint64_t)block, &s) ||
-        gg_check_shape_fits(&s, t))
-        return false;
-    gg_check_shape_text(s.n, s.dims, out->want, sizeof out->want);
-    gg_check_shape_text(t->n_dims, t->dims, out->have, sizeof out->have);
-    return true;
-}
 
 static bool has_tensor(const check *c, const char *name)
 {
@@ -90,24 +72,35 @@ static bool parse_wanted(const char *word, size_t len, wanted *w)
     return true;
 }
 
+/* Compares a tensor with the formula of its shape. */
+static void check_shape_of(const place *p, const gg_tensor *t, const wanted *w)
+{
+    char want[100], have[100];
+    check_shape s;
+    if (!w->shape ||
+        !gg_check_shape_eval(p->c, w->shape, w->shape_len, p->block < 0 ? 0 : (uint64_t)p->block,
+                             &s) ||
+        memcmp(s.dims, t->dims, sizeof s.dims) == 0)
+        return;
+    gg_check_shape_text(s.n, s.dims, want, sizeof want);
+    gg_check_shape_text(t->n_dims, t->dims, have, sizeof have);
+    say_error(p->c, "tensor-shape", at_tensor(t), "its shape is %s, but the keys require %s (%.*s)",
+              have, want, (int)w->shape_len, w->shape);
+}
+
 static void want_tensor(place *p, const char *word, size_t len)
 {
     check *c = p->c;
     wanted w;
     char name[160];
-    shape_texts shape;
     if (!parse_wanted(word, len, &w)) return;
     size_t i = find_in_place(p, w.rest);
     p->present += i != SIZE_MAX;
     if (w.mark == '^') p->fused = i != SIZE_MAX;
     if (!p->report || (w.mark == '|' && p->fused) || (w.mark == '&' && !p->fused)) return;
     if (i != SIZE_MAX) {
-        const gg_tensor *t = &c->in->tensors[i];
         c->expected[i] = true;
-        if (w.shape && wrong_shape(c, t, p->block, w.shape, w.shape_len, &shape))
-            say_error(c, "tensor-shape", at_tensor(t),
-                      "its shape is %s, but the keys require %s (%.*s)", shape.have, shape.want,
-                      (int)w.shape_len, w.shape);
+        check_shape_of(p, &c->in->tensors[i], &w);
     } else if (w.mark != '?' && w.mark != '^') {
         full_name(p, w.rest, name);
         gg_check_say(c, p->apart ? GG_CHECK_WARNING : GG_CHECK_ERROR, "tensor-missing",
@@ -287,13 +280,6 @@ static int by_part_block(const void *a, const void *b)
     return d ? d : order_rests(x, y);
 }
 
-static int by_rest(const void *a, const void *b)
-{
-    const part *x = a, *y = b;
-    int d = order_rests(x, y);
-    return d ? d : (x->block > y->block) - (x->block < y->block);
-}
-
 static int by_signature(const void *a, const void *b)
 {
     const group *x = a, *y = b;
@@ -423,114 +409,6 @@ static void check_block_roles(body *b)
     free(list);
 }
 
-static bool same_shape(const gg_tensor *a, const gg_tensor *b)
-{
-    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
-}
-
-/* Whether there are keys that give each block its own sizes. */
-static bool sized_per_block(const check *c)
-{
-    for (size_t i = 0; i < c->in->meta->n; i++) {
-        const gg_kv *kv = &c->in->meta->kv[i];
-        if (kv->type == GG_TYPE_ARR && c->arch_name && kv->key_len > c->arch_len &&
-            memcmp(kv->key, c->arch_name, c->arch_len) == 0 && kv->count == c->blocks)
-            return true;
-    }
-    return false;
-}
-
-/* Finds the single tensor of a role whose shape differs from all others, which must be at least
- * two and equal. */
-static void check_odd_shape(check *c, const part *p, size_t n)
-{
-    if (n < 3) return;
-    const gg_tensor *usual = same_shape(p[0].t, p[1].t) ? p[0].t : p[2].t;
-    size_t odd = 0, at = 0;
-    char have[100], want[100];
-    for (size_t i = 0; i < n; i++)
-        if (!same_shape(p[i].t, usual)) {
-            odd++;
-            at = i;
-        }
-    if (odd != 1) return;
-    gg_check_shape_text(p[at].t->n_dims, p[at].t->dims, have, sizeof have);
-    gg_check_shape_text(usual->n_dims, usual->dims, want, sizeof want);
-    say_error(c, "tensor-shape", at_tensor(p[at].t),
-              "its shape is %s; in all other blocks it is %s", have, want);
-}
-
-static void check_block_shapes(body *b)
-{
-    if (sized_per_block(b->c)) return;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_parts; i++)
-        if ((uint64_t)b->parts[i].block < b->c->trunk) b->parts[n++] = b->parts[i];
-    qsort(b->parts, n, sizeof *b->parts, by_rest);
-    for (size_t i = 0; i < n;) {
-        size_t end = i + 1;
-        while (end < n && order_rests(&b->parts[i], &b->parts[end]) == 0) end++;
-        check_odd_shape(b->c, &b->parts[i], end - i);
-        i = end;
-    }
-}
-
-/* ---- rules for all architectures --------------------------------------------------------- */
-
-/* Whether every engine computes the shape of this tensor from the keys in the same way. */
-static bool is_certain_shape(const check *c, const char *rest, size_t len)
-{
-    static const char always[] = "token_embd.weight output_norm.weight attn_norm.weight "
-                                 "ffn_norm.weight ffn_gate_inp.weight";
-    if (gg_check_word(always, rest, len)) return true;
-    if (gg_check_word("ffn_down.weight", rest, len)) return !gg_check_arch_in(c, gg_check_odd_ffn);
-    if (!gg_check_word("attn_k.weight", rest, len) || gg_check_arch_in(c, gg_check_odd_keys))
-        return false;
-    uint64_t k, v;
-    return !gg_check_arch_key(c, "attention.key_length_swa") && gg_check_value(c, "key", &k) &&
-           gg_check_value(c, "value", &v) && k == v;
-}
-
-/* Shapes that are the same in all architectures. */
-static void check_common_shapes(check *c)
-{
-    if (gg_check_arch_in(c, gg_check_odd)) return;
-    for (size_t i = 0; i < c->in->n; i++) {
-        const gg_tensor *t = &c->in->tensors[i];
-        const gg_anatomy *a = &c->anatomy[i];
-        if (a->block >= 0 && memcmp(t->name, "blk.", 4) != 0) continue;
-        size_t at = a->block >= 0 ? a->role_at : 0, len = t->name_len - at;
-        bool sure = is_certain_shape(c, t->name + at, len);
-        shape_texts shape;
-        if (!sure && !gg_check_word("ffn_gate.weight ffn_up.weight", t->name + at, len)) continue;
-        const char *formula = gg_check_shape_of(t->name + at, len);
-        if (formula && wrong_shape(c, t, a->block, formula, strlen(formula), &shape))
-            gg_check_say(c, sure ? GG_CHECK_ERROR : GG_CHECK_WARNING, "tensor-shape", at_tensor(t),
-                         "its shape is %s, but the keys require %s", shape.have, shape.want);
-    }
-}
-
-/* Models whose blocks begin with a norm have another norm after the last block, and every norm
- * needs an epsilon. */
-static void check_norms(check *c)
-{
-    if (!gg_check_arch_in(c, gg_check_archs) || gg_check_arch_in(c, gg_check_odd) ||
-        gg_check_arch_in(c, gg_check_no_final_norm))
-        return;
-    bool last = has_tensor(c, "output_norm.weight") || has_tensor(c, "enc.output_norm.weight") ||
-                has_tensor(c, "dec.output_norm.weight");
-    bool epsilon = gg_check_arch_key(c, "attention.layer_norm_rms_epsilon") ||
-                   gg_check_arch_key(c, "attention.layer_norm_epsilon") ||
-                   gg_check_arch_key(c, "attention.group_norm_epsilon");
-    if (!last && has_tensor(c, "blk.0.attn_norm.weight"))
-        say_error(c, "tensor-missing", at_name("output_norm.weight"),
-                  "the norm after the last block is missing");
-    if (!epsilon && last)
-        say_error(c, "key-missing", at_name("attention.layer_norm_rms_epsilon"),
-                  "the epsilon of the norms is missing, under this key and under "
-                  "attention.layer_norm_epsilon");
-}
-
 /* Compares the stacks of experts with expert_count. */
 static void check_stacks(check *c)
 {
@@ -553,10 +431,7 @@ void gg_check_block_rules(check *c)
         check_block_numbers(&b);
         if (!c->arch) {
             check_block_roles(&b);
-            check_block_shapes(&b);
-            check_common_shapes(c);
             check_stacks(c);
-            check_norms(c);
         }
     }
     free(b.parts);
