@@ -157,6 +157,17 @@ void gg_outputs_hold(void)
     holding = true;
 }
 
+/* Adds to the error that a file or folder that was replaced has this name now. */
+static void tell_old(const char *temp, gg_error *err)
+{
+    static const char how[] = "rename back what was replaced: ";
+    char before[sizeof err->fix + 2];
+    bool more = strncmp(err->fix, how, sizeof how - 1) == 0;
+    snprintf(before, sizeof before, "%s%s", more ? err->fix : how, more ? ", " : "");
+    err->fix[0] = '\0';
+    gg_fix(err, "%s%s", before, temp);
+}
+
 /* ---- files ------------------------------------------------------------------------------- */
 
 struct gg_output {
@@ -261,33 +272,37 @@ void gg_output_at_once(gg_output *o)
 }
 
 /* Gives the new file its name and the old file the temporary name. On a system that can
- * neither exchange two names nor make hard links, the name does not exist for a moment. Returns
- * false if there is no old file, or if its name now belongs to a folder. */
-static bool swap_files(gg_output *o)
+ * neither exchange two names nor make hard links, the name does not exist for a moment. Does
+ * nothing if there is no old file, or if its name now belongs to a folder. */
+static gg_status swap_files(gg_output *o, gg_error *err)
 {
     struct stat s;
-    if (lstat(o->path, &s) != 0 || S_ISDIR(s.st_mode)) return false;
-    if (gg_sys_exchange(o->temp, o->path) == 0) return true;
+    if (lstat(o->path, &s) != 0 || S_ISDIR(s.st_mode)) return GG_OK;
+    if (gg_sys_exchange(o->temp, o->path) == 0) return o->swapped = true, GG_OK;
     char *old = temp_name(o->path);
     /* link() follows a symbolic link on some systems. */
-    bool aside = old && (linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0 ||
-                         (errno != EEXIST && rename(o->path, old) == 0));
-    if (aside && rename(o->temp, o->path) == 0) {
+    bool linked = old && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
+    bool moved = old && !linked && errno != EEXIST && rename(o->path, old) == 0;
+    o->swapped = (linked || moved) && rename(o->temp, o->path) == 0;
+    if (o->swapped) {
         free(o->temp);
         o->temp = old;
-        return true;
+        return GG_OK;
     }
-    if (aside && rename(old, o->path) == 0) unlink(old); /* the second name */
+    if (linked) unlink(old); /* the second name */
+    if (moved && rename(old, o->path) != 0) {
+        gg_fail_errno(err, "rename failed");
+        tell_old(old, err);
+    }
     free(old);
-    return false;
+    return err->status;
 }
 
 static gg_status name_file(gg_output *o, gg_error *err)
 {
     bool several = first_waiting && first_waiting->next;
-    gg_status st = GG_OK;
-    o->swapped = o->force && several && swap_files(o);
-    if (!o->swapped) st = gg_put_in_place(o->temp, o->path, o->force, err);
+    gg_status st = o->force && several ? swap_files(o, err) : GG_OK;
+    if (st == GG_OK && !o->swapped) st = gg_put_in_place(o->temp, o->path, o->force, err);
     o->placed = st == GG_OK;
     return gg_at_file(err, o->path), st;
 }
@@ -302,21 +317,23 @@ gg_status gg_output_place(gg_output *o, gg_error *err)
     return gg_at_file(err, o->path), st;
 }
 
-static void end_file(gg_output *o, bool keep)
+static void end_file(gg_output *o, bool keep, gg_error *err)
 {
     if (o->fd >= 0) close(o->fd);
-    if (o->swapped && !keep) rename(o->temp, o->path); /* the old file */
-    else if (!o->placed || o->swapped) unlink(o->temp);
+    if (o->swapped && !keep) { /* the old file */
+        if (rename(o->temp, o->path) != 0) tell_old(o->temp, err);
+    } else if (!o->placed || o->swapped) unlink(o->temp);
     else if (!keep) unlink(o->path);
     output_free(o);
 }
 
 void gg_output_end(gg_output *o, bool keep)
 {
+    gg_error none = GG_ERROR_INIT; /* without `keep` it was not placed, or replaced nothing */
     if (!o) return;
     o->wait = (waiting){ .file = o };
     if (keep && o->held && o->fd < 0) hold(&o->wait);
-    else end_file(o, keep);
+    else end_file(o, keep, &none);
 }
 
 gg_status gg_output_commit(gg_output *o, gg_error *err)
@@ -628,7 +645,7 @@ static gg_status swap_folders(gg_outdir *d, gg_error *err)
         rmdir(aside);
     } else if (rename(d->temp, d->path) != 0) {
         st = gg_fail_errno(err, "rename failed");
-        rename(aside, d->path);
+        if (rename(aside, d->path) != 0) tell_old(aside, err);
     } else {
         char *temp = d->temp;
         d->temp = aside;
@@ -650,12 +667,13 @@ static gg_status name_folder(gg_outdir *d, gg_error *err)
     return gg_at_file(err, d->path), st;
 }
 
-static void end_folder(gg_outdir *d, bool keep)
+static void end_folder(gg_outdir *d, bool keep, gg_error *err)
 {
     bool undo = !keep || !d->placed;
     if (d->placed && undo) gg_remove_tree(d->path);
-    if (d->swapped && undo) rename(d->temp, d->path); /* the old folder */
-    else if (d->swapped || !d->placed) gg_remove_tree(d->temp);
+    if (d->swapped && undo) { /* the old folder */
+        if (rename(d->temp, d->path) != 0) tell_old(d->temp, err);
+    } else if (d->swapped || !d->placed) gg_remove_tree(d->temp);
     if (undo) remove_parents(d);
     outdir_free(d);
 }
@@ -671,13 +689,14 @@ gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
     if (st == GG_OK) st = name_folder(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
-    end_folder(d, true); /* a complete folder stays, even if its name may be lost in a crash */
+    end_folder(d, true, err); /* a complete folder stays, even if its name may be lost in a crash */
     return st;
 }
 
 void gg_outdir_abort(gg_outdir *d)
 {
-    if (d) end_folder(d, false);
+    gg_error none = GG_ERROR_INIT; /* it was not placed */
+    if (d) end_folder(d, false, &none);
 }
 
 /* ---- all that wait ------------------------------------------------------------ */
@@ -708,12 +727,12 @@ gg_status gg_output_folder(const char *path, gg_error *err)
     return GG_OK;
 }
 
-static void end_waiting(bool keep)
+static void end_waiting(bool keep, gg_error *err)
 {
     for (waiting *w = first_waiting, *next; w; w = next) {
         next = w->next;
-        if (w->file) end_file(w->file, keep);
-        else end_folder(w->dir, keep);
+        if (w->file) end_file(w->file, keep, err);
+        else end_folder(w->dir, keep, err);
     }
     first_waiting = NULL;
     last_waiting = &first_waiting;
@@ -736,13 +755,14 @@ gg_status gg_outputs_release(gg_error *err)
         st = gg_sync_parent(path, err);
         gg_at_file(err, path);
     }
-    end_waiting(named);
+    end_waiting(named, err);
     return st;
 }
 
 void gg_outputs_drop(void)
 {
-    end_waiting(false);
+    gg_error none = GG_ERROR_INIT; /* no name was given yet */
+    end_waiting(false, &none);
 }
 
 const char *gg_output_where(const char *path)

@@ -74,10 +74,10 @@ has_old() { # FILE: under a temporary name
     for w in "$O/.$1".*.tmp; do [ "$(cat "$w" 2> /dev/null)" != "the old $1" ] || return 0; done
     return 1
 }
-replace() { # OP NTH
+replace() { # OP NTH [VARIABLE]
     rm -rf "$O" "$T/n" && mkdir "$O"
     for f in $outputs; do echo "the old $f" > "$O/$f"; done
-    { (LD_PRELOAD=$SO FAULT_PLAIN=$plain FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n organ-merge -q -j 1 --no-hash \
+    { (env LD_PRELOAD=$SO FAULT_PLAIN=$plain FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n ${3:-X=} organ-merge -q -j 1 --no-hash \
         "$T/m1.gguf" "$T/m2.gguf" --method linear -o "$O/m.gguf" --card "$O/card.md" --svg "$O/x.svg" --force \
         > "$T/out" 2> "$T/err"); } 2> "$T/shell"
     got=$? new='' old=''
@@ -86,6 +86,7 @@ replace() { # OP NTH
         if cmp -s "$O/$f" "$T/first/$f"; then new="$new $f"
         elif [ "$(cat "$O/$f" 2> /dev/null)" = "the old $f" ]; then old="$old $f"
         elif [ "$1 $plain" = "kill 2" ] && [ ! -e "$O/$f" ] && has_old "$f"; then old="$old $f"
+        elif [ -n "${3:-}" ] && [ ! -e "$O/$f" ]; then continue
         else bad "several outputs, $1 $2, system $plain: $f is neither the old nor the new one"
         fi
     done
@@ -118,6 +119,21 @@ for plain in 0 1 2; do
         *) bad "several outputs, rename $i of $calls, system $plain: exit $got, old:$old, new:$new" ;;
         esac
     done
+    # Nothing can be renamed back: the error tells where each old file is.
+    i=0 told=0
+    while [ $i -lt "$calls" ]; do
+        i=$((i + 1))
+        replace rename $i FAULT_STAY=1
+        [ $got != 0 ] || continue
+        for f in $outputs; do
+            [ "$(cat "$O/$f" 2> /dev/null)" != "the old $f" ] || continue
+            at=$(grep -o "rename back what was replaced: .*" "$T/err" | grep -o "$O/\.$f\.[0-9]*-[0-9]*\.tmp")
+            told=$((told + 1))
+            [ "$(cat "$at" 2> /dev/null)" = "the old $f" ] && ok ||
+                bad "several outputs, renames fail from $i of $calls, system $plain: the old $f is lost: $(cat "$T/err")"
+        done
+    done
+    [ $told -gt 0 ] && ok || bad "no old file was left under a temporary name, system $plain"
     # Only its test of hard links may fail, where there are none.
     LD_PRELOAD=$SO FAULT_PLAIN=$plain "$B/test/t_output" > "$T/out" 2>&1
     check_text "$(grep -v 'names in a folder are safe' "$T/out" | grep '^FAIL'; tail -n 1 "$T/out" | cut -d ' ' -f 1)" "t_output:" \
