@@ -96,6 +96,7 @@ while [ $i -lt "$n" ]; do
         cat "$T/$i.log" >> "$T/all"
         case $last in *" status "*) { echo "FAIL $last"; tail -n 2 "$T/$i.log"; } >> "$T/all" ;; esac
     fi
+    sed -n 's/^note: /  &/p' "$T/$i.log"
     echo "$last"
     passed=$((passed + p)) failed=$((failed + f))
 done

@@ -945,7 +945,7 @@ static void catch_signals(void)
 /* If the caller closed a standard descriptor, the first file we open would get its number,
  * and messages would be written into that file. Occupy the number with a descriptor on
  * which any use fails. */
-static void hold_standard_descriptors(void)
+void cli_hold_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
@@ -993,7 +993,7 @@ static void hand_over_to_remote(const cli *c, int argc, char **argv)
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
 {
     hand_over_to_remote(c, argc, argv);
-    hold_standard_descriptors();
+    cli_hold_descriptors();
     catch_signals();
     raise_open_files();
     c->err = c->changed = (gg_error)GG_ERROR_INIT;

@@ -137,6 +137,10 @@ typedef struct cli {
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);
 
+/* Called by cli_start: no file that is opened later gets the number of a closed stdin, stdout or
+ * stderr. */
+void cli_hold_descriptors(void);
+
 /* Whether an option of this name, or of another name for it, was given. */
 bool cli_given(const cli *c, const char *name);
 /* The same for one of several names, separated by spaces. */

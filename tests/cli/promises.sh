@@ -23,9 +23,16 @@ model() { # FILE SEED
     organ-keys -q "$I/$file" --set "general.name=str:$WILD" --set "x$WILD=str:$WILD" --set "general.license=str:$WILD" \
         -o "$I/wild.gguf" && mv "$I/wild.gguf" "$I/$file"
 }
-ESC=$(printf '\033') BIDI=$(printf '\342\200\256') ZERO=$(printf '\342\200\213') NEWLINE='
+ESC=$(printf '\033') CR=$(printf '\r') BIDI=$(printf '\342\200\256') ZERO=$(printf '\342\200\213') NEWLINE='
 '
 WILD="<script>alert(1)</script> ${ESC}[2J$BIDI$ZERO\`touch pwned\` \$(touch pwned) | \"'&;${NEWLINE}[x](javascript:x)"
+probed() { # what organ-probe reads: a model that the engine runs, and what it stores of it
+    m=$I/run.gguf
+    organ-stack -q "$LAB/lab-verse-q4_k_m.gguf" 0 -o "$m" &&
+        { [ "$I" = "$T/in" ] || { organ-keys -q "$m" --set "general.name=str:$WILD" -o "$m.new" && mv "$m.new" "$m"; }; } &&
+        organ-probe -q "$m" --text "$t" --save-base "$I/base" > "$T/out" &&
+        printf 'ppl\t%s\t%s\nkl\t%s\t%s\nppl\t%s\t%s\n' "$m" "$t" "$m" "$t" "$I/a.gguf" "$t" > "$I/requests"
+}
 inputs() {
     model a.gguf 1 && model b.gguf 2 && model c.gguf 3 &&
         mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 -k llama.feed_forward_length=32 token_embd.weight:F32:32x8 \
@@ -46,6 +53,8 @@ inputs() {
     mkdir "$I/peft" && cp "$D"/hf/lora-falcon/* "$I/peft" && cp -r "$D/hf/falcon" "$I/falcon"
     organ-lora -q --base "$I/falcon" --from "$I/peft" -o "$I/adapter.gguf"
     printf 'blk.0.attn_q.weight\nblk.1.ffn_up.weight\n' > "$I/names"
+    echo 'To be, or not to be, that is the question.' > "$I/${t##*/}"
+    [ ! -x "$BIN/organ-probe" ] || probed || return 1
     printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq8_0\t0.02\nblk.0.attn_q.weight\tq4_0\t0.1\n' > "$I/losses"
     printf '*.attn_q.*=q8_0\n' > "$I/rules"
     printf '0\t0,2\n' > "$I/experts"
@@ -53,9 +62,18 @@ inputs() {
     printf '{"merge_method": "linear", "models": [{"model": "a.gguf", "parameters": {"weight": 1}},
         {"model": "b.gguf", "parameters": {"weight": 1}}]}\n' > "$I/merge.json"
 }
+names() { # the inputs in $I
+    a=$I/a.gguf b=$I/b.gguf c=$I/c.gguf d=$I/d e=$I/e s=$I/s-00002-of-00003.gguf x=$I/x.gguf p=$I/p.gguf l=$I/l.gguf
+    i=$I/i.gguf j=$I/j.gguf m=$I/run.gguf t=$I/text
+}
+names
 inputs > "$T/out" 2>&1 || { bad "the inputs: $(tail -n 3 "$T/out")"; finish; }
-a=$I/a.gguf b=$I/b.gguf c=$I/c.gguf d=$I/d e=$I/e s=$I/s-00002-of-00003.gguf x=$I/x.gguf
-p=$I/p.gguf l=$I/l.gguf i=$I/i.gguf j=$I/j.gguf o=$O/out u=$O/changed
+names
+o=$O/out u=$O/changed
+mkdir "$T/spool" "$T/spool/jobs"
+echo 0123456789abcdef > "$T/token"
+HTTP_AUTHORIZATION='Bearer 0123456789abcdef'
+export HTTP_AUTHORIZATION
 find "$I" -type f -exec cksum {} + | sort > "$T/before"
 inputs_kept() { # WHAT
     find "$I" -type f -exec cksum {} + | sort | cmp -s - "$T/before" && return
@@ -65,6 +83,11 @@ inputs_kept() { # WHAT
 
 # ---- rows ---------------------------------------------------------------------------------------
 grep -v '^#' tests/cli/promises.rows | grep -F -e "${ONLY_ROWS:-organ}" > "$T/rows"
+if [ ! -x "$BIN/organ-probe" ]; then
+    grep -v ' organ-probe ' "$T/rows" > "$T/built"
+    mv "$T/built" "$T/rows"
+    echo "note: promises.sh: organ-probe is not built, so its rows are left out; tests/engine/probe.sh runs them"
+fi
 
 # reset: an empty $O, with the model that is changed in place.
 reset() {
@@ -72,17 +95,33 @@ reset() {
     mkdir "$O"
     case $row in
     *'$u.d'*) cp -r "$d" "$u.d" ;;
+    *'$u.gguf'*) cp "$a" "$u.gguf" ;;
+    *'$u.txt'*) cp "$t" "$u.txt" ;;
     *'$u'*) cp "$a" "$u" ;;
     esac
 }
 
 # run ARGUMENT...: the command with these arguments besides; its status in $got. Its stdin is that of
-# the row, and $pre comes before it.
+# the row, and it gets the variables in $pre.
 pre='' limit=
 run() {
-    { ([ -z "$limit" ] || ulimit -v $limit; eval "exec $pre $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
+    query=
+    case "$tool $*" in 'organ-api --force') query=QUERY_STRING=force=1 ;; esac
+    { ([ -z "$limit" ] || ulimit -v $limit; eval "$start $query $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
     got=$?
     [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
+    answered "$T/out"
+}
+start='exec ${pre:+env} ${pre:-${vars:+env}} $vars'
+# answered FILE: an error that organ-api answered becomes the exit status and the message of a tool.
+answered() {
+    [ $tool.$got = organ-api.0 ] || return
+    case $(head -n 1 "$1") in
+    'Status: 2'*) return ;;
+    'Status: 5'*) got=4 ;;
+    *) got=2 ;;
+    esac
+    [ -s "$T/err" ] || sed -n 's/.*"message": "\(.*\)"}}$/organ-api: \1/p' "$1" > "$T/err"
 }
 
 # once: an empty $O, then run.
@@ -92,13 +131,18 @@ once() {
 }
 left() { (cd "$O" && find . -mindepth 1 | sort | tr '\n' ' '); }
 
-# Sets what the promises need to know: $want, $line, $words (expanded), $outs and $reads.
+# Sets what the promises need to know: $want, $line, $words (expanded), $vars, $outs and $reads.
 parse() {
     row=$1
     want=${row%% *} line=${row#* }
     eval "set -- $(printf '%s' "${line%% < *}" | sed 's/[^ ]*/"&"/g')"
     words=$* tool=$1
-    outs='' reads=''
+    outs='' reads='' vars=''
+    if [ "$tool" = organ-api ]; then
+        vars="REQUEST_METHOD=$2 PATH_INFO=/v1/$3/${4##*/}${5:-} ORGAN_API_DATA=${4%/*} ORGAN_API_SPOOL=$T/spool
+            ORGAN_API_TOKEN_FILE=$T/token ORGAN_API_BIN=$BIN ${6:-}"
+        case $row in *' < '*) eval "w=${row##* < }"; vars="$vars CONTENT_LENGTH=$(($(wc -c < "$w")))" ;; esac
+    fi
     for w; do
         w=${w#*=} w=${w#@}
         w=${w%%,*}
@@ -109,8 +153,10 @@ parse() {
         "$I"/*) [ -d "$w" ] || reads="$reads $w" ;;
         -) case $row in *' < $a') reads="$reads $a" ;; esac ;;
         esac
-        [ ! -e "$w/manifest.json" ] || [ "${w#"$I"}" = "$w" ] ||
-            reads="$reads $w/manifest.json $w/skeleton/blk_0_attn_q.bin"
+        if [ -e "$w/manifest.json" ] && [ "${w#"$I"}" != "$w" ]; then
+            reads="$reads $w/manifest.json"
+            [ "$tool" = organ-api ] || reads="$reads $w/skeleton/blk_0_attn_q.bin"
+        fi
         [ ! -e "$w/adapter_config.json" ] || reads="$reads $w/adapter_model.safetensors"
     done
 }
@@ -124,7 +170,6 @@ each() { # FUNCTION: calls it for each row, parsed
 # ---- all of it has a row ----------------------------------------------------------------------
 [ -n "${ONLY_ROWS:-}" ] || for tool in "$BIN"/organ-*; do
     tool=${tool##*/}
-    case $tool in organ-api | organ-probe) continue ;; esac # cgi.sh, api.sh; tests/engine/probe.sh
     "$tool" --list-options > "$T/options" || bad "$tool --list-options"
     # shellcheck disable=SC2030
     missing=$(grep -e "^[0-9] $tool " "$T/rows" | awk -F "$TAB" -v file="$T/options" '
@@ -137,11 +182,17 @@ each() { # FUNCTION: calls it for each row, parsed
         }')
     [ -z "$missing" ] && ok || bad "promises.rows has no row of $tool for $missing"
 done
+# organ-api has routes instead of options.
+[ -n "${ONLY_ROWS:-}" ] || for route in $(awk -F '[/:]' '/^  [/]v1[/]/ { name = $3 }
+        /^    (get|put|post|delete):/ { sub(/^ */, ""); print toupper($1) "/" name }' docs/openapi.yaml | sort -u); do
+    grep -q -e "^[0-9] organ-api ${route%/*} ${route#*/} " -e "^# not organ-api ${route%/*} ${route#*/}: " tests/cli/promises.rows && ok ||
+        bad "promises.rows has no row of organ-api for ${route%/*} ${route#*/}"
+done
 
 # ---- the outputs, and the same bytes on each level and with any number of threads -----------------
 same() {
     n=$((n + 1))
-    [ -n "${SANITIZED:-}" ] || limit=163840 # memory is bounded: KiB of addresses for small models
+    [ -n "${SANITIZED:-}" ] || [ "$tool" = organ-probe ] || limit=163840 # memory is bounded: KiB of addresses for small models
     once -j 1
     limit=
     [ $got = "$want" ] || { bad "$line: exit $got: $(head -n 1 "$T/err")"; return; }
@@ -152,7 +203,7 @@ same() {
     mv "$O" "$T/ref.$n" && mv "$T/out" "$T/ref.$n.out"
     once -j 3
     same_as_ref "-j 3"
-    pre='env GG_ISA=0' once -j 2
+    pre=GG_ISA=0 once -j 2
     pre=
     same_as_ref "GG_ISA=0"
     inputs_kept "$line"
@@ -208,7 +259,7 @@ guarded() {
                             if (w[k] ~ /^\$o[a-z.]*=$/) { sub(/=$/, "", w[k]); if (w[k] == "$o" from) w[k] = to }
                             printf "%s ", w[k]
                         } }')
-                (eval "exec $other -q --force > \"\$T/out\" 2> \"\$T/err\"") < /dev/null
+                (eval "$start $other -q --force > \"\$T/out\" 2> \"\$T/err\"") < /dev/null
                 got=$?
                 [ $got = 2 ] && ok || bad "$other: exit $got: $(head -n 1 "$T/err")"
             done
@@ -262,6 +313,13 @@ wild() {
     *' --card - '*) medium=md ;;
     *' organ-info $a '*) medium=text ;;
     esac
+    if [ "$tool" = organ-api ]; then
+        case $line in *' files '*) medium= ;; *' lists '*) medium=json ;; *) medium=object ;; esac
+        sed "1,/^$CR\$/d" "$T/out" > "$T/body"
+        tr -d '\r' < "$T/out" | sed '/^$/,$d' > "$T/head"
+        safe "$T/head" text
+        mv "$T/body" "$T/out"
+    fi
     [ -z "$medium" ] || safe "$T/out" $medium
     for w in $outs; do
         case $w in *.svg | *.md | *.tsv) [ ! -e "$w" ] || safe "$w" "${w##*.}" ;; *.rules) [ ! -e "$w" ] || safe "$w" text ;; esac
@@ -269,11 +327,8 @@ wild() {
 }
 I=$T/wild
 mkdir "$I"
-names() { # the inputs in $I
-    a=$I/a.gguf b=$I/b.gguf c=$I/c.gguf d=$I/d e=$I/e s=$I/s-00002-of-00003.gguf x=$I/x.gguf p=$I/p.gguf l=$I/l.gguf
-    i=$I/i.gguf j=$I/j.gguf
-}
 names
+t=$I/b$ESC[31m$BIDI.txt
 inputs > "$T/out" 2>&1 || { bad "the wild inputs: $(tail -n 3 "$T/out")"; finish; }
 each wild
 
@@ -299,6 +354,7 @@ for name in $(awk -F "$TAB" '$5 ~ /^(new-|into)/ { print $1 }' scripts/options.t
 done
 export ORGAN_BIN="$BIN"
 find "$I" -type f -exec cksum {} + | sort > "$T/wild.before"
+grep -F -e "${ONLY_ROWS:-organ}" "$T/scripts" > "$T/chosen"
 while IFS= read -r line <&4; do
     case $line in organ-search*) "${MAKE:-make}" --version 2> /dev/null | grep -q GNU || continue ;; esac
     rm -rf "$O" && mkdir "$O"
@@ -318,7 +374,7 @@ while IFS= read -r line <&4; do
         *.tmp*) bad "$line: leaves $w" ;;
         esac
     done < "$T/files"
-done 4< "$T/scripts"
+done 4< "$T/chosen"
 find "$I" -type f -exec cksum {} + | sort | cmp -s - "$T/wild.before" && ok || bad "a script changed an input"
 check_text "$(find . "$T" -name '*pwned' | grep -v '/obj/')" "" "nothing was run, and no file was written elsewhere"
 I=$T/in
@@ -329,10 +385,10 @@ lost() {
     n=$((n + 1))
     [ -s "$T/ref.$n.out" ] || return
     reset
-    (eval "exec $line -q > /dev/full 2> \"\$T/err\"") < /dev/null
+    (eval "$start $line -q > /dev/full 2> \"\$T/err\"") < /dev/null
     full=$?
     reset
-    (eval "exec $line -q >&- 2> \"\$T/err2\"") < /dev/null
+    (eval "$start $line -q >&- 2> \"\$T/err2\"") < /dev/null
     closed=$?
     if [ $full = 4 ] && [ $closed = 4 ] && one_line "$T/err" && one_line "$T/err2"; then ok
     else bad "$line: exit $full on a full disk, $closed with a closed stdout: $(head -n 1 "$T/err" "$T/err2")"
@@ -370,7 +426,7 @@ fi
 # fault OP NTH [FILE]: once, with this failure.
 stay=
 fault() {
-    pre="env $stay LD_PRELOAD=$SO FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n FAULT_PATH=${3:-/}"
+    pre="$stay LD_PRELOAD=$SO FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n FAULT_PATH=${3:-/}"
     rm -f "$T/n"
     once -j 1
     pre=
@@ -380,11 +436,11 @@ changed() {
     for file in $reads; do
         stay=
         fault touch 0 "$file"
-        reads_of=$(cat "$T/n")
+        reads_of=$(head -n 1 "$T/n")
         if [ "$reads_of" = 0 ]; then # stdio, whose reads are not seen, reads it; others come later
             stay=FAULT_STAY=1
             fault touch 0 "$file"
-            reads_of=$(cat "$T/n")
+            reads_of=$(head -n 1 "$T/n")
         fi
         cp -p "$file" "$T/kept"
         fault touch "$reads_of" "$file"
@@ -404,7 +460,7 @@ broken() {
     [ -n "$outs" ] || ops='write signal'
     for op in $ops; do
         fault $op 0
-        calls=$(cat "$T/n") last=
+        calls=$(head -n 1 "$T/n") last=
         case $op in
         signal) list="$((calls / 2)) $((calls * 3 / 4)) $calls" ;;
         *) list="$((calls / 2)) $calls" ;;

@@ -245,5 +245,10 @@ hold "an error, and then a perplexity" 'x == 1 && y > 10' "$(head -n 1 "$M/answe
 organ-probe -q -j 1 "$verse" --text "$text" --tokens 129 --json > "$M/json"
 hold "JSON Lines" 'x == y' "$(sed 's/.*"loss": \([0-9.]*\),.*/\1/' "$M/json")" "$(cell part 1 loss)"
 
+# ---- what all tools promise ------------------------------------------------------------------------------------
+make -s units B="${BIN%/bin}" > "$M/build.log" 2>&1 || bad "make units: $(tail -n 3 "$M/build.log")"
+if B=${BIN%/bin} ONLY_ROWS=organ-probe sh tests/cli/promises.sh > "$M/promises" 2>&1; then ok; else bad "promises: $(grep FAIL \
+    "$M/promises")"; fi
+
 echo "probe: $passed passed, $failed failed"
 [ $failed -eq 0 ]

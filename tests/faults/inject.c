@@ -168,13 +168,11 @@ WRAP(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n), "write", ENO
 WRAP(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write", ENOSPC)
 WRAP(ssize_t, pwrite64, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at), "write",
      ENOSPC)
-WRAP(ssize_t, copy_file_range,
-     (int in, off64_t *from, int out, off64_t *to, size_t n, unsigned flags),
-     (in, from, out, to, n, flags), "write", ENOSPC)
-WRAP(ssize_t, sendfile, (int out, int in, off_t *from, size_t n), (out, in, from, n), "write",
-     ENOSPC)
-WRAP(ssize_t, sendfile64, (int out, int in, off_t *from, size_t n), (out, in, from, n), "write",
-     ENOSPC)
+#define COPY(name, params, args) WRAP_AFTER(touch(in), ssize_t, name, params, args, "write", ENOSPC)
+COPY(copy_file_range, (int in, off64_t *from, int out, off64_t *to, size_t n, unsigned flags),
+     (in, from, out, to, n, flags))
+COPY(sendfile, (int out, int in, off_t *from, size_t n), (out, in, from, n))
+COPY(sendfile64, (int out, int in, off_t *from, size_t n), (out, in, from, n))
 WRAP(int, ftruncate, (int fd, off_t n), (fd, n), "write", ENOSPC)
 WRAP(int, ftruncate64, (int fd, off_t n), (fd, n), "write", ENOSPC)
 WRAP(int, fallocate, (int fd, int mode, off_t at, off_t n), (fd, mode, at, n), "write", ENOSPC)

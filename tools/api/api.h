@@ -46,6 +46,7 @@ typedef struct api {
     /* failure */
     int status; /* 0 = none so far */
     char what[700];
+    bool cut;          /* the body of a file is not whole, and `what` is the error line */
     const char *allow; /* methods, for 405 */
 } api;
 

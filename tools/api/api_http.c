@@ -353,7 +353,25 @@ static int parse_range(const char *text, uint64_t size, uint64_t *from, uint64_t
     return 206;
 }
 
-static bool send_part(api *a, int fd, uint64_t size, const char *type)
+/* The header was sent already, so an error can only cut the body short. The last byte is sent only
+ * if the file is still the same one, so that nobody gets a mixture for the whole. */
+static void send_body(api *a, int fd, const gg_stamp *was, uint64_t from, uint64_t n)
+{
+    gg_error err = GG_ERROR_INIT;
+    gg_place to = { STDOUT_FILENO, GG_AT_POS };
+    char last;
+    if (n == 0) return;
+    gg_status st = gg_copy(NULL, (gg_place){ fd, from }, to, n - 1, &err);
+    if (st == GG_OK) st = gg_pread_all(fd, &last, 1, from + n - 1, &err);
+    if (st == GG_OK && !gg_stamp_holds_fd(was, fd))
+        st = gg_fail_changed(a->part[a->parts - 1], &err);
+    if (st == GG_OK) st = gg_write_all(STDOUT_FILENO, &last, 1, &err);
+    if (st == GG_OK) return;
+    gg_error_line(&err, "organ-api", a->what, sizeof a->what);
+    a->cut = true;
+}
+
+static bool send_part(api *a, int fd, const gg_stamp *was, uint64_t size, const char *type)
 {
     uint64_t from, n;
     char extra[200];
@@ -374,9 +392,7 @@ static bool send_part(api *a, int fd, uint64_t size, const char *type)
                  "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)from,
                  (unsigned long long)(from + n - 1), (unsigned long long)size);
     print_head(status, type, n, extra);
-    if (fflush(stdout) != 0 || api_is(a, "HEAD")) return true;
-    /* The header was sent already, so an error can only cut the body short. */
-    (void)gg_copy(NULL, (gg_place){ fd, from }, (gg_place){ STDOUT_FILENO, GG_AT_POS }, n, &err);
+    if (fflush(stdout) == 0 && !api_is(a, "HEAD")) send_body(a, fd, was, from, n);
     return true;
 }
 
@@ -384,8 +400,9 @@ bool api_answer_file(api *a, int fd, const char *type)
 {
     struct stat s;
     bool ok;
+    gg_stamp was = gg_stamp_fd(fd);
     if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) ok = api_fail(a, 404, "this is not a file");
-    else ok = send_part(a, fd, (uint64_t)s.st_size, type);
+    else ok = send_part(a, fd, &was, (uint64_t)s.st_size, type);
     close(fd);
     return ok;
 }

@@ -151,19 +151,20 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
 
 static bool get_model(api *a, const char *name)
 {
-    gg_error err = GG_ERROR_INIT;
+    gg_error err = GG_ERROR_INIT, changed = GG_ERROR_INIT;
+    gg_source_options o = { .changed = &changed };
     gg_buf body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
     char *real = NULL;
     gg_source *s = NULL;
     gg_status st = api_check_input(a, name, &err);
     if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
-    if (st == GG_OK) st = gg_source_open(real, &s, &err);
+    if (st == GG_OK) st = gg_source_open_with(real, &o, &s, &err);
     if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "this is not a model");
     if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
     gg_source_close(s);
     free(real);
-    return api_finish(a, 200, NULL, &body, &err);
+    return api_finish(a, 200, NULL, &body, changed.status == GG_OK ? &err : &changed);
 }
 
 /* The row of organ-info. The model is opened here first, because that gives the reason if it
@@ -233,7 +234,8 @@ static bool check_upload(api *a, int fd, size_t *tensors)
     gg_gguf *g = NULL;
     uint64_t size;
     if (gg_gguf_open_fd(fd, false, &g, &size, &err) != GG_OK) {
-        if (err.status == GG_EIO || err.status == GG_ENOMEM) return api_fail_error(a, &err);
+        if (err.status == GG_EIO || err.status == GG_ENOMEM || err.status == GG_ECANCELLED)
+            return api_fail_error(a, &err);
         char line[500];
         gg_error_line(&err, "upload", line, sizeof line);
         return api_fail(a, 400, "%s", line);
@@ -347,9 +349,11 @@ static bool own_path(api *a, const char *name, const char *ending, char path[440
     if (ending)
         return (file && is_named(name, ending)) ||
                api_fail(a, 404, "%s is not a file that ends in %s", name, ending);
-    if (lstat(path, &s) != 0 || !S_ISDIR(s.st_mode) || !gg_is_organ_dir(path))
-        return api_fail(a, 404, "%s is not an organ directory", name);
-    return is_only_organs(path) || api_fail(a, 409, "%s has other files too", name);
+    bool organs = lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && gg_is_organ_dir(path);
+    bool only = organs && is_only_organs(path);
+    if (gg_cancelled(&err) != GG_OK) return api_fail_error(a, &err); /* they gave no answer */
+    if (!organs) return api_fail(a, 404, "%s is not an organ directory", name);
+    return only || api_fail(a, 409, "%s has other files too", name);
 }
 
 static bool answer_name(api *a, const char *name, const char *state)

@@ -264,6 +264,7 @@ static void stop(int sig)
 static int serve(void)
 {
     api a = { .method = "" };
+    cli_hold_descriptors();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* write returns EFBIG, and the unfinished file is removed */
     signal(SIGTERM, stop);
@@ -272,11 +273,13 @@ static int serve(void)
         if (!a.status) api_fail(&a, 500, "failed");
         api_answer_failure(&a);
     }
-    int lost = fflush(stdout);
+    bool lost = fflush(stdout) != 0 || ferror(stdout);
+    if (lost) fprintf(stderr, "organ-api: the answer cannot be written to stdout\n");
+    else if (a.cut) fprintf(stderr, "%s\n", a.what);
     free(a.data);
     free(a.spool);
     free(a.path);
-    return lost ? 4 : 0;
+    return lost || a.cut ? 4 : 0;
 }
 
 int main(int argc, char **argv)

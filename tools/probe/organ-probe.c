@@ -126,8 +126,9 @@ static gg_status open_model(cli *c, const char *path, const probe_setup *setup, 
         return gg_at_file(&c->err, path);
     }
     gg_status st = cli_open(c, path, CLI_SPOOLED, &s);
-    gg_source_close(s);
-    return st == GG_OK ? probe_open(e, path, setup, &c->err) : st;
+    if (st == GG_OK) st = probe_open(e, path, setup, &c->err);
+    e->file = s;
+    return st;
 }
 
 static gg_status read_tokens(cli *c, const probe_engine *e, size_t i, probe_text *t)
@@ -402,6 +403,14 @@ static gg_status load_model(cli *c, server *s, const char *model)
     return st;
 }
 
+/* The field of a request that begins there. */
+static void print_field(const char *field)
+{
+    char shown[4 * REQUEST];
+    gg_escape(field, strcspn(field, "\t"), shown, sizeof shown);
+    printf("%s\t", shown);
+}
+
 /* KIND, MODEL, TEXT, and perhaps TENSOR and DONOR. */
 static gg_status answer(cli *c, server *s, char *line)
 {
@@ -417,7 +426,8 @@ static gg_status answer(cli *c, server *s, char *line)
     gg_texts given = opt.texts;
     opt.texts = (gg_texts){ .items = &text, .n = 1 };
     s->weight.name = field[3];
-    printf("%s\t%s\t", field[1], text);
+    print_field(field[1]);
+    print_field(text);
     gg_status st = kl ? base_of(c, s, &l.base) : GG_OK;
     if (st == GG_OK) st = load_model(c, s, field[1]);
     if (st == GG_OK && kl) st = check_vocabulary(c, &s->e, l.base);
@@ -524,7 +534,10 @@ int main(int argc, char **argv)
     signal(SIGINT, SIG_IGN), signal(SIGTERM, forward_signal), signal(SIGHUP, forward_signal);
     while ((status = run_guarded(argc, argv, shared)) == -1 && shared->batch && shared->line[0]) {
         const char *model = strchr(shared->line, '\t');
-        printf("%s\terror\tthe engine ended while it ran this model\n", model ? model + 1 : "-");
+        const char *text = model ? strchr(model + 1, '\t') : NULL;
+        print_field(model ? model + 1 : "-");
+        if (text) print_field(text + 1);
+        printf("error\tthe engine ended while it ran this model\n");
         fflush(stdout);
         shared->line[0] = 0;
     }

@@ -27,6 +27,7 @@ typedef struct probe_engine {
     const struct llama_vocab *vocab;
     struct llama_model *model;
     struct llama_context *ctx;
+    gg_source *file; /* the model, open so that a change is noticed while the engine reads it */
 } probe_engine;
 
 /* The tokens of a text. */

@@ -85,6 +85,7 @@ void probe_close(probe_engine *e)
 {
     if (e->ctx) llama_free(e->ctx);
     if (e->model) llama_model_free(e->model);
+    gg_source_close(e->file);
     *e = (probe_engine){ 0 };
 }
 
