@@ -316,8 +316,7 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
     if (GG_ROOM(t->pieces, t->n_pieces, &t->cap_pieces, err) != GG_OK) return err->status;
     gg_ck_piece *p = &t->pieces[t->n_pieces++];
     *p = *piece;
-    p->n = 1;
-    for (uint32_t i = 0; i < p->view.n; i++) p->n *= p->view.count[i];
+    p->n = gg_hf_view_elements(&p->view);
     return GG_OK;
 }
 

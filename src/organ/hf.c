@@ -9,6 +9,7 @@
 #include "gguf/gguf.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ bool gg_hf_has(const char *archs, const char *arch)
 const gg_hf_class *gg_hf_class_find(const char *name, size_t len)
 {
     for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
-        if (strlen(c->name) == len && memcmp(c->name, name, len) == 0) return c;
+        if (gg_text_is(name, len, c->name)) return c;
     return NULL;
 }
 
@@ -38,12 +39,6 @@ bool gg_hf_arch(const gg_meta *meta, char arch[64])
     for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
         if (strcmp(c->arch, arch) == 0) return true;
     return false;
-}
-
-static bool text_ends_with(const char *text, size_t len, const char *tail)
-{
-    size_t n = strlen(tail);
-    return len >= n && memcmp(text + len - n, tail, n) == 0;
 }
 
 /* ---- arithmetic --------------------------------------------------------------------------- */
@@ -69,14 +64,6 @@ double gg_hf_log(double x)
     double t = (x - 1) / (x + 1), sum = 0;
     for (int i = 25; i > 0; i -= 2) sum = 1.0 / i + t * t * sum;
     return e * 0.69314718055994530942 + 2 * t * sum;
-}
-
-/* Newton's method, from a start that is at most a factor of two away. */
-double gg_hf_sqrt(double x)
-{
-    double y = x > 1 ? x : 1;
-    for (int i = 0; i < 60; i++) y = (y + x / y) / 2;
-    return y;
 }
 
 /* ---- fields of config.json ---------------------------------------------------------------- */
@@ -121,7 +108,7 @@ static bool field_is(const gg_json_node *config, const char *field, const char *
     size_t len;
     gg_error ignored = GG_ERROR_INIT;
     return gg_json_string(gg_hf_field(config, field), &got, &len, &ignored) == GG_OK &&
-           strlen(text) == len && memcmp(text, got, len) == 0;
+           gg_text_is(got, len, text);
 }
 
 /* The value of an alternative such as "hidden_size/num_attention_heads". */
@@ -244,7 +231,7 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
                   gg_hf_field(config, "rope_parameters.long_factor");
     if (st != GG_OK || !scaled) return st;
     double scale = most / original, factor = 1;
-    if (scale > 1 && original > 1) factor = gg_hf_sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
+    if (scale > 1 && original > 1) factor = sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
     return set_number(meta, arch, "rope.scaling.attn_factor", GG_TYPE_F32, factor, err);
 }
 
@@ -397,8 +384,8 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     if (!plain_name(name, len, &m, plain)) return m;
     if (is_other_part(plain)) return m.rule = &none, m;
     size_t n = strlen(plain), stem = n;
-    if (text_ends_with(plain, n, ".weight")) m.ending = ".weight";
-    else if (text_ends_with(plain, n, ".bias")) m.ending = ".bias";
+    if (gg_text_ends(plain, n, ".weight")) m.ending = ".weight";
+    else if (gg_text_ends(plain, n, ".bias")) m.ending = ".bias";
     stem -= strlen(m.ending);
     for (const gg_hf_name *r = gg_hf_names; r->hf; r++)
         if (strlen(r->hf) == stem && memcmp(r->hf, plain, stem) == 0 && gg_hf_has(r->archs, arch))
@@ -417,8 +404,7 @@ const gg_hf_name *gg_hf_further(const gg_hf_name *rule)
 bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_HF_NAME])
 {
     size_t len = strlen(rule->gguf); /* some rows have the ending */
-    bool whole = text_ends_with(rule->gguf, len, ".weight") ||
-                 text_ends_with(rule->gguf, len, ".bias");
+    bool whole = gg_text_ends(rule->gguf, len, ".weight") || gg_text_ends(rule->gguf, len, ".bias");
     const char *ending = whole ? "" : m->ending;
     int n = rule->gguf[0] == 'B' ? snprintf(out, GG_HF_NAME, "blk.%lld%s%s", (long long)m->block,
                                             rule->gguf + 1, ending)
@@ -429,8 +415,8 @@ bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_H
 bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 {
     return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
-           text_ends_with(name, len, "norm.weight") &&
-           !text_ends_with(name, len, "linear_attn.norm.weight");
+           gg_text_ends(name, len, "norm.weight") &&
+           !gg_text_ends(name, len, "linear_attn.norm.weight");
 }
 
 bool gg_hf_is_f32(const char *name, uint32_t n_dims)
@@ -440,9 +426,9 @@ bool gg_hf_is_f32(const char *name, uint32_t n_dims)
                                           "ssm_conv1d.weight",    "shortconv.conv.weight",
                                           "_norm.weight" };
     size_t n = strlen(name);
-    if (n_dims <= 1 || !text_ends_with(name, n, ".weight")) return true;
+    if (n_dims <= 1 || !gg_text_ends(name, n, ".weight")) return true;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (text_ends_with(name, n, always[i])) return true;
+        if (gg_text_ends(name, n, always[i])) return true;
     return false;
 }
 
@@ -494,8 +480,7 @@ static bool size_of_word(const char *w, size_t len, const gg_hf_sizes *s, uint64
     };
     if (len && isdigit((unsigned char)w[0])) return *value = strtoull(w, NULL, 10), true;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strlen(words[i].name) == len && memcmp(words[i].name, w, len) == 0)
-            return *value = words[i].value, words[i].value > 0;
+        if (gg_text_is(w, len, words[i].name)) return *value = words[i].value, words[i].value > 0;
     return false;
 }
 
@@ -626,6 +611,13 @@ static bool whole_view(uint32_t n_dims, const uint64_t *dims, gg_hf_view *v)
     return true;
 }
 
+uint64_t gg_hf_view_elements(const gg_hf_view *v)
+{
+    uint64_t n = 1;
+    for (uint32_t i = 0; i < v->n; i++) n *= v->count[i];
+    return n;
+}
+
 bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, const uint64_t *dims,
                  gg_hf_move *out)
 {
@@ -645,4 +637,12 @@ bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, con
         p += *p == '+' ? 1 + strspn(p + 1, " ") : 0;
     } while (*p);
     return true;
+}
+
+bool gg_hf_pair_ops(const char *ops, bool embedding, const char **a, const char **b)
+{
+    bool conv = ops && strcmp(ops, "swap0,1") == 0, columns = ops && strncmp(ops, "cut1", 4) == 0;
+    *a = embedding ? "swap0,1" : columns ? ops : NULL;
+    *b = embedding || columns || conv ? NULL : ops;
+    return columns;
 }

@@ -76,9 +76,8 @@ bool gg_hf_value(const gg_json_node *config, const char *text, double *value);
 /* Makes rope_freqs.weight for rope scaling of type llama3: *n malloc'd factors in *out, or none. */
 gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err);
 
-/* Exponential function, natural logarithm and square root of positive finite numbers, with the same
- * bits on every machine. */
-double gg_hf_sqrt(double x);
+/* Exponential function and natural logarithm of positive finite numbers, with the same bits on
+ * every machine. */
 double gg_hf_exp(double x);
 double gg_hf_log(double x);
 
@@ -120,6 +119,8 @@ typedef struct gg_hf_view {
     uint8_t origin[GG_HF_AXES]; /* axis of the array that it is a part of */
 } gg_hf_view;
 
+uint64_t gg_hf_view_elements(const gg_hf_view *v);
+
 /* What becomes of a tensor: its views one after another, each value changed. */
 typedef struct gg_hf_move {
     gg_hf_view view[GG_HF_VIEWS];
@@ -150,3 +151,8 @@ gg_hf_sizes gg_hf_sizes_of(const gg_meta *meta);
  * Sizes are numbers or words of the table in hf.c. */
 bool gg_hf_views(const char *ops, const gg_hf_sizes *sizes, uint32_t n_dims, const uint64_t *dims,
                  gg_hf_move *out);
+
+/* Sets what moves the halves of a LoRA pair where `ops` moves the matrix: its columns are those of
+ * lora_A, its rows those of lora_B. That of an embedding is stored transposed, and the pair of a
+ * Conv1D (swap0,1) is not. Returns whether columns move. */
+bool gg_hf_pair_ops(const char *ops, bool embedding, const char **a, const char **b);

@@ -33,20 +33,20 @@ static void free_config(hf_config *c)
     gg_json_free(c->parsed);
 }
 
-static bool has_field(const hf_config *c, const char *path, size_t len)
+static bool has_field(const hf_config *c, const char *path)
 {
     for (size_t i = 0; i < c->n; i++)
-        if (strlen(c->list[i].path) == len && memcmp(c->list[i].path, path, len) == 0) return true;
+        if (strcmp(c->list[i].path, path) == 0) return true;
     return false;
 }
 
 /* Adds a field, unless it is there. Takes the text. */
-static gg_status add_json(hf_config *c, const char *path, size_t len, gg_buf *json, gg_error *err)
+static gg_status add_json(hf_config *c, const char *path, gg_buf *json, gg_error *err)
 {
-    if (err->status != GG_OK || len >= sizeof c->list->path || has_field(c, path, len) ||
+    if (err->status != GG_OK || strlen(path) >= sizeof c->list->path || has_field(c, path) ||
         GG_ROOM(c->list, c->n, &c->cap, err) != GG_OK)
         return gg_buf_free(json), err->status;
-    snprintf(c->list[c->n].path, sizeof c->list->path, "%.*s", (int)len, path);
+    strcpy(c->list[c->n].path, path);
     c->list[c->n++].json = gg_buf_take(json, NULL);
     return GG_OK;
 }
@@ -56,19 +56,18 @@ static gg_status add_text(hf_config *c, const char *path, const char *text, gg_e
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
     gg_json_put_string(&out, text, strlen(text), err);
-    return add_json(c, path, strlen(path), &b, err);
+    return add_json(c, path, &b, err);
 }
 
 static gg_status add_bare(hf_config *c, const char *path, const char *json, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
     gg_buf_text(&b, json, err);
-    return add_json(c, path, strlen(path), &b, err);
+    return add_json(c, path, &b, err);
 }
 
 /* A whole number without a fraction; others as short as possible. */
-static gg_status add_number(hf_config *c, const char *path, size_t len, double x, bool f32,
-                            gg_error *err)
+static gg_status add_number(hf_config *c, const char *path, double x, bool f32, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
@@ -76,7 +75,7 @@ static gg_status add_number(hf_config *c, const char *path, size_t len, double x
         gg_json_put_u64(&out, (uint64_t)x, err);
     else if (f32) gg_json_put_f32(&out, (float)x, err);
     else gg_json_put_f64(&out, x, err);
-    return add_json(c, path, len, &b, err);
+    return add_json(c, path, &b, err);
 }
 
 /* Whether two fields are members of the same object. */
@@ -230,8 +229,7 @@ static gg_status add_solved(hf_config *c, const gg_hf_key *k, double value, gg_e
     if (refresh(c, err) != GG_OK || is_given(c, k, value)) return err->status;
     for (const char *p = k->value; *p; p += strspn(p, " ")) {
         size_t len = strcspn(p, " ");
-        if (solve(c, p, len, value, field, &x))
-            return add_number(c, field, strlen(field), x, false, err);
+        if (solve(c, p, len, value, field, &x)) return add_number(c, field, x, false, err);
         p += len;
     }
     return GG_OK;
@@ -248,10 +246,8 @@ static gg_status add_plain(hf_config *c, const gg_hf_key *k, double value, gg_er
     }
     if (strncmp(k->value, "is ", 3) == 0) return GG_OK; /* the class says it */
     const char *name = strncmp(k->value, "if ", 3) == 0 ? k->value + 3 : k->value;
-    size_t len = strcspn(name, " ");
-    if (k->type != GG_TYPE_BOOL)
-        return add_number(c, name, len, value, k->type == GG_TYPE_F32, err);
-    snprintf(field, sizeof field, "%.*s", (int)len, name);
+    snprintf(field, sizeof field, "%.*s", (int)strcspn(name, " "), name);
+    if (k->type != GG_TYPE_BOOL) return add_number(c, field, value, k->type == GG_TYPE_F32, err);
     return add_bare(c, field, value != 0 ? "true" : "false", err);
 }
 
@@ -261,8 +257,7 @@ static gg_status add_keys(hf_config *c, const gg_hf_writer *w, gg_error *err)
     for (const gg_hf_field_row *f = gg_hf_fields; f->field; f++)
         if (gg_hf_has(f->archs, w->arch) && number_of_key(w, f->from, &x) &&
             (!f->by || number_of_key(w, f->by, &by)) && by > 0)
-            add_number(c, f->field, strlen(f->field), x / (f->by ? by : 1),
-                       strstr(f->from, "epsilon") != NULL, err);
+            add_number(c, f->field, x / (f->by ? by : 1), strstr(f->from, "epsilon") != NULL, err);
     for (int pass = 0; pass < 2; pass++)
         for (const gg_hf_key *k = gg_hf_keys; k->key && err->status == GG_OK; k++) {
             if (!gg_hf_has(k->archs, w->arch) || !number_of_key(w, k->key, &x)) continue;
@@ -289,14 +284,14 @@ static gg_status add_rope_scaling(hf_config *c, const gg_hf_writer *w, gg_error 
     }
     if (strcmp(w->arch, "phi3") == 0 &&
         number_of_key(w, "rope.scaling.original_context_length", &x))
-        add_number(c, "original_max_position_embeddings", 32, x, false, err);
+        add_number(c, "original_max_position_embeddings", x, false, err);
     const gg_kv *sections = key_of(w, "rope.dimension_sections");
     if (sections && sections->count == 4 && sections->size == 16 && err->status == GG_OK) {
         gg_buf b = GG_BUF_INIT;
         for (int i = 0; i < 4; i++)
             gg_buf_printf(&b, err, "%s%u", i ? ", " : "[", gg_le32(sections->data + 4 * i));
         gg_buf_text(&b, "]", err);
-        add_json(c, "rope_parameters.mrope_section", 29, &b, err);
+        add_json(c, "rope_parameters.mrope_section", &b, err);
     }
     return err->status;
 }
@@ -331,7 +326,7 @@ static gg_status add_factors(hf_config *c, const gg_hf_writer *w, const char *na
     free(x);
     if (err->status == GG_OK) gg_buf_text(&b, "]", err);
     add_text(c, "rope_scaling.type", "longrope", err);
-    return add_json(c, path, strlen(path), &b, err);
+    return add_json(c, path, &b, err);
 }
 
 /* rope_freqs of llama 3, if they are those of the usual frequencies with some factor. */
@@ -342,7 +337,7 @@ static gg_status add_llama3(hf_config *c, const gg_hf_writer *w, gg_error *err)
     for (size_t i = 0; x && i < n; i++) most = x[i] > most ? x[i] : most;
     if (!x || n == 0 || !(most < 1e30f)) return free(x), err->status; /* no JSON has infinity */
     add_text(c, "rope_scaling.rope_type", "llama3", err);
-    add_number(c, "rope_scaling.factor", 19, most, true, err);
+    add_number(c, "rope_scaling.factor", most, true, err);
     add_bare(c, "rope_scaling.low_freq_factor", "1.0", err);
     add_bare(c, "rope_scaling.high_freq_factor", "4.0", err);
     add_bare(c, "rope_scaling.original_max_position_embeddings", "8192", err);
@@ -381,7 +376,7 @@ static gg_status add_general(hf_config *c, const gg_hf_writer *w, gg_error *err)
     uint64_t id;
     if (!class) return gg_fail(err, GG_EUNSUPPORTED, "the class of %s is not known", w->arch);
     gg_buf_printf(&b, err, "[\"%s\"]", class->name);
-    add_json(c, "architectures", 13, &b, err);
+    add_json(c, "architectures", &b, err);
     add_text(c, "model_type", class->model_type, err);
     for (size_t i = 0; i < gg_source_count(w->s) && dtype == GG_F32; i++)
         if (gg_source_tensor(w->s, i)->n_dims > 1) dtype = gg_source_tensor(w->s, i)->dtype;
@@ -391,7 +386,7 @@ static gg_status add_general(hf_config *c, const gg_hf_writer *w, gg_error *err)
                                 : "float32",
              err);
     if (embd != SIZE_MAX)
-        add_number(c, "vocab_size", 10, (double)gg_source_tensor(w->s, embd)->dims[1], false, err);
+        add_number(c, "vocab_size", (double)gg_source_tensor(w->s, embd)->dims[1], false, err);
     bool tied = gg_source_find(w->s, "output.weight", 13) == SIZE_MAX;
     add_bare(c, "tie_word_embeddings", tied ? "true" : "false", err);
     for (const gg_hf_field_row *f = gg_hf_flags; f->field; f++)
@@ -401,9 +396,9 @@ static gg_status add_general(hf_config *c, const gg_hf_writer *w, gg_error *err)
         }
     const gg_meta *meta = gg_source_meta(w->s);
     if (gg_kv_u64(gg_meta_find(meta, "tokenizer.ggml.bos_token_id"), &id))
-        add_number(c, "bos_token_id", 12, (double)id, false, err);
+        add_number(c, "bos_token_id", (double)id, false, err);
     if (gg_kv_u64(gg_meta_find(meta, "tokenizer.ggml.eos_token_id"), &id))
-        add_number(c, "eos_token_id", 12, (double)id, false, err);
+        add_number(c, "eos_token_id", (double)id, false, err);
     return err->status;
 }
 
@@ -418,9 +413,7 @@ static void list_differences(const gg_hf_writer *w, const gg_meta *a, const gg_m
         if (x->key_len <= n || memcmp(x->key, w->arch, n) != 0 || x->key[n] != '.') continue;
         snprintf(key, sizeof key, "%.*s", (int)x->key_len, x->key);
         const gg_kv *y = gg_meta_find(b, key);
-        if (y && (absent_only || (x->type == y->type && x->size == y->size &&
-                                  memcmp(x->data, y->data, (size_t)x->size) == 0)))
-            continue;
+        if (y && (absent_only || gg_same_value(x, y))) continue;
         gg_buf_printf(to, err, "%s%s", to->len ? ", " : "", key + n + 1);
     }
 }
@@ -496,8 +489,8 @@ static gg_status add_modules(hf_config *c, const gg_hf_writer *w, uint64_t rank,
     }
     if (err->status == GG_OK) gg_buf_text(&targets, "\n  ]", err);
     if (err->status == GG_OK) gg_buf_text(&ranks, ranks.len > 1 ? "\n  }" : "}", err);
-    add_json(c, "rank_pattern", 12, &ranks, err);
-    return add_json(c, "target_modules", 14, &targets, err);
+    add_json(c, "rank_pattern", &ranks, err);
+    return add_json(c, "target_modules", &targets, err);
 }
 
 gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err)
@@ -524,8 +517,8 @@ gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err)
         add_bare(&c, fixed[i][0], fixed[i][1], err);
     add_bare(&c, "fan_in_fan_out", w->fan_in_fan_out ? "true" : "false", err);
     bool whole = alpha < 1e9f && alpha == (float)(uint32_t)alpha;
-    add_number(&c, "lora_alpha", 10, alpha, !whole, err);
-    add_number(&c, "r", 1, (double)rank, false, err);
+    add_number(&c, "lora_alpha", alpha, !whole, err);
+    add_number(&c, "r", (double)rank, false, err);
     add_modules(&c, w, rank, err);
     if (err->status == GG_OK) render(&c, &text, err);
     if (err->status == GG_OK) w->ck->beside = gg_buf_take(&text, NULL);

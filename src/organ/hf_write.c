@@ -195,19 +195,14 @@ static bool has_parts(hf_array *a, const hf_part *parts, size_t n, const gg_hf_s
             return false;
         a->neg_exp = move.neg_exp;
         for (uint32_t v = 0; v < move.n_views; v++) {
-            uint64_t elements = 1;
-            for (uint32_t k = 0; k < move.view[v].n; k++) elements *= move.view[v].count[k];
             if (add_runs(a, &move.view[v], p->in, start, &ignored) != GG_OK) return false;
-            start += elements;
+            start += gg_hf_view_elements(&move.view[v]);
         }
     }
     if (a->n_runs) qsort(a->runs, a->n_runs, sizeof *a->runs, by_start);
     for (size_t i = 0; i < a->n_runs; i++) {
-        const gg_hf_view *v = &a->runs[i].piece.view;
-        uint64_t elements = 1;
-        for (uint32_t k = 0; k < v->n; k++) elements *= v->count[k];
         if (a->runs[i].at != end) return false;
-        end += elements;
+        end += gg_hf_view_elements(&a->runs[i].piece.view);
     }
     return end == total;
 }
@@ -426,11 +421,8 @@ static gg_status add_tensor(gg_hf_writer *w, size_t i, gg_error *err)
 static bool arrays_of_pair(const gg_hf_writer *w, const hf_group *of_a, hf_group *of_b,
                            bool embedding, hf_array *a, hf_array *b)
 {
-    hf_part half = of_a->parts[0];
-    const char *ops = of_b->parts[0].ops;
-    bool columns = ops && strncmp(ops, "cut1", 4) == 0;
-    half.ops = embedding ? "swap0,1" : columns ? ops : NULL;
-    if (embedding || columns || (ops && strcmp(ops, "swap0,1") == 0)) of_b->parts[0].ops = NULL;
+    hf_part half = of_a->parts[0], *first = &of_b->parts[0];
+    gg_hf_pair_ops(first->ops, embedding, &half.ops, &first->ops);
     return array_of_parts(&half, 1, &w->sizes, a) &&
            array_of_parts(of_b->parts, of_b->n, &w->sizes, b) && a->n == 2 && b->n == 2 &&
            a->dims[0] == b->dims[1];

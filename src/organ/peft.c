@@ -9,6 +9,7 @@
 #include "base/float_bits.h"
 #include "organ/checkpoint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static gg_status strength_of(peft *p, const gg_st_tensor *t, const char *module,
     double alpha, x;
     gg_status st = alpha_of(p, t, module, len, &alpha, err);
     if (st != GG_OK) return st;
-    x = alpha / p->alpha * (p->rslora ? gg_hf_sqrt((double)t->dims[1]) : 1);
+    x = alpha / p->alpha * (p->rslora ? sqrt((double)t->dims[1]) : 1);
     if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
         gg_fail(err, GG_EUNSUPPORTED,
                 "alpha_pattern gives it a strength of 0, or one out of range");
@@ -161,13 +162,10 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
 static bool move_pair(const peft *p, const peft_pair *pair, const char *ops, gg_hf_move *a,
                       gg_hf_move *b)
 {
-    bool columns = ops && strncmp(ops, "cut1", 4) == 0;
-    const char *plain = pair->embedding ? "swap0,1" : NULL;
-    if (ops && strcmp(ops, "swap0,1") == 0) ops = NULL; /* Conv1D: the pair is not transposed */
-    if (pair->embedding) ops = NULL;
-    if (!gg_hf_views(columns ? ops : plain, &p->sizes, 2, pair->a->dims, a) ||
-        !gg_hf_views(columns ? NULL : ops, &p->sizes, 2, pair->b->dims, b) || a->n_dims != 2 ||
-        b->n_dims != 2)
+    const char *of_a, *of_b;
+    bool columns = gg_hf_pair_ops(ops, pair->embedding, &of_a, &of_b);
+    if (!gg_hf_views(of_a, &p->sizes, 2, pair->a->dims, a) ||
+        !gg_hf_views(of_b, &p->sizes, 2, pair->b->dims, b) || a->n_dims != 2 || b->n_dims != 2)
         return false;
     for (uint32_t i = 0; i < b->n_views && !columns; i++) {
         const gg_hf_view *v = &b->view[i];
