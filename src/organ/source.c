@@ -97,8 +97,6 @@ typedef struct tensor_view {
 } tensor_view;
 
 typedef struct source_view {
-    gg_source *of;
-    bool owned;
     unit_order *orders;
     tensor_view *tensors;
 } source_view;
@@ -109,12 +107,6 @@ typedef struct joined {
     size_t n;      /* 0: it is strips[0].index, unchanged */
     uint64_t unit; /* values per row */
 } joined;
-
-typedef struct source_join {
-    gg_source *of;
-    bool owned;
-    joined *tensors;
-} source_join;
 
 struct gg_source {
     source_kind kind;
@@ -136,8 +128,10 @@ struct gg_source {
      * headers. */
     gg_tensor **streamed;
     size_t cap_streamed;
+    gg_source *of; /* that a view or a join shows */
+    bool owned;    /* and closes */
     source_view view;
-    source_join join;
+    joined *join; /* one per tensor */
     source_pipe pipe;
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
@@ -645,7 +639,7 @@ static gg_status copy_pipe(gg_source *s, size_t i, uint64_t offset, uint64_t n, 
 
 static gg_status drain_pipe(gg_source *s, int out, uint64_t *bytes, gg_error *err)
 {
-    uint8_t scratch[16384];
+    uint8_t scratch[65536];
     *bytes = 0;
     for (;;) {
         size_t got = 0;
@@ -742,13 +736,13 @@ gg_status gg_source_view_open(gg_source *of, bool owned, gg_source **out, gg_err
     size_t n = gg_source_count(of);
     gg_source *s = new_source(SOURCE_VIEW, gg_source_name(of), err);
     if (!s) return GG_ENOMEM;
-    s->view.of = of;
+    s->of = of;
     s->view.tensors = calloc(n + 1, sizeof *s->view.tensors);
     s->tensors = calloc(n + 1, sizeof *s->tensors);
     gg_status st = s->view.tensors && s->tensors ? GG_OK : no_memory(err);
     for (; s->n < n && st == GG_OK; s->n++) s->tensors[s->n] = *gg_source_tensor(of, s->n);
     st = opened(s, st, out, err);
-    if (st == GG_OK) s->view.owned = owned;
+    if (st == GG_OK) s->owned = owned;
     return st;
 }
 
@@ -763,7 +757,6 @@ static void free_view(source_view *v, size_t n)
         free(v->tensors[i].cols);
     }
     free(v->tensors);
-    if (v->owned) gg_source_close(v->of);
 }
 
 bool gg_source_view_moved(const gg_source *view, size_t index)
@@ -798,7 +791,7 @@ static bool moves_whole_blocks(const gg_dtype_info *info, const gg_slice *s)
 static gg_status move_slice(gg_source *view, moved m, gg_error *err)
 {
     source_view *v = &view->view;
-    const gg_tensor *stored = gg_source_tensor(v->of, m.s.index);
+    const gg_tensor *stored = gg_source_tensor(view->of, m.s.index);
     tensor_view *t = &v->tensors[m.s.index];
     if (!m.s.columns) return insert_moved(&t->rows, &t->n_rows, m, err);
     gg_status st = insert_moved(&t->cols, &t->n_cols, m, err);
@@ -914,7 +907,7 @@ uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, ui
         if (found) *column = m->s.first + m->order->from[unit] * m->s.per + at % m->s.per;
         if (found || m == v->cols) break;
     }
-    return gg_source_view_place(s->view.of, index, stored_row(v, row), column);
+    return gg_source_view_place(s->of, index, stored_row(v, row), column);
 }
 
 /* Makes the row that is stored in `raw` as the view shows it, in r->row. */
@@ -989,7 +982,9 @@ static uint64_t run_length(const view_reader *r, uint64_t row, uint64_t most)
 static gg_status read_moved(gg_data *in, const source_view *v, size_t index, view_span span,
                             gg_error *err)
 {
-    view_reader r = { .v = &v->tensors[index], .stored = gg_source_tensor(v->of, index), .in = in };
+    view_reader r = { .v = &v->tensors[index],
+                      .stored = gg_source_tensor(in->source, index),
+                      .in = in };
     if ((!r.v->n_rows && !r.v->n_cols) || span.n == 0)
         return gg_data_read(in, span.at, span.to, span.n, err);
     gg_status st = reader_open(&r, err);
@@ -1013,9 +1008,9 @@ gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_er
     gg_source *s = new_source(SOURCE_JOIN, gg_source_name(of), err);
     if (!s) return GG_ENOMEM;
     s->tensors = calloc(most + 1, sizeof *s->tensors);
-    s->join.tensors = calloc(most + 1, sizeof *s->join.tensors);
-    s->join.of = of;
-    if (s->tensors && s->join.tensors) return *out = s, GG_OK;
+    s->join = calloc(most + 1, sizeof *s->join);
+    s->of = of;
+    if (s->tensors && s->join) return *out = s, GG_OK;
     gg_source_close(s);
     return no_memory(err);
 }
@@ -1024,7 +1019,7 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
                              uint64_t unit, gg_error *err)
 {
     gg_tensor *to = &s->tensors[s->n];
-    joined *j = &s->join.tensors[s->n];
+    joined *j = &s->join[s->n];
     *to = *t;
     to->name = gg_names_add(&s->names, t->name, t->name_len, err);
     if (!to->name) return err->status;
@@ -1037,7 +1032,7 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
 gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
 {
     gg_status st = gg_name_index(s->tensors, s->n, &s->by_name, err);
-    s->join.owned = owned && st == GG_OK;
+    s->owned = owned && st == GG_OK;
     return st;
 }
 
@@ -1046,7 +1041,7 @@ gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
 static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to, size_t *n,
                             gg_error *err)
 {
-    const joined *j = &s->join.tensors[index];
+    const joined *j = &s->join[index];
     uint64_t row_out, row_in, rows = 0, row, first;
     size_t k = 0;
     gg_status st = gg_row_bytes(s->tensors[index].dtype, j->unit, &row_out, err);
@@ -1055,14 +1050,14 @@ static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to
     row = at / row_out % rows;
     for (; row >= j->strips[k].rows; k++) row -= j->strips[k].rows;
     const gg_strip *strip = &j->strips[k];
-    const gg_tensor *from = gg_source_tensor(s->join.of, strip->index);
+    const gg_tensor *from = gg_source_tensor(s->of, strip->index);
     first = at / row_out / rows * strip->every + strip->first + row;
     bool decoded = from->dtype != s->tensors[index].dtype;
     uint64_t left = (decoded ? 1 : strip->rows - row) * row_out - at % row_out;
     if (left < *n) *n = (size_t)left;
     st = gg_row_bytes(from->dtype, j->unit, &row_in, err);
     gg_data d;
-    if (st == GG_OK) st = gg_data_open(s->join.of, strip->index, &d, err);
+    if (st == GG_OK) st = gg_data_open(s->of, strip->index, &d, err);
     if (st != GG_OK) return st;
     if (!decoded) {
         st = gg_data_read(&d, first * row_in + at % row_out, to, *n, err);
@@ -1084,7 +1079,7 @@ static gg_status read_joined(const gg_data *d, uint64_t offset, void *buf, size_
 {
     uint8_t *to = buf;
     gg_status st = GG_OK;
-    if (d->source->join.tensors[d->index].n == 0) { /* in a view of this source */
+    if (d->source->join[d->index].n == 0) { /* in a view of this source */
         gg_data in;
         st = gg_data_open(d->source, d->index, &in, err);
         if (st != GG_OK) return st;
@@ -1357,8 +1352,8 @@ void gg_source_close(gg_source *s)
     gg_names_free(&s->names);
     if (s->kind == SOURCE_DIR || s->kind >= SOURCE_VIEW || s->kind == SOURCE_RECORDS)
         free(s->tensors);
-    if (s->join.owned) gg_source_close(s->join.of);
-    free(s->join.tensors);
+    if (s->owned) gg_source_close(s->of);
+    free(s->join);
     free_view(&s->view, s->n);
     for (size_t i = 0; i < s->n_paths; i++) free(s->paths[i]);
     free(s->paths);
@@ -1383,8 +1378,7 @@ bool gg_source_seekable(const gg_source *s)
 
 const gg_meta *gg_source_meta(const gg_source *s)
 {
-    if (s->view.of) return gg_source_meta(s->view.of);
-    if (s->join.of) return gg_source_meta(s->join.of);
+    if (s->of) return gg_source_meta(s->of);
     if (s->manifest) return &s->manifest->meta;
     const gg_gguf *header = gg_source_header(s);
     if (s->checkpoint && !s->checkpoint->has_keys) return NULL;
@@ -1393,7 +1387,7 @@ const gg_meta *gg_source_meta(const gg_source *s)
 
 const gg_model *gg_source_model(const gg_source *s)
 {
-    return s->join.of ? gg_source_model(s->join.of) : s->model;
+    return s->kind == SOURCE_JOIN ? gg_source_model(s->of) : s->model;
 }
 
 const gg_gguf *gg_source_header(const gg_source *s)
@@ -1442,9 +1436,8 @@ const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    if (s->view.of) return gg_source_anatomy(s->view.of, i);
-    if (s->join.of && s->join.tensors[i].n == 0)
-        return gg_source_anatomy(s->join.of, s->join.tensors[i].strips[0].index);
+    if (s->kind == SOURCE_VIEW) return gg_source_anatomy(s->of, i);
+    if (s->of && s->join[i].n == 0) return gg_source_anatomy(s->of, s->join[i].strips[0].index);
     return s->manifest ? s->manifest->entries[i].a : gg_anatomy_of(t->name, t->name_len);
 }
 
@@ -1500,7 +1493,7 @@ static gg_status open_entry(gg_source *s, size_t i, gg_data *d, gg_error *err)
 static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     gg_data in;
-    gg_status st = gg_data_open(s->view.of, i, &in, err);
+    gg_status st = gg_data_open(s->of, i, &in, err);
     if (st != GG_OK) return st;
     d->at = in.at;
     d->close_fd = in.close_fd;
@@ -1510,9 +1503,9 @@ static gg_status open_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 
 static gg_status read_view(gg_data *d, view_span span, gg_error *err)
 {
-    gg_source *of = d->source->view.of;
+    gg_source *of = d->source->of;
     gg_data in = { .source = of, .index = d->index, .fd = -1, .at = d->at, .hidden = -1 };
-    *(of->view.of ? &in.hidden : &in.fd) = d->hidden;
+    *(of->kind == SOURCE_VIEW ? &in.hidden : &in.fd) = d->hidden;
     in.bytes = gg_source_tensor(of, d->index)->bytes;
     in.cache = d->cache;
     gg_status st = read_moved(&in, &d->source->view, d->index, span, err);
@@ -1527,8 +1520,8 @@ gg_status gg_data_open(gg_source *s, size_t i, gg_data *d, gg_error *err)
     };
     switch (s->kind) {
     case SOURCE_JOIN:
-        if (s->join.tensors[i].n) return GG_OK;
-        return gg_data_open(s->join.of, s->join.tensors[i].strips[0].index, d, err);
+        if (s->join[i].n) return GG_OK;
+        return gg_data_open(s->of, s->join[i].strips[0].index, d, err);
     case SOURCE_MODEL:
         d->fd = s->model->fds[s->tensors[i].file];
         d->at = gg_model_at(s->model, &s->tensors[i]);
@@ -1556,21 +1549,21 @@ static void joined_reads(const gg_source *s, const joined *j, gg_reads r)
 {
     for (size_t k = 0; k < j->n; k++) {
         const gg_strip *strip = &j->strips[k];
-        const gg_tensor *t = gg_source_tensor(s->join.of, strip->index);
+        const gg_tensor *t = gg_source_tensor(s->of, strip->index);
         uint64_t rows = j->unit ? t->elements / j->unit : 0, row = rows ? t->bytes / rows : 0;
         r.n = strip->rows * row;
         for (uint64_t slice = 0; slice < rows; slice += strip->every) {
             r.from = (slice + strip->first) * row;
-            gg_source_reads(s->join.of, strip->index, r);
+            gg_source_reads(s->of, strip->index, r);
         }
     }
 }
 
 void gg_source_reads(const gg_source *s, size_t i, gg_reads r)
 {
-    if (s->view.of) gg_source_reads(s->view.of, i, r);
-    else if (s->join.of && s->join.tensors[i].n) joined_reads(s, &s->join.tensors[i], r);
-    else if (s->join.of) gg_source_reads(s->join.of, s->join.tensors[i].strips[0].index, r);
+    if (s->kind == SOURCE_VIEW) gg_source_reads(s->of, i, r);
+    else if (s->of && s->join[i].n) joined_reads(s, &s->join[i], r);
+    else if (s->of) gg_source_reads(s->of, s->join[i].strips[0].index, r);
     else if (s->kind == SOURCE_MODEL)
         r.read(r.ctx, s->model->paths[s->tensors[i].file],
                gg_model_at(s->model, &s->tensors[i]) + r.from, r.n);
@@ -1578,8 +1571,8 @@ void gg_source_reads(const gg_source *s, size_t i, gg_reads r)
 
 gg_status gg_data_read(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
 {
-    if (d->source->view.of) return read_view(d, (view_span){ offset, buf, n }, err);
-    if (d->source->join.of) return read_joined(d, offset, buf, n, err);
+    if (d->source->kind == SOURCE_VIEW) return read_view(d, (view_span){ offset, buf, n }, err);
+    if (d->source->kind == SOURCE_JOIN) return read_joined(d, offset, buf, n, err);
     const gg_checkpoint *ck = d->source->checkpoint;
     gg_status st = d->fd >= 0 ? gg_pread_all(d->fd, buf, n, d->at + offset, err)
                    : ck       ? gg_checkpoint_read(ck, d->index, &d->cache,
@@ -1604,7 +1597,7 @@ static gg_status copy_made(gg_data *d, uint64_t offset, uint64_t n, gg_place out
 
 gg_status gg_data_copy(gg_data *d, uint64_t offset, uint64_t n, gg_place out, gg_error *err)
 {
-    if (d->source->view.of || d->source->join.of || (d->source->checkpoint && d->fd < 0))
+    if (d->source->of || (d->source->checkpoint && d->fd < 0))
         return copy_made(d, offset, n, out, err);
     if (d->fd < 0) copy_pipe(d->source, d->index, offset, n, out, err);
     else gg_copy(data_name(d), (gg_place){ d->fd, d->at + offset }, out, n, err);
@@ -1639,7 +1632,7 @@ static gg_status each_file_of_dir(const gg_source *s, gg_source_file_fn *fn, voi
 
 gg_status gg_source_each_file(const gg_source *s, gg_source_file_fn *fn, void *ctx, gg_error *err)
 {
-    while (s && (s->view.of || s->join.of)) s = s->view.of ? s->view.of : s->join.of;
+    while (s && s->of) s = s->of;
     if (!s) return GG_OK;
     if (s->manifest) return each_file_of_dir(s, fn, ctx, err);
     gg_status st = GG_OK;
@@ -1699,17 +1692,6 @@ int gg_unnamed_file(gg_error *err)
     return fd;
 }
 
-static gg_status store_pipe(const char *spec, int in, int out, gg_error *err)
-{
-    char buf[65536];
-    size_t got = sizeof buf;
-    while (got == sizeof buf) {
-        if (gg_read_some(in, buf, sizeof buf, &got, err) != GG_OK) return gg_at_file(err, spec);
-        if (gg_write_all(out, buf, got, err) != GG_OK) return advise_room("model", err);
-    }
-    return GG_OK;
-}
-
 /* Opens the spooled copy of `spec` by the /dev/fd name of its descriptor. */
 static gg_status open_spooled(int fd, const char *spec, const gg_source_options *o, gg_source **out,
                               gg_error *err)
@@ -1721,19 +1703,28 @@ static gg_status open_spooled(int fd, const char *spec, const gg_source_options 
     return st;
 }
 
+/* Copies a pipe, of which no tensor was read yet, to a new file. */
+static gg_status store_pipe(gg_source *pipe, int *fd, gg_error *err)
+{
+    const gg_gguf *g = gg_source_header(pipe);
+    uint64_t rest;
+    *fd = gg_unnamed_file(err);
+    if (*fd < 0) return err->status;
+    gg_status st = g ? gg_write_all(*fd, g->raw, (size_t)g->header_bytes, err) : GG_OK;
+    if (st == GG_OK) st = drain_pipe(pipe, *fd, &rest, err);
+    if (st == GG_EIO && !err->file[0]) advise_room("model", err);
+    return st == GG_OK ? gg_source_unchanged(pipe, err) : st;
+}
+
 static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o, gg_source **out,
                                    gg_error *err)
 {
-    int in = strcmp(spec, "-") == 0 ? STDIN_FILENO : open(spec, O_RDONLY | O_CLOEXEC);
-    if (in < 0) {
-        gg_fail_errno(err, "cannot open");
-        return gg_at_file(err, spec);
-    }
-    int fd = gg_unnamed_file(err);
-    gg_stamp was = gg_stamp_fd(in);
-    gg_status st = fd < 0 ? err->status : store_pipe(spec, in, fd, err);
-    if (st == GG_OK && !gg_stamp_holds_fd(&was, in)) st = gg_fail_changed(spec, err);
-    if (in != STDIN_FILENO) close(in);
+    gg_source *pipe;
+    int fd;
+    gg_status st = open_named(spec, spec, -1, o, &pipe, err);
+    if (st != GG_OK) return st;
+    st = store_pipe(pipe, &fd, err);
+    gg_source_close(pipe); /* before its header is read again */
     if (st == GG_OK) st = open_spooled(fd, spec, o, out, err);
     else if (fd >= 0) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, spec);
@@ -1741,14 +1732,8 @@ static gg_status open_pipe_spooled(const char *spec, const gg_source_options *o,
 
 gg_status gg_source_store(gg_source *pipe, gg_source **out, gg_error *err)
 {
-    const gg_gguf *g = gg_source_header(pipe);
-    uint64_t rest;
-    int fd = gg_unnamed_file(err);
-    gg_status st = fd < 0 ? err->status : GG_OK;
-    if (st == GG_OK && g) st = gg_write_all(fd, g->raw, (size_t)g->header_bytes, err);
-    if (st == GG_OK) st = drain_pipe(pipe, fd, &rest, err);
-    if (st == GG_EIO && !err->file[0]) advise_room("model", err);
-    if (st == GG_OK) st = gg_source_unchanged(pipe, err);
+    int fd;
+    gg_status st = store_pipe(pipe, &fd, err);
     if (st == GG_OK) st = open_spooled(fd, gg_source_name(pipe), &pipe->o, out, err);
     else if (fd >= 0) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(pipe));
