@@ -308,18 +308,27 @@ static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)
     return GG_OK;
 }
 
+/* The member "gguf_version" of an object; 3 if it is absent. */
+static gg_status read_version(const gg_json_node *node, uint32_t *version, gg_error *err)
+{
+    uint64_t v = 3;
+    const gg_json_node *member = gg_json_get(node, "gguf_version");
+    gg_status st = member ? gg_json_u64(member, &v, err) : GG_OK;
+    *version = (uint32_t)v;
+    return st != GG_OK || v == 2 || v == 3
+               ? st
+               : wrong_member(member, err, "\"gguf_version\" must be 2 or 3");
+}
+
 static gg_status read_file_layout(const gg_json_node *node, gg_file_layout *f, gg_error *err)
 {
-    uint64_t tensors = 0, version = 3;
+    uint64_t tensors = 0;
     size_t n;
-    const gg_json_node *v = gg_json_get(node, "gguf_version"), *t = gg_json_get(node, "trailing");
+    const gg_json_node *t = gg_json_get(node, "trailing");
     gg_status st = optional_string(gg_json_get(node, "file"), "\"file\"", &f->name, &n, err);
     if (st == GG_OK) st = gg_json_u64(gg_json_get(node, "tensors"), &tensors, err);
-    if (st == GG_OK && v) st = gg_json_u64(v, &version, err);
-    if (st == GG_OK && (version < 2 || version > 3))
-        st = wrong_member(v, err, "\"gguf_version\" must be 2 or 3");
+    if (st == GG_OK) st = read_version(node, &f->version, err);
     f->n_tensors = (size_t)tensors;
-    f->version = (uint32_t)version;
     const gg_json_node *pads = gg_json_get(node, "padding");
     f->pads = list_of(pads, sizeof *f->pads, &f->n_pads);
     if (!f->pads) return gg_fail(err, GG_ENOMEM, "no memory for the layout");
@@ -359,15 +368,10 @@ static gg_status read_layout(const gg_json_node *layout, gg_manifest *m, gg_erro
 static gg_status read_model(const gg_json_node *model, gg_manifest *m, gg_error *err)
 {
     size_t n;
-    uint64_t version = 3;
-    const gg_json_node *v = gg_json_get(model, "gguf_version"), *b = gg_json_get(model, "bytes");
+    const gg_json_node *b = gg_json_get(model, "bytes");
     gg_status st = optional_string(gg_json_get(model, "source"), "\"source\"", &m->source, &n, err);
-    if (st == GG_OK && v) st = gg_json_u64(v, &version, err);
     if (st == GG_OK && b) st = gg_json_u64(b, &m->bytes, err);
-    if (st == GG_OK && (version < 2 || version > 3))
-        st = wrong_member(v, err, "\"gguf_version\" must be 2 or 3");
-    m->version = (uint32_t)version;
-    return st;
+    return st == GG_OK ? read_version(model, &m->version, err) : st;
 }
 
 /* A member that is a string or null. The text belongs to the tree, or to *copy. */
@@ -612,19 +616,6 @@ static gg_status check_trailing(const char *dir, const gg_file_layout *f, gg_err
     return err->status;
 }
 
-static gg_status check_unique_names(const gg_manifest *m, gg_error *err)
-{
-    size_t *by_name = NULL;
-    gg_tensor *list = calloc(m->n_entries + 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors");
-    for (size_t i = 0; i < m->n_entries; i++) list[i] = m->entries[i].t;
-    gg_unique_name_index(list, m->n_entries, "this tensor appears twice in " GG_MANIFEST, &by_name,
-                         err);
-    free(by_name);
-    free(list);
-    return err->status;
-}
-
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
 {
     char *path = gg_path_in(dir, GG_MANIFEST, err);
@@ -637,7 +628,6 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         gg_fix(err, "give a GGUF file, or a directory made by organ-extract");
         gg_at_file(err, dir);
     }
-    if (st == GG_OK) st = check_unique_names(m, err);
     if (path) gg_at_file(err, path);
     free(path);
     for (size_t i = 0; st == GG_OK && i < m->n_entries; i++)
@@ -658,10 +648,9 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
 typedef struct writer {
     gg_json_out o;
     gg_error *err;
-    gg_buf *buf;
-    int fd; /* -1: everything stays in buf */
+    gg_buf *buf; /* what is not written yet */
+    int fd;
     uint64_t written;
-    const gg_manifest *m;
 } writer;
 
 #define put(w, ...) gg_mj_put(&(w)->o, (w)->err, __VA_ARGS__)
@@ -791,26 +780,13 @@ static void put_layout(writer *w, const gg_manifest *m, uint64_t alignment, cons
     put(w, "%t\n  },\n", m->n_stacks ? "\n    ]" : "");
 }
 
-static gg_status fail_too_large(const writer *w)
-{
-    const gg_kv *most = NULL;
-    char key[100];
-    for (size_t i = 0; i < w->m->meta.n; i++)
-        if (!most || w->m->meta.kv[i].size > most->size) most = &w->m->meta.kv[i];
-    gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
-            (unsigned long long)GG_MANIFEST_MOST);
-    if (!most || most->size < GG_MANIFEST_MOST / 64)
-        return gg_fix(w->err, "extract fewer tensors at a time");
-    gg_escape(most->key, most->key_len, key, sizeof key);
-    return gg_fix(w->err, "shorten or delete the key '%s', which has %llu bytes", key,
-                  (unsigned long long)most->size);
-}
-
 static gg_status write_piece(writer *w, const char *bytes, size_t n)
 {
     w->written += n;
-    if (w->written > GG_MANIFEST_MOST) return fail_too_large(w);
-    return gg_write_all(w->fd, bytes, n, w->err);
+    if (w->written <= GG_MANIFEST_MOST) return gg_write_all(w->fd, bytes, n, w->err);
+    gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
+            (unsigned long long)GG_MANIFEST_MOST);
+    return gg_fix(w->err, "shorten the longest keys, or extract fewer tensors at a time");
 }
 
 /* Keys can have strings of 1 GiB, so a manifest is not held. */
@@ -848,23 +824,10 @@ static void put_manifest(writer *w, const gg_manifest *m)
     put(w, m->n_entries ? "\n  ]\n}\n" : "]\n}\n");
 }
 
-gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err)
-{
-    gg_buf buf = GG_BUF_INIT;
-    writer w = { .o = gg_json_to_buf(&buf), .err = err, .buf = &buf, .fd = -1, .m = m };
-    put_manifest(&w, m);
-    if (err->status != GG_OK) {
-        gg_buf_free(&buf);
-        return err->status;
-    }
-    *out = gg_buf_take(&buf, len);
-    return GG_OK;
-}
-
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { .err = err, .buf = &buf, .fd = fd, .m = m };
+    writer w = { .err = err, .buf = &buf, .fd = fd };
     w.o = (gg_json_out){ write_pieces, &w };
     put_manifest(&w, m);
     if (err->status == GG_OK) write_piece(&w, buf.data, buf.len);

@@ -56,7 +56,7 @@ typedef struct gg_manifest {
 /* Reads DIR/manifest.json and compares it with the .bin files: the header of each record must
  * have the same name, dims and dtype, and the file must have the right size. Fails with
  * GG_EFORMAT if something contradicts or if a path leaves DIR. If only model.name was edited,
- * the metadata key general.name is changed accordingly. */
+ * the metadata key general.name is changed accordingly. Two entries may have the same name. */
 gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err);
 
 /* Parses the manifest at `path` without opening the record files. */
@@ -72,8 +72,6 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_stamp
 
 /* Writes the text of the manifest to fd at the current position, in pieces. */
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err);
-/* Returns the text of the manifest in *out, malloc'd, *len bytes. */
-gg_status gg_manifest_text(const gg_manifest *m, char **out, size_t *len, gg_error *err);
 void gg_manifest_free(gg_manifest *m);
 void gg_pads_free(gg_pad *pads, size_t n);
 

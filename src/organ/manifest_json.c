@@ -279,13 +279,12 @@ static gg_status read_type(const gg_json_node *node, const char *member, uint32_
     size_t n;
     const gg_json_node *t = gg_json_get(node, member);
     gg_status st = gg_json_string(t, &name, &n, err);
-    if (st == GG_OK && !gg_type_by_name(name, n, type)) {
-        st = gg_fail(
-            err, GG_EFORMAT,
-            "unknown metadata type \"%s\"; use u8 i8 u16 i16 u32 i32 f32 bool str arr u64 i64 f64",
-            member);
-        gg_at_offset(err, gg_json_offset(t));
-    }
+    if (st == GG_OK && !gg_type_by_name(name, n, type))
+        st = gg_fail_at(
+            gg_json_offset(t), err,
+            "unknown metadata type \"%.*s\"; use u8 i8 u16 i16 u32 i32 f32 bool str arr "
+            "u64 i64 f64",
+            n < 32 ? (int)n : 32, name);
     return st;
 }
 

@@ -160,7 +160,7 @@ static gg_status index_names(gg_source *s, gg_error *err)
                       : s->checkpoint    ? &s->checkpoint->header
                       : s->pipe.n_shards ? s->pipe.shards[0].header
                                          : NULL;
-    if (gg_source_grows(s)) return GG_OK;
+    if (gg_source_grows(s) || s->by_name) return GG_OK;
     if (!header || gg_source_files(s) != 1)
         return gg_name_index(s->tensors, s->n, &s->by_name, err);
     s->by_name = header->by_name;
@@ -1136,7 +1136,9 @@ static gg_status open_dir(gg_source *s, const char *path, gg_error *err)
     if (!s->tensors) return no_memory(err);
     s->n = s->manifest->n_entries;
     for (size_t i = 0; i < s->n; i++) s->tensors[i] = s->manifest->entries[i].t;
-    return GG_OK;
+    gg_unique_name_index(s->tensors, s->n, "this tensor appears twice in " GG_MANIFEST, &s->by_name,
+                         err);
+    return gg_at_file(err, path);
 }
 
 /* Reads the headers of all records of one open file. */
