@@ -40,11 +40,7 @@ bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place)
     uint64_t step = 1;
     for (uint32_t k = p->view.n; k-- > 0; step *= p->view.count[k])
         if (p->view.count[k] != 1 && p->view.step[k] != step) return false;
-    uint32_t dtype = ck->header.tensors[i].dtype;
-    if (!(in->type == GG_ST_F32 && dtype == GG_F32) &&
-        !(in->type == GG_ST_F16 && dtype == GG_F16) &&
-        !(in->type == GG_ST_BF16 && dtype == GG_BF16))
-        return false;
+    if (gg_st_dtype(in->type) != ck->header.tensors[i].dtype) return false;
     *place = (gg_place){ ck->files[in->file].fd,
                          in->at + p->view.first * gg_st_type_size(in->type) };
     return true;
@@ -269,10 +265,8 @@ static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t
     uint64_t more = v->count[v->n - 1] - r.at[v->n - 1];
     r.step = v->step[v->n - 1];
     r.n = more < most ? (size_t)more : most;
-    gg_st_type type = ck->in.items[r.p->in].type;
     r.plain = !t->op && t->times == 0 &&
-              (ck->header.tensors[index].dtype == GG_F32 ? type == GG_ST_F32
-                                                         : type == GG_ST_F16 || type == GG_ST_BF16);
+              gg_st_dtype(ck->in.items[r.p->in].type) == ck->header.tensors[index].dtype;
     return r;
 }
 

@@ -14,7 +14,8 @@
 
 /* ---- a JSON object ------------------------------------------------------------------------ */
 
-/* Fields in their order. A path with a dot is a member of an object. */
+/* Plain fields in the order in which they were added; then members of objects, whose paths have a
+ * dot, in that of their paths. */
 typedef struct hf_field {
     char path[64];
     char *json;
@@ -40,14 +41,22 @@ static bool has_field(const hf_config *c, const char *path)
     return false;
 }
 
+static bool belongs_before(const char *a, const char *b)
+{
+    return strchr(b, '.') && (!strchr(a, '.') || strcmp(a, b) < 0);
+}
+
 /* Adds a field, unless it is there. Takes the text. */
 static gg_status add_json(hf_config *c, const char *path, gg_buf *json, gg_error *err)
 {
     if (err->status != GG_OK || strlen(path) >= sizeof c->list->path || has_field(c, path) ||
         GG_ROOM(c->list, c->n, &c->cap, err) != GG_OK)
         return gg_buf_free(json), err->status;
-    strcpy(c->list[c->n].path, path);
-    c->list[c->n++].json = gg_buf_take(json, NULL);
+    size_t at = c->n++;
+    for (; at > 0 && belongs_before(path, c->list[at - 1].path); at--)
+        c->list[at] = c->list[at - 1];
+    strcpy(c->list[at].path, path);
+    c->list[at].json = gg_buf_take(json, NULL);
     return GG_OK;
 }
 
@@ -105,29 +114,9 @@ static gg_status put_fields(const hf_config *c, gg_buf *to, gg_error *err)
     return err->status == GG_OK ? gg_buf_text(to, "\n}\n", err) : err->status;
 }
 
-static int by_parent(const void *a, const void *b)
-{
-    const hf_field *x = a, *y = b;
-    const char *p = strchr(x->path, '.'), *q = strchr(y->path, '.');
-    if (p && q) return strcmp(x->path, y->path);
-    return p ? 1 : q ? -1 : 0;
-}
-
 /* The object as a text, and parsed. */
 static gg_status render(hf_config *c, gg_buf *to, gg_error *err)
 {
-    hf_field *sorted = malloc((c->n + 1) * sizeof *sorted);
-    size_t n = 0;
-    if (!sorted) return gg_fail(err, GG_ENOMEM, "no memory for config.json");
-    for (size_t i = 0; i < c->n; i++) /* plain fields in their order, then objects */
-        if (!strchr(c->list[i].path, '.')) sorted[n++] = c->list[i];
-    size_t plain = n;
-    for (size_t i = 0; i < c->n; i++)
-        if (strchr(c->list[i].path, '.')) sorted[n++] = c->list[i];
-    if (n > plain) qsort(sorted + plain, n - plain, sizeof *sorted, by_parent);
-    free(c->list);
-    c->list = sorted;
-    c->cap = n;
     put_fields(c, to, err);
     gg_json_free(c->parsed);
     c->parsed = NULL;
@@ -345,11 +334,12 @@ static gg_status add_llama3(hf_config *c, const gg_hf_writer *w, gg_error *err)
     bool same = err->status == GG_OK && made == n && memcmp(x, again, n * sizeof *x) == 0;
     free(x);
     free(again);
-    for (size_t i = c->n; i-- > 0 && !same;) /* other frequencies are only in the tensor */
-        if (strncmp(c->list[i].path, "rope_scaling.", 13) == 0) {
-            free(c->list[i].json);
-            c->list[i] = c->list[--c->n];
-        }
+    size_t kept = 0;
+    for (size_t i = 0; i < c->n; i++) /* other frequencies are only in the tensor */
+        if (same || strncmp(c->list[i].path, "rope_scaling.", 13) != 0)
+            c->list[kept++] = c->list[i];
+        else free(c->list[i].json);
+    c->n = kept;
     return err->status;
 }
 

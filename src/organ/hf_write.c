@@ -241,15 +241,12 @@ static gg_status store_tensor(gg_hf_writer *w, size_t i, gg_error *err)
                           .at = gg_model_at(m, t),
                           .file = t->file };
     for (uint32_t k = 0; k < t->n_dims; k++) in->dims[k] = t->dims[t->n_dims - 1 - k];
-    if (t->dtype == GG_F32) in->type = GG_ST_F32;
-    else if (t->dtype == GG_F16) in->type = GG_ST_F16;
-    else if (t->dtype == GG_BF16) in->type = GG_ST_BF16;
-    else if (gg_dtype_get(t->dtype)->block_elems > 1 && gg_can_decode(t->dtype)) {
-        in->type = w->decoded;
-        in->packed = t->dtype;
-    } else {
+    while (in->type <= GG_ST_BF16 && gg_st_dtype(in->type) != t->dtype) in->type++;
+    if (in->type <= GG_ST_BF16) return w->ck->in.n++, GG_OK;
+    if (gg_dtype_get(t->dtype)->block_elems < 2 || !gg_can_decode(t->dtype))
         return refuse_tensor(w, i, "its type cannot be written under Hugging Face names", err);
-    }
+    in->type = w->decoded;
+    in->packed = t->dtype;
     w->ck->in.n++;
     return GG_OK;
 }

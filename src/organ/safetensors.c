@@ -16,13 +16,20 @@
 static const struct {
     const char *name;
     size_t size;
+    uint32_t dtype; /* in GGUF; GG_DTYPE_COUNT = none */
 } st_types[GG_ST_TYPES] = {
-    [GG_ST_F32] = { "F32", 4 },         [GG_ST_F16] = { "F16", 2 },
-    [GG_ST_BF16] = { "BF16", 2 },       [GG_ST_F64] = { "F64", 8 },
-    [GG_ST_F8_E4M3] = { "F8_E4M3", 1 }, [GG_ST_F8_E5M2] = { "F8_E5M2", 1 },
-    [GG_ST_I8] = { "I8", 1 },           [GG_ST_I16] = { "I16", 2 },
-    [GG_ST_I32] = { "I32", 4 },         [GG_ST_I64] = { "I64", 8 },
-    [GG_ST_U8] = { "U8", 1 },           [GG_ST_BOOL] = { "BOOL", 1 },
+    [GG_ST_F32] = { "F32", 4, GG_F32 },
+    [GG_ST_F16] = { "F16", 2, GG_F16 },
+    [GG_ST_BF16] = { "BF16", 2, GG_BF16 },
+    [GG_ST_F64] = { "F64", 8, GG_F64 },
+    [GG_ST_F8_E4M3] = { "F8_E4M3", 1, GG_DTYPE_COUNT },
+    [GG_ST_F8_E5M2] = { "F8_E5M2", 1, GG_DTYPE_COUNT },
+    [GG_ST_I8] = { "I8", 1, GG_I8 },
+    [GG_ST_I16] = { "I16", 2, GG_I16 },
+    [GG_ST_I32] = { "I32", 4, GG_I32 },
+    [GG_ST_I64] = { "I64", 8, GG_I64 },
+    [GG_ST_U8] = { "U8", 1, GG_DTYPE_COUNT },
+    [GG_ST_BOOL] = { "BOOL", 1, GG_DTYPE_COUNT },
 };
 
 size_t gg_st_type_size(gg_st_type type)
@@ -52,25 +59,15 @@ static float decode_f8(gg_st_type type, uint8_t b)
     return f;
 }
 
-static uint32_t to_ggml(gg_st_type type)
+uint32_t gg_st_dtype(gg_st_type type)
 {
-    switch (type) {
-    case GG_ST_F32: return GG_F32;
-    case GG_ST_F16: return GG_F16;
-    case GG_ST_BF16: return GG_BF16;
-    case GG_ST_F64: return GG_F64;
-    case GG_ST_I8: return GG_I8;
-    case GG_ST_I16: return GG_I16;
-    case GG_ST_I32: return GG_I32;
-    case GG_ST_I64: return GG_I64;
-    default: return GG_DTYPE_COUNT;
-    }
+    return st_types[type].dtype;
 }
 
 void gg_st_decode(gg_st_type type, const uint8_t *raw, float *out, size_t n)
 {
     gg_error ignored = GG_ERROR_INIT;
-    uint32_t dtype = to_ggml(type);
+    uint32_t dtype = gg_st_dtype(type);
     if (dtype != GG_DTYPE_COUNT) {
         gg_decode(dtype, raw, out, n, &ignored);
         return;
@@ -97,8 +94,7 @@ static gg_status read_dtype(gg_st_tensor *t, const gg_json_node *node, gg_error 
     if (gg_json_string(node, &text, &len, err) != GG_OK)
         return gg_at_tensor(err, t->name, t->name_len);
     for (int i = 0; i < GG_ST_TYPES; i++)
-        if (strlen(st_types[i].name) == len && memcmp(st_types[i].name, text, len) == 0)
-            return t->type = (gg_st_type)i, GG_OK;
+        if (gg_text_is(text, len, st_types[i].name)) return t->type = (gg_st_type)i, GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "its type %.*s is not supported", len < 24 ? (int)len : 24, text);
     gg_fix(err, "save the model as BF16, F16 or F32");
     return gg_at_tensor(err, t->name, t->name_len);
@@ -261,7 +257,7 @@ bool gg_is_safetensors_name(const char *path)
 static const char *name_of_dtype(uint32_t dtype)
 {
     for (int i = 0; i < GG_ST_TYPES; i++)
-        if (to_ggml((gg_st_type)i) == dtype) return st_types[i].name;
+        if (st_types[i].dtype == dtype) return st_types[i].name;
     return NULL;
 }
 

@@ -36,6 +36,9 @@ typedef enum gg_st_type {
 /* The bytes of an element. */
 size_t gg_st_type_size(gg_st_type type);
 
+/* The same type in GGUF files; GG_DTYPE_COUNT if there is none. */
+uint32_t gg_st_dtype(gg_st_type type);
+
 /* Converts n elements to float32. */
 void gg_st_decode(gg_st_type type, const uint8_t *raw, float *out, size_t n);
 
