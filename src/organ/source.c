@@ -1138,6 +1138,7 @@ static gg_status open_dir(gg_source *s, const char *path, gg_error *err)
     for (size_t i = 0; i < s->n; i++) s->tensors[i] = s->manifest->entries[i].t;
     gg_unique_name_index(s->tensors, s->n, "this tensor appears twice in " GG_MANIFEST, &s->by_name,
                          err);
+    gg_fix(err, "correct " GG_MANIFEST ", or extract the model again");
     return gg_at_file(err, path);
 }
 
