@@ -27,7 +27,6 @@ static const char *const options[GG_HINT_COUNT] = {
     [GG_HINT_ANCESTOR] = "--ancestor",
     [GG_HINT_COPY_KEYS] = "--copy-kv",
     [GG_HINT_NEW_MODEL] = "use --output",
-    [GG_HINT_UNDO] = "--undo",
     [GG_HINT_RESTORE] = "--in-place --donor UNDO",
     [GG_HINT_DTYPE] = "--dtype",
     [GG_HINT_FALLBACK] = "--fallback",

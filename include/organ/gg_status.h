@@ -98,7 +98,6 @@ typedef enum gg_hint {
     GG_HINT_ANCESTOR,      /* gg_blend_parse */
     GG_HINT_COPY_KEYS,     /* gg_transplant_options.copy_kv */
     GG_HINT_NEW_MODEL,     /* gg_transplant instead of gg_transplant_in_place */
-    GG_HINT_UNDO,          /* the undo stream of gg_transplant_in_place */
     GG_HINT_RESTORE,       /* the undo stream as donor of gg_transplant_in_place */
     GG_HINT_DTYPE,         /* the dtype of gg_assemble_options or gg_purify_options */
     GG_HINT_FALLBACK,      /* gg_assemble_options.fallback */

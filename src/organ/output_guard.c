@@ -8,9 +8,13 @@
 #include "organ/source_watch.h"
 #include "organ/tensor_names.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The real path of the folder that contains `path`, malloc'd; NULL if it does not exist. */
 static char *folder_of(const char *path)
@@ -99,12 +103,21 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     return exists ? gg_source_each_file(s, compare_file, &out, err) : GG_OK;
 }
 
-gg_status gg_refuse_links(int fd, gg_error *err)
+gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_error *err)
 {
-    struct stat s;
-    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the number of its names");
-    if (s.st_nlink < 2) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the file has %llu names (hard links), and would change under all",
-            (unsigned long long)s.st_nlink);
-    return gg_fix_hint(err, GG_HINT_REPLACE, "copy it and change the copy, or allow it");
+    struct stat is, was;
+    *out = open(path, O_RDWR | O_CLOEXEC);
+    if (*out < 0 || fstat(*out, &is) != 0) gg_fail_errno(err, "cannot open for writing");
+    else if (fd >= 0 &&
+             (fstat(fd, &was) != 0 || was.st_dev != is.st_dev || was.st_ino != is.st_ino))
+        gg_fail(err, GG_EIO, "the file was replaced while it was opened");
+    else if (flock(*out, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        gg_fail(err, GG_EIO, "another program is changing this file");
+        gg_fix(err, "wait for it to end");
+    } else if (!links && is.st_nlink > 1) {
+        gg_fail(err, GG_EUSAGE, "the file has %llu names (hard links), and would change under all",
+                (unsigned long long)is.st_nlink);
+        gg_fix_hint(err, GG_HINT_REPLACE, "copy it and change the copy, or allow it");
+    }
+    return gg_at_file(err, path);
 }

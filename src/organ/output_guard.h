@@ -9,5 +9,8 @@
  * organ directories do not use is allowed. s may be NULL or any source. */
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
-/* GG_EUSAGE if the open file has several names (hard links), which would all change. */
-gg_status gg_refuse_links(int fd, gg_error *err);
+/* Opens a file for changes in place, and takes the lock that all of them use. The caller closes
+ * *out, also after an error, unless it is -1. Fails with GG_EIO if another process has the lock, or
+ * if the file is not the one that `fd` reads (-1: any), and with GG_EUSAGE unless `links` if it has
+ * several names (hard links), which would all change. */
+gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_error *err);

@@ -54,8 +54,7 @@ organ-extract $CODE --type organ --output - > "$T/donor.bin"
 cp "$T/donor.bin" "$T/donor.copy"
 ln "$T/base.gguf" "$T/base.link"
 for undo in base.gguf base.link donor.gguf; do
-    case $undo in donor*) want="also an input" ;; *) want="the undo stream must not be" ;; esac
-    check_error 2 "$want" "--undo $undo" organ-transplant --base "$T/base.gguf" --donor "$T/donor.gguf" --type organ --in-place --undo "$T/$undo" --force
+    check_error 2 "also an input" "--undo $undo" organ-transplant --base "$T/base.gguf" --donor "$T/donor.gguf" --type organ --in-place --undo "$T/$undo" --force
 done
 check_error 2 "also an input" "--undo is the donor's records" organ-transplant --base "$T/base.gguf" --donor "$T/donor.bin" --in-place --undo "$T/donor.bin" --force
 check_same "$T/base.gguf" $VERSE "--undo refused: the base is as it was"

@@ -142,16 +142,38 @@ static void input_is_output(void)
 static void hard_links(void)
 {
     gg_error e = GG_ERROR_INIT;
+    int fd;
+    char one[300];
     unlink(scratch("two"));
     spew(scratch("one"), "x", 1);
-    FILE *f = fopen(scratch("one"), "r+b");
-    T_CHECK(f && gg_refuse_links(fileno(f), &e) == GG_OK);
-    char one[300];
     snprintf(one, sizeof one, "%s", scratch("one"));
+    T_CHECK(gg_open_in_place(one, -1, false, &fd, &e) == GG_OK && fd >= 0);
+    close(fd);
     T_CHECK(link(one, scratch("two")) == 0);
-    T_CHECK(f && gg_refuse_links(fileno(f), &e) == GG_EUSAGE && strstr(e.what, "2 names"));
+    T_CHECK(gg_open_in_place(one, -1, true, &fd, &e) == GG_OK && fd >= 0);
+    close(fd);
+    T_CHECK(gg_open_in_place(one, -1, false, &fd, &e) == GG_EUSAGE && strstr(e.what, "2 names"));
     T_EQ(e.fix_hint, GG_HINT_REPLACE);
-    if (f) fclose(f);
+    close(fd);
+}
+
+/* A file that is changed has a lock, and another file under its name is not changed. */
+static void in_place(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    int first, fd;
+    char one[300];
+    spew(scratch("locked"), "x", 1);
+    snprintf(one, sizeof one, "%s", scratch("locked"));
+    T_EQ(gg_open_in_place(one, -1, false, &first, &e), GG_OK);
+    T_CHECK(gg_open_in_place(one, first, false, &fd, &e) == GG_EIO && strstr(e.what, "another"));
+    close(fd);
+    e = (gg_error)GG_ERROR_INIT;
+    unlink(one);
+    spew(one, "x", 1);
+    T_CHECK(gg_open_in_place(one, first, false, &fd, &e) == GG_EIO && strstr(e.what, "replaced"));
+    close(fd);
+    close(first);
 }
 
 static const t_case cases[] = {
@@ -159,6 +181,7 @@ static const t_case cases[] = {
     { "outputs in the working folder", in_the_working_folder },
     { "outputs that are inputs", input_is_output },
     { "hard links", hard_links },
+    { "changes in place", in_place },
 };
 
 T_MAIN(cases)

@@ -36,12 +36,9 @@
 #include "verbs/shared/verb_run.h"
 #include "json/json.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -929,30 +926,17 @@ static gg_status only_bytes(const inplace *j, gg_error *err)
     return GG_OK;
 }
 
-static bool is_file(const struct stat *s, int fd)
-{
-    struct stat t;
-    return fstat(fd, &t) == 0 && s->st_dev == t.st_dev && s->st_ino == t.st_ino;
-}
-
-static bool same_file(int a, int b)
-{
-    struct stat s;
-    return fstat(a, &s) == 0 && is_file(&s, b);
-}
-
 /* The donor must not change while it is read. (A blend reads the base too, but each piece of a
  * tensor only before it is written.) */
 static gg_status donor_is_another(const inplace *j, gg_error *err)
 {
-    const gg_model *d = gg_source_model(j->donor);
-    for (size_t i = 0; d && i < d->n_files; i++)
-        for (size_t k = 0; k < j->model->n_files; k++)
-            if (same_file(d->fds[i], j->model->fds[k])) {
-                gg_fail(err, GG_EUSAGE, "base and donor are the same file");
-                gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
-                return gg_at_file(err, j->model->paths[k]);
-            }
+    gg_error same = GG_ERROR_INIT;
+    for (size_t k = 0; k < j->model->n_files && gg_source_model(j->donor); k++) {
+        if (gg_guard_output(j->model->paths[k], j->donor, &same) == GG_OK) continue;
+        gg_fail(err, GG_EUSAGE, "base and donor are the same file");
+        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        return gg_at_file(err, j->model->paths[k]);
+    }
     return GG_OK;
 }
 
@@ -962,7 +946,6 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
 static gg_status undo_is_another(const inplace *j, const char *undo, gg_error *err)
 {
     struct stat s;
-    bool used = false;
     if (lstat(undo, &s) == 0 && !j->run->force) {
         gg_fail(err, GG_EUSAGE, "this file already exists and may be needed to restore a base");
         gg_fix_hint(
@@ -973,41 +956,21 @@ static gg_status undo_is_another(const inplace *j, const char *undo, gg_error *e
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
     if (st == GG_OK) st = gg_guard_output(undo, j->o->match.blend.ancestor, err);
-    if (st != GG_OK || stat(undo, &s) != 0) return st;
-    for (size_t i = 0; i < j->model->n_files; i++) used = used || is_file(&s, j->model->fds[i]);
-    if (!used) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the undo stream must not be a file that is read or changed");
-    gg_fix_hint(err, GG_HINT_UNDO, "choose another name");
-    return gg_at_file(err, undo);
+    return st == GG_OK ? gg_guard_output(undo, j->base, err) : st;
 }
 
+/* A file with several names (hard links) would change under all of them. A donor of bare records
+ * may be the undo stream of a run that was allowed to. */
 static gg_status open_writable(inplace *j, gg_error *err)
 {
+    bool links = j->run->force || !gg_source_meta(j->donor);
+    gg_status st = GG_OK;
     j->fds = malloc(j->model->n_files * sizeof *j->fds);
     if (!j->fds) return gg_fail(err, GG_ENOMEM, "no memory for %zu files", j->model->n_files);
     for (size_t i = 0; i < j->model->n_files; i++) j->fds[i] = -1;
-    for (size_t i = 0; i < j->model->n_files; i++) {
-        j->fds[i] = open(j->model->paths[i], O_RDWR | O_CLOEXEC);
-        if (j->fds[i] < 0) gg_fail_errno(err, "cannot open for writing");
-        else if (!same_file(j->fds[i], j->model->fds[i]))
-            gg_fail(err, GG_EIO, "the file was replaced while it was opened");
-        else if (flock(j->fds[i], LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-            gg_fail(err, GG_EIO, "another program is changing this file");
-            gg_fix(err, "wait for it to end");
-        }
-        if (err->status != GG_OK) return gg_at_file(err, j->model->paths[i]);
-    }
-    return GG_OK;
-}
-
-/* A file with several names (hard links) would change under all of them. A donor of bare
- * records may be the undo stream of a run that was allowed to. */
-static gg_status refuse_links(const inplace *j, gg_error *err)
-{
-    if (j->run->force || !gg_source_meta(j->donor)) return GG_OK;
-    for (size_t i = 0; i < j->model->n_files; i++)
-        if (gg_refuse_links(j->fds[i], err) != GG_OK) return gg_at_file(err, j->model->paths[i]);
-    return GG_OK;
+    for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
+        st = gg_open_in_place(j->model->paths[i], j->model->fds[i], links, &j->fds[i], err);
+    return st;
 }
 
 /* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
@@ -1125,7 +1088,6 @@ static gg_status prepare(inplace *j, const char *undo, gg_error *err)
     if (st == GG_OK) st = check_result(j, err);
     if (st == GG_OK) st = make_changes(j, err);
     if (st == GG_OK) st = open_writable(j, err);
-    if (st == GG_OK) st = refuse_links(j, err);
     if (st == GG_OK) st = gg_parallel(j->moves.n, j->run->threads, check_donor, j, err);
     return st == GG_OK ? inputs_unchanged(j, err) : st;
 }

@@ -20,7 +20,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -130,10 +129,8 @@ static gg_status edit_keys_of(gg_meta *meta, const gg_key_edits *e, gg_error *er
 typedef struct gg_header_change {
     uint64_t file_size, header_end, at;
     size_t n;
-    const uint8_t *before, *after; /* n bytes each, but the last n_pad of `before` are at `pad` */
-    const uint8_t *pad;
-    size_t n_pad;
-    uint8_t rest[32]; /* sha256 of the header's other bytes */
+    const uint8_t *before, *after; /* n bytes each; before: of a journal, else NULL */
+    uint8_t rest[32];              /* sha256 of the header's other bytes */
 } gg_header_change;
 
 #define MAGIC "GGKEYS01"
@@ -155,22 +152,6 @@ static char *first_shard(const char *path, gg_error *err)
     }
     if (!out) gg_fail(err, GG_ENOMEM, "no memory for a name");
     return out;
-}
-
-/* Open a file for reading and writing, and take the lock that is used by all changes in place.
- * GG_EIO if another process has the lock. The caller closes *fd. */
-static gg_status open_locked(const char *path, int *fd, gg_error *err)
-{
-    *fd = open(path, O_RDWR | O_CLOEXEC);
-    if (*fd < 0) {
-        gg_fail_errno(err, "cannot open for writing");
-        return gg_at_file(err, path);
-    }
-    if (flock(*fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return GG_OK;
-    close(*fd);
-    gg_fail(err, GG_EIO, "another program is changing it");
-    gg_fix(err, "wait for it to end");
-    return gg_at_file(err, path);
 }
 
 /* Compute the sha256 of the header of fd without the bytes of the change. */
@@ -222,9 +203,10 @@ static gg_status write_hashed(int fd, gg_sha256 *h, const void *bytes, size_t n,
     return gg_write_all(fd, bytes, n, err);
 }
 
-static gg_status write_parts(int fd, const gg_header_change *c, gg_error *err)
+/* `model` is the unchanged model, which has the bytes before the change. */
+static gg_status write_parts(int fd, int model, const gg_header_change *c, gg_error *err)
 {
-    uint8_t head[HEAD], digest[32];
+    uint8_t head[HEAD], digest[32], now[16384];
     gg_sha256 h;
     memcpy(head, MAGIC, 8);
     gg_put_le64(head + 8, c->file_size);
@@ -234,46 +216,27 @@ static gg_status write_parts(int fd, const gg_header_change *c, gg_error *err)
     memcpy(head + 40, c->rest, 32);
     gg_sha256_init(&h);
     gg_status st = write_hashed(fd, &h, head, HEAD, err);
-    if (st == GG_OK) st = write_hashed(fd, &h, c->before, c->n - c->n_pad, err);
-    if (st == GG_OK) st = write_hashed(fd, &h, c->pad, c->n_pad, err);
+    for (size_t done = 0, step; done < c->n && st == GG_OK; done += step) {
+        step = c->n - done < sizeof now ? c->n - done : sizeof now;
+        st = gg_pread_all(model, now, step, c->at + done, err);
+        if (st == GG_OK) st = write_hashed(fd, &h, now, step, err);
+    }
     if (st == GG_OK) st = write_hashed(fd, &h, c->after, c->n, err);
     gg_sha256_final(&h, digest);
     return st == GG_OK ? gg_write_all(fd, digest, sizeof digest, err) : st;
 }
 
-static gg_status write_journal(const char *journal, const gg_header_change *c, gg_error *err)
+static gg_status write_journal(const char *journal, int model, const gg_header_change *c,
+                               gg_error *err)
 {
     gg_output *out;
     gg_status st = gg_output_open(journal, false, &out, err);
     if (st != GG_OK) return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model"), st;
     gg_output_at_once(out);
-    st = write_parts(gg_output_fd(out), c, err);
+    st = write_parts(gg_output_fd(out), model, c, err);
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
     return gg_at_file(err, journal);
-}
-
-/* Write the change to fd, the locked file `path`. On failure the header is unchanged or, if the
- * error mentions it, the journal is kept for gg_keys_recover. */
-static gg_status replace_header(const char *path, int fd, const gg_header_change *c, gg_error *err)
-{
-    gg_error undo = GG_ERROR_INIT;
-    char *journal = gg_journal_path(path);
-    if (!journal) return gg_fail(err, GG_ENOMEM, "no memory for a name"), gg_at_file(err, path);
-    gg_status st = write_journal(journal, c, err);
-    if (st == GG_OK && write_through(fd, c->after, c->n, c->at, err) != GG_OK) {
-        st = gg_at_file(err, path);
-        write_through(fd, c->before, c->n - c->n_pad, c->at, &undo);
-        write_through(fd, c->pad, c->n_pad, c->at + c->n - c->n_pad, &undo);
-        if (undo.status == GG_OK) remove_journal(journal, &undo);
-        err->fix[0] = '\0';
-        if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
-        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed; recover the model");
-    } else if (st == GG_OK) {
-        st = remove_journal(journal, err);
-    }
-    free(journal);
-    return st;
 }
 
 /* ---- recovery ---------------------------------------------------------------------- */
@@ -325,6 +288,32 @@ static gg_status load_journal(const char *journal, uint8_t **bytes, gg_header_ch
     return gg_at_file(err, journal);
 }
 
+/* Write the change to fd, the locked file `path`. On failure the header is unchanged or, if the
+ * error mentions it, the journal is kept for gg_keys_recover. */
+static gg_status replace_header(const char *path, int fd, const gg_header_change *c, gg_error *err)
+{
+    gg_error undo = GG_ERROR_INIT;
+    gg_header_change old;
+    uint8_t *bytes = NULL;
+    char *journal = gg_journal_path(path);
+    if (!journal) return gg_fail(err, GG_ENOMEM, "no memory for a name"), gg_at_file(err, path);
+    gg_status st = write_journal(journal, fd, c, err);
+    if (st == GG_OK && write_through(fd, c->after, c->n, c->at, err) != GG_OK) {
+        st = gg_at_file(err, path);
+        if (load_journal(journal, &bytes, &old, &undo) == GG_OK)
+            write_through(fd, old.before, old.n, old.at, &undo);
+        if (undo.status == GG_OK) remove_journal(journal, &undo);
+        err->fix[0] = '\0';
+        if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
+        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed; recover the model");
+    } else if (st == GG_OK) {
+        st = remove_journal(journal, err);
+    }
+    free(bytes);
+    free(journal);
+    return st;
+}
+
 static gg_status other_model(const char *journal, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "this journal belongs to another model");
@@ -367,8 +356,7 @@ static gg_status recover_file(const char *path, gg_recovery *what, gg_error *err
     int fd;
     uint8_t *bytes = NULL;
     gg_header_change c = { 0 };
-    gg_status st = open_locked(path, &fd, err);
-    if (st != GG_OK) return st;
+    gg_status st = gg_open_in_place(path, -1, true, &fd, err);
     char *journal = gg_journal_path(path);
     if (!journal) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
     if (st == GG_OK && gg_journal_exists(path)) {
@@ -378,7 +366,7 @@ static gg_status recover_file(const char *path, gg_recovery *what, gg_error *err
     }
     free(bytes);
     free(journal);
-    close(fd);
+    if (fd >= 0) close(fd);
     return st == GG_OK ? GG_OK : gg_at_file(err, path);
 }
 
@@ -419,12 +407,6 @@ static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_
     return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
 }
 
-typedef struct header_pair {
-    uint8_t *after; /* data_start bytes */
-    size_t end;     /* length of `after` without its padding */
-    uint8_t *pad;   /* the padding after the old header */
-} header_pair;
-
 /* One change in place. */
 typedef struct change {
     gg_source *source;
@@ -433,10 +415,12 @@ typedef struct change {
     const gg_run *run;
     gg_check_notes notes;
     gg_keys_report *report;
+    uint8_t *after; /* the new header, with the padding up to the tensor data */
+    size_t end;     /* its length without padding */
 } change;
 
 /* Makes the header of file 0 with the changed keys, up to the tensor data. */
-static gg_status new_header(change *c, header_pair *h, gg_error *err)
+static gg_status new_header(change *c, gg_error *err)
 {
     const gg_gguf *g = c->model->files[0];
     gg_meta meta = GG_META_INIT; /* its values are those of the source, which stays open */
@@ -454,84 +438,61 @@ static gg_status new_header(change *c, header_pair *h, gg_error *err)
     if (st == GG_OK && alignment != g->alignment)
         st = refuse_to_move("general.alignment", alignment, g->alignment, err);
     if (st == GG_OK)
-        st = gg_header_emit(g->version, &meta, g->tensors, g->n_tensors, &h->after, &h->end, err);
+        st = gg_header_emit(g->version, &meta, g->tensors, g->n_tensors, &c->after, &c->end, err);
     gg_meta_free(&meta);
     if (st != GG_OK) return st;
-    uint64_t start = g->n_tensors ? gg_align_up(h->end, alignment) : h->end;
+    uint64_t start = g->n_tensors ? gg_align_up(c->end, alignment) : c->end;
     if (start != g->data_start)
         return refuse_to_move("the start of the tensor data", start, g->data_start, err);
-    uint8_t *grown = realloc(h->after, (size_t)start + 1);
+    uint8_t *grown = realloc(c->after, (size_t)start + 1);
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    memset(grown + h->end, 0, (size_t)start - h->end);
-    h->after = grown;
+    memset(grown + c->end, 0, (size_t)start - c->end);
+    c->after = grown;
     return GG_OK;
 }
 
-/* Padding that is not zero is kept if its length does not change, as in a new file. */
-static gg_status old_padding(int fd, const gg_gguf *g, header_pair *h, gg_error *err)
+/* Finds the bytes of the header that differ, in the locked file. Padding that is not zero is kept
+ * if its length does not change, as in a new file. */
+static gg_status find_change(change *c, int fd, gg_header_change *diff, gg_error *err)
 {
-    size_t n = (size_t)(g->data_start - g->header_bytes);
-    h->pad = malloc(n + 1);
-    if (!h->pad) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    gg_status st = gg_pread_all(fd, h->pad, n, g->header_bytes, err);
-    for (size_t at = 0, step; at < g->header_bytes && st == GG_OK; at += step) {
+    const gg_gguf *g = c->model->files[0];
+    uint64_t lo = g->data_start, hi = 0;
+    gg_status st = GG_OK;
+    for (size_t at = 0, step; at < g->data_start && st == GG_OK; at += step) {
         uint8_t now[16384];
-        step = g->header_bytes - at < sizeof now ? (size_t)g->header_bytes - at : sizeof now;
+        step = g->data_start - at < sizeof now ? (size_t)g->data_start - at : sizeof now;
         st = gg_pread_all(fd, now, step, at, err);
-        if (st == GG_OK && memcmp(now, g->raw + at, step) != 0)
-            st = gg_fail(err, GG_EIO, "it changed while being read");
+        for (size_t k = at; k < at + step && st == GG_OK; k++) {
+            if (k < g->header_bytes && now[k - at] != g->raw[k])
+                st = gg_fail(err, GG_EIO, "it changed while being read");
+            if (k >= g->header_bytes && c->end == g->header_bytes) c->after[k] = now[k - at];
+            if (now[k - at] == c->after[k]) continue;
+            if (lo > k) lo = k;
+            hi = k + 1;
+        }
     }
-    if (st == GG_OK && h->end == g->header_bytes) memcpy(h->after + h->end, h->pad, n);
-    return st;
-}
-
-static uint8_t old_byte(const gg_gguf *g, const header_pair *h, size_t i)
-{
-    return i < g->header_bytes ? g->raw[i] : h->pad[i - g->header_bytes];
-}
-
-/* Replaces the bytes of the header that differ, in the locked file. */
-static gg_status replace_changed_bytes(const change *c, int fd, const header_pair *h, gg_error *err)
-{
-    const gg_model *m = c->model;
-    const gg_gguf *g = m->files[0];
-    size_t lo = 0, hi = (size_t)g->data_start, end = (size_t)g->header_bytes;
-    while (lo < hi && old_byte(g, h, lo) == h->after[lo]) lo++;
-    while (hi > lo && old_byte(g, h, hi - 1) == h->after[hi - 1]) hi--;
-    gg_header_change diff = { .file_size = m->file_sizes[0],
-                              .header_end = g->data_start,
-                              .at = lo,
-                              .n = hi - lo,
-                              .after = h->after + lo };
-    diff.n_pad = hi <= end ? 0 : lo >= end ? diff.n : hi - end;
-    diff.before = g->raw + (lo < end ? lo : 0);
-    diff.pad = h->pad + (lo > end ? lo - end : 0);
-    c->report->bytes = diff.n;
-    c->report->same = diff.n == 0;
-    if (diff.n == 0) return GG_OK;
-    gg_status st = hash_rest_of_header(fd, &diff, diff.rest, err);
-    return st == GG_OK ? replace_header(m->paths[0], fd, &diff, err) : st;
+    *diff = (gg_header_change){ .file_size = c->model->file_sizes[0],
+                                .header_end = g->data_start,
+                                .at = lo,
+                                .n = hi > lo ? hi - lo : 0,
+                                .after = c->after + lo };
+    c->report->bytes = diff->n;
+    c->report->same = diff->n == 0;
+    return st == GG_OK && diff->n ? hash_rest_of_header(fd, diff, diff->rest, err) : st;
 }
 
 static gg_status change_first(change *c, gg_error *err)
 {
     const gg_model *m = c->model;
-    header_pair h = { 0 };
-    struct stat a, b;
-    int fd;
-    gg_status st = new_header(c, &h, err);
-    if (st == GG_OK && (st = open_locked(m->paths[0], &fd, err)) == GG_OK) {
-        if (fstat(fd, &a) != 0 || fstat(m->fds[0], &b) != 0) st = gg_fail_errno(err, "cannot stat");
-        else if (a.st_dev != b.st_dev || a.st_ino != b.st_ino || a.st_size != b.st_size)
-            st = gg_fail(err, GG_EIO, "it changed while being read");
-        if (st == GG_OK && !c->run->force) st = gg_refuse_links(fd, err);
-        if (st == GG_OK) st = gg_source_unchanged(c->source, err);
-        if (st == GG_OK) st = old_padding(fd, m->files[0], &h, err);
-        if (st == GG_OK) st = replace_changed_bytes(c, fd, &h, err);
-        close(fd);
-    }
-    free(h.pad);
-    free(h.after);
+    gg_header_change diff;
+    int fd = -1;
+    gg_status st = new_header(c, err);
+    if (st == GG_OK) st = gg_open_in_place(m->paths[0], m->fds[0], c->run->force, &fd, err);
+    if (st == GG_OK) st = gg_source_unchanged(c->source, err);
+    if (st == GG_OK) st = find_change(c, fd, &diff, err);
+    if (st == GG_OK && diff.n) st = replace_header(m->paths[0], fd, &diff, err);
+    if (fd >= 0) close(fd);
+    free(c->after);
     return st == GG_OK ? GG_OK : gg_at_file(err, m->paths[0]);
 }
 
