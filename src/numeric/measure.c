@@ -514,12 +514,7 @@ static void walk_list(key_run *r, uint32_t *low, size_t n, gg_nk_key key, uint64
         return;
     }
     if (r->n > KEYS - SORTED_MOST) end_run(r);
-    for (size_t i = 1; i < n; i++) {
-        uint32_t v = low[i];
-        size_t j = i;
-        for (; j > 0 && low[j - 1] > v; j--) low[j] = low[j - 1];
-        low[j] = v;
-    }
+    low = gg_sort_keys(low, n, NULL); /* so few need no room */
     for (size_t i = 0; i < n; i++)
         if (i == 0 || low[i] != low[i - 1]) r->keys[1 + r->n++] = key + low[i];
 }

@@ -11,8 +11,6 @@
 #define BITS 11
 #define RADIX (1u << BITS)
 
-#define SMALL 96 /* up to this number of keys insertion sort is faster */
-
 #define INLINE static inline __attribute__((always_inline))
 
 INLINE uint64_t get(const void *keys, size_t i, bool wide)
@@ -96,7 +94,7 @@ __attribute__((noinline)) static gg_nk_key *sort_many_keys(gg_nk_key *keys, size
 
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp)
 {
-    if (n > SMALL) return sort_many_keys(keys, n, tmp);
+    if (n > GG_SORT_FEW) return sort_many_keys(keys, n, tmp);
     insertion(keys, n, false);
     return keys;
 }
@@ -109,7 +107,7 @@ __attribute__((noinline)) static uint64_t *sort_many_entries(uint64_t *entries, 
 
 uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp)
 {
-    if (n > SMALL) return sort_many_entries(entries, n, tmp);
+    if (n > GG_SORT_FEW) return sort_many_entries(entries, n, tmp);
     insertion(entries, n, true);
     return entries;
 }

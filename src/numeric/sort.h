@@ -3,6 +3,8 @@
 
 #include "nkernel.h"
 
+#define GG_SORT_FEW 96 /* up to this number of keys insertion sort is faster, and needs no tmp */
+
 /* Sorts n < 2^32 keys in ascending order; tmp has room for n keys. Returns the one of the two
  * arrays that has the result. The contents of the other are undefined. */
 gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);

@@ -31,14 +31,13 @@
 #define BATCH_TASKS ((uint64_t)4096)       /* tasks that fill a batch */
 #define BATCH_WEIGHTS ((uint64_t)16 << 20) /* bytes of weights that fill a batch */
 
-/* How the values of a pair are divided. `taken` of the `rows` rows are measured. If these are all
- * rows, a chunk is CHUNK consecutive values. Otherwise a chunk is `per` whole rows, or one
- * of the `segments` parts of a row that is too long for one chunk. A task is `group` chunks. Each
- * task has its own sum, so the division must depend only on the tensor. */
+/* How the values of a pair are divided. `taken` of the `rows` rows are measured; if these are all
+ * rows, the tensor counts as a single row. A chunk is `per` whole rows, or one of the `segments`
+ * parts of a row that is too long for one chunk. A task is `group` chunks. Each task has its own
+ * sum, so the division must depend only on the tensor. */
 typedef struct compare_cut {
-    bool reads, decodes; /* there is data to read; values are decoded */
-    bool same_type;
-    uint64_t elements, row, rows, taken; /* in bytes if !decodes */
+    bool decodes, same_type;
+    uint64_t row, rows, taken; /* in bytes if !decodes */
     uint64_t per, segments, chunks, group, tasks;
 } compare_cut;
 
@@ -123,21 +122,19 @@ static compare_cut cut_pair(const gg_tensor *a, const gg_tensor *b, uint64_t sam
     compare_cut c = { .same_type = a->dtype == b->dtype };
     c.decodes = gg_can_decode(a->dtype) && gg_can_decode(b->dtype);
     if (!gg_same_dims(a, b) || (!c.decodes && !c.same_type)) return (compare_cut){ 0 };
-    c.elements = c.decodes ? a->elements : a->bytes;
-    c.row = c.decodes && a->n_dims ? a->dims[0] : c.elements;
-    c.rows = c.row ? c.elements / c.row : 0;
+    uint64_t elements = c.decodes ? a->elements : a->bytes;
+    if (elements == 0) return c;
+    c.row = c.decodes && a->n_dims ? a->dims[0] : elements;
+    c.rows = elements / c.row;
     c.taken = gg_sample_count(c.rows, c.decodes ? sample : 0);
-    c.reads = c.elements > 0;
-    if (c.taken == c.rows || c.row == 0) {
-        c.chunks = divide_up(c.elements, CHUNK);
-    } else if (c.row > CHUNK) {
-        c.segments = divide_up(c.row, CHUNK);
-        c.chunks = c.taken * c.segments;
-    } else {
-        c.per = CHUNK / c.row;
-        c.chunks = divide_up(c.taken, c.per);
+    if (c.taken == c.rows) {
+        c.row = elements;
+        c.rows = c.taken = 1;
     }
-    c.group = c.chunks ? divide_up(c.chunks, MOST_TASKS) : 1;
+    c.per = c.row > CHUNK ? 1 : CHUNK / c.row;
+    c.segments = divide_up(c.row, CHUNK);
+    c.chunks = divide_up(c.taken, c.per) * c.segments;
+    c.group = divide_up(c.chunks, MOST_TASKS);
     c.tasks = divide_up(c.chunks, c.group);
     return c;
 }
@@ -146,23 +143,10 @@ static compare_cut cut_pair(const gg_tensor *a, const gg_tensor *b, uint64_t sam
  * more runs. */
 static bool chunk_run(const compare_cut *c, uint64_t k, uint64_t i, uint64_t *first, uint64_t *n)
 {
-    if (c->per) {
-        uint64_t r = k * c->per + i;
-        if (i >= c->per || r >= c->taken) return false;
-        *first = gg_sample_index(r, c->rows, c->taken) * c->row;
-        *n = c->row;
-        return true;
-    }
-    if (i > 0) return false;
-    uint64_t base = 0, within = k, end = c->elements;
-    if (c->segments) {
-        base = gg_sample_index(k / c->segments, c->rows, c->taken) * c->row;
-        within = k % c->segments;
-        end = c->row;
-    }
-    uint64_t at = within * CHUNK;
-    *first = base + at;
-    *n = end - at < CHUNK ? end - at : CHUNK;
+    uint64_t r = k / c->segments * c->per + i, at = k % c->segments * CHUNK;
+    if (i >= c->per || r >= c->taken) return false;
+    *first = gg_sample_index(r, c->rows, c->taken) * c->row + at;
+    *n = c->row - at < CHUNK ? c->row - at : CHUNK;
     return true;
 }
 
@@ -207,7 +191,7 @@ static uint64_t stored_bytes(const compare_cut *c, const gg_tensor *t, uint64_t 
 static gg_status compare_bytes(reader *r, uint64_t from, uint64_t to, gg_error *err)
 {
     float(*buf)[CHUNK] = r->w->values;
-    size_t most = sizeof buf[0];
+    size_t most = 65536; /* the first bytes often differ already */
     gg_status st = GG_OK;
     while (from < to && st == GG_OK && !atomic_load(&r->p->differs)) {
         size_t n = to - from < most ? (size_t)(to - from) : most;
