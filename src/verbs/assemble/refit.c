@@ -108,28 +108,19 @@ gg_status gg_refit_find(gg_refit *r, gg_source *activations, size_t down, const 
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Rows [first, first + n) of matrix m of a tensor. */
-typedef struct row_range {
-    size_t tensor;
-    uint64_t m, first, n;
-} row_range;
-
-static gg_status read_rows(const gg_refit *r, row_range rows, float *out, gg_error *err)
+/* Reads n rows of a tensor, all matrices of which follow each other. */
+static gg_status read_rows(const gg_refit *r, size_t tensor, uint64_t row, uint64_t n, float *out,
+                           gg_error *err)
 {
-    const gg_tensor *t = gg_source_tensor(r->model, rows.tensor);
-    uint64_t row = gg_encoded_bytes(t->dtype, t->dims[0]);
-    size_t bytes = (size_t)(rows.n * row);
-    uint8_t *raw = malloc(bytes + 1);
-    gg_data d;
-    gg_status st = raw ? gg_data_open(r->model, rows.tensor, &d, err)
-                       : gg_fail(err, GG_ENOMEM, "no memory for an expert");
-    if (st == GG_OK) {
-        st = gg_data_read(&d, (rows.m * t->dims[1] + rows.first) * row, raw, bytes, err);
-        gg_data_close(&d);
-    }
-    if (st == GG_OK) st = gg_decode(t->dtype, raw, out, (size_t)(rows.n * t->dims[0]), err);
-    free(raw);
-    return st;
+    uint64_t width = gg_source_tensor(r->model, tensor)->dims[0];
+    return gg_read_values(r->model, tensor, row * width, (size_t)(n * width), out, err);
+}
+
+/* y = a b'. */
+static gg_status times_rows(float *y, gg_matrix a, gg_matrix b, gg_error *err)
+{
+    gg_matrix turned = gg_matrix_transposed(&b), out = gg_matrix_of(y, a.rows, b.rows);
+    return gg_matmul(&out, &a, &turned, 1, err);
 }
 
 /* ---- the router --------------------------------------------------------------------------- */
@@ -165,16 +156,14 @@ static gg_status open_router(const gg_refit_fit *f, router *o, gg_error *err)
                 (rule == WEIGHTS_BY_KEY && number_of(r->meta, "expert_weights_norm") > 0);
     o->scale = rule == WEIGHTS_BY_KEY ? number_of(r->meta, "expert_weights_scale") : 1;
     if (!(o->scale > 0)) o->scale = 1;
-    gg_status st = w && o->logits && o->biases
-                       ? read_rows(r, (row_range){ r->router, 0, 0, n }, w, err)
-                       : gg_fail(err, GG_ENOMEM, "no memory for a router");
-    if (st == GG_OK && r->bias != SIZE_MAX)
-        st = read_rows(r, (row_range){ r->bias, 0, 0, 1 }, o->biases + n, err);
+    gg_status st = w && o->logits && o->biases ? read_rows(r, r->router, 0, n, w, err)
+                                               : gg_fail(err, GG_ENOMEM, "no memory for a router");
+    if (st == GG_OK && r->bias != SIZE_MAX) st = read_rows(r, r->bias, 0, 1, o->biases + n, err);
     if (st == GG_OK && r->probs_bias != SIZE_MAX)
-        st = read_rows(r, (row_range){ r->probs_bias, 0, 0, 1 }, o->biases, err);
-    gg_matrix x = gg_matrix_of(f->x, f->n, f->width), wm = gg_matrix_of(w, n, f->width),
-              turned = gg_matrix_transposed(&wm), y = gg_matrix_of(o->logits, f->n, n);
-    if (st == GG_OK) st = gg_matmul(&y, &x, &turned, 1, err);
+        st = read_rows(r, r->probs_bias, 0, 1, o->biases, err);
+    if (st == GG_OK)
+        st = times_rows(o->logits, gg_matrix_of(f->x, f->n, f->width), gg_matrix_of(w, n, f->width),
+                        err);
     for (size_t i = 0; i < f->n * n && st == GG_OK; i++) o->logits[i] += o->biases[n + i % n];
     if (st == GG_OK && (gg_count_bad(o->logits, f->n * n) || gg_count_bad(o->biases, n)))
         st = gg_fail(err, GG_EFORMAT, "the outputs of its router are NaN or infinite");
@@ -263,16 +252,14 @@ static gg_status hidden_units(const gg_refit_fit *f, uint64_t expert, visit *v, 
     const gg_refit *r = f->r;
     size_t units = (size_t)gg_source_tensor(r->model, r->down)->dims[0], width = f->width;
     float *w = malloc(units * width * sizeof *w + 1);
-    gg_matrix x = gg_matrix_of(v->in, v->n, width), wm = gg_matrix_of(w, units, width),
-              turned = gg_matrix_transposed(&wm), gate = gg_matrix_of(v->hidden, v->n, units),
-              up = gg_matrix_of(v->up, v->n, units);
-    gg_status st = w ? read_rows(r, (row_range){ r->gate, expert, 0, units }, w, err)
+    gg_matrix x = gg_matrix_of(v->in, v->n, width), wm = gg_matrix_of(w, units, width);
+    uint64_t gate = expert * units, up = gate; /* or gate and up are one matrix of twice the rows */
+    if (r->gate == r->up) gate *= 2, up = gate + units;
+    gg_status st = w ? read_rows(r, r->gate, gate, units, w, err)
                      : gg_fail(err, GG_ENOMEM, "no memory for an expert");
-    if (st == GG_OK) st = gg_matmul(&gate, &x, &turned, 1, err);
-    if (st == GG_OK)
-        st = read_rows(r, (row_range){ r->up, expert, r->gate == r->up ? units : 0, units }, w,
-                       err);
-    if (st == GG_OK) st = gg_matmul(&up, &x, &turned, 1, err);
+    if (st == GG_OK) st = times_rows(v->hidden, x, wm, err);
+    if (st == GG_OK) st = read_rows(r, r->up, up, units, w, err);
+    if (st == GG_OK) st = times_rows(v->up, x, wm, err);
     for (size_t i = 0; i < v->n * units && st == GG_OK; i++) {
         double g = (double)v->hidden[i];
         v->hidden[i] = (float)(g / (1 + own_exp(-g))) * v->up[i] * v->weights[i / units];
@@ -316,9 +303,8 @@ static gg_status add_outputs(const gg_refit_fit *f, const visit *v, float *down,
                              float sign, gg_error *err)
 {
     float *y = malloc(f->width * v->n * sizeof *y + 1);
-    gg_matrix w = gg_matrix_of(down, f->width, units), h = gg_matrix_of(v->hidden, v->n, units),
-              turned = gg_matrix_transposed(&h), out = gg_matrix_of(y, f->width, v->n);
-    gg_status st = y ? gg_matmul(&out, &w, &turned, 1, err)
+    gg_status st = y ? times_rows(y, gg_matrix_of(down, f->width, units),
+                                  gg_matrix_of(v->hidden, v->n, units), err)
                      : gg_fail(err, GG_ENOMEM, "no memory for outputs");
     for (size_t i = 0; i < f->width * v->n && st == GG_OK; i++)
         f->lacking[i / v->n * f->n + v->samples[i % v->n]] += sign * y[i];
@@ -359,7 +345,7 @@ static gg_status compare_outputs(gg_refit_fit *f, const gg_refit_start *start, d
         if (st == GG_OK) st = visit_expert(f, kept, id, &v, err);
         if (st == GG_OK && v.n) {
             st = kept ? start->read(start->ctx, id, w, err)
-                      : read_rows(r, (row_range){ r->down, id, 0, f->width }, w, err);
+                      : read_rows(r, r->down, id * f->width, f->width, w, err);
             if (st == GG_OK)
                 st = add_outputs(f, &v, w, kept ? (size_t)r->n_units : units, kept ? -1 : 1, err);
             if (st == GG_OK && kept) st = add_products(f, &v, gram, err);

@@ -2,11 +2,11 @@
  * other dtypes; from an organ directory also with fewer experts. */
 #include "organ/gg_verbs.h"
 
-#include "assemble_experts.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
+#include "experts.h"
 #include "gguf/gguf.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
@@ -78,16 +78,16 @@ typedef struct assembly {
     const gg_assemble_options *o;
     const gg_run *run;
     gg_source *source;
-    gg_source *stored;     /* the source of a pipe whose shards are not known from the start */
-    gg_source *named;      /* the source under Hugging Face names */
-    char *decoded;         /* rules that decode what safetensors cannot hold */
-    bool unpacked;         /* there is something that it cannot hold */
-    const gg_manifest *m;  /* NULL unless the source is a directory */
-    uint64_t left;         /* experts per block if some are missing, else 0 */
-    gg_keep_experts *keep; /* NULL = keep all experts */
-    gg_imatrix *imatrix;   /* NULL = none */
-    gg_source *probe;      /* activations; NULL = none */
-    gg_dtype_rules *rules; /* NULL = keep all dtypes */
+    gg_source *stored;      /* the source of a pipe whose shards are not known from the start */
+    gg_source *named;       /* the source under Hugging Face names */
+    char *decoded;          /* rules that decode what safetensors cannot hold */
+    bool unpacked;          /* there is something that it cannot hold */
+    const gg_manifest *m;   /* NULL unless the source is a directory */
+    gg_keep_experts *there; /* the experts of a directory, if some are missing; else NULL */
+    gg_keep_experts *keep;  /* NULL = keep all experts */
+    gg_imatrix *imatrix;    /* NULL = none */
+    gg_source *probe;       /* activations; NULL = none */
+    gg_dtype_rules *rules;  /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
     const gg_meta *meta; /* keys before those that depend on types */
@@ -101,7 +101,7 @@ typedef struct assembly {
 static gg_status add_tensors(assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (a->m) return gg_plan_directory(a->source, &a->plan, &a->left, a->run, err);
+    if (a->m) return gg_plan_directory(a->source, &a->plan, &a->there, err);
     for (size_t i = 0; i < gg_source_count(a->source) && st == GG_OK; i++)
         st = gg_plan_add_copy(&a->plan, a->source, i, err);
     return st;
@@ -146,7 +146,7 @@ static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
     if (st == GG_OK && a->o->vocabulary) st = take_vocabulary(a, meta, err);
-    if (st == GG_OK) st = gg_set_expert_count(meta, a->left, err);
+    if (st == GG_OK && a->there) st = gg_keep_experts_keys(a->there, meta, a->run, err);
     return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
 }
 
@@ -305,7 +305,7 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
     if (st == GG_OK && chooses(a->o)) st = choose_experts(a, err);
-    bool edited = a->left || a->keep || a->o->vocabulary;
+    bool edited = a->there || a->keep || a->o->vocabulary;
     if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, &a->made, err);
     if (st == GG_OK && edited) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
@@ -611,6 +611,7 @@ static void close_all(assembly *a)
     gg_imatrix_close(a->imatrix);
     gg_source_close(a->probe);
     gg_keep_experts_free(a->keep);
+    gg_keep_experts_free(a->there);
     gg_source_close(a->stored);
     gg_source_close(a->named);
     free(a->decoded);

@@ -194,6 +194,10 @@ static inline uint64_t gg_encoded_bytes(uint32_t dtype, uint64_t n)
     return n / info->block_elems * info->block_bytes;
 }
 
+/* Reads n values of a tensor, which are whole blocks, from value `first` on. */
+gg_status gg_read_values(gg_source *s, size_t index, uint64_t first, size_t n, float *out,
+                         gg_error *err);
+
 /* ---- weights of the encoders ---------------------------------------- */
 
 /* The weights of one tensor. All zero: it is encoded without weights. */

@@ -16,6 +16,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+gg_status gg_read_values(gg_source *s, size_t index, uint64_t first, size_t n, float *out,
+                         gg_error *err)
+{
+    uint32_t dtype = gg_source_tensor(s, index)->dtype;
+    size_t bytes = (size_t)gg_encoded_bytes(dtype, n);
+    uint8_t *raw = malloc(bytes + 1);
+    gg_data d;
+    gg_status st = raw ? gg_data_open(s, index, &d, err)
+                       : gg_fail(err, GG_ENOMEM, "no memory for %zu values", n);
+    if (st == GG_OK) {
+        st = gg_data_read(&d, gg_encoded_bytes(dtype, first), raw, bytes, err);
+        gg_data_close(&d);
+    }
+    if (st == GG_OK) st = gg_decode(dtype, raw, out, n, err);
+    free(raw);
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s));
+}
+
 /* ---- errors of encodings --------------------------------------------------------------- */
 
 gg_status gg_encode_error_add(gg_encode_error *e, const gg_encoded *v, gg_error *err)

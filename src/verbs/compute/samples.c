@@ -37,23 +37,15 @@ gg_status gg_samples_find(gg_source *s, const gg_tensor *of, uint64_t columns, u
 gg_status gg_samples_read(const gg_samples *s, float **x, size_t *rows, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s->source, s->at);
-    size_t n = (size_t)(t->dims[0] * t->dims[1]), bytes = (size_t)gg_encoded_bytes(t->dtype, n);
-    uint8_t *raw = malloc(bytes + 1);
-    gg_data d;
+    size_t n = (size_t)(t->dims[0] * t->dims[1]);
     *rows = (size_t)t->dims[1];
     *x = malloc(n * sizeof **x + 1);
-    gg_status st = raw && *x ? gg_data_open(s->source, s->at, &d, err)
-                             : gg_fail(err, GG_ENOMEM, "no memory for the samples of a matrix");
-    if (st == GG_OK) {
-        st = gg_data_read(&d, s->matrix * bytes, raw, bytes, err);
-        gg_data_close(&d);
-    }
-    if (st == GG_OK) st = gg_decode(t->dtype, raw, *x, n, err);
+    gg_status st = *x ? gg_read_values(s->source, s->at, s->matrix * n, n, *x, err)
+                      : gg_fail(err, GG_ENOMEM, "no memory for the samples of a matrix");
     if (st == GG_OK && gg_count_bad(*x, n)) {
         gg_fail(err, GG_EFORMAT, "its samples have values that are NaN or infinite");
         st = gg_fix(err, "make the activations again");
     }
-    free(raw);
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s->source));
 }
 

@@ -77,25 +77,6 @@ typedef struct reading {
     float *d;
 } reading;
 
-/* Decodes n values of a tensor from the value `first` on, which starts a block. */
-static gg_status read_values(gg_source *s, size_t index, uint64_t first, size_t n, float *to,
-                             gg_error *err)
-{
-    const gg_tensor *t = gg_source_tensor(s, index);
-    size_t bytes = (size_t)gg_encoded_bytes(t->dtype, n);
-    void *raw = malloc(bytes ? bytes : 1);
-    gg_data d;
-    if (!raw) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    gg_status st = gg_data_open(s, index, &d, err);
-    if (st == GG_OK) {
-        st = gg_data_read(&d, gg_encoded_bytes(t->dtype, first), raw, bytes, err);
-        gg_data_close(&d);
-    }
-    if (st == GG_OK) st = gg_decode(t->dtype, raw, to, n, err);
-    free(raw);
-    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s));
-}
-
 static gg_status read_lora_step(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     (void)worker;
@@ -105,8 +86,8 @@ static gg_status read_lora_step(void *ctx, size_t i, unsigned worker, gg_error *
     size_t n = (size_t)(p->n - at < STEP ? p->n - at : STEP);
     float *d = r->d + at, *base = calloc(n, sizeof *base);
     gg_status st = base ? gg_cancelled(err) : gg_fail(err, GG_ENOMEM, "no memory for values");
-    if (st == GG_OK) st = read_values(p->tuned, p->of->tuned, p->tuned_first + at, n, d, err);
-    if (st == GG_OK) st = read_values(p->base, p->of->base, p->first + at, n, base, err);
+    if (st == GG_OK) st = gg_read_values(p->tuned, p->of->tuned, p->tuned_first + at, n, d, err);
+    if (st == GG_OK) st = gg_read_values(p->base, p->of->base, p->first + at, n, base, err);
     for (size_t k = 0; k < n && st == GG_OK; k++) d[k] -= base[k];
     free(base);
     uint64_t bad = st == GG_OK ? gg_count_bad(d, n) : 0;

@@ -1,0 +1,132 @@
+/* experts.h - the experts of a model that is assembled: single ones become stacks again, and a
+ * model can lose some of them, or hidden units. Internal. */
+#pragma once
+
+#include "organ/imatrix.h"
+#include "organ/select.h"
+#include "verbs/compute/compute.h"
+#include "verbs/plan/plan.h"
+
+/* The experts of one block; block UINT64_MAX means every block. */
+typedef struct kept_line {
+    uint64_t block;
+    gg_ranges listed; /* as the user wrote them */
+    uint64_t *kept;   /* ascending, `n` of them */
+    size_t n;
+    bool used;
+    uint32_t *units; /* the hidden units to keep, ascending: `units` of the list for each of the n
+                        experts; NULL = all */
+    float *gains;    /* with units: what the down projection of each expert is multiplied by */
+} kept_line;
+
+/* Experts to keep. Stacks, routers, their biases and expert_count are reduced to them, for any
+ * source of the bytes. */
+typedef struct gg_keep_experts {
+    kept_line *lines; /* sorted by block */
+    size_t n;
+    const char *text;   /* as the user wrote it, owned by the caller; NULL = those of a directory */
+    uint64_t was, left; /* experts per block, known after the cut */
+    uint64_t units_was, units; /* hidden units per expert; units is 0 if all are kept */
+    bool dense;                /* FFNs without experts: only units are removed */
+    gg_computations *made;     /* for tensors that lose units */
+    gg_source *refit;          /* activations; NULL = none */
+    const gg_meta *meta;       /* with `refit`: the keys of the model */
+    size_t refitted;           /* tensors of which it has samples */
+    const char *unfit;         /* why the outputs of removed experts are not replaced; static */
+} gg_keep_experts;
+
+#define GG_EXPERT_LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts */
+
+/* An empty list. */
+gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err);
+void gg_keep_experts_free(gg_keep_experts *k);
+
+/* Appends a line for a block, which must be the highest so far. */
+gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err);
+
+/* The line for a block; NULL if there is none. GG_NO, with `why`, if the user's list has none. */
+kept_line *gg_kept_line_of(const gg_keep_experts *k, uint64_t block);
+gg_status gg_kept_line_lacks(const gg_keep_experts *k, uint64_t block, gg_error *err);
+
+/* Lists which of `was` experts are kept. All listed experts must exist. */
+gg_status gg_kept_line_list(kept_line *l, uint64_t was, gg_error *err);
+
+/* The number in <arch>.TAIL, or the largest if each block has its own; 0 if there is none.
+ * GG_EFORMAT if the value is not a number. */
+gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err);
+
+/* The dimension of a tensor of FFNs that counts hidden units; -1 for other tensors. *down: it is
+ * the down projection. */
+int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down);
+
+/* Reads n bytes from byte `at` of the parts on, which lie in one of them. */
+gg_status gg_read_parts(const gg_plan_part *parts, size_t n_parts, uint64_t at, void *to, size_t n,
+                        gg_error *err);
+
+/* Plans the tensors of an organ directory. Single experts become stacks again. If experts were
+ * removed from the manifest of a directory made with split_experts, the model has fewer: *missing
+ * lists those that are there, and the plan is cut as by gg_keep_experts_cut. Free it even on error;
+ * it may be NULL. GG_EFORMAT if the stacks of a block keep different experts, and as below. */
+gg_status gg_plan_directory(gg_source *dir, gg_plan *p, gg_keep_experts **missing, gg_error *err);
+
+/* `text` is a list of experts for every block, such as "0-3,7", or else the name of a file
+ * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
+ * either, GG_EIO for a file that cannot be read. */
+gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err);
+
+/* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
+ * their order and are numbered from 0: rows of the router (ffn_gate_inp.weight, dims[1]), elements
+ * of its bias and of exp_probs_b.bias, and the last dimension of stacks. Matrices that lose hidden
+ * units get producers of the list `made`. With p->verify, data of several experts with a known
+ * sha256 are read and compared first. GG_NO (GG_EFORMAT for a directory) for a model without
+ * experts, an expert or block that does not exist, a block without a line, and blocks that would
+ * keep different numbers; GG_EFORMAT where tensors count different numbers of experts;
+ * GG_EUNSUPPORTED for tensors that cannot lose any, such as ffn_gate_tid2eid, whose values name
+ * experts. */
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err);
+
+/* Updates <arch>.expert_count and the length of the FFNs. Call it after gg_keep_experts_cut.
+ * GG_EFORMAT if expert_count is neither the old nor the new number, or expert_used_count or
+ * expert_group_count does not allow so few experts. */
+gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                               gg_error *err);
+
+/* Which experts and hidden units to keep. */
+typedef struct gg_expert_choice {
+    const char *number;      /* of experts per block; NULL = all, or those of `listed` */
+    gg_keep_experts *listed; /* NULL = the best */
+    uint64_t units;          /* hidden units per expert, or of a dense FFN; 0 = all */
+    double share;            /* of the experts' weights, instead of both numbers; 0 = not given */
+    const char *scores;      /* instead of the importance: a table of block, expert, score, or a
+                                file of activations, of which the mean weighted outputs count */
+    const gg_imatrix *imatrix;
+    gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
+    size_t n_texts;
+    bool tell;        /* note the experts that go, and the share of the score that blocks keep */
+    gg_source *refit; /* activations; NULL = none. Must live until the plan is written */
+} gg_expert_choice;
+
+/* Chooses the experts to keep, and their hidden units, by what they contribute to the output on a
+ * calibration text: reads the down projections of the plan, which must not have producers yet and
+ * whose sources must be seekable, and lists the choice in *keep. The score of a unit is the sum of
+ * its squared outputs on the text of the importance matrix, times the squared norm of its column of
+ * the down projection. The score of an expert is the sum over its units, or over those that are
+ * kept. Of equal ones the first is kept. If expert_group_count in `meta` divides the number of
+ * experts, each of so many groups keeps the same number. The number of units is rounded down to
+ * whole blocks of the types. For a share, the number of experts is the one with the largest mean
+ * score of a block; at most 16 are compared, from expert_used_count on.
+ *
+ * If the importance matrix lacks the down projection of a block, its other stacks count. In a block
+ * that it lacks, such as a prediction block, experts are ranked by their squared weights, with a
+ * note. GG_NO if there are no stacks, if a block has fewer experts or units, if the importance
+ * matrix has no block's experts at all or no inputs for those of a block, or if scores are missing
+ * or name other experts; GG_EUSAGE for a wrong number and for a plan that reads a pipe; errors of
+ * gg_imatrix_read; GG_EUNSUPPORTED for a dtype that cannot be decoded. Free *keep even on error.
+ * Memory: 4 bytes per hidden unit of the model, if units are chosen. */
+gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert_choice *o,
+                          gg_keep_experts **keep, const gg_run *run, gg_error *err);
+
+/* Writes an importance matrix for the model of the plan, after the cut; k may be NULL. Errors:
+ * GG_EFORMAT for one of another model; GG_NO if no entry is left; as gg_plan_write. */
+gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
+                                  const char *output, const gg_run *run, gg_error *err);

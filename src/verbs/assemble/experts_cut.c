@@ -1,0 +1,690 @@
+/* experts_cut.c - removes experts and hidden units from the tensors of a plan. */
+#include "experts.h"
+#include "refit.h"
+
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/lines.h"
+#include "base/text.h"
+#include "gguf/gguf.h"
+#include "numeric/matmul.h"
+#include "organ/source_layout.h"
+#include "organ/tensor_names.h"
+#include "quant/quant.h"
+#include "verbs/compute/imatrix_write.h"
+#include "verbs/compute/samples.h"
+#include "verbs/shared/copy.h"
+#include "verbs/shared/verb_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gg_status fail_at(const gg_tensor *t, gg_error *err)
+{
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* ---- tensors with one entry per expert ---------------------------------------------- */
+
+/* GG_EUNSUPPORTED for a tensor with which a model cannot lose experts. */
+static gg_status refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err)
+{
+    const char *why = gg_experts_fixed(t, a);
+    if (!why) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "%s, so no experts can be removed from this model", why);
+    return fail_at(t, err);
+}
+
+/* The dimension with one entry per expert, which is the last. */
+static uint32_t experts_dim(const gg_tensor *t)
+{
+    return t->n_dims ? t->n_dims - 1 : 0;
+}
+
+/* Adds bytes [at, at + n) of the concatenated old parts. */
+static gg_status add_slice(gg_plan_tensor *pt, const gg_plan_tensor *old, uint64_t at, uint64_t n,
+                           gg_error *err)
+{
+    gg_status st = GG_OK;
+    uint64_t start = 0;
+    for (size_t i = 0; i < old->n_parts && n > 0 && st == GG_OK; i++) {
+        gg_plan_part part = old->parts[i];
+        uint64_t end = start + part.bytes;
+        if (at < end) {
+            uint64_t skip = at - start, take = end - at < n ? end - at : n;
+            if (take < part.bytes) part.sha256 = NULL;
+            part.at += skip;
+            part.bytes = take;
+            st = gg_plan_add_part(pt, &part, err);
+            at += take;
+            n -= take;
+        }
+        start = end;
+    }
+    return st;
+}
+
+/* Reads the data of parts of more than `step` bytes with a known sha256, and compares them. */
+static gg_status verify_parts(const gg_plan_tensor *pt, uint64_t step, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < pt->n_parts && st == GG_OK; i++) {
+        const gg_plan_part *p = &pt->parts[i];
+        if (p->bytes > step && p->sha256 && p->sha256[0])
+            st = gg_verify_data(p->source, p->index, err);
+    }
+    return st;
+}
+
+/* Keeps n of the `was` experts of a planned tensor: those in the ascending list. With `verify`,
+ * data of several experts with a known sha256 are read and compared first. */
+static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *kept, size_t n,
+                             bool verify, gg_error *err)
+{
+    gg_plan_tensor old = *pt;
+    gg_tensor *t = &pt->t;
+    uint64_t step = t->bytes / was; /* an expert's share: a row, an element, a matrix */
+    gg_status st = verify ? verify_parts(pt, step, err) : GG_OK;
+    t->dims[experts_dim(t)] = n;
+    if (st == GG_OK)
+        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st == GG_OK && t->bytes != step * n)
+        st = gg_fail(err, GG_EFORMAT, "single elements of its dtype cannot be removed");
+    if (st != GG_OK) return fail_at(t, err);
+    pt->parts = NULL;
+    pt->n_parts = 0;
+    for (size_t i = 0; i < n && st == GG_OK;) {
+        size_t end = i + 1; /* consecutive experts form one part */
+        while (end < n && kept[end] == kept[end - 1] + 1) end++;
+        st = add_slice(pt, &old, kept[i] * step, (end - i) * step, err);
+        i = end;
+    }
+    free(old.parts);
+    return st;
+}
+
+/* ---- keys ------------------------------------------------------------------------------ */
+
+/* The largest number in an array with one number per block. */
+static bool largest(const gg_kv *kv, uint64_t *value)
+{
+    size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
+    for (uint64_t i = 0; size && i < kv->count; i++) {
+        gg_kv one = {
+            .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size
+        };
+        uint64_t v;
+        if (!gg_kv_u64(&one, &v)) return false;
+        if (v > *value) *value = v;
+    }
+    return size > 0;
+}
+
+gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
+{
+    char key[160];
+    *value = 0;
+    const gg_kv *kv = gg_arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
+    if (!kv || gg_kv_u64(kv, value) || largest(kv, value)) return GG_OK;
+    return gg_fail(err, GG_EFORMAT, "its %s is not a number, so no experts can be removed", tail);
+}
+
+/* Checks that expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
+ * per block. GG_EFORMAT if not. */
+static gg_status check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t left,
+                                   const gg_run *run, gg_error *err)
+{
+    uint64_t count, used, groups;
+    gg_status st = gg_expert_number(meta, "expert_count", &count, err);
+    if (st == GG_OK) st = gg_expert_number(meta, "expert_used_count", &used, err);
+    if (st == GG_OK) st = gg_expert_number(meta, "expert_group_count", &groups, err);
+    if (st != GG_OK) return st;
+    if (count && count != was && count != left)
+        return gg_fail(err, GG_EFORMAT,
+                       "its expert_count is %llu, but the stacks had %llu experts and keep %llu",
+                       (unsigned long long)count, (unsigned long long)was,
+                       (unsigned long long)left);
+    if (left < used) {
+        gg_fail(err, GG_EFORMAT,
+                "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
+                (unsigned long long)left, (unsigned long long)used);
+        return gg_fix(err, "leave more experts, or lower expert_used_count first");
+    }
+    if (groups > 1 && left % groups != 0) {
+        gg_fail(err, GG_EFORMAT,
+                "%llu experts per block cannot be divided into %llu groups (expert_group_count)",
+                (unsigned long long)left, (unsigned long long)groups);
+        return gg_fix(err, "leave the same number of experts in every group");
+    }
+    if (groups > 1)
+        gg_note(run,
+                "experts are grouped by their new numbers: leave the same number in each of the "
+                "%llu groups",
+                (unsigned long long)groups);
+    gg_note(run, "%llu of %llu experts per block are left", (unsigned long long)left,
+            (unsigned long long)was);
+    return GG_OK;
+}
+
+/* ---- units ------------------------------------------------------------------------------- */
+
+/* A tensor of which some columns or rows are left, the same number in each matrix. */
+typedef struct thin_ctx {
+    gg_computation base; /* first: see compute.h; its input has the tensor as it was */
+    gg_tensor was;
+    bool columns;
+    const float *gains;   /* of each matrix; NULL = 1. Those of the line */
+    gg_samples samples;   /* of the inputs, if its source is not NULL: instead of gains, columns */
+    gg_refit refit;       /* what replaces removed experts, if its model is not NULL */
+    const uint64_t *kept; /* replace the removed ones. The number of each matrix in them */
+    uint64_t matrices, n; /* n of them are left per matrix: */
+    uint32_t left[];
+} thin_ctx;
+
+gg_status gg_read_parts(const gg_plan_part *parts, size_t n_parts, uint64_t at, void *to, size_t n,
+                        gg_error *err)
+{
+    size_t k = 0;
+    for (; k + 1 < n_parts && at >= parts[k].bytes; k++) at -= parts[k].bytes;
+    const gg_plan_part *p = &parts[k];
+    gg_data d;
+    gg_status st = gg_data_open(p->source, p->index, &d, err);
+    if (st != GG_OK) return st;
+    st = gg_data_read(&d, p->at + at, to, n, err);
+    gg_data_close(&d);
+    return st;
+}
+
+static gg_status read_thin(const thin_ctx *c, uint64_t at, void *to, size_t n, gg_error *err)
+{
+    return gg_read_parts(c->base.in[0].parts, c->base.in[0].n_parts, at, to, n, err);
+}
+
+/* The room of a thread: several rows as stored and decoded, and the columns that are left. */
+typedef struct thin_room {
+    const thin_ctx *of;
+    uint8_t *raw, *out;
+    float *x, *y;
+    float *map; /* of the matrix: gg_samples_map; NULL = none */
+    size_t rows;
+    gg_refit_fit fit;
+    float *change; /* of the matrix by the fit; NULL = none */
+} thin_room;
+
+/* Computes rows [first, first + n) of matrix m without some columns, in r->y. */
+static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m, uint64_t first,
+                              size_t n, gg_error *err)
+{
+    size_t row = (size_t)c->was.dims[0];
+    uint64_t bytes = gg_encoded_bytes(c->was.dtype, row), all = c->was.elements / row / c->matrices;
+    const uint32_t *left = c->left + m * c->n;
+    float gain = c->gains ? c->gains[m] : 1;
+    gg_status st = read_thin(c, (m * all + first) * bytes, r->raw, n * (size_t)bytes, err);
+    if (st == GG_OK) st = gg_decode(c->was.dtype, r->raw, r->x, n * row, err);
+    gg_matrix x = gg_matrix_of(r->x, n, row), map = gg_matrix_of(r->map, row, c->n),
+              y = gg_matrix_of(r->y, n, c->n);
+    if (st == GG_OK && r->map) st = gg_matmul(&y, &x, &map, 1, err);
+    for (size_t i = 0; i < n && st == GG_OK && !r->map; i++)
+        for (size_t j = 0; j < c->n; j++) r->y[i * c->n + j] = r->x[i * row + left[j]] * gain;
+    for (size_t i = 0; i < n * c->n && r->change; i++) r->y[i] += r->change[first * c->n + i];
+    return st;
+}
+
+/* Copies rows of matrix m: those that are left from number `first` on. Consecutive ones are read at
+ * once. */
+static gg_status thin_rows_of(const thin_ctx *c, const thin_room *r, uint64_t m, uint64_t first,
+                              size_t n, gg_error *err)
+{
+    uint64_t bytes = gg_encoded_bytes(c->was.dtype, c->was.dims[0]);
+    const uint32_t *left = c->left + m * c->n + first;
+    gg_status st = GG_OK;
+    for (size_t i = 0, end; i < n && st == GG_OK; i = end) {
+        for (end = i + 1; end < n && left[end] == left[end - 1] + 1; end++)
+            ;
+        st = read_thin(c, (m * c->was.dims[1] + left[i]) * bytes, r->out + i * bytes,
+                       (end - i) * (size_t)bytes, err);
+    }
+    return st;
+}
+
+/* Finds how the remaining columns of matrix m replace the removed ones. */
+static gg_status open_map(const thin_ctx *c, thin_room *r, uint64_t m, gg_error *err)
+{
+    gg_samples samples = c->samples;
+    free(r->map);
+    r->map = NULL;
+    if (!samples.source) return GG_OK;
+    samples.matrix = c->kept ? c->kept[m] : m;
+    return gg_samples_map(&samples, c->left + m * c->n, (size_t)c->n, &r->map, err);
+}
+
+/* A matrix before the fit. */
+static gg_status thin_start(void *ctx, uint64_t m, float *out, gg_error *err)
+{
+    const thin_ctx *c = ((thin_room *)ctx)->of;
+    thin_room r = *(thin_room *)ctx;
+    uint64_t rows = c->was.dims[1];
+    gg_status st = open_map(c, ctx, m, err);
+    r.map = ((thin_room *)ctx)->map;
+    for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
+        r.y = out + i * c->n;
+        st = thin_columns(c, &r, m, i, rows - i < r.rows ? (size_t)(rows - i) : r.rows, err);
+    }
+    return st;
+}
+
+static gg_status open_room(const thin_ctx *c, thin_room *r, gg_error *err)
+{
+    size_t row = (size_t)c->was.dims[0];
+    *r = (thin_room){ .of = c, .rows = 65536 / row + 1 };
+    r->raw = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r->out = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
+    r->x = malloc(r->rows * row * sizeof *r->x);
+    r->y = malloc(r->rows * row * sizeof *r->y);
+    if (!r->raw || !r->out || !r->x || !r->y) return gg_fail(err, GG_ENOMEM, "no memory for rows");
+    if (!c->refit.model) return GG_OK;
+    const gg_refit_start start = { thin_start, r };
+    gg_status st = gg_refit_open(&c->refit, &start, &r->fit, err);
+    r->change = st == GG_OK ? malloc((size_t)(c->was.dims[1] * c->n) * sizeof *r->change) : NULL;
+    return st != GG_OK || r->change ? st : gg_fail(err, GG_ENOMEM, "no memory for a matrix");
+}
+
+static void close_room(thin_room *r)
+{
+    free(r->raw);
+    free(r->out);
+    free(r->x);
+    free(r->y);
+    free(r->map);
+    free(r->change);
+    gg_refit_close(&r->fit);
+}
+
+static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
+{
+    const thin_ctx *c = ctx;
+    uint64_t rows = to->t->elements / c->matrices / to->t->dims[0]; /* that are written */
+    size_t bytes = (size_t)gg_encoded_bytes(to->t->dtype, to->t->dims[0]);
+    uint64_t at = to->at;
+    thin_room r;
+    gg_status st = open_room(c, &r, err);
+    for (uint64_t m = 0; m < c->matrices && st == GG_OK; m++) {
+        st = open_map(c, &r, m, err);
+        if (st == GG_OK && r.change) st = gg_refit_change(&r.fit, m, r.change, err);
+        for (uint64_t i = 0; i < rows && st == GG_OK; i += r.rows) {
+            size_t n = rows - i < r.rows ? (size_t)(rows - i) : r.rows;
+            st = c->columns ? thin_columns(c, &r, m, i, n, err) : thin_rows_of(c, &r, m, i, n, err);
+            if (st == GG_OK && c->columns)
+                st = gg_encode(c->was.dtype, r.y, r.out, n * c->n, c->n, NULL, err);
+            if (st == GG_OK) st = gg_put_all(to->fd, r.out, n * bytes, at, err);
+            if (st == GG_OK && to->hash) gg_sha256_update(to->hash, r.out, n * bytes);
+            if (st == GG_OK) gg_progress_add(to->run, n * bytes);
+            at = gg_offset_after(at, n * bytes);
+        }
+    }
+    close_room(&r);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
+}
+
+int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down)
+{
+    static const char *const columns[] = { "ffn_down", "ffn_gate.bias", "ffn_up.bias",
+                                           "ffn_gate_up.bias" },
+                             *const rows[] = { "ffn_gate", "ffn_up", "ffn_gate_up" };
+    char role[32] = ""; /* without the _exps of a stack */
+    const char *exps = a->stack ? strstr(t->name + a->role_at, "_exps") : NULL;
+    size_t n = exps ? (size_t)(exps - t->name) - a->role_at : a->role_len, skip = exps ? 5 : 0;
+    if (a->role_len < sizeof role) {
+        memcpy(role, t->name + a->role_at, n);
+        memcpy(role + n, t->name + a->role_at + n + skip, a->role_len - n - skip);
+    }
+    *down = strcmp(role, columns[0]) == 0;
+    for (size_t i = 0; i < 4; i++)
+        if (strcmp(role, columns[i]) == 0) return 0;
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(role, rows[i]) == 0) return 1;
+    return -1;
+}
+
+/* ---- lists of experts to keep ------------------------------------------------------------ */
+
+gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err)
+{
+    if (GG_ROOM(k->lines, k->n, NULL, err) != GG_OK) return GG_ENOMEM;
+    *out = &k->lines[k->n++];
+    **out = (kept_line){ .block = block };
+    return GG_OK;
+}
+
+static gg_status add_listed(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
+{
+    kept_line *l;
+    gg_status st = gg_keep_experts_add(k, block, &l, err);
+    return st == GG_OK ? gg_ranges_parse(&l->listed, GG_HINT_NONE, list, err) : st;
+}
+
+/* "3<TAB>0-3,7" */
+static gg_status read_kept(void *ctx, char *text, size_t number, gg_error *err)
+{
+    text[strcspn(text, "\r")] = '\0';
+    char *tab = strchr(text, '\t'), *end;
+    if (text[0] == '\0' || (number == 1 && strncmp(text, "block\t", 6) == 0)) return GG_OK;
+    unsigned long long block = strtoull(text, &end, 10);
+    if (!tab || end != tab || text[0] < '0' || text[0] > '9' || tab - text > 9)
+        return gg_fail(err, GG_EUSAGE,
+                       "line %zu: expected a block number, a tab and experts such as "
+                       "0-3,7",
+                       number);
+    return add_listed(ctx, block, tab + 1, err);
+}
+
+static gg_status read_kept_file(gg_keep_experts *k, const char *path, gg_error *err)
+{
+    gg_lines from = { path, "the list of experts", GG_EXPERT_LIST_MAX };
+    gg_status st = gg_each_line(&from, read_kept, k, err);
+    if (st != GG_OK || k->n > 0) return st;
+    gg_fail(err, GG_EUSAGE, "the file lists no experts");
+    return gg_at_file(err, path);
+}
+
+static int order_lines(const void *a, const void *b)
+{
+    const kept_line *x = a, *y = b;
+    return x->block < y->block ? -1 : x->block > y->block;
+}
+
+gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    (*out)->text = text;
+    return GG_OK;
+}
+
+gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err)
+{
+    gg_keep_experts *k;
+    gg_status st = gg_keep_experts_new(text, &k, err);
+    if (st != GG_OK) return st;
+    bool list = text[strspn(text, "0123456789,-")] == '\0';
+    st = list ? add_listed(k, UINT64_MAX, text, err) : read_kept_file(k, text, err);
+    if (st == GG_OK && k->n) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
+    for (size_t i = 1; i < k->n && st == GG_OK; i++)
+        if (k->lines[i].block == k->lines[i - 1].block) {
+            gg_fail(err, GG_EUSAGE, "block %llu is listed twice",
+                    (unsigned long long)k->lines[i].block);
+            st = gg_at_file(err, text);
+        }
+    if (st == GG_OK) *out = k;
+    else gg_keep_experts_free(k);
+    return st;
+}
+
+void gg_keep_experts_free(gg_keep_experts *k)
+{
+    if (!k) return;
+    for (size_t i = 0; i < k->n; i++) {
+        gg_ranges_free(&k->lines[i].listed);
+        free(k->lines[i].kept);
+        free(k->lines[i].units);
+        free(k->lines[i].gains);
+    }
+    free(k->lines);
+    free(k);
+}
+
+kept_line *gg_kept_line_of(const gg_keep_experts *k, uint64_t block)
+{
+    kept_line key = { .block = block };
+    if (k->n == 1 && k->lines[0].block == UINT64_MAX) return &k->lines[0];
+    return bsearch(&key, k->lines, k->n, sizeof key, order_lines);
+}
+
+gg_status gg_kept_line_lacks(const gg_keep_experts *k, uint64_t block, gg_error *err)
+{
+    if (k->text)
+        return gg_fail(err, GG_NO, "%s has no line for block %llu", k->text,
+                       (unsigned long long)block);
+    gg_fail(err, GG_EFORMAT,
+            "the experts of its block were not split, but experts of other blocks were removed");
+    return gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with single experts");
+}
+
+gg_status gg_kept_line_list(kept_line *l, uint64_t was, gg_error *err)
+{
+    if (l->kept) return GG_OK;
+    for (size_t i = 0; i < l->listed.n; i++)
+        if (l->listed.items[i].last >= was)
+            return gg_fail(err, GG_NO, "its block has no expert %llu, only 0 to %llu",
+                           (unsigned long long)l->listed.items[i].last,
+                           (unsigned long long)(was - 1));
+    l->kept = calloc(was + 1, sizeof *l->kept);
+    if (!l->kept) return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    for (uint64_t e = 0; e < was; e++)
+        if (gg_ranges_have(&l->listed, e)) l->kept[l->n++] = e;
+    return GG_OK;
+}
+
+/* Finds the samples of a down projection. */
+static gg_status find_samples(gg_keep_experts *k, const gg_tensor *t, gg_samples *out,
+                              gg_error *err)
+{
+    size_t at;
+    gg_status st = gg_samples_find(k->refit, t, k->units_was, k->dense ? 1 : k->was, &at, err);
+    if (st != GG_OK || at == SIZE_MAX) return st;
+    *out = (gg_samples){ k->refit, at, 0 };
+    k->refitted++;
+    return GG_OK;
+}
+
+/* Finds what replaces the experts that a stack of down projections loses. */
+static gg_status find_fit(gg_keep_experts *k, const kept_line *l, const gg_plan_part *stack,
+                          thin_ctx *c, gg_error *err)
+{
+    const char *why = "its experts are stored one by one";
+    gg_refit r = { .model = stack->source, .meta = k->meta, .left = l->n, .kept = l->kept };
+    r.units = c->left;
+    r.n_units = c->n;
+    if (k->left == k->was) return GG_OK;
+    if (stack->at == 0 && stack->bytes == gg_source_tensor(r.model, stack->index)->bytes) {
+        gg_status st = gg_refit_find(&r, k->refit, stack->index, &why, err);
+        if (st != GG_OK) return st;
+    }
+    if (why) k->unfit = why;
+    else c->refit = r, k->refitted++;
+    return GG_OK;
+}
+
+/* Leaves the kept units of a tensor, of which only the kept experts are left. `stack` is what it
+ * was before. */
+static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tensor *pt,
+                           const gg_plan_part *stack, bool verify, gg_error *err)
+{
+    gg_tensor *t = &pt->t;
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    bool down;
+    int dim = gg_unit_dim(t, &a, &down);
+    if (a.stack == k->dense || dim < 0 || !(down || l->units)) return GG_OK;
+    if (!k->units_was) k->units_was = t->dims[0];
+    uint64_t left = l->units ? k->units : k->units_was;
+    uint64_t parts = t->dims[dim] / k->units_was, n = left * parts; /* gate and up in one */
+    if (parts == 0 || t->dims[dim] != parts * k->units_was)
+        return gg_fail(err, GG_EFORMAT, "it does not have %llu hidden units",
+                       (unsigned long long)k->units_was);
+    gg_status st = verify ? verify_parts(pt, 0, err) : GG_OK;
+    thin_ctx *c = gg_compute_new(k->made, sizeof *c + l->n * n * sizeof *c->left, err);
+    if (!c || st != GG_OK) return err->status;
+    c->was = *t;
+    c->columns = dim == 0;
+    c->gains = down ? l->gains : NULL;
+    c->kept = l->kept;
+    c->matrices = l->n;
+    c->n = n;
+    for (uint64_t i = 0; i < l->n * n; i++) {
+        uint64_t expert = i / n, part = i % n / left, unit = i % left;
+        c->left[i] = (l->units ? l->units[expert * left + unit] : (uint32_t)unit) +
+                     (uint32_t)(part * k->units_was);
+    }
+    if (down && k->refit && l->units) st = find_samples(k, t, &c->samples, err);
+    if (down && k->refit && st == GG_OK) st = find_fit(k, l, stack, c, err);
+    if (st != GG_OK || (!l->units && !c->refit.model)) return st;
+    gg_input in = { t->dtype, pt->parts, pt->n_parts };
+    t->dims[dim] = n;
+    if (st == GG_OK) st = gg_compute_input(&c->base, &in, err);
+    if (st == GG_OK)
+        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_output(t, NULL, err);
+    free(pt->parts);
+    pt->parts = NULL;
+    pt->n_parts = 0;
+    pt->make = make_thin;
+    pt->ctx = c;
+    return st;
+}
+
+/* Checks one tensor that counts experts against the earlier ones and against its list. */
+static gg_status check_kept(gg_keep_experts *k, const gg_tensor *t, uint64_t block, gg_error *err)
+{
+    const gg_status no = k->text ? GG_NO : GG_EFORMAT;
+    uint64_t n = t->dims[experts_dim(t)];
+    kept_line *l = gg_kept_line_of(k, block);
+    if (k->was == 0) k->was = n;
+    if (!l) return gg_kept_line_lacks(k, block, err);
+    if (!k->text && l->n == 0) return gg_fail(err, no, "all experts of its block were removed");
+    if (n != k->was || n == 0 || n > GG_EXPERTS_MAX || t->bytes % n != 0)
+        return gg_fail(err, GG_EFORMAT, "it is for %llu experts, but other tensors are for %llu",
+                       (unsigned long long)n, (unsigned long long)k->was);
+    gg_status st = gg_kept_line_list(l, n, err);
+    if (st != GG_OK) return st;
+    l->used = true;
+    if (k->left == 0) k->left = l->n;
+    if (l->n == k->left) return GG_OK;
+    gg_fail(err, no, "its block would keep %llu experts, others %llu", (unsigned long long)l->n,
+            (unsigned long long)k->left);
+    return gg_fix(err, "keep the same number in every block: a model has one expert_count");
+}
+
+static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+        const gg_tensor *t = &p->tensors[i].t;
+        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+        st = refuse_fixed_experts(t, &a, err);
+        if (st == GG_OK && gg_counts_experts(t, &a)) st = check_kept(k, t, (uint64_t)a.block, err);
+        if (st != GG_OK) return fail_at(t, err);
+    }
+    if (!k->text) return GG_OK;
+    if (k->was == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
+    for (size_t i = 0; i < k->n; i++)
+        if (!k->lines[i].used)
+            return gg_fail(err, GG_NO, "%s lists block %llu, which has no experts", k->text,
+                           (unsigned long long)k->lines[i].block);
+    return GG_OK;
+}
+
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err)
+{
+    k->made = made;
+    gg_status st = k->dense ? GG_OK : check_kept_all(k, p, err);
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+        gg_plan_tensor *pt = &p->tensors[i];
+        gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
+        const kept_line *l = a.block < 0 ? NULL : gg_kept_line_of(k, (uint64_t)a.block);
+        gg_plan_part first = pt->n_parts ? pt->parts[0] : (gg_plan_part){ 0 };
+        if (l && !k->dense && k->left != k->was && gg_counts_experts(&pt->t, &a))
+            st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
+        if (st == GG_OK && l && (l->units || k->refit))
+            st = cut_units(k, l, pt, &first, p->verify, err);
+        if (st != GG_OK) fail_at(&pt->t, err);
+    }
+    if (st != GG_OK || !k->refit || k->refitted) return st;
+    if (k->unfit)
+        return gg_fail(err, GG_NO, "the outputs of removed experts cannot be replaced: %s",
+                       k->unfit);
+    gg_fail(err, GG_NO, "it has no samples of the model's hidden units");
+    gg_fix(err, "write the activations of this model with organ-probe");
+    return gg_at_file(err, gg_source_name(k->refit));
+}
+
+/* The length of the FFNs that lose units. */
+static gg_status set_unit_count(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                                gg_error *err)
+{
+    char key[160];
+    uint64_t now = 0;
+    bool own = !k->dense && gg_arch_key(meta, "expert_feed_forward_length", key, sizeof key) &&
+               gg_meta_find(meta, key);
+    if (!own && !gg_arch_key(meta, "feed_forward_length", key, sizeof key)) return GG_OK;
+    const gg_kv *kv = gg_meta_find(meta, key);
+    if (!kv || !gg_kv_u64(kv, &now) || now != k->units_was) {
+        gg_fail(err, GG_EUNSUPPORTED, "%s is not %llu, the number of units of the FFNs", key,
+                (unsigned long long)k->units_was);
+        return gg_fix(err, "units can be removed only where all blocks have as many");
+    }
+    gg_note(run, "%llu of %llu hidden units per %s are left", (unsigned long long)k->units,
+            (unsigned long long)k->units_was, k->dense ? "block" : "expert");
+    return gg_meta_set_u32(meta, key, (uint32_t)k->units, err);
+}
+
+gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                               gg_error *err)
+{
+    gg_status st = k->units ? set_unit_count(k, meta, run, err) : GG_OK;
+    if (k->unfit) gg_note(run, "the outputs of removed experts are not replaced: %s", k->unfit);
+    if (st != GG_OK || k->left == k->was) return st;
+    char key[160];
+    st = check_expert_keys(meta, k->was, k->left, run, err);
+    if (st != GG_OK || !gg_arch_key(meta, "expert_count", key, sizeof key)) return st;
+    return gg_meta_set_u32(meta, key, (uint32_t)k->left, err);
+}
+
+/* ---- the importance matrix of the new model ------------------------------------------------ */
+
+/* Plans the entry of a tensor, of which some experts and units are left. */
+static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im,
+                              const gg_plan_tensor *pt, gg_imatrix_file *file, gg_error *err)
+{
+    const gg_tensor *t = &pt->t;
+    const gg_plan_part *parts = pt->parts;
+    gg_tensor was = *t;
+    gg_imatrix_cut cut = { .was = &was };
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    const kept_line *l = k && a.block >= 0 ? gg_kept_line_of(k, (uint64_t)a.block) : NULL;
+    uint64_t n, *single = NULL;
+    bool stack = gg_is_expert_stack(t, &n), down;
+    if (!k && stack && pt->n_parts == n &&
+        gg_source_anatomy(parts->source, parts->index).expert >= 0) { /* put together from single
+                                                                         ones */
+        single = calloc(n, sizeof *single);
+        if (!single) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
+        for (size_t i = 0; i < n; i++)
+            single[i] = (uint64_t)gg_source_anatomy(parts[i].source, parts[i].index).expert;
+        cut.matrices = single;
+        was.dims[experts_dim(t)] = gg_arch_number(gg_source_meta(parts->source), "expert_count");
+    }
+    if (l && !k->dense && stack) {
+        was.dims[experts_dim(t)] = k->was;
+        cut.matrices = l->kept;
+    }
+    if (l && l->units && gg_unit_dim(t, &a, &down) == 0 && down) {
+        was.dims[0] = k->units_was;
+        cut.columns = l->units;
+    }
+    gg_status st = gg_imatrix_file_cut(file, im, t, &cut, err);
+    free(single);
+    return st;
+}
+
+gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
+                                  const char *output, const gg_run *run, gg_error *err)
+{
+    gg_imatrix_file file = { .from = &im, .n_from = 1 };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++)
+        st = follow_entry(k, im, &p->tensors[i], &file, err);
+    if (st == GG_OK) st = gg_imatrix_file_write(&file, output, false, run, err);
+    gg_imatrix_file_free(&file);
+    return st;
+}
