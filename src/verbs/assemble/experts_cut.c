@@ -465,34 +465,70 @@ gg_status gg_kept_line_list(kept_line *l, uint64_t was, gg_error *err)
     return GG_OK;
 }
 
-/* Finds the samples of a down projection. */
-static gg_status find_samples(gg_keep_experts *k, const gg_tensor *t, gg_samples *out,
-                              gg_error *err)
-{
-    size_t at;
-    gg_status st = gg_samples_find(k->refit, t, k->units_was, k->dense ? 1 : k->was, &at, err);
-    if (st != GG_OK || at == SIZE_MAX) return st;
-    *out = (gg_samples){ k->refit, at, 0 };
-    k->refitted++;
-    return GG_OK;
-}
-
-/* Finds what replaces the experts that a stack of down projections loses. */
+/* Finds the samples of a down projection that loses units, and what replaces the experts that it
+ * loses. */
 static gg_status find_fit(gg_keep_experts *k, const kept_line *l, const gg_plan_part *stack,
                           thin_ctx *c, gg_error *err)
 {
     const char *why = "its experts are stored one by one";
     gg_refit r = { .model = stack->source, .meta = k->meta, .left = l->n, .kept = l->kept };
+    size_t at = SIZE_MAX;
+    gg_status st = GG_OK;
+    if (l->units)
+        st = gg_samples_find(k->refit, &c->was, k->units_was, k->dense ? 1 : k->was, &at, err);
+    if (st == GG_OK && at != SIZE_MAX) {
+        c->samples = (gg_samples){ k->refit, at, 0 };
+        k->refitted++;
+    }
     r.units = c->left;
     r.n_units = c->n;
-    if (k->left == k->was) return GG_OK;
+    if (st != GG_OK || k->left == k->was) return st;
     if (stack->at == 0 && stack->bytes == gg_source_tensor(r.model, stack->index)->bytes) {
-        gg_status st = gg_refit_find(&r, k->refit, stack->index, &why, err);
+        st = gg_refit_find(&r, k->refit, stack->index, &why, err);
         if (st != GG_OK) return st;
     }
     if (why) k->unfit = why;
     else c->refit = r, k->refitted++;
     return GG_OK;
+}
+
+/* How tensor t loses units along a dimension, of which `left` are left in each of the parts that
+ * its `parts` matrices consist of (gate and up may be one). NULL without memory. */
+static thin_ctx *new_thin(const gg_keep_experts *k, const kept_line *l, const gg_tensor *t,
+                          uint64_t left, uint64_t parts, gg_error *err)
+{
+    uint64_t n = left * parts;
+    thin_ctx *c = gg_compute_new(k->made, sizeof *c + l->n * n * sizeof *c->left, err);
+    if (!c) return NULL;
+    c->was = *t;
+    c->kept = l->kept;
+    c->matrices = l->n;
+    c->n = n;
+    for (uint64_t i = 0; i < l->n * n; i++) {
+        uint64_t expert = i / n, part = i % n / left, unit = i % left;
+        c->left[i] = (l->units ? l->units[expert * left + unit] : (uint32_t)unit) +
+                     (uint32_t)(part * k->units_was);
+    }
+    return c;
+}
+
+/* Gives a planned tensor the producer c, which leaves c->n of a dimension. */
+static gg_status make_thinner(gg_plan_tensor *pt, int dim, thin_ctx *c, gg_error *err)
+{
+    gg_tensor *t = &pt->t;
+    gg_input in = { t->dtype, pt->parts, pt->n_parts };
+    t->dims[dim] = c->n;
+    gg_status st = gg_compute_input(&c->base, &in, err);
+    if (st == GG_OK)
+        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
+    if (st == GG_OK && c->columns) st = gg_compute_check_output(t, NULL, err);
+    free(pt->parts);
+    pt->parts = NULL;
+    pt->n_parts = 0;
+    pt->make = make_thin;
+    pt->ctx = c;
+    return st;
 }
 
 /* Leaves the kept units of a tensor, of which only the kept experts are left. `stack` is what it
@@ -506,41 +542,18 @@ static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tenso
     int dim = gg_unit_dim(t, &a, &down);
     if (a.stack == k->dense || dim < 0 || !(down || l->units)) return GG_OK;
     if (!k->units_was) k->units_was = t->dims[0];
-    uint64_t left = l->units ? k->units : k->units_was;
-    uint64_t parts = t->dims[dim] / k->units_was, n = left * parts; /* gate and up in one */
+    uint64_t parts = k->units_was ? t->dims[dim] / k->units_was : 0;
     if (parts == 0 || t->dims[dim] != parts * k->units_was)
         return gg_fail(err, GG_EFORMAT, "it does not have %llu hidden units",
                        (unsigned long long)k->units_was);
     gg_status st = verify ? verify_parts(pt, 0, err) : GG_OK;
-    thin_ctx *c = gg_compute_new(k->made, sizeof *c + l->n * n * sizeof *c->left, err);
+    thin_ctx *c = new_thin(k, l, t, l->units ? k->units : k->units_was, parts, err);
     if (!c || st != GG_OK) return err->status;
-    c->was = *t;
     c->columns = dim == 0;
     c->gains = down ? l->gains : NULL;
-    c->kept = l->kept;
-    c->matrices = l->n;
-    c->n = n;
-    for (uint64_t i = 0; i < l->n * n; i++) {
-        uint64_t expert = i / n, part = i % n / left, unit = i % left;
-        c->left[i] = (l->units ? l->units[expert * left + unit] : (uint32_t)unit) +
-                     (uint32_t)(part * k->units_was);
-    }
-    if (down && k->refit && l->units) st = find_samples(k, t, &c->samples, err);
-    if (down && k->refit && st == GG_OK) st = find_fit(k, l, stack, c, err);
+    if (down && k->refit) st = find_fit(k, l, stack, c, err);
     if (st != GG_OK || (!l->units && !c->refit.model)) return st;
-    gg_input in = { t->dtype, pt->parts, pt->n_parts };
-    t->dims[dim] = n;
-    if (st == GG_OK) st = gg_compute_input(&c->base, &in, err);
-    if (st == GG_OK)
-        st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
-    if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
-    if (st == GG_OK && c->columns) st = gg_compute_check_output(t, NULL, err);
-    free(pt->parts);
-    pt->parts = NULL;
-    pt->n_parts = 0;
-    pt->make = make_thin;
-    pt->ctx = c;
-    return st;
+    return make_thinner(pt, dim, c, err);
 }
 
 /* Checks one tensor that counts experts against the earlier ones and against its list. */

@@ -319,50 +319,56 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 
 /* ---- assembling ----------------------------------------------------------------------- */
 
-static gg_status check_keep_by(const gg_assemble_options *o, gg_error *err)
+/* Refuses options that do not fit together. */
+static gg_status check_options(const gg_assemble_options *o, gg_error *err)
 {
-    bool imatrix = o->keep_by && strcmp(o->keep_by, "importance") == 0;
-    if (o->imatrix_out && !o->output.imatrix) {
-        gg_fail(err, GG_EUSAGE, "there is no importance matrix that could follow the model");
-        return gg_fix_hint(err, GG_HINT_IMATRIX, "give one");
+    const char *by = o->keep_by, *imatrix = o->output.imatrix;
+    bool share = o->expert_share > 0, units = o->keep_units, number = o->keep_experts || share,
+         sized = has_size(o), weighs = (by && !strcmp(by, "importance")) || units || share;
+    const struct {
+        bool wrong;
+        const char *what, *fix;
+        gg_hint hint;
+    } list[] = {
+        { o->imatrix_out && !imatrix, "there is no importance matrix that could follow the model",
+          "give one", GG_HINT_IMATRIX },
+        { o->imatrix_out && o->hf_names, "an importance matrix has only GGUF names", NULL,
+          GG_HINT_NONE },
+        { o->refit && !(units || number), "without fewer units or experts there is nothing to fit",
+          NULL, GG_HINT_NONE },
+        { by && !number, "the number of experts to keep is not given", NULL, GG_HINT_NONE },
+        { weighs && !imatrix, "the importance of experts is unknown", "give an importance matrix",
+          GG_HINT_NONE },
+        { units && share, "a share of the experts' weights decides the number of units", NULL,
+          GG_HINT_NONE },
+        { chooses(o) && (o->output.dtype || sized),
+          "an importance matrix of the whole model does not fit one with fewer experts",
+          "re-encode the whole model first, then remove experts", GG_HINT_NONE },
+        { !sized && o->types, "a list of types serves only for a size", "add it", GG_HINT_SIZE },
+        { !sized && o->sensitivity, "a table of losses serves only for a size", "add it",
+          GG_HINT_SIZE },
+        { o->size && o->bpw > 0, "there are two sizes, in bytes and in bits per weight", NULL,
+          GG_HINT_NONE },
+    };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        if (!list[i].wrong) continue;
+        gg_fail(err, GG_EUSAGE, "%s", list[i].what);
+        if (list[i].fix) gg_fix_hint(err, list[i].hint, "%s", list[i].fix);
+        break;
     }
-    if (o->imatrix_out && o->hf_names)
-        return gg_fail(err, GG_EUSAGE, "an importance matrix has only GGUF names");
-    if (o->refit && !o->keep_units && !o->keep_experts && !(o->expert_share > 0))
-        return gg_fail(err, GG_EUSAGE, "without fewer units or experts there is nothing to fit");
-    if (!chooses(o)) return GG_OK;
-    if (o->keep_by && !o->keep_experts && !(o->expert_share > 0))
-        return gg_fail(err, GG_EUSAGE, "the number of experts to keep is not given");
-    if ((imatrix || o->keep_units || o->expert_share > 0) && !o->output.imatrix) {
-        gg_fail(err, GG_EUSAGE, "the importance of experts is unknown");
-        return gg_fix(err, "give an importance matrix");
-    }
-    if (o->keep_units && o->expert_share > 0)
-        return gg_fail(err, GG_EUSAGE,
-                       "a share of the experts' weights decides the number of units");
-    if (!o->output.dtype && !has_size(o)) return GG_OK;
-    gg_fail(err, GG_EUSAGE,
-            "an importance matrix of the whole model does not fit one with fewer experts");
-    return gg_fix(err, "re-encode the whole model first, then remove experts");
+    return err->status;
 }
 
-static gg_status check_size(const assembly *a, gg_error *err)
+static gg_status parse_rules(assembly *a, gg_error *err)
 {
-    const gg_assemble_options *o = a->o;
-    bool sized = has_size(o);
-    if (!sized && (o->types || o->sensitivity)) {
-        gg_fail(err, GG_EUSAGE, "%s only for a size",
-                o->types ? "a list of types serves" : "a table of losses serves");
-        return gg_fix_hint(err, GG_HINT_SIZE, "add it");
-    }
-    if (o->size && o->bpw > 0)
-        return gg_fail(err, GG_EUSAGE, "there are two sizes, in bytes and in bits per weight");
-    if (sized && gg_dtype_rules_preset(a->rules)) {
-        gg_fail(err, GG_EUSAGE, "a preset leaves no types to choose for a size");
-        gg_about(err, GG_HINT_DTYPE);
-        return gg_fix(err, "give rules for single tensors only");
-    }
-    return GG_OK;
+    gg_status st = gg_dtype_rules_parse(a->decoded ? a->decoded : a->o->output.dtype,
+                                        a->o->output.fallback, a->imatrix, &a->rules, err);
+    if (st != GG_OK || !has_size(a->o)) return st;
+    if (!a->rules) return gg_dtype_rules_none(a->imatrix, &a->rules, err);
+    if (!gg_dtype_rules_preset(a->rules)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "a preset leaves no types to choose for a size");
+    gg_about(err, GG_HINT_DTYPE);
+    return gg_fix(err, "give rules for single tensors only");
 }
 
 /* A size needs two passes: one to measure errors, one to write. */
@@ -554,18 +560,13 @@ static gg_status open_activations(assembly *a, gg_error *err)
 
 static gg_status open_model(assembly *a, gg_error *err)
 {
-    gg_status st = check_keep_by(a->o, err);
+    gg_status st = check_options(a->o, err);
     if (st == GG_OK && a->o->output.imatrix)
         st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
     if (st == GG_OK && a->o->refit) st = open_activations(a, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
-    if (st == GG_OK)
-        st = gg_dtype_rules_parse(a->decoded ? a->decoded : a->o->output.dtype,
-                                  a->o->output.fallback, a->imatrix, &a->rules, err);
-    if (st == GG_OK) st = check_size(a, err);
-    if (st == GG_OK && has_size(a->o) && !a->rules)
-        st = gg_dtype_rules_none(a->imatrix, &a->rules, err);
+    if (st == GG_OK) st = parse_rules(a, err);
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by && !(a->o->expert_share > 0))
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
