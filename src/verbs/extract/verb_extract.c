@@ -40,9 +40,8 @@ static gg_status check_selection(const extraction *x, bool end, gg_error *err)
 static gg_status require_tensors(const extraction *x, gg_error *err)
 {
     if (x->report->tensors || gg_select_empty(x->o->select)) return GG_OK;
-    gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
-    return gg_at_file(err, gg_source_name(x->source));
+    gg_fail_in(err, GG_NO, x->source, NULL, "no tensor is selected");
+    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
 }
 
 static gg_status count_selected(void *ctx, const gg_selected *p, gg_error *err)

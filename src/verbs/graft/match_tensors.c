@@ -129,8 +129,7 @@ typedef struct mtp {
 
 static gg_status refuse_donor(const mtp *m, const char *what)
 {
-    gg_fail(m->err, GG_NO, "%s", what);
-    return gg_at_file(m->err, gg_source_name(m->donor));
+    return gg_fail_in(m->err, GG_NO, m->donor, NULL, "%s", what);
 }
 
 static void refuse_first_conflict(void *ctx, const char *line)
@@ -222,11 +221,9 @@ static gg_status check_room(const mtp *m)
     size_t i = tensor_from(m->base, m->base_blocks);
     if (i == SIZE_MAX) return GG_OK;
     const gg_tensor *t = gg_source_tensor(m->base, i);
-    gg_fail(m->err, GG_NO, "the base has a tensor of block %lld, but a block_count of %llu",
-            (long long)gg_anatomy_of(t->name, t->name_len).block,
-            (unsigned long long)m->base_blocks);
-    gg_at_tensor(m->err, t->name, t->name_len);
-    return gg_at_file(m->err, gg_source_name(m->base));
+    return gg_fail_in(
+        m->err, GG_NO, m->base, t, "the base has a tensor of block %lld, but a block_count of %llu",
+        (long long)gg_anatomy_of(t->name, t->name_len).block, (unsigned long long)m->base_blocks);
 }
 
 /* The name that the donor's tensor gets in the base. */
@@ -235,11 +232,9 @@ static gg_status renumber(const mtp *m, const gg_tensor *t, int64_t block, gg_mo
 {
     char name[GG_RECORD_NAME + 1];
     int64_t to = (int64_t)m->base_blocks + block - (int64_t)(m->donor_blocks - m->nextn);
-    if (!gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &move->name_len)) {
-        gg_fail(m->err, GG_NO, "its name cannot be changed to block %lld", (long long)to);
-        gg_at_tensor(m->err, t->name, t->name_len);
-        return gg_at_file(m->err, gg_source_name(m->donor));
-    }
+    if (!gg_name_with_block(t->name, t->name_len, to, name, sizeof name, &move->name_len))
+        return gg_fail_in(m->err, GG_NO, m->donor, t, "its name cannot be changed to block %lld",
+                          (long long)to);
     if (gg_source_find(m->base, name, move->name_len) != SIZE_MAX) {
         gg_fail(m->err, GG_NO, "the base already has a tensor with this name");
         gg_at_tensor(m->err, name, move->name_len);
@@ -581,10 +576,8 @@ static gg_status one_of_each(const gg_source *donor, gg_error *err)
         const gg_tensor *t = gg_source_tensor(donor, i);
         size_t k = gg_source_find(donor, t->name, t->name_len);
         if (k == i || k == SIZE_MAX) continue;
-        gg_fail(err, GG_EFORMAT, "it has two tensors with this name");
-        gg_fix(err, "remove one of them");
-        gg_at_tensor(err, t->name, t->name_len);
-        return gg_at_file(err, gg_source_name(donor));
+        gg_fail_in(err, GG_EFORMAT, donor, t, "it has two tensors with this name");
+        return gg_fix(err, "remove one of them");
     }
     return GG_OK;
 }

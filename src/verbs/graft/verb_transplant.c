@@ -70,9 +70,8 @@ static gg_status drop_mismatched(gg_moves *moves, const gg_source *base, const g
     report->skipped = mismatches;
     moves->n = kept;
     if (kept) return GG_OK;
-    gg_fail(err, GG_NO, "no selected tensor can be moved");
-    gg_fix_hint(err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
-    return gg_at_file(err, gg_source_name(donor));
+    gg_fail_in(err, GG_NO, donor, NULL, "no selected tensor can be moved");
+    return gg_fix_hint(err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
 }
 
 /* Sets the n distinct keys of `list` in meta: existing keys are replaced, others are appended
@@ -730,9 +729,9 @@ static gg_status check_imatrix_out(const transplant *t)
         return gg_fix_hint(t->err, GG_HINT_IMATRIX, "give it");
     }
     if (!m || !m->n_stacks) return GG_OK;
-    gg_fail(t->err, GG_EUSAGE,
-            "an importance matrix has entries for stacks, but this directory has single experts");
-    return gg_at_file(t->err, gg_source_name(t->base));
+    return gg_fail_in(
+        t->err, GG_EUSAGE, t->base, NULL,
+        "an importance matrix has entries for stacks, but this directory has single experts");
 }
 
 static gg_status write_imatrix(const transplant *t)
@@ -764,12 +763,7 @@ static gg_status find_changes(transplant *t)
 static gg_status refuse_sources(const transplant *t)
 {
     const gg_transplant_options *o = t->o;
-    if (!gg_source_meta(t->base)) {
-        gg_fail(t->err, GG_EUSAGE,
-                "the base consists of organ records, but must be a model or an organ directory");
-        return gg_at_file(t->err, gg_source_name(t->base));
-    }
-    gg_status st = gg_refuse_split_experts(t->base, t->err);
+    gg_status st = gg_require_model(t->base, t->err);
     if (st == GG_OK && (o->match.mtp || o->match.add))
         st = gg_refuse_split_experts(t->donor, t->err);
     return st;
@@ -1136,12 +1130,10 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
     const gg_output_options *w = &o->output;
     if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
         w->shard_size) {
-        gg_fail(err, GG_EUSAGE,
-                "an adapter, other dtypes, an importance matrix and shards make a new model");
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
-        return gg_at_file(err, gg_source_name(base));
+        gg_fail_in(err, GG_EUSAGE, base, NULL,
+                   "an adapter, other dtypes, an importance matrix and shards make a new model");
+        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
     }
     if (j.model) return change_base(&j, undo, err);
-    gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
-    return gg_at_file(err, gg_source_name(base));
+    return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");
 }

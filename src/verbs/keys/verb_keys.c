@@ -502,10 +502,9 @@ static gg_status change_in_place(gg_source *model, const gg_key_edits *edits, co
     change c = { .source = model, .edits = edits, .run = run, .report = report };
     c.model = gg_source_model(model);
     if (!c.model) {
-        gg_fail(err, GG_EUSAGE, "only a GGUF file can be changed in place");
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
-                    gg_source_manifest(model) ? "edit its manifest.json, or " : "");
-        return gg_at_file(err, gg_source_name(model));
+        gg_fail_in(err, GG_EUSAGE, model, NULL, "only a GGUF file can be changed in place");
+        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
+                           gg_source_manifest(model) ? "edit its manifest.json, or " : "");
     }
     report->files = 1;
     gg_status st = change_first(&c, err);
@@ -520,9 +519,8 @@ gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char 
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_keys_report, report);
     if (!gg_source_meta(model)) {
-        gg_fail(err, GG_EUSAGE, "organ records have no keys");
-        gg_fix(err, "give a model or an organ directory");
-        return gg_at_file(err, gg_source_name(model));
+        gg_fail_in(err, GG_EUSAGE, model, NULL, "organ records have no keys");
+        return gg_fix(err, "give a model or an organ directory");
     }
     if (edits->in_place) return change_in_place(model, edits, run, report, err);
     gg_source *stored = NULL;

@@ -8,6 +8,7 @@
 #include "numeric/merge.h"
 #include "organ/tensor_names.h"
 #include "verbs/compute/compute.h"
+#include "verbs/shared/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,10 +89,9 @@ static gg_status fail_bad_value(const merge_input *in, uint64_t first, size_t n,
     const gg_tensor *t = gg_source_tensor(in->source, in->index);
     size_t i = 0;
     while (i < n && gg_count_bad(in->x + i, 1) == 0) i++;
-    gg_fail(err, GG_EFORMAT, "its value %llu is NaN or infinite", (unsigned long long)(first + i));
-    gg_fix(err, "repair or replace this model; it cannot be merged");
-    gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, gg_source_name(in->source));
+    gg_fail_in(err, GG_EFORMAT, in->source, t, "its value %llu is NaN or infinite",
+               (unsigned long long)(first + i));
+    return gg_fix(err, "repair or replace this model; it cannot be merged");
 }
 
 /* Reads a chunk of n values from `first` on, without decoding it. */

@@ -70,17 +70,13 @@ typedef struct merge_run {
 /* A model must have keys and whole stacks. `blocks`: 0, or how many it must have. */
 static gg_status check_member(const gg_source *s, uint64_t blocks, gg_error *err)
 {
-    if (!gg_source_meta(s)) {
-        gg_fail(err, GG_EUSAGE,
-                "it consists of organ records, but must be a model or an organ directory");
-        return gg_at_file(err, gg_source_name(s));
-    }
-    uint64_t has = gg_arch_number(gg_source_meta(s), "block_count");
-    if (!blocks || blocks == has) return gg_refuse_split_experts(s, err);
-    gg_fail(err, GG_EUNSUPPORTED, "the configuration merges its first %llu blocks, but it has %llu",
-            (unsigned long long)blocks, (unsigned long long)has);
-    gg_fix(err, "only whole models can be merged");
-    return gg_at_file(err, gg_source_name(s));
+    gg_status st = gg_require_model(s, err);
+    uint64_t has = st == GG_OK ? gg_arch_number(gg_source_meta(s), "block_count") : 0;
+    if (!blocks || blocks == has || st != GG_OK) return st;
+    gg_fail_in(err, GG_EUNSUPPORTED, s, NULL,
+               "the configuration merges its first %llu blocks, but it has %llu",
+               (unsigned long long)blocks, (unsigned long long)has);
+    return gg_fix(err, "only whole models can be merged");
 }
 
 /* The first file of a model. */
@@ -97,10 +93,9 @@ static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *
                            x.st_dev == y.st_dev && x.st_ino == y.st_ino);
     if (!same) return GG_OK;
     if (strcmp(gg_source_name(a), gg_source_name(b)) == 0)
-        gg_fail(err, GG_EUSAGE, "this model is given twice");
-    else gg_fail(err, GG_EUSAGE, "this is the same file as %.200s", gg_source_name(a));
-    gg_fix(err, "give each model once; use its weight to count it more");
-    return gg_at_file(err, gg_source_name(b));
+        gg_fail_in(err, GG_EUSAGE, b, NULL, "this model is given twice");
+    else gg_fail_in(err, GG_EUSAGE, b, NULL, "this is the same file as %.200s", gg_source_name(a));
+    return gg_fix(err, "give each model once; use its weight to count it more");
 }
 
 static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_base use)
@@ -369,10 +364,9 @@ static gg_status check_sample_hashes(const merge_run *g)
         if (!m || !own[0] || !gg_kv_str(gg_meta_find(m, "activations.model.sha256"), &sha, &len) ||
             (len == 64 && memcmp(sha, own, 64) == 0))
             continue;
-        gg_fail(g->err, GG_NO, "these are the activations of another model than %.200s",
-                gg_source_name(g->all[1 + i].source));
-        gg_fix(g->err, "write them again with organ-probe");
-        return gg_at_file(g->err, gg_source_name(s));
+        gg_fail_in(g->err, GG_NO, s, NULL, "these are the activations of another model than %.200s",
+                   gg_source_name(g->all[1 + i].source));
+        return gg_fix(g->err, "write them again with organ-probe");
     }
     return GG_OK;
 }
@@ -588,18 +582,12 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
 static gg_status find_in_model(const gg_source *s, const gg_tensor *t, size_t *at, gg_error *err)
 {
     *at = gg_source_find(s, t->name, t->name_len);
-    if (*at == SIZE_MAX) {
-        gg_fail(err, GG_NO, "it does not have this tensor");
-        gg_at_tensor(err, t->name, t->name_len);
-        return gg_at_file(err, gg_source_name(s));
-    }
+    if (*at == SIZE_MAX) return gg_fail_in(err, GG_NO, s, t, "it does not have this tensor");
     const gg_tensor *theirs = gg_source_tensor(s, *at);
     if (!gg_same_dims(t, theirs)) return other_dims(t, theirs, s, err);
     if (gg_can_decode(theirs->dtype)) return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "%s cannot be decoded",
-            gg_dtype_get(theirs->dtype) ? gg_dtype_get(theirs->dtype)->name : "its type");
-    gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, gg_source_name(s));
+    return gg_fail_in(err, GG_EUNSUPPORTED, s, t, "%s cannot be decoded",
+                      gg_dtype_get(theirs->dtype) ? gg_dtype_get(theirs->dtype)->name : "its type");
 }
 
 /* Finds tensor t of the first model in all others: at[k] as in gg_merge_producer. */
@@ -644,11 +632,9 @@ static gg_status refuse_scaled(const merge_run *g, const gg_merging *m, const gg
     for (size_t k = 0; k <= m->n; k++) {
         const gg_source *s = k < m->n ? m->models[k] : m->base;
         if (!s || gg_find_scale(s, t->name, t->name_len, scale) == SIZE_MAX) continue;
-        gg_fail(g->err, GG_EUNSUPPORTED, "its values are scaled by %s, so they cannot be merged",
-                scale);
-        gg_fix(g->err, "use the model before it was quantized");
-        gg_at_tensor(g->err, t->name, t->name_len);
-        return gg_at_file(g->err, gg_source_name(s));
+        gg_fail_in(g->err, GG_EUNSUPPORTED, s, t,
+                   "its values are scaled by %s, so they cannot be merged", scale);
+        return gg_fix(g->err, "use the model before it was quantized");
     }
     return GG_OK;
 }

@@ -175,10 +175,9 @@ static gg_status require_one_file(gg_source *s, gg_error *err)
     uint64_t shards = 1;
     if (m) gg_kv_u64(gg_meta_find(&m->files[0]->meta, "split.count"), &shards);
     if (m && m->n_files == 1 && shards <= 1) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "patches are for models of one GGUF file");
-    gg_fix(err,
-           m ? "merge the shards with organ-assemble" : "make a GGUF file with organ-assemble");
-    return gg_at_file(err, gg_source_name(s));
+    gg_fail_in(err, GG_EUSAGE, s, NULL, "patches are for models of one GGUF file");
+    return gg_fix(err, m ? "merge the shards with organ-assemble"
+                         : "make a GGUF file with organ-assemble");
 }
 
 /* The sha256 of the single file of a model. */
@@ -400,9 +399,9 @@ static gg_status refuse_patch(const diff *d, gg_error *err)
     bool own = gg_source_find(d->b, PATCH_TRAILING, strlen(PATCH_TRAILING)) != SIZE_MAX;
     for (size_t i = 0; i < b->n && !own; i++) own = is_patch_key(b->kv[i].key, b->kv[i].key_len);
     if (!own) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "it is already a patch, and a patch cannot be made from another patch");
-    gg_fix(err, "apply it to its base first, with organ-transplant");
-    return gg_at_file(err, gg_source_name(d->b));
+    gg_fail_in(err, GG_EUSAGE, d->b, NULL,
+               "it is already a patch, and a patch cannot be made from another patch");
+    return gg_fix(err, "apply it to its base first, with organ-transplant");
 }
 
 static gg_status find_differences(diff *d, gg_error *err)

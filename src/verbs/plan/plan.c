@@ -89,6 +89,13 @@ gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
+gg_status gg_require_model(const gg_source *s, gg_error *err)
+{
+    if (gg_source_meta(s)) return gg_refuse_split_experts(s, err);
+    return gg_fail_in(err, GG_EUSAGE, s, NULL,
+                      "it consists of organ records, but must be a model or an organ directory");
+}
+
 uint32_t gg_plan_version(const gg_source *s)
 {
     return gg_source_manifest(s) ? gg_source_manifest(s)->version : gg_source_header(s)->version;

@@ -94,6 +94,9 @@ gg_status gg_plan_add_copy(gg_plan *p, gg_source *source, size_t i, gg_error *er
  * so its tensors cannot be copied one by one. */
 gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
 
+/* The same, and GG_EUSAGE for organ records, which have no keys. */
+gg_status gg_require_model(const gg_source *s, gg_error *err);
+
 /* The GGUF version of a model or of the one that an organ directory came from. */
 uint32_t gg_plan_version(const gg_source *s);
 

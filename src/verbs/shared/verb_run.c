@@ -1,6 +1,7 @@
 /* verb_run.c - notes, progress and the watched sources of a run. */
 #include "verb_run.h"
 
+#include "base/error.h"
 #include "base/grow.h"
 #include "organ/gg_verbs.h"
 #include "organ/source_watch.h"
@@ -25,6 +26,19 @@ void gg_note(const gg_run *run, const char *fmt, ...)
     va_start(ap, fmt);
     gg_note_list(run, fmt, ap);
     va_end(ap);
+}
+
+gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,
+                     const char *fmt, ...)
+{
+    char what[sizeof err->what];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    gg_fail(err, st, "%s", what);
+    if (t) gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(s));
 }
 
 void gg_progress_add(const gg_run *run, uint64_t bytes)

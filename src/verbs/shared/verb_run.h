@@ -17,6 +17,11 @@
 void gg_note(const gg_run *run, const char *fmt, ...) GG_PRINTF(2, 3);
 /* The same with the arguments of a printf-style function. */
 void gg_note_list(const gg_run *run, const char *fmt, va_list ap);
+
+/* gg_fail, with the name of the source and, unless t is NULL, of the tensor. */
+gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,
+                     const char *fmt, ...) GG_PRINTF(5, 6);
+
 void gg_progress_add(const gg_run *run, uint64_t bytes);
 void gg_progress_total(const gg_run *run, uint64_t bytes);
 

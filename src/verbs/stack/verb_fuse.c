@@ -226,10 +226,7 @@ gg_status gg_stack_fuse(gg_source *model, const gg_fuse_options *o, const char *
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
     fuser f = { .model = model, .o = GG_OPTIONS(gg_fuse_options, o), .err = err };
-    gg_status st = gg_refuse_split_experts(model, err);
-    if (st == GG_OK && !gg_source_meta(model))
-        st = gg_fail(err, GG_EUSAGE,
-                     "it consists of organ records, but must be a model or an organ directory");
+    gg_status st = gg_require_model(model, err);
     if (st == GG_OK) st = list_candidates(&f);
     if (st == GG_OK) st = choose_all_groups(&f);
     if (st == GG_OK) st = gg_fused_open(model, f.groups, f.n, false, &f.view, err);

@@ -97,13 +97,12 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
     gg_run quiet = { .threads = run->threads };
     for (size_t k = 0; k < i; k++)
         if (x->m->experts[k] == s) return GG_OK;
-    gg_status st = gg_refuse_split_experts(s, x->err);
+    gg_status st = gg_require_model(s, x->err);
     if (st != GG_OK || s == x->m->base) return st;
-    if (!meta || !gg_arch_is(meta, x->arch->dense) || gg_arch_number(meta, "expert_count")) {
-        gg_fail(x->err, GG_NO, "it is not a dense model of the architecture %s, as the base is",
-                x->arch->dense);
-        return gg_at_file(x->err, gg_source_name(s));
-    }
+    if (!gg_arch_is(meta, x->arch->dense) || gg_arch_number(meta, "expert_count"))
+        return gg_fail_in(x->err, GG_NO, s, NULL,
+                          "it is not a dense model of the architecture %s, as the base is",
+                          x->arch->dense);
     if (!run->note) return GG_OK;
     st = gg_lineage_of(x->m->base, s, &o, &quiet, &l, x->err);
     if (st == GG_OK && (l.verdict == GG_LINEAGE_STRANGERS || l.verdict == GG_LINEAGE_UNDECIDABLE))
@@ -115,11 +114,7 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
 static gg_status check_models(mixer *x, const gg_run *run)
 {
     const gg_expert_mix *m = x->m;
-    if (!gg_source_meta(m->base)) {
-        gg_fail(x->err, GG_EUSAGE, "it consists of organ records, but must be a model");
-        return gg_at_file(x->err, gg_source_name(m->base));
-    }
-    gg_status st = gg_refuse_split_experts(m->base, x->err);
+    gg_status st = gg_require_model(m->base, x->err);
     if (st == GG_OK) st = find_arch(x);
     if (st != GG_OK) return st;
     if (m->n < 2 || m->n > GG_EXPERTS_MAX)
@@ -247,10 +242,9 @@ static gg_status find_samples(const mixer *x, router_ctx *c, int64_t block)
         const gg_tensor *t = at == SIZE_MAX ? NULL : gg_source_tensor(s, at);
         c->samples[e] = at;
         if (t && t->dims[0] == x->embd && t->elements > 0 && gg_can_decode(t->dtype)) continue;
-        gg_fail(x->err, GG_NO, "it has no inputs of the feed-forward layer of block %lld",
-                (long long)block);
-        gg_fix(x->err, "write it with organ-probe for the base");
-        return gg_at_file(x->err, gg_source_name(s));
+        gg_fail_in(x->err, GG_NO, s, NULL,
+                   "it has no inputs of the feed-forward layer of block %lld", (long long)block);
+        return gg_fix(x->err, "write it with organ-probe for the base");
     }
     return GG_OK;
 }
@@ -366,11 +360,10 @@ static gg_status add_stack(mixer *x, const gg_tensor *t, const gg_anatomy *a, si
         gg_plan_part part = gg_plan_whole(x->m->experts[e], index);
         if (d->dtype == stack.dtype) st = gg_plan_add_part(pt, &part, x->err);
         else {
-            gg_fail(x->err, GG_NO, "its type is %s, but that of the first expert is %s",
-                    gg_dtype_name(d->dtype), gg_dtype_name(stack.dtype));
-            gg_fix(x->err, "give all experts the same types: organ-assemble, like:MODEL");
-            gg_at_tensor(x->err, t->name, t->name_len);
-            return gg_at_file(x->err, gg_source_name(x->m->experts[e]));
+            gg_fail_in(x->err, GG_NO, x->m->experts[e], t,
+                       "its type is %s, but that of the first expert is %s",
+                       gg_dtype_name(d->dtype), gg_dtype_name(stack.dtype));
+            return gg_fix(x->err, "give all experts the same types: organ-assemble, like:MODEL");
         }
         copies += is_copy(x->m, e);
     }
@@ -458,11 +451,9 @@ static gg_status plan_tensors(mixer *x)
         if (a.block < 0 || !gg_text_begins(name, len, "ffn_") ||
             gg_text_begins(name, len, "ffn_norm"))
             st = gg_plan_add_copy(&x->plan, base, i, x->err);
-        else {
-            gg_fail(x->err, GG_EUNSUPPORTED, "a mixture of experts has no place for this tensor");
-            gg_at_tensor(x->err, t->name, t->name_len);
-            return gg_at_file(x->err, gg_source_name(base));
-        }
+        else
+            return gg_fail_in(x->err, GG_EUNSUPPORTED, base, t,
+                              "a mixture of experts has no place for this tensor");
     }
     if (st != GG_OK || x->units) return st;
     return gg_fail(x->err, GG_NO, "%s has no feed-forward layers", gg_source_name(base));

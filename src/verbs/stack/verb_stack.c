@@ -41,13 +41,8 @@ static gg_status layer_model_of(const gg_source *s, const char *part, gg_layer_m
                                 gg_error *err)
 {
     char key[160];
-    gg_status st = gg_refuse_split_experts(s, err);
+    gg_status st = gg_require_model(s, err);
     if (st != GG_OK) return st;
-    if (!gg_source_meta(s)) {
-        gg_fail(err, GG_EUSAGE,
-                "it consists of organ records, but must be a model or an organ directory");
-        return gg_at_file(err, gg_source_name(s));
-    }
     *out = (gg_layer_model){ gg_source_meta(s), gg_source_name(s), 0 };
     out->blocks = is_decoder(part) ? gg_arch_number(out->meta, "decoder_block_count") : 0;
     if (out->blocks == 0) out->blocks = gg_arch_number(out->meta, "block_count");

@@ -208,14 +208,13 @@ static gg_status check_base(const gg_source *base, const gg_meta *meta, const ch
     gg_status st = gg_guard_output(path, base, err);
     if (st == GG_OK) st = gg_refuse_split_experts(base, err);
     if (st == GG_OK && !gg_source_seekable(base) && !gg_source_header(base)) {
-        gg_fail(err, GG_EUSAGE,
-                "the tensors of an organ stream on a pipe are not known in advance");
-        gg_fix(err, "store the stream in a file first");
-        return gg_at_file(err, gg_source_name(base));
+        gg_fail_in(err, GG_EUSAGE, base, NULL,
+                   "the tensors of an organ stream on a pipe are not known in advance");
+        return gg_fix(err, "store the stream in a file first");
     }
     if (st != GG_OK || meta || gg_source_meta(base)) return st;
-    gg_fail(err, GG_EUSAGE, "bare organ records have no keys, and none were given");
-    return gg_at_file(err, gg_source_name(base));
+    return gg_fail_in(err, GG_EUSAGE, base, NULL,
+                      "bare organ records have no keys, and none were given");
 }
 
 gg_status gg_write_model(gg_source *base, const gg_write_options *o, const char *output,
