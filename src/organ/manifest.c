@@ -648,7 +648,7 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
 typedef struct writer {
     gg_json_out o;
     gg_error *err;
-    gg_buf *buf; /* what is not written yet */
+    gg_buf *buf; /* text that is not written yet */
     int fd;
     uint64_t written;
 } writer;
