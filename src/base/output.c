@@ -134,27 +134,53 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
     return st;
 }
 
-/* ---- outputs that wait for their names ----------------------------------------------------- */
+/* ---- outputs ------------------------------------------------------------------------------- */
 
-/* A complete file or folder. Of all that wait together either each gets its name or none. */
-typedef struct waiting {
-    struct waiting *next;
-    gg_output *file; /* or */
-    gg_outdir *dir;
-} waiting;
+struct gg_output { /* a file or a folder */
+    char *path, *temp;
+    int fd; /* -1 = closed */
+    bool folder;
+    bool force; /* an existing file or folder is replaced */
+    bool empty; /* an existing folder is empty; rename() can replace it */
+    bool held;  /* it waits for its name */
+    bool synced;
+    bool placed;     /* it has its name */
+    bool swapped;    /* and what it replaced has the temporary name */
+    size_t made;     /* length of the first parent folder in path that was created; 0 = none */
+    gg_output *next; /* that waits */
+};
 
+/* Complete files and folders. Of all that wait together either each gets its name or none. */
 static bool holding;
-static waiting *first_waiting, **last_waiting = &first_waiting;
+static gg_output *first_waiting, **last_waiting = &first_waiting;
 
-static void hold(waiting *w)
+static void hold(gg_output *o)
 {
-    *last_waiting = w;
-    last_waiting = &w->next;
+    *last_waiting = o;
+    last_waiting = &o->next;
 }
 
 void gg_outputs_hold(void)
 {
     holding = true;
+}
+
+static gg_output *new_output(const char *path, bool folder, bool force, gg_error *err)
+{
+    gg_output *o = calloc(1, sizeof *o);
+    if (o) *o = (gg_output){ .path = strdup(path), .fd = -1, .folder = folder, .force = force };
+    if (o && o->path) return o->held = holding, o;
+    free(o);
+    gg_fail(err, GG_ENOMEM, "no memory for an output");
+    return NULL;
+}
+
+static void output_free(gg_output *o)
+{
+    if (o->fd >= 0) close(o->fd);
+    free(o->path);
+    free(o->temp);
+    free(o);
 }
 
 /* Adds to the error that a file or folder that was replaced has this name now. */
@@ -168,22 +194,110 @@ static void tell_old(const char *temp, gg_error *err)
     gg_fix(err, "%s%s", before, temp);
 }
 
-/* ---- files ------------------------------------------------------------------------------- */
+static void remove_at(int dirfd, const char *name, int depth);
 
-struct gg_output {
-    char *path, *temp;
-    int fd;
-    bool force, synced, placed, held;
-    bool swapped; /* the file that was replaced has the temporary name */
-    waiting wait;
-};
-
-static void output_free(gg_output *o)
+static bool is_dots(const char *name)
 {
-    free(o->path);
-    free(o->temp);
-    free(o);
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
+
+static void remove_entry(int dirfd, const char *name, void *depth)
+{
+    remove_at(dirfd, name, *(const int *)depth);
+}
+
+/* Organ directories have two levels of folders. More than 16 levels are left in place. */
+static void remove_at(int dirfd, const char *name, int depth)
+{
+    if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    depth++;
+    if (fd >= 0) gg_sys_each_name(fd, remove_entry, &depth);
+    unlinkat(dirfd, name, AT_REMOVEDIR);
+}
+
+void gg_remove_tree(const char *path)
+{
+    remove_at(AT_FDCWD, path, 0);
+    remove_at(AT_FDCWD, path, 0); /* once more, if a call failed for the moment only */
+}
+
+/* Removes the parent folders that were created, if they are empty. */
+static void remove_parents(gg_output *o)
+{
+    for (size_t n = strlen(o->path); o->made && n-- > o->made;) {
+        if (o->path[n] != '/') continue;
+        o->path[n] = '\0';
+        int failed = rmdir(o->path);
+        o->path[n] = '/';
+        if (failed) return;
+    }
+    if (!o->made) return;
+    char was = o->path[o->made];
+    o->path[o->made] = '\0';
+    (void)rmdir(o->path);
+    o->path[o->made] = was;
+}
+
+/* Gives the new file or folder its name, and the old one the temporary name. If the system cannot
+ * exchange two names, the name of a folder does not exist for a moment; that of a file only if
+ * there are no hard links either. Does nothing if there is no old one, or if its name now belongs
+ * to one of the other kind. */
+static gg_status swap_names(gg_output *o, gg_error *err)
+{
+    struct stat s;
+    if (lstat(o->path, &s) != 0 || (bool)S_ISDIR(s.st_mode) != o->folder) return GG_OK;
+    if (gg_sys_exchange(o->temp, o->path) == 0) return o->swapped = true, GG_OK;
+    char *old = temp_name(o->path);
+    /* link() follows a symbolic link on some systems. */
+    bool linked = old && !o->folder && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
+    bool moved = old && !linked && (o->folder || errno != EEXIST) && rename(o->path, old) == 0;
+    o->swapped = (linked || moved) && rename(o->temp, o->path) == 0;
+    if (o->swapped) {
+        free(o->temp);
+        o->temp = old;
+        return GG_OK;
+    }
+    if (o->folder) gg_fail_errno(err, "cannot replace the old folder");
+    if (linked) unlink(old); /* the second name */
+    if (moved && rename(old, o->path) != 0) {
+        gg_fail_errno(err, "rename failed");
+        tell_old(old, err);
+    }
+    free(old);
+    return err->status;
+}
+
+static gg_status name_output(gg_output *o, gg_error *err)
+{
+    bool swap = o->force && (o->folder || (first_waiting && first_waiting->next));
+    gg_status st = swap ? swap_names(o, err) : GG_OK;
+    /* An empty folder is replaced by rename(), which fails if files were added to it meanwhile. */
+    if (st == GG_OK && !o->swapped)
+        st = gg_put_in_place(o->temp, o->path, o->folder ? o->empty : o->force, err);
+    o->placed = st == GG_OK;
+    return gg_at_file(err, o->path), st;
+}
+
+static void remove_output(const gg_output *o, const char *name)
+{
+    if (o->folder) gg_remove_tree(name);
+    else unlink(name);
+}
+
+/* Frees o. If it has no name, or without `keep`, everything is as before. */
+static void end_output(gg_output *o, bool keep, gg_error *err)
+{
+    keep = keep && o->placed;
+    if (!keep && o->placed && (o->folder || !o->swapped)) remove_output(o, o->path);
+    if (!keep && o->swapped) { /* the old one */
+        if (rename(o->temp, o->path) != 0) tell_old(o->temp, err);
+    } else if (o->swapped || !o->placed) remove_output(o, o->temp);
+    if (!keep) remove_parents(o);
+    output_free(o);
+}
+
+/* ---- files ------------------------------------------------------------------------------- */
 
 /* Only regular files are replaced. With a folder the rename would fail, but only after all the
  * work. A device, or a link to one such as /dev/stdout, would be removed by the rename. */
@@ -207,13 +321,9 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
 {
     gg_status st = check_file_target(path, force, err);
     if (st != GG_OK) return st;
-    gg_output *o = calloc(1, sizeof *o);
-    if (!o) return gg_fail(err, GG_ENOMEM, "no memory for an output");
-    o->path = strdup(path);
-    o->force = force;
-    o->held = holding;
-    if (!o->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    else st = temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
+    gg_output *o = new_output(path, false, force, err);
+    if (!o) return GG_ENOMEM;
+    st = temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
     if (st == GG_OK) *out = o;
     else output_free(o);
     return st;
@@ -271,69 +381,21 @@ void gg_output_at_once(gg_output *o)
     o->held = false;
 }
 
-/* Gives the new file its name and the old file the temporary name. On a system that can
- * neither exchange two names nor make hard links, the name does not exist for a moment. Does
- * nothing if there is no old file, or if its name now belongs to a folder. */
-static gg_status swap_files(gg_output *o, gg_error *err)
-{
-    struct stat s;
-    if (lstat(o->path, &s) != 0 || S_ISDIR(s.st_mode)) return GG_OK;
-    if (gg_sys_exchange(o->temp, o->path) == 0) return o->swapped = true, GG_OK;
-    char *old = temp_name(o->path);
-    /* link() follows a symbolic link on some systems. */
-    bool linked = old && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
-    bool moved = old && !linked && errno != EEXIST && rename(o->path, old) == 0;
-    o->swapped = (linked || moved) && rename(o->temp, o->path) == 0;
-    if (o->swapped) {
-        free(o->temp);
-        o->temp = old;
-        return GG_OK;
-    }
-    if (linked) unlink(old); /* the second name */
-    if (moved && rename(old, o->path) != 0) {
-        gg_fail_errno(err, "rename failed");
-        tell_old(old, err);
-    }
-    free(old);
-    return err->status;
-}
-
-static gg_status name_file(gg_output *o, gg_error *err)
-{
-    bool several = first_waiting && first_waiting->next;
-    gg_status st = o->force && several ? swap_files(o, err) : GG_OK;
-    if (st == GG_OK && !o->swapped) st = gg_put_in_place(o->temp, o->path, o->force, err);
-    o->placed = st == GG_OK;
-    return gg_at_file(err, o->path), st;
-}
-
 gg_status gg_output_place(gg_output *o, gg_error *err)
 {
     gg_status st = o->synced ? GG_OK : gg_output_sync(o, err);
     if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     o->fd = -1;
-    if (st == GG_OK && !o->held) st = name_file(o, err);
+    if (st == GG_OK && !o->held) st = name_output(o, err);
     if (st == GG_OK && !o->held) st = gg_sync_parent(o->path, err);
     return gg_at_file(err, o->path), st;
-}
-
-static void end_file(gg_output *o, bool keep, gg_error *err)
-{
-    if (o->fd >= 0) close(o->fd);
-    if (o->swapped && !keep) { /* the old file */
-        if (rename(o->temp, o->path) != 0) tell_old(o->temp, err);
-    } else if (!o->placed || o->swapped) unlink(o->temp);
-    else if (!keep) unlink(o->path);
-    output_free(o);
 }
 
 void gg_output_end(gg_output *o, bool keep)
 {
     gg_error none = GG_ERROR_INIT; /* without `keep` it was not placed, or replaced nothing */
-    if (!o) return;
-    o->wait = (waiting){ .file = o };
-    if (keep && o->held && o->fd < 0) hold(&o->wait);
-    else end_file(o, keep, &none);
+    if (o && keep && o->held && o->fd < 0) hold(o);
+    else if (o) end_output(o, keep, &none);
 }
 
 gg_status gg_output_commit(gg_output *o, gg_error *err)
@@ -349,52 +411,6 @@ void gg_output_abort(gg_output *o)
 }
 
 /* ---- folders ----------------------------------------------------------------------------- */
-
-struct gg_outdir {
-    char *path, *temp;
-    int fd;
-    bool replace;         /* an existing folder is replaced on commit */
-    bool empty;           /* an existing folder is empty; rename() can replace it */
-    bool placed, swapped; /* as for files */
-    waiting wait;
-    size_t made; /* length of the first parent folder in path that was created; 0 = none */
-};
-
-static void outdir_free(gg_outdir *d)
-{
-    if (d->fd >= 0) close(d->fd);
-    free(d->path);
-    free(d->temp);
-    free(d);
-}
-
-static void remove_at(int dirfd, const char *name, int depth);
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static void remove_entry(int dirfd, const char *name, void *depth)
-{
-    remove_at(dirfd, name, *(const int *)depth);
-}
-
-/* Organ directories have two levels of folders. More than 16 levels are left in place. */
-static void remove_at(int dirfd, const char *name, int depth)
-{
-    if (unlinkat(dirfd, name, 0) == 0 || depth > 16) return;
-    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    depth++;
-    if (fd >= 0) gg_sys_each_name(fd, remove_entry, &depth);
-    unlinkat(dirfd, name, AT_REMOVEDIR);
-}
-
-void gg_remove_tree(const char *path)
-{
-    remove_at(AT_FDCWD, path, 0);
-    remove_at(AT_FDCWD, path, 0); /* once more, if a call failed for the moment only */
-}
 
 static bool is_empty(const char *path)
 {
@@ -438,23 +454,6 @@ static int make_folder(const char *temp)
     return mkdir(temp, 0777);
 }
 
-/* Removes the parent folders that were created, if they are empty. */
-static void remove_parents(gg_outdir *d)
-{
-    for (size_t n = strlen(d->path); d->made && n-- > d->made;) {
-        if (d->path[n] != '/') continue;
-        d->path[n] = '\0';
-        int failed = rmdir(d->path);
-        d->path[n] = '/';
-        if (failed) return;
-    }
-    if (!d->made) return;
-    char was = d->path[d->made];
-    d->path[d->made] = '\0';
-    (void)rmdir(d->path);
-    d->path[d->made] = was;
-}
-
 /* Creates missing parent folders of d->path and sets d->made. */
 static gg_status make_parents(gg_outdir *d, gg_error *err)
 {
@@ -479,17 +478,12 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     bool replace, empty;
     gg_status st = check_dir_target(path, force, may_replace, &replace, &empty, err);
     if (st != GG_OK) return st;
-    gg_outdir *d = calloc(1, sizeof *d);
-    if (!d) return gg_fail(err, GG_ENOMEM, "no memory for an output folder");
-    d->fd = -1;
-    d->replace = replace;
+    gg_outdir *d = new_output(path, true, replace, err);
+    if (!d) return GG_ENOMEM;
     d->empty = empty;
-    d->path = strdup(path);
-    for (size_t n = d->path ? strlen(d->path) : 0; n > 1 && d->path[n - 1] == '/';)
-        d->path[--n] = '\0';
+    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
     int made;
-    if (!d->path) st = gg_fail(err, GG_ENOMEM, "no memory for an output name");
-    else st = make_parents(d, err);
+    st = make_parents(d, err);
     if (st == GG_OK) st = temp_make(path, "a folder", make_folder, &d->temp, &made, err);
     if (st == GG_OK &&
         (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
@@ -501,8 +495,8 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
         *out = d;
         return GG_OK;
     }
-    if (d->path) remove_parents(d);
-    outdir_free(d);
+    remove_parents(d);
+    output_free(d);
     return st;
 }
 
@@ -627,76 +621,20 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
     return st;
 }
 
-/* ---- commit ------------------------------------------------------------------- */
-
-/* Replaces an existing folder, which then has the temporary name. If the system can exchange two
- * names in one step, a complete folder exists under the name at every moment. Otherwise the old
- * folder is renamed first. */
-static gg_status swap_folders(gg_outdir *d, gg_error *err)
-{
-    if (gg_sys_exchange(d->temp, d->path) == 0) return GG_OK;
-    char *aside;
-    int made;
-    /* The new empty folder reserves a name; rename() then replaces it with the old folder. */
-    gg_status st = temp_make(d->path, "a folder", make_folder, &aside, &made, err);
-    if (st != GG_OK) return st;
-    if (rename(d->path, aside) != 0) {
-        st = gg_fail_errno(err, "cannot move the old folder aside");
-        rmdir(aside);
-    } else if (rename(d->temp, d->path) != 0) {
-        st = gg_fail_errno(err, "rename failed");
-        if (rename(aside, d->path) != 0) tell_old(aside, err);
-    } else {
-        char *temp = d->temp;
-        d->temp = aside;
-        aside = temp;
-    }
-    free(aside);
-    return st;
-}
-
-static gg_status name_folder(gg_outdir *d, gg_error *err)
-{
-    gg_status st = GG_OK;
-    if (d->replace) st = swap_folders(d, err);
-    /* rename() replaces an empty folder, and fails if files have been added to it meanwhile. */
-    else if (d->empty && rename(d->temp, d->path) != 0) st = gg_fail_errno(err, "rename failed");
-    else if (!d->empty) st = gg_put_in_place(d->temp, d->path, false, err);
-    d->placed = st == GG_OK;
-    d->swapped = d->placed && d->replace;
-    return gg_at_file(err, d->path), st;
-}
-
-static void end_folder(gg_outdir *d, bool keep, gg_error *err)
-{
-    bool undo = !keep || !d->placed;
-    if (d->placed && undo) gg_remove_tree(d->path);
-    if (d->swapped && undo) { /* the old folder */
-        if (rename(d->temp, d->path) != 0) tell_old(d->temp, err);
-    } else if (d->swapped || !d->placed) gg_remove_tree(d->temp);
-    if (undo) remove_parents(d);
-    outdir_free(d);
-}
-
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
-    if (st == GG_OK && holding) {
-        d->wait = (waiting){ .dir = d };
-        hold(&d->wait);
-        return GG_OK;
-    }
-    if (st == GG_OK) st = name_folder(d, err);
+    if (st == GG_OK && d->held) return hold(d), GG_OK;
+    if (st == GG_OK) st = name_output(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);
-    end_folder(d, true, err); /* a complete folder stays, even if its name may be lost in a crash */
+    end_output(d, true, err); /* a complete folder stays, even if its name may be lost in a crash */
     return st;
 }
 
 void gg_outdir_abort(gg_outdir *d)
 {
-    gg_error none = GG_ERROR_INIT; /* it was not placed */
-    if (d) end_folder(d, false, &none);
+    gg_output_end(d, false);
 }
 
 /* ---- all that wait ------------------------------------------------------------ */
@@ -729,10 +667,9 @@ gg_status gg_output_folder(const char *path, gg_error *err)
 
 static void end_waiting(bool keep, gg_error *err)
 {
-    for (waiting *w = first_waiting, *next; w; w = next) {
-        next = w->next;
-        if (w->file) end_file(w->file, keep, err);
-        else end_folder(w->dir, keep, err);
+    for (gg_output *o = first_waiting, *next; o; o = next) {
+        next = o->next;
+        end_output(o, keep, err);
     }
     first_waiting = NULL;
     last_waiting = &first_waiting;
@@ -747,13 +684,11 @@ static void end_waiting(bool keep, gg_error *err)
 gg_status gg_outputs_release(gg_error *err)
 {
     gg_status st = GG_OK;
-    for (waiting *w = first_waiting; w && st == GG_OK; w = w->next)
-        st = w->file ? name_file(w->file, err) : name_folder(w->dir, err);
+    for (gg_output *o = first_waiting; o && st == GG_OK; o = o->next) st = name_output(o, err);
     bool named = st == GG_OK;
-    for (waiting *w = first_waiting; w && st == GG_OK; w = w->next) {
-        const char *path = w->file ? w->file->path : w->dir->path;
-        st = gg_sync_parent(path, err);
-        gg_at_file(err, path);
+    for (gg_output *o = first_waiting; o && st == GG_OK; o = o->next) {
+        st = gg_sync_parent(o->path, err);
+        gg_at_file(err, o->path);
     }
     end_waiting(named, err);
     return st;
@@ -767,9 +702,7 @@ void gg_outputs_drop(void)
 
 const char *gg_output_where(const char *path)
 {
-    for (waiting *w = first_waiting; w; w = w->next) {
-        if (w->file && strcmp(w->file->path, path) == 0) return w->file->temp;
-        if (w->dir && strcmp(w->dir->path, path) == 0) return w->dir->temp;
-    }
+    for (const gg_output *o = first_waiting; o; o = o->next)
+        if (strcmp(o->path, path) == 0) return o->temp;
     return path;
 }

@@ -58,7 +58,7 @@ gg_status gg_output_folder(const char *path, gg_error *err);
 /* The output gets its name when it is committed, because something else is changed only then. */
 void gg_output_at_once(gg_output *o);
 
-typedef struct gg_outdir gg_outdir;
+typedef struct gg_output gg_outdir; /* that is a folder */
 
 /* Creates the temporary folder for `path`, and missing parent folders, which abort removes. An
  * existing empty folder is always replaced on commit. With `force`, another existing folder is
