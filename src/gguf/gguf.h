@@ -184,15 +184,10 @@ bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t
  * the values are impossible. */
 gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err);
 
-/* Parse a header from memory; `size` is the whole file's size when `whole`, and
- * tensors must lie within it. On error: GG_EFORMAT or GG_EUNSUPPORTED with the
- * byte offset. *out is freed with gg_gguf_free. */
-gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err);
-
 /* Reads the header of a regular file. The position of `fd` does not change. With `cut`, tensor data
- * may lie beyond the end of the file. GG_EUNSUPPORTED for a header of over 2 GiB, as from
- * gg_gguf_parse for one with more than 2^22 tensors or keys; GG_EFORMAT if a file turns out to be
- * shorter than its size. */
+ * may lie beyond the end of the file. *out is freed with gg_gguf_free. Errors: GG_EFORMAT or
+ * GG_EUNSUPPORTED with the byte offset; the latter also for a header of over 2 GiB and for one with
+ * more than 2^22 tensors or keys; GG_EFORMAT if a file turns out to be shorter than its size. */
 gg_status gg_gguf_open_fd(int fd, bool cut, gg_gguf **out, uint64_t *file_size, gg_error *err);
 
 /* The same for a GGUF that begins at byte `from` of a file of `size` bytes in total. header_bytes

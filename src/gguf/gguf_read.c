@@ -250,9 +250,16 @@ gg_status gg_unique_name_index(const gg_tensor *tensors, size_t n, const char *r
 
 /* ---- the parser -------------------------------------------------------------------------- */
 
-/* Returns the buffer that becomes gg_gguf.raw: `room` bytes, malloc'd, which begin with all bytes
- * that the cursor has passed. Returns NULL without memory. The cursor is not used after it. */
-typedef uint8_t *keep_header(gg_cursor *c, size_t room);
+/* Reads a header into a buffer that then becomes gg_gguf.raw. */
+typedef struct intake {
+    int fd;
+    uint64_t from; /* first byte of the header in the file */
+    bool pipe, cut;
+    uint8_t *buf;
+    size_t cap;
+    uint8_t *surplus; /* pipe only: bytes read beyond the header */
+    size_t surplus_len;
+} intake;
 
 typedef struct kv_place {
     uint64_t key, data;
@@ -260,7 +267,6 @@ typedef struct kv_place {
 
 typedef struct parser {
     gg_cursor *c;
-    keep_header *keep;
     gg_gguf *g;
     kv_place *kv_at;
     uint64_t *name_at;
@@ -510,13 +516,29 @@ static gg_status check_data(parser *p)
     return GG_OK;
 }
 
+/* Hands over the buffer, which begins with the header, resized to `room`. Returns NULL without
+ * memory. The cursor is not used after it. */
+static uint8_t *keep_buffer(gg_cursor *c, size_t room)
+{
+    intake *in = c->ctx;
+    if (in->pipe) {
+        in->surplus_len = (size_t)(c->size - c->pos);
+        in->surplus = malloc(in->surplus_len + 1);
+        if (!in->surplus) return NULL;
+        memcpy(in->surplus, in->buf + c->pos, in->surplus_len);
+    }
+    uint8_t *raw = realloc(in->buf, room);
+    if (raw) in->buf = NULL;
+    return raw;
+}
+
 /* Takes over the bytes of the header, appends the tensor names as C strings, and converts
  * positions to pointers. */
 static gg_status make_pointers(parser *p)
 {
     gg_gguf *g = p->g;
     g->header_bytes = p->c->pos;
-    g->raw = p->keep(p->c, (size_t)(g->header_bytes + p->names_size + 1));
+    g->raw = keep_buffer(p->c, (size_t)(g->header_bytes + p->names_size + 1));
     if (!g->raw) return no_memory(p);
     for (size_t i = 0; i < g->meta.n; i++) {
         g->meta.kv[i].key = (const char *)g->raw + p->kv_at[i].key;
@@ -550,10 +572,9 @@ static gg_status parse_all(parser *p)
 
 /* Parses a header from the start of the cursor. Tensor data must end before `data_end`, which is
  * UINT64_MAX if the size is unknown or the data may be incomplete. */
-static gg_status parse_cursor(gg_cursor *c, uint64_t data_end, keep_header *keep, gg_gguf **out,
-                              gg_error *err)
+static gg_status parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf **out, gg_error *err)
 {
-    parser p = { .c = c, .keep = keep, .file_size = data_end, .err = err };
+    parser p = { .c = c, .file_size = data_end, .err = err };
     p.g = calloc(1, sizeof *p.g);
     if (!p.g) return no_memory(&p);
     gg_status st = parse_all(&p);
@@ -580,31 +601,7 @@ void gg_gguf_free(gg_gguf *g)
     free(g);
 }
 
-/* ---- headers in memory, in files and on pipes -------------------------------------------- */
-
-static uint8_t *keep_copy(gg_cursor *c, size_t room)
-{
-    uint8_t *raw = malloc(room);
-    if (raw) memcpy(raw, c->base, (size_t)c->pos);
-    return raw;
-}
-
-gg_status gg_gguf_parse(const void *bytes, uint64_t size, bool whole, gg_gguf **out, gg_error *err)
-{
-    gg_cursor c = { .base = bytes, .size = size, .end = whole ? size : UINT64_MAX };
-    return parse_cursor(&c, c.end, keep_copy, out, err);
-}
-
-/* Reads a header into a buffer that then becomes gg_gguf.raw. */
-typedef struct intake {
-    int fd;
-    uint64_t from; /* first byte of the header in the file */
-    bool pipe, cut;
-    uint8_t *buf;
-    size_t cap;
-    uint8_t *surplus; /* pipe only: bytes read beyond the header */
-    size_t surplus_len;
-} intake;
+/* ---- headers in files and on pipes -------------------------------------------- */
 
 /* Fills the buffer. The buffer grows with the bytes that really arrive, so a claimed length
  * alone allocates nothing. Reads at most one step beyond the bytes needed. */
@@ -640,21 +637,6 @@ static gg_status fill_header(gg_cursor *c, uint64_t need, gg_error *err)
     return GG_OK;
 }
 
-/* Hands over the buffer itself, resized to `room`. */
-static uint8_t *keep_buffer(gg_cursor *c, size_t room)
-{
-    intake *in = c->ctx;
-    if (in->pipe) {
-        in->surplus_len = (size_t)(c->size - c->pos);
-        in->surplus = malloc(in->surplus_len + 1);
-        if (!in->surplus) return NULL;
-        memcpy(in->surplus, in->buf + c->pos, in->surplus_len);
-    }
-    uint8_t *raw = realloc(in->buf, room);
-    if (raw) in->buf = NULL;
-    return raw;
-}
-
 static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint64_t size,
                          gg_gguf **out, gg_error *err)
 {
@@ -665,7 +647,7 @@ static gg_status take_in(intake *in, const void *prefix, size_t prefix_len, uint
     gg_cursor c = {
         .base = in->buf, .size = prefix_len, .end = size, .more = fill_header, .ctx = in
     };
-    gg_status st = parse_cursor(&c, in->cut ? UINT64_MAX : size, keep_buffer, out, err);
+    gg_status st = parse_cursor(&c, in->cut ? UINT64_MAX : size, out, err);
     free(in->buf);
     return st;
 }

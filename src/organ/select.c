@@ -190,10 +190,24 @@ gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
     return parse_map(text, &blocks, out, err);
 }
 
-gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err)
+/* Adds experts to *map, which is allocated if it is NULL: "2=5,8-9=0-1,12" (base = donor), or
+ * numbers and ranges, which may repeat each other and mean the same experts in both. */
+static gg_status add_experts(gg_map **map, bool pairs, const char *text, gg_error *err)
 {
     static const map_option experts = { GG_HINT_EXPERTS, "expert", "2=5,8-9=0-1", true };
-    return parse_map(text, &experts, map, err);
+    if (pairs && strchr(text, '=')) return parse_map(text, &experts, map, err);
+    gg_ranges r = { NULL, 0 };
+    gg_status st = gg_ranges_parse(&r, GG_HINT_EXPERTS, text, err);
+    if (st == GG_OK && !*map && !(*map = calloc(1, sizeof **map)))
+        st = gg_fail(err, GG_ENOMEM, "no memory for a list of experts");
+    for (size_t i = 0; i < r.n && st == GG_OK; i++) {
+        st = GG_ROOM((*map)->pairs, (*map)->n, NULL, err);
+        if (st == GG_OK)
+            (*map)->pairs[(*map)->n++] = (struct pair){ r.items[i].first, r.items[i].last,
+                                                        r.items[i].first };
+    }
+    gg_ranges_free(&r);
+    return st;
 }
 
 void gg_map_free(gg_map *m)
@@ -251,8 +265,8 @@ typedef struct text_list {
 struct gg_select {
     uint32_t classes; /* one bit per gg_class; 0 = all */
     uint32_t parts;   /* one bit per gg_part; 0 = all */
-    gg_ranges layers, experts;
-    gg_map *expert_map;     /* NULL: each expert is replaced by that with the same number */
+    gg_ranges layers;
+    gg_map *experts;        /* of the base, and those of the donor that replace them; NULL = all */
     text_list globs, names; /* names are sorted, without repetitions */
     bool by_name;           /* names were given */
     gg_names texts;         /* of both lists */
@@ -271,8 +285,7 @@ void gg_select_free(gg_select *s)
     free(s->names.items);
     gg_names_free(&s->texts);
     gg_ranges_free(&s->layers);
-    gg_ranges_free(&s->experts);
-    gg_map_free(s->expert_map);
+    gg_map_free(s->experts);
     free(s);
 }
 
@@ -383,10 +396,8 @@ gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_
     case GG_SELECT_TYPES: return add_words(text, false, &s->classes, err);
     case GG_SELECT_PARTS: return add_words(text, true, &s->parts, err);
     case GG_SELECT_LAYERS: return gg_ranges_parse(&s->layers, GG_HINT_LAYERS, text, err);
-    case GG_SELECT_EXPERT_MAP:
-        if (strchr(text, '=')) return gg_map_add_experts(&s->expert_map, text, err);
-        return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, text, err);
-    case GG_SELECT_EXPERTS: return gg_ranges_parse(&s->experts, GG_HINT_EXPERTS, text, err);
+    case GG_SELECT_EXPERTS: return add_experts(&s->experts, false, text, err);
+    case GG_SELECT_EXPERT_MAP: return add_experts(&s->experts, true, text, err);
     case GG_SELECT_TENSORS: return add_tensors(s, text, err);
     case GG_SELECT_NAMES: return add_names(s, text, err);
     case GG_SELECT_KINDS: break;
@@ -402,30 +413,29 @@ bool gg_select_empty(const gg_select *s)
 
 bool gg_select_has_experts(const gg_select *s)
 {
-    return s && (s->experts.n > 0 || s->expert_map);
+    return s && s->experts;
+}
+
+static int64_t donor_of(const gg_select *s, uint64_t expert)
+{
+    return expert > INT64_MAX ? -1 : gg_map_donor(s ? s->experts : NULL, (int64_t)expert);
 }
 
 bool gg_select_expert(const gg_select *s, uint64_t expert)
 {
-    return !gg_select_has_experts(s) || gg_ranges_have(&s->experts, expert) ||
-           (s->expert_map && expert <= INT64_MAX &&
-            gg_map_donor(s->expert_map, (int64_t)expert) >= 0);
+    return !gg_select_has_experts(s) || donor_of(s, expert) >= 0;
 }
 
 uint64_t gg_select_donor_expert(const gg_select *s, uint64_t expert)
 {
-    int64_t donor = s && s->expert_map && expert <= INT64_MAX
-                        ? gg_map_donor(s->expert_map, (int64_t)expert)
-                        : -1;
+    int64_t donor = donor_of(s, expert);
     return donor < 0 ? expert : (uint64_t)donor;
 }
 
 int64_t gg_select_base_expert(const gg_select *s, uint64_t donor_expert)
 {
     if (donor_expert > INT64_MAX) return -1;
-    int64_t base = s && s->expert_map ? gg_map_base(s->expert_map, (int64_t)donor_expert) : -1;
-    bool plain = !s || !s->expert_map || gg_ranges_have(&s->experts, donor_expert);
-    return base >= 0 || !plain ? base : (int64_t)donor_expert;
+    return gg_map_base(s ? s->experts : NULL, (int64_t)donor_expert);
 }
 
 /* The index of a name in the list of names, or SIZE_MAX. */
@@ -471,7 +481,7 @@ bool gg_select_by_name(const gg_select *s, const char *name)
 typedef struct found {
     const gg_select *s;
     uint32_t classes, parts;
-    bool *layers, *experts, *map, *globs, *names;
+    bool *layers, *experts, *globs, *names;
     int64_t last_block, last_expert; /* -1 = none */
 } found;
 
@@ -484,7 +494,6 @@ static void found_free(found *f)
 {
     free(f->layers);
     free(f->experts);
-    free(f->map);
     free(f->globs);
     free(f->names);
 }
@@ -498,9 +507,8 @@ static void mark_ranges(const gg_ranges *r, bool *marks, uint64_t first, uint64_
 static void mark_experts(found *f, uint64_t first, uint64_t last)
 {
     uint64_t from, to;
-    mark_ranges(&f->s->experts, f->experts, first, last);
-    for (size_t i = 0; map_pair(f->s->expert_map, i, &from, &to); i++)
-        if (from <= last && to >= first) f->map[i] = true;
+    for (size_t i = 0; map_pair(f->s->experts, i, &from, &to); i++)
+        if (from <= last && to >= first) f->experts[i] = true;
     if ((int64_t)last > f->last_expert) f->last_expert = (int64_t)last;
 }
 
@@ -579,11 +587,8 @@ static gg_status no_such_block(const found *f, gg_error *err)
 static gg_status no_such_expert(const found *f, gg_error *err)
 {
     struct gg_range pair;
-    for (size_t i = 0; i < f->s->experts.n; i++)
-        if (!f->experts[i])
-            return not_in_model("expert", f->s->experts.items[i], f->last_expert, err);
-    for (size_t i = 0; map_pair(f->s->expert_map, i, &pair.first, &pair.last); i++)
-        if (!f->map[i]) return not_in_model("expert", pair, f->last_expert, err);
+    for (size_t i = 0; map_pair(f->s->experts, i, &pair.first, &pair.last); i++)
+        if (!f->experts[i]) return not_in_model("expert", pair, f->last_expert, err);
     return GG_OK;
 }
 
@@ -628,14 +633,13 @@ gg_status gg_select_check(const gg_select *s, const gg_source *a, const gg_sourc
     if (!s || (!when->end && (gg_source_grows(a) || (b && gg_source_grows(b))))) return GG_OK;
     found f = { .s = s,
                 .layers = new_flags(s->layers.n),
-                .experts = new_flags(s->experts.n),
-                .map = new_flags(map_count(s->expert_map)),
+                .experts = new_flags(map_count(s->experts)),
                 .globs = new_flags(s->globs.n),
                 .names = new_flags(s->names.n),
                 .last_block = -1,
                 .last_expert = -1 };
     gg_status st = GG_OK;
-    if (f.layers && f.experts && f.map && f.globs && f.names) {
+    if (f.layers && f.experts && f.globs && f.names) {
         mark_source(&f, a, when->split_experts);
         mark_source(&f, b, when->split_experts);
         st = report_unmatched(&f, err);

@@ -32,11 +32,6 @@ int64_t gg_map_donor(const gg_map *m, int64_t base_block);
 /* The inverse: the first base block that a donor block is mapped to, or -1. */
 int64_t gg_map_base(const gg_map *m, int64_t donor_block);
 
-/* Adds "2=5,8-9=0-1,12" (base expert = donor expert) to *map, which is allocated if it is NULL.
- * Fails with GG_EUSAGE if the text is malformed; *map may then contain the items before the
- * error. */
-gg_status gg_map_add_experts(gg_map **map, const char *text, gg_error *err);
-
 /* ---- lists of numbers ---------------------------------------------------------------- */
 
 typedef struct gg_ranges {

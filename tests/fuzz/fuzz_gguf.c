@@ -2,6 +2,8 @@
  * written again byte for byte. Keys are read, copied, changed and deleted. */
 #include "fuzz.h"
 
+#include "../unit/parse_gguf.h"
+
 #include "gguf/gguf.h"
 #include "organ/gg_gguf.h"
 
@@ -40,7 +42,7 @@ static void change_keys(const gg_gguf *g)
     FUZZ_MUST(gg_header_emit(3, &m, g->tensors, g->n_tensors, &header, &n, &e) == GG_OK);
     gg_gguf *again = NULL;
     /* offsets are those of the old alignment, so only a model without tensors must be taken */
-    gg_status st = gg_gguf_parse(header, n, false, &again, &e);
+    gg_status st = parse_gguf(header, n, false, &again, &e);
     FUZZ_MUST(st == GG_OK || g->n_tensors > 0);
     gg_gguf_free(again);
     free(header);
@@ -51,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     gg_error e = GG_ERROR_INIT;
     gg_gguf *g = NULL;
-    if (gg_gguf_parse(data, size, true, &g, &e) != GG_OK) {
+    if (parse_gguf(data, size, true, &g, &e) != GG_OK) {
         char line[512];
         FUZZ_MUST(!g && e.what[0] && gg_error_line(&e, "fuzz", line, sizeof line) < sizeof line);
         return 0;

@@ -2,6 +2,8 @@
  * maps, experts, blocks, selections. A refused text has a reason; an accepted one can be used. */
 #include "room.h"
 
+#include "../unit/parse_gguf.h"
+
 #include "base/base64.h"
 #include "base/error.h"
 #include "gguf/gguf.h"
@@ -51,7 +53,7 @@ static void set_key(const char *text)
         FUZZ_MUST(m.n + 1 >= before && m.n <= before + 1);
         if (gg_meta_alignment(&m, &alignment, &e2) == GG_OK &&
             gg_header_emit(3, &m, NULL, 0, &header, &n, &e2) == GG_OK)
-            FUZZ_MUST(gg_gguf_parse(header, n, true, &g, &e2) == GG_OK && g->meta.n == m.n);
+            FUZZ_MUST(parse_gguf(header, n, true, &g, &e2) == GG_OK && g->meta.n == m.n);
         gg_gguf_free(g);
         free(header);
     }
@@ -69,9 +71,9 @@ static void dtype(const char *text, const char *fallback)
 
 static void blend_and_map(const char *text)
 {
-    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
     gg_blend b = { .first = -99 };
-    gg_map *map = NULL, *experts = NULL;
+    gg_map *map = NULL;
     if (gg_blend_parse(text, model, &b, &e) != GG_OK) {
         refused(&e);
         FUZZ_MUST(b.first == -99);
@@ -84,9 +86,7 @@ static void blend_and_map(const char *text)
             int64_t base = gg_map_base(map, gg_map_donor(map, i));
             FUZZ_MUST(gg_map_donor(map, i) < 0 || gg_map_donor(map, base) == gg_map_donor(map, i));
         }
-    if (gg_map_add_experts(&experts, text, &e3) != GG_OK) refused(&e3);
     gg_map_free(map);
-    gg_map_free(experts);
 }
 
 static void blocks(const char *text)

@@ -1,6 +1,7 @@
 /* t_gguf.c - every valid file has the expected contents, its header can be written again
  * byte for byte, and memory, file and pipe agree. */
 #include "files.h"
+#include "parse_gguf.h"
 
 #include "base/sha256.h"
 #include "gguf/gguf.h"
@@ -21,7 +22,7 @@ static gg_gguf *parse_file(const char *stem, char **bytes, size_t *n)
     gg_error e = GG_ERROR_INIT;
     gg_gguf *g = NULL;
     *bytes = slurp(valid_path(stem), n);
-    T_CHECKF(gg_gguf_parse(*bytes, *n, true, &g, &e) == GG_OK, "%s: %s", stem, e.what);
+    T_CHECKF(parse_gguf(*bytes, *n, true, &g, &e) == GG_OK, "%s: %s", stem, e.what);
     return g;
 }
 
@@ -291,7 +292,7 @@ static gg_gguf *long_header(char **bytes, size_t *n)
     memcpy(*bytes, header, *n);
     free(header);
     *n = gg_align_up(*n, 32) + data_bytes;
-    T_CHECKF(gg_gguf_parse(*bytes, *n, true, &g, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(parse_gguf(*bytes, *n, true, &g, &e) == GG_OK, "%s", e.what);
     if (!g) exit(1);
     return g;
 }
@@ -356,11 +357,11 @@ static void headers_alone(void)
     gg_gguf *g = parse_file("v3-basic", &bytes, &n), *h = NULL;
     if (!g) return;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_gguf_parse(bytes, g->header_bytes, false, &h, &e) == GG_OK && same_header(g, h));
+    T_CHECK(parse_gguf(bytes, g->header_bytes, false, &h, &e) == GG_OK && same_header(g, h));
     gg_gguf_free(h);
     gg_error e2 = GG_ERROR_INIT;
     h = NULL;
-    T_EQ(gg_gguf_parse(bytes, g->header_bytes, true, &h, &e2), GG_EFORMAT);
+    T_EQ(parse_gguf(bytes, g->header_bytes, true, &h, &e2), GG_EFORMAT);
     gg_gguf_free(g);
     free(bytes);
 }
@@ -374,7 +375,7 @@ static void old_and_foreign(void)
         char *bytes = slurp(valid_path(files[i][0]), &n);
         gg_error e = GG_ERROR_INIT;
         gg_gguf *g = NULL;
-        T_EQ(gg_gguf_parse(bytes, n, true, &g, &e), GG_EFORMAT);
+        T_EQ(parse_gguf(bytes, n, true, &g, &e), GG_EFORMAT);
         T_CHECKF(strstr(e.what, files[i][1]) && e.fix[0] && e.offset == 4, "%s", e.what);
         free(bytes);
     }
@@ -432,7 +433,7 @@ static void negative_dimensions_are_refused(void)
     T_EQ(gg_header_emit(3, &meta, &t, 1, &out, &n, &e), GG_OK);
     uint8_t *padded = calloc(1, n + 64);
     memcpy(padded, out, n);
-    T_EQ(gg_gguf_parse(padded, n + 64, true, &g, &e), GG_EFORMAT);
+    T_EQ(parse_gguf(padded, n + 64, true, &g, &e), GG_EFORMAT);
     T_STR(e.tensor, "a");
     free(padded);
     free(out);
@@ -546,8 +547,8 @@ static void sets_must_agree(void)
     T_EQ(open_copies(bytes, n, &e3), GG_EFORMAT);
     *no = 2;
     gg_gguf *a = NULL, *b = NULL;
-    T_EQ(gg_gguf_parse(bytes[0], n[0], true, &a, &e), GG_OK);
-    T_EQ(gg_gguf_parse(bytes[1], n[1], true, &b, &e), GG_OK);
+    T_EQ(parse_gguf(bytes[0], n[0], true, &a, &e), GG_OK);
+    T_EQ(parse_gguf(bytes[1], n[1], true, &b, &e), GG_OK);
     const gg_tensor *x = &a->tensors[0], *y = &b->tensors[0];
     if (x->name_len == y->name_len) {
         char *name = value_at(bytes[1], n[1], y->name) - 4 - y->name_len;

@@ -1,6 +1,7 @@
 /* t_gguf_bad.c - malformed files: the verdict of malformed.tsv for each, a reason with
  * each refusal, memory and pipe of one mind; and single bytes of good files spoilt. */
 #include "files.h"
+#include "parse_gguf.h"
 
 #include "gguf/gguf.h"
 #include "organ/gg_gguf.h"
@@ -49,7 +50,7 @@ static void in_memory(const bad *b)
 {
     gg_error e = GG_ERROR_INIT;
     gg_gguf *g = NULL;
-    gg_status st = gg_gguf_parse(b->bytes, b->n, true, &g, &e);
+    gg_status st = parse_gguf(b->bytes, b->n, true, &g, &e);
     T_CHECKF((st == GG_OK) == wanted(b), "%s: %s", b->name, st == GG_OK ? "accepted" : e.what);
     if (st != GG_OK) {
         T_CHECKF((st == GG_EFORMAT || st == GG_EUNSUPPORTED) && e.what[0] && !g, "%s: status %d",
@@ -113,7 +114,7 @@ static void every_cut(void)
     char *bytes = slurp("tests/data/gguf/v3-basic.gguf", &n);
     gg_error e0 = GG_ERROR_INIT;
     gg_gguf *g = NULL;
-    T_EQ(gg_gguf_parse(bytes, n, true, &g, &e0), GG_OK);
+    T_EQ(parse_gguf(bytes, n, true, &g, &e0), GG_OK);
     size_t end = (size_t)(g->data_start + g->tensors[2].offset + g->tensors[2].bytes);
     gg_gguf_free(g);
     for (size_t cut = 0; cut <= n; cut++) {
@@ -122,7 +123,7 @@ static void every_cut(void)
         memcpy(part, bytes, cut);
         gg_error e = GG_ERROR_INIT;
         g = NULL;
-        gg_status st = gg_gguf_parse(part, cut, true, &g, &e);
+        gg_status st = parse_gguf(part, cut, true, &g, &e);
         T_CHECKF((st == GG_OK) == (cut >= end), "cut at %zu: %s", cut, e.what);
         gg_gguf_free(g);
         free(part);
@@ -145,7 +146,7 @@ static void spoil(const char *stem)
             bytes[i] = (char)values[k];
             gg_error e = GG_ERROR_INIT;
             gg_gguf *g = NULL;
-            if (gg_gguf_parse(bytes, n, true, &g, &e) == GG_OK) {
+            if (parse_gguf(bytes, n, true, &g, &e) == GG_OK) {
                 uint8_t *header = NULL;
                 size_t len = 0;
                 T_EQ(gg_header_emit(g->version, &g->meta, g->tensors, g->n_tensors, &header, &len,
