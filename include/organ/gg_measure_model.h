@@ -189,7 +189,8 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
 
 /* Writes the measures into the "z" of each entry in the manifest of the organ directory `dir`.
  * Entries without a row, and rows that were not decoded, keep their "z". The manifest is replaced
- * as a whole. Errors: GG_EUSAGE if a row has no entry; GG_EIO; GG_EFORMAT. */
+ * as a whole. Errors: GG_EUSAGE if a row has no entry at the place that it has in its
+ * source; GG_EIO; GG_EFORMAT. */
 gg_status gg_measures_update(const gg_measures *list, const char *dir, gg_error *err);
 
 GG_END_DECLS

@@ -123,5 +123,18 @@ every transplant m.gguf organ-transplant -q -j 1 --base "$T/a.gguf" --donor "$T/
 for k in 1 2 3; do mkmodel "$T/m$k.gguf" -s $k blk.0.ffn_up.weight:F32:32x2; done
 every merge m.gguf organ-merge -q -j 1 --method ties,density=0.5 --base "$T/m1.gguf" --model "$T/m2.gguf" \
     --model "$T/m3.gguf" --output "$T/o/m.gguf"
+
+# A manifest of 32 MiB is in memory twice when its entries get measures: in the source, and as a text.
+split=$(grep -n '^  "metadata": \[' "$T/d/manifest.json" | cut -d : -f 1)
+{
+    sed "${split}q" "$T/d/manifest.json"
+    printf '    {"key": "long", "type": "str", "value": "' && head -c 33554432 /dev/zero | tr '\0' x && printf '"},\n'
+    sed "1,${split}d" "$T/d/manifest.json"
+} > "$T/long.json"
+mv "$T/long.json" "$T/d/manifest.json"
+peak=$(cost organ-measure -q -j 1 --update "$T/d" | cut -d ' ' -f 3)
+if [ "${peak:-0}" -gt 32768 ] && [ "$peak" -le 73728 ] && [ "$(grep -c '"z": {' "$T/d/manifest.json")" = 3 ]; then ok
+else bad "measures in a manifest of 32 MiB: $peak KiB at the peak, 73728 allowed"
+fi
 every compare "" organ-compare -q -j 1 "$T/a.gguf" "$T/b.gguf"
 finish

@@ -7,7 +7,7 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "organ/manifest.h"
-#include "organ/source_watch.h"
+#include "organ/manifest_json.h"
 #include "json/json.h"
 
 #include <stdio.h>
@@ -27,35 +27,6 @@ static void put_z(gg_buf *b, const gg_tensor_measure *r, gg_error *err)
         gg_buf_printf(b, err, ", \"%s\": %s", column->name, text);
     }
     gg_buf_text(b, "}", err);
-}
-
-/* Rows are in the order of the entries, so each search continues where the last one ended. */
-static size_t entry_of(const gg_manifest *m, const gg_tensor *t, size_t from)
-{
-    for (size_t k = 0; k < m->n_entries; k++) {
-        size_t i = (from + k) % m->n_entries;
-        const gg_tensor *e = &m->entries[i].t;
-        if (e->name_len == t->name_len && memcmp(e->name, t->name, t->name_len) == 0) return i;
-    }
-    return SIZE_MAX;
-}
-
-/* Sets rows[i] to the row of entry i, or to NULL. */
-static gg_status find_rows(const gg_manifest *m, const gg_measures *list,
-                           const gg_tensor_measure **rows, gg_error *err)
-{
-    size_t i = SIZE_MAX;
-    for (size_t k = 0; k < list->n; k++) {
-        const gg_tensor_measure *r = &list->rows[k];
-        if (!r->decoded) continue;
-        i = entry_of(m, &r->t, i + 1);
-        if (i == SIZE_MAX) {
-            gg_fail(err, GG_EUSAGE, "this tensor is not in the manifest");
-            return gg_at_tensor(err, r->t.name, r->t.name_len);
-        }
-        rows[i] = r;
-    }
-    return GG_OK;
 }
 
 /* ---- the text -------------------------------------------------------------------- */
@@ -112,6 +83,20 @@ static gg_status copy_up_to(splice *s, size_t at, gg_error *err)
     return st == GG_OK ? gg_write_all(s->fd, piece, n, err) : st;
 }
 
+/* Whether the entry is that of the tensor. */
+static gg_status check_entry(const gg_json_node *entry, const gg_tensor *t, gg_error *err)
+{
+    char *name = NULL;
+    size_t n = 0;
+    gg_status st = gg_mj_bytes(gg_json_get(entry, "name"), "name", &name, &n, err);
+    if (st == GG_OK && (n != t->name_len || memcmp(name, t->name, n) != 0)) {
+        st = gg_fail(err, GG_EUSAGE, "the manifest has another tensor at the place of this one");
+        gg_at_tensor(err, t->name, t->name_len);
+    }
+    free(name);
+    return st;
+}
+
 static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_measure *row,
                          gg_error *err)
 {
@@ -122,7 +107,7 @@ static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_me
     if (st != GG_OK) return st;
     const gg_json_node *entry = gg_json_root(tree), *was = gg_json_get(entry, "z"),
                        *last = member_before_z(entry);
-    if (was || last) {
+    if (check_entry(entry, &row->t, err) == GG_OK && (was || last)) {
         size_t at = was ? (size_t)gg_json_offset(was)
                         : value_end(s->text, (size_t)gg_json_offset(last));
         if (copy_up_to(s, at, err) == GG_OK && !was) gg_buf_text(&s->out, ", \"z\": ", err);
@@ -133,64 +118,51 @@ static gg_status put_row(splice *s, const gg_json_node *item, const gg_tensor_me
     return err->status;
 }
 
-static gg_status put_rows(splice *s, size_t len, const gg_tensor_measure *const *rows, size_t n,
-                          gg_error *err)
+/* Rows are in the order of the tensors, which is that of the entries. */
+static gg_status put_rows(splice *s, size_t len, const gg_measures *list, gg_error *err)
 {
     gg_json *json;
+    size_t at = 0;
     gg_status st = gg_json_outline(s->text, len, &json, err);
     if (st != GG_OK) return st;
-    const gg_json_node *list = gg_json_get(gg_json_root(json), "tensors"),
-                       *item = gg_json_first(list);
-    if (gg_json_count(list) != n)
-        st = gg_fail(err, GG_EFORMAT, "the manifest was changed during the run");
-    for (size_t i = 0; i < n && st == GG_OK; i++, item = gg_json_next(item))
-        if (rows[i]) st = put_row(s, item, rows[i], err);
+    const gg_json_node *item = gg_json_first(gg_json_get(gg_json_root(json), "tensors"));
+    for (size_t i = 0; i < list->n && st == GG_OK; i++) {
+        const gg_tensor_measure *row = &list->rows[i];
+        for (; item && at < row->source; at++) item = gg_json_next(item);
+        if (row->decoded) st = put_row(s, item, row, err);
+    }
     if (st == GG_OK) st = copy_up_to(s, len, err);
     if (st == GG_OK) st = gg_write_all(s->fd, s->out.data, s->out.len, err);
     gg_json_free(json);
     return st;
 }
 
-static gg_status replace(const char *path, const char *text, size_t len,
-                         const gg_tensor_measure *const *rows, size_t n, gg_error *err)
+/* The manifest, whose source has its own copy of what it says, is in memory only as a text. */
+static gg_status replace(const gg_measures *list, const char *path, gg_error *err)
 {
     gg_output *out;
+    gg_stamp stamp;
+    char *text = NULL;
+    size_t len = 0;
     gg_status st = gg_output_open(path, true, &out, err);
     if (st != GG_OK) return st;
-    splice s = { .text = text, .fd = gg_output_fd(out) };
-    st = put_rows(&s, len, rows, n, err);
+    splice s = { .fd = gg_output_fd(out) };
+    st = gg_manifest_slurp(path, &text, &len, &stamp, err);
+    s.text = text;
+    if (st == GG_OK) st = put_rows(&s, len, list, err);
+    if (st == GG_OK && !gg_stamp_holds_name(&stamp, path)) st = gg_fail_changed(path, err);
     gg_buf_free(&s.out);
+    free(text);
     if (st == GG_OK) return gg_output_commit(out, err);
     gg_output_abort(out);
     return gg_at_file(err, path);
 }
 
-static gg_status update(const gg_manifest *m, const gg_measures *list, const char *path,
-                        gg_error *err)
-{
-    const gg_tensor_measure **rows = calloc(m->n_entries ? m->n_entries : 1, sizeof *rows);
-    gg_stamp stamp;
-    char *text = NULL;
-    size_t len = 0;
-    gg_status st = rows ? find_rows(m, list, rows, err)
-                        : gg_fail(err, GG_ENOMEM, "no memory for %zu rows", m->n_entries);
-    if (st == GG_OK) st = gg_manifest_slurp(path, &text, &len, &stamp, err);
-    if (st == GG_OK && !gg_stamp_holds_name(&m->stamp, path)) st = gg_fail_changed(path, err);
-    if (st == GG_OK) st = replace(path, text, len, rows, m->n_entries, err);
-    free(text);
-    free(rows);
-    return st;
-}
-
 gg_status gg_measures_update(const gg_measures *list, const char *dir, gg_error *err)
 {
-    gg_manifest *m;
-    gg_status st = gg_manifest_load(dir, &m, err);
-    if (st != GG_OK) return st;
     gg_buf path = GG_BUF_INIT;
-    st = gg_buf_printf(&path, err, "%s/%s", dir, GG_MANIFEST);
-    if (st == GG_OK) st = update(m, list, path.data, err);
+    gg_status st = gg_buf_printf(&path, err, "%s/%s", dir, GG_MANIFEST);
+    if (st == GG_OK) st = replace(list, path.data, err);
     gg_buf_free(&path);
-    gg_manifest_free(m);
     return st;
 }
