@@ -42,99 +42,75 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- mismatches and keys -------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------- */
 
-static gg_status refuse_mismatches(const gg_move *move, size_t mismatches, const gg_source *base,
-                                   const gg_source *donor, gg_error *err)
+/* Whether the key is selected by a pattern, a name or "PREFIX*". With the split keys of a donor's
+ * shard, engines would look for more shards. */
+static bool key_fits(const gg_kv *kv, const char *pattern)
 {
-    gg_fail(err, GG_NO, "%s", move->reason);
-    gg_about(err, move->hint);
-    gg_fix_hint(err, GG_HINT_MISMATCHES, "%zu tensors do not match: list them, or leave them out",
-                mismatches);
-    gg_at_tensor(err, move->name, move->name_len);
-    return gg_at_file(err, move->donor == SIZE_MAX ? gg_source_name(donor) : gg_source_name(base));
+    size_t n = strlen(pattern);
+    bool all = n > 0 && pattern[n - 1] == '*';
+    bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
+                    : gg_text_is(kv->key, kv->key_len, pattern);
+    return fits && !gg_is_split_key(kv);
 }
 
-/* Drop mismatches (counted in report->skipped) or fail with the first one. GG_NO if no move is
- * left. */
-static gg_status drop_mismatched(gg_moves *moves, const gg_source *base, const gg_source *donor,
-                                 bool skip_mismatched, gg_transplant_report *report, gg_error *err)
-{
-    size_t kept = 0, mismatches = 0;
-    const gg_move *list = moves->list;
-    for (size_t i = 0; i < moves->n; i++) mismatches += list[i].kind == GG_MOVE_MISMATCH;
-    for (size_t i = 0; i < moves->n; i++) {
-        if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
-        else if (!skip_mismatched) return refuse_mismatches(&list[i], mismatches, base, donor, err);
-    }
-    report->skipped = mismatches;
-    moves->n = kept;
-    if (kept) return GG_OK;
-    gg_fail_in(err, GG_NO, donor, NULL, "no selected tensor can be moved");
-    return gg_fix_hint(err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
-}
-
-/* Sets the n distinct keys of `list` in meta: existing keys are replaced, others are appended
- * in their order. Sorted once, because gg_meta_set searches linearly. */
-static gg_status set_all_keys(gg_meta *meta, const gg_kv *const *list, size_t n, gg_error *err)
-{
-    gg_meta made = GG_META_INIT;
-    gg_meta_order old = { 0 }, sorted = { .list = calloc(n, sizeof *sorted.list), .n = n };
-    gg_status st = sorted.list ? gg_meta_order_make(meta, &old, err)
-                               : gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; st == GG_OK && i < n; i++) sorted.list[i] = list[i];
-    if (st == GG_OK) gg_meta_order_sort(&sorted);
-    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
-        const gg_kv *kv = &meta->kv[i], *found = gg_meta_order_find(&sorted, kv->key, kv->key_len);
-        st = gg_meta_append(&made, found ? found : kv, err);
-    }
-    for (size_t i = 0; i < n && st == GG_OK; i++)
-        if (!gg_meta_order_find(&old, list[i]->key, list[i]->key_len))
-            st = gg_meta_append(&made, list[i], err);
-    free(sorted.list);
-    free(old.list);
-    if (st == GG_OK) {
-        gg_meta_free(meta);
-        *meta = made;
-    } else {
-        gg_meta_free(&made);
-    }
-    return st;
-}
-
+/* Copies the donor's keys of a pattern: existing keys are replaced, others are appended. */
 static gg_status copy_keys(const gg_source *donor, const char *pattern, gg_meta *meta,
                            gg_error *err)
 {
-    const gg_meta *from = gg_source_meta(donor);
-    size_t n = strlen(pattern), fitting = 0;
-    bool all = n > 0 && pattern[n - 1] == '*';
-    const gg_kv **list = calloc(from && from->n ? from->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
-    for (size_t i = 0; from && i < from->n; i++) {
-        const gg_kv *kv = &from->kv[i];
-        bool fits = all ? kv->key_len >= n - 1 && memcmp(kv->key, pattern, n - 1) == 0
-                        : kv->key_len == n && memcmp(kv->key, pattern, n) == 0;
-        /* with the split keys of a donor's shard, engines would look for more shards */
-        if (fits && !gg_is_split_key(kv)) list[fitting++] = kv;
+    static const gg_meta none = GG_META_INIT; /* for a donor of bare records */
+    const gg_meta *from = gg_source_meta(donor) ? gg_source_meta(donor) : &none;
+    gg_meta made = GG_META_INIT;
+    gg_meta_order mine = { 0 }, theirs = { 0 }; /* because gg_meta_set searches linearly */
+    size_t fitting = 0;
+    gg_status st = gg_meta_order_make(meta, &mine, err);
+    if (st == GG_OK) st = gg_meta_order_make(from, &theirs, err);
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        const gg_kv *kv = &meta->kv[i], *other = NULL;
+        if (key_fits(kv, pattern)) other = gg_meta_order_find(&theirs, kv->key, kv->key_len);
+        fitting += other != NULL;
+        st = gg_meta_append(&made, other ? other : kv, err);
     }
-    gg_status st = fitting ? set_all_keys(meta, list, fitting, err) : GG_OK;
-    free(list);
-    if (fitting) return st;
-    gg_fail(err, GG_EUSAGE, "%s: the donor has no key with this name that can be copied", pattern);
-    gg_about(err, GG_HINT_COPY_KEYS);
-    return gg_at_file(err, gg_source_name(donor));
+    for (size_t i = 0; i < from->n && st == GG_OK; i++) {
+        const gg_kv *kv = &from->kv[i];
+        if (!key_fits(kv, pattern) || gg_meta_order_find(&mine, kv->key, kv->key_len)) continue;
+        fitting++;
+        st = gg_meta_append(&made, kv, err);
+    }
+    free(mine.list);
+    free(theirs.list);
+    gg_meta_free(st == GG_OK ? meta : &made);
+    if (st == GG_OK) *meta = made;
+    if (st != GG_OK || fitting) return st;
+    gg_fail_in(err, GG_EUSAGE, donor, NULL,
+               "%s: the donor has no key with this name that can be copied", pattern);
+    return gg_about(err, GG_HINT_COPY_KEYS);
 }
 
 /* ---- the bytes of a move ---------------------------------------------------------------- */
 
-typedef struct mover {
+typedef struct transplant {
     gg_source *base, *donor;
-    const gg_blend *blend;   /* belongs to the options, which must live as long */
-    uint64_t blocks;         /* of the base, for a ramp over the blocks */
-    gg_computations list;    /* owns the producers; free it after writing */
+    const gg_transplant_options *o;
+    const gg_blend *blend;   /* of the options */
     const gg_select *select; /* which experts, for moves of a part of a stack */
-    bool in_place;           /* the base is changed itself, so its own bytes are not written */
-} mover;
+    uint64_t blocks;         /* of the base, for a ramp over the blocks */
+    const gg_run *run;
+    gg_moves moves;
+    gg_lora lora;          /* the folded adapter */
+    gg_computations made;  /* by moves, the adapter and the rules; free it after writing */
+    gg_imatrix *imatrix;   /* NULL = none */
+    gg_dtype_rules *rules; /* NULL = keep the dtypes of the base and the moves */
+    gg_plan plan;          /* of a model; in place a tensor per move, without files */
+    gg_organ_dir dir;      /* with o->directory */
+    gg_meta meta;
+    const gg_model *model; /* in place: the base, which is changed itself */
+    int *fds;              /* writable, one per file of it */
+    gg_check_notes notes;
+    gg_transplant_report *report;
+    gg_error *err;
+} transplant;
 
 static uint64_t highest_block_count(const gg_source *s)
 {
@@ -147,19 +123,13 @@ static uint64_t highest_block_count(const gg_source *s)
     return blocks;
 }
 
-static void open_mover(mover *m, gg_source *base, gg_source *donor, const gg_match_options *o)
-{
-    *m = (mover){ .base = base, .donor = donor, .blend = &o->blend, .select = o->select };
-    if (o->blend.mode != GG_BLEND_NONE) m->blocks = highest_block_count(base);
-}
-
 static gg_input input_of(const gg_plan_part *part)
 {
     return (gg_input){ gg_source_tensor(part->source, part->index)->dtype, part, 1 };
 }
 
 /* The ancestor's tensor for the donor's; gg_match_tensors has checked that it has one. */
-static size_t in_ancestor(const mover *m, const gg_move *move)
+static size_t in_ancestor(const transplant *m, const gg_move *move)
 {
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
     return gg_source_find(m->blend->ancestor, d->name, d->name_len);
@@ -181,12 +151,12 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
 }
 
 /* The donor's experts that replace these of the base. */
-static share in_donor(const mover *m, share some)
+static share in_donor(const transplant *m, share some)
 {
     return (share){ gg_select_donor_expert(m->select, some.at), some.n };
 }
 
-static gg_status make_blend(mover *m, const gg_move *move, share some, const gg_tensor *out,
+static gg_status make_blend(transplant *m, const gg_move *move, share some, const gg_tensor *out,
                             gg_producer *p, gg_error *err)
 {
     gg_plan_part parts[3] = { part_of(m->base, move->base, some),
@@ -197,12 +167,12 @@ static gg_status make_blend(mover *m, const gg_move *move, share some, const gg_
         mix.in[2] = input_of(&parts[2]);
     }
     mix.t = gg_blend_t(m->blend, move->name, move->name_len, m->blocks);
-    return gg_compute_blend(&m->list, out, &mix, p, err);
+    return gg_compute_blend(&m->made, out, &mix, p, err);
 }
 
 /* Consecutive experts of a stack, all from the base or consecutive in the donor too. */
-static gg_status make_share(mover *m, const gg_move *move, share some, bool donor, gg_joint *joint,
-                            gg_error *err)
+static gg_status make_share(transplant *m, const gg_move *move, share some, bool donor,
+                            gg_joint *joint, gg_error *err)
 {
     gg_tensor *t = &joint->t;
     t->dims[t->n_dims - 1] = some.n;
@@ -212,13 +182,13 @@ static gg_status make_share(mover *m, const gg_move *move, share some, bool dono
     gg_plan_part part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
                               : part_of(m->base, move->base, some);
     gg_input in = input_of(&part);
-    joint->stays = m->in_place && !donor;
-    return gg_compute_convert(&m->list, t, &in, &joint->p, err);
+    joint->stays = m->model && !donor;
+    return gg_compute_convert(&m->made, t, &in, &joint->p, err);
 }
 
 /* The end of the run of experts that begins at e. Its experts are all selected and consecutive
  * in the donor too, or none is selected. */
-static uint64_t run_end(const mover *m, uint64_t e, uint64_t n)
+static uint64_t run_end(const transplant *m, uint64_t e, uint64_t n)
 {
     bool donor = gg_select_expert(m->select, e);
     uint64_t from = gg_select_donor_expert(m->select, e);
@@ -230,8 +200,8 @@ static uint64_t run_end(const mover *m, uint64_t e, uint64_t n)
 
 /* Makes a stack (or router) with some experts converted or blended. Each expert is blended as
  * a separate tensor, because the arc of a slerp depends on that expert alone. */
-static gg_status join_experts(mover *m, const gg_move *move, const gg_tensor *out, gg_producer *p,
-                              gg_error *err)
+static gg_status join_experts(transplant *m, const gg_move *move, const gg_tensor *out,
+                              gg_producer *p, gg_error *err)
 {
     uint64_t n = out->dims[out->n_dims - 1];
     gg_joint *joints = calloc((size_t)n + 1, sizeof *joints);
@@ -247,33 +217,13 @@ static gg_status join_experts(mover *m, const gg_move *move, const gg_tensor *ou
     gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
     if (m->blend->mode == GG_BLEND_TASK)
         of[2] = (gg_whole){ m->blend->ancestor, in_ancestor(m, move) };
-    if (st == GG_OK) st = gg_compute_join(&m->list, joints, k, of, p, err);
+    if (st == GG_OK) st = gg_compute_join(&m->made, joints, k, of, p, err);
     free(joints);
     return st;
 }
 
-/* Copies a stack, or the rows of a router, in runs of experts, from the donor if selected. */
-static gg_status copy_experts(const mover *m, const gg_move *move, gg_plan_tensor *pt,
-                              gg_error *err)
-{
-    uint64_t n = pt->t.dims[pt->t.n_dims - 1], size = pt->t.bytes / n;
-    gg_status st = GG_OK;
-    for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
-        bool donor = gg_select_expert(m->select, e);
-        end = run_end(m, e, n);
-        gg_plan_part part = { m->base, move->base, e * size, (end - e) * size, NULL };
-        if (donor) {
-            part.source = m->donor;
-            part.index = move->donor;
-            part.at = gg_select_donor_expert(m->select, e) * size;
-        }
-        st = gg_plan_add_part(pt, &part, err);
-    }
-    return st;
-}
-
 /* The tensor that the move writes. */
-static gg_tensor moved_tensor(const mover *m, const gg_move *move)
+static gg_tensor moved_tensor(const transplant *m, const gg_move *move)
 {
     const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
     gg_tensor t = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
@@ -286,20 +236,18 @@ static gg_tensor moved_tensor(const mover *m, const gg_move *move)
 }
 
 /* Gives it its parts or its producer. Blends convert. */
-static gg_status fill_moved(mover *m, const gg_move *move, gg_plan_tensor *pt, gg_error *err)
+static gg_status fill_moved(transplant *m, const gg_move *move, gg_plan_tensor *pt, gg_error *err)
 {
     gg_producer p = { 0 };
     gg_plan_part whole = gg_plan_whole(m->donor, move->donor);
     gg_input in = input_of(&whole);
     uint64_t experts;
     bool converts = move->kind == GG_MOVE_CONVERT,
-         hashed = gg_source_manifest(m->base) || gg_source_manifest(m->donor),
          arcs = m->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(&pt->t, &experts);
     if (!move->experts && !converts) return gg_plan_add_part(pt, &whole, err);
-    if (!converts && !hashed) return copy_experts(m, move, pt, err);
     gg_status st = move->experts || arcs ? join_experts(m, move, &pt->t, &p, err)
                    : m->blend->mode      ? make_blend(m, move, (share){ 0 }, &pt->t, &p, err)
-                                         : gg_compute_convert(&m->list, &pt->t, &in, &p, err);
+                                         : gg_compute_convert(&m->made, &pt->t, &in, &p, err);
     pt->make = p.make;
     pt->ctx = p.ctx;
     return st;
@@ -327,15 +275,17 @@ static void note_rest(kinship *k, const char *what)
     k->n = 0;
 }
 
-/* Compared by name, whatever the map, because blocks at different depths never match. */
-static size_t judged_pairs(gg_source *base, gg_source *donor, const gg_moves *moves,
-                           gg_tensor_pair pairs[GG_JUDGED])
+/* Lists the tensors that move with the donor's of the same name, whatever the map, because blocks
+ * at different depths never match: all of them or, with `few`, at most GG_JUDGED matrices. */
+static size_t list_pairs(gg_source *base, gg_source *donor, const gg_moves *moves, bool few,
+                         gg_tensor_pair *pairs)
 {
-    size_t n = 0, step = moves->n / GG_JUDGED + 1;
-    for (size_t i = 0; i < moves->n && n < GG_JUDGED; i += step) {
+    size_t n = 0, step = few ? moves->n / GG_JUDGED + 1 : 1;
+    for (size_t i = 0; i < moves->n && !(few && n == GG_JUDGED); i += step) {
         const gg_move *m = &moves->list[i];
-        size_t twin = m->base == SIZE_MAX ? SIZE_MAX : gg_source_find(donor, m->name, m->name_len);
-        if (twin != SIZE_MAX && gg_source_tensor(base, m->base)->dims[1] > 1)
+        if (m->base == SIZE_MAX || (!few && m->kind == GG_MOVE_MISMATCH)) continue;
+        size_t twin = gg_source_find(donor, m->name, m->name_len);
+        if (twin != SIZE_MAX && (!few || gg_source_tensor(base, m->base)->dims[1] > 1))
             pairs[n++] = (gg_tensor_pair){ m->base, twin };
     }
     return n;
@@ -367,7 +317,7 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
 {
     gg_tensor_pair pairs[GG_JUDGED];
     bool doubtful, experts = experts_mix(base, moves, blend);
-    size_t n = judged_pairs(base, donor, moves, pairs);
+    size_t n = list_pairs(base, donor, moves, true, pairs);
     gg_compare_options few = { .sample = GG_JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
     gg_status st = gg_judge_strangers(base, donor, &few, experts, &doubtful, k->err);
     if (st != GG_OK || !doubtful) return st;
@@ -444,13 +394,14 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
  * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
  * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
  * takes no notes, or if one of the models is a pipe or bare records. */
-static gg_status note_kinship(const mover *m, const gg_moves *moves, const gg_run *run,
-                              gg_check_notes *notes, gg_error *err)
+static gg_status note_kinship(const transplant *m, gg_check_notes *notes)
 {
     gg_source *base = m->base, *donor = m->donor;
+    const gg_moves *moves = &m->moves;
+    gg_error *err = m->err;
     kinship k = { notes, 0, err };
-    if (!run || !run->note || moves->n == 0 || !gg_source_seekable(base) ||
-        !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
+    if (!m->run->note || moves->n == 0 || !gg_source_seekable(base) || !gg_source_seekable(donor) ||
+        !gg_source_meta(base) || !gg_source_meta(donor))
         return GG_OK;
     gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_key_conflict, &k);
     note_rest(&k, "keys differ");
@@ -486,7 +437,7 @@ static void list_reads(gg_source *base, gg_source *donor, const gg_match_options
         list_move(donor, m->donor, m, o->select, r);
         if (old != SIZE_MAX) list_move(ancestor, old, m, o->select, r);
     }
-    size_t n = judged_pairs(base, donor, moves, pairs);
+    size_t n = list_pairs(base, donor, moves, true, pairs);
     for (size_t k = 0; k < n; k++) {
         const gg_tensor *t = gg_source_tensor(donor, pairs[k].b);
         uint64_t rows = t->dims[0] ? t->elements / t->dims[0] : 0,
@@ -499,10 +450,9 @@ static void list_reads(gg_source *base, gg_source *donor, const gg_match_options
     }
 }
 
-/* ---- would it work?
- * ------------------------------------------------------------------------------ */
+/* ---- would it work? ------------------------------------------------------------------------- */
 
-static void note_conflict(void *run, const char *line)
+static void note_line(void *run, const char *line)
 {
     gg_note(run, "%s", line);
 }
@@ -514,23 +464,13 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
     *out = (gg_graft_check_report){ 0 };
     gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
     if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);
-    size_t k = 0;
-    for (size_t i = 0; i < moves->n; i++) {
-        const gg_move *move = &moves->list[i];
-        if (move->kind == GG_MOVE_MISMATCH) {
-            out->mismatched++;
-            continue;
-        }
-        out->move++;
-        /* Compared by name, whatever the map, because blocks at different depths are orthogonal
-         * even within one model. */
-        size_t twin = move->base == SIZE_MAX ? SIZE_MAX
-                                             : gg_source_find(donor, move->name, move->name_len);
-        if (twin != SIZE_MAX) pairs[k++] = (gg_tensor_pair){ move->base, twin };
-    }
+    size_t k = list_pairs(base, donor, moves, false, pairs);
+    for (size_t i = 0; i < moves->n; i++)
+        out->mismatched += moves->list[i].kind == GG_MOVE_MISMATCH;
+    out->move = moves->n - out->mismatched;
     gg_run quiet = *run; /* no progress for the check */
     quiet.progress = NULL;
-    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_conflict,
+    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_line,
                                       &quiet);
     gg_lineage l;
     gg_compare_options o = { .sample = GG_LINEAGE_SAMPLE, .pairs = pairs, .n_pairs = k };
@@ -541,24 +481,6 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
     gg_lineage_text(&l, out->lineage, sizeof out->lineage);
     return GG_OK;
 }
-
-/* ---- a new model or directory ---------------------------------------------------------------- */
-
-typedef struct transplant {
-    gg_source *base, *donor;
-    const gg_transplant_options *o;
-    const gg_run *run;
-    gg_moves moves;
-    gg_lora lora;        /* the folded adapter */
-    mover maker;         /* its list owns the producers of moves, of the adapter and of the rules */
-    gg_imatrix *imatrix; /* NULL = none */
-    gg_dtype_rules *rules; /* NULL = keep the dtypes of the base and the moves */
-    gg_plan plan;          /* of a model */
-    gg_organ_dir dir;      /* with o->directory */
-    gg_meta meta;
-    gg_transplant_report *report;
-    gg_error *err;
-} transplant;
 
 /* ---- history -------------------------------------------------------------------------------- */
 
@@ -592,7 +514,7 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
     gg_json_out o = gg_json_to_buf(&b);
     gg_error *err = t->err;
     const char *from = gg_source_name(t->donor);
-    const gg_blend *blend = t->maker.blend;
+    const gg_blend *blend = t->blend;
     gg_json_put_text(
         &o, move ? "{\"op\": \"graft\", \"from\": " : "{\"op\": \"adapter\", \"from\": ", err);
     gg_mj_put_bytes(&o, from, strlen(from), err);
@@ -606,7 +528,7 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
         gg_json_put_text(&o, ", \"how\": ", err);
         gg_json_put_string(&o, how, strlen(how), err);
         const gg_tensor *stack = move->experts ? gg_source_tensor(t->base, move->base) : NULL;
-        const gg_select *select = t->maker.select;
+        const gg_select *select = t->select;
         if (stack) put_experts(stack, select, false, &o, err);
         if (stack && renumbers(stack, select)) put_experts(stack, select, true, &o, err);
         if (gg_source_view_moved(t->donor, move->donor))
@@ -631,7 +553,7 @@ static gg_status fold_tensor(transplant *t, size_t i, gg_producer *p)
     const gg_tensor *of = gg_source_tensor(t->base, i);
     gg_plan_part whole = gg_plan_whole(t->base, i);
     gg_input in = { of->dtype, &whole, 1 };
-    gg_status st = gg_compute_lora(&t->maker.list, &t->lora, of, &in, p, t->err);
+    gg_status st = gg_compute_lora(&t->made, &t->lora, of, &in, p, t->err);
     char scale[GG_RECORD_NAME + 1];
     if (st != GG_OK || !p->make ||
         gg_find_scale(t->base, of->name, of->name_len, scale) == SIZE_MAX)
@@ -667,7 +589,7 @@ static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base, c
     gg_plan_tensor *pt;
     gg_status st = add_tensor(t, out, base, &pt);
     if (st != GG_OK) return st;
-    if (move) st = fill_moved(&t->maker, move, pt, t->err);
+    if (move) st = fill_moved(t, move, pt, t->err);
     else pt->make = p->make, pt->ctx = p->ctx;
     if (move && move->kind == GG_MOVE_ADD) t->report->added++;
     else t->report->moved++;
@@ -679,7 +601,7 @@ static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base, c
 
 static gg_status add_moved(transplant *t, const gg_move *move)
 {
-    gg_tensor out = moved_tensor(&t->maker, move);
+    gg_tensor out = moved_tensor(t, move);
     return add_changed(t, &out, move->base, NULL, move);
 }
 
@@ -745,18 +667,47 @@ static gg_status write_imatrix(const transplant *t)
 /* ---- files ------------------------------------------------------------------------------------
  */
 
+static gg_status refuse_mismatches(const transplant *t, const gg_move *move, size_t mismatches)
+{
+    gg_fail(t->err, GG_NO, "%s", move->reason);
+    gg_about(t->err, move->hint);
+    gg_fix_hint(t->err, GG_HINT_MISMATCHES,
+                "%zu tensors do not match: list them, or leave them out", mismatches);
+    gg_at_tensor(t->err, move->name, move->name_len);
+    return gg_at_file(t->err, gg_source_name(move->donor == SIZE_MAX ? t->donor : t->base));
+}
+
+/* Drop mismatches (counted in t->report->skipped) or fail with the first one. GG_NO if no move is
+ * left. */
+static gg_status drop_mismatched(transplant *t)
+{
+    gg_moves *moves = &t->moves;
+    size_t kept = 0, mismatches = 0;
+    const gg_move *list = moves->list;
+    for (size_t i = 0; i < moves->n; i++) mismatches += list[i].kind == GG_MOVE_MISMATCH;
+    for (size_t i = 0; i < moves->n; i++) {
+        if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
+        else if (!t->o->skip_mismatched) return refuse_mismatches(t, &list[i], mismatches);
+    }
+    t->report->skipped = mismatches;
+    moves->n = kept;
+    if (kept) return GG_OK;
+    gg_fail_in(t->err, GG_NO, t->donor, NULL, "no selected tensor can be moved");
+    return gg_fix_hint(t->err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
+}
+
 /* Finds the moves, or checks the adapter. */
 static gg_status find_changes(transplant *t)
 {
     const gg_transplant_options *o = t->o;
     gg_match_options match = o->match;
     gg_status st;
-    t->maker.list.imatrix = t->imatrix;
+    t->made.imatrix = t->imatrix;
     if (o->adapter) return gg_lora_open(t->donor, t->base, o->scale, &t->lora, t->err);
     match.weighed = match.weighed || t->imatrix;
     st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
     if (st != GG_OK) return st;
-    return drop_mismatched(&t->moves, t->base, t->donor, o->skip_mismatched, t->report, t->err);
+    return drop_mismatched(t);
 }
 
 /* What cannot be in a model. */
@@ -776,7 +727,7 @@ static gg_status write_model(transplant *t, const char *output)
     gg_plan *p = &t->plan;
     gg_status st = make_keys(t, p);
     if (st == GG_OK && t->rules)
-        st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->maker.list, &changed, t->run, t->err);
+        st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->made, &changed, t->run, t->err);
     if (st == GG_OK && !t->o->imatrix_out)
         st = gg_imatrix_review(t->imatrix, p, NULL, t->run, t->err);
     if (st == GG_OK) st = gg_plan_output(p, &split, output, &t->meta, t->base, t->run, t->err);
@@ -793,7 +744,6 @@ static gg_status write_model(transplant *t, const char *output)
 
 static gg_status make_model(transplant *t, const char *output)
 {
-    gg_check_notes notes = { 0 };
     const gg_output_options *out = &t->o->output;
     gg_status st = refuse_sources(t);
     if (st != GG_OK) return st;
@@ -801,10 +751,10 @@ static gg_status make_model(transplant *t, const char *output)
     if (st == GG_OK)
         st = gg_dtype_rules_parse(out->dtype, out->fallback, t->imatrix, &t->rules, t->err);
     if (st == GG_OK) st = find_changes(t);
-    if (st == GG_OK) st = note_kinship(&t->maker, &t->moves, t->run, &notes, t->err);
+    if (st == GG_OK) st = note_kinship(t, &t->notes);
     if (st == GG_OK) st = add_tensors(t);
     if (st == GG_OK) st = write_model(t, output);
-    gg_check_notes_end(&notes, t->run, st == GG_OK);
+    gg_check_notes_end(&t->notes, t->run, st == GG_OK);
     return st;
 }
 
@@ -839,11 +789,31 @@ static gg_status make_directory(transplant *t, const char *output)
         t->dir.link = t->o->link;
         st = gg_watch_add(&t->dir.plan.watch, t->donor, err);
         if (st == GG_OK) st = gg_watch_add(&t->dir.plan.watch, ancestor, err);
-        if (st == GG_OK) st = note_kinship(&t->maker, &t->moves, t->run, &t->dir.notes, err);
+        if (st == GG_OK) st = note_kinship(t, &t->dir.notes);
         st = write_directory(t, st);
     }
     return st == GG_OK ? GG_OK
                        : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(t->base)), st);
+}
+
+static void open_transplant(transplant *t)
+{
+    const gg_match_options *match = &t->o->match;
+    t->blend = &match->blend;
+    t->select = match->select;
+    if (t->blend->mode != GG_BLEND_NONE) t->blocks = highest_block_count(t->base);
+}
+
+static gg_status close_transplant(transplant *t, gg_status st)
+{
+    gg_plan_free(&t->plan);
+    gg_dtype_rules_free(t->rules);
+    gg_imatrix_close(t->imatrix);
+    gg_computations_free(&t->made);
+    gg_moves_free(&t->moves);
+    gg_meta_free(&t->meta);
+    free(t->fds);
+    return st;
 }
 
 gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_options *o,
@@ -869,17 +839,11 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     if (t.o->directory && !t.o->adapter && t.o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
-    open_mover(&t.maker, base, donor, &t.o->match);
+    open_transplant(&t);
     gg_status st = check_imatrix_out(&t);
     if (st == GG_OK) st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
     if (st == GG_OK) st = write_imatrix(&t);
-    gg_plan_free(&t.plan);
-    gg_dtype_rules_free(t.rules);
-    gg_imatrix_close(t.imatrix);
-    gg_computations_free(&t.maker.list);
-    gg_moves_free(&t.moves);
-    gg_meta_free(&t.meta);
-    return st;
+    return close_transplant(&t, st);
 }
 
 /* ---- in place ------------------------------------------------------------------------------
@@ -889,21 +853,8 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
  * synced. If the run is killed at any point, the undo stream has every byte that may have
  * changed. */
 
-typedef struct inplace {
-    gg_source *base, *donor;
-    const gg_model *model;
-    int *fds; /* writable, one per file of the base */
-    const gg_transplant_options *o;
-    gg_moves moves;
-    mover maker;
-    gg_plan plan; /* a tensor per move; without files */
-    const gg_run *run;
-    gg_check_notes notes;
-    gg_transplant_report *report;
-} inplace;
-
 /* Refuses everything that would change a header. */
-static gg_status only_bytes(const inplace *j, gg_error *err)
+static gg_status only_bytes(const transplant *j, gg_error *err)
 {
     if (j->o->output.set_kv.n || j->o->output.set_kv_files.n || j->o->copy_kv.n) {
         gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
@@ -922,7 +873,7 @@ static gg_status only_bytes(const inplace *j, gg_error *err)
 
 /* The donor must not change while it is read. (A blend reads the base too, but each piece of a
  * tensor only before it is written.) */
-static gg_status donor_is_another(const inplace *j, gg_error *err)
+static gg_status donor_is_another(const transplant *j, gg_error *err)
 {
     gg_error same = GG_ERROR_INIT;
     for (size_t k = 0; k < j->model->n_files && gg_source_model(j->donor); k++) {
@@ -937,7 +888,7 @@ static gg_status donor_is_another(const inplace *j, gg_error *err)
 /* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
  * and a new one would save a base that is half changed. Also with run->force, it must not
  * replace a model that is read or changed. */
-static gg_status undo_is_another(const inplace *j, const char *undo, gg_error *err)
+static gg_status undo_is_another(const transplant *j, const char *undo, gg_error *err)
 {
     struct stat s;
     if (lstat(undo, &s) == 0 && !j->run->force) {
@@ -955,7 +906,7 @@ static gg_status undo_is_another(const inplace *j, const char *undo, gg_error *e
 
 /* A file with several names (hard links) would change under all of them. A donor of bare records
  * may be the undo stream of a run that was allowed to. */
-static gg_status open_writable(inplace *j, gg_error *err)
+static gg_status open_writable(transplant *j, gg_error *err)
 {
     bool links = j->run->force || !gg_source_meta(j->donor);
     gg_status st = GG_OK;
@@ -968,7 +919,7 @@ static gg_status open_writable(inplace *j, gg_error *err)
 }
 
 /* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
-static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
+static gg_status write_undo(const transplant *j, const char *path, gg_error *err)
 {
     gg_output *out;
     gg_status st = gg_output_open(path, j->run->force, &out, err);
@@ -989,14 +940,14 @@ static gg_status write_undo(const inplace *j, const char *path, gg_error *err)
 }
 
 /* Decides how each tensor is made, before the first byte changes. */
-static gg_status make_changes(inplace *j, gg_error *err)
+static gg_status make_changes(transplant *j, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < j->moves.n && st == GG_OK; i++) {
-        gg_tensor out = moved_tensor(&j->maker, &j->moves.list[i]);
+        gg_tensor out = moved_tensor(j, &j->moves.list[i]);
         gg_plan_tensor *pt;
         st = gg_plan_add(&j->plan, &out, &pt, err);
-        if (st == GG_OK) st = fill_moved(&j->maker, &j->moves.list[i], pt, err);
+        if (st == GG_OK) st = fill_moved(j, &j->moves.list[i], pt, err);
     }
     return st;
 }
@@ -1005,41 +956,35 @@ static gg_status make_changes(inplace *j, gg_error *err)
  * changed by then, so it is compared first. */
 static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    const inplace *j = ctx;
+    const transplant *j = ctx;
     (void)worker;
     gg_status st = gg_verify_data(j->donor, j->moves.list[i].donor, err);
-    if (st != GG_OK || !j->maker.blend->ancestor) return st;
+    if (st != GG_OK || !j->blend->ancestor) return st;
     const gg_tensor *d = gg_source_tensor(j->donor, j->moves.list[i].donor);
-    return gg_verify_data(j->maker.blend->ancestor,
-                          gg_source_find(j->maker.blend->ancestor, d->name, d->name_len), err);
+    return gg_verify_data(j->blend->ancestor,
+                          gg_source_find(j->blend->ancestor, d->name, d->name_len), err);
 }
 
-/* Parts of the base itself are not written. */
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    inplace *j = ctx;
+    const transplant *j = ctx;
     (void)worker;
     const gg_tensor *t = gg_source_tensor(j->base, j->moves.list[i].base);
     const gg_plan_tensor *pt = &j->plan.tensors[i];
     gg_place to = { j->fds[t->file], gg_model_at(j->model, t) };
     gg_target all = { t, to.fd, to.at, j->run, NULL };
-    gg_status st = pt->make ? pt->make(pt->ctx, &all, err) : GG_OK;
-    for (size_t k = 0; k < pt->n_parts && st == GG_OK; k++) {
-        const gg_plan_part *part = &pt->parts[k];
-        if (part->source == j->base) gg_progress_add(j->run, part->bytes);
-        else st = gg_copy_part(part, to, NULL, j->run, err);
-        to.at += part->bytes;
-    }
+    gg_status st = pt->make ? pt->make(pt->ctx, &all, err)
+                            : gg_copy_part(&pt->parts[0], to, NULL, j->run, err);
     return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);
 }
 
-static gg_status inputs_unchanged(const inplace *j, gg_error *err)
+static gg_status inputs_unchanged(const transplant *j, gg_error *err)
 {
     gg_status st = gg_source_unchanged(j->donor, err);
-    return st == GG_OK ? gg_source_unchanged(j->maker.blend->ancestor, err) : st;
+    return st == GG_OK ? gg_source_unchanged(j->blend->ancestor, err) : st;
 }
 
-static gg_status write_base(inplace *j, const char *undo, gg_error *err)
+static gg_status write_base(transplant *j, const char *undo, gg_error *err)
 {
     gg_status st = gg_parallel(j->moves.n, j->run->threads, overwrite, j, err);
     if (st == GG_OK) st = inputs_unchanged(j, err);
@@ -1057,27 +1002,22 @@ static gg_status write_base(inplace *j, const char *undo, gg_error *err)
 /* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
  * only a strict run can be refused. A donor of bare records may be an undo stream, which must
  * always be applied. */
-static gg_status check_result(inplace *j, gg_error *err)
+static gg_status check_result(transplant *j, gg_error *err)
 {
     size_t n = gg_source_count(j->base);
     if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
     gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
                           (uint32_t)j->model->n_files };
     gg_status st = gg_check_output(&in, j->base, j->run, &j->notes, err);
-    return st == GG_OK ? note_kinship(&j->maker, &j->moves, j->run, &j->notes, err) : st;
+    return st == GG_OK ? note_kinship(j, &j->notes) : st;
 }
 
 /* Everything that can be refused before a byte is written. */
-static gg_status prepare(inplace *j, const char *undo, gg_error *err)
+static gg_status prepare(transplant *j, const char *undo, gg_error *err)
 {
-    const gg_match_options *match = &j->o->match;
     gg_status st = donor_is_another(j, err);
-    open_mover(&j->maker, j->base, j->donor, match);
-    j->maker.in_place = true;
     if (st == GG_OK && undo) st = undo_is_another(j, undo, err);
-    if (st == GG_OK) st = gg_match_tensors(j->base, j->donor, match, &j->moves, err);
-    if (st == GG_OK)
-        st = drop_mismatched(&j->moves, j->base, j->donor, j->o->skip_mismatched, j->report, err);
+    if (st == GG_OK) st = find_changes(j);
     if (st == GG_OK) st = only_bytes(j, err);
     if (st == GG_OK) st = check_result(j, err);
     if (st == GG_OK) st = make_changes(j, err);
@@ -1086,19 +1026,7 @@ static gg_status prepare(inplace *j, const char *undo, gg_error *err)
     return st == GG_OK ? inputs_unchanged(j, err) : st;
 }
 
-static gg_status close_inplace(inplace *j, gg_status st, gg_error *err)
-{
-    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
-        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
-            st = gg_fail_errno(err, "close failed");
-    gg_computations_free(&j->maker.list);
-    gg_plan_free(&j->plan);
-    free(j->fds);
-    gg_moves_free(&j->moves);
-    return st;
-}
-
-static gg_status change_base(inplace *j, const char *undo, gg_error *err)
+static gg_status change_base(transplant *j, const char *undo, gg_error *err)
 {
     gg_transplant_report *r = j->report;
     gg_status st = prepare(j, undo, err);
@@ -1109,7 +1037,9 @@ static gg_status change_base(inplace *j, const char *undo, gg_error *err)
     if (st == GG_OK) st = write_base(j, undo, err);
     r->moved = j->moves.n;
     r->bytes_written = r->bytes_moved;
-    st = close_inplace(j, st, err);
+    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
+        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
+            st = gg_fail_errno(err, "close failed");
     gg_check_notes_end(&j->notes, j->run, st == GG_OK);
     return st;
 }
@@ -1118,15 +1048,8 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
                                  const char *undo, const gg_run *run, gg_transplant_report *report,
                                  gg_error *err)
 {
+    const gg_model *model = gg_source_model(base);
     o = GG_OPTIONS(gg_transplant_options, o);
-    run = GG_OPTIONS(gg_run, run);
-    report = GG_REPORT(gg_transplant_report, report);
-    inplace j = { .base = base,
-                  .donor = donor,
-                  .model = gg_source_model(base),
-                  .o = o,
-                  .run = run,
-                  .report = report };
     const gg_output_options *w = &o->output;
     if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
         w->shard_size) {
@@ -1134,6 +1057,15 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
                    "an adapter, other dtypes, an importance matrix and shards make a new model");
         return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
     }
-    if (j.model) return change_base(&j, undo, err);
-    return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");
+    if (!model)
+        return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");
+    transplant t = { .base = base,
+                     .donor = donor,
+                     .o = o,
+                     .run = GG_OPTIONS(gg_run, run),
+                     .model = model,
+                     .report = GG_REPORT(gg_transplant_report, report),
+                     .err = err };
+    open_transplant(&t);
+    return close_transplant(&t, change_base(&t, undo, err));
 }
