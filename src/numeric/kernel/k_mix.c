@@ -55,72 +55,33 @@ void GG_K(gg_mix_products)(gg_products *s, const float *a, const float *b, size_
 
 /* A tile of TILE_ROWS rows and TILE columns: its sums stay in registers. */
 #if GG_LEVEL == 1
-#define TILE_ROWS 4
-typedef gg_f32x8 vec;
+enum { TILE_ROWS = 4, LANES = 8 };
 #else
-#define TILE_ROWS 2
-typedef gg_nk_f32x4 vec;
+enum { TILE_ROWS = 2, LANES = 4 };
 #endif
-#define LANES (sizeof(vec) / sizeof(float))
-#define TILE (2 * LANES)
+enum { TILE = 2 * LANES };
+typedef float vec __attribute__((vector_size(LANES * 4), aligned(4), __may_alias__));
 #define COLUMNS ((size_t)256) /* of wide: for usual ranks they fit the first-level cache */
 
-#define LOAD(to, from) memcpy(&(to), (from), sizeof(vec))
-#define STORE(to, v) memcpy((to), &(v), sizeof(vec))
-
-/* x[0..TILE) += scale (p, q) */
-static inline void finish_row(float *x, float scale, const vec *p, const vec *q)
+/* Changes `rows` rows of a tile. Inlined for TILE_ROWS and for 1. */
+__attribute__((always_inline)) static inline void add_tile(const gg_low_rank *l, float *x,
+                                                           const float *tall, const float *wide,
+                                                           const size_t rows)
 {
-    vec a, b;
-    LOAD(a, x);
-    LOAD(b, x + LANES);
-    a += scale * *p;
-    b += scale * *q;
-    STORE(x, a);
-    STORE(x + LANES, b);
-}
-
-/* Changes one row of a tile. */
-static void add_row(const gg_low_rank *l, float *x, const float *tall, const float *wide)
-{
-    vec p = { 0 }, q = { 0 };
+    vec sum[TILE_ROWS][2] = { { { 0 } } };
     for (size_t k = 0; k < l->r; k++, wide += l->stride) {
-        vec v, w;
-        LOAD(v, wide);
-        LOAD(w, wide + LANES);
-        p += tall[k] * v;
-        q += tall[k] * w;
+        const vec v = *(const vec *)wide, w = *(const vec *)(wide + LANES);
+#pragma GCC unroll 4
+        for (size_t o = 0; o < rows; o++) {
+            sum[o][0] += tall[o * l->r + k] * v;
+            sum[o][1] += tall[o * l->r + k] * w;
+        }
     }
-    finish_row(x, l->scale, &p, &q);
-}
-
-/* Changes TILE_ROWS rows of a tile. The sums have names because compilers keep an array of them
- * in memory. */
-static void add_tile(const gg_low_rank *l, float *x, const float *tall, const float *wide)
-{
-    const float *t0 = tall, *t1 = t0 + l->r;
-    vec p0 = { 0 }, q0 = p0, p1 = p0, q1 = p0;
-#if TILE_ROWS == 4
-    const float *t2 = t1 + l->r, *t3 = t2 + l->r;
-    vec p2 = p0, q2 = p0, p3 = p0, q3 = p0;
-#endif
-    for (size_t k = 0; k < l->r; k++, wide += l->stride) {
-        vec v, w;
-        LOAD(v, wide);
-        LOAD(w, wide + LANES);
-        p0 += t0[k] * v, q0 += t0[k] * w;
-        p1 += t1[k] * v, q1 += t1[k] * w;
-#if TILE_ROWS == 4
-        p2 += t2[k] * v, q2 += t2[k] * w;
-        p3 += t3[k] * v, q3 += t3[k] * w;
-#endif
+#pragma GCC unroll 4
+    for (size_t o = 0; o < rows; o++, x += l->stride) {
+        *(vec *)x += l->scale * sum[o][0];
+        *(vec *)(x + LANES) += l->scale * sum[o][1];
     }
-    finish_row(x, l->scale, &p0, &q0);
-    finish_row(x + l->stride, l->scale, &p1, &q1);
-#if TILE_ROWS == 4
-    finish_row(x + 2 * l->stride, l->scale, &p2, &q2);
-    finish_row(x + 3 * l->stride, l->scale, &p3, &q3);
-#endif
 }
 
 /* The last columns, fewer than a tile. */
@@ -140,10 +101,10 @@ static void add_columns(const gg_low_rank *l, float *x, const float *tall, size_
     size_t whole = n / TILE * TILE, o = 0;
     for (; o + TILE_ROWS <= rows; o += TILE_ROWS)
         for (size_t i = 0; i < whole; i += TILE)
-            add_tile(l, x + o * l->stride + i, tall + o * l->r, wide + i);
+            add_tile(l, x + o * l->stride + i, tall + o * l->r, wide + i, TILE_ROWS);
     for (; o < rows; o++)
         for (size_t i = 0; i < whole; i += TILE)
-            add_row(l, x + o * l->stride + i, tall + o * l->r, wide + i);
+            add_tile(l, x + o * l->stride + i, tall + o * l->r, wide + i, 1);
     for (o = 0; o < rows && whole < n; o++)
         add_rest(l, x + o * l->stride + whole, tall + o * l->r, wide + whole, n - whole);
 }
