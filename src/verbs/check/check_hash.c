@@ -5,7 +5,6 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/grow.h"
-#include "base/io.h"
 #include "base/lines.h"
 #include "base/names.h"
 #include "base/parallel.h"
@@ -19,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP ((size_t)1 << 20)
 #define MOST_LINES ((size_t)1 << 23) /* maximum length of a list */
 #define MOST_BYTES ((size_t)1 << 30)
 
@@ -138,21 +136,8 @@ static gg_status hash_model_file(void *ctx, size_t i, unsigned worker, gg_error 
 {
     hashing *j = ctx;
     const gg_model *m = gg_source_model(j->source);
-    uint64_t size = m->file_sizes[i];
-    uint8_t *buf = malloc(size < STEP ? (size_t)size + 1 : STEP);
-    gg_sha256 h;
-    gg_status st = buf ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory to read a file");
     (void)worker;
-    gg_sha256_init(&h);
-    for (uint64_t at = 0; at < size && st == GG_OK; at += STEP) {
-        size_t n = size - at < STEP ? (size_t)(size - at) : STEP;
-        st = gg_cancelled(err);
-        if (st == GG_OK) st = gg_pread_all(m->fds[i], buf, n, at, err);
-        if (st == GG_OK) gg_sha256_update(&h, buf, n);
-        gg_progress_add(j->run, n);
-    }
-    finish_sha(&h, j->rows[i].sha);
-    free(buf);
+    gg_status st = gg_file_sha256(m->fds[i], 0, m->file_sizes[i], j->rows[i].sha, j->run, err);
     return st == GG_OK ? st : gg_at_file(err, m->paths[i]);
 }
 
@@ -303,7 +288,8 @@ static int by_sha(const void *a, const void *b)
 typedef struct comparison {
     check c; /* only to report findings */
     rows want, have;
-    size_t differ; /* number of keys and tensors that differ */
+    size_t differ;      /* number of keys and tensors that differ */
+    const row *reorder; /* the keys as a whole, if they differ; NULL = they do not */
 } comparison;
 
 static void report_row(comparison *v, const row *r, const char *fmt, ...) GG_PRINTF(3, 4);
@@ -317,12 +303,12 @@ static void report_row(comparison *v, const row *r, const char *fmt, ...)
     gg_check_report_finding(&v->c, &(gg_finding){ GG_CHECK_ERROR, "hash", r->name, text });
 }
 
-/* Compares two rows with the same name. Files and the order of the keys are compared last, in
- * compare_kind(). */
+/* Compares two rows with the same name. Files are compared last, in compare_files(). */
 static void compare_rows(comparison *v, row *want, row *have)
 {
     bool same = strcmp(want->sha, have->sha) == 0;
     want->matched = have->matched = true;
+    if (is_kind(want, "metadata") && !same) v->reorder = have;
     if (is_kind(want, "file") || is_kind(want, "metadata")) return;
     if (same && strcmp(want->detail, have->detail) == 0) return;
     v->differ++;
@@ -378,33 +364,25 @@ static gg_status report_unmatched(comparison *v)
     return v->c.status;
 }
 
-/* The first row of a kind in a sorted list, and the number of them. */
-static const row *rows_of_kind(const rows *r, const char *kind, size_t *n)
+/* The number of files, which are first in a sorted list. */
+static size_t count_files(const rows *r)
 {
-    size_t first = 0;
-    while (first < r->n && !is_kind(&r->list[first], kind)) first++;
-    for (*n = 0; first + *n < r->n && is_kind(&r->list[first + *n], kind); ++*n) {}
-    return r->list + first;
+    size_t n = 0;
+    while (n < r->n && is_kind(&r->list[n], "file")) n++;
+    return n;
 }
 
-/* Reports differences of files and of the order of keys that keys and tensors do not explain. */
-static void compare_kind(comparison *v, const char *kind)
+/* Reports differences of files, and whether keys and tensors explain them. */
+static void compare_files(comparison *v)
 {
-    size_t nw, nh;
-    const row *w = rows_of_kind(&v->want, kind, &nw), *h = rows_of_kind(&v->have, kind, &nh);
+    size_t nw = count_files(&v->want), nh = count_files(&v->have);
+    const row *w = v->want.list, *h = v->have.list;
     if (nw == 0 || nh == 0) return; /* a pipe and a directory have no files */
-    if (nw != nh) {
-        report_row(v, h, "the model has %zu files, but %zu in the list", nh, nw);
-        return;
-    }
-    for (size_t i = 0; i < nw; i++) {
-        if (strcmp(w[i].sha, h[i].sha) == 0) continue;
-        if (is_kind(h, "file"))
+    if (nw != nh) report_row(v, h, "the model has %zu files, but %zu in the list", nh, nw);
+    for (size_t i = 0; i < nw && nw == nh; i++)
+        if (strcmp(w[i].sha, h[i].sha) != 0)
             report_row(v, &h[i], "the file differs from the list%s",
                        v->differ ? "" : ", outside of keys and tensor data");
-        else if (v->differ++ == 0)
-            report_row(v, &h[i], "the keys are in a different order than in the list");
-    }
 }
 
 static gg_status compare_lists(comparison *v)
@@ -421,8 +399,9 @@ static gg_status compare_lists(comparison *v)
     }
     gg_status st = report_unmatched(v);
     if (st != GG_OK) return st;
-    compare_kind(v, "metadata");
-    compare_kind(v, "file");
+    if (v->reorder && v->differ++ == 0)
+        report_row(v, v->reorder, "the keys are in a different order than in the list");
+    compare_files(v);
     return v->c.status;
 }
 
