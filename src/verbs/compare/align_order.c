@@ -55,9 +55,18 @@ typedef struct row_reader {
     gg_data data;
     uint8_t *raw;
     float *x;          /* one row */
+    float *sum;        /* what one unit adds to the table: b->dims values */
     uint64_t first, n; /* the rows in `raw` */
     uint64_t per_read;
 } row_reader;
+
+static void row_reader_close(row_reader *r)
+{
+    gg_data_close(&r->data);
+    free(r->raw);
+    free(r->x);
+    free(r->sum);
+}
 
 static gg_status row_reader_open(row_reader *r, const builder *b, gg_error *err)
 {
@@ -67,18 +76,10 @@ static gg_status row_reader_open(row_reader *r, const builder *b, gg_error *err)
     if (st != GG_OK) return st;
     r->raw = malloc((size_t)(r->per_read * b->row_bytes));
     r->x = malloc((size_t)b->tensor->dims[0] * sizeof *r->x);
-    if (r->raw && r->x) return GG_OK;
-    gg_data_close(&r->data);
-    free(r->raw);
-    free(r->x);
+    r->sum = malloc(b->dims * sizeof *r->sum);
+    if (r->raw && r->x && r->sum) return GG_OK;
+    row_reader_close(r);
     return gg_fail(err, GG_ENOMEM, "no memory for a row of a tensor");
-}
-
-static void row_reader_close(row_reader *r)
-{
-    gg_data_close(&r->data);
-    free(r->raw);
-    free(r->x);
 }
 
 /* Decodes a row into r->x. Rows from `row` to `end` are likely to be needed next. Values that are
@@ -105,24 +106,25 @@ static gg_status read_row(row_reader *r, uint64_t row, uint64_t end, gg_error *e
 }
 
 /* Adds the rows of one unit to its column of the table. */
-static gg_status add_unit(row_reader *r, size_t i, uint64_t end, float *sum, gg_error *err)
+static gg_status add_unit(row_reader *r, size_t i, uint64_t end, gg_error *err)
 {
     const builder *b = r->b;
     size_t cols = (size_t)b->tensor->dims[0], to = 0;
     uint64_t row = b->s.first + unit_no(b, i) * b->s.per, k = 0;
     gg_status st = GG_OK;
-    memset(sum, 0, b->dims * sizeof *sum);
+    if (b->c->units) end = row + b->s.per;
+    memset(r->sum, 0, b->dims * sizeof *r->sum);
     for (uint64_t l = 0; l < b->s.per && st == GG_OK; l++) {
         st = read_row(r, row + l, end, err);
         if (b->sum == ALIGN_SUM_ROWS) k = to = 0;
         for (size_t c = 0; c < cols && st == GG_OK; c++) {
-            sum[to] += sign_of(k, b->dims) * r->x[c];
+            r->sum[to] += sign_of(k, b->dims) * r->x[c];
             if (b->sum == ALIGN_SUM_COLUMNS && c + 1 < cols) continue;
             k++;
             to = to + 1 == b->dims ? 0 : to + 1;
         }
     }
-    for (size_t d = 0; d < b->dims; d++) b->t->x[(b->at + d) * b->t->n + i] = sum[d];
+    for (size_t d = 0; d < b->dims; d++) b->t->x[(b->at + d) * b->t->n + i] = r->sum[d];
     return st;
 }
 
@@ -132,18 +134,11 @@ static gg_status row_task(void *ctx, size_t task, unsigned worker, gg_error *err
     row_reader r;
     (void)worker;
     size_t from = task * b->batch, to = from + b->batch < b->t->n ? from + b->batch : b->t->n;
-    float *sum = malloc(b->dims * sizeof *sum);
-    gg_status st = sum ? row_reader_open(&r, b, err)
-                       : gg_fail(err, GG_ENOMEM, "no memory for a row of a tensor");
-    if (st == GG_OK) {
-        for (size_t i = from; i < to && st == GG_OK; i++) {
-            uint64_t first = b->s.first + unit_no(b, i) * b->s.per;
-            st = add_unit(&r, i, b->c->units ? first + b->s.per : b->s.first + to * b->s.per, sum,
-                          err);
-        }
-        row_reader_close(&r);
-    }
-    free(sum);
+    gg_status st = row_reader_open(&r, b, err);
+    if (st != GG_OK) return st;
+    for (size_t i = from; i < to && st == GG_OK; i++)
+        st = add_unit(&r, i, b->s.first + to * b->s.per, err);
+    row_reader_close(&r);
     return st;
 }
 
