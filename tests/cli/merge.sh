@@ -207,7 +207,7 @@ no() { # STATUS TEXT OPTIONS...
     check_error "$status" "$text" "refuse: $text" organ-merge -q "$@" -o "$T/no.gguf"
     check_absent "$T/no.gguf" "$text"
 }
-no 2 "the name of the method is empty" --method "" --model $V
+no 2 "unknown method ''" --method "" --model $V
 no 2 "unknown method 'tie' (did you mean 'ties'?)" --method tie --model $V
 no 2 "ties needs the base" --method ties --model $V
 no 2 "unknown parameter 'T' (did you mean 't'?)" --method iso,T=0.6 --model $V

@@ -316,37 +316,6 @@ gg_status gg_merge_settings_add(gg_merge_settings *s, const char *text, gg_error
     return st;
 }
 
-/* Roles in blocks, and tensors outside them, with what PyTorch models of the llama family call
- * them. */
-static const struct {
-    const char *role, *torch;
-} torch_names[] = {
-    { "attn_q", "self_attn.q_proj" },
-    { "attn_k", "self_attn.k_proj" },
-    { "attn_v", "self_attn.v_proj" },
-    { "attn_qkv", "self_attn.qkv_proj" },
-    { "attn_output", "self_attn.o_proj" },
-    { "attn_q_norm", "self_attn.q_norm" },
-    { "attn_k_norm", "self_attn.k_norm" },
-    { "attn_norm", "input_layernorm" },
-    { "ffn_norm", "post_attention_layernorm" },
-    { "post_attention_norm", "post_attention_layernorm" },
-    { "post_ffw_norm", "post_feedforward_layernorm" },
-    { "ffn_gate", "mlp.gate_proj" },
-    { "ffn_up", "mlp.up_proj" },
-    { "ffn_down", "mlp.down_proj" },
-    { "ffn_gate_inp", "mlp.gate" },
-    { "ffn_gate_exps", "mlp.experts.gate_proj" },
-    { "ffn_up_exps", "mlp.experts.up_proj" },
-    { "ffn_down_exps", "mlp.experts.down_proj" },
-    { "ffn_gate_shexp", "mlp.shared_expert.gate_proj" },
-    { "ffn_up_shexp", "mlp.shared_expert.up_proj" },
-    { "ffn_down_shexp", "mlp.shared_expert.down_proj" },
-    { "token_embd", "model.embed_tokens" },
-    { "output_norm", "model.norm" },
-    { "output", "lm_head" },
-};
-
 /* Whether a filter of mergekit, a part of a name such as "self_attn" or "q_proj", matches the
  * tensor under the name that PyTorch models use for it, or under its own. "*" matches all. */
 static bool torch_match(const gg_tensor *t, const char *filter)
@@ -368,15 +337,14 @@ static bool torch_match(const gg_tensor *t, const char *filter)
                  (long long)a.block, (long long)a.expert, kind);
         return strstr(torch, filter) != NULL;
     }
-    for (size_t i = 0; i < sizeof torch_names / sizeof torch_names[0]; i++) {
-        if (!gg_text_is(role, a.role_len, torch_names[i].role)) continue;
-        if (a.block < 0) snprintf(torch, sizeof torch, "%s.weight", torch_names[i].torch);
-        else
-            snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)a.block,
-                     torch_names[i].torch);
-        return strstr(torch, filter) != NULL;
-    }
-    return false;
+    const gg_merge_torch_name *known = gg_merge_torch_names;
+    while (known->role && !gg_text_is(role, a.role_len, known->role)) known++;
+    if (!known->role) return false;
+    if (a.block < 0) snprintf(torch, sizeof torch, "%s.weight", known->torch);
+    else
+        snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)a.block,
+                 known->torch);
+    return strstr(torch, filter) != NULL;
 }
 
 /* ---- evaluation ------------------------------------------------------------------ */

@@ -50,6 +50,13 @@ typedef enum gg_merge_param {
 
 extern const gg_merge_parameter gg_merge_params[GG_MP_COUNT]; /* without defaults */
 
+/* Roles in blocks, and tensors outside them, with what PyTorch models of the llama family call
+ * them. The last has no role. */
+typedef struct gg_merge_torch_name {
+    const char *role, *torch;
+} gg_merge_torch_name;
+extern const gg_merge_torch_name gg_merge_torch_names[];
+
 typedef struct gg_merge_setting {
     gg_merge_param param;
     /* Owned; NULL = every tensor. The name of a stack applies to all of its experts, or with
@@ -247,12 +254,14 @@ void gg_regmean_close(gg_regmean *r);
 /* A merge, as far as its tensors need it. */
 typedef struct gg_merging {
     const gg_merge_method *method;
-    gg_source *base;    /* NULL if there is none */
-    gg_source **models; /* as in gg_merge_job: with the base if it is the first of them */
-    gg_source **inputs; /* activations of each, for methods with Gram matrices */
+    gg_source *base; /* NULL if there is none */
+    /* The models, as in gg_merge_job: with the base if it is the first of them; the activations of
+     * each, for methods with Gram matrices; and their parameters. */
+    gg_source *models[GG_MERGE_MODELS + 1], *inputs[GG_MERGE_MODELS + 1];
+    gg_merge_settings of_model[GG_MERGE_MODELS + 1];
     size_t n;
     bool has_base;
-    gg_merge_settings global, *of_model; /* of_model has n */
+    gg_merge_settings global;
     uint64_t seed;
     uint64_t blocks;       /* block_count of the first model */
     pthread_mutex_t whole; /* held while a whole matrix is in memory */

@@ -38,6 +38,7 @@ function finish() {
     sub(/\/.*/, "", key)
 }
 /^same/ { same[$2] = rest(3) }
+/^torch/ { torch = torch "    { " text($2) ", " text($3) " },\n" }
 /^param/ {
     limits = ", " substr($3, ($3 ~ /^>/) + 1) ", " $4 ", " ($3 ~ /^>/ ? "true" : "false") ", 0"
     meaning = rest(5)
@@ -53,6 +54,7 @@ END {
     finish()
     print "/* Made by tables.awk. */\n#include \"verbs/merge/merging.h\"\n\n#include <math.h>"
     print "\nconst gg_merge_parameter gg_merge_params[GG_MP_COUNT] = {\n" params "};"
+    print "\nconst gg_merge_torch_name gg_merge_torch_names[] = {\n" torch "    { NULL, NULL },\n};"
     print "\nconst gg_merge_method gg_merge_methods[] = {\n" methods "};"
     print "const size_t gg_merge_methods_n = sizeof gg_merge_methods / sizeof gg_merge_methods[0];"
 }

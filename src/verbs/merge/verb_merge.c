@@ -4,10 +4,12 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/io.h"
 #include "base/nearest.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "organ/gg_align.h"
@@ -28,7 +30,6 @@
 #include "json/json.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,6 @@ static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_ba
 static gg_status take_models(merge_run *g, gg_merge_base use)
 {
     const gg_merge_models *given = g->given;
-    if (given->n > GG_MERGE_MODELS)
-        return gg_fail(g->err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
     g->all[0].source = given->base;
     gg_status st = given->base ? check_member(given->base, 0, g->err) : GG_OK;
     for (size_t i = 0; i < given->n && st == GG_OK; i++) st = take_model(g, &given->list[i], use);
@@ -153,10 +152,8 @@ static gg_status find_method(merge_run *g)
         known[n++] = gg_merge_methods[i].name;
     }
     gg_escape(text, len < 40 ? len : 40, shown, sizeof shown);
-    if (len == 0) gg_fail(g->err, GG_EUSAGE, "the name of the method is empty");
-    else
-        gg_fail(g->err, GG_EUSAGE, "unknown method '%s'%s", shown,
-                gg_meant(gg_nearest(text, len, known, n), meant));
+    gg_fail(g->err, GG_EUSAGE, "unknown method '%s'%s", shown,
+            gg_meant(gg_nearest(text, len, known, n), meant));
     return gg_fix(g->err, "use a method such as linear, slerp, task, ties, dare_ties, della, "
                           "model_stock or iso; the manual page lists them all");
 }
@@ -164,11 +161,8 @@ static gg_status find_method(merge_run *g)
 static gg_status read_parameters(merge_run *g)
 {
     gg_merging *m = &g->m;
-    m->models = calloc(g->given->n + 1, sizeof *m->models);
-    m->of_model = calloc(g->given->n + 1, sizeof *m->of_model);
-    m->inputs = calloc(g->given->n + 1, sizeof *m->inputs);
-    if (!m->models || !m->of_model || !m->inputs)
-        return gg_fail(g->err, GG_ENOMEM, "no memory for the models");
+    if (g->given->n > GG_MERGE_MODELS)
+        return gg_fail(g->err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
     gg_status st = gg_merge_settings_add(&m->global, g->o->parameters, g->err);
     bool lead = g->given->base && m->method->base == GG_MERGE_BASE_FIRST;
     for (size_t i = 0; i < g->given->n && st == GG_OK; i++)
@@ -344,11 +338,7 @@ static gg_status hash_model(void *ctx, size_t i, unsigned worker, gg_error *err)
     const gg_model *files = m->source ? gg_source_model(m->source) : NULL;
     (void)worker;
     if (!files || files->n_files != 1 || strcmp(gg_source_name(m->source), "-") == 0) return GG_OK;
-    int fd = open(files->paths[0], O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return gg_at_file((gg_fail_errno(err, "cannot open it"), err), gg_source_name(m->source));
-    gg_status st = gg_file_sha256(fd, 0, files->file_sizes[0], m->sha256, NULL, err);
-    close(fd);
+    gg_status st = gg_file_sha256(files->fds[0], 0, files->file_sizes[0], m->sha256, NULL, err);
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(m->source));
 }
 
@@ -466,14 +456,11 @@ static const char *parameters_of(const merge_run *g)
 
 static void delete_history(gg_meta *meta)
 {
-    static const char *const keys[] = {
-        "organ.merge.method",        "organ.merge.parameters",
-        "organ.merge.seed",          "organ.merge.base",
-        "organ.merge.base.sha256",   "organ.merge.models",
-        "organ.merge.models.sha256", "organ.merge.models.parameters",
-        "organ.merge.aligned",       "organ.merge.embeddings_from_base",
-    };
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) gg_meta_delete(meta, keys[i]);
+    size_t kept = 0;
+    for (size_t i = 0; i < meta->n; i++)
+        if (!gg_text_begins(meta->kv[i].key, meta->kv[i].key_len, "organ.merge."))
+            meta->kv[kept++] = meta->kv[i];
+    meta->n = kept;
 }
 
 /* Sets general.name and the keys organ.merge.*. The first error ends up in g->err. */
@@ -939,10 +926,9 @@ static gg_status check_slice_options(const merge_run *g)
 static gg_status split_models(merge_run *g, gg_merging *of_model)
 {
     for (size_t k = 0; k < g->n; k++) {
-        g->m.models[k] = g->all[1 + k].source;
         of_model[k] = g->m;
-        of_model[k].models = &g->m.models[k];
-        of_model[k].of_model = &g->m.of_model[k];
+        of_model[k].models[0] = g->all[1 + k].source;
+        of_model[k].of_model[0] = g->m.of_model[k];
         of_model[k].n = 1;
         for (size_t i = 0; i < g->given->n_slices; i++)
             of_model[k].blocks += g->given->slices[i].to - g->given->slices[i].from;
@@ -984,13 +970,9 @@ static void close_run(merge_run *g)
     gg_dtype_rules_free(g->rules);
     gg_imatrix_close(g->imatrix);
     gg_merge_settings_free(&g->m.global);
-    for (size_t i = 0; g->m.of_model && i <= g->given->n; i++)
-        gg_merge_settings_free(&g->m.of_model[i]);
+    for (size_t i = 0; i <= GG_MERGE_MODELS; i++) gg_merge_settings_free(&g->m.of_model[i]);
     for (size_t i = 0; i <= g->n; i++) gg_source_close(g->all[i].aligned);
     free(g->slices);
-    free(g->m.models);
-    free(g->m.inputs);
-    free(g->m.of_model);
     pthread_mutex_destroy(&g->m.whole);
 }
 
@@ -1022,16 +1004,12 @@ gg_status gg_merge(const gg_merge_models *models, const gg_merge_options *o, con
 #define SETTINGS_BYTES 65536
 #define SLICES 4096
 
-typedef struct slice {
-    uint64_t model, from, n; /* n blocks of a model from block `from` */
-} slice;
-
 typedef struct recall {
     const gg_meta *meta;
     const gg_kv *names; /* of the models */
     gg_merging m;
     bool embeddings; /* copied from the base */
-    slice *slices;
+    gg_merge_slice *slices;
     size_t n_slices;
     gg_merge_fn row;
     void *ctx;
@@ -1088,8 +1066,6 @@ static gg_status recall_models(recall *r, bool lead)
     while (n <= GG_MERGE_MODELS && gg_kv_next_str(r->names, &at, &text, &len)) n++;
     if (n == 0 || n > GG_MERGE_MODELS) return malformed_key(r, key);
     m->n = n + lead;
-    m->of_model = calloc(m->n, sizeof *m->of_model);
-    if (!m->of_model) return gg_fail(r->err, GG_ENOMEM, "out of memory");
     gg_status st = GG_OK;
     at = 0;
     for (size_t k = lead; k < m->n && st == GG_OK; k++) {
@@ -1106,8 +1082,6 @@ static gg_status recall_slices(recall *r, const char *text, size_t len)
     const char *key = "organ.merge.parameters";
     char *copy;
     gg_status st = copy_text(r, key, text, len, &copy);
-    r->slices = calloc(SLICES, sizeof *r->slices);
-    if (st == GG_OK && !r->slices) st = gg_fail(r->err, GG_ENOMEM, "out of memory");
     const char *p = st == GG_OK ? copy + strlen("slices=") : NULL;
     while (st == GG_OK && *p && *p != ' ') {
         unsigned long long model, from, to;
@@ -1116,11 +1090,13 @@ static gg_status recall_slices(recall *r, const char *text, size_t len)
             sscanf(p, "%10llu:%10llu-%10llu%n", &model, &from, &to, &used) != 3 || to < from ||
             model == 0 || model > r->m.n || !strchr(", ", p[used]))
             st = malformed_key(r, key);
-        else r->slices[r->n_slices++] = (slice){ model - 1, from, to - from + 1 };
+        else st = GG_ROOM(r->slices, r->n_slices, NULL, r->err);
+        if (st != GG_OK) break;
+        r->slices[r->n_slices++] = (gg_merge_slice){ (size_t)model - 1, from, to + 1 };
+        r->m.blocks += to - from + 1;
         p += used + (p[used] == ',');
     }
     if (st == GG_OK && *p) st = recall_settings(r, key, p + 1, strlen(p + 1), &r->m.global);
-    for (size_t i = 0; i < r->n_slices; i++) r->m.blocks += r->slices[i].n;
     free(copy);
     return st;
 }
@@ -1175,7 +1151,7 @@ static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anat
     uint64_t first = 0, model = r->slices[0].model;
     for (size_t i = 0; i < r->n_slices && a->block >= 0; i++) {
         if ((uint64_t)a->block >= first) model = r->slices[i].model;
-        first += r->slices[i].n;
+        first += r->slices[i].to - r->slices[i].from;
     }
     recall_name(r, model, name);
     gg_merge_row row = { t, *a, "copy", name };
@@ -1211,8 +1187,7 @@ gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg
         gg_anatomy a = gg_source_anatomy(model, i);
         st = row_of_tensor(&r, gg_source_tensor(model, i), &a);
     }
-    for (size_t k = 0; k < r.m.n && r.m.of_model; k++) gg_merge_settings_free(&r.m.of_model[k]);
-    free(r.m.of_model);
+    for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_free(&r.m.of_model[k]);
     gg_merge_settings_free(&r.m.global);
     free(r.slices);
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(model));
