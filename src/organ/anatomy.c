@@ -348,19 +348,18 @@ static span strip_suffix(span x)
     return strip_ending(x, suffixes);
 }
 
-/* The expert of ffn_gate.E, ffn_up.E and ffn_down.E, which have one tensor per expert. */
+/* The expert of ffn_gate.E, ffn_up.E and others, which have one tensor per expert. */
 static int64_t expert_of(span stem)
 {
-    static const char *const heads[] = { "ffn_gate.", "ffn_up.", "ffn_down.", "ffn_gate_up." };
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        if (!span_starts(stem, heads[i])) continue;
-        span d = span_drop(stem, strlen(heads[i]));
-        int64_t v = 0;
-        size_t n = 0;
-        while (n < d.n && n < 9 && d.s[n] >= '0' && d.s[n] <= '9') v = v * 10 + (d.s[n++] - '0');
-        return n > 0 && n == d.n && !(n > 1 && d.s[0] == '0') ? v : -1;
-    }
-    return -1;
+    size_t at = stem.n;
+    while (at > 0 && stem.s[at - 1] >= '0' && stem.s[at - 1] <= '9') at--;
+    size_t n = stem.n - at;
+    bool plain = n > 0 && n < 10 && !(n > 1 && stem.s[at] == '0');
+    if (!plain || at < sizeof "ffn_" || stem.s[at - 1] != '.' || !span_starts(stem, "ffn_"))
+        return -1;
+    int64_t expert = 0;
+    for (; at < stem.n; at++) expert = expert * 10 + (stem.s[at] - '0');
+    return expert;
 }
 
 /* ---- all of them -------------------------------------------------------------------- */
@@ -429,8 +428,8 @@ static gg_anatomy anatomy_of(span whole, span *rest)
     span stem = strip_suffix(*rest);
     classify(&a, whole, stem);
     a.expert = expert_of(stem);
-    a.stack = a.cls == GG_ORGAN && a.block >= 0 && span_starts(stem, "ffn_") &&
-              span_ends(stem, "_exps");
+    a.stack = a.cls == GG_ORGAN && a.block >= 0 && stem.n >= sizeof "ffn_exps" &&
+              span_starts(stem, "ffn_") && span_ends(stem, "_exps");
     return a;
 }
 

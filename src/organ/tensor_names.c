@@ -67,8 +67,7 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
 {
     size_t at;
     if (t->n_dims < 2 || !find_exps(t->name, t->name_len, &at)) return false;
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    if (a.cls != GG_ORGAN || a.block < 0) return false;
+    if (!gg_anatomy_of(t->name, t->name_len).stack) return false;
     uint64_t e = t->dims[t->n_dims - 1];
     if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0)
         return false; /* the bytes cannot be divided among the experts */

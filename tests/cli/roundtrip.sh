@@ -205,6 +205,13 @@ organ-extract "$T/m3.gguf" --output "$T/x3"
 check_text "$(sed -n 's/.*"llama.expert_count", .*"value": \([0-9]*\).*/\1/p' "$T/x3/manifest.json")" 3 \
     "the number of experts"
 
+# A stack of experts with a name that no engine knows yet.
+mkmodel "$T/new.gguf" blk.0.ffn_new_exps.weight:F16:32x4x3 blk.1.ffn_exps.weight:F16:32x4x3
+check "a stack with a new name" organ-extract "$T/new.gguf" --split-experts --output "$T/new"
+check "a stack with a new name, put together" organ-assemble "$T/new" --output "$T/new2.gguf"
+check_same "$T/new2.gguf" "$T/new.gguf" "a stack with a new name"
+check_text "$(find "$T/new/organs" -type f | wc -l | tr -d ' ')" 4 "its experts are records"
+
 # A part of a model is a model.
 check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"
 check "a part assembled" organ-assemble "$T/part" --output "$T/part.gguf"

@@ -94,6 +94,9 @@ static const struct row {
     { "blk.6.ffn_up.7.weight", O, 6, "ffn_up.7", 7 },
     { "blk.6.ffn_down.255.weight", O, 6, "ffn_down.255", 255 },
     { "blk.6.ffn_down.12.bias", O, 6, "ffn_down.12.bias", 12 },
+    { "blk.6.ffn_latent.3.weight", O, 6, "ffn_latent.3", 3 },
+    { "blk.6.ffn_.3.weight", O, 6, "ffn_.3", 3 },
+    { "blk.6.ffn_up.03.weight", O, 6, "ffn_up.03", -1 },
     /* latent attention, indexers */
     { "blk.8.attn_q_a.weight", S, 8, "attn_q_a", -1 },
     { "blk.8.attn_q_b.weight", S, 8, "attn_q_b", -1 },
@@ -567,9 +570,24 @@ static void stacks(void)
                        tensor("blk.2.ffn_norm_exps.weight", GG_F32, 2, 4, 4, 1),
                        tensor("blk.2.ffn_up_exps.weight", GG_F32, 1, 4, 1, 1),
                        tensor("blk.2.ffn_up_exps.weight", GG_F32, 3, 4, 4, 0),
+                       tensor("blk.2.ffn_exps.weight", GG_F32, 3, 4, 4, 2),
                        tensor("blk.2.ffn_up_exps", GG_F32, 3, 4, 4, 2) };
     for (size_t i = 0; i < sizeof no / sizeof no[0]; i++)
         T_CHECKF(!gg_is_expert_stack(&no[i], &n), "case %zu", i);
+    /* Whatever is a stack gets its name back from those of its experts. */
+    static const char *const names[] = { "blk.2.ffn_gate_exps.scale", "blk.2.ffn_new_exps.weight",
+                                         "blk.2.ffn__exps.weight", "blk.2.ffn_a.b_exps.bias",
+                                         "blk.2.ffn_\034_exps.weight" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char stack[GG_RECORD_NAME + 8];
+        size_t len = 0;
+        t = tensor(names[i], GG_F32, 3, 4, 4, 12);
+        T_CHECKF(gg_is_expert_stack(&t, &n) && gg_expert_tensor(&t, n, 11, &e, name) &&
+                     gg_anatomy_of(name, e.name_len).expert == 11 &&
+                     gg_stack_name(name, e.name_len, stack, sizeof stack, &len) &&
+                     strcmp(stack, names[i]) == 0,
+                 "case %zu", i);
+    }
 }
 
 /* Every tensor that llama.cpp v0.5.0 asks for in any architecture. */
