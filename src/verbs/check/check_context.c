@@ -42,7 +42,7 @@ const gg_kv *gg_check_key(const check *c, const char *key)
 
 const gg_kv *gg_check_arch_key(const check *c, const char *name)
 {
-    if (!c->arch_name || c->arch_len > 64) return NULL;
+    if (name[0] != '/' && (!c->arch_name || c->arch_len > 64)) return NULL;
     return gg_check_key(c, at_arch_key(c, name).own);
 }
 
@@ -184,29 +184,21 @@ static bool decimal_number(const char *text, size_t len, uint64_t *v)
     return true;
 }
 
-/* The number of tokens (vocab), of layers that a head reads (targets), of types of tokens, or of
- * the experts that any block uses (mostused). */
-static bool count_of(const check *c, char first, char second, uint64_t *v)
+/* The number of experts that any block uses. */
+static uint64_t most_used(const check *c)
 {
-    const gg_kv *layers = gg_check_arch_key(c, "target_layers");
-    uint64_t used;
-    if (first == 'm') {
-        *v = 0;
-        for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < GG_CHECK_BLOCKS; b++)
-            if (gg_check_number(c, "expert_used_count", b, &used) && used > *v) *v = used;
-        return true;
-    }
-    if (first == 'v') return (*v = gg_check_vocabulary(c)) > 0;
-    if (second == 'a') return layers && layers->type == GG_TYPE_ARR && (*v = layers->count) > 0;
-    return gg_kv_u64(gg_check_key(c, "tokenizer.ggml.token_type_count"), v);
+    uint64_t used, most = 0;
+    for (uint64_t b = 0; b < (c->blocks ? c->blocks : 1) && b < GG_CHECK_BLOCKS; b++)
+        if (gg_check_number(c, "expert_used_count", b, &used) && used > most) most = used;
+    return most;
 }
 
 /* The value of a name or a number in a formula. */
 static bool factor(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
     if (len && name[0] >= '0' && name[0] <= '9') return decimal_number(name, len, v);
-    if (gg_check_word("vocab targets types mostused", name, len))
-        return count_of(c, name[0], name[1], v);
+    if (gg_check_word("vocab", name, len)) return (*v = gg_check_vocabulary(c)) > 0;
+    if (gg_check_word("mostused", name, len)) return *v = most_used(c), true;
     if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
     for (const check_name *n = gg_check_names; n->name; n++) {
         if (!gg_text_is(name, len, n->name)) continue;
@@ -218,7 +210,9 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
     }
     char key[100];
     snprintf(key, sizeof key, "%.*s", (int)len, name);
-    return gg_check_number(c, key, 0, v);
+    const gg_kv *list = key[0] == '#' ? gg_check_arch_key(c, key + 1) : NULL;
+    if (list) *v = list->count;
+    return list || gg_check_number(c, key, 0, v);
 }
 
 /* Computes one dimension: a sum of products. "*", "/" and "%" are taken from left to right before
@@ -337,8 +331,7 @@ void gg_check_limits(check *c, const char *group)
             continue;
         broken = true;
         expand(c, l->text, text, sizeof text);
-        gg_check_say(c, l->level, l->rule,
-                     l->key[0] == '/' ? at_name(l->key + 1) : at_arch_key(c, l->key), "%s", text);
+        gg_check_say(c, l->level, l->rule, at_arch_key(c, l->key), "%s", text);
     }
 }
 

@@ -106,12 +106,13 @@ static inline check_place at_block(int64_t block)
     p.len = (size_t)snprintf(p.own, sizeof p.own, "block %" PRId64, block);
     return p;
 }
-/* "ARCH.NAME" */
+/* "ARCH.NAME"; of "/NAME" the name alone. */
 static inline check_place at_arch_key(const check *c, const char *name)
 {
     check_place p = { .name = NULL };
     int len = c->arch_len < 64 ? (int)c->arch_len : 64;
-    snprintf(p.own, sizeof p.own, "%.*s.%s", len, c->arch_name ? c->arch_name : "", name);
+    if (name[0] == '/') snprintf(p.own, sizeof p.own, "%s", name + 1);
+    else snprintf(p.own, sizeof p.own, "%.*s.%s", len, c->arch_name ? c->arch_name : "", name);
     p.len = strlen(p.own);
     return p;
 }
@@ -134,7 +135,7 @@ void gg_check_find_architecture(check *c);
 void gg_check_close(check *c);
 
 const gg_kv *gg_check_key(const check *c, const char *key); /* by its full name */
-/* The key "ARCH.NAME", or NULL if it is absent. */
+/* The key "ARCH.NAME", or NULL if it is absent. A name that begins with "/" is a full name. */
 const gg_kv *gg_check_arch_key(const check *c, const char *name);
 
 /* The integer value of ARCH.NAME for a block: a scalar, or element `block` of an array. */
