@@ -133,7 +133,7 @@ $(foreach d,$(patsubst %/tables.c,%,$(TABLES) tools/tables.c),$(eval $(call tabl
 
 # The options of each tool, and those that tools share.
 OPTION_TABLES := $(patsubst tools/organ-%.c,$(B)/obj/tools/options/%.h,$(wildcard tools/organ-*.c)) \
-	$(patsubst %,$(B)/obj/tools/options/%.h,cli match_options output_options probe)
+	$(patsubst %,$(B)/obj/tools/options/%.h,cli hints match_options output_options probe)
 $(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/help.txt tools/option_table.awk
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -v name=$* -f tools/option_table.awk $< > $@.tmp && mv $@.tmp $@

@@ -12,18 +12,28 @@ function finish() {
         text["intro"] "    ,\n" text["examples"] "};"
     text["intro"] = text["examples"] = ""
 }
-/^#/ || /^\$/ || NF == 0 { next }
+/^#/ || /^\$/ { next }
+NF == 0 { # kept between two lines of a text
+    blank = 1
+    next
+}
 /^\[organ-.*\]$/ {
     finish()
     tool = substr($0, 8, length($0) - 8)
     part = "intro"
+    blank = 0
     next
 }
 /^\[/ { finish(); tool = "" }
-$0 == "options:" || $0 == "examples:" {
+$0 == "columns:" || $0 == "options:" || $0 == "examples:" {
     part = $1
     sub(/:/, "", part)
+    blank = 0
     next
 }
-tool != "" && part != "options" { text[part] = text[part] quoted($0) }
+tool != "" {
+    if (blank) text[part] = text[part] quoted("")
+    blank = 0
+    text[part] = text[part] quoted($0)
+}
 END { finish() }

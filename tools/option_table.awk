@@ -1,11 +1,16 @@
-# option_table.awk - makes options/NAME.h of the options in help.txt: awk -v name=merge ... The head of
-# help.txt explains the columns. What a row leaves out is 0 in its cli_option (cli.h).
+# option_table.awk - makes options/NAME.h of the options and columns in help.txt: awk -v name=merge ... The head
+# of help.txt explains the rows. What an option leaves out is 0 in its cli_option (cli.h).
 function quoted(s,   i, c, r) {
     for (i = 1; i <= length(s); i++) {
         c = substr(s, i, 1)
-        r = r (c == "\\" || c == "\"" ? "\\" c : c == "\n" ? "\\n" : c)
+        r = r (c == "\\" || c == "\"" ? "\\" c : c == "\n" ? "\\n" : c == "\t" ? "\\t" : c)
     }
     return "\"" r "\""
+}
+# The line from its i-th word on.
+function rest(i,   s) {
+    for (s = $0; i > 1; i--) sub(/^[^ ]+ +/, "", s)
+    return s
 }
 # Replaces each $WORD by the names that were defined for it.
 function names(s,   i) {
@@ -28,13 +33,17 @@ function end_row() {
 }
 function end_table() {
     end_row()
-    if (table) print "    { 0 },\n};\n"
+    if (table == "hints") print "};"
+    else if (table) print "    { 0 },\n};\n"
+    if (table == "columns")
+        print "static const char columns[] = " quoted(columns) ";\n\nstatic void print_columns(cli *c)\n{\n" \
+            "    list_columns(c, columns_about);\n}\n"
     table = ""
 }
-function start_table(text, struct) {
+function start_table(kind, text, struct) {
     end_table()
-    print text "[] = {"
-    table = 1
+    print text " = {"
+    table = kind
     of = struct
 }
 # Where the value goes: a member of the cli, of the struct of a group, or of `opt`.
@@ -72,9 +81,20 @@ BEGIN { print "/* Made by tools/option_table.awk. */" }
 }
 !here || /^#/ || /^\[/ || /^\$/ { next }
 /^examples:$/ { end_table(); here = 0 }
-/^options:$/ { start_table("static const cli_option options", ""); next }
-$1 == "table" && $3 == "of" { start_table("const cli_option " $2, $4); next }
+/^columns:$/ { start_table("columns", "static const table_column columns_about[]"); next }
+/^hints:$/ { start_table("hints", "static const char *const hints[GG_HINT_COUNT]"); next }
+/^options:$/ { start_table("options", "static const cli_option options[]"); next }
+$1 == "table" && $3 == "of" { start_table("options", "const cli_option " $2 "[]", $4); next }
 !table || NF == 0 { next }
+table == "columns" {
+    columns = columns (columns == "" ? "" : "\t") $1
+    print "    { " quoted($1) ", " quoted($2 == "-" ? "" : $2) ", " quoted(rest(3)) " },"
+    next
+}
+table == "hints" {
+    print "    [GG_HINT_" $1 "] = " quoted(rest(2)) ","
+    next
+}
 /^ +\|/ {
     help = help (help == "" ? "" : "\n") substr($0, index($0, "|") + 1)
     next

@@ -13,31 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const table_column compared[] = {
-    { "name", "", "name of the tensor in A, or in B if A lacks it" },
-    { "class", "", "class of the tensor" },
-    { "block", "", "number of the block; - outside the blocks" },
-    { "status", "", "identical, or how the tensors differ" },
-    { "dtype_a", "", "tensor type in A" },
-    { "dtype_b", "", "tensor type in B" },
-    { "elements", "values", "number of values in the tensor" },
-    { "cosine", "", "cosine of the angle between the two tensors" },
-    { "rel_l2", "", "length of the difference, divided by that of A's tensor" },
-    { "max_abs", "", "largest difference of two values" },
-    { "dims_a", "", "dimensions in A, the length of a row first" },
-    { "dims_b", "", "dimensions in B" },
-    { "name_b", "", "name of the tensor in B" },
-    { "part", "", "sub-model that the tensor belongs to" },
-    { "damage", "", "predicted squared error of the tensor's output, relative to it" },
-    { NULL, NULL, NULL },
-};
-static char columns[200]; /* their names, tab-separated */
-
-static void print_columns(cli *c)
-{
-    list_columns(c, compared);
-}
-
 enum { COLOR_COSINE, COLOR_REL_L2 };
 
 static struct {
@@ -400,7 +375,6 @@ int main(int argc, char **argv)
     CLI_TOOL(c, compare);
     gg_map *map = NULL;
     gg_source *a = NULL, *b = NULL;
-    list_names(compared, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (opt.heat && cli_is_stdout(opt.svg))

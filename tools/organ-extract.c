@@ -8,27 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The columns of --list. */
-static const table_column listed[] = {
-    { "name", "", "name of the tensor" },
-    { "class", "", "class of the tensor" },
-    { "block", "", "number of the block; - outside the blocks" },
-    { "role", "", "the name without block and suffix" },
-    { "dtype", "", "tensor type" },
-    { "dims", "", "dimensions, the length of a row first" },
-    { "elements", "values", "number of values in the tensor" },
-    { "bytes", "bytes", "size of its data" },
-    { "offset", "bytes", "where its data begins in the data of the model" },
-    { "part", "", "sub-model that the tensor belongs to" },
-    { NULL, NULL, NULL },
-};
-static char columns[200]; /* their names, tab-separated */
-
-static void print_columns(cli *c)
-{
-    list_columns(c, listed);
-}
-
 static void print_classes(cli *c)
 {
     table to = list_start(c, "name\tmeaning\tshown");
@@ -131,7 +110,6 @@ static gg_status extract(cli *c, gg_source *s)
 int main(int argc, char **argv)
 {
     CLI_TOOL(c, extract);
-    list_names(listed, columns, sizeof columns);
     cli_start(&c, argc, argv, options);
     opt.o.select = c.select;
     if (cli_has_ending(opt.output, ".gguf"))
