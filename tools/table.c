@@ -16,8 +16,9 @@
 #define MAX_COLUMNS 40
 #define MAX_HELD 1000 /* rows that are held back to find the widths of columns */
 
-/* The kinds of cells on a terminal. The kind is stored before the text of each cell. */
-enum { ABSENT = 'a', NUMBER = 'n', TEXT = 't' };
+/* The kinds of cells on a terminal, where text makes a column aligned to the left. The kind is
+ * stored before the text of each cell. */
+enum { HEAD = 'h', ABSENT = 'a', NUMBER = 'n', TEXT = 't' };
 
 static atomic_int lost_by;
 
@@ -26,9 +27,8 @@ static atomic_int lost_by;
 static gg_buf row;
 static bool streamed;    /* a long row is printed in pieces, as nothing decides about it later */
 static size_t row_start; /* where the last row begins in `row` */
-static table held;       /* the table on the terminal */
+static bool aligned;     /* a table is on the terminal */
 static size_t held_rows; /* not counting the header */
-static bool header_done; /* the header was printed, so the widths are known */
 static size_t width[MAX_COLUMNS];
 static bool left[MAX_COLUMNS]; /* the column is aligned to the left: it has text */
 
@@ -87,58 +87,46 @@ static void print_aligned(const char *text, size_t column, bool last)
     fputs(last ? "\n" : "  ", stdout);
 }
 
-static void print_header(void)
-{
-    char name[64];
-    const char *p = held.columns;
-    for (size_t i = 0; *p; i++) {
-        size_t n = strcspn(p, "\t");
-        snprintf(name, sizeof name, "%.*s", (int)n, p);
-        p += n + (p[n] == '\t');
-        print_aligned(name, i, !*p);
-    }
-}
-
-static void measure_columns(void)
-{
-    const char *p = held.columns;
-    for (size_t i = 0; !header_done && *p && i < MAX_COLUMNS; i++) {
-        size_t n = strcspn(p, "\t");
-        width[i] = n;
-        left[i] = false;
-        p += n + (p[n] == '\t');
-    }
-    const char *cell = row.data;
-    while (cell && cell < row.data + row.len) {
-        for (size_t i = 0; *cell != '\n'; i++) {
-            size_t n = text_width(cell + 1);
-            if (n > width[i]) width[i] = n;
-            if (*cell == TEXT) left[i] = true;
-            cell += strlen(cell) + 1;
-        }
-        cell++;
-    }
-}
-
 /* Prints the rows held back. Those that follow are aligned with them, as far as they fit. */
 static void print_held(void)
 {
     if (table_errno() == ENOMEM) gg_buf_clear(&row); /* it may be incomplete */
-    measure_columns();
-    if (!header_done) print_header();
-    header_done = true;
-    const char *cell = row.data;
-    while (cell && cell < row.data + row.len) {
-        for (size_t i = 0; *cell != '\n'; i++) {
+    for (int pass = 0; pass < 2; pass++) {           /* measures, prints */
+        const char *cell = row.data, *end = cell ? cell + row.len : NULL;
+        for (size_t i = 0; cell < end; i++) {
             const char *text = cell + 1;
-            cell += strlen(cell) + 1;
-            print_aligned(text, i, *cell == '\n');
+            size_t n = text_width(text);
+            if (*cell == TEXT) left[i] = true;
+            if (n > width[i]) width[i] = n;
+            cell = text + strlen(text) + 1;
+            bool last = *cell == '\n';
+            if (pass == 1) print_aligned(text, i, last);
+            if (!last) continue;
+            cell++;
+            i = SIZE_MAX; /* the first column is next */
         }
-        cell++;
     }
     gg_buf_clear(&row);
-    held_rows = 0;
+    held_rows = row_start = 0;
     if (ferror(stdout)) lose(errno);
+}
+
+/* Holds the header line back as the first row. */
+static void start_aligned(const char *columns)
+{
+    static const char head = HEAD;
+    memset(width, 0, sizeof width);
+    memset(left, 0, sizeof left);
+    for (const char *p = columns; *p; p += *p == '\t') {
+        size_t n = strcspn(p, "\t");
+        put(&head, 1);
+        put(p, n);
+        put("", 1);
+        p += n;
+    }
+    put("\n", 1);
+    aligned = true;
+    row_start = row.len;
 }
 
 /* ---- tables ----------------------------------------------------------------------- */
@@ -157,8 +145,8 @@ static bool filtered(const table *t)
 
 void table_end(void)
 {
-    if (held.aligned) print_held();
-    held.aligned = false;
+    if (aligned) print_held();
+    aligned = false;
     gg_buf_free(&row);
     gg_buf_free(&filter.words);
 }
@@ -169,9 +157,9 @@ table table_start(bool json, const char *columns)
     table t = { .json = json, .columns = columns, .next = columns };
     t.aligned = !json && isatty(STDOUT_FILENO);
     row_start = held_rows = 0;
-    header_done = false;
     if (filtered(&t)) filter.started = true;
-    if (t.aligned) held = t;
+    streamed = false;
+    if (t.aligned) start_aligned(columns);
     else if (!json) puts(columns);
     return t;
 }
@@ -396,9 +384,7 @@ bool table_row(table *t)
         row.len = row_start;
     } else if (t->aligned) {
         row_start = row.len;
-        if (++held_rows < MAX_HELD) return true;
-        print_held();
-        row_start = 0;
+        if (++held_rows == MAX_HELD) print_held();
     } else {
         gg_error err = GG_ERROR_INIT;
         if (t->into && gg_buf_append(t->into, row.data, row.len, &err) != GG_OK) lose(ENOMEM);
