@@ -30,32 +30,31 @@ double bits_per_weight(const gg_info *i)
 /* What one can do next, by kind; %s is the file. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size)
 {
-    static const char *const model[] = { "organ-measure %s --summary", "organ-extract %s --list",
-                                         "organ-assemble %s --dtype q4_k_m -o NEW.gguf" };
-    static const char *const directory[] = { "organ-assemble %s -o NEW.gguf",
-                                             "organ-measure %s --summary",
-                                             "organ-graft %s DONOR -o NEW" };
-    static const char *const adapter[] = { "organ-transplant BASE --adapter %s -o NEW.gguf",
-                                           "organ-extract %s --list", "organ-measure %s" };
-    static const char *const imatrix[] = {
-        "organ-assemble MODEL --imatrix %s --dtype iq4_xs -o NEW.gguf",
-        "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list"
+    enum { OTHER, MODEL, FOLDER, ADAPTER, IMATRIX, PATCH };
+    static const char *const commands[][3] = {
+        [OTHER] = { "organ-extract %s --list", "organ-keys %s", "organ-check %s" },
+        [MODEL] = { "organ-measure %s --summary", "organ-extract %s --list",
+                    "organ-assemble %s --dtype q4_k_m -o NEW.gguf" },
+        [FOLDER] = { "organ-assemble %s -o NEW.gguf", "organ-measure %s --summary",
+                     "organ-graft %s DONOR -o NEW" },
+        [ADAPTER] = { "organ-transplant BASE --adapter %s -o NEW.gguf", "organ-extract %s --list",
+                      "organ-measure %s" },
+        [IMATRIX] = { "organ-assemble MODEL --imatrix %s --dtype iq4_xs -o NEW.gguf",
+                      "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list" },
+        [PATCH] = { "organ-transplant BASE %s -o NEW.gguf", "organ-extract %s --list",
+                    "organ-keys %s" },
     };
-    static const char *const patch[] = { "organ-transplant BASE %s -o NEW.gguf",
-                                         "organ-extract %s --list", "organ-keys %s" };
-    static const char *const other[] = { "organ-extract %s --list", "organ-keys %s",
-                                         "organ-check %s" };
-    const char *const *list = i->kind == GG_KIND_ADAPTER   ? adapter
-                              : i->kind == GG_KIND_IMATRIX ? imatrix
-                              : i->kind == GG_KIND_PATCH   ? patch
-                              : i->kind != GG_KIND_MODEL   ? other
-                              : i->form[0] == 'o'          ? directory
-                                                           : model;
+    int kind = i->kind == GG_KIND_ADAPTER   ? ADAPTER
+               : i->kind == GG_KIND_IMATRIX ? IMATRIX
+               : i->kind == GG_KIND_PATCH   ? PATCH
+               : i->kind != GG_KIND_MODEL   ? OTHER
+               : i->form[0] == 'o'          ? FOLDER
+                                            : MODEL;
+    const char *command = commands[kind][k], *at = strstr(command, "%s");
     bool plain = file[0] && file[0] != '-' &&
                  strspn(file, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                               "_./-+=,@%:") == strlen(file);
-    const char *at = strstr(list[k], "%s");
-    snprintf(out, size, "%.*s%s%s", (int)(at - list[k]), list[k], plain ? file : "FILE", at + 2);
+    snprintf(out, size, "%.*s%s%s", (int)(at - command), command, plain ? file : "FILE", at + 2);
 }
 
 /* ---- the last line of a run ---------------------------------------------------------- */

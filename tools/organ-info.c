@@ -4,6 +4,7 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -123,8 +124,13 @@ static void print_row(table *t, const char *file, const gg_info *i)
 
 /* ---- one screen for one model -------------------------------------------------------- */
 
-static void line(const char *name, const char *value)
+static void GG_PRINTF(2, 3) line(const char *name, const char *fmt, ...)
 {
+    char value[700];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
     if (value[0]) printf("  %-11s %s\n", name, value);
 }
 
@@ -141,80 +147,66 @@ static void print_types(const gg_info *i)
     while (at < 40 && at > 0) bar[at] = bar[at - 1], at++;
     bar[at] = 0;
     types_text(i, text, sizeof text);
-    line("types", text);
-    line("", bar);
+    line("types", "%s", text);
+    line("", "%s", bar);
 }
 
 static void print_shape(const gg_info *i)
 {
-    char text[300], heads[80] = "", context[40] = "";
+    char heads[80] = "", context[40] = "", active[32];
     if (!i->blocks) return;
     if (i->heads && i->heads_kv && i->heads_kv != i->heads)
         snprintf(heads, sizeof heads, ", %" PRIu64 " heads (%" PRIu64 " for keys and values)",
                  i->heads, i->heads_kv);
     else if (i->heads) snprintf(heads, sizeof heads, ", %" PRIu64 " heads", i->heads);
     if (i->context) snprintf(context, sizeof context, ", context %" PRIu64, i->context);
-    snprintf(text, sizeof text, "%" PRIu64 " blocks%s, embedding %" PRIu64 "%s%s", i->blocks,
-             i->mtp_blocks ? " (with prediction blocks)" : "", i->embedding, heads, context);
-    line("shape", text);
+    line("shape", "%" PRIu64 " blocks%s, embedding %" PRIu64 "%s%s", i->blocks,
+         i->mtp_blocks ? " (with prediction blocks)" : "", i->embedding, heads, context);
     if (!i->experts) return;
-    char active[32];
     count_text(i->active, active);
-    snprintf(text, sizeof text, "%" PRIu64 ", %" PRIu64 " used at once: %s parameters active",
-             i->experts, i->experts_used, active);
-    line("experts", text);
+    line("experts", "%" PRIu64 ", %" PRIu64 " used at once: %s parameters active", i->experts,
+         i->experts_used, active);
 }
 
 static void print_vocabulary(const gg_info *i)
 {
-    char text[500], model[60], pre[60], unknown[260];
-    if (i->vocabulary) {
-        escaped(i->tokenizer, model, sizeof model);
-        escaped(i->tokenizer_pre, pre, sizeof pre);
-        snprintf(text, sizeof text,
-                 i->tokenizer_pre.at ? "%" PRIu64 " tokens (%s, %s)" : "%" PRIu64 " tokens (%s)",
-                 i->vocabulary, model, pre);
-        line("vocabulary", text);
-    }
+    char model[60], pre[60];
+    escaped(i->tokenizer, model, sizeof model);
+    escaped(i->tokenizer_pre, pre, sizeof pre);
+    if (i->vocabulary)
+        line("vocabulary", "%" PRIu64 " tokens (%s%s%s)", i->vocabulary, model,
+             i->tokenizer_pre.at ? ", " : "", i->tokenizer_pre.at ? pre : "");
     if (i->kind != GG_KIND_MODEL) return;
-    snprintf(unknown, sizeof unknown, "yes, but the vocabulary lacks %s", i->template_unknown);
-    line("template", i->template_state == GG_TEMPLATE_UNKNOWN_TOKENS ? unknown : template_text(i));
+    if (i->template_state == GG_TEMPLATE_UNKNOWN_TOKENS)
+        line("template", "yes, but the vocabulary lacks %s", i->template_unknown);
+    else line("template", "%s", template_text(i));
 }
 
 static void print_origin(const gg_info *i)
 {
-    char text[700], names[500], how[80] = "";
-    if (i->license.at) {
-        escaped(i->license, names, sizeof names);
-        line("licence", names);
-    }
-    if (i->made_by.at) {
-        char method[60];
-        escaped(i->made_by, method, sizeof method);
-        snprintf(how, sizeof how, " (merged: %s)", method);
-    }
+    char names[500], method[60];
+    escaped(i->license, names, sizeof names);
+    if (i->license.at) line("licence", "%s", names);
+    escaped(i->made_by, method, sizeof method);
     origins_text(i, names, sizeof names);
-    snprintf(text, sizeof text, "%s%s", names, how);
-    line("made from", text);
+    line("made from", i->made_by.at ? "%s (merged: %s)" : "%s", names, method);
 }
 
 /* The cache for `tokens` tokens of context: "512 KiB at 4096". */
 static void print_cache(const gg_info *i, uint64_t tokens)
 {
-    char text[120], f16[24], q8[24];
+    char f16[24], q8[24];
     size_text(gg_cache_bytes(&i->cache, tokens, GG_F16), f16);
     size_text(gg_cache_bytes(&i->cache, tokens, GG_Q8_0), q8);
-    snprintf(text, sizeof text, "cache %s for %" PRIu64 " tokens (%s as q8_0)", f16, tokens, q8);
-    line("", text);
+    line("", "cache %s for %" PRIu64 " tokens (%s as q8_0)", f16, tokens, q8);
 }
 
 static void print_memory(const gg_info *i)
 {
-    char text[120], size[24];
+    char size[24];
     if (i->kind != GG_KIND_MODEL) return;
     size_text(i->bytes, size);
-    snprintf(text, sizeof text, "weights %s", size);
-    line("memory", text);
+    line("memory", "weights %s", size);
     if (!i->cache.known) {
         line("", "the cache of this architecture is not known");
         return;
@@ -225,23 +217,19 @@ static void print_memory(const gg_info *i)
     if (!opt.fit) return;
     size_text(opt.fit, size);
     uint64_t fits = fitting_context(i);
-    if (fits)
-        snprintf(text, sizeof text, "%s has room for a context of %" PRIu64 " tokens", size, fits);
-    else snprintf(text, sizeof text, "%s is too small", size);
-    line("fit", text);
+    if (fits) line("fit", "%s has room for a context of %" PRIu64 " tokens", size, fits);
+    else line("fit", "%s is too small", size);
 }
 
 static void print_check(const gg_info *i)
 {
-    char text[500];
     const size_t *n = i->check.found;
     if (i->form && strcmp(i->form, "pipe") == 0) return;
-    if (!i->verdict[0]) snprintf(text, sizeof text, "no findings");
+    if (!i->verdict[0]) line("check", "no findings");
     else
-        snprintf(text, sizeof text, "%zu error%s, %zu warning%s, %zu note%s; %s", n[GG_CHECK_ERROR],
-                 cli_s(n[GG_CHECK_ERROR]), n[GG_CHECK_WARNING], cli_s(n[GG_CHECK_WARNING]),
-                 n[GG_CHECK_NOTE], cli_s(n[GG_CHECK_NOTE]), i->verdict);
-    line("check", text);
+        line("check", "%zu error%s, %zu warning%s, %zu note%s; %s", n[GG_CHECK_ERROR],
+             cli_s(n[GG_CHECK_ERROR]), n[GG_CHECK_WARNING], cli_s(n[GG_CHECK_WARNING]),
+             n[GG_CHECK_NOTE], cli_s(n[GG_CHECK_NOTE]), i->verdict);
 }
 
 static void print_next(const gg_info *i, const char *file)
@@ -256,21 +244,20 @@ static void print_next(const gg_info *i, const char *file)
 static void print_screen(const char *file, const gg_info *i)
 {
     char text[500], arch[80], size[24], count[32], shards[80] = "";
+    const char *form = strcmp(i->form, "file") == 0 ? "" : i->form;
     escaped(i->architecture, arch, sizeof arch);
     gg_escape(file, strlen(file), text, sizeof text);
     printf("%s: %s%s%s%s%s\n", text, gg_kind_name(i->kind), i->architecture.at ? ", " : "",
-           i->architecture.at ? arch : "", strcmp(i->form, "file") == 0 ? "" : ", ",
-           strcmp(i->form, "file") == 0 ? "" : i->form);
+           i->architecture.at ? arch : "", form[0] ? ", " : "", form);
     escaped(i->name, text, sizeof text);
-    if (i->name.at) line("name", text);
+    if (i->name.at) line("name", "%s", text);
     size_text(i->bytes, size);
     count_text(i->elements, count);
     if (i->shards + i->shards_missing > 1)
         snprintf(shards, sizeof shards, " in %u shards%s", i->shards,
                  i->shards_missing ? ", others are missing" : "");
-    snprintf(text, sizeof text, "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size,
-             shards, count, i->tensors, bits_per_weight(i));
-    line("size", text);
+    line("size", "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size, shards, count,
+         i->tensors, bits_per_weight(i));
     print_types(i);
     print_shape(i);
     print_vocabulary(i);
@@ -309,13 +296,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < c.args.n; i++) {
         if (rows) table_begin(&t, columns);
         gg_status one = tell_about(&c, c.args.items[i], rows ? &t : NULL);
-        if (one == GG_OK || i + 1 == c.args.n) {
-            if (st == GG_OK || one != GG_OK) st = one != GG_OK ? one : st;
-            continue;
-        }
+        if (one != GG_OK) st = one;
+        if (one == GG_OK || i + 1 == c.args.n) continue; /* cli_end prints the last error */
         cli_print_error(&c, &c.err);
         c.err = (gg_error)GG_ERROR_INIT;
-        st = one;
     }
     return cli_end(&c, st);
 }
