@@ -119,8 +119,10 @@ typedef struct api_option {
 /* Made from the tables of the tools and from scripts/options.tsv; ends with a NULL tool. */
 extern const api_option api_options[];
 
-typedef struct api_vector { /* an argument vector; items and strings owned */
-    char **items;
+/* An argument vector, owned. */
+typedef struct api_vector {
+    char **items;    /* "--name", "--name=value", or a value */
+    cli_kind *kinds; /* of the values */
     size_t n;
 } api_vector;
 

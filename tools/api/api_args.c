@@ -9,7 +9,7 @@
 
 #include "base/confine_path.h" /* paths that must stay below a folder */
 #include "base/error.h"        /* a second error that replaces none */
-#include "base/io.h"           /* whole reads and writes */
+#include "base/grow.h"         /* lists that grow */
 #include "base/utf8.h"         /* what JSON can hold */
 #include "gguf/gguf.h"         /* names of shards */
 #include "organ/gg_gguf.h"
@@ -17,6 +17,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,23 +172,24 @@ void api_vector_free(api_vector *v)
 {
     for (size_t i = 0; i < v->n; i++) free(v->items[i]);
     free(v->items);
-    *v = (api_vector){ NULL, 0 };
+    free(v->kinds);
+    *v = (api_vector){ 0 };
 }
 
-/* Takes ownership of `item` even on failure. The list stays terminated by NULL for exec. */
-static bool push(api *a, api_vector *v, char *item)
+/* Adds an item whose value is of this kind. The list stays terminated by NULL for exec. */
+static bool GG_PRINTF(4, 5) push(api *a, api_vector *v, cli_kind kind, const char *fmt, ...)
 {
-    char **grown = item && v->n < ITEMS_MAX ? realloc(v->items, (v->n + 2) * sizeof *grown) : NULL;
-    if (grown) {
-        v->items = grown;
-        grown[v->n++] = item;
-        grown[v->n] = NULL;
-        return true;
-    }
-    bool many = v->n >= ITEMS_MAX;
-    free(item);
-    return many ? api_fail(a, 400, "more than %d arguments", ITEMS_MAX)
-                : api_fail(a, 500, "out of memory for the arguments");
+    gg_error err = GG_ERROR_INIT;
+    va_list ap;
+    if (v->n >= ITEMS_MAX) return api_fail(a, 400, "more than %d arguments", ITEMS_MAX);
+    GG_ROOM(v->kinds, v->n, NULL, &err);
+    GG_ROOM(v->items, v->n + 1, NULL, &err);
+    va_start(ap, fmt);
+    if (err.status != GG_OK || vasprintf(&v->items[v->n], fmt, ap) < 0)
+        api_fail(a, 500, "out of memory for the arguments");
+    else v->kinds[v->n++] = kind, v->items[v->n] = NULL;
+    va_end(ap);
+    return !a->status;
 }
 
 static const api_option *find_option(const char *tool, const char *name, char letter)
@@ -213,13 +215,6 @@ static const api_option *positional(const char *tool, size_t n)
     for (const api_option *o = api_options; o->tool; o++)
         if (strcmp(o->tool, tool) == 0 && o->place == (int)n + 1) return o;
     return NULL;
-}
-
-/* The words of the first argument, if it says what to do: it then comes before all options. */
-static const char *verbs(const char *tool)
-{
-    const api_option *first = positional(tool, 0);
-    return first && first->kind == CLI_WORD ? first->values : NULL;
 }
 
 /* ---- values --------------------------------------------------------------------- */
@@ -351,10 +346,7 @@ static bool add_option(builder *b, const char *name, const char *value)
     char what[80];
     snprintf(what, sizeof what, "--%s", name);
     if (value && !value_ok(b->a, what, o, value)) return false;
-    size_t size = strlen(name) + (value ? strlen(value) : 0) + 4;
-    char *item = malloc(size);
-    if (item) snprintf(item, size, "--%s%s%s", name, value ? "=" : "", value ? value : "");
-    return push(b->a, b->v, item);
+    return push(b->a, b->v, o->kind, "--%s%s%s", name, value ? "=" : "", value ? value : "");
 }
 
 static bool add_rest(builder *b, const char *text)
@@ -363,7 +355,7 @@ static bool add_rest(builder *b, const char *text)
     if (!o)
         return api_fail(b->a, 400, "%s takes at most %zu positional arguments: unexpected '%.100s'",
                         b->tool, b->rest.n, text);
-    return value_ok(b->a, "an argument", o, text) && push(b->a, &b->rest, strdup(text));
+    return value_ok(b->a, "an argument", o, text) && push(b->a, &b->rest, o->kind, "%s", text);
 }
 
 /* Handles -q, -j N and -jN; sets *took to the number of items used. */
@@ -423,25 +415,17 @@ static bool from_array(builder *b, const gg_json_node *array)
 }
 
 /* The value is true, false, a string, a number, or an array of strings for a repeated option. */
-static bool add_member(builder *b, const char *name, const gg_json_node *value)
+static bool add_value(builder *b, const char *name, const gg_json_node *value, bool listed)
 {
     bool yes = false, ok;
     gg_error err = GG_ERROR_INIT;
     size_t len;
-    const char *number = gg_json_number_text(value, &len);
-    char *text = NULL;
-    switch (gg_json_type_of(value)) {
-    case GG_JSON_BOOL:
-        (void)gg_json_bool(value, &yes, &err);
-        if (!yes && !find_option(b->tool, name, 0)) return unknown(b, name);
-        return !yes || add_option(b, name, NULL);
-    case GG_JSON_NUMBER: text = strndup(number, len); break;
-    case GG_JSON_STRING: text = copy_string(b, value); break;
-    default:
-        return api_fail(b->a, 400, "--%.60s: use true, a string, a number or an array of strings",
-                        name);
-    }
-    ok = text ? add_option(b, name, text) : api_fail(b->a, 500, "out of memory for the arguments");
+    const char *number = listed ? NULL : gg_json_number_text(value, &len);
+    if (!listed && gg_json_bool(value, &yes, &err) == GG_OK)
+        return yes ? add_option(b, name, NULL) : find_option(b->tool, name, 0) || unknown(b, name);
+    char *text = number ? strndup(number, len) : copy_string(b, value);
+    if (!text) return api_fail(b->a, 500, "out of memory for the arguments");
+    ok = listed && strcmp(name, "args") == 0 ? add_rest(b, text) : add_option(b, name, text);
     free(text);
     return ok;
 }
@@ -456,16 +440,13 @@ static bool from_object(builder *b, const gg_json_node *object)
         if (len >= sizeof name || memchr(key, 0, len))
             return api_fail(b->a, 400, "offset %llu: unknown option",
                             (unsigned long long)gg_json_offset(n));
-        memcpy(name, key, len);
-        name[len] = '\0';
-        bool rest = strcmp(name, "args") == 0, list = gg_json_type_of(n) == GG_JSON_ARRAY;
-        if (rest && !list) return api_fail(b->a, 400, "\"args\" must be an array of strings");
-        if (!list) ok = add_member(b, name, n);
-        for (const gg_json_node *e = list ? gg_json_first(n) : NULL; ok && e; e = gg_json_next(e)) {
-            char *text = copy_string(b, e);
-            ok = text && (rest ? add_rest(b, text) : add_option(b, name, text));
-            free(text);
-        }
+        snprintf(name, sizeof name, "%.*s", (int)len, key);
+        bool list = gg_json_type_of(n) == GG_JSON_ARRAY;
+        if (!list && strcmp(name, "args") == 0)
+            return api_fail(b->a, 400, "\"args\" must be an array of strings");
+        if (!list) ok = add_value(b, name, n, false);
+        for (const gg_json_node *e = list ? gg_json_first(n) : NULL; ok && e; e = gg_json_next(e))
+            ok = add_value(b, name, e, true);
     }
     return ok;
 }
@@ -508,13 +489,11 @@ static bool only_known(api *a, const gg_json_node *request)
 static bool start_vector(builder *b)
 {
     const char *folders[] = { b->a->bin, b->a->scripts };
-    for (size_t i = 0; i < 2; i++) {
-        size_t size = folders[i] ? strlen(folders[i]) + strlen(b->tool) + 2 : 0;
-        char *path = size ? malloc(size) : NULL;
-        if (size && !path) return api_fail(b->a, 500, "out of memory for the arguments");
-        if (path) snprintf(path, size, "%s/%s", folders[i], b->tool);
-        if (path && access(path, X_OK) == 0) return push(b->a, b->v, path);
-        free(path);
+    char path[4300];
+    for (size_t i = 0; i < 2 && folders[i]; i++) {
+        int n = snprintf(path, sizeof path, "%s/%s", folders[i], b->tool);
+        if ((size_t)n < sizeof path && access(path, X_OK) == 0)
+            return push(b->a, b->v, CLI_FLAG, "%s", path);
     }
     return api_fail(b->a, 500, "%s is not installed on this server", b->tool);
 }
@@ -553,26 +532,34 @@ static bool add_json(builder *b)
     for (const api_option *o = api_options; prints && o->tool; o++)
         if (strcmp(o->tool, b->tool) == 0 && o->excludes && is_word(o->excludes, "json"))
             prints = !has_option(b->v, o->name);
-    return !prints || push(b->a, b->v, strdup("--json"));
+    return !prints || push(b->a, b->v, CLI_FLAG, "--json");
 }
 
-/* Adds the positional arguments after "--". A verb comes before all options. */
-static bool add_positional(builder *b)
+/* Adds the positional arguments from the i-th on. */
+static bool add_positional(builder *b, size_t i)
 {
-    api_vector *v = b->v;
-    const char *words = verbs(b->tool);
-    size_t first = words != NULL;
-    bool ok = b->rest.n >= first ||
-              api_fail(b->a, 400, "%s: the first argument must be one of %s", b->tool, words);
-    /* rest.n is not 0 here. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    if (ok && first && (ok = push(b->a, v, strdup(b->rest.items[0])))) {
-        char *verb = v->items[v->n - 1];
-        memmove(v->items + 2, v->items + 1, (v->n - 2) * sizeof *v->items);
-        v->items[1] = verb;
-    }
-    if (ok && b->rest.n > first) ok = push(b->a, v, strdup("--"));
-    for (size_t i = first; ok && i < b->rest.n; i++) ok = push(b->a, v, strdup(b->rest.items[i]));
+    bool ok = b->rest.n <= i || push(b->a, b->v, CLI_FLAG, "--");
+    for (; ok && i < b->rest.n; i++)
+        ok = push(b->a, b->v, b->rest.kinds[i], "%s", b->rest.items[i]);
     return ok;
+}
+
+/* Puts a verb, the first argument of some tools, before all options. */
+static bool move_verb(builder *b)
+{
+    const api_option *first = positional(b->tool, 0);
+    api_vector *v = b->v;
+    if (!first || first->kind != CLI_WORD) return add_positional(b, 0);
+    if (b->rest.n == 0)
+        return api_fail(b->a, 400, "%s: the first argument must be one of %s", b->tool,
+                        first->values);
+    if (!push(b->a, v, CLI_WORD, "%s", b->rest.items[0])) return false;
+    char *verb = v->items[v->n - 1];
+    memmove(v->items + 2, v->items + 1, (v->n - 2) * sizeof *v->items);
+    memmove(v->kinds + 2, v->kinds + 1, (v->n - 2) * sizeof *v->kinds);
+    v->items[1] = verb;
+    v->kinds[1] = CLI_WORD;
+    return add_positional(b, 1);
 }
 
 bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
@@ -587,32 +574,18 @@ bool api_arguments(api *a, const gg_json_node *request, api_vector *v)
     default:
         ok = api_fail(a, 400, "\"arguments\" must be an array of strings or an object of options");
     }
-    ok = ok && add_json(&b) && add_positional(&b);
+    ok = ok && add_json(&b) && move_verb(&b);
     api_vector_free(&b.rest);
     return ok;
 }
 
-/* The option of an item "--name=value". */
-static const api_option *option_of(const char *tool, const char *item, const char *eq)
-{
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)(eq - item - 2), item + 2);
-    return find_option(tool, name, 0);
-}
-
 gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err)
 {
-    const char *slash = strrchr(v->items[0], '/');
-    const char *tool = slash ? slash + 1 : v->items[0];
-    bool rest = false;
     gg_status st = GG_OK;
-    size_t n = verbs(tool) != NULL; /* the next positional argument */
-    for (size_t i = 1 + n; st == GG_OK && i < v->n; i++) {
-        const char *item = v->items[i], *eq = strchr(item, '=');
-        const api_option *o = rest ? positional(tool, n++) : eq ? option_of(tool, item, eq) : NULL;
-        if (!rest && strcmp(item, "--") == 0) rest = true;
-        else if (!o && (rest || eq)) st = gg_fail(err, GG_EUSAGE, "an unknown option or argument");
-        else if (o && is_path_kind(o->kind)) st = check_path(a, o->kind, rest ? item : eq + 1, err);
+    for (size_t i = 1; st == GG_OK && i < v->n; i++) {
+        const char *item = v->items[i];
+        if (!is_path_kind(v->kinds[i])) continue;
+        st = check_path(a, v->kinds[i], item[0] == '-' ? strchr(item, '=') + 1 : item, err);
     }
     return st;
 }

@@ -634,7 +634,7 @@ static bool post_job(api *a)
     gg_buf body = GG_BUF_INIT;
     gg_json *json = NULL;
     gg_error err = GG_ERROR_INIT;
-    api_vector v = { NULL, 0 };
+    api_vector v = { 0 };
     bool ok = api_body(a, &body);
     if (ok && gg_json_parse(body.data, body.len, &json, &err) != GG_OK)
         ok = api_fail_error(a, &err);
