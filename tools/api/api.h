@@ -48,6 +48,7 @@ typedef struct api {
     char what[700];
     bool cut;          /* the body of a file is not whole, and `what` is the error line */
     const char *allow; /* methods, for 405 */
+    uint64_t size;     /* of the file, for 416 */
 } api;
 
 /* ---- api_http.c ---- */
@@ -60,6 +61,9 @@ void api_time(uint64_t ms, char out[API_TIME]);
 
 /* Keep the first failure; returns false, so that `return api_fail(...)` reads well. */
 bool api_fail(api *a, int status, const char *fmt, ...) GG_PRINTF(3, 4);
+
+/* The failure of a path without a route. */
+bool api_nothing(api *a);
 
 /* Map an error of the library to HTTP: malformed 400, outside the data folder 403, not
  * found 404, exists 409, no space 507, else 500. */

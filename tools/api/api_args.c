@@ -423,6 +423,9 @@ static bool add_value(builder *b, const char *name, const gg_json_node *value, b
     const char *number = listed ? NULL : gg_json_number_text(value, &len);
     if (!listed && gg_json_bool(value, &yes, &err) == GG_OK)
         return yes ? add_option(b, name, NULL) : find_option(b->tool, name, 0) || unknown(b, name);
+    if (!listed && !number && gg_json_type_of(value) != GG_JSON_STRING)
+        return api_fail(b->a, 400, "--%s: use true, a string, a number or an array of strings",
+                        name);
     char *text = number ? strndup(number, len) : copy_string(b, value);
     if (!text) return api_fail(b->a, 500, "out of memory for the arguments");
     ok = listed && strcmp(name, "args") == 0 ? add_rest(b, text) : add_option(b, name, text);

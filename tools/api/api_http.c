@@ -18,6 +18,11 @@
 
 /* ---- failures ---------------------------------------------------------------- */
 
+bool api_nothing(api *a)
+{
+    return api_fail(a, 404, "there is nothing at this path");
+}
+
 uint64_t api_now(void)
 {
     struct timespec t;
@@ -297,6 +302,9 @@ void api_answer_failure(const api *a)
     char extra[200] = "";
     if (a->status == 401) snprintf(extra, sizeof extra, "WWW-Authenticate: Bearer\r\n");
     if (a->status == 405) snprintf(extra, sizeof extra, "Allow: %s\r\n", a->allow);
+    if (a->status == 416)
+        snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n",
+                 (unsigned long long)a->size);
     gg_buf_printf(&body, &err,
                   "{\"error\": {\"status\": %d, \"code\": \"%s\", \"message\": ", a->status,
                   reasons[reason_of(a->status)].code);
@@ -377,15 +385,8 @@ static bool send_part(api *a, int fd, const gg_stamp *was, uint64_t size, const 
     char extra[200];
     gg_error err = GG_ERROR_INIT;
     int status = parse_range(a->range, size, &from, &n);
-    if (status == 416) {
-        gg_buf none = GG_BUF_INIT;
-        snprintf(extra, sizeof extra, "Content-Range: bytes */%llu\r\n", (unsigned long long)size);
-        gg_buf_printf(&none, &err,
-                      "{\"error\": {\"status\": 416, \"code\": \"range\", \"message\": \"the file "
-                      "has %llu bytes\"}}\n",
-                      (unsigned long long)size);
-        return api_finish(a, 416, extra, &none, &err);
-    }
+    a->size = size;
+    if (status == 416) return api_fail(a, 416, "the file has %llu bytes", (unsigned long long)size);
     snprintf(extra, sizeof extra, "Accept-Ranges: bytes\r\n");
     if (status == 206)
         snprintf(extra + strlen(extra), sizeof extra - strlen(extra),

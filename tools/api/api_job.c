@@ -553,53 +553,47 @@ static int forget_job(const api *a, const char *id)
     return 0;
 }
 
-/* A finished job, which may be forgotten. */
-typedef struct finished {
-    uint64_t ended; /* ms since 1970; without a record, when it was made */
-    char id[API_ID + 1];
-} finished;
+#define ENDED 16 /* hex digits of a time */
 
-static int latest_first(const void *x, const void *y)
+/* Adds a job to the list of finished jobs if it has ended: the time, and its id. Without a record
+ * the time is that of its making. The record is read after the supervisor is gone, which makes it.
+ */
+static void add_ended(const api *a, const char *id, gg_buf *list)
 {
-    const finished *a = x, *b = y;
-    return a->ended != b->ended ? (a->ended < b->ended) - (a->ended > b->ended)
-                                : strcmp(b->id, a->id);
-}
-
-/* Whether the job has ended. It is looked at after its supervisor is gone, because that records the
- * end. */
-static bool has_ended(const api *a, const char *id, finished *f)
-{
-    char made[15] = "";
-    gg_json *exit = NULL;
     gg_error err = GG_ERROR_INIT;
-    if (job_alive(a, id)) return false;
+    char made[15] = "", line[ENDED + API_ID + 1];
+    gg_json *exit = NULL;
+    if (job_alive(a, id)) return;
     int dir = open_in_job(a, id, NULL, O_RDONLY | O_DIRECTORY);
     bool read = dir >= 0 && read_record(dir, "exit", &exit, &err) == GG_OK;
     if (dir >= 0) close(dir);
     memcpy(made, id, 14);
-    memcpy(f->id, id, sizeof f->id);
-    f->ended = exit ? number(exit, "ended") : strtoull(made, NULL, 16) / 1000;
+    uint64_t ended = exit ? number(exit, "ended") : strtoull(made, NULL, 16) / 1000;
+    snprintf(line, sizeof line, "%016llx%s", (unsigned long long)ended, id);
+    if (read) gg_buf_append(list, line, sizeof line, &err);
     gg_json_free(exit);
-    return read;
 }
 
 /* Forgets finished jobs that are too old or too many: of these, those that ended first. */
 static void evict_jobs(const api *a)
 {
     gg_error err = GG_ERROR_INIT;
-    gg_buf ids = GG_BUF_INIT;
-    read_ids(a, &ids, &err);
-    size_t n = ids.len / (API_ID + 1), count = 0;
-    finished *list = calloc(n + 1, sizeof *list);
-    for (size_t i = 0; list && i < n; i++)
-        count += has_ended(a, ids.data + i * (API_ID + 1), &list[count]);
-    if (list) qsort(list, count, sizeof *list, latest_first);
+    gg_buf ids = GG_BUF_INIT, ended = GG_BUF_INIT;
+    const size_t size = ENDED + API_ID + 1;
+    char oldest[ENDED + 1];
     uint64_t now = api_now(), age = a->keep_days * 86400000;
-    for (size_t i = 0; i < count; i++)
-        if (i >= a->keep_jobs || list[i].ended + age < now) forget_job(a, list[i].id);
-    free(list);
+    read_ids(a, &ids, &err);
+    for (size_t i = 0; i < ids.len; i += API_ID + 1) add_ended(a, ids.data + i, &ended);
+    size_t n = ended.len / size;
+    if (n) qsort(ended.data, n, size, by_name);
+    snprintf(oldest, sizeof oldest, "%016llx",
+             (unsigned long long)(now > age ? now - age : 0));
+    for (size_t i = 0; i < n; i++) {
+        const char *job = ended.data + i * size;
+        if (n - i > a->keep_jobs || memcmp(job, oldest, ENDED) < 0) forget_job(a, job + ENDED);
+    }
     gg_buf_free(&ids);
+    gg_buf_free(&ended);
 }
 
 /* ---- routes ------------------------------------------------------------------------------ */
@@ -737,7 +731,7 @@ bool api_jobs(api *a)
     }
     if (a->parts == 4 && strcmp(a->part[3], "result") == 0)
         return api_allow(a, "GET, HEAD") && get_result(a, a->part[2]);
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
+    if (a->parts != 3) return api_nothing(a);
     if (!api_allow(a, "GET, HEAD, DELETE")) return false;
     if (api_is(a, "DELETE")) return delete_job(a, a->part[2]);
     int dir = find_job(a, a->part[2]);

@@ -149,21 +149,29 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
     return gg_json_put_text(out, "\n]}\n", err);
 }
 
+/* Opens a model of the data folder. `changed`: see gg_source_options; may be NULL. */
+static gg_status open_model(const api *a, const char *name, gg_source **s, gg_error *changed,
+                            gg_error *err)
+{
+    char *real = NULL;
+    gg_source_options o = { .changed = changed };
+    gg_status st = api_check_input(a, name, err);
+    if (st == GG_OK) st = gg_confine_path(a->data, name, &real, err);
+    if (st == GG_OK) st = gg_source_open_with(real, &o, s, err);
+    free(real);
+    return st;
+}
+
 static bool get_model(api *a, const char *name)
 {
     gg_error err = GG_ERROR_INIT, changed = GG_ERROR_INIT;
-    gg_source_options o = { .changed = &changed };
     gg_buf body = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&body);
-    char *real = NULL;
     gg_source *s = NULL;
-    gg_status st = api_check_input(a, name, &err);
-    if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
-    if (st == GG_OK) st = gg_source_open_with(real, &o, &s, &err);
+    gg_status st = open_model(a, name, &s, &changed, &err);
     if (st == GG_OK && !gg_source_meta(s)) st = gg_fail(&err, GG_EFORMAT, "this is not a model");
     if (st == GG_OK) (void)put_anatomy(name, s, &out, &err);
     gg_source_close(s);
-    free(real);
     return api_finish(a, 200, NULL, &body, changed.status == GG_OK ? &err : &changed);
 }
 
@@ -172,21 +180,17 @@ static bool get_model(api *a, const char *name)
 bool api_info(api *a)
 {
     if (!api_allow(a, "GET, HEAD")) return false;
-    if (a->parts != 3 || !api_name_ok(a->part[2], strlen(a->part[2])))
-        return api_fail(a, 404, "there is nothing at this path");
+    if (a->parts != 3 || !api_name_ok(a->part[2], strlen(a->part[2]))) return api_nothing(a);
     gg_error err = GG_ERROR_INIT;
     gg_buf body = GG_BUF_INIT;
-    char *real = NULL, name[API_NAME + 1], tool[4300], json[] = "--json", rest[] = "--";
+    char name[API_NAME + 1], tool[4300], json[] = "--json", rest[] = "--";
     char *const argv[] = { tool, json, rest, name, NULL };
     gg_source *s = NULL;
     snprintf(name, sizeof name, "%s", a->part[2]);
     snprintf(tool, sizeof tool, "%s/organ-info", a->bin);
-    gg_status st = api_check_input(a, name, &err);
-    if (st == GG_OK) st = gg_confine_path(a->data, name, &real, &err);
-    if (st == GG_OK) st = gg_source_open(real, &s, &err);
+    bool ok = open_model(a, name, &s, NULL, &err) == GG_OK || api_fail_error(a, &err);
     gg_source_close(s);
-    free(real);
-    bool ok = (st == GG_OK || api_fail_error(a, &err)) && api_program(a, argv, a->data, &body);
+    ok = ok && api_program(a, argv, a->data, &body);
     if (ok) api_answer(a, 200, "application/json", NULL, &body);
     gg_buf_free(&body);
     return ok;
@@ -407,7 +411,7 @@ static bool rename_own(api *a, const char *name, const char *ending)
 
 static bool name_ok(api *a, const char *name)
 {
-    return api_name_ok(name, strlen(name)) || api_fail(a, 404, "there is nothing at this path");
+    return api_name_ok(name, strlen(name)) || api_nothing(a);
 }
 
 static bool send_file(api *a, const char *path, const char *type)
@@ -418,11 +422,17 @@ static bool send_file(api *a, const char *path, const char *type)
     return api_answer_file(a, fd, type);
 }
 
-static const char *type_of(const char *name)
+/* Sends the file whose path is the parts of the request from the third on. */
+static bool send_named(api *a)
 {
-    const char *dot = strrchr(name, '.');
-    if (dot && strcmp(dot, ".json") == 0) return "application/json";
-    return "application/octet-stream";
+    char path[4 * API_NAME];
+    size_t n = 0;
+    for (size_t i = 2; i < a->parts; i++) {
+        if (!name_ok(a, a->part[i])) return false;
+        n += (size_t)snprintf(path + n, sizeof path - n, "%s%s", i > 2 ? "/" : "", a->part[i]);
+    }
+    bool json = cli_has_ending(path, ".json");
+    return send_file(a, path, json ? "application/json" : "application/octet-stream");
 }
 
 /* What models and texts have in common. POST is accepted for uploads because busybox httpd passes
@@ -431,7 +441,7 @@ static bool files_of(api *a, const char *ending, bool (*get)(api *a, const char 
 {
     size_t len;
     if (a->parts == 2) return api_allow(a, "GET, HEAD") && list(a, ending);
-    if (a->parts != 3) return api_fail(a, 404, "there is nothing at this path");
+    if (a->parts != 3) return api_nothing(a);
     const char *name = a->part[2];
     if (!name_ok(a, name) || !api_allow(a, "GET, HEAD, PUT, POST, DELETE")) return false;
     if (api_is(a, "DELETE")) return delete_own(a, name, ending);
@@ -446,7 +456,7 @@ bool api_models(api *a)
 
 static bool get_text(api *a, const char *name)
 {
-    if (!is_named(name, TEXT)) return api_fail(a, 404, "there is nothing at this path");
+    if (!is_named(name, TEXT)) return api_nothing(a);
     return send_file(a, name, "text/plain; charset=utf-8");
 }
 
@@ -464,39 +474,26 @@ static bool change_organs(api *a, const char *name)
                                         : api_fail(a, 400, "say ?rename=NAME");
 }
 
+/* Only files of organ directories, which have a manifest, are sent. */
 bool api_organs(api *a)
 {
-    char path[4 * API_NAME];
-    if (!api_allow(a, a->parts == 3 ? "GET, HEAD, POST, DELETE" : "GET, HEAD")) return false;
-    if (api_is(a, "POST") || api_is(a, "DELETE")) return change_organs(a, a->part[2]);
-    if (a->parts == 2) return list(a, NULL);
-    if (a->parts > 5) return api_fail(a, 404, "there is nothing at this path");
-    for (size_t i = 2; i < a->parts; i++)
-        if (!name_ok(a, a->part[i])) return false;
-    if (a->parts == 3) snprintf(path, sizeof path, "%s/%s", a->part[2], GG_MANIFEST);
-    else
-        snprintf(path, sizeof path, "%s/%s%s%s", a->part[2], a->part[3], a->parts == 5 ? "/" : "",
-                 a->parts == 5 ? a->part[4] : "");
-    /* Serve only files of organ directories, which have a manifest. */
     char manifest[2 * API_NAME];
     int fd;
     gg_error err = GG_ERROR_INIT;
+    if (!api_allow(a, a->parts == 3 ? "GET, HEAD, POST, DELETE" : "GET, HEAD")) return false;
+    if (api_is(a, "POST") || api_is(a, "DELETE")) return change_organs(a, a->part[2]);
+    if (a->parts == 2) return list(a, NULL);
+    if (!name_ok(a, a->part[2])) return false;
     snprintf(manifest, sizeof manifest, "%s/%s", a->part[2], GG_MANIFEST);
+    if (a->parts == 3) return send_file(a, manifest, "application/json");
     if (gg_confine_open(a->data, manifest, &fd, NULL, &err) != GG_OK)
         return api_fail_error(a, &err);
     close(fd);
-    return send_file(a, path, type_of(path));
+    return send_named(a);
 }
 
 bool api_files(api *a)
 {
-    char path[4 * API_NAME];
-    size_t n = 0;
-    if (a->parts < 3) return api_fail(a, 404, "there is nothing at this path");
-    if (!api_allow(a, "GET, HEAD")) return false;
-    for (size_t i = 2; i < a->parts; i++) {
-        if (!name_ok(a, a->part[i])) return false;
-        n += (size_t)snprintf(path + n, sizeof path - n, "%s%s", i > 2 ? "/" : "", a->part[i]);
-    }
-    return send_file(a, path, type_of(path));
+    if (a->parts < 3) return api_nothing(a);
+    return api_allow(a, "GET, HEAD") && send_named(a);
 }

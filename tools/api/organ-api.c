@@ -209,7 +209,7 @@ static bool name_lists(api *a)
         gg_buf_free(&body);
         return ok;
     }
-    return api_fail(a, 404, "there is nothing at this path");
+    return api_nothing(a);
 }
 
 static bool route(api *a)
@@ -224,7 +224,7 @@ static bool route(api *a)
         for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
             if (strcmp(routes[i].name, a->part[1]) == 0 && (i > 0 || a->parts == 2))
                 return routes[i].fn(a);
-    return api_fail(a, 404, "there is nothing at this path");
+    return api_nothing(a);
 }
 
 static void stop(int sig)
