@@ -586,8 +586,7 @@ static void evict_jobs(const api *a)
     for (size_t i = 0; i < ids.len; i += API_ID + 1) add_ended(a, ids.data + i, &ended);
     size_t n = ended.len / size;
     if (n) qsort(ended.data, n, size, by_name);
-    snprintf(oldest, sizeof oldest, "%016llx",
-             (unsigned long long)(now > age ? now - age : 0));
+    snprintf(oldest, sizeof oldest, "%016llx", (unsigned long long)(now > age ? now - age : 0));
     for (size_t i = 0; i < n; i++) {
         const char *job = ended.data + i * size;
         if (n - i > a->keep_jobs || memcmp(job, oldest, ENDED) < 0) forget_job(a, job + ENDED);
