@@ -12,27 +12,31 @@
 
 #include "options/match_options.h"
 
-gg_status match_options_open(cli *c, match_options *o)
+gg_status match_options_open(cli *c, match_options *m)
 {
     static const char *const modes[] = { "exact", "retype", "convert" };
-    gg_map *map = NULL;
-    gg_source *ancestor = NULL;
-    o->match.mode = (gg_match_mode)o->mode;
-    if (cli_given(c, "match") && o->blend && o->match.mode != GG_MATCH_CONVERT)
+    gg_match_options *to = &m->o.match;
+    to->mode = (gg_match_mode)m->mode;
+    if (cli_given(c, "match") && m->blend && to->mode != GG_MATCH_CONVERT)
         cli_usage(c, "--match %s: a blend is always encoded in the base's dtype; leave --match out",
-                  modes[o->mode]);
+                  modes[m->mode]);
     /* In place, values are encoded again only on request. But aligned columns may have to be. */
-    if (!cli_given(c, "match") && (o->align || !cli_given(c, "in-place")))
-        o->match.mode = GG_MATCH_CONVERT;
-    gg_status st = o->map ? gg_map_parse(o->map, &map, &c->err) : GG_OK;
-    if (st == GG_OK && o->ancestor) st = cli_open(c, o->ancestor, CLI_SPOOLED, &ancestor);
-    o->match.map = o->parsed = map;
-    o->opened = ancestor;
-    o->match.select = c->select;
-    return st == GG_OK ? gg_blend_parse(o->blend, ancestor, &o->match.blend, &c->err) : st;
+    if (!cli_given(c, "match") && (m->align || !cli_given(c, "in-place")))
+        to->mode = GG_MATCH_CONVERT;
+    gg_status st = m->map ? gg_map_parse(m->map, &m->parsed, &c->err) : GG_OK;
+    if (st == GG_OK && m->ancestor) st = cli_open(c, m->ancestor, CLI_SPOOLED, &m->opened);
+    to->map = m->parsed;
+    to->select = c->select;
+    return st == GG_OK ? gg_blend_parse(m->blend, m->opened, &to->blend, &c->err) : st;
 }
 
-void match_options_note(const cli *c, size_t converted)
+void match_options_close(match_options *m)
+{
+    gg_source_close(m->opened);
+    gg_map_free(m->parsed);
+}
+
+static void note_converted(const cli *c, size_t converted)
 {
     if (converted && !cli_given_any(c, "match blend align"))
         cli_note(c,
@@ -41,44 +45,30 @@ void match_options_note(const cli *c, size_t converted)
                  converted, cli_s(converted));
 }
 
-static gg_status align(cli *c, match_options *o, gg_source *base, gg_source **model, int slot)
+static gg_status align(cli *c, match_options *m, gg_source *base, gg_source **model, int slot)
 {
-    gg_align_options how = { .select = c->select, .map = o->parsed, .partial = o->partial };
-    gg_status st = gg_align(base, *model, &how, &o->aligned[slot], &c->run, NULL, &c->err);
-    if (st != GG_OK) return st;
-    *model = o->aligned[slot];
-    return GG_OK;
-}
-
-gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor,
-                              gg_source **used)
-{
-    gg_status st = cli_like(c, base, donor);
-    if (st == GG_OK && o->opened) st = cli_like(c, base, &o->opened);
-    if (o->opened) o->match.blend.ancestor = o->opened;
-    *used = *donor;
-    if (!o->align || st != GG_OK) return st;
-    st = align(c, o, base, used, 0);
-    if (st == GG_OK && o->opened) st = align(c, o, base, &o->match.blend.ancestor, 1);
+    gg_align_options how = { .select = c->select, .map = m->parsed, .partial = m->partial };
+    gg_status st = gg_align(base, *model, &how, &m->aligned[slot], &c->run, NULL, &c->err);
+    if (st == GG_OK) *model = m->aligned[slot];
     return st;
 }
 
-void match_options_unalign(match_options *o)
+/* Reads donor and ancestor in the form of the base. Sets *used to the donor or, with --align, to an
+ * aligned version. */
+static gg_status align_all(cli *c, match_options *m, gg_source *base, gg_source **donor,
+                           gg_source **used)
 {
-    for (int i = 0; i < 2; i++) {
-        gg_source_close(o->aligned[i]);
-        o->aligned[i] = NULL;
-    }
+    gg_status st = cli_like(c, base, donor);
+    if (st == GG_OK && m->opened) st = cli_like(c, base, &m->opened);
+    if (m->opened) m->o.match.blend.ancestor = m->opened;
+    *used = *donor;
+    if (!m->align || st != GG_OK) return st;
+    st = align(c, m, base, used, 0);
+    if (st == GG_OK && m->opened) st = align(c, m, base, &m->o.match.blend.ancestor, 1);
+    return st;
 }
 
-void match_options_close(match_options *o)
-{
-    match_options_unalign(o);
-    gg_source_close(o->opened);
-    gg_map_free(o->parsed);
-}
-
-/* ---- the table of --check ------------------------------------------------------------ */
+/* ---- --check and --reads ------------------------------------------------------------- */
 
 static const char *type_name(const gg_source *s, size_t i)
 {
@@ -110,7 +100,7 @@ static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg
     if (st != GG_OK) return st;
     size_t converted = 0;
     for (size_t i = 0; i < moves->n; i++) converted += moves->list[i].kind == GG_MOVE_CONVERT;
-    match_options_note(c, converted);
+    note_converted(c, converted);
     cli_note(c, "lineage: %s", fit.lineage);
     cli_note(c, "%zu would move, %zu %s not match, %zu key%s", fit.move, fit.mismatched,
              fit.mismatched == 1 ? "does" : "do", fit.conflicts,
@@ -118,20 +108,40 @@ static gg_status print_moves(cli *c, gg_source *base, gg_source *donor, const gg
     return fit.move == 0 || fit.mismatched || fit.conflicts || fit.strangers ? GG_NO : GG_OK;
 }
 
-void match_options_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
+/* Prints the moves as a table on stdout, and the keys that differ, counts and the lineage verdict
+ * as notes. GG_OK if everything fits. With --reads the table only, which needs no data. */
+static gg_status check(cli *c, const match_options *m, gg_source *base, gg_source *donor)
+{
+    gg_moves moves = { 0 };
+    gg_match_options match = m->o.match;
+    match.weighed = m->o.output.imatrix != NULL;
+    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
+    if (st == GG_OK) st = print_moves(c, base, donor, &moves, m->reads);
+    gg_moves_free(&moves);
+    return st;
+}
+
+static void print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
 {
     (void)ctx;
     printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
 }
 
-gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
-                              const char *weighed)
+gg_status match_options_run(cli *c, match_options *m, gg_source *base, gg_source **donor,
+                            const char *output, bool in_place)
 {
-    gg_moves moves = { 0 };
-    gg_match_options match = o->match;
-    match.weighed = weighed != NULL;
-    gg_status st = gg_match_tensors(base, donor, &match, &moves, &c->err);
-    if (st == GG_OK) st = print_moves(c, base, donor, &moves, o->reads);
-    gg_moves_free(&moves);
+    gg_source *used = NULL;
+    gg_transplant_report r = { 0 };
+    gg_status st = align_all(c, m, base, donor, &used);
+    if (m->reads) m->o.read = print_read;
+    if (st == GG_OK)
+        st = in_place   ? gg_transplant_in_place(base, used, &m->o, output, &c->run, &r, &c->err)
+             : m->check ? check(c, m, base, used)
+                        : gg_transplant(base, used, &m->o, output, &c->run, &r, &c->err);
+    for (int i = 0; i < 2; i++) gg_source_close(m->aligned[i]);
+    if (st == GG_OK) note_converted(c, r.converted);
+    if (st == GG_OK && !m->check && (c->verbose || r.skipped))
+        cli_note(c, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved,
+                 cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }

@@ -7,40 +7,29 @@
 #include "organ/gg_transplant.h"
 
 typedef struct match_options {
-    gg_match_options match;             /* complete after match_options_open */
+    gg_transplant_options o;            /* complete after match_options_open */
     const char *map, *blend, *ancestor; /* as given; NULL if not */
     int mode;                           /* a gg_match_mode */
+    bool check;                         /* only print what would move */
     bool align;                         /* bring donor and ancestor into base's order */
     bool partial;                       /* even if most units have no counterpart */
-    bool reads;                         /* --reads */
+    bool reads;                         /* only print which bytes would be read */
     gg_map *parsed;                     /* private: of `map` */
     gg_source *opened;                  /* private: of `ancestor` */
     gg_source *aligned[2];              /* private: donor and ancestor */
 } match_options;
 
-/* Rows for the table of options: { .group = match_group, .to = &opt.match }. */
+/* Rows for the table of options: `group match_group m`. */
 extern const cli_option match_group[];
 
 /* Parses the map and the blend, and opens the ancestor. match_options_close must follow, also
  * after an error. Exits on mistakes of usage. */
-gg_status match_options_open(cli *c, match_options *o);
-/* Reads *donor and the ancestor of o->match in the form of the base (gg_source_like). Sets *used to
- * *donor; with --align it and the ancestor are aligned versions, which belong to `o`.
- * match_options_unalign must follow before the donor is closed. */
-gg_status match_options_align(cli *c, match_options *o, gg_source *base, gg_source **donor,
-                              gg_source **used);
-void match_options_unalign(match_options *o);
+gg_status match_options_open(cli *c, match_options *m);
 
-/* Notes how many tensors are converted because that is the default. */
-void match_options_note(const cli *c, size_t converted);
+/* Does what the options say: prints the moves (--check) and what they would read (--reads), or
+ * writes `output`, which is the undo stream if the base is changed in place. *donor is read in the
+ * form of the base (gg_source_like). GG_NO if something does not fit. */
+gg_status match_options_run(cli *c, match_options *m, gg_source *base, gg_source **donor,
+                            const char *output, bool in_place);
 
-void match_options_close(match_options *o);
-
-/* Print the moves as a table on stdout, and the keys that differ, counts and the lineage
- * verdict as notes. `weighed`: an importance matrix, or NULL. GG_OK if everything fits, GG_NO if
- * something does not. With --reads print the table only, which needs no data. */
-gg_status match_options_check(cli *c, const match_options *o, gg_source *base, gg_source *donor,
-                              const char *weighed);
-
-/* Prints a range of bytes: --reads without --check; see gg_transplant_options.read. */
-void match_options_read(void *ctx, const char *file, uint64_t place, uint64_t bytes);
+void match_options_close(match_options *m);

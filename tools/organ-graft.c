@@ -9,11 +9,9 @@
 
 static struct {
     const char *source, *target, *output, *svg, *finished;
-    match_options match;
+    match_options m;
     gg_texts adapters;
-    bool check;
-    gg_transplant_options o;
-} opt = { .o.scale = 1 };
+} opt = { .m.o.scale = 1 };
 
 #include "options/graft.h"
 
@@ -28,27 +26,15 @@ static gg_status graft(cli *c)
 {
     const char *adapter = opt.adapters.n ? opt.adapters.items[0] : NULL;
     gg_source *base = NULL, *donor = NULL;
-    gg_transplant_report r = { 0 };
     gg_status st = cli_open(c, opt.target, CLI_SPOOLED, &base);
     c->adapter_base = base;
     if (st == GG_OK) st = cli_open(c, adapter ? adapter : opt.source, CLI_SPOOLED, &donor);
     if (st == GG_OK) st = picture_allowed(c, opt.svg);
-    gg_source *used = NULL;
-    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
-    opt.o.match = opt.match.match;
-    if (opt.match.reads) opt.o.read = match_options_read;
-    if (st == GG_OK && opt.check)
-        st = match_options_check(c, &opt.match, base, used, opt.o.output.imatrix);
-    else if (st == GG_OK) st = gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
-    match_options_unalign(&opt.match);
+    if (st == GG_OK) st = match_options_run(c, &opt.m, base, &donor, opt.output, false);
     c->adapter_base = NULL; /* the picture opens the result */
     gg_source_close(base);
     gg_source_close(donor);
-    if (st == GG_OK) match_options_note(c, r.converted);
-    if (st == GG_OK && !opt.check && (c->verbose || r.skipped))
-        cli_note(c, "%zu tensor%s changed, %zu added, %zu left out; %llu bytes", r.moved,
-                 cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
-    if (st == GG_OK && opt.svg && !opt.match.reads) st = draw(c, opt.output, opt.svg);
+    if (st == GG_OK && opt.svg && !opt.m.reads) st = draw(c, opt.output, opt.svg);
     return st;
 }
 
@@ -58,13 +44,13 @@ static void check_inputs(const cli *c)
     bool donor = opt.source || opt.adapters.n;
     if (c->args.n == 1 && opt.svg && !donor && !opt.output) opt.finished = opt.target;
     if (opt.finished) return;
-    opt.o.directory = !cli_has_ending(opt.output, ".gguf");
-    if (!opt.o.directory && (opt.svg || opt.o.link))
+    opt.m.o.directory = !cli_has_ending(opt.output, ".gguf");
+    if (!opt.m.o.directory && (opt.svg || opt.m.o.link))
         cli_usage(c, "--%s needs an organ directory, but %s would be a model: choose another name",
                   opt.svg ? "svg" : "link", opt.output);
     if (!opt.target) cli_usage(c, "give --target");
     if (!donor || (opt.source && opt.adapters.n)) cli_usage(c, "give --source or --adapter");
-    if (!opt.output && !opt.check && !opt.match.reads) cli_usage(c, "give --output or --check");
+    if (!opt.output && !opt.m.check && !opt.m.reads) cli_usage(c, "give --output or --check");
     if (opt.adapters.n > 1)
         cli_usage(c, "only one --adapter at a time: apply the next one to the output of the first");
 }
@@ -77,9 +63,9 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     check_inputs(&c);
     if (opt.finished) return cli_end(&c, draw(&c, opt.finished, opt.svg));
-    opt.o.adapter = opt.adapters.n > 0;
-    gg_status st = match_options_open(&c, &opt.match);
+    opt.m.o.adapter = opt.adapters.n > 0;
+    gg_status st = match_options_open(&c, &opt.m);
     if (st == GG_OK) st = graft(&c);
-    match_options_close(&opt.match);
+    match_options_close(&opt.m);
     return cli_end(&c, st);
 }

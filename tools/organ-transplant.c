@@ -8,11 +8,9 @@
 
 static struct {
     const char *base, *donor, *output, *undo, *adapter;
-    match_options match;
-    bool no_undo, all; /* with in_place */
-    bool check, in_place;
-    gg_transplant_options o;
-} opt = { .o.scale = 1 };
+    match_options m;
+    bool in_place, no_undo, all; /* the last two with in_place */
+} opt = { .m.o.scale = 1 };
 
 #include "options/transplant.h"
 
@@ -42,7 +40,7 @@ static void check_in_place(const cli *c)
                   "--in-place overwrites %s: give --undo FILE to be able to restore it, or "
                   "--no-undo",
                   opt.base);
-    if (!c->select && !opt.match.map && !opt.all)
+    if (!c->select && !opt.m.map && !opt.all)
         cli_usage(c, "--in-place without a selection replaces every tensor: give --type, "
                      "--layers, --tensors or another selection, or --all");
 }
@@ -59,33 +57,21 @@ static gg_status open_donor(cli *c, gg_source **base, gg_source **donor)
 static gg_status transplant(cli *c)
 {
     gg_source *donor = NULL, *base = NULL;
-    gg_transplant_report r = { 0 };
     gg_status st = open_donor(c, &base, &donor);
     if (st == GG_OK && !opt.adapter && gg_is_patch(donor)) {
         st = apply_patch(c, donor);
         gg_source_close(donor);
         return st;
     }
-    bool in_place = opt.in_place && !opt.check && !opt.match.reads;
+    bool in_place = opt.in_place && !opt.m.check && !opt.m.reads;
     if (st == GG_OK && in_place && gg_source_meta(donor)) check_in_place(c);
     if (st == GG_OK && !base)
         st = in_place ? gg_source_open(opt.base, &base, &c->err)
                       : cli_open(c, opt.base, CLI_SPOOLED, &base);
-    gg_source *used = NULL;
-    if (st == GG_OK) st = match_options_align(c, &opt.match, base, &donor, &used);
-    opt.o.match = opt.match.match;
-    if (opt.match.reads) opt.o.read = match_options_read;
     if (st == GG_OK)
-        st = in_place ? gg_transplant_in_place(base, used, &opt.o, opt.undo, &c->run, &r, &c->err)
-             : opt.check ? match_options_check(c, &opt.match, base, used, opt.o.output.imatrix)
-                         : gg_transplant(base, used, &opt.o, opt.output, &c->run, &r, &c->err);
-    match_options_unalign(&opt.match);
+        st = match_options_run(c, &opt.m, base, &donor, in_place ? opt.undo : opt.output, in_place);
     gg_source_close(base);
     gg_source_close(donor);
-    if (st == GG_OK) match_options_note(c, r.converted);
-    if (st == GG_OK && !opt.check && (c->verbose || r.skipped))
-        cli_note(c, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved,
-                 cli_s(r.moved), r.added, r.skipped, (unsigned long long)r.bytes_moved);
     return st;
 }
 
@@ -95,10 +81,10 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
-    opt.o.adapter = opt.adapter != NULL;
-    output_options_end(&c, &opt.o.output);
-    gg_status st = match_options_open(&c, &opt.match);
+    opt.m.o.adapter = opt.adapter != NULL;
+    output_options_end(&c, &opt.m.o.output);
+    gg_status st = match_options_open(&c, &opt.m);
     if (st == GG_OK) st = transplant(&c);
-    match_options_close(&opt.match);
+    match_options_close(&opt.m);
     return cli_end(&c, st);
 }
