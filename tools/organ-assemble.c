@@ -2,53 +2,24 @@
 #include "cli.h"
 #include "lists.h"
 #include "output_options.h"
+#include "pictures.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"    /* texts */
-#include "base/error.h"  /* the file's name in errors */
-#include "base/io.h"     /* whole writes */
-#include "base/output.h" /* outputs that appear only when whole */
-
-/* ---- texts beside the model: a table, rules ------------------------------------------- */
-
+/* A text beside the model: a table, rules. The file is opened before the work begins, so that an
+ * existing one is refused. */
 typedef struct text_output {
     const char *path; /* NULL = not asked for; "-" is stdout */
     gg_buf text;
-    struct gg_output *file; /* NULL until it is opened */
+    gg_output *file;
 } text_output;
 
-/* Opens the file, so that an existing file is refused before the work begins. */
-static gg_status text_output_open(cli *c, text_output *o)
+static gg_status end_text(cli *c, text_output *o, gg_status done)
 {
-    if (!o->path || cli_is_stdout(o->path)) return GG_OK;
-    gg_status st = gg_output_open(o->path, c->run.force, &o->file, &c->err);
-    return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
-}
-
-static gg_status write_text(cli *c, text_output *o)
-{
-    if (!o->file) {
-        fwrite(o->text.data, 1, o->text.len, stdout);
-        return GG_OK;
-    }
-    gg_status st = gg_write_all(gg_output_fd(o->file), o->text.data, o->text.len, &c->err);
-    if (st == GG_OK) st = gg_output_commit(o->file, &c->err);
-    else gg_output_abort(o->file);
-    o->file = NULL;
-    return st == GG_OK ? GG_OK : gg_at_file(&c->err, o->path);
-}
-
-/* With GG_OK as the status of the work, writes the text and gives the file its name; otherwise
- * leaves nothing. Returns the status of the whole. Frees the text. */
-static gg_status text_output_end(cli *c, text_output *o, gg_status done)
-{
-    if (done == GG_OK && o->path && o->text.data) done = write_text(c, o);
-    gg_output_abort(o->file);
-    o->file = NULL;
+    done = text_end(c, o->path, o->file, &o->text, done);
     gg_buf_free(&o->text);
     return done;
 }
@@ -205,8 +176,8 @@ int main(int argc, char **argv)
     set_options(&c);
     gg_assemble_report r = { 0 };
     gg_source *source = NULL, *vocabulary = NULL;
-    gg_status st = text_output_open(&c, &opt.report.out);
-    if (st == GG_OK) st = text_output_open(&c, &opt.sizes.rules);
+    gg_status st = text_open(&c, opt.report.out.path, &opt.report.out.file);
+    if (st == GG_OK) st = text_open(&c, opt.sizes.rules.path, &opt.sizes.rules.file);
     if (st == GG_OK) st = cli_open(&c, opt.model, CLI_DATA, &source);
     if (st == GG_OK && opt.vocabulary)
         st = cli_open(&c, opt.vocabulary, CLI_HEADER_ONLY, &vocabulary);
@@ -214,8 +185,8 @@ int main(int argc, char **argv)
     if (st == GG_OK) st = gg_assemble(source, &opt.o, opt.output, &c.run, &r, &c.err);
     gg_source_close(source);
     gg_source_close(vocabulary);
-    st = text_output_end(&c, &opt.report.out, st);
-    st = text_output_end(&c, &opt.sizes.rules, st);
+    st = end_text(&c, &opt.report.out, st);
+    st = end_text(&c, &opt.sizes.rules, st);
     if (st == GG_OK && c.verbose && !opt.o.dry_run)
         cli_note(&c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));

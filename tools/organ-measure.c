@@ -5,7 +5,6 @@
 
 #include "organ/gg_measure_model.h"
 
-#include "base/buf.h"            /* histograms on their way to a file */
 #include "base/text.h"           /* the order of names */
 #include "organ/source_layout.h" /* is the source an organ directory? */
 
@@ -394,7 +393,7 @@ static gg_status save_histograms(cli *c)
     bool print = strcmp(opt.histogram, "-") == 0;
     table t = print ? table_start(c->json, names) : table_into(&text, c->json, names);
     print_bins(&t, opt.m.histograms);
-    gg_status st = print ? GG_OK : picture_write(c, opt.histogram, text.data, text.len);
+    gg_status st = print ? GG_OK : picture_write(c, opt.histogram, &text);
     gg_buf_free(&text);
     return st;
 }

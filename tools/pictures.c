@@ -1,8 +1,7 @@
 /* pictures.c - pictures of models in files and on terminals. */
 #include "pictures.h"
 
-#include "base/io.h"     /* whole writes */
-#include "base/output.h" /* outputs that appear only when whole */
+#include "base/io.h" /* whole writes */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,26 +43,39 @@ gg_status picture_allowed(cli *c, const char *path)
     return gg_refuse_existing(path, c->run.force, &c->err);
 }
 
-gg_status picture_write(cli *c, const char *path, const char *text, size_t len)
+gg_status text_open(cli *c, const char *path, gg_output **out)
 {
-    gg_output *out;
-    gg_status st = gg_output_open(path, c->run.force, &out, &c->err);
-    if (st != GG_OK) return st;
-    st = gg_write_all(gg_output_fd(out), text, len, &c->err);
-    if (st == GG_OK) st = gg_output_commit(out, &c->err);
-    else gg_output_abort(out);
+    if (!path || cli_is_stdout(path)) return GG_OK;
+    gg_status st = gg_output_open(path, c->run.force, out, &c->err);
     return st == GG_OK ? GG_OK : gg_at_file(&c->err, path);
+}
+
+gg_status text_end(cli *c, const char *path, gg_output *out, const gg_buf *text, gg_status done)
+{
+    if (done == GG_OK && text->len && out) {
+        done = gg_write_all(gg_output_fd(out), text->data, text->len, &c->err);
+        if (done == GG_OK) done = gg_output_commit(out, &c->err);
+        else gg_output_abort(out);
+        return done == GG_OK ? GG_OK : gg_at_file(&c->err, path);
+    }
+    gg_output_abort(out);
+    if (done == GG_OK && text->len) fwrite(text->data, 1, text->len, stdout);
+    return done;
+}
+
+gg_status picture_write(cli *c, const char *path, const gg_buf *text)
+{
+    gg_output *out = NULL;
+    gg_status st = text_open(c, path, &out);
+    return st == GG_OK ? text_end(c, path, out, text, st) : st;
 }
 
 gg_status picture_save(cli *c, const gg_picture *p, const char *path)
 {
-    char *text;
-    size_t len;
-    gg_status st = gg_picture_draw(p, GG_PICTURE_SVG, 0, &text, &len, &c->err);
-    if (st != GG_OK) return st;
-    if (strcmp(path, "-") == 0) fwrite(text, 1, len, stdout);
-    else st = picture_write(c, path, text, len);
-    free(text);
+    gg_buf text = GG_BUF_INIT;
+    gg_status st = gg_picture_draw(p, GG_PICTURE_SVG, 0, &text.data, &text.len, &c->err);
+    if (st == GG_OK) st = picture_write(c, path, &text);
+    gg_buf_free(&text);
     return st;
 }
 

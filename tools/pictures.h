@@ -1,9 +1,13 @@
-/* pictures.h - the options --svg FILE and --heat, shared by the tools that draw a model. */
+/* pictures.h - the options --svg FILE and --heat, shared by the tools that draw a model, and other
+ * texts in files. */
 #pragma once
 
 #include "cli.h"
 
 #include "organ/gg_picture.h"
+
+#include "base/buf.h"    /* texts */
+#include "base/output.h" /* outputs that appear only when whole */
 
 /* The name of a model for a title: the value of general.name, or else its file's name without
  * folders. */
@@ -21,8 +25,14 @@ gg_status picture_finished(cli *c, const char *model, const char *svg, const cha
 /* Write the picture to a file; "-" is stdout. */
 gg_status picture_save(cli *c, const gg_picture *p, const char *path);
 
-/* Write a text to a file beside the results, as picture_save does. */
-gg_status picture_write(cli *c, const char *path, const char *text, size_t len);
+/* The same for a text. An empty one makes no file. */
+gg_status picture_write(cli *c, const char *path, const gg_buf *text);
+
+/* The same in two steps, so that an existing file is refused before long work begins. *out stays
+ * NULL for the paths NULL and "-". text_end must follow with the status of the work: unless it is
+ * GG_OK, no file is left. Returns the status of the whole. */
+gg_status text_open(cli *c, const char *path, gg_output **out);
+gg_status text_end(cli *c, const char *path, gg_output *out, const gg_buf *text, gg_status done);
 
 /* Print the picture with characters, as wide as the terminal. */
 gg_status picture_show(cli *c, const gg_picture *p);
