@@ -13,19 +13,10 @@ table list_start(const cli *c, const char *columns)
 
 void list_columns(const cli *c, const table_column *columns)
 {
-    table to = list_start(c, "name\tunit\tmeaning");
+    table to = list_start(c, LIST_COLUMNS);
     for (; columns->name; columns++) {
         table_line(&to, cell_text(columns->name), cell_text_if(columns->unit),
                    cell_text(columns->meaning));
-    }
-}
-
-void list_names(const table_column *columns, char *names, size_t size)
-{
-    size_t n = 0;
-    for (const table_column *column = columns; column->name; column++) {
-        if (n + strlen(column->name) + 2 > size) abort(); /* the caller's array is too short */
-        n += (size_t)snprintf(names + n, size - n, "%s%s", n ? "\t" : "", column->name);
     }
 }
 

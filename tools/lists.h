@@ -16,11 +16,9 @@ typedef struct table_column {
     const char *name, *unit, *meaning; /* unit "" = none */
 } table_column;
 
+#define LIST_COLUMNS "name\tunit\tmeaning"
 /* Prints columns; the last one has no name. */
 void list_columns(const cli *c, const table_column *columns);
-
-/* Joins the names of columns, separated by tabs. */
-void list_names(const table_column *columns, char *names, size_t size);
 
 /* Whether a type can be encoded: "yes", "no", or "imatrix" if only with an importance matrix. */
 const char *list_encoding(const gg_dtype_info *type);

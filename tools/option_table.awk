@@ -54,7 +54,7 @@ function destination(to) {
 }
 function property(p,   at) {
     if (p ~ /^(many|maybe|local)$/) return "." p " = true"
-    if (p == "columns") return ".values = columns"
+    if (p ~ /^columns(=|$)/) return ".values = " (p == "columns" ? p : substr(p, 9))
     if (p == "shows-values") return ".help = \"\""
     if (p ~ /^letter=.$/) return ".letter = '" substr(p, 8) "'"
     if (p ~ /^(place|list)=./) return "." substr(p, 1, index(p, "=")) substr(p, index(p, "=") + 1)

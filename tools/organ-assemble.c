@@ -63,8 +63,11 @@ static void print_presets(cli *c)
     }
 }
 
+enum { NAMES_GGUF, NAMES_HF }; /* --names */
+
 static struct {
-    const char *dir, *model, *output, *vocabulary, *names, *share;
+    const char *dir, *model, *output, *vocabulary, *share;
+    int names;
     report report;
     sizes sizes;
     gg_assemble_options o;
@@ -112,11 +115,6 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
 
 /* ---- the run ------------------------------------------------------------------------------ */
 
-static bool same_path(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) == 0;
-}
-
 static void read_share(const cli *c)
 {
     char *end = NULL;
@@ -132,10 +130,6 @@ static void check_values(const cli *c)
     const char *rules = opt.sizes.rules.path, *table_path = opt.report.out.path;
     if (cli_given(c, "bpw") && !(opt.sizes.bpw > 0 && opt.sizes.bpw <= 1000))
         cli_usage(c, "--bpw must be between 0 and 1000");
-    if (opt.names && strcmp(opt.names, "hf") != 0 && strcmp(opt.names, "gguf") != 0)
-        cli_usage(c, "--names %s: use gguf or hf", opt.names);
-    if (same_path(table_path, opt.output)) cli_usage(c, "--report and --output name the same file");
-    if (same_path(rules, opt.output)) cli_usage(c, "--rules and --output name the same file");
     if ((opt.o.dry_run || table_path) && cli_is_stdout(rules))
         cli_usage(c, "--rules - would mix with a table: name a file");
     bool importance = opt.o.keep_by && strcmp(opt.o.keep_by, "importance") == 0;
@@ -151,7 +145,7 @@ static void set_options(cli *c)
 {
     gg_assemble_options *o = &opt.o;
     output_options_end(c, &o->output);
-    o->hf_names = opt.names && strcmp(opt.names, "hf") == 0;
+    o->hf_names = opt.names == NAMES_HF;
     o->size = opt.sizes.size;
     o->bpw = opt.sizes.bpw;
     if (opt.report.out.path) {

@@ -14,36 +14,41 @@
 #include <string.h>
 #include <unistd.h>
 
-static table_column columns_about[40]; /* those of the library, and an empty one */
-static char columns[400];              /* their names, tab-separated */
+/* Columns of the table, and their names, tab-separated. */
+typedef struct columns_of {
+    const gg_measure_column *list[40];
+    size_t n;
+    char names[400];
+} columns_of;
 
-static void copy_columns(void)
+static columns_of all; /* those of the library */
+
+static void add_column(columns_of *to, const gg_measure_column *column)
 {
-    const gg_measure_column *column;
-    size_t n = sizeof columns_about / sizeof columns_about[0] - 1;
-    for (size_t i = 0; i < n && (column = gg_measure_column_at(i)) != NULL; i++)
-        columns_about[i] = (table_column){ column->name, column->unit, column->meaning };
-    list_names(columns_about, columns, sizeof columns);
+    size_t at = strlen(to->names);
+    snprintf(to->names + at, sizeof to->names - at, "%s%s", to->n ? "\t" : "", column->name);
+    to->list[to->n++] = column;
 }
 
 static void print_columns(cli *c)
 {
-    list_columns(c, columns_about);
+    table to = list_start(c, LIST_COLUMNS);
+    for (size_t i = 0; i < all.n; i++)
+        table_line(&to, cell_text(all.list[i]->name), cell_text_if(all.list[i]->unit),
+                   cell_text(all.list[i]->meaning));
 }
 
 /* The i-th column; those of --columns and --sort. */
 static const char *column_to_print(size_t i)
 {
-    const gg_measure_column *column = gg_measure_column_at(i);
-    return column ? column->name : NULL;
+    return i < all.n ? all.list[i]->name : NULL;
 }
 
 /* The i-th column that has numbers to draw, or NULL. */
 static const char *column_to_draw(size_t i)
 {
-    const gg_measure_column *column;
-    for (size_t k = 0; (column = gg_measure_column_at(k)) != NULL; k++)
-        if (column->value && i-- == 0) return column->name;
+    for (size_t k = 0; k < all.n; k++)
+        if (all.list[k]->value && i-- == 0) return all.list[k]->name;
     return NULL;
 }
 
@@ -86,11 +91,9 @@ static table_cell cell_of(const gg_measure_column *column, const gg_tensor_measu
 }
 
 /* Returns whether the row satisfies all conditions. */
-static bool print_row(table *t, const gg_tensor_measure *r)
+static bool print_row(table *t, const gg_tensor_measure *r, const columns_of *list)
 {
-    const gg_measure_column *column;
-    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
-        table_put(t, cell_of(column, r));
+    for (size_t i = 0; i < list->n; i++) table_put(t, cell_of(list->list[i], r));
     /* In TSV, whose columns are fixed, a note on stderr reports it instead. */
     if (!r->decoded) table_member(t, "error", "no codec decodes this dtype");
     return table_row(t);
@@ -99,26 +102,21 @@ static bool print_row(table *t, const gg_tensor_measure *r)
 static gg_status take_row(void *ctx, const gg_tensor_measure *r, gg_error *err)
 {
     printer *p = ctx;
-    table_begin(&p->rows, columns);
-    bool matches = print_row(&p->rows, r);
+    table_begin(&p->rows, all.names);
+    bool matches = print_row(&p->rows, r, &all);
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return p->keep && matches ? gg_measures_add(p->keep, r, err) : GG_OK;
 }
 
 /* ---- some of the columns and rows ----------------------------------------------- */
 
-static struct {
-    const gg_measure_column *list[40];
-    size_t n;
-    char names[400]; /* tab-separated */
-} chosen;
+static columns_of chosen;
 
 static const gg_measure_column *find_column(const char *name, size_t len)
 {
-    const gg_measure_column *column;
-    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++)
-        if (gg_text_is(name, len, column->name)) break;
-    return column;
+    for (size_t i = 0; i < all.n; i++)
+        if (gg_text_is(name, len, all.list[i]->name)) return all.list[i];
+    return NULL;
 }
 
 static void choose_column(const cli *c, const char *option, const char *name, size_t len)
@@ -129,10 +127,7 @@ static void choose_column(const cli *c, const char *option, const char *name, si
                   name);
     if (chosen.n == sizeof chosen.list / sizeof chosen.list[0])
         cli_usage(c, "%s: too many columns", option);
-    size_t at = strlen(chosen.names);
-    snprintf(chosen.names + at, sizeof chosen.names - at, "%s%s", chosen.n ? "\t" : "",
-             column->name);
-    chosen.list[chosen.n++] = column;
+    add_column(&chosen, column);
 }
 
 /* The columns of --columns; on a terminal the name, the type, and up to six measures that fit. */
@@ -141,9 +136,7 @@ static void choose_columns(const cli *c, const gg_measures *list)
     static const char *const usual[] = { "importance", "edge",     "theta",   "calibrated",
                                          "row_theta",  "kurtosis", "entropy", "std" };
     const char *p = opt.columns;
-    if (!p && (c->json || !isatty(STDOUT_FILENO)))
-        for (size_t i = 0; column_to_print(i); i++)
-            choose_column(c, "", column_to_print(i), strlen(column_to_print(i)));
+    if (!p && (c->json || !isatty(STDOUT_FILENO))) chosen = all;
     for (; p; p = p[strcspn(p, ",")] ? strchr(p, ',') + 1 : NULL)
         choose_column(c, "--columns", p, strcspn(p, ","));
     if (chosen.n) return;
@@ -207,11 +200,8 @@ static gg_status print_chosen(cli *c, const gg_measures *list)
     if (opt.sort) qsort(rows, list->n, sizeof *rows, by_sort_column);
     if (!chosen.n) choose_columns(c, list);
     table t = table_start(c->json, chosen.names);
-    for (size_t i = 0; i < list->n && (!opt.top || i < opt.top); i++) {
-        for (size_t k = 0; k < chosen.n; k++) table_put(&t, cell_of(chosen.list[k], rows[i]));
-        if (!rows[i]->decoded) table_member(&t, "error", "no codec decodes this dtype");
-        table_row(&t);
-    }
+    for (size_t i = 0; i < list->n && (!opt.top || i < opt.top); i++)
+        print_row(&t, rows[i], &chosen);
     free(rows);
     return GG_OK;
 }
@@ -222,8 +212,8 @@ static gg_status print_wells(cli *c, const gg_measures *list, uint64_t k)
     gg_status st = gg_measures_wells(list, k < SIZE_MAX ? (size_t)k : SIZE_MAX, &wells, &n,
                                      &c->err);
     if (st != GG_OK) return st;
-    table t = table_start(c->json, columns);
-    for (size_t i = 0; i < n; i++) print_row(&t, &list->rows[wells[i]]);
+    table t = table_start(c->json, all.names);
+    for (size_t i = 0; i < n; i++) print_row(&t, &list->rows[wells[i]], &all);
     free(wells);
     return GG_OK;
 }
@@ -446,13 +436,13 @@ static gg_status measure(cli *c, gg_source *s)
     gg_measure_report r;
     bool some = prints_chosen(c), keep = some || prints_instead(c) || opt.svg || opt.update;
     printer p = { { .json = c->json }, keep ? &list : NULL };
-    if (some || !prints_rows(c)) p.rows = table_silent(columns);
+    if (some || !prints_rows(c)) p.rows = table_silent(all.names);
     opt.m.row = take_row;
     opt.m.ctx = &p;
     opt.m.read = opt.reads ? print_read : NULL;
     gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
     if (opt.reads) return st;
-    if (st == GG_OK) table_begin(&p.rows, columns);
+    if (st == GG_OK) table_begin(&p.rows, all.names);
     if (st == GG_OK) st = after(c, s, &list);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu tensor%s, %llu of %llu values read", r.tensors, cli_s(r.tensors),
@@ -473,18 +463,13 @@ static gg_status open_source(cli *c, gg_source **s)
 /* Checks what depends on the values of options. */
 static void check_values(const cli *c)
 {
+    bool picture = cli_is_stdout(opt.svg);
     if (strcmp(opt.color, "importance") == 0 && !opt.m.imatrix)
         cli_usage(c, "--color importance needs an importance matrix: add --imatrix FILE");
-    if (opt.histogram && opt.svg && strcmp(opt.histogram, opt.svg) == 0)
-        cli_usage(c, "--svg and --histogram need different files");
-    if (cli_is_stdout(opt.histogram) && prints_instead(c))
-        cli_usage(c, "--histogram - writes to stdout, like another option: name a file");
-    if (cli_is_stdout(opt.svg) && prints_instead(c))
-        cli_usage(c,
-                  "--svg - writes to stdout: leave out --summary, --wells, --rank and --heat, or "
-                  "name a file");
-    if (c->json && cli_is_stdout(opt.svg))
-        cli_usage(c, "--svg - draws a picture: leave out --json");
+    if (picture && c->json) cli_usage(c, "--svg - draws a picture: leave out --json");
+    if ((picture || cli_is_stdout(opt.histogram)) && prints_instead(c))
+        cli_usage(c, "--%s - writes to stdout, like another option: name a file",
+                  picture ? "svg" : "histogram");
     if (!column_of(opt.color))
         cli_usage(c, "--color %s: use the column of a measure, such as theta or calibrated",
                   opt.color);
@@ -500,7 +485,8 @@ static void check_values(const cli *c)
 int main(int argc, char **argv)
 {
     CLI_TOOL(c, measure);
-    copy_columns();
+    const gg_measure_column *column;
+    for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) add_column(&all, column);
     cli_start(&c, argc, argv, options);
     opt.m.split_experts = opt.m.split_experts ||
                           (cli_given(&c, "rank") && opt.rank == RANK_EXPERTS);
