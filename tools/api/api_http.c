@@ -383,7 +383,6 @@ static bool send_part(api *a, int fd, const gg_stamp *was, uint64_t size, const 
 {
     uint64_t from, n;
     char extra[200];
-    gg_error err = GG_ERROR_INIT;
     int status = parse_range(a->range, size, &from, &n);
     a->size = size;
     if (status == 416) return api_fail(a, 416, "the file has %llu bytes", (unsigned long long)size);
