@@ -9,7 +9,7 @@
  *     if (st == GG_OK) st = gg_transplant(base, aligned, &o, "out.gguf", NULL, NULL, &err);
  *     gg_source_close(aligned);
  *
- * The general rules of organ.h apply: options, run and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_ALIGN_H
 #define GG_ALIGN_H
@@ -50,9 +50,7 @@ typedef struct gg_align_options {
     const gg_select *select; /* only groups of which a tensor is selected; NULL = all */
     const gg_map *map;       /* which donor block goes into which base block; NULL = the same */
     bool partial; /* give the aligned donor even if most groups have no counterpart in the base */
-    /* Called for each group, one at a time, in order. The group is valid during the call. Another
-     * status than GG_OK ends the run. */
-    gg_status (*row)(void *ctx, const gg_align_group *row, gg_error *err);
+    gg_status (*row)(void *ctx, const gg_align_group *row, gg_error *err); /* each group in order */
     void *ctx;
 } gg_align_options;
 

@@ -9,7 +9,7 @@
  * whose data are incomplete. Each rule has a name and a reason (gg_check_rule_at and
  * docs/checks.md). What a model must have is derived from the model where possible; tables per
  * architecture supply the rest. The facts are those of llama.cpp v0.5.0. The general rules of
- * organ.h apply: options, run, callbacks and report may be NULL.
+ * organ.h apply.
  */
 #ifndef GG_CHECK_H
 #define GG_CHECK_H
@@ -47,8 +47,7 @@ typedef enum gg_kind {
 /* Returns "language model", "adapter" and so on; a static string. */
 const char *gg_kind_name(gg_kind kind);
 
-/* A finding of a rule. All strings are NUL-terminated, escaped as gg_escape does,
- * and valid during the callback only. */
+/* A finding of a rule. All strings are escaped as gg_escape does. */
 typedef struct gg_finding {
     gg_check_level level;
     const char *rule;    /* name of the rule */
@@ -71,8 +70,7 @@ typedef struct gg_check_options {
     /* The model for which the checked model drafts tokens, to check that they fit: NULL = none.
      * Findings have the rule "target". */
     const char *target;
-    /* Called for each finding, one at a time. Another status than GG_OK ends the check. */
-    gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err);
+    gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err); /* for each finding */
     void *ctx;
 } gg_check_options;
 
@@ -98,7 +96,7 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
 /* ---- SHA-256 lists -------------------------------------------------------------------- */
 
 /* The SHA-256 of a file, of all keys in their order ("metadata"), of one key (type and value), or
- * of the data of one tensor. The strings are valid during the callback only. */
+ * of the data of one tensor. */
 typedef struct gg_hash_row {
     const char *sha256; /* 64 lower-case hex digits */
     const char *kind;   /* "file" "metadata" "key" "tensor" */

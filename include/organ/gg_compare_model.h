@@ -3,7 +3,7 @@
  *
  * A row depends only on the bytes, dims and dtypes of the two tensors and on `sample`, not on the
  * number of threads or the kind of source. docs/lineage.md explains the verdict. The general rules
- * of organ.h apply: options, run, callbacks and report may be NULL.
+ * of organ.h apply.
  */
 #ifndef GG_COMPARE_MODEL_H
 #define GG_COMPARE_MODEL_H
@@ -65,8 +65,7 @@ typedef struct gg_compare_options {
      * are. The first three members are then ignored. */
     const gg_tensor_pair *pairs;
     size_t n_pairs;
-    /* Called for each row, one at a time, from the thread that called the verb. Row and tensors are
-     * valid during the call. Another status than GG_OK ends the run. */
+    /* Called for each row, from the thread that called the verb. */
     gg_status (*row)(void *ctx, const gg_compare_row *row, gg_error *err);
     void *ctx;
 } gg_compare_options;
@@ -137,8 +136,8 @@ typedef struct gg_compare_report {
  * Memory: 2 MiB per thread, up to 5 MiB for a large tensor, 1 KiB for each of up to 1024 tensors;
  * with `imatrix` 16 MiB more, or the importance of one tensor if that is more. Errors: GG_NO if a
  * selection or map leaves no tensor; GG_EUSAGE for two pipes, for a pipe as B with a map, and for
- * any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; any status of the callback.
- * GG_EFORMAT if the importance matrix is malformed or does not fit A. */
+ * any pipe with pairs; GG_EIO or GG_EFORMAT if a source cannot be read; GG_EFORMAT if the
+ * importance matrix is malformed or does not fit A. */
 gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options *o,
                             const gg_run *run, gg_compare_report *report, gg_error *err);
 
@@ -162,8 +161,7 @@ typedef struct gg_key_diff {
 } gg_key_diff;
 
 typedef struct gg_compare_keys_options {
-    /* Called for each key that differs: in the order of A, then the keys that only B has in the
-     * order of B. Another status than GG_OK ends the call. */
+    /* Called for each key that differs: in the order of A, then those that only B has. */
     gg_status (*row)(void *ctx, const gg_key_diff *row, gg_error *err);
     void *ctx;
 } gg_compare_keys_options;

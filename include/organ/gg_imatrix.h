@@ -72,7 +72,7 @@ typedef struct gg_imatrix_row {
 } gg_imatrix_row;
 
 /* Calls `row` for each tensor in the order of names, and with `experts` for each expert of a stack
- * after it. o->model as above; o may be NULL. Another status than GG_OK of `row` ends it. */
+ * after it. o->model as above. */
 gg_status gg_imatrix_show(const char *path, bool experts, const gg_imatrix_options *o,
                           gg_status (*row)(void *ctx, const gg_imatrix_row *row, gg_error *err),
                           void *ctx, gg_error *err);

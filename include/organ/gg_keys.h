@@ -1,7 +1,7 @@
 /* gg_keys.h - find and change the keys of a model.
  *
  * The keys of a split model are in its first shard; every function here accepts any shard.
- * The general rules of organ.h apply: run, options and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_KEYS_H
 #define GG_KEYS_H

@@ -1,6 +1,6 @@
 /* gg_lora.h - make a LoRA adapter from the difference of two models.
  *
- * The general rules of organ.h apply: options, run and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_LORA_H
 #define GG_LORA_H

@@ -2,8 +2,7 @@
  *
  * docs/method.md explains the measures. A row depends only on the tensor's bytes, dims and dtype
  * and on `sample`, not on the number of threads or the kind of source. The general rules of
- * organ.h apply: options, run and report may be NULL. A gg_measures list must not
- * be used by several threads while it is changed.
+ * organ.h apply. A gg_measures list must not be used by several threads while it is changed.
  */
 #ifndef GG_MEASURE_MODEL_H
 #define GG_MEASURE_MODEL_H
@@ -79,10 +78,7 @@ typedef struct gg_measure_options {
      * not depend on the number of threads. This needs 3 MiB of memory, and one more pass by one
      * thread over each tensor of 2^17 or more values that is measured as a whole. NULL = none. */
     gg_histogram *histograms;
-    /* Called for each row in the order of the tensors, one at a time, from any thread. The row and
-     * its t.name (NUL-terminated) are valid during the call. A status other than GG_OK ends the
-     * run. May be NULL. */
-    gg_status (*row)(void *ctx, const gg_tensor_measure *row, gg_error *err);
+    gg_status (*row)(void *ctx, const gg_tensor_measure *row, gg_error *err); /* in order */
     /* Not NULL: nothing is measured. Called by one thread for the bytes of files that would be
      * read. Of organ directories, records and checkpoints nothing is listed. */
     void (*read)(void *ctx, const char *file, uint64_t place, uint64_t bytes);
@@ -100,7 +96,7 @@ typedef struct gg_measure_options {
  * needs 8 bytes per value.
  *
  * Errors: GG_NO if nothing is selected; GG_EIO or GG_EFORMAT if the source or the importance matrix
- * cannot be read to its end, or the matrix does not fit the model; any status of the callback. */
+ * cannot be read to its end, or the matrix does not fit the model. */
 gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_run *run,
                            gg_measure_report *report, gg_error *err);
 

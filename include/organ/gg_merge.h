@@ -5,7 +5,7 @@
  *     gg_merge_options o = { .method = "ties", .parameters = "lambda=0.7" };
  *     gg_status st = gg_merge(&models, &o, "merged.gguf", NULL, NULL, &err);
  *
- * The general rules of organ.h apply: run and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_MERGE_H
 #define GG_MERGE_H
@@ -91,7 +91,6 @@ typedef struct gg_merge_row {
     const char *parameters;
 } gg_merge_row;
 
-/* Another status than GG_OK ends the run. */
 typedef gg_status (*gg_merge_fn)(void *ctx, const gg_merge_row *row, gg_error *err);
 
 typedef struct gg_merge_options {

@@ -1,7 +1,7 @@
 /* gg_patch.h - patches: what has to change in one GGUF file to make another, byte for byte.
  *
  * A patch is itself a GGUF file. docs/formats.md describes it.
- * The general rules of organ.h apply: run, options and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_PATCH_H
 #define GG_PATCH_H

@@ -39,8 +39,7 @@ gg_status gg_picture_source(gg_picture *p, const char *name, double *index, gg_e
  * and purifications leave it, comes from "code.gguf, linear:0.5"; all others share the first
  * source. If none has a history, p->text says so instead. Errors: GG_NO if it is not an organ
  * directory; GG_EFORMAT for a malformed history;
- * GG_ENOMEM.
- */
+ * GG_ENOMEM. */
 gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err);
 
 void gg_picture_free(gg_picture *p); /* frees what was added; p can be filled again */

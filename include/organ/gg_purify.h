@@ -10,7 +10,7 @@
  * GG_PURIFY_FFT needs another 164 to 320 bytes per value of a row for each thread: 0.6 MiB for rows
  * of 4096 values, 172 MB for rows of 2^20.
  *
- * The general rules of organ.h apply: options, run and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_PURIFY_H
 #define GG_PURIFY_H
@@ -61,9 +61,8 @@ typedef struct gg_purify_options {
     const gg_dtype_info *dtype; /* of purified tensors, see gg_dtype_get; NULL = unchanged */
     const char *imatrix;        /* for the encoders, as in gg_output_options; NULL = none */
     gg_purify_form form;        /* of the output */
-    /* Called for each row in order, one at a time: when everything is written, or, for a source
-     * that is a pipe, after each tensor. t.name is NUL-terminated and valid during the call. A
-     * status other than GG_OK ends the run. May be NULL. */
+    /* Called for each row in order: when everything is written, or, for a source that is a pipe,
+     * after each tensor. */
     gg_status (*row)(void *ctx, const gg_purify_row *row, gg_error *err);
     void *ctx;
 } gg_purify_options;

@@ -6,7 +6,7 @@
  *     if (st == GG_OK) st = gg_stack_blocks(&order, NULL, "taller.gguf", NULL, NULL, &err);
  *     gg_block_order_free(&order);
  *
- * The general rules of organ.h apply: run, options and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_STACK_H
 #define GG_STACK_H
@@ -82,7 +82,6 @@ typedef struct gg_expert_mix {
     uint64_t seed; /* of random rows and of noise */
 } gg_expert_mix;
 
-/* All may be NULL. Another status than GG_OK ends the run. */
 typedef struct gg_stack_options {
     /* Write the multi-token-prediction blocks, and the tensors outside the blocks, without the
      * trunk. The order must be all blocks of one model. Keys and numbers stay, as engines expect of

@@ -2,7 +2,7 @@
  * organ directory, or in place.
  *
  * gg_match_tensors pairs the tensors, gg_graft_check judges the pairs, and gg_transplant matches
- * and writes. The general rules of organ.h apply: options, run and report may be NULL.
+ * and writes. The general rules of organ.h apply.
  */
 #ifndef GG_TRANSPLANT_H
 #define GG_TRANSPLANT_H

@@ -7,7 +7,7 @@
  *     gg_status st = gg_assemble(source, NULL, "model.gguf", &run, NULL, &err);
  *
  * The other verbs are in the headers that include this one.
- * The general rules of organ.h apply: run, options and report may be NULL.
+ * The general rules of organ.h apply.
  */
 #ifndef GG_VERBS_H
 #define GG_VERBS_H
@@ -64,7 +64,7 @@ typedef struct gg_output_options {
 
 /* ---- extract ---------------------------------------------------------------- */
 
-/* One selected tensor; with split_experts, one expert of a stack. Valid during the call. */
+/* One selected tensor; with split_experts, one expert of a stack. */
 typedef struct gg_extract_row {
     const gg_tensor *tensor;
     const gg_anatomy *anatomy;
@@ -74,8 +74,7 @@ typedef struct gg_extract_row {
 typedef struct gg_extract_options {
     const gg_select *select; /* NULL = all */
     bool split_experts;      /* write one record per expert of a stack */
-    /* Called for each selected tensor in order, before its data are read. Another status than GG_OK
-     * ends the run. */
+    /* Called for each selected tensor in order, before its data are read. */
     gg_status (*row)(void *ctx, const gg_extract_row *row, gg_error *err);
     void *ctx; /* first argument of row */
 } gg_extract_options;
@@ -89,8 +88,7 @@ typedef struct gg_extract_report {
 /* Writes the selected tensors into the organ directory `output`; "-" writes them to stdout as an
  * organ stream, of which part may have been written after an error. With NULL the tensors are only
  * counted and passed to o->row, and no data are read. Errors: GG_NO if nothing is selected;
- * GG_EUSAGE if the directory exists (without run->force) or contains the source; GG_EIO;
- * GG_EFORMAT; any status of o->row. */
+ * GG_EUSAGE if the directory exists (without run->force) or contains the source; GG_EFORMAT. */
 gg_status gg_extract(gg_source *model, const gg_extract_options *o, const char *output,
                      const gg_run *run, gg_extract_report *report, gg_error *err);
 
@@ -109,7 +107,7 @@ const gg_preset *gg_preset_at(size_t i);
 
 /* One tensor of a result, compared with its source: over the values that were encoded. */
 typedef struct gg_encode_row {
-    const gg_tensor *tensor; /* as written; valid during the call */
+    const gg_tensor *tensor; /* as written */
     uint32_t from;           /* its dtype in the source */
     double rmse, rel_l2;     /* root mean square error; |y - x| / |x|. 0 if it was copied */
     double weighted;         /* rel_l2 with each column weighed by its importance. NaN if the
@@ -118,14 +116,14 @@ typedef struct gg_encode_row {
 
 /* One tensor of a model before it is written. */
 typedef struct gg_size_row {
-    const gg_tensor *tensor; /* as planned; valid during the call */
+    const gg_tensor *tensor; /* as planned */
     double error;            /* relative L2 of sampled values in that type, weighed by importance
                                 with an importance matrix; 0 if the tensor keeps its type */
     double loss, share;      /* predicted loss, and its share of the sum */
     const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
                                 table that lacks the tensor), "-" (unchanged); static */
     uint32_t from;           /* without a size: its type in the source */
-    const char *file;        /* without a size: the file it would be in; valid during the call */
+    const char *file;        /* without a size: the file it would be in */
 } gg_size_row;
 
 typedef struct gg_assemble_options {
@@ -182,7 +180,7 @@ typedef struct gg_assemble_options {
     const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
     const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
     bool dry_run;            /* write nothing. `output` may be NULL */
-    /* Called for each tensor in order before writing. May be NULL. */
+    /* Called for each tensor in order before writing. */
     gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
     void *planned_ctx;
 } gg_assemble_options;

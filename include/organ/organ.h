@@ -12,6 +12,9 @@
  * and progress. All members zero is the default of every options struct and of gg_run. Other
  * pointers must not be NULL unless the function says so.
  *
+ * Callbacks. They are called one at a time, from any thread, unless the header says otherwise. A
+ * callback that returns another status than GG_OK ends the call, which returns that status.
+ *
  * Ownership. Arguments remain the caller's and are needed until the call returns. Whatever a
  * function opens or makes is the caller's to close or free. Strings and structs that are passed
  * to a callback are valid during that call only. What the functions of a source return is valid
@@ -22,8 +25,7 @@
  * verb returns GG_EUSAGE. Results do not depend on the number of threads.
  *
  * Threads. Different objects can be used by different threads at the same time. A seekable
- * source can be shared by threads; a pipe cannot. A verb may use several threads, but calls its
- * callbacks one at a time unless its header says otherwise.
+ * source can be shared by threads; a pipe cannot. A verb may use several threads.
  *
  * Process. The library does not change limits, signal handlers, the locale or the working folder.
  * The flag of gg_cancel is the only state that all calls share.
