@@ -203,17 +203,14 @@ bool gg_is_other_kind(const uint8_t *m, uint64_t size);
  * same name keep their order. */
 gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err);
 
-/* The same, but fails with GG_EFORMAT and this reason if two tensors have one name. */
+/* The same, but fails with GG_EFORMAT and this reason if two tensors have one name. Names are
+ * compared as C strings, because ggml stores them so: "a" and "a\0b" are duplicates. */
 gg_status gg_unique_name_index(const gg_tensor *tensors, size_t n, const char *reason,
                                size_t **by_name, gg_error *err);
 
 /* Returns the index of the tensor with that name, or SIZE_MAX. */
 size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_t n,
                           const char *name, size_t name_len);
-
-/* Returns a tensor that has the same name as an earlier one, or NULL. Names are compared as C
- * strings, because ggml stores them so: "a" and "a\0b" are duplicates. */
-const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n);
 
 void gg_gguf_free(gg_gguf *g);
 

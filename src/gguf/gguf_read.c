@@ -230,22 +230,17 @@ size_t gg_name_index_find(const gg_tensor *tensors, const size_t *by_name, size_
     return SIZE_MAX;
 }
 
-const gg_tensor *gg_name_index_twice(const gg_tensor *tensors, const size_t *by_name, size_t n)
-{
-    for (size_t i = 1; i < n; i++)
-        if (strcmp(tensors[by_name[i - 1]].name, tensors[by_name[i]].name) == 0)
-            return &tensors[by_name[i]];
-    return NULL;
-}
-
 gg_status gg_unique_name_index(const gg_tensor *tensors, size_t n, const char *reason,
                                size_t **by_name, gg_error *err)
 {
     gg_status st = gg_name_index(tensors, n, by_name, err);
-    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(tensors, *by_name, n) : NULL;
-    if (!twice) return st;
-    gg_fail(err, GG_EFORMAT, "%s", reason);
-    return gg_at_tensor(err, twice->name, twice->name_len);
+    for (size_t i = 1; i < n && st == GG_OK; i++) {
+        const gg_tensor *t = &tensors[(*by_name)[i]];
+        if (strcmp(tensors[(*by_name)[i - 1]].name, t->name) != 0) continue;
+        st = gg_fail(err, GG_EFORMAT, "%s", reason);
+        gg_at_tensor(err, t->name, t->name_len);
+    }
+    return st;
 }
 
 /* ---- the parser -------------------------------------------------------------------------- */

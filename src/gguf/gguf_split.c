@@ -264,16 +264,10 @@ static gg_status unique_over_shards(const gg_model *m, gg_error *err)
 {
     if (m->n_files < 2) return GG_OK;
     size_t *by_name;
-    gg_status st = gg_name_index(m->tensors, m->n_tensors, &by_name, err);
-    const gg_tensor *twice = st == GG_OK ? gg_name_index_twice(m->tensors, by_name, m->n_tensors)
-                                         : NULL;
-    if (twice) {
-        gg_fail(err, GG_EFORMAT, "two shards contain a tensor with this name");
-        gg_at_tensor(err, twice->name, twice->name_len);
-        gg_at_file(err, m->paths[twice->file]);
-    }
+    gg_unique_name_index(m->tensors, m->n_tensors, "two shards contain a tensor with this name",
+                         &by_name, err);
     free(by_name);
-    return err->status;
+    return gg_at_file(err, m->paths[0]);
 }
 
 static gg_status gather_tensors(gg_model *m, gg_error *err)

@@ -289,26 +289,38 @@ static gg_status grow_slots(gg_checkpoint *ck, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
-                             gg_error *err)
+static gg_ck_tensor *tensor_named(gg_checkpoint *ck, const char *name, size_t len, gg_error *err)
 {
     gg_gguf *g = &ck->header;
-    size_t len = strlen(name);
-    *fresh = false;
-    if (grow_slots(ck, err) != GG_OK) return err->status;
+    if (grow_slots(ck, err) != GG_OK) return NULL;
     uint32_t *slot = slot_of_name(ck, name, len);
-    if (*slot) return *index = *slot - 1, GG_OK;
+    if (*slot) return &ck->made[*slot - 1];
     size_t cap = ck->cap;
-    if (GG_ROOM(g->tensors, g->n_tensors, &cap, err) != GG_OK) return err->status;
-    if (GG_ROOM(ck->made, g->n_tensors, &ck->cap, err) != GG_OK) return err->status;
-    *index = g->n_tensors;
-    ck->made[*index] = (gg_ck_tensor){ .times = 0 };
-    g->tensors[*index] = (gg_tensor){ .name_len = len };
-    g->tensors[*index].name = gg_names_add(&ck->names, name, len, err);
-    if (!g->tensors[*index].name) return err->status;
+    if (GG_ROOM(g->tensors, g->n_tensors, &cap, err) != GG_OK) return NULL;
+    if (GG_ROOM(ck->made, g->n_tensors, &ck->cap, err) != GG_OK) return NULL;
+    gg_tensor *t = &g->tensors[g->n_tensors];
+    ck->made[g->n_tensors] = (gg_ck_tensor){ .times = 0 };
+    *t = (gg_tensor){ .name = gg_names_add(&ck->names, name, len, err), .name_len = len };
+    if (!t->name) return NULL;
     *slot = (uint32_t)++g->n_tensors;
-    *fresh = true;
-    return GG_OK;
+    return &ck->made[*slot - 1];
+}
+
+gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err)
+{
+    return tensor_named(ck, name, strlen(name), err);
+}
+
+void gg_ck_drop_empty(gg_checkpoint *ck)
+{
+    gg_gguf *g = &ck->header;
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        if (!ck->made[i].n_pieces && !ck->made[i].values) continue;
+        g->tensors[n] = g->tensors[i];
+        ck->made[n++] = ck->made[i];
+    }
+    g->n_tensors = n;
 }
 
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err)
@@ -348,17 +360,11 @@ gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_
 static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char *name,
                            int64_t expert, const gg_hf_move *move, gg_error *err)
 {
-    size_t index;
-    bool fresh;
-    gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
-    if (st != GG_OK) return st;
-    gg_ck_tensor *t = &ck->made[index];
-    if (t->values) { /* what config.json gives is also stored */
-        free(t->values);
-        t->values = NULL;
-        fresh = true;
-    }
-    if (fresh) {
+    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, err);
+    if (!t) return err->status;
+    free(t->values); /* what config.json gives is also stored */
+    t->values = NULL;
+    if (t->n_pieces == 0) {
         t->op = move->neg_exp ? GG_CK_NEG_EXP : GG_CK_NONE;
     } else if (expert < 0 || t->pieces[0].expert < 0 || t->shape != move->n_dims ||
                memcmp(t->dims, move->dims, t->shape * sizeof *t->dims) != 0) {
@@ -556,13 +562,11 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err)
 static gg_status add_values(gg_checkpoint *ck, const char *name, float *values, size_t n,
                             gg_error *err)
 {
-    size_t index;
-    bool fresh;
-    gg_status st = gg_ck_tensor_named(ck, name, &index, &fresh, err);
-    if (st != GG_OK || !fresh) return free(values), st;
-    ck->made[index].values = values;
-    ck->made[index].shape = 1;
-    ck->made[index].dims[0] = n;
+    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, err);
+    if (!t) return free(values), err->status;
+    t->values = values;
+    t->shape = 1;
+    t->dims[0] = n;
     return GG_OK;
 }
 
@@ -728,6 +732,7 @@ static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
         if (!is_copied_head(ck, arch, &ck->in.items[i]))
             st = add_stored(ck, arch, &sizes, blocks, &ck->in.items[i], err);
+    gg_ck_drop_empty(ck);
     for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
         gg_ck_tensor *t = &ck->made[i];
         if (t->hf_name && gg_hf_is_plus_one(arch, t->hf_name, strlen(t->hf_name)))
@@ -769,36 +774,17 @@ static gg_status stored_keys(gg_checkpoint *ck, const gg_json *header, own_order
     return node ? gg_json_string(node, &order->text, &order->len, err) : GG_OK;
 }
 
-/* Brings the tensors into the order of a list of names; those that it lacks come last. */
+/* Makes room for the tensors in the order of the list. Those that it lacks come last. */
 static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_error *err)
 {
-    gg_gguf *g = &ck->header;
-    gg_tensor *tensors = malloc((g->n_tensors + 1) * sizeof *tensors);
-    gg_ck_tensor *made = malloc((g->n_tensors + 1) * sizeof *made);
-    bool *moved = calloc(g->n_tensors + 1, sizeof *moved);
-    size_t n = 0;
-    if (!tensors || !made || !moved || g->n_tensors == 0)
-        return free(tensors), free(made), free(moved), g->n_tensors ? gg_ck_no_room(err) : GG_OK;
-    for (const char *p = order->text, *end = p + order->len, *line; p < end; p = line + 1) {
-        line = memchr(p, '\n', (size_t)(end - p));
+    size_t most = GG_HF_VIEWS * ck->in.n; /* a stored tensor becomes so many at most */
+    for (const char *p = order->text, *end = p + order->len; p < end;) {
+        const char *line = memchr(p, '\n', (size_t)(end - p));
         if (!line) line = end;
-        uint32_t slot = *slot_of_name(ck, p, (size_t)(line - p));
-        if (slot == 0 || moved[slot - 1]) continue;
-        moved[slot - 1] = true;
-        tensors[n] = g->tensors[slot - 1];
-        made[n++] = ck->made[slot - 1];
+        if (ck->header.n_tensors >= most) break; /* a list that does not belong to this file */
+        if (!tensor_named(ck, p, (size_t)(line - p), err)) return err->status;
+        p = line + 1;
     }
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        if (moved[i]) continue;
-        tensors[n] = g->tensors[i];
-        made[n++] = ck->made[i];
-    }
-    free(moved);
-    free(g->tensors);
-    free(ck->made);
-    g->tensors = tensors;
-    ck->made = made;
-    ck->cap = 0;
     return GG_OK;
 }
 
@@ -807,10 +793,10 @@ static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *e
 {
     char arch[64];
     gg_hf_arch(&ck->header.meta, arch);
-    gg_status st = order->hf ? map_tensors(ck, arch, UINT64_MAX, err) : GG_OK;
+    gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
+    if (st == GG_OK && order->hf) st = map_tensors(ck, arch, UINT64_MAX, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
-    if (st == GG_OK && order->hf) st = order_tensors(ck, order, err);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
@@ -849,8 +835,8 @@ static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order
                             const gg_ck_adapter *adapter, gg_error *err)
 {
     ck->all_f32 = !order->hf;
-    gg_status st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
-    if (st == GG_OK && order->hf) st = order_tensors(ck, order, err);
+    gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
+    if (st == GG_OK) st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 

@@ -123,9 +123,11 @@ const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *
 
 /* ---- for adapters (peft.c) ------------------------------------------------------------------ */
 
-/* Makes room for a tensor of that name, or finds the one that has it. *fresh tells which. */
-gg_status gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t *index, bool *fresh,
-                             gg_error *err);
+/* The tensor of that name, which has no pieces if it is new; NULL without memory. Valid until the
+ * next call. */
+gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err);
+/* Drops those that have stayed new, when all tensors are named. */
+void gg_ck_drop_empty(gg_checkpoint *ck);
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err);
 /* Adds the elements of a stored tensor that `move` takes. The first ones give *t its shape. */
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,

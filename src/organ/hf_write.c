@@ -285,12 +285,12 @@ static gg_status check_change(gg_hf_writer *w, size_t i, gg_ck_op op, bool *wide
 static gg_status add_array(gg_hf_writer *w, const char *name, const hf_array *a, uint64_t expert,
                            gg_ck_op op, gg_error *err)
 {
-    size_t index, first = a->runs[0].piece.in;
-    bool fresh, wide = false;
-    gg_status st = gg_ck_tensor_named(w->ck, name, &index, &fresh, err);
-    if (st != GG_OK) return st;
-    gg_ck_tensor *t = &w->ck->made[index];
-    if (!fresh) {
+    size_t first = a->runs[0].piece.in;
+    bool wide = false;
+    gg_status st = GG_OK;
+    gg_ck_tensor *t = gg_ck_tensor_named(w->ck, name, err);
+    if (!t) return err->status;
+    if (t->n_pieces) {
         char why[200];
         snprintf(why, sizeof why, "it and '%.100s' have the same Hugging Face name", t->hf_name);
         refuse_tensor(w, first, why, err);

@@ -143,12 +143,9 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
 {
     const gg_st_tensor *t = h->t;
     const gg_hf_move *move = &h->move;
-    size_t index;
-    bool fresh;
-    gg_status st = gg_ck_tensor_named(p->ck, name, &index, &fresh, err);
-    if (st != GG_OK) return st;
-    gg_ck_tensor *m = &p->ck->made[index];
-    if (fresh) {
+    gg_ck_tensor *m = gg_ck_tensor_named(p->ck, name, err);
+    if (!m) return err->status;
+    if (m->n_pieces == 0) {
         m->times = h->times;
     } else if (expert < 0 || memcmp(m->dims, move->dims, 2 * sizeof *m->dims) != 0 ||
                m->times != h->times) {
@@ -223,16 +220,14 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
 {
     const char *hf = after_prefix(t->name);
     char name[GG_HF_NAME];
-    size_t index;
-    bool fresh;
     gg_hf_move move;
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
     if (!m.rule || m.rule->gguf[0] == '-' || !gg_hf_gguf_name(m.rule, &m, name) ||
         !gg_hf_views(NULL, &p->sizes, t->n_dims, t->dims, &move))
         return refuse_name(p, t, err);
-    gg_status st = gg_ck_tensor_named(p->ck, name, &index, &fresh, err);
-    if (st != GG_OK || !fresh) return st == GG_OK ? refuse_name(p, t, err) : st;
-    gg_ck_tensor *made = &p->ck->made[index];
+    gg_ck_tensor *made = gg_ck_tensor_named(p->ck, name, err);
+    if (!made) return err->status;
+    if (made->n_pieces) return refuse_name(p, t, err);
     made->op = gg_hf_is_plus_one(p->arch, hf, strlen(hf)) ? GG_CK_PLUS_ONE : GG_CK_NONE;
     return gg_ck_add_moved(p->ck, made, t, -1, &move, err);
 }
@@ -369,6 +364,7 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
     if (st == GG_OK) st = base_of_adapter(&p, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
         st = add_adapter_tensor(&p, ck->by_name[i], err);
+    gg_ck_drop_empty(ck);
     if (st == GG_OK && ck->header.n_tensors == 0)
         st = gg_fail(err, GG_EFORMAT, "the adapter has no pairs for the base");
     if (st == GG_OK) st = check_expert_count(&p, err);
