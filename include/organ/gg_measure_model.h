@@ -92,8 +92,8 @@ typedef struct gg_measure_options {
  * of a tensor on, all threads work on one such tensor at a time. They then need another 29 MiB
  * together and 0.3 MiB each, and 16 MiB for Q8_0. If these are all values of the tensor, they are
  * not kept, so that the 4 bytes per value are not needed. Such a tensor is read several times; on
- * a pipe it is copied to a temporary file first. A row of a pipe that is longer than GG_ROW_RUN
- * needs 8 bytes per value.
+ * a pipe it is copied to a temporary file first. A row that is longer than GG_ROW_RUN needs 8 bytes
+ * per value, up to GG_ROW_MOST.
  *
  * Errors: GG_NO if nothing is selected; GG_EIO or GG_EFORMAT if the source or the importance matrix
  * cannot be read to its end, or the matrix does not fit the model. */

@@ -82,7 +82,6 @@ typedef struct sampler {
     uint64_t length, inner;    /* samples per run, and values from one to the next */
     uint64_t stride;           /* values from one place for a run to the next */
     uint64_t units;            /* number N of runs */
-    uint64_t inverse, most;    /* 2^64 / N, rounded up; number of values gathered at once */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
     gg_pick_fn pick; /* NULL: a block is one value */
@@ -94,10 +93,6 @@ static sampler sampler_of(const gg_tensor *t, const measure_take *take)
         .count = take->count, .length = take->run, .inner = take->step, .stride = take->stride
     };
     s.units = s.count / s.length;
-    s.inverse = UINT64_MAX / s.units + 1;
-    s.most = UINT64_MAX / s.units / s.units;
-    if (s.most > GATHER) s.most = GATHER;
-    if (s.most == 0) s.most = 1;
     s.step = take->strides / s.units;
     s.part = take->strides % s.units;
     s.info = gg_dtype_get(t->dtype);
@@ -128,30 +123,8 @@ typedef struct run_of {
 #define PIECE 2048 /* values decoded at once */
 #define CLOSE 64   /* samples that are closer have all their blocks decoded, which is vectorized */
 
-/* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. The share rest / N
- * is kept in 64 bits, so that its overflow is a carry. It is rounded up: after n values by less
- * than n N / 2^64, which must be less than 1 / N. */
-__attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r, void *to,
-                                                           size_t size)
-{
-    const uint64_t left = s->count - s->i, step = s->step, add = s->part * s->inverse;
-    const uint64_t most = left < s->most ? left : s->most;
-    uint64_t at = s->at - r.first, share = s->rest * s->inverse;
-    size_t n = 0;
-    for (; n < most && at < r.n; n++) {
-        __builtin_memcpy((char *)to + n * size, r.bytes + at * size, size); /* a single load */
-        share += add;
-        at += step + (share < add);
-    }
-    s->i += n;
-    s->rest += n * s->part;
-    s->at += n * step + s->rest / s->units;
-    s->rest %= s->units;
-    return n;
-}
-
-/* The same for samples that are runs. */
-static size_t gather_runs(sampler *s, run_of r, void *to, size_t size)
+/* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. */
+static inline size_t gather(sampler *s, run_of r, void *to, size_t size)
 {
     size_t n = 0;
     for (; n < GATHER && s->i < s->count && s->at < r.first + r.n; n++, sampler_next(s))
@@ -166,10 +139,7 @@ static gg_status take_plain(sampler *s, uint32_t dtype, run_of r, float *values,
     gg_status st = GG_OK;
     while (st == GG_OK && s->i < s->count && s->at < r.first + r.n) {
         float *to = values + s->i;
-        size_t n;
-        if (s->length > 1) n = gather_runs(s, r, code, dtype == GG_F32 ? 4 : 2);
-        else if (dtype == GG_F32) n = gather(s, r, code, 4);
-        else n = gather(s, r, code, 2);
+        size_t n = dtype == GG_F32 ? gather(s, r, code, 4) : gather(s, r, code, 2);
         st = gg_decode(dtype, code, to, n, err);
     }
     return st;
@@ -238,7 +208,7 @@ static bool rows_single(const row_taker *k)
     return k->rows == 1;
 }
 
-/* True if rows are longer than a thread's buffers. On a pipe a pair of them is held in full. */
+/* True if rows are longer than a thread's buffers. */
 static bool rows_wide(const row_taker *k)
 {
     return k->rows > 1 && k->width > GG_ROW_RUN;
@@ -402,7 +372,7 @@ static gg_status read_run(reader *in, uint64_t first, uint64_t n, run_of *r, gg_
     return GG_OK;
 }
 
-/* Reads all the data once. If `k` is NULL, only the samples are taken. */
+/* Reads all the data once. */
 static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take, row_taker *k,
                                gg_error *err)
 {
@@ -414,7 +384,7 @@ static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(in, at, p->t.elements - at, &r, err);
         if (st == GG_OK && !take->later) st = take_samples(&s, r, take->values, err);
-        if (st == GG_OK && k) st = take_rows(k, p->t.dtype, r, err);
+        if (st == GG_OK) st = take_rows(k, p->t.dtype, r, err);
         if (st == GG_OK && take->edge) st = gg_edge_add(take->edge, r.bytes, r.first, r.n, err);
         if (st == GG_OK && take->importance)
             st = gg_importance_add(take->importance, r.bytes, r.first, r.n, err);
@@ -449,64 +419,16 @@ static gg_status collect_samples(reader *in, measure_take *take, gg_error *err)
     return st;
 }
 
-/* Reads n values starting at `first`. */
-static gg_status fetch(reader *in, uint64_t first, uint64_t n, float *to, gg_error *err)
-{
-    gg_status st = GG_OK;
-    while (n && st == GG_OK) {
-        run_of r;
-        st = read_run(in, first, n, &r, err);
-        if (st == GG_OK) st = gg_decode(in->p->t.dtype, r.bytes, to, (size_t)r.n, err);
-        first += r.n;
-        to += r.n;
-        n -= r.n;
-    }
-    return st;
-}
-
-/* Reads the wide rows of a file, both rows of a pair run by run. */
-static gg_status collect_wide(reader *in, row_taker *k, gg_error *err)
-{
-    measure_space *w = in->w;
-    gg_status st = GG_OK;
-    while (st == GG_OK && k->pair < k->pairs) {
-        uint64_t first = rows_pair(k) * k->row + k->have, n = k->width - k->have;
-        if (n > GG_ROW_RUN) n = GG_ROW_RUN;
-        st = gg_cancelled(err);
-        if (st == GG_OK) st = fetch(in, first, n, w->row[0], err);
-        if (st == GG_OK) st = fetch(in, first + k->row, n, w->row[1], err);
-        if (st != GG_OK) break;
-        GG_PICK(gg_pearson_add)(&k->sums, w->row[0], w->row[1], (size_t)n);
-        k->have += n;
-        if (k->have == k->width) pair_done(k);
-    }
-    return st;
-}
-
 static gg_status collect_rows(reader *in, row_taker *k, gg_error *err)
 {
     uint64_t first, n;
     gg_status st = GG_OK;
-    if (rows_wide(k)) return collect_wide(in, k, err);
     while (st == GG_OK && rows_want(k, &first, &n)) {
         run_of r;
         st = gg_cancelled(err);
         if (st == GG_OK) st = read_run(in, first, n, &r, err);
         if (st == GG_OK) st = take_rows(k, in->p->t.dtype, r, err);
     }
-    return st;
-}
-
-static gg_status collect_in_order(reader *in, const gg_run *run, measure_take *take, gg_error *err)
-{
-    row_taker k = rows_of(&in->p->t, in->w, take);
-    bool later = in->d->fd >= 0 && rows_wide(&k);
-    gg_status st = GG_OK;
-    if (in->d->fd >= 0) gg_read_in_order(in->d->fd);
-    if (rows_wide(&k) && !later) st = rows_hold(&k, err);
-    if (st == GG_OK) st = pass_in_order(in, run, take, later ? NULL : &k, err);
-    if (st == GG_OK && later) st = collect_wide(in, &k, err);
-    free(k.own);
     return st;
 }
 
@@ -521,13 +443,17 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
                         (gg_reads){ take->o->read, take->o->ctx, p->at, p->t.bytes });
         return GG_OK;
     }
-    if (take->edge || take->importance ||
-        (!take->later && (d->fd < 0 || samples_dense(&p->t, take))))
-        return collect_in_order(&in, run, take, err);
     row_taker k = rows_of(&p->t, w, take);
-    gg_status st = gg_cancelled(err);
-    if (st == GG_OK && !take->later) st = collect_samples(&in, take, err);
-    if (st == GG_OK) st = collect_rows(&in, &k, err);
-    if (st == GG_OK && !take->later) gg_progress_add(run, p->t.bytes);
+    gg_status st = rows_wide(&k) ? rows_hold(&k, err) : gg_cancelled(err);
+    if (take->edge || take->importance ||
+        (!take->later && (d->fd < 0 || samples_dense(&p->t, take)))) {
+        if (d->fd >= 0) gg_read_in_order(d->fd);
+        if (st == GG_OK) st = pass_in_order(&in, run, take, &k, err);
+    } else {
+        if (st == GG_OK && !take->later) st = collect_samples(&in, take, err);
+        if (st == GG_OK) st = collect_rows(&in, &k, err);
+        if (st == GG_OK && !take->later) gg_progress_add(run, p->t.bytes);
+    }
+    free(k.own);
     return st;
 }
