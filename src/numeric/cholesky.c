@@ -1,4 +1,4 @@
-#include "cholesky.h"
+#include "matrix.h"
 
 #include "base/error.h"
 #include "base/parallel.h"

@@ -7,7 +7,7 @@
  */
 #include "numeric/numeric.h"
 
-#include "ownlog.h"
+#include "ownmath.h"
 
 #include <math.h>
 

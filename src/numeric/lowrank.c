@@ -8,10 +8,9 @@
  * Vectors are rows throughout, so that they are contiguous. Orthonormalisation is Gram-Schmidt,
  * twice, with sums in double.
  */
-#include "lowrank.h"
+#include "matrix.h"
 
 #include "base/error.h"
-#include "matmul.h"
 #include "nkernel.h"
 
 #include <math.h>

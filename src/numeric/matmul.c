@@ -1,5 +1,5 @@
 /* matmul.c - divides products of matrices into tasks. */
-#include "matmul.h"
+#include "matrix.h"
 
 #include "base/error.h"
 #include "base/parallel.h"

@@ -13,7 +13,7 @@
  * has a fixed size. If the buckets do not fit, they are filled in several parts, and each part
  * needs another pass over the values. There are at most 19 parts, however many values there are.
  */
-#include "measure_big.h"
+#include "numeric.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"
@@ -21,10 +21,7 @@
 #include "base/parallel.h"
 #include "mix.h"
 #include "nkernel.h"
-#include "numeric/numeric.h"
-#include "ownlog.h"
-#include "owntrig.h"
-#include "sort.h"
+#include "ownmath.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "merge.h"
 
 #include "base/float_bits.h"
-#include "owntrig.h"
-#include "sort.h"
+#include "nkernel.h"
+#include "ownmath.h"
 
 #include <math.h>
 #include <string.h>

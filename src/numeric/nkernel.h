@@ -48,3 +48,15 @@ GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor
 /* z = sum over the rows w of x (rows x cols) of (w . v) w, in float. */
 GG_DECLARE_KF(void, gg_nk_gram_times,
               (const float *x, size_t rows, size_t cols, const float *v, float *z));
+
+/* ---- sort.c ---- */
+
+#define GG_SORT_FEW 96 /* up to this number of keys insertion sort is faster, and needs no tmp */
+
+/* Sorts n < 2^32 keys in ascending order; tmp has room for n keys. Returns the one of the two
+ * arrays that has the result. The contents of the other are undefined. */
+gg_nk_key *gg_sort_keys(gg_nk_key *keys, size_t n, gg_nk_key *tmp);
+
+/* The same for entries with a key in the upper 32 bits. Entries with equal keys must come
+ * in ascending order of the lower bits. */
+uint64_t *gg_sort_entries(uint64_t *entries, size_t n, uint64_t *tmp);

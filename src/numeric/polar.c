@@ -5,7 +5,7 @@
  * Express" (2025), computed for the interval 0.001 .. 1: each step maximises the smallest value
  * without losing the bound. A wide matrix uses X X' from the left, so that G has the shorter side.
  */
-#include "polar.h"
+#include "matrix.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"

@@ -1,7 +1,7 @@
 /* rowtheta.c - the angle between adjacent rows. */
 #include "numeric/numeric.h"
 
-#include "owntrig.h"
+#include "ownmath.h"
 
 #include <math.h>
 

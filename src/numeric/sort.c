@@ -1,5 +1,5 @@
 /* sort.c - radix sort of floats and entries by their bits. */
-#include "sort.h"
+#include "nkernel.h"
 
 #include "numeric/numeric.h"
 

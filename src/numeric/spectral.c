@@ -4,7 +4,7 @@
  * from below. Without a direction outside the noise, the error falls as 1 / k^2. Steps end when the
  * last CHECK of them have changed the eigenvalue so little that the error is far below 1 %.
  */
-#include "spectral.h"
+#include "matrix.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"

@@ -6,7 +6,7 @@
  */
 #include "base/isa.h"
 #include "base/parallel.h"
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "organ/gg_quant.h"
 

@@ -3,8 +3,8 @@
 #define T_MEASURES_H
 
 #include "base/float_bits.h"
+#include "numeric/nkernel.h"
 #include "numeric/numeric.h"
-#include "numeric/sort.h"
 
 /* Pearson's r of two arrays. */
 static inline double t_pearson(const float *a, const float *b, size_t n)

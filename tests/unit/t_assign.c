@@ -1,5 +1,5 @@
 /* t_assign.c - assignments against the best of all permutations. */
-#include "numeric/assign.h"
+#include "numeric/matrix.h"
 #include "t.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "t.h"
 #include "base/isa.h"
 #include "numeric/numeric.h"
-#include "numeric/owntrig.h"
+#include "numeric/ownmath.h"
 #include "organ/gg_quant.h"
 #include "t_spectra.h"
 

@@ -1,6 +1,6 @@
 /* t_lowrank.c - truncated singular value decompositions against exact ones. */
 #include "base/isa.h"
-#include "numeric/lowrank.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "svd.h"
 #include "t.h"

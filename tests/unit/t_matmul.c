@@ -1,9 +1,8 @@
 /* t_matmul.c - products of matrices against the definition, and the polar factor against a
  * singular value decomposition. */
 #include "base/isa.h"
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
-#include "numeric/polar.h"
 #include "svd.h"
 #include "t.h"
 

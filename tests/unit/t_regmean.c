@@ -1,5 +1,5 @@
 /* t_regmean.c - Cholesky factors, and the mean of regmean against a plain computation. */
-#include "numeric/cholesky.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "organ/gg_write.h"
 #include "t.h"

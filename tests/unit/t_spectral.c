@@ -1,7 +1,7 @@
 /* t_spectral.c - the edge of a matrix against a singular value decomposition. */
 #include "base/isa.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
-#include "numeric/spectral.h"
 #include "svd.h"
 #include "t.h"
 #include "verbs/measure/measure_core.h"

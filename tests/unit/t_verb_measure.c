@@ -7,7 +7,6 @@
 #include "quant/quant.h"
 
 #include "base/isa.h"
-#include "numeric/measure_big.h"
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"

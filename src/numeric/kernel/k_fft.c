@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/float_bits.h"
-#include "numeric/owntrig.h"
+#include "numeric/ownmath.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -94,7 +94,7 @@ static float exponentials(const float *x, size_t n, float *out)
 }
 
 /* The natural logarithm of a positive normal number, computed in double with a relative error below
- * 1e-10 and rounded to float32: see numeric/ownlog.h, which needs more terms. */
+ * 1e-10 and rounded to float32: see numeric/ownmath.h, which needs more terms. */
 static inline float logarithm(float x)
 {
     uint32_t u = gg_float_bits(x), octaves = (u - 0x3f3504f3u) & 0xff800000u; /* above 0.7071 */

@@ -5,7 +5,7 @@
  * over at most GG_MATMUL_DEPTH terms. The size of the tile depends on the number of registers of
  * the level and does not change the order in which an element is summed.
  */
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 
 #include <string.h>
 

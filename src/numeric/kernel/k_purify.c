@@ -14,8 +14,8 @@
 #include "base/parallel.h"
 #include "numeric/fft.h"
 #include "numeric/mix.h"
+#include "numeric/nkernel.h"
 #include "numeric/nlanes.h"
-#include "numeric/sort.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "base/lines.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"

@@ -2,9 +2,8 @@
 #include "refit.h"
 
 #include "base/error.h"
-#include "numeric/cholesky.h"
-#include "numeric/matmul.h"
-#include "numeric/ownlog.h"
+#include "numeric/matrix.h"
+#include "numeric/ownmath.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
 #include "verbs/compute/compute.h"

@@ -4,9 +4,8 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
-#include "numeric/assign.h"
-#include "numeric/matmul.h"
-#include "numeric/ownlog.h"
+#include "numeric/matrix.h"
+#include "numeric/ownmath.h"
 #include "quant/quant.h"
 #include "verbs/shared/verb_run.h"
 

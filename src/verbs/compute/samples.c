@@ -2,8 +2,7 @@
 #include "compute.h"
 
 #include "base/error.h"
-#include "numeric/cholesky.h"
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"

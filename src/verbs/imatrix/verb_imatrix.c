@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/sha256.h"
-#include "numeric/ownlog.h"
+#include "numeric/ownmath.h"
 #include "organ/imatrix.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"

@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "numeric/lowrank.h"
+#include "numeric/matrix.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"

@@ -3,7 +3,6 @@
  */
 #pragma once
 
-#include "numeric/measure_big.h"
 #include "numeric/numeric.h"
 #include "organ/gg_gguf.h"
 #include "organ/gg_measure_model.h"
@@ -18,7 +17,7 @@
 /* The column `edge`: collects the rows of a tensor's matrices while they are
  * read, and computes the edge of each. */
 /* The most values of a matrix that are held, 512 MiB. Of a larger one evenly spread rows are used,
- * and the edge is an estimate (see numeric/spectral.h). */
+ * and the edge is an estimate (see numeric/matrix.h). */
 #define GG_EDGE_MOST (UINT64_C(1) << 27)
 
 typedef struct edge_taker {

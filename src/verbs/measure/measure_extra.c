@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "numeric/matrix.h"
 #include "numeric/numeric.h"
-#include "numeric/spectral.h"
 #include "organ/gg_quant.h"
 
 #include <math.h>

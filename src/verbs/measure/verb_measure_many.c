@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "numeric/measure_big.h"
 #include "numeric/numeric.h"
 #include "quant/quant.h"
 #include "verbs/shared/verb_run.h"

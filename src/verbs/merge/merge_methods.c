@@ -1,9 +1,9 @@
 /* merge_methods.c - how the methods compute the values of the result; methods.txt lists them. */
 #include "merging.h"
 
+#include "numeric/matrix.h"
 #include "numeric/merge.h"
-#include "numeric/owntrig.h"
-#include "numeric/polar.h"
+#include "numeric/ownmath.h"
 
 #include <math.h>
 #include <string.h>
@@ -778,7 +778,7 @@ static void fusion_make(const gg_merge_job *j, const gg_merge_chunk *c)
     GG_PICK(gg_mk_take_from)(c->out, c->x[0], c->x[1], s->border, c->n);
 }
 
-/* ---- isotropic merging: see numeric/polar.h ----------------------------------------------------
+/* ---- isotropic merging: see numeric/matrix.h ----------------------------------------------------
  */
 
 /* The sum of all differences with equal singular values, times t. A vector has no singular values

@@ -5,8 +5,7 @@
  * from it, which gives the same result. */
 #include "merging.h"
 
-#include "numeric/cholesky.h"
-#include "numeric/matmul.h"
+#include "numeric/matrix.h"
 #include "numeric/merge.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* owntrig.c - Taylor series after reduction to an eighth of the circle, and Newton's method. */
-#include "owntrig.h"
+/* ownmath.c - Taylor series after reduction to an eighth of the circle, and Newton's method. */
+#include "ownmath.h"
 
 #include <math.h>
 
