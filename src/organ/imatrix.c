@@ -264,8 +264,9 @@ static gg_status read_file(gg_imatrix *im, gg_error *err)
 
 gg_status gg_imatrix_open(const char *path, gg_imatrix **out, gg_error *err)
 {
-    gg_imatrix *im = calloc(1, sizeof *im);
     *out = NULL;
+    if (!path) return GG_OK;
+    gg_imatrix *im = calloc(1, sizeof *im);
     if (!im) return gg_fail(err, GG_ENOMEM, "out of memory");
     im->fd = -1;
     im->dataset = "";

@@ -19,9 +19,9 @@
 
 typedef struct gg_imatrix gg_imatrix;
 
-/* Opens a file; ends with gg_imatrix_close. `path` may be a pipe, which is stored in a temporary
- * file first if it carries a GGUF. Errors: GG_EIO; GG_EFORMAT if the file is malformed or no
- * importance matrix; GG_ENOMEM. Errors name the file. */
+/* Opens a file; ends with gg_imatrix_close. With path NULL *out is NULL. `path` may be a pipe,
+ * which is stored in a temporary file first if it carries a GGUF. Errors: GG_EIO; GG_EFORMAT if the
+ * file is malformed or no importance matrix; GG_ENOMEM. Errors name the file. */
 gg_status gg_imatrix_open(const char *path, gg_imatrix **out, gg_error *err);
 void gg_imatrix_close(gg_imatrix *im); /* im may be NULL */
 

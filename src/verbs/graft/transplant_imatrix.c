@@ -15,7 +15,9 @@ typedef struct follower {
     const gg_moved_models *m;
     gg_imatrix *from[2]; /* of base and donor; the second may be NULL */
     gg_imatrix_file file;
-    size_t lost; /* matrices of the donor without an entry */
+    const gg_tensor *t; /* of the current move: the tensor of the result */
+    size_t at[2];       /* its entries of base and donor, or SIZE_MAX */
+    size_t lost;        /* matrices of the donor without an entry */
 } follower;
 
 /* The donor's part of a matrix. If the donor is a view with units in another order, it is that of
@@ -42,41 +44,45 @@ static gg_status donor_part(follower *f, size_t tensor, uint64_t matrix, gg_imat
     return err->status;
 }
 
-/* Whether a move replaces the matrix of the base: the rows of a router are not one. */
-static bool replaces(const follower *f, const gg_move *move, const gg_tensor *t, uint64_t matrix)
+/* Whether a move replaces matrices of the base: the rows of a router are not one. */
+static bool replaces_matrices(const follower *f, const gg_move *move)
 {
-    if (!move->experts) return true;
-    return t->n_dims == 3 && gg_select_expert(f->m->match->select, matrix);
+    return !move->experts || f->t->n_dims == 3;
+}
+
+/* The parts of base and donor for matrix m of a move. Returns whether there is one. */
+static bool take_parts(follower *f, const gg_move *move, uint64_t m, gg_imatrix_part parts[2],
+                       gg_error *err)
+{
+    const gg_select *select = f->m->match->select;
+    bool other = replaces_matrices(f, move) && (!move->experts || gg_select_expert(select, m));
+    bool stays = !other || (f->m->match->blend.mode && move->base != SIZE_MAX);
+    uint64_t expert = move->experts ? gg_select_donor_expert(select, m) : m;
+    if (stays && f->at[0] != SIZE_MAX)
+        parts[0] = (gg_imatrix_part){ .im = f->from[0], .entry = f->at[0], .matrix = m };
+    if (other && f->at[1] != SIZE_MAX) donor_part(f, move->donor, expert, &parts[1], err);
+    return parts[0].im || parts[1].im;
 }
 
 static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
 {
     const gg_tensor *d = gg_source_tensor(f->m->donor, move->donor);
-    bool added = move->base == SIZE_MAX, blend = f->m->match->blend.mode && !added;
-    const gg_tensor *t = added ? d : gg_source_tensor(f->m->base, move->base);
+    bool added = move->base == SIZE_MAX, lacking = false;
+    const gg_tensor *t = f->t = added ? d : gg_source_tensor(f->m->base, move->base);
     uint64_t n = t->dims[2] * t->dims[3];
-    size_t at[2] = { SIZE_MAX, SIZE_MAX }; /* entries of base and donor */
-    bool moved = false, lacking = false;
-    gg_status st = added ? GG_OK : gg_imatrix_entry_of(f->from[0], t, &at[0], err);
-    if (st == GG_OK && f->from[1]) st = gg_imatrix_entry_of(f->from[1], d, &at[1], err);
-    if (st != GG_OK) return st;
-    bool had = at[0] != SIZE_MAX, has = at[1] != SIZE_MAX;
+    f->at[0] = f->at[1] = SIZE_MAX;
+    gg_status st = added ? GG_OK : gg_imatrix_entry_of(f->from[0], t, &f->at[0], err);
+    if (st == GG_OK && f->from[1]) st = gg_imatrix_entry_of(f->from[1], d, &f->at[1], err);
     gg_imatrix_part *parts = calloc(2 * n + 1, sizeof *parts);
     if (!parts) st = gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
-    for (uint64_t m = 0; m < n && st == GG_OK; m++) {
-        bool other = replaces(f, move, t, m), stays = !other || blend;
-        uint64_t expert = move->experts ? gg_select_donor_expert(f->m->match->select, m) : m;
-        moved = moved || other;
-        if (stays && had)
-            parts[2 * m] = (gg_imatrix_part){ .im = f->from[0], .entry = at[0], .matrix = m };
-        if (other && has) st = donor_part(f, move->donor, expert, &parts[2 * m + 1], err);
-        lacking = lacking || !(parts[2 * m].im || parts[2 * m + 1].im);
-    }
+    for (uint64_t m = 0; m < n && err->status == GG_OK; m++)
+        lacking |= !take_parts(f, move, m, &parts[2 * m], err);
     gg_imatrix_sum sum = { move->name, move->name_len, 2, n, t->dims[0], t->dims[0], parts };
-    f->lost += lacking && moved && t->n_dims > 1 && (had || has || added);
-    if (st == GG_OK && !lacking) st = gg_imatrix_file_add(&f->file, &sum, err);
+    bool any = f->at[0] != SIZE_MAX || f->at[1] != SIZE_MAX || added;
+    f->lost += lacking && any && t->n_dims > 1 && replaces_matrices(f, move);
+    if (err->status == GG_OK && !lacking) st = gg_imatrix_file_add(&f->file, &sum, err);
     free(parts);
-    return st;
+    return err->status != GG_OK ? err->status : st;
 }
 
 /* Follows all tensors of the base, and then those that were added. */
@@ -102,7 +108,7 @@ gg_status gg_transplant_imatrix(const gg_moved_models *x, const char *donor, con
     follower f = { .m = x, .from = { x->imatrix } };
     gg_status st = gg_guard_output(output, x->base, err);
     if (st == GG_OK) st = gg_guard_output(output, x->donor, err);
-    if (st == GG_OK && donor) st = gg_imatrix_open(donor, &f.from[1], err);
+    if (st == GG_OK) st = gg_imatrix_open(donor, &f.from[1], err);
     f.file.from = f.from;
     f.file.n_from = donor ? 2 : 1;
     if (st == GG_OK) st = follow_all(&f, err);

@@ -746,8 +746,6 @@ static gg_status make_model(transplant *t, const char *output)
 {
     const gg_output_options *out = &t->o->output;
     gg_status st = refuse_sources(t);
-    if (st != GG_OK) return st;
-    if (out->imatrix) st = gg_imatrix_open(out->imatrix, &t->imatrix, t->err);
     if (st == GG_OK)
         st = gg_dtype_rules_parse(out->dtype, out->fallback, t->imatrix, &t->rules, t->err);
     if (st == GG_OK) st = find_changes(t);
@@ -779,8 +777,7 @@ static gg_status make_directory(transplant *t, const char *output)
     gg_source *ancestor = t->o->adapter ? NULL : t->o->match.blend.ancestor;
     gg_error *err = t->err;
     gg_status st = GG_OK;
-    if (t->o->output.imatrix) st = gg_imatrix_open(t->o->output.imatrix, &t->imatrix, err);
-    if (st == GG_OK && !t->o->adapter) st = gg_guard_output(output, t->donor, err);
+    if (!t->o->adapter) st = gg_guard_output(output, t->donor, err);
     if (st == GG_OK) st = gg_guard_output(output, ancestor, err);
     if (st == GG_OK) st = find_changes(t);
     if (st == GG_OK) st = gg_organ_dir_open(&t->dir, t->base, output, t->run, err); /* guards it */
@@ -841,6 +838,7 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                        "multi-token-prediction blocks can only be moved into a GGUF file");
     open_transplant(&t);
     gg_status st = check_imatrix_out(&t);
+    if (st == GG_OK) st = gg_imatrix_open(t.o->output.imatrix, &t.imatrix, err);
     if (st == GG_OK) st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
     if (st == GG_OK) st = write_imatrix(&t);
     return close_transplant(&t, st);

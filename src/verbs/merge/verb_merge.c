@@ -127,7 +127,7 @@ static gg_status align_models(merge_run *g)
 {
     gg_status st = GG_OK;
     gg_align_options how = { .partial = g->o->partial };
-    for (size_t i = 1; i <= g->n && st == GG_OK; i++) {
+    for (size_t i = 1; i <= g->n && st == GG_OK && g->o->align; i++) {
         merge_member *one = &g->all[i];
         if (one->source == g->first) continue;
         st = gg_align(g->first, one->source, &how, &one->aligned, g->run, NULL, g->err);
@@ -319,14 +319,21 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
                                   "%.100s shares no lineage with %.100s, or its hidden units or "
                                   "experts have changed places: the result will be noise",
                                   k.name, gg_source_name(first));
-    gg_fail(err, GG_NO,
-            "it shares no lineage with %.200s, or its hidden units or experts have changed "
-            "places: the result would be noise",
-            gg_source_name(first));
-    gg_fix_hint(err, GG_HINT_ALIGN,
-                "merge models that were trained from the same weights or, if something has "
-                "changed places, align them");
-    return gg_at_file(err, k.name);
+    gg_fail_in(err, GG_NO, s, NULL,
+               "it shares no lineage with %.200s, or its hidden units or experts have changed "
+               "places: the result would be noise",
+               gg_source_name(first));
+    return gg_fix_hint(err, GG_HINT_ALIGN,
+                       "merge models that were trained from the same weights or, if something has "
+                       "changed places, align them");
+}
+
+static gg_status check_kinships(merge_run *g)
+{
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < g->m.n && st == GG_OK; i++)
+        if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
+    return st;
 }
 
 /* ---- history: hashes ------------------------------------------------------------------- */
@@ -363,6 +370,7 @@ static gg_status check_sample_hashes(const merge_run *g)
 
 static gg_status hash_models(merge_run *g)
 {
+    if (g->o->no_hash) return GG_OK;
     gg_status st = gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
     return st == GG_OK ? check_sample_hashes(g) : st;
 }
@@ -805,20 +813,18 @@ static gg_status write_files(merge_run *g)
 
 static gg_status merge_tensors(merge_run *g, const char *output)
 {
-    const gg_merge_options *o = g->o;
-    const gg_output_options *out = &o->output;
-    gg_status st = out->imatrix ? gg_imatrix_open(out->imatrix, &g->imatrix, g->err) : GG_OK;
+    const gg_output_options *out = &g->o->output;
+    gg_status st = gg_imatrix_open(out->imatrix, &g->imatrix, g->err);
     g->made.imatrix = g->imatrix;
     if (st == GG_OK)
         st = gg_dtype_rules_parse(out->dtype, out->fallback, g->imatrix, &g->rules, g->err);
     if (st == GG_OK) st = take_models(g, g->m.method->base);
     if (st == GG_OK) st = arrange_models(g);
     if (st == GG_OK) st = guard_files(g, output);
-    if (st == GG_OK && o->align) st = align_models(g);
-    for (size_t i = 0; i < g->m.n && st == GG_OK; i++)
-        if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
+    if (st == GG_OK) st = align_models(g);
+    if (st == GG_OK) st = check_kinships(g);
     if (st == GG_OK) st = plan_all(g);
-    if (st == GG_OK && output && !o->no_hash) st = hash_models(g);
+    if (st == GG_OK && output) st = hash_models(g);
     /* The names of shards need a file. */
     if (st == GG_OK) st = plan_keys_and_files(g, output ? output : "merged.gguf");
     for (size_t i = 0; i <= g->n && st == GG_OK; i++)
@@ -951,7 +957,7 @@ static gg_status join_slices(merge_run *g, const char *output)
     if (st == GG_OK && r.visit) st = gg_stack_blocks(&order, &o, NULL, g->run, &report, g->err);
     if (st == GG_OK && r.visit) st = gg_merge_settings_used(&g->m.global, g->err);
     r.visit = false;
-    if (st == GG_OK && output && !g->o->no_hash) st = hash_models(g);
+    if (st == GG_OK && output) st = hash_models(g);
     if (st == GG_OK) st = gg_stack_blocks(&order, &o, output, g->run, &report, g->err);
     if (st == GG_OK) g->report->copied = report.tensors - g->report->merged;
     if (st == GG_OK) g->report->bytes = report.bytes;

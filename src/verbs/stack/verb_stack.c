@@ -357,6 +357,18 @@ static bool keeps_order(const gg_block_order *o, uint64_t blocks)
     return true;
 }
 
+/* Prediction blocks keep their numbers, and the model its keys, if they are written alone. */
+static gg_status check_mtp_only(const stacker *s)
+{
+    const gg_layer_model *m = s->models;
+    const size_t *first = s->tensors[0].first;
+    if (!s->o->mtp_only) return GG_OK;
+    if (!s->same) return gg_fail(s->err, GG_EUSAGE, "only one whole model can lose its trunk");
+    if (first[gg_layer_trunk(m)] < first[m->blocks]) return GG_OK;
+    gg_fail(s->err, GG_NO, "it has no multi-token-prediction blocks");
+    return gg_at_file(s->err, m->name);
+}
+
 static gg_status read_stack(stacker *s, const gg_run *run)
 {
     const gg_block_order *o = s->order;
@@ -378,7 +390,11 @@ static gg_status read_stack(stacker *s, const gg_run *run)
         s->layers[i] = (gg_layer){ o->blocks[i].model, o->blocks[i].block };
     s->same = keeps_order(o, s->models[0].blocks);
     if (!s->same) note_mtp(s, run);
-    return check_blocks_present(s, run);
+    st = check_blocks_present(s, run);
+    if (st == GG_OK) st = check_mtp_only(s);
+    if (st != GG_OK || !s->o->imatrix_out || o->n_models == 1) return st;
+    return gg_fail(s->err, GG_EUSAGE,
+                   "an importance matrix belongs to one model, but these are %zu", o->n_models);
 }
 
 /* ---- the plan ------------------------------------------------------------------------------ */
@@ -441,18 +457,6 @@ static gg_status add_block(stacker *s, size_t to)
 static bool is_left_out(const stacker *s, int64_t block)
 {
     return s->o->mtp_only && block >= 0 && (uint64_t)block < gg_layer_trunk(&s->models[0]);
-}
-
-/* Prediction blocks keep their numbers, and the model its keys, if they are written alone. */
-static gg_status check_mtp_only(const stacker *s)
-{
-    const gg_layer_model *m = s->models;
-    const size_t *first = s->tensors[0].first;
-    if (!s->o->mtp_only) return GG_OK;
-    if (!s->same) return gg_fail(s->err, GG_EUSAGE, "only one whole model can lose its trunk");
-    if (first[gg_layer_trunk(m)] < first[m->blocks]) return GG_OK;
-    gg_fail(s->err, GG_NO, "it has no multi-token-prediction blocks");
-    return gg_at_file(s->err, m->name);
 }
 
 /* The blocks are placed where the first block of the first model was. Tensors that it has
@@ -521,21 +525,6 @@ static gg_status stacked_keys(stacker *s, gg_meta *meta)
     return gg_meta_set_u32(meta, key, (uint32_t)n, s->err);
 }
 
-static gg_status plan_files(stacker *s, const char *output)
-{
-    gg_source *first = s->order->models[0];
-    gg_meta meta = GG_META_INIT;
-    gg_status st = plan_stack(s);
-    if (st == GG_OK) st = stacked_keys(s, &meta);
-    if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
-    if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
-    if (st == GG_OK)
-        st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
-                                  first, s->err);
-    gg_meta_free(&meta);
-    return st;
-}
-
 /* An engine must load the result if it loads the first model: no error of organ-check is new. */
 static gg_status keep_first_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
@@ -574,9 +563,26 @@ static gg_status refuse_broken(const stacker *s)
     return gg_fail(s->err, GG_NO, "an engine would refuse the result: %s", text);
 }
 
+static gg_status plan_files(stacker *s, const char *output)
+{
+    gg_source *first = s->order->models[0];
+    gg_meta meta = GG_META_INIT;
+    gg_status st = plan_stack(s);
+    if (st == GG_OK) st = stacked_keys(s, &meta);
+    if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
+    if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
+    if (st == GG_OK)
+        st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
+                                  first, s->err);
+    gg_meta_free(&meta);
+    if (st != GG_OK || s->same || s->o->mtp_only || refuse_broken(s) == GG_OK) return st;
+    return gg_at_file(s->err, s->models[0].name);
+}
+
 /* ---- stacking -------------------------------------------------------------------------------- */
 
-static gg_status report_blocks(const stacker *s)
+/* Calls the functions of the caller for the blocks and for the tensors of the result. */
+static gg_status report_stack(const stacker *s)
 {
     gg_status st = GG_OK;
     for (size_t i = 0; i < s->order->n && st == GG_OK && s->o->row; i++) {
@@ -589,12 +595,6 @@ static gg_status report_blocks(const stacker *s)
             row.bytes += gg_source_tensor(s->order->models[from.model], by->list[k])->bytes;
         st = s->o->row(s->o->ctx, &row, s->err);
     }
-    return st;
-}
-
-static gg_status report_tensors(const stacker *s)
-{
-    gg_status st = GG_OK;
     for (size_t i = 0; i < s->plan.n && st == GG_OK && s->o->tensor; i++) {
         const gg_tensor *t = &s->plan.tensors[i].t;
         int64_t block = s->same ? -1 : block_of(t, s->order->part);
@@ -623,6 +623,15 @@ static gg_status write_imatrix(const stacker *s, const gg_run *run)
     return st;
 }
 
+static gg_status write_stack(stacker *s, const gg_run *run, gg_stack_report *report)
+{
+    gg_status st = GG_OK;
+    for (size_t k = 0; k < s->order->n_models && st == GG_OK; k++)
+        st = gg_watch_add(&s->plan.watch, s->order->models[k], s->err);
+    if (st == GG_OK) st = gg_plan_write(&s->plan, run, &report->bytes, s->err);
+    return st == GG_OK && s->o->imatrix_out ? write_imatrix(s, run) : st;
+}
+
 gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o,
                           const char *output, const gg_run *run, gg_stack_report *report,
                           gg_error *err)
@@ -634,20 +643,10 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
         .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err
     };
     gg_status st = read_stack(&s, run);
-    if (st == GG_OK) st = check_mtp_only(&s);
-    if (st == GG_OK && s.o->imatrix_out && order->n_models > 1)
-        st = gg_fail(err, GG_EUSAGE, "an importance matrix belongs to one model, but these are %zu",
-                     order->n_models);
     *report = (gg_stack_report){ .blocks = order->n };
     if (st == GG_OK) st = plan_files(&s, output);
-    if (st == GG_OK && !s.same && !s.o->mtp_only && refuse_broken(&s) != GG_OK)
-        st = gg_at_file(err, s.models[0].name);
-    if (st == GG_OK) st = report_blocks(&s);
-    if (st == GG_OK) st = report_tensors(&s);
-    for (size_t k = 0; k < order->n_models && st == GG_OK && output; k++)
-        st = gg_watch_add(&s.plan.watch, order->models[k], err);
-    if (st == GG_OK && output) st = gg_plan_write(&s.plan, run, &report->bytes, err);
-    if (st == GG_OK && output && s.o->imatrix_out) st = write_imatrix(&s, run);
+    if (st == GG_OK) st = report_stack(&s);
+    if (st == GG_OK && output) st = write_stack(&s, run, report);
     report->tensors = s.plan.n;
     gg_plan_free(&s.plan);
     for (size_t k = 0; s.tensors && k < order->n_models; k++) {
