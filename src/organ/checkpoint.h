@@ -91,13 +91,9 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
                              gg_error *err);
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
 
-/* The tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
- * checkpoints have, and its keys; of a GGUF adapter, as PEFT has them (hf_write.c). `base` is the
- * model that an adapter is for, else NULL. Errors: GG_EUNSUPPORTED, with the tensor, if it has no
- * counterpart; GG_EUSAGE for an adapter without a base; GG_EIO; GG_ENOMEM. Tensors of quantized
- * types are decoded as `decoded`, F16 or F32. */
-gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_st_type decoded,
-                                 gg_checkpoint **out, gg_error *err);
+/* A source of these tensors (source.c). It owns the checkpoint, also if it cannot be made. */
+gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source **out,
+                                  gg_error *err);
 
 /* If the bytes of the tensor are stored as they are, sets their place and returns true. */
 bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place);

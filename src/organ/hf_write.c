@@ -550,11 +550,11 @@ static gg_status note_order(gg_hf_writer *w, gg_error *err)
     return err->status;
 }
 
-gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_st_type decoded,
-                                 gg_checkpoint **out, gg_error *err)
+gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
+                            gg_error *err)
 {
-    size_t n = gg_source_count(s);
-    gg_hf_writer w = { .s = s, .decoded = decoded };
+    size_t n = gg_source_count(of);
+    gg_hf_writer w = { .s = of, .decoded = wide ? GG_ST_F32 : GG_ST_F16 };
     gg_status st = learn_model(&w, base, err);
     gg_checkpoint *ck = st == GG_OK ? calloc(1, sizeof *ck) : NULL;
     if (!ck) return st == GG_OK ? gg_ck_no_room(err) : st;
@@ -562,8 +562,8 @@ gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_st_type
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
     ck->has_keys = true;
-    st = gg_meta_copy(&ck->header.meta, gg_source_meta(s), err);
-    if (st == GG_OK) st = share_files(ck, gg_source_model(s), err);
+    st = gg_meta_copy(&ck->header.meta, gg_source_meta(of), err);
+    if (st == GG_OK) st = share_files(ck, gg_source_model(of), err);
     ck->in.items = calloc(n + 1, sizeof *ck->in.items);
     w.done = calloc(n + 1, sizeof *w.done);
     if (!ck->in.items || !w.done) st = gg_ck_no_room(err);
@@ -575,7 +575,7 @@ gg_status gg_checkpoint_of_model(gg_source *s, const gg_source *base, gg_st_type
     free(w.done);
     free(w.modules);
     gg_names_free(&w.names);
-    if (st == GG_OK) *out = ck;
-    else gg_checkpoint_close(ck);
+    if (st == GG_OK) return gg_source_of_checkpoint(ck, gg_source_name(of), out, err);
+    gg_checkpoint_close(ck);
     return st;
 }

@@ -1202,18 +1202,15 @@ gg_hf_beside gg_source_hf_beside(const gg_source *s)
     return (gg_hf_beside){ ck->beside_name, ck->beside, ck->order, ck->note };
 }
 
-gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
-                            gg_error *err)
+gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source **out,
+                                  gg_error *err)
 {
-    gg_source *s = new_source(SOURCE_CHECKPOINT, gg_source_name(of), err);
-    if (!s) return GG_ENOMEM;
-    gg_status st = gg_checkpoint_of_model(of, base, wide ? GG_ST_F32 : GG_ST_F16, &s->checkpoint,
-                                          err);
-    if (st == GG_OK) {
-        s->tensors = s->checkpoint->header.tensors;
-        s->n = s->checkpoint->header.n_tensors;
-    }
-    return opened(s, st, out, err);
+    gg_source *s = new_source(SOURCE_CHECKPOINT, name, err);
+    if (!s) return gg_checkpoint_close(ck), GG_ENOMEM;
+    s->checkpoint = ck;
+    s->tensors = ck->header.tensors;
+    s->n = ck->header.n_tensors;
+    return opened(s, GG_OK, out, err);
 }
 
 typedef enum spec_kind {

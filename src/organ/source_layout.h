@@ -20,8 +20,11 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 /* Whether the source is safetensors without a vocabulary. */
 bool gg_source_is_checkpoint(const gg_source *s);
 
-/* Opens the tensors of a GGUF file under Hugging Face names: see gg_checkpoint_of_model. `of` must
- * stay open as long. Quantized tensors are decoded as F16, or as F32 if `wide`. */
+/* Opens the tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
+ * checkpoints have, and its keys; of a GGUF adapter, as PEFT has them (hf_write.c). `of` must stay
+ * open as long. `base` is the model that an adapter is for, else NULL. Errors: GG_EUNSUPPORTED,
+ * with the tensor, if it has no counterpart; GG_EUSAGE for an adapter without a base; GG_EIO;
+ * GG_ENOMEM. Quantized tensors are decoded as F16, or as F32 if `wide`. */
 gg_status gg_source_hf_open(gg_source *of, const gg_source *base, bool wide, gg_source **out,
                             gg_error *err);
 
