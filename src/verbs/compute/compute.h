@@ -233,8 +233,6 @@ typedef struct gg_step {
     unsigned worker;
 } gg_step;
 
-#define STEPS_UNHASHED 3
-
 /* Fill in the members up to `error`, then gg_steps_open, any number of gg_steps_run, and
  * gg_steps_close, also after an error. */
 typedef struct gg_steps {
@@ -249,9 +247,6 @@ typedef struct gg_steps {
     gg_status (*make)(void *ctx, const gg_step *s, float **x, gg_error *err);
     /* Called by one thread, in the order of the steps, when a step was made. May be NULL. */
     void (*after)(void *ctx, const gg_step *s);
-    /* Sets pieces to what was read and is not hashed yet, and returns their number: at most
-     * STEPS_UNHASHED. They are hashed together with the output of a step. May be NULL. */
-    size_t (*unhashed)(void *ctx, gg_sha256_piece *pieces);
     gg_encode_error *error; /* what is written is compared with its values; NULL = it is not */
     bool
         back; /* the values become those that a reader will get; if one is not finite, it is lost */
@@ -281,7 +276,7 @@ gg_status gg_steps_fail_lost(const gg_steps *s, gg_error *err);
 
 /* ---- contexts and inputs -------------------------------------------------- */
 
-#define COMPUTE_INPUTS STEPS_UNHASHED
+#define COMPUTE_INPUTS 3
 
 typedef struct operand {
     uint32_t dtype;
@@ -323,8 +318,6 @@ typedef struct feed {
     gg_data data;
     bool verify, open, hashed;
     gg_sha256 hash;
-    gg_sha256_piece unhashed; /* bytes read last, which the hash lacks; n = 0: none */
-    bool ended;               /* the part before the current one is not yet compared */
     uint8_t *raw;
     float *x;     /* the step's values */
     uint64_t bad; /* number of values so far that are not finite */

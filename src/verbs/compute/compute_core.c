@@ -228,16 +228,6 @@ static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *u
     return st;
 }
 
-/* Hashes a step while it is in the cache: its output together with its input, because several
- * messages at once take less time than one after another. */
-static void hash_step(const gg_steps *s, const gg_slot *slot, size_t bytes)
-{
-    gg_sha256_piece pieces[STEPS_UNHASHED + 1];
-    size_t n = s->unhashed ? s->unhashed(s->ctx, pieces) : 0;
-    if (s->to.hash) pieces[n++] = (gg_sha256_piece){ s->to.hash, slot->bytes, bytes };
-    gg_sha256_update_many(pieces, n);
-}
-
 static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
 {
     const gg_target *to = &s->to;
@@ -249,7 +239,7 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     if (s->error) gg_encode_error_merge(s->error, &slot->error);
     size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
     uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
-    hash_step(s, slot, bytes);
+    if (to->hash) gg_sha256_update(to->hash, slot->bytes, bytes);
     gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);
     if (st == GG_OK) gg_progress_add(to->run, bytes);
     return st;
@@ -419,47 +409,38 @@ static gg_status open_part(feed *f, const gg_plan_part *p, gg_error *err)
     return GG_OK;
 }
 
-/* Hashes the bytes that were read last, and compares the hash at the end of a part. */
-static gg_status settle(feed *f, gg_error *err)
+/* Goes to the next part, after a look at the hash of this one. */
+static gg_status end_part(feed *f, gg_error *err)
 {
     unsigned char digest[32];
     char hex[65];
-    if (f->unhashed.n) gg_sha256_update(&f->hash, f->unhashed.bytes, f->unhashed.n);
-    f->unhashed.n = 0;
-    if (!f->ended) return GG_OK;
-    f->ended = false;
-    gg_sha256_final(&f->hash, digest);
-    gg_sha256_hex(digest, hex);
-    if (gg_check_sha256(hex, f->op->parts[f->part - 1].sha256, err) == GG_OK) return GG_OK;
-    f->part--;
-    return at_part(f, err);
-}
-
-static void end_part(feed *f)
-{
     gg_data_close(&f->data);
     f->open = false;
-    f->ended = f->hashed;
+    if (f->hashed) {
+        gg_sha256_final(&f->hash, digest);
+        gg_sha256_hex(digest, hex);
+        if (gg_check_sha256(hex, f->op->parts[f->part].sha256, err) != GG_OK)
+            return at_part(f, err);
+    }
     f->part++;
+    return GG_OK;
 }
 
-/* The bytes read last are hashed by the next call or by settle, unless the caller hashes
- * f->unhashed together with other data. `to` must be valid until then. */
 static gg_status feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
-    while (n > 0 && (st = settle(f, err)) == GG_OK) {
+    while (n > 0 && st == GG_OK) {
         if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends early");
         const gg_plan_part *p = &f->op->parts[f->part];
         if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
         size_t step = p->bytes - f->at < n ? (size_t)(p->bytes - f->at) : n;
         if (step) st = gg_data_read(&f->data, p->at + f->at, to, step, err);
         if (st != GG_OK) break;
-        if (f->hashed) f->unhashed = (gg_sha256_piece){ &f->hash, to, step };
+        if (f->hashed) gg_sha256_update(&f->hash, to, step);
         to += step;
         n -= step;
         f->at += step;
-        if (f->at == p->bytes) end_part(f);
+        if (f->at == p->bytes) st = end_part(f, err);
     }
     return st;
 }
@@ -474,7 +455,7 @@ gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err)
         uint64_t step = p->bytes - f->at < n ? p->bytes - f->at : n;
         n -= step;
         f->at += step;
-        if (f->at == p->bytes) end_part(f);
+        if (f->at == p->bytes) st = end_part(f, err);
     }
     return st;
 }
@@ -488,7 +469,6 @@ gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     gg_status st = f->x ? GG_OK : allocate(f, err);
     if (st == GG_OK) st = feed_raw(f, f->raw, (size_t)gg_encoded_bytes(f->op->dtype, elems), err);
-    if (st == GG_OK) st = settle(f, err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
     if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
     return st;
@@ -561,17 +541,6 @@ static void after_step(void *ctx, const gg_step *s)
     }
 }
 
-static size_t take_unhashed(void *ctx, gg_sha256_piece *pieces)
-{
-    values *v = ctx;
-    size_t n = 0;
-    for (size_t k = 0; k < v->t->n_in; k++) {
-        if (v->in[k].unhashed.n) pieces[n++] = v->in[k].unhashed;
-        v->in[k].unhashed.n = 0;
-    }
-    return n;
-}
-
 static gg_status open_values(values *v, const gg_steps *s, gg_error *err)
 {
     uint64_t elements = s->to.t->elements;
@@ -613,14 +582,12 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state, 
     s.read = read_step;
     s.make = make_step;
     s.after = after_step;
-    s.unhashed = take_unhashed;
     s.error = to->fd >= 0 ? t->error : NULL;
     if (to->at == GG_AT_POS && !t->in_order)
         s.threads = to->run->threads ? to->run->threads : gg_thread_count();
     gg_status st = gg_steps_open(&s, t->imatrix, t->stack_first, t->stack_size, err);
     if (st == GG_OK) st = open_values(&v, &s, err);
     if (st == GG_OK) st = gg_steps_run(&s, 0, to->t->elements, s.threads, true, err);
-    for (size_t k = 0; k < t->n_in && st == GG_OK; k++) st = settle(&v.in[k], err);
     if (st == GG_OK && to->fd >= 0) st = refuse_bad(&v, err);
     if (st == GG_OK) st = gg_steps_fail_lost(&s, err);
     close_values(&v);
