@@ -1,8 +1,7 @@
 /* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason; and the
  * blocks that a base gets in addition, with their keys. About multi-token-prediction blocks see the
  * section on MTP in docs/grafting.md. */
-#include "match_tensors.h"
-#include "organ/gg_transplant.h"
+#include "graft.h"
 
 #include "base/error.h"
 #include "base/grow.h"

@@ -1,7 +1,6 @@
 /* transplant_imatrix.c - the importance matrix follows a transplant. */
-#include "transplant_imatrix.h"
+#include "graft.h"
 
-#include "base/error.h"
 #include "organ/output_guard.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"

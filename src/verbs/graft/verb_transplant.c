@@ -1,9 +1,7 @@
 /* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some parts
  * from the donor, or folds in an adapter. The result is a model, an organ directory, or the base
  * itself, changed in place. */
-#include "match_tensors.h"
-#include "organ/gg_transplant.h"
-#include "transplant_imatrix.h"
+#include "graft.h"
 
 #include "base/buf.h"
 #include "base/error.h"

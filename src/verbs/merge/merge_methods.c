@@ -19,15 +19,10 @@ typedef struct combination {
     bool known;                /* they do not depend on the values */
 } combination;
 
-static double param_of(const gg_merge_job *j, size_t k, gg_merge_param p)
-{
-    return j->p[k][p];
-}
-
 static double sum_of_weights(const gg_merge_job *j)
 {
     double sum = 0;
-    for (size_t k = 0; k < j->n; k++) sum += param_of(j, k, GG_MP_WEIGHT);
+    for (size_t k = 0; k < j->n; k++) sum += j->p[k][GG_MP_WEIGHT];
     return sum;
 }
 
@@ -44,7 +39,7 @@ static gg_status linear_start(gg_merge_job *j)
     combination *s = j->state;
     double sum = gg_merge_flag(j, GG_MP_NORMALIZE) ? sum_of_weights(j) : 1;
     if (sum == 0) return no_weights(j->err);
-    for (size_t k = 0; k < j->n; k++) s->c[k] = param_of(j, k, GG_MP_WEIGHT) / sum;
+    for (size_t k = 0; k < j->n; k++) s->c[k] = j->p[k][GG_MP_WEIGHT] / sum;
     s->known = true;
     return GG_OK;
 }
@@ -54,7 +49,7 @@ static gg_status task_start(gg_merge_job *j)
     combination *s = j->state;
     double sum = gg_merge_flag(j, GG_MP_NORMALIZE) ? sum_of_weights(j) : 1;
     double scale = gg_merge_global(j, GG_MP_LAMBDA) / (fabs(sum) < 1e-8 ? 1 : sum);
-    for (size_t k = 0; k < j->n; k++) s->c[k] = param_of(j, k, GG_MP_WEIGHT) * scale;
+    for (size_t k = 0; k < j->n; k++) s->c[k] = j->p[k][GG_MP_WEIGHT] * scale;
     s->known = true;
     return GG_OK;
 }
@@ -62,7 +57,7 @@ static gg_status task_start(gg_merge_job *j)
 static gg_status passthrough_start(gg_merge_job *j)
 {
     combination *s = j->state;
-    s->c[0] = param_of(j, 0, GG_MP_SCALE);
+    s->c[0] = j->p[0][GG_MP_SCALE];
     s->known = true;
     return GG_OK;
 }
@@ -85,7 +80,7 @@ static gg_status solve_slerp(const gg_merge_job *j, const double *gram, double *
 static gg_status solve_nuslerp(const gg_merge_job *j, const double *gram, double *c)
 {
     double sum = sum_of_weights(j), cosine = gg_cosine(gram);
-    double t = fabs(sum) < 1e-6 ? 0.5 : param_of(j, 1, GG_MP_WEIGHT) / sum;
+    double t = fabs(sum) < 1e-6 ? 0.5 : j->p[1][GG_MP_WEIGHT] / sum;
     if (isnan(cosine)) cosine = 0; /* an array of zeros is at right angles to everything */
     if (!gg_arc_weights(cosine, t, c)) straight_line(t, c);
     return GG_OK;
@@ -132,7 +127,7 @@ static gg_status solve_multislerp(const gg_merge_job *j, const double *gram, dou
     for (size_t k = 0; k < j->n; k++) {
         double norm = sqrt(gram[gg_gram_at(k, k, j->n)]);
         norms[k] = norm + eps;
-        w[k] = param_of(j, k, GG_MP_WEIGHT) / sum;
+        w[k] = j->p[k][GG_MP_WEIGHT] / sum;
         total += w[k] * norm;
     }
     make_units(gram, norms, j->n, units);

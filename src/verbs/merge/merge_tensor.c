@@ -40,19 +40,23 @@ typedef struct merge_reader {
     void *scratch;
 } merge_reader;
 
-/* How a tensor is cut: chunks are read at once, and pieces of them are decoded and worked on, so
- * that these stay in the fast caches. Numbers of values; whole blocks of every dtype. */
-typedef struct merge_cut {
-    size_t chunk, piece;
-} merge_cut;
+/* At most `most` values, or one row. */
+static size_t whole_rows(const gg_merge_job *j, size_t most)
+{
+    size_t row = (size_t)j->t.dims[0];
+    if (!j->rows) return most;
+    return row < most ? most / (row ? row : 1) * row : row;
+}
 
-/* `at` as in gg_merge_producer. The reader must be closed, also after an error. */
+/* `at` as in gg_merge_producer. A tensor is read in chunks of `chunk` values. Pieces of them are
+ * decoded and worked on, so that these stay in the fast caches. Both are whole blocks of every
+ * dtype. The reader must be closed, also after an error. */
 static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merge_job *j,
-                             const size_t *at, merge_cut cut, gg_error *err)
+                             const size_t *at, size_t chunk, gg_error *err)
 {
     *r = (merge_reader){ .job = j, .n_in = m->n + m->has_base };
     size_t scratch = m->method->work->scratch * (size_t)(j->rows ? j->t.dims[0] : 0);
-    r->out = malloc(cut.chunk * sizeof *r->out + 1);
+    r->out = malloc(chunk * sizeof *r->out + 1);
     r->scratch = malloc(scratch + 1);
     bool ok = r->out && r->scratch;
     for (size_t k = 0; k < r->n_in && ok; k++) {
@@ -60,8 +64,8 @@ static gg_status open_reader(merge_reader *r, const gg_merging *m, const gg_merg
         in->source = k < m->n ? m->models[k] : m->base;
         in->index = at[k];
         in->dtype = gg_source_tensor(in->source, at[k])->dtype;
-        in->raw = malloc((size_t)gg_encoded_bytes(in->dtype, cut.chunk) + 1);
-        in->x = r->x[k] = malloc(cut.piece * sizeof *in->x + 1);
+        in->raw = malloc((size_t)gg_encoded_bytes(in->dtype, chunk) + 1);
+        in->x = r->x[k] = malloc(whole_rows(j, GG_MERGE_PIECE) * sizeof *in->x + 1);
         ok = in->raw && in->x;
     }
     gg_status st = ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
@@ -133,8 +137,7 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
 
 typedef struct merge_ctx {
     gg_computation base; /* first: see compute.h */
-    const gg_merging *m;
-    pthread_mutex_t *whole;
+    gg_merging *m;
     bool copies; /* some experts of the stack are those of one model */
     size_t at[]; /* index of the tensor in each model, and last in the base */
 } merge_ctx;
@@ -206,14 +209,6 @@ void gg_merge_job_free(gg_merge_job *j)
 }
 
 /* ---- chunks ---------------------------------------------------------------------- */
-
-/* At most `most` values, or one row. */
-static size_t whole_rows(const gg_merge_job *j, size_t most)
-{
-    size_t row = (size_t)j->t.dims[0];
-    if (!j->rows) return most;
-    return row < most ? most / (row ? row : 1) * row : row;
-}
 
 /* Of a method with whole matrices: the base + the matrix in memory. */
 static void add_whole(const gg_merge_job *j, const gg_merge_chunk *c)
@@ -288,11 +283,6 @@ static gg_status all_passes(work *w, gg_error *err)
     }
     w->pass = (gg_merge_pass){ 0 };
     return st;
-}
-
-static gg_status write_values(work *w, uint64_t first, uint64_t to, gg_error *err)
-{
-    return gg_steps_run(&w->steps, first, to, w->steps.threads, true, err);
 }
 
 /* ---- whole matrices -------------------------------------------------------------- */
@@ -398,7 +388,7 @@ static gg_status make_whole(work *w, gg_error *err)
             if (st == GG_OK) st = j->method->work->whole(&m, err);
         }
         w->checked = true;
-        if (st == GG_OK) st = write_values(w, at, at + size, err);
+        if (st == GG_OK) st = gg_steps_run(&w->steps, at, at + size, w->steps.threads, true, err);
     }
     free(j->whole);
     return st;
@@ -422,9 +412,8 @@ static gg_status open_work(work *w, const gg_target *to, bool alone, gg_error *e
     w->readers = calloc(w->steps.threads, sizeof *w->readers);
     if (w->job->keep && w->job->keep <= GG_MERGE_KEPT) w->job->kept = malloc((size_t)w->job->keep);
     if (!w->readers) return gg_fail(err, GG_ENOMEM, "no memory for the values of a tensor");
-    merge_cut cut = { w->steps.size, whole_rows(w->job, GG_MERGE_PIECE) };
     for (unsigned k = 0; k < w->steps.threads && st == GG_OK; k++)
-        st = open_reader(&w->readers[k], ctx->m, w->job, ctx->at, cut, err);
+        st = open_reader(&w->readers[k], ctx->m, w->job, ctx->at, w->steps.size, err);
     return st;
 }
 
@@ -452,7 +441,9 @@ static gg_status merge_values(const merge_ctx *ctx, gg_merge_job *job, const gg_
     bool whole = ctx->m->method->work->whole != NULL;
     gg_status st = open_work(&w, to, whole || to->at == GG_AT_POS, err);
     if (st == GG_OK && !whole) st = all_passes(&w, err);
-    if (st == GG_OK) st = whole ? make_whole(&w, err) : write_values(&w, 0, job->t.elements, err);
+    if (st == GG_OK && whole) st = make_whole(&w, err);
+    else if (st == GG_OK)
+        st = gg_steps_run(&w.steps, 0, job->t.elements, w.steps.threads, true, err);
     if (st == GG_OK) st = gg_steps_fail_lost(&w.steps, err);
     close_work(&w);
     return st;
@@ -477,7 +468,7 @@ static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
     bool whole = ctx->m->method->work->whole != NULL;
     gg_target one = *to;
     if (ctx->copies) one.hash = NULL; /* copies are not hashed */
-    if (whole) pthread_mutex_lock(ctx->whole);
+    if (whole) pthread_mutex_lock(&ctx->m->whole);
     gg_status st = verify_inputs(ctx, err);
     for (uint64_t e = 0; e < gg_merge_experts(t) && st == GG_OK; e++) {
         gg_merge_job job;
@@ -490,7 +481,7 @@ static gg_status make_merge(void *context, const gg_target *to, gg_error *err)
         one.at = gg_offset_after(one.at, job.t.bytes);
         gg_merge_job_free(&job);
     }
-    if (whole) pthread_mutex_unlock(ctx->whole);
+    if (whole) pthread_mutex_unlock(&ctx->m->whole);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -501,7 +492,6 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
     if (!ctx) return err->status;
     ctx->m = m;
     ctx->copies = copies;
-    ctx->whole = &m->whole;
     memcpy(ctx->at, at, (m->n + 1) * sizeof *at);
     *p = (gg_producer){ make_merge, ctx };
     return GG_OK;

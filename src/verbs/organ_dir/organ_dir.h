@@ -7,9 +7,7 @@
 #include "organ/gg_verbs.h"
 #include "verbs/check/check_output.h"
 #include "verbs/plan/plan.h"
-#include "verbs/shared/copy.h"
 #include "verbs/shared/selected_tensors.h"
-#include "json/json.h"
 
 /* What a directory has in addition about a tensor of its plan. */
 typedef struct gg_dir_item {

@@ -274,17 +274,8 @@ bool gg_is_integer(uint32_t dtype)
 
 bool gg_is_quantized(uint32_t dtype)
 {
-    switch (dtype) {
-    case GG_F32:
-    case GG_F16:
-    case GG_BF16:
-    case GG_F64:
-    case GG_I8:
-    case GG_I16:
-    case GG_I32:
-    case GG_I64: return false;
-    default: return true;
-    }
+    bool plain = dtype == GG_F32 || dtype == GG_F16 || dtype == GG_BF16 || dtype == GG_F64;
+    return !plain && !gg_is_integer(dtype);
 }
 
 static bool is_matrix(const gg_tensor *t)

@@ -209,6 +209,14 @@ static gg_status mean_rows(const router_ctx *c, float *rows, gg_error *err)
     return st;
 }
 
+/* Writes the bytes of a whole tensor. */
+static gg_status put_all(const gg_target *to, const void *bytes, gg_error *err)
+{
+    gg_status st = gg_put_all(to->fd, bytes, (size_t)to->t->bytes, to->at, err);
+    if (st == GG_OK && to->hash) gg_sha256_update(to->hash, bytes, (size_t)to->t->bytes);
+    return st;
+}
+
 static gg_status make_router(void *ctx, const gg_target *to, gg_error *err)
 {
     const router_ctx *c = ctx;
@@ -220,8 +228,7 @@ static gg_status make_router(void *ctx, const gg_target *to, gg_error *err)
         gg_gauss_fill(rows, n, c->key);
         for (size_t i = 0; i < n; i++) rows[i] *= SPREAD;
     }
-    if (st == GG_OK) st = gg_put_all(to->fd, rows, n * sizeof *rows, to->at, err);
-    if (st == GG_OK && to->hash) gg_sha256_update(to->hash, rows, n * sizeof *rows);
+    if (st == GG_OK) st = put_all(to, rows, err);
     free(rows);
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }
@@ -376,16 +383,10 @@ static gg_status add_stack(mixer *x, const gg_tensor *t, const gg_anatomy *a, si
 
 static gg_status make_zeros(void *ctx, const gg_target *to, gg_error *err)
 {
-    static const uint8_t zeros[65536];
-    gg_status st = GG_OK;
+    void *zeros = calloc(1, (size_t)to->t->bytes + 1);
     (void)ctx;
-    for (uint64_t done = 0; done < to->t->bytes && st == GG_OK;) {
-        size_t n = to->t->bytes - done < sizeof zeros ? (size_t)(to->t->bytes - done)
-                                                      : sizeof zeros;
-        st = gg_put_all(to->fd, zeros, n, gg_offset_after(to->at, done), err);
-        if (st == GG_OK && to->hash) gg_sha256_update(to->hash, zeros, n);
-        done += n;
-    }
+    gg_status st = zeros ? put_all(to, zeros, err) : gg_fail(err, GG_ENOMEM, "no memory for zeros");
+    free(zeros);
     return st;
 }
 

@@ -8,7 +8,6 @@
 #include "gguf/gguf.h"
 #include "organ/record.h"
 #include "organ/select.h"
-#include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "verbs/check/check_output.h"
 #include "verbs/compute/imatrix_write.h"
