@@ -118,6 +118,15 @@ int gg_open_read(const char *path, gg_error *err)
     return fd;
 }
 
+size_t gg_folder_len(const char *path, size_t *end)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    *end = n;
+    while (n > 0 && path[n - 1] != '/') n--;
+    return n;
+}
+
 char *gg_path_in(const char *folder, const char *name, gg_error *err)
 {
     size_t size = strlen(folder) + strlen(name) + 2;

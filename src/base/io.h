@@ -72,6 +72,10 @@ void gg_writeback_hint(int fd, uint64_t offset, uint64_t n);
  * that names it, if that fails. */
 int gg_open_read(const char *path, gg_error *err);
 
+/* Length of the folder part of a path with its slash; 0 = none. Slashes at the end do not count:
+ * "a/b/" is "b" in "a/". *end is the length without them. */
+size_t gg_folder_len(const char *path, size_t *end);
+
 /* Returns "FOLDER/NAME", malloc'd; NULL, with GG_ENOMEM in err, without memory. */
 char *gg_path_in(const char *folder, const char *name, gg_error *err);
 

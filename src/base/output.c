@@ -26,22 +26,11 @@ typedef int (*temp_maker)(const char *temp);
 
 #define TRIES 100 /* number of temporary names to try */
 
-/* Length of the folder part with its slash. Trailing slashes are ignored: "a/b/" is "b" in
- * "a/". *end is the length without them. */
-static size_t folder_len(const char *path, size_t *end)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    *end = n;
-    while (n > 0 && path[n - 1] != '/') n--;
-    return n;
-}
-
 /* Returns ".NAME.PID-N.tmp" in the folder of path, malloc'd. */
 static char *temp_name(const char *path)
 {
     static atomic_uint counter;
-    size_t end, dir = folder_len(path, &end);
+    size_t end, dir = gg_folder_len(path, &end);
     size_t base = end - dir > 180 ? 180 : end - dir; /* keep within NAME_MAX */
     size_t size = dir + base + 48;
     char *temp = malloc(size);
@@ -119,7 +108,7 @@ gg_status gg_put_in_place(const char *temp, const char *path, bool force, gg_err
 gg_status gg_sync_parent(const char *path, gg_error *err)
 {
     char parent[PATH_MAX] = "."; /* no allocation: the output is complete already */
-    size_t end, dir = folder_len(path, &end);
+    size_t end, dir = gg_folder_len(path, &end);
     if (dir >= sizeof parent) return GG_OK;
     if (dir > 0) {
         memcpy(parent, path, dir);

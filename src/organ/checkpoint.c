@@ -676,36 +676,25 @@ static gg_status class_of_config(const gg_json_node *config, const gg_hf_class *
     return *out ? GG_OK : fail_class(name, len, err);
 }
 
-/* The last part of a path. */
-static const char *last_part(const char *path, size_t *len)
-{
-    *len = strlen(path);
-    while (*len > 1 && path[*len - 1] == '/') --*len;
-    size_t from = *len;
-    while (from > 0 && path[from - 1] != '/') from--;
-    *len -= from;
-    return path + from;
-}
-
 gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err)
 {
     gg_error ignored = GG_ERROR_INIT;
     const gg_hf_class *class = NULL;
-    const char *name, *stated;
+    const char *stated;
     size_t len;
     char text[256];
     if (class_of_config(config, &class, err) != GG_OK) return err->status;
+    const char *path = folder;
     if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, &ignored) == GG_OK &&
         len > 0 && len < sizeof text) {
         snprintf(text, sizeof text, "%.*s", (int)len, stated);
-        name = last_part(text, &len);
-    } else {
-        name = last_part(folder, &len);
+        path = text;
     }
+    size_t end, from = gg_folder_len(path, &end);
     gg_status st = gg_meta_set_str(meta, "general.architecture", class->arch, strlen(class->arch),
                                    err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
-    if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", name, len, err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", path + from, end - from, err);
     return st == GG_OK ? gg_hf_make_keys(config, class->arch, meta, err) : st;
 }
 

@@ -19,9 +19,7 @@
 /* The real path of the folder that contains `path`, malloc'd; NULL if it does not exist. */
 static char *folder_of(const char *path)
 {
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/') n--;
-    while (n > 0 && path[n - 1] != '/') n--;
+    size_t end, n = gg_folder_len(path, &end);
     char *cut = n ? strndup(path, n) : strdup("."), *real = cut ? realpath(cut, NULL) : NULL;
     free(cut);
     return real;
@@ -39,10 +37,7 @@ static bool is_reserved(const char *name)
 static bool is_new_at_top(const char *path, const char *folder, const char *dir)
 {
     char name[256];
-    size_t end = strlen(path);
-    while (end > 0 && path[end - 1] == '/') end--;
-    size_t start = end;
-    while (start > 0 && path[start - 1] != '/') start--;
+    size_t end, start = gg_folder_len(path, &end);
     if (strcmp(folder, dir) != 0 || end - start >= sizeof name) return false;
     memcpy(name, path + start, end - start);
     name[end - start] = '\0';
