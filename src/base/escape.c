@@ -1,5 +1,6 @@
 /* escape.c - turn arbitrary bytes into one line of text that is safe to print, and back. */
 #include "base/error.h"
+#include "base/text.h"
 #include "organ/gg_status.h"
 #include "utf8.h"
 
@@ -55,14 +56,6 @@ size_t gg_escape(const char *bytes, size_t len, char *out, size_t size)
     return used;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 bool gg_unescape(char *bytes, size_t *len)
 {
     size_t n = 0;
@@ -75,9 +68,9 @@ bool gg_unescape(char *bytes, size_t *len)
         if (bytes[i] == 't') bytes[n++] = '\t';
         else if (bytes[i] == 'n') bytes[n++] = '\n';
         else if (bytes[i] == '\\') bytes[n++] = '\\';
-        else if (bytes[i] == 'x' && i + 2 < *len && hex_digit(bytes[i + 1]) >= 0 &&
-                 hex_digit(bytes[i + 2]) >= 0) {
-            bytes[n++] = (char)(hex_digit(bytes[i + 1]) * 16 + hex_digit(bytes[i + 2]));
+        else if (bytes[i] == 'x' && i + 2 < *len && gg_hex_digit(bytes[i + 1]) >= 0 &&
+                 gg_hex_digit(bytes[i + 2]) >= 0) {
+            bytes[n++] = (char)(gg_hex_digit(bytes[i + 1]) * 16 + gg_hex_digit(bytes[i + 2]));
             i += 2;
         } else {
             return false;

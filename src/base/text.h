@@ -41,3 +41,11 @@ static inline bool gg_text_has_word(const char *list, const char *word, size_t l
     }
     return false;
 }
+
+/* The value of a hexadecimal digit, or -1. */
+static inline int gg_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}

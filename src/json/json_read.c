@@ -1,6 +1,7 @@
 /* json_read.c - a strict JSON parser (RFC 8259) without recursion, and its tree of values. */
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "json/json.h"
 
@@ -49,8 +50,9 @@ typedef struct parser {
     size_t text_used;
     frame stack[GG_JSON_DEPTH];
     uint32_t depth;
-    bool outline;     /* items of the root's arrays are kept as text */
-    size_t item_text; /* text_used where the open item began */
+    bool outline;     /* items of arrays that are members of the root are kept as text */
+    uint32_t item;    /* the open one, 0 = none */
+    size_t item_text; /* text_used where it began */
     gg_error *err;
 } parser;
 
@@ -127,11 +129,7 @@ static int32_t hex4(const parser *p, size_t from)
     if (p->len - from < 4) return -1;
     int32_t v = 0;
     for (size_t i = from; i < from + 4; i++) {
-        char c = p->s[i];
-        int32_t d = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        int d = gg_hex_digit(p->s[i]);
         if (d < 0) return -1;
         v = v << 4 | d;
     }
@@ -184,19 +182,11 @@ static gg_status read_escape(parser *p)
     return GG_OK;
 }
 
-/* Whether the open container is an item of an array that is a member of the root object, or within
- * such an item. */
-static bool in_item(const parser *p)
-{
-    return p->outline && p->depth > 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
-           p->nodes[p->stack[1].node].type == GG_JSON_ARRAY;
-}
-
 /* pos is at the opening quote. A value whose node will be dropped takes no memory. */
 static gg_status read_string(parser *p, gg_json_node *n, bool key)
 {
     size_t start = p->pos++, from = p->text_used;
-    bool drop = !key && in_item(p);
+    bool drop = !key && p->item;
     for (;;) {
         if (drop) p->text_used = from;
         if (p->pos >= p->len)
@@ -266,14 +256,6 @@ static gg_status read_word(parser *p, const char *word)
     return GG_OK;
 }
 
-/* Whether the container that begins or ends now is an item of an array that is a member of the
- * root object. Its parents are on the stack. */
-static bool is_item(const parser *p)
-{
-    return p->outline && p->depth == 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
-           p->nodes[p->stack[1].node].type == GG_JSON_ARRAY;
-}
-
 static gg_status open_container(parser *p, gg_json_type type)
 {
     if (p->depth == GG_JSON_DEPTH) {
@@ -283,8 +265,11 @@ static gg_status open_container(parser *p, gg_json_type type)
         return GG_EUNSUPPORTED;
     }
     if (!add_node(p, type, false)) return GG_ENOMEM;
-    if (is_item(p)) p->item_text = p->text_used;
-    p->stack[p->depth++] = (frame){ .node = (uint32_t)(p->used - 1) };
+    uint32_t index = (uint32_t)(p->used - 1);
+    if (p->outline && p->depth == 2 && p->nodes[p->stack[0].node].type == GG_JSON_OBJECT &&
+        p->nodes[p->stack[1].node].type == GG_JSON_ARRAY)
+        p->item = index, p->item_text = p->text_used;
+    p->stack[p->depth++] = (frame){ .node = index };
     p->pos++;
     return GG_OK;
 }
@@ -362,7 +347,8 @@ static void close_container(parser *p)
 {
     uint32_t index = p->stack[--p->depth].node;
     p->pos++;
-    if (!is_item(p)) return;
+    if (index != p->item || !index) return;
+    p->item = 0;
     gg_json_node *n = &p->nodes[index];
     n->type = GG_JSON_TEXT;
     n->text = p->s + n->offset;

@@ -12,6 +12,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/float_bits.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "json/json.h"
@@ -182,9 +183,9 @@ static gg_status read_bits(const gg_json_node *node, size_t digits, uint64_t *bi
     if (st != GG_OK) return st;
     *bits = 0;
     for (size_t i = 0; i < n && n == digits; i++) {
-        const char *found = strchr("0123456789abcdef", hex[i] | 0x20);
-        if (!found || !*found) n = SIZE_MAX;
-        else *bits = *bits << 4 | (uint64_t)(found - "0123456789abcdef");
+        int digit = gg_hex_digit(hex[i]);
+        if (digit < 0) n = SIZE_MAX;
+        else *bits = *bits << 4 | (uint64_t)digit;
     }
     if (n == digits) return GG_OK;
     return gg_fail_at(gg_json_offset(node), err, "\"bits\" must be %zu hexadecimal digits", digits);
