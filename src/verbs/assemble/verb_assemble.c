@@ -31,17 +31,6 @@
 
 /* ---- files ------------------------------------------------------------------------ */
 
-static gg_status plan_one_file(gg_plan *p, gg_source *source, const gg_meta *meta,
-                               const char *output, gg_error *err)
-{
-    size_t n = gg_plan_file_count(source);
-    gg_status st = gg_plan_one_file(p, output, gg_plan_version(source), meta, err);
-    if (st != GG_OK) return st;
-    p->keep_odd = p->pipe && n == 1;
-    if (n > 1) gg_meta_delete_split(&p->files->meta);
-    return n == 1 ? gg_plan_odd_bytes(p->files, source, 0, err) : GG_OK;
-}
-
 /* A single shard becomes one file, even if its name is that of a shard. */
 static bool is_that_shard(const gg_source *source, const gg_meta *meta, uint32_t no, uint32_t count)
 {
@@ -63,7 +52,12 @@ static gg_status plan_output_files(gg_plan *p, gg_source *source, const gg_meta 
     if (!gg_is_split(&split) && gg_shard_parse(output, &prefix_len, &no, &named) &&
         !is_that_shard(source, meta, no, named))
         split.shards = named;
-    if (!gg_is_split(&split)) return plan_one_file(p, source, meta, output, err);
+    if (!gg_is_split(&split)) {
+        p->keep_odd = p->pipe && gg_plan_file_count(source) == 1;
+        gg_status st = gg_plan_changed_file(p, output, gg_plan_version(source), meta, source, err);
+        p->base = NULL; /* all findings are reported */
+        return st;
+    }
     bool restored = split.shards && !p->pipe && split.shards == gg_plan_file_count(source) &&
                     gg_plan_compare_files(p, source) == 0;
     return restored && strcmp(output, "-") != 0

@@ -426,18 +426,19 @@ static gg_status end_part(feed *f, gg_error *err)
     return GG_OK;
 }
 
-static gg_status feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
+/* Reads the next n bytes, or skips them if `to` is NULL. */
+static gg_status feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n > 0 && st == GG_OK) {
         if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends early");
         const gg_plan_part *p = &f->op->parts[f->part];
         if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
-        size_t step = p->bytes - f->at < n ? (size_t)(p->bytes - f->at) : n;
-        if (step) st = gg_data_read(&f->data, p->at + f->at, to, step, err);
+        uint64_t step = p->bytes - f->at < n ? p->bytes - f->at : n;
+        if (step && to) st = gg_data_read(&f->data, p->at + f->at, to, (size_t)step, err);
         if (st != GG_OK) break;
-        if (f->hashed) gg_sha256_update(&f->hash, to, step);
-        to += step;
+        if (f->hashed) gg_sha256_update(&f->hash, to, (size_t)step);
+        if (to) to += step;
         n -= step;
         f->at += step;
         if (f->at == p->bytes) st = end_part(f, err);
@@ -447,17 +448,7 @@ static gg_status feed_raw(feed *f, uint8_t *to, size_t n, gg_error *err)
 
 gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err)
 {
-    gg_status st = GG_OK;
-    while (n > 0 && st == GG_OK) {
-        if (f->part >= f->op->n_parts) return gg_fail(err, GG_EFORMAT, "its data ends early");
-        const gg_plan_part *p = &f->op->parts[f->part];
-        if (!f->open && (st = open_part(f, p, err)) != GG_OK) break;
-        uint64_t step = p->bytes - f->at < n ? p->bytes - f->at : n;
-        n -= step;
-        f->at += step;
-        if (f->at == p->bytes) st = end_part(f, err);
-    }
-    return st;
+    return feed_raw(f, NULL, n, err);
 }
 
 uint64_t gg_count_bad(const float *x, size_t n)

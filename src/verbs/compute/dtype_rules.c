@@ -804,12 +804,11 @@ gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_met
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err)
 {
-    gg_tensor *tensors = calloc(p->n + 1, sizeof *tensors);
+    gg_tensor *tensors = gg_plan_list(p, 0, p->n, err);
     uint32_t *dtypes = calloc(p->n + 1, sizeof *dtypes);
     gg_status st = tensors && dtypes ? GG_OK
                                      : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     *changed = 0;
-    for (size_t i = 0; i < p->n && st == GG_OK; i++) tensors[i] = p->tensors[i].t;
     if (st == GG_OK) st = choose_all(r, tensors, p->n, meta, run, dtypes, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         if (dtypes[i] == tensors[i].dtype) continue;
@@ -828,15 +827,10 @@ gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta
         gg_status st = gg_preset_keys(r->preset, meta, err);
         return st == GG_OK ? gg_imatrix_keys(r->imatrix, meta, err) : st;
     }
-    gg_tensor *list = calloc(p->n ? p->n : 1, sizeof *list);
-    if (!list) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
+    gg_status st = gg_plan_type_keys(p, meta, err);
     bool kept = false;
-    for (size_t i = 0; i < p->n; i++) {
-        list[i] = p->tensors[i].t;
-        kept = kept || (!p->tensors[i].make && gg_is_quantized(list[i].dtype));
-    }
-    gg_status st = gg_type_keys_update(meta, list, p->n, err);
+    for (size_t i = 0; i < p->n && !kept; i++)
+        kept = !p->tensors[i].make && gg_is_quantized(p->tensors[i].t.dtype);
     if (!kept) gg_meta_delete_imatrix(meta);
-    free(list);
     return st == GG_OK ? gg_imatrix_keys(r->imatrix, meta, err) : st;
 }

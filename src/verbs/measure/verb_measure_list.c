@@ -164,7 +164,7 @@ static size_t role_length(const gg_tensor_measure *r)
 
 typedef struct role {
     const char *name;
-    size_t len, row, group;
+    size_t len, row;
     gg_part part;
 } role;
 
@@ -177,48 +177,41 @@ static int by_role(const void *a, const void *b)
     return c ? c : x->row < y->row ? -1 : x->row > y->row;
 }
 
-static int by_row(const void *a, const void *b)
-{
-    const role *x = a, *y = b;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
 /* Groups the rows by role, in the order in which the roles first appear; *n receives the number of
  * groups. Equal roles are found by sorting, because all names may differ. */
 static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *n, gg_error *err)
 {
-    role *roles = calloc(list->n ? list->n : 1, sizeof *roles);
-    size_t *group = calloc(list->n ? list->n : 1,
-                           sizeof *group); /* set for the first row of each role */
-    if (!roles || !group) {
-        free(roles);
-        free(group);
-        return gg_fail(err, GG_ENOMEM, "no memory for groups of %zu rows", list->n);
-    }
-    for (size_t i = 0; i < list->n; i++) {
+    role *roles = calloc(list->n + 1, sizeof *roles);
+    size_t *first = calloc(list->n + 1, sizeof *first); /* per row: the first row of its role */
+    size_t *group = calloc(list->n + 1, sizeof *group); /* set for these */
+    bool ok = roles && first && group;
+    for (size_t i = 0; i < list->n && ok; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, i, r->a.part };
+        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, r->a.part };
     }
-    qsort(roles, list->n, sizeof *roles, by_role);
-    for (size_t i = 1; i < list->n; i++) /* `group`: the first row of the role */
-        if (roles[i].part == roles[i - 1].part && roles[i].len == roles[i - 1].len &&
-            memcmp(roles[i].name, roles[i - 1].name, roles[i].len) == 0)
-            roles[i].group = roles[i - 1].group;
-    qsort(roles, list->n, sizeof *roles, by_row);
+    if (ok) qsort(roles, list->n, sizeof *roles, by_role);
+    for (size_t i = 0; i < list->n && ok; i++) {
+        const role *x = &roles[i], *y = x - 1;
+        bool same = i > 0 && x->part == y->part && x->len == y->len &&
+                    memcmp(x->name, y->name, x->len) == 0;
+        first[x->row] = same ? first[y->row] : x->row;
+    }
     *n = 0;
-    for (size_t i = 0; i < list->n; i++) {
-        if (roles[i].group == i) {
+    for (size_t i = 0; i < list->n && ok; i++) {
+        const gg_tensor_measure *r = &list->rows[i];
+        if (first[i] == i) {
             groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE,
-                                     .name = roles[i].name,
-                                     .name_len = roles[i].len,
-                                     .part = roles[i].part };
+                                     .name = r->t.name + r->a.role_at,
+                                     .name_len = role_length(r),
+                                     .part = r->a.part };
             group[i] = (*n)++;
         }
-        group_add(&groups[group[roles[i].group]], &list->rows[i]);
+        group_add(&groups[group[first[i]]], r);
     }
     free(roles);
+    free(first);
     free(group);
-    return GG_OK;
+    return ok ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for groups of %zu rows", list->n);
 }
 
 gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t *n, gg_error *err)

@@ -134,20 +134,18 @@ static gg_status same_patterns(const gg_layer_model *a, const gg_layer_model *b,
 /* Refuses models whose blocks cannot be moved at all. */
 static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 {
-    static const char *const keys[] = { "attention.shared_kv_layers",
+    static const char *const ties[] = { "gemma3n", /* architectures, then keys */
+                                        "gemma4-assistant",
+                                        "hrm_text",
+                                        "attention.shared_kv_layers",
                                         "embedding_length_per_layer_input",
                                         "attention.cross_attention_layers",
                                         "hrm.layers_per_stack" };
-    static const char *const archs[] = { "gemma3n", "gemma4-assistant", "hrm_text" };
-    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
-        if (!gg_arch_is(m->meta, archs[i])) continue;
-        gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", archs[i]);
-        return gg_at_file(err, m->name);
-    }
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const gg_kv *kv = gg_arch_kv(m->meta, keys[i]);
-        if (!kv || (kv->type != GG_TYPE_ARR && gg_arch_number(m->meta, keys[i]) == 0)) continue;
-        gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", keys[i]);
+    for (size_t i = 0; i < sizeof ties / sizeof ties[0]; i++) {
+        const gg_kv *kv = gg_arch_kv(m->meta, ties[i]);
+        bool set = kv && (kv->type == GG_TYPE_ARR || gg_arch_number(m->meta, ties[i]) != 0);
+        if (!set && !gg_arch_is(m->meta, ties[i])) continue;
+        gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", ties[i]);
         return gg_at_file(err, m->name);
     }
     return GG_OK;

@@ -9,6 +9,7 @@
 #include "organ/safetensors.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
+#include "verbs/shared/keys.h"
 #include "verbs/shared/verb_run.h"
 
 #include <fcntl.h>
@@ -61,6 +62,14 @@ gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err)
     if (!list) gg_fail(err, GG_ENOMEM, "no memory for a list of %zu tensors", n);
     for (size_t i = 0; list && i < n; i++) list[i] = p->tensors[first + i].t;
     return list;
+}
+
+gg_status gg_plan_type_keys(const gg_plan *p, gg_meta *meta, gg_error *err)
+{
+    gg_tensor *list = gg_plan_list(p, 0, p->n, err);
+    gg_status st = list ? gg_type_keys_update(meta, list, p->n, err) : GG_ENOMEM;
+    free(list);
+    return st;
 }
 
 gg_plan_part gg_plan_whole(gg_source *source, size_t i)

@@ -83,6 +83,9 @@ gg_status gg_plan_add_made(gg_plan *p, const gg_tensor *t, gg_plan_make make, vo
 /* A malloc'd copy of n tensors from number `first` on, or NULL with GG_ENOMEM. */
 gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err);
 
+/* Adapts keys to the types of all tensors: gg_type_keys_update. */
+gg_status gg_plan_type_keys(const gg_plan *p, gg_meta *meta, gg_error *err);
+
 /* All bytes of tensor i of a source, with the sha256 of an organ directory. */
 gg_plan_part gg_plan_whole(gg_source *source, size_t i);
 

@@ -502,12 +502,7 @@ static gg_status retyped_meta(const purify_job *j, const gg_plan *p, gg_meta *me
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(j->source), err);
     if (st == GG_OK && j->weighed.used) st = gg_imatrix_keys(j->imatrix, meta, err);
-    if (st != GG_OK || !j->o->dtype) return st;
-    gg_tensor *list = gg_plan_list(p, 0, p->n, err);
-    if (!list) return GG_ENOMEM;
-    st = gg_type_keys_update(meta, list, p->n, err);
-    free(list);
-    return st;
+    return st == GG_OK && j->o->dtype ? gg_plan_type_keys(p, meta, err) : st;
 }
 
 /* ---- directory --------------------------------------------------------------------- */

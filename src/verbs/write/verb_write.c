@@ -193,11 +193,7 @@ static gg_status plan_file(writing *w, const gg_meta *meta, const char *path, gg
     uint32_t version = gg_source_meta(w->base) ? gg_plan_version(w->base) : 3;
     gg_status st = gg_plan_changed_file(&w->plan, path, version, keys, w->base, err);
     if (st != GG_OK || meta || !w->retyped) return st;
-    gg_tensor *list = gg_plan_list(&w->plan, 0, w->plan.n, err);
-    if (!list) return GG_ENOMEM;
-    st = gg_type_keys_update(&w->plan.files[0].meta, list, w->plan.n, err);
-    free(list);
-    return st;
+    return gg_plan_type_keys(&w->plan, &w->plan.files[0].meta, err);
 }
 
 static gg_status check_base(const gg_source *base, const gg_meta *meta, const char *path,
