@@ -6,6 +6,8 @@
 #include "organ/gg_stack.h"
 #include "organ/gg_transplant.h"
 
+#include "base/grow.h" /* lists that grow */
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +18,7 @@ static struct {
     uint64_t copies;
     gg_expert_mix mix;
     gg_fuse_options forms;
-} opt;
+} opt = { .copies = 1 };
 
 #include "options/stack.h"
 
@@ -31,12 +33,21 @@ static gg_status open_model(cli *c, models *m, const char *name, gg_source **out
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->names[i], name) == 0) return *out = m->sources[i], GG_OK;
-    gg_status st = cli_open(c, name, CLI_SPOOLED, out);
+    gg_status st = GG_ROOM(m->names, m->n, NULL, &c->err);
+    if (st == GG_OK) st = GG_ROOM(m->sources, m->n, NULL, &c->err);
+    if (st == GG_OK) st = cli_open(c, name, CLI_SPOOLED, out);
     if (st != GG_OK) return st;
-    st = m->n ? cli_like(c, m->sources[0], out) : GG_OK;
+    if (m->n) st = cli_like(c, m->sources[0], out);
     m->names[m->n] = name;
     m->sources[m->n++] = *out;
     return st;
+}
+
+static void close_models(models *m)
+{
+    for (size_t i = 0; i < m->n; i++) gg_source_close(m->sources[i]);
+    free(m->names);
+    free(m->sources);
 }
 
 static gg_status read_order(cli *c, models *m, gg_block_order *order)
@@ -57,69 +68,44 @@ static gg_status read_order(cli *c, models *m, gg_block_order *order)
 
 /* ---- mixtures of experts --------------------------------------------------------------- */
 
-/* Cuts a list of names, separated by commas, in place. Returns their number. */
-static size_t cut_names(char *text, const char **names)
-{
-    size_t n = 0;
-    for (char *at = text, *comma; at; at = comma ? comma + 1 : NULL) {
-        comma = strchr(at, ',');
-        if (comma) *comma = '\0';
-        names[n++] = at;
-    }
-    return n;
-}
-
-static gg_status open_mixture(cli *c, models *m, const char **names, size_t n)
-{
-    gg_status st = opt.base ? open_model(c, m, opt.base, &opt.mix.base) : GG_OK;
-    for (size_t i = 0; i < n && st == GG_OK; i++)
-        for (uint64_t k = 0; k < opt.copies && st == GG_OK; k++)
-            st = open_model(c, m, names[i], &opt.mix.experts[opt.mix.n++]);
-    if (!opt.base) opt.mix.base = opt.mix.experts[0];
-    return st;
-}
-
-static gg_status open_router(cli *c, models *m, const char **names, size_t n)
+/* Opens the models of a list, separated by commas, each `copies` times. The text is cut. */
+static gg_status open_list(cli *c, models *m, char *text, uint64_t copies, gg_source ***out,
+                           size_t *n)
 {
     gg_status st = GG_OK;
-    opt.mix.router = calloc(opt.mix.n, sizeof *opt.mix.router);
-    if (n != opt.mix.n)
-        cli_usage(c, "--router: %zu file%s for %zu experts", n, cli_s(n), opt.mix.n);
-    if (!opt.mix.router) return gg_fail(&c->err, GG_ENOMEM, "out of memory");
-    for (size_t i = 0; i < n && st == GG_OK; i++)
-        st = open_model(c, m, names[i], &opt.mix.router[i]);
+    for (char *name; st == GG_OK && (name = strsep(&text, ","));)
+        for (uint64_t k = 0; k < copies && st == GG_OK; k++) {
+            st = GG_ROOM(*out, *n, NULL, &c->err);
+            if (st == GG_OK) st = open_model(c, m, name, &(*out)[(*n)++]);
+        }
     return st;
 }
 
 static gg_status mix(cli *c)
 {
-    char *lists[2] = { strdup(opt.experts), strdup(opt.router ? opt.router : "") };
-    size_t most = strlen(opt.experts) + strlen(lists[1] ? lists[1] : "") + 2, n;
-    const char **names = calloc(most, sizeof *names);
-    models m = { calloc(most, sizeof *m.names), calloc(most, sizeof *m.sources), 0 };
+    char *experts = strdup(opt.experts), *router = strdup(opt.router ? opt.router : "");
+    models m = { 0 };
+    gg_expert_mix *x = &opt.mix;
     gg_stack_report r;
-    opt.copies = opt.copies ? opt.copies : 1;
-    opt.mix.experts = calloc(most, opt.copies * sizeof *opt.mix.experts);
-    gg_status st = lists[0] && lists[1] && names && m.names && m.sources && opt.mix.experts
-                       ? GG_OK
-                       : gg_fail(&c->err, GG_ENOMEM, "out of memory");
-    if (st == GG_OK) st = open_mixture(c, &m, names, cut_names(lists[0], names));
-    n = st == GG_OK && opt.router ? cut_names(lists[1], names) : 0;
-    if (n) st = open_router(c, &m, names, n);
-    gg_stack_options o = { .mixture = &opt.mix };
+    size_t n = 0;
+    gg_status st = experts && router ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    if (st == GG_OK && opt.base) st = open_model(c, &m, opt.base, &x->base);
+    if (st == GG_OK) st = open_list(c, &m, experts, opt.copies, &x->experts, &x->n);
+    if (st == GG_OK && !opt.base) x->base = x->experts[0];
+    if (st == GG_OK && opt.router) st = open_list(c, &m, router, 1, &x->router, &n);
+    if (st == GG_OK && opt.router && n != x->n)
+        cli_usage(c, "--router: %zu file%s for %zu experts", n, cli_s(n), x->n);
+    gg_stack_options o = { .mixture = x };
     if (st == GG_OK)
         st = gg_stack_blocks(NULL, &o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && c->verbose)
-        cli_note(c, "%zu experts in %zu block%s, %zu tensors, %llu bytes", opt.mix.n, r.blocks,
+        cli_note(c, "%zu experts in %zu block%s, %zu tensors, %llu bytes", x->n, r.blocks,
                  cli_s(r.blocks), r.tensors, (unsigned long long)r.bytes);
-    for (size_t i = 0; i < m.n; i++) gg_source_close(m.sources[i]);
-    free(m.names);
-    free(m.sources);
-    free(opt.mix.experts);
-    free(opt.mix.router);
-    free(names);
-    free(lists[0]);
-    free(lists[1]);
+    close_models(&m);
+    free(x->experts);
+    free(x->router);
+    free(experts);
+    free(router);
     return st;
 }
 
@@ -173,17 +159,14 @@ static gg_status stack(cli *c)
 {
     gg_block_order order = { 0 };
     gg_stack_report r;
-    models m = { calloc(c->args.n, sizeof *m.names), calloc(c->args.n, sizeof *m.sources), 0 };
-    gg_status st = m.names && m.sources ? read_order(c, &m, &order)
-                                        : gg_fail(&c->err, GG_ENOMEM, "out of memory");
+    models m = { 0 };
+    gg_status st = read_order(c, &m, &order);
     if (st == GG_OK) st = write_model(c, &order, &r);
     if (st == GG_OK && !opt.check && c->verbose)
         cli_note(c, "%zu block%s, %zu tensors, %llu bytes", r.blocks, cli_s(r.blocks), r.tensors,
                  (unsigned long long)r.bytes);
     gg_block_order_free(&order);
-    for (size_t i = 0; i < m.n; i++) gg_source_close(m.sources[i]);
-    free(m.names);
-    free(m.sources);
+    close_models(&m);
     return st;
 }
 

@@ -7,6 +7,8 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
+#include "base/buf.h" /* values of tensors */
+
 #include <llama.h>
 
 /* ---- the engine -------------------------------------------------------------------------- */
@@ -119,11 +121,9 @@ typedef struct probe_block {
 typedef struct probe_trace {
     probe_block *blocks;
     size_t n, cap;
-    float *in, *middle; /* residual stream before the block, and between attention and FFN */
-    size_t in_n, middle_n, in_cap, middle_cap;
+    gg_buf in, middle; /* floats: residual stream before the block, and between attention and FFN */
     int64_t of_middle;
-    uint8_t *room; /* for the values of a tensor */
-    size_t room_cap;
+    gg_buf room; /* for the values of a tensor */
     gg_status status;
 } probe_trace;
 

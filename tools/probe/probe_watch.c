@@ -13,17 +13,14 @@
 #include <string.h>
 
 /* The bytes of a tensor, wherever the engine keeps them. NULL without memory. */
-static const uint8_t *fetch(const struct ggml_tensor *t, uint8_t **room, size_t *cap)
+static const void *fetch(const struct ggml_tensor *t, gg_buf *room)
 {
-    size_t n = ggml_nbytes(t);
-    if (n > *cap) {
-        uint8_t *more = realloc(*room, n);
-        if (!more) return NULL;
-        *room = more;
-        *cap = n;
-    }
-    ggml_backend_tensor_get(t, *room, 0, n);
-    return *room;
+    gg_error err = GG_ERROR_INIT;
+    gg_buf_clear(room);
+    if (gg_buf_reserve(room, ggml_nbytes(t), &err) != GG_OK) return NULL;
+    room->len = ggml_nbytes(t);
+    ggml_backend_tensor_get(t, room->data, 0, room->len);
+    return room->data;
 }
 
 /* ---- the residual stream -------------------------------------------------------------------- */
@@ -42,17 +39,16 @@ static stage stage_of(const char *name, int *block)
     return STAGE_NONE;
 }
 
-static bool keep_values(float **to, size_t *n, size_t *cap, const float *from, size_t count)
+static bool keep_values(gg_buf *to, const float *from, size_t n)
 {
-    if (count > *cap) {
-        float *more = realloc(*to, count * sizeof *more);
-        if (!more) return false;
-        *to = more;
-        *cap = count;
-    }
-    memcpy(*to, from, count * sizeof *from);
-    *n = count;
-    return true;
+    gg_error err = GG_ERROR_INIT;
+    gg_buf_clear(to);
+    return gg_buf_append(to, from, n * sizeof *from, &err) == GG_OK;
+}
+
+static const float *floats(const gg_buf *b)
+{
+    return (const float *)(const void *)b->data;
 }
 
 static double distance(const float *a, const float *b, size_t n)
@@ -98,9 +94,10 @@ static void end_block(probe_trace *t, int block, const float *y, size_t width, s
         if (t->status != GG_OK) return;
         t->blocks[t->n++] = (probe_block){ 0 };
     }
-    bool parts = t->of_middle == block + 1 && t->middle_n == n;
-    for (size_t at = 0; at < n && t->in_n == n; at += width)
-        add_token(&t->blocks[block], t->in + at, parts ? t->middle + at : NULL, y + at, width);
+    bool parts = t->of_middle == block + 1 && t->middle.len == n * sizeof *y;
+    const float *in = floats(&t->in), *middle = parts ? floats(&t->middle) : NULL;
+    for (size_t at = 0; at < n && t->in.len == n * sizeof *y; at += width)
+        add_token(&t->blocks[block], in + at, middle ? middle + at : NULL, y + at, width);
 }
 
 bool probe_watch_blocks(struct ggml_tensor *t, bool ask, void *trace)
@@ -112,14 +109,14 @@ bool probe_watch_blocks(struct ggml_tensor *t, bool ask, void *trace)
                   block < 100000 && (block >= 0 || s == STAGE_START);
     if (ask || !wanted) return wanted;
     size_t n = (size_t)ggml_nelements(t);
-    const float *values = (const float *)(const void *)fetch(t, &to->room, &to->room_cap);
+    const float *values = fetch(t, &to->room);
     bool kept = values != NULL;
     if (kept && s == STAGE_MIDDLE) {
-        kept = keep_values(&to->middle, &to->middle_n, &to->middle_cap, values, n);
+        kept = keep_values(&to->middle, values, n);
         to->of_middle = block + 1;
     }
     if (kept && s == STAGE_END) end_block(to, block, values, (size_t)t->ne[0], n);
-    if (kept && s != STAGE_MIDDLE) kept = keep_values(&to->in, &to->in_n, &to->in_cap, values, n);
+    if (kept && s != STAGE_MIDDLE) kept = keep_values(&to->in, values, n);
     if (!kept) to->status = GG_ENOMEM;
     return true;
 }
@@ -127,9 +124,9 @@ bool probe_watch_blocks(struct ggml_tensor *t, bool ask, void *trace)
 void probe_trace_free(probe_trace *t)
 {
     free(t->blocks);
-    free(t->in);
-    free(t->middle);
-    free(t->room);
+    gg_buf_free(&t->in);
+    gg_buf_free(&t->middle);
+    gg_buf_free(&t->room);
 }
 
 /* ---- inputs of matrices ---------------------------------------------------------------------- */
@@ -149,8 +146,7 @@ struct probe_inputs {
     uint64_t seed;
     matrix_input *list;
     size_t n, cap;
-    uint8_t *room, *id_room;
-    size_t room_cap, id_cap;
+    gg_buf room, id_room;
     const struct ggml_tensor *ids_of; /* the product whose experts are in id_room, */
     size_t slots;                     /* so many per token, */
     size_t down;                      /* and the input that it belongs to */
@@ -180,8 +176,8 @@ void probe_inputs_free(probe_inputs *in)
     if (!in) return;
     for (size_t i = 0; i < in->n; i++) free_input(&in->list[i]);
     free(in->list);
-    free(in->room);
-    free(in->id_room);
+    gg_buf_free(&in->room);
+    gg_buf_free(&in->id_room);
     free(in);
 }
 
@@ -265,7 +261,7 @@ static void add_expert_product(probe_inputs *in, matrix_input *m, const struct g
                                const uint8_t *values)
 {
     const struct ggml_tensor *x = t->src[1], *ids = t->src[2];
-    const uint8_t *chosen = fetch(ids, &in->id_room, &in->id_cap);
+    const char *chosen = fetch(ids, &in->id_room);
     in->no_memory = in->no_memory || !chosen;
     for (size_t k = 0; chosen && k < (size_t)ids->ne[1]; k++)
         for (size_t i = 0; i < (size_t)ids->ne[0]; i++) {
@@ -274,7 +270,7 @@ static void add_expert_product(probe_inputs *in, matrix_input *m, const struct g
             if (expert < 0 || (size_t)expert >= m->matrices) continue;
             add_input(m, (size_t)expert, row_at(values, x, i % (size_t)x->ne[1], k));
             /* Kept without gaps for the weighted outputs. */
-            memmove(in->id_room + (k * (size_t)ids->ne[0] + i) * sizeof expert, &expert,
+            memmove(in->id_room.data + (k * (size_t)ids->ne[0] + i) * sizeof expert, &expert,
                     sizeof expert);
         }
     in->ids_of = strstr(m->name, "ffn_down_exps") ? t : NULL;
@@ -294,13 +290,13 @@ static const struct ggml_tensor *weighted_product(const struct ggml_tensor *t)
 static void add_weighted_output(probe_inputs *in, const struct ggml_tensor *t)
 {
     matrix_input *m = &in->list[in->down];
-    const uint8_t *values = fetch(t, &in->room, &in->room_cap);
+    const uint8_t *values = fetch(t, &in->room);
     if (!m->norms) m->norms = calloc(m->matrices, sizeof *m->norms);
     in->no_memory = in->no_memory || !values || !m->norms;
     for (size_t k = 0; values && m->norms && k < (size_t)t->ne[2]; k++)
         for (size_t i = 0; i < in->slots && i < (size_t)t->ne[1]; i++) {
             int32_t expert;
-            memcpy(&expert, in->id_room + (k * in->slots + i) * sizeof expert, sizeof expert);
+            memcpy(&expert, in->id_room.data + (k * in->slots + i) * sizeof expert, sizeof expert);
             if (expert >= 0 && (size_t)expert < m->matrices)
                 m->norms[expert] += (float)distance(row_at(values, t, i, k), NULL,
                                                     (size_t)t->ne[0]);
@@ -320,7 +316,7 @@ bool probe_watch_inputs(struct ggml_tensor *t, bool ask, void *inputs)
     if (ask || !weight) return weight != NULL;
     size_t used = t->op == GGML_OP_MUL_MAT_ID ? (size_t)t->src[2]->ne[0] : 1;
     matrix_input *m = input_of(in, t->src[0], weight, used);
-    const uint8_t *values = fetch(t->src[1], &in->room, &in->room_cap);
+    const uint8_t *values = fetch(t->src[1], &in->room);
     if (!m || !values) in->no_memory = true;
     else if (t->op == GGML_OP_MUL_MAT) add_product(m, t->src[1], values);
     else add_expert_product(in, m, t, values);
