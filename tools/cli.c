@@ -1,7 +1,6 @@
 /* cli.c - what all tools share: reads the arguments by the tool's table of options and checks the
  * conditions of the table; prints the help and --list-options; start, errors, signals and end. */
 #include "cli.h"
-#include "hints.h"
 #include "model_text.h"
 #include "organ/gg_version.h"
 #include "table.h"
@@ -70,6 +69,15 @@ static void list_add(const cli *c, gg_texts *l, const char *item)
         c, realloc((void *)(uintptr_t)l->items, (l->n + 1) * sizeof *items));
     items[l->n++] = item;
     l->items = items;
+}
+
+#include "options/hints.h"
+
+void hint_append(gg_hint hint, char *text, size_t size)
+{
+    const char *option = (unsigned)hint < GG_HINT_COUNT ? hints[hint] : NULL;
+    size_t n = strlen(text);
+    if (option && n + strlen(option) + 4 <= size) snprintf(text + n, size - n, " (%s)", option);
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -1130,6 +1138,22 @@ gg_status cli_like(cli *c, const gg_source *like, gg_source **source)
                  "in the form of the latter",
                  gg_source_name(*source), gg_source_name(like));
     return st;
+}
+
+gg_status cli_read_file(const char *path, size_t most, gg_buf *text, gg_error *err)
+{
+    bool piped = strcmp(path, "-") == 0;
+    int fd = piped ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) gg_fail_errno(err, "cannot open it");
+    for (size_t got = 1; got > 0 && err->status == GG_OK; text->len += got) {
+        got = 0;
+        if (text->len > most)
+            gg_fail(err, GG_EFORMAT, "it is too large: more than %zu bytes", most);
+        else if (gg_buf_reserve(text, 65536, err) == GG_OK)
+            gg_read_some(fd, text->data + text->len, 65536, &got, err);
+    }
+    if (fd >= 0 && !piped) close(fd);
+    return gg_at_file(err, path);
 }
 
 const char *cli_one(const cli *c, const char *option_value, const char *what)

@@ -20,6 +20,7 @@
 
 #include "organ/gg_verbs.h"
 
+#include "base/buf.h"  /* texts */
 #include "base/io.h"   /* stamps of inputs */
 #include "base/text.h" /* endings of names */
 
@@ -154,12 +155,19 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
 /* gg_source_like, with a note. */
 gg_status cli_like(cli *c, const gg_source *like, gg_source **source);
 
+/* Reads all of a file, or of stdin for "-". GG_EFORMAT if it has more than `most` bytes. */
+gg_status cli_read_file(const char *path, size_t most, gg_buf *text, gg_error *err);
+
 /* Print the error, if any, check that all output was written, and return the exit code.
  * An interrupted run ends by its signal instead. */
 int cli_end(cli *c, gg_status status);
 
 /* Print an error in one line on stderr, for a tool that goes on with the next model. */
 void cli_print_error(const cli *c, const gg_error *err);
+
+/* Append the option that a hint of the library refers to, for example " (--force)", to text[size],
+ * if there is one and it fits. */
+void hint_append(gg_hint hint, char *text, size_t size);
 
 /* Report a usage mistake in one line on stderr and exit with 2. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);

@@ -2,7 +2,6 @@
  * --check. */
 #include "match_options.h"
 
-#include "hints.h"
 #include "table.h"
 
 #include "organ/gg_align.h"

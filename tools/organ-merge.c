@@ -142,28 +142,6 @@ static gg_status draw_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
     return st == GG_OK ? gg_picture_add(ctx, row->t, &row->a, index, err) : st;
 }
 
-/* Reads all of a file, or of stdin. */
-static gg_status read_config(cli *c, const char *path, char **text, size_t *len)
-{
-    bool piped = strcmp(path, "-") == 0;
-    FILE *f = piped ? stdin : fopen(path, "rb");
-    size_t got = 1;
-    if (!f) return gg_at_file((gg_fail_errno(&c->err, "cannot open it"), &c->err), path);
-    while (got > 0 && *len < CONFIG_MAX) {
-        char *grown = realloc(*text, *len + 65536);
-        if (!grown) gg_fail(&c->err, GG_ENOMEM, "no memory for the configuration");
-        if (!grown) break;
-        *text = grown;
-        got = fread(*text + *len, 1, 65536, f);
-        *len += got;
-    }
-    if (ferror(f)) gg_fail_errno(&c->err, "cannot read it");
-    else if (got > 0 && c->err.status == GG_OK)
-        gg_fail(&c->err, GG_EFORMAT, "it is too large for a configuration (at most 16 MiB)");
-    if (!piped) fclose(f);
-    return c->err.status == GG_OK ? GG_OK : gg_at_file(&c->err, path);
-}
-
 /* Where the text after the path of "PATH,NAME=VALUE,..." begins: its first comma that a parameter
  * follows, or the end. */
 static size_t path_length(const char *text)
@@ -219,12 +197,11 @@ static gg_status find_in_folder(cli *c, char **path)
 
 static gg_status read_models(cli *c, gg_merge_config *to)
 {
-    char *text = NULL;
-    size_t len = 0;
+    gg_buf text = GG_BUF_INIT;
     if (!opt.config) return read_arguments(c, to);
-    gg_status st = read_config(c, opt.config, &text, &len);
-    if (st == GG_OK) st = gg_merge_config_read(text, len, to, &c->err);
-    free(text);
+    gg_status st = cli_read_file(opt.config, CONFIG_MAX, &text, &c->err);
+    if (st == GG_OK) st = gg_merge_config_read(text.data, text.len, to, &c->err);
+    gg_buf_free(&text);
     if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
     for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
         st = find_in_folder(c, &to->models[i].path);

@@ -1,8 +1,6 @@
 /* probe_engine.c - loads a model in llama.cpp, reads texts and evaluates them in windows. */
+#include "../cli.h"
 #include "probe.h"
-
-#include "base/buf.h" /* texts */
-#include "base/io.h"  /* whole reads */
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -89,29 +87,12 @@ void probe_close(probe_engine *e)
     *e = (probe_engine){ 0 };
 }
 
-static gg_status read_all(const char *path, gg_buf *text, gg_error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return gg_fail_errno(err, "cannot open it");
-    for (size_t got = 1; got > 0 && err->status == GG_OK; text->len += got) {
-        got = 0;
-        if (text->len >= (size_t)INT32_MAX) {
-            gg_fail(err, GG_EUNSUPPORTED, "the text is too large");
-            break;
-        }
-        if (gg_buf_reserve(text, 65536, err) == GG_OK)
-            gg_read_some(fd, text->data + text->len, 65536, &got, err);
-    }
-    close(fd);
-    return err->status;
-}
-
 gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, probe_text *out,
                           gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
     *out = (probe_text){ .name = path };
-    gg_status st = read_all(path, &text, err);
+    gg_status st = cli_read_file(path, (size_t)INT32_MAX - 64, &text, err);
     if (st == GG_OK) {
         size_t n = text.len;
         out->tokens = malloc((n + 16) * sizeof *out->tokens);
