@@ -9,7 +9,7 @@ if grep -rnE "[ \"'(\`]--[a-z]" src include; then
     exit 1
 fi
 missing=$(sed -n 's/^    \(GG_HINT_[A-Z_]*\),.*/\1/p' include/organ/gg_status.h | grep -vE '_NONE$|_COUNT$' |
-    while read -r hint; do sed '1,/^hints:/d; /^$/,$d' tools/help.txt | grep -q "^${hint#GG_HINT_} " || echo "$hint"; done)
+    while read -r hint; do sed '1,/^words hints /d; /^$/,$d' tools/help.txt | grep -q "^${hint#GG_HINT_} " || echo "$hint"; done)
 if [ -n "$missing" ]; then
     echo "tools/help.txt has no option for:" $missing
     exit 1

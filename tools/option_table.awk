@@ -33,7 +33,7 @@ function end_row() {
 }
 function end_table() {
     end_row()
-    if (table == "hints") print "};"
+    if (table == "words") print "};\n"
     else if (table) print "    { 0 },\n};\n"
     if (table == "columns")
         print "static const char columns[] = " quoted(columns) ";\n\nstatic void print_columns(cli *c)\n{\n" \
@@ -82,7 +82,11 @@ BEGIN { print "/* Made by tools/option_table.awk. */" }
 !here || /^#/ || /^\[/ || /^\$/ { next }
 /^examples:$/ { end_table(); here = 0 }
 /^columns:$/ { start_table("columns", "static const table_column columns_about[]"); next }
-/^hints:$/ { start_table("hints", "static const char *const hints[GG_HINT_COUNT]"); next }
+$1 == "words" && NF == 4 {
+    start_table("words", "static const char *const " $2 "[" $4 "]")
+    prefix = $3
+    next
+}
 /^options:$/ { start_table("options", "static const cli_option options[]"); next }
 $1 == "table" && $3 == "of" { start_table("options", "const cli_option " $2 "[]", $4); next }
 !table || NF == 0 { next }
@@ -91,8 +95,8 @@ table == "columns" {
     print "    { " quoted($1) ", " quoted($2 == "-" ? "" : $2) ", " quoted(rest(3)) " },"
     next
 }
-table == "hints" {
-    print "    [GG_HINT_" $1 "] = " quoted(rest(2)) ","
+table == "words" {
+    print "    [" prefix $1 "] = " quoted(rest(2)) ","
     next
 }
 /^ +\|/ {

@@ -8,47 +8,31 @@
 #include <string.h>
 #include <unistd.h>
 
-static void print_classes(cli *c)
-{
-    table to = list_start(c, "name\tmeaning\tshown");
-    static const char *const meanings[GG_CLASS_COUNT] = {
-        [GG_SKELETON] = "attention and state-space layers",
-        [GG_ORGAN] = "feed-forward layers: their weights, experts and routers",
-        [GG_EMBED] = "token and position embeddings, the output matrix",
-        [GG_NORM] = "norms",
-        [GG_ADAPTER] = "LoRA pairs and control vectors",
-        [GG_OTHER] = "everything else",
-    };
-    for (gg_class i = 0; i < GG_CLASS_COUNT; i++)
-        table_line(&to, cell_text(gg_class_name(i)), cell_text(meanings[i]),
-                   cell_text(gg_class_label(i)));
-}
-
-static void print_parts(cli *c)
-{
-    table to = list_start(c, "name\tmeaning");
-    static const char *const meanings[GG_PART_COUNT] = {
-        [GG_PART_TEXT] = "language models",
-        [GG_PART_VISION] = "image encoders: names with v., mm., resampler. or adapter.",
-        [GG_PART_AUDIO] = "audio encoders: names with a. or mm.a.",
-        [GG_PART_ENCODER] = "encoders (enc.), and text encoders in image models",
-        [GG_PART_DECODER] = "decoders (dec.)",
-        [GG_PART_DIFFUSION] = "image and video models",
-        [GG_PART_ADAPTER] = "LoRA, control vectors",
-        [GG_PART_IMATRIX] = "importance matrices",
-    };
-    for (size_t i = 0; i < GG_PART_COUNT; i++) {
-        table_line(&to, cell_text(gg_part_name((gg_part)i)), cell_text(meanings[i]));
-    }
-}
-
 static struct {
     const char *model, *output;
     bool list, places, safetensors;
     gg_extract_options o;
 } opt;
 
+static void print_classes(cli *c);
+static void print_parts(cli *c);
 #include "options/extract.h"
+
+static void print_classes(cli *c)
+{
+    table to = list_start(c, "name\tmeaning\tshown");
+    for (gg_class i = 0; i < GG_CLASS_COUNT; i++)
+        table_line(&to, cell_text(gg_class_name(i)), cell_text(class_meanings[i]),
+                   cell_text(gg_class_label(i)));
+}
+
+static void print_parts(cli *c)
+{
+    table to = list_start(c, "name\tmeaning");
+    for (size_t i = 0; i < GG_PART_COUNT; i++) {
+        table_line(&to, cell_text(gg_part_name((gg_part)i)), cell_text(part_meanings[i]));
+    }
+}
 
 /* What a program needs that fetches a part of a tensor. */
 static const char place_columns[] = "name\tshard\tplace\tbytes\tdtype\tdims";
