@@ -95,11 +95,11 @@ static gg_status print_rows(cli *c, gg_source *a, gg_source *b, const gg_compare
 }
 
 /* A key's value; for arrays that differ, the first element that differs. */
-static table_cell cell_value(cli *c, const gg_key_diff *d, const gg_kv *kv)
+static table_cell cell_value(const gg_key_diff *d, const gg_kv *kv, gg_error *err)
 {
     gg_key_form form = { .elements = 8, .bytes = isatty(STDOUT_FILENO) ? 60 : 0 };
     if (d->status == GG_SAME_DIFFERS && kv && kv->type == GG_TYPE_ARR) form.element = &d->index;
-    return kv ? cell_key_value(kv, form, &c->err) : cell_null();
+    return kv ? cell_key_value(kv, form, err) : cell_null();
 }
 
 static const char *type_text(const gg_kv *kv, char type[GG_KEY_TYPE])
@@ -108,20 +108,14 @@ static const char *type_text(const gg_kv *kv, char type[GG_KEY_TYPE])
     return kv ? type : NULL;
 }
 
-typedef struct key_table {
-    cli *c;
-    table t;
-} key_table;
-
 static gg_status print_key(void *ctx, const gg_key_diff *d, gg_error *err)
 {
-    key_table *k = ctx;
     const gg_kv *kv = d->a ? d->a : d->b;
     bool element = d->status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR;
     char types[2][GG_KEY_TYPE];
-    table_line(&k->t, cell_bytes(kv->key, kv->key_len),
+    table_line(ctx, cell_bytes(kv->key, kv->key_len),
                cell_text(d->status == GG_SAME_DTYPE ? "type" : gg_sameness_name(d->status)),
-               cell_value(k->c, d, d->a), cell_value(k->c, d, d->b),
+               cell_value(d, d->a, err), cell_value(d, d->b, err),
                cell_text_if(type_text(d->a, types[0])), cell_text_if(type_text(d->b, types[1])),
                element ? cell_u64(d->index) : cell_null());
     return err->status;
@@ -137,9 +131,8 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
         gg_fix(&c->err, "give a model or an organ directory");
         return gg_at_file(&c->err, gg_source_name(both[i]));
     }
-    key_table k = { c,
-                    table_start(c->json, "key\tstatus\tvalue_a\tvalue_b\ttype_a\ttype_b\tindex") };
-    gg_compare_keys_options o = { .row = print_key, .ctx = &k };
+    table t = table_start(c->json, "key\tstatus\tvalue_a\tvalue_b\ttype_a\ttype_b\tindex");
+    gg_compare_keys_options o = { .row = print_key, .ctx = &t };
     gg_status st = gg_compare_keys(a, b, &o, &c->run, &r, &c->err);
     if (st == GG_OK && c->verbose)
         cli_note(c, "keys that are identical: %zu of %zu", r.by[GG_SAME_IDENTICAL], r.keys);
@@ -181,18 +174,12 @@ static gg_status print_summary(cli *c, gg_source *a, gg_source *b, const gg_comp
 
 /* ---- --align ----------------------------------------------------------------------- */
 
-typedef struct align_rows {
-    table t;
-    bool groups;
-} align_rows;
-
-static table *started_rows(align_rows *r)
+/* The table of units or, with --summary, of groups. */
+static void begin_units(table *t)
 {
-    table_begin(&r->t,
-                r->groups
-                    ? "kind\tblock\tblock_b\texpert\tunits\tmoved\tfound\tcosine\tcosine_before"
-                    : "kind\tblock\tblock_b\texpert\tunit\tunit_b\tcosine");
-    return &r->t;
+    table_begin(t, opt.summary
+                       ? "kind\tblock\tblock_b\texpert\tunits\tmoved\tfound\tcosine\tcosine_before"
+                       : "kind\tblock\tblock_b\texpert\tunit\tunit_b\tcosine");
 }
 
 /* The columns that all rows of a group share. */
@@ -204,13 +191,13 @@ static void print_place(table *t, const gg_align_group *g)
 
 static gg_status print_units(void *ctx, const gg_align_group *g, gg_error *err)
 {
-    align_rows *r = ctx;
-    table *t = started_rows(r);
-    for (size_t i = 0; i < g->n && !r->groups; i++) {
+    table *t = ctx;
+    begin_units(t);
+    for (size_t i = 0; i < g->n && !opt.summary; i++) {
         print_place(t, g);
         table_line(t, cell_u64(i), cell_u64(g->from[i]), cell_f64((double)g->cosine[i]));
     }
-    if (r->groups) {
+    if (opt.summary) {
         print_place(t, g);
         table_line(t, cell_u64(g->n), cell_u64(g->moved), cell_text(g->found ? "yes" : "no"),
                    cell_f64(g->mean), cell_f64(g->before));
@@ -220,17 +207,14 @@ static gg_status print_units(void *ctx, const gg_align_group *g, gg_error *err)
 
 /* Aligns b with a and prints one row per unit, or one per group. Returns GG_NO if the models do not
  * have the units of some group in common. */
-static gg_status align_table(cli *c, gg_source *a, gg_source *b, const gg_align_options *o,
-                             bool groups)
+static gg_status align_table(cli *c, gg_source *a, gg_source *b)
 {
     gg_align_report r;
-    align_rows rows = { .t.json = c->json, .groups = groups };
-    gg_align_options each = *o;
-    each.row = print_units;
-    each.ctx = &rows;
-    gg_status st = gg_align(a, b, &each, NULL, &c->run, &r, &c->err);
+    table t = { .json = c->json };
+    gg_align_options o = { .select = c->select, .map = opt.o.map, .row = print_units, .ctx = &t };
+    gg_status st = gg_align(a, b, &o, NULL, &c->run, &r, &c->err);
     if (st != GG_OK) return st;
-    started_rows(&rows);
+    begin_units(&t);
     if (c->verbose) cli_note(c, "%zu of %zu units are in another place", r.moved, r.units);
     return r.found < r.groups || r.groups == 0 ? GG_NO : GG_OK;
 }
@@ -305,26 +289,22 @@ static gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compar
 
 /* ---- pictures --------------------------------------------------------------------- */
 
-typedef struct drawn_rows {
-    gg_picture picture;
-    bool distance; /* relative L2 rather than the cosine */
-} drawn_rows;
-
 static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
-    drawn_rows *d = ctx;
-    double v = !r->measured ? NAN : d->distance ? r->rel_l2 : r->cosine;
-    return gg_picture_add(&d->picture, r->a ? r->a : r->b, &r->anatomy, v, err);
+    double v = !r->measured ? NAN : opt.color == COLOR_REL_L2 ? r->rel_l2 : r->cosine;
+    return gg_picture_add(ctx, r->a ? r->a : r->b, &r->anatomy, v, err);
 }
 
 static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)
 {
     gg_compare_report r;
     char names[2][128], title[300], text[800], verdict[200];
-    drawn_rows d = { .distance = opt.color == COLOR_REL_L2 };
+    gg_picture p = { .title = title,
+                     .text = text,
+                     .column = opt.color == COLOR_REL_L2 ? "rel_l2" : "cosine" };
     gg_compare_options each = *o;
     each.row = draw_row;
-    each.ctx = &d;
+    each.ctx = &p;
     gg_status st = gg_compare_models(a, b, &each, &c->run, &r, &c->err);
     if (st == GG_OK) {
         picture_title(a, names[0]);
@@ -334,14 +314,11 @@ static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_optio
         snprintf(text, sizeof text,
                  "%.256s\n%.256s\n%s\nEach square compares a tensor with its counterpart.",
                  gg_source_name(a), gg_source_name(b), verdict);
-        d.picture.title = title;
-        d.picture.text = text;
-        d.picture.column = d.distance ? "rel_l2" : "cosine";
-        if (opt.heat) st = picture_show(c, &d.picture);
-        if (st == GG_OK && opt.svg) st = picture_save(c, &d.picture, opt.svg);
+        if (opt.heat) st = picture_show(c, &p);
+        if (st == GG_OK && opt.svg) st = picture_save(c, &p, opt.svg);
         if (st == GG_OK && r.model.by[GG_SAME_IDENTICAL] != r.model.tensors) st = GG_NO;
     }
-    gg_picture_free(&d.picture);
+    gg_picture_free(&p);
     return st;
 }
 
@@ -360,10 +337,9 @@ static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *out
 
 static gg_status compare(cli *c, gg_source *a, gg_source *b)
 {
-    gg_align_options units = { .select = c->select, .map = opt.o.map };
     if (opt.svg || opt.heat) return draw(c, a, b, &opt.o);
     if (opt.patch) return write_patch(c, a, b, opt.patch);
-    if (opt.align) return align_table(c, a, b, &units, opt.summary);
+    if (opt.align) return align_table(c, a, b);
     if (opt.keys) return print_keys(c, a, b);
     if (opt.lineage) return lineage_row(c, a, b, &opt.o);
     if (opt.summary) return print_summary(c, a, b, &opt.o);
