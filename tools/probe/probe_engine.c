@@ -92,7 +92,9 @@ gg_status probe_read_text(const probe_engine *e, const char *path, size_t most, 
 {
     gg_buf text = GG_BUF_INIT;
     *out = (probe_text){ .name = path };
-    gg_status st = cli_read_file(path, (size_t)INT32_MAX - 64, &text, err);
+    gg_status st = strcmp(path, "-") == 0
+                       ? gg_fail(err, GG_EUSAGE, "a text may be read twice, so it must be a file")
+                       : cli_read_file(path, (size_t)INT32_MAX - 64, &text, err);
     if (st == GG_OK) {
         size_t n = text.len;
         out->tokens = malloc((n + 16) * sizeof *out->tokens);
