@@ -62,6 +62,7 @@ typedef struct gg_stack_tensor {
     const gg_tensor *t;
     gg_anatomy a;
     size_t model;
+    bool last;
     struct gg_plan_tensor *planned; /* internal: the copy, which other verbs may compute instead */
 } gg_stack_tensor;
 

@@ -198,18 +198,19 @@ static gg_status check_mtp_block(const mtp *m, uint64_t block)
     static const char *const needed[] = { "eh_proj", "enorm", "hnorm" };
     uint64_t n_embd = gg_arch_number(m->dm, "embedding_length");
     for (size_t i = 0; i < 3; i++) {
-        char name[64], what[120];
+        char name[64];
         int len = snprintf(name, sizeof name, "blk.%llu.nextn.%s.weight", (unsigned long long)block,
                            needed[i]);
         size_t k = gg_source_find(m->donor, name, (size_t)len);
-        snprintf(what, sizeof what, "the donor has no %s", name);
-        if (k == SIZE_MAX) return refuse_donor(m, what);
+        if (k == SIZE_MAX)
+            return gg_fail_in(m->err, GG_NO, m->donor, NULL, "the donor has no %s", name);
         const gg_tensor *t = gg_source_tensor(m->donor, k);
         bool fits = i == 0 ? t->dims[0] == 2 * n_embd && t->dims[1] == n_embd
                            : t->dims[0] == n_embd && t->elements == n_embd;
-        snprintf(what, sizeof what, "the donor's %s does not match its embedding length of %llu",
-                 name, (unsigned long long)n_embd);
-        if (!fits) return refuse_donor(m, what);
+        if (!fits)
+            return gg_fail_in(m->err, GG_NO, m->donor, NULL,
+                              "the donor's %s does not match its embedding length of %llu", name,
+                              (unsigned long long)n_embd);
     }
     return GG_OK;
 }

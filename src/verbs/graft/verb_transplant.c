@@ -482,26 +482,24 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
 
 /* ---- history -------------------------------------------------------------------------------- */
 
-/* Lists the experts of the stack that were replaced, or those of the donor in the same order. */
-static void put_experts(const gg_tensor *stack, const gg_select *select, bool donor, gg_json_out *o,
+/* Lists the experts of the stack that were replaced and, if one has another number there, those of
+ * the donor in the same order. */
+static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json_out *o,
                         gg_error *err)
 {
-    const char *before = donor ? ", \"donor_experts\": [" : ", \"experts\": [";
-    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
-        if (!gg_select_expert(select, e)) continue;
-        gg_json_put_text(o, before, err);
-        gg_json_put_u64(o, donor ? gg_select_donor_expert(select, e) : e, err);
-        before = ", ";
+    bool moved = false;
+    for (int donor = 0; donor <= moved; donor++) {
+        const char *before = donor ? ", \"donor_experts\": [" : ", \"experts\": [";
+        for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
+            if (!gg_select_expert(select, e)) continue;
+            uint64_t from = gg_select_donor_expert(select, e);
+            gg_json_put_text(o, before, err);
+            gg_json_put_u64(o, donor ? from : e, err);
+            moved = moved || from != e;
+            before = ", ";
+        }
+        gg_json_put_text(o, "]", err);
     }
-    gg_json_put_text(o, "]", err);
-}
-
-/* Whether an expert replaced one with another number. */
-static bool renumbers(const gg_tensor *stack, const gg_select *select)
-{
-    for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++)
-        if (gg_select_expert(select, e) && gg_select_donor_expert(select, e) != e) return true;
-    return false;
 }
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...}, or without a move
@@ -525,10 +523,7 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
         gg_mj_put_bytes(&o, d->name, d->name_len, err);
         gg_json_put_text(&o, ", \"how\": ", err);
         gg_json_put_string(&o, how, strlen(how), err);
-        const gg_tensor *stack = move->experts ? gg_source_tensor(t->base, move->base) : NULL;
-        const gg_select *select = t->select;
-        if (stack) put_experts(stack, select, false, &o, err);
-        if (stack && renumbers(stack, select)) put_experts(stack, select, true, &o, err);
+        if (move->experts) put_experts(gg_source_tensor(t->base, move->base), t->select, &o, err);
         if (gg_source_view_moved(t->donor, move->donor))
             gg_json_put_text(&o, ", \"aligned\": true", err);
     } else {

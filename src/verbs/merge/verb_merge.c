@@ -840,7 +840,6 @@ static gg_status merge_tensors(merge_run *g, const char *output)
 typedef struct slice_run {
     merge_run *g;
     gg_merging *of_model; /* each model by itself */
-    bool visit;           /* only count what filters match */
 } slice_run;
 
 static gg_status slice_keys(void *ctx, gg_meta *meta, gg_error *err)
@@ -876,9 +875,10 @@ static gg_status plan_slice_tensor(void *ctx, const gg_stack_tensor *t, gg_error
     const char *name;
     size_t len;
     gg_status st = GG_OK;
-    if (r->visit) return gg_merge_settings_visit(&g->m.global, t->t), GG_OK;
+    gg_merge_settings_visit(&g->m.global, t->t);
     if (m->global.n && !gg_is_integer(t->t->dtype)) st = describe_merge(m, t->t, &how, err);
     if (st == GG_OK && how.from == SIZE_MAX) st = scale_copy(r, m, t->planned, how.copies);
+    if (st == GG_OK && t->last) st = gg_merge_settings_used(&g->m.global, err);
     if (st != GG_OK || !g->o->row) return st;
     name_of(g->all[1 + t->model].source, &name, &len);
     snprintf(shown, sizeof shown, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
@@ -953,10 +953,6 @@ static gg_status join_slices(merge_run *g, const char *output)
     if (st == GG_OK) st = take_models(g, GG_MERGE_BASE_KEYS);
     if (st == GG_OK) st = split_models(g, r.of_model);
     if (st == GG_OK) st = add_slices(g, &order);
-    r.visit = g->m.global.n > 0;
-    if (st == GG_OK && r.visit) st = gg_stack_blocks(&order, &o, NULL, g->run, &report, g->err);
-    if (st == GG_OK && r.visit) st = gg_merge_settings_used(&g->m.global, g->err);
-    r.visit = false;
     if (st == GG_OK && output) st = hash_models(g);
     if (st == GG_OK) st = gg_stack_blocks(&order, &o, output, g->run, &report, g->err);
     if (st == GG_OK) g->report->copied = report.tensors - g->report->merged;

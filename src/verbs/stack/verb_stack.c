@@ -598,7 +598,7 @@ static gg_status report_stack(const stacker *s)
         const gg_tensor *t = &s->plan.tensors[i].t;
         int64_t block = s->same ? -1 : block_of(t, s->order->part);
         gg_stack_tensor row = { t, gg_anatomy_of(t->name, t->name_len),
-                                block < 0 ? 0 : s->order->blocks[block].model,
+                                block < 0 ? 0 : s->order->blocks[block].model, i + 1 == s->plan.n,
                                 &s->plan.tensors[i] };
         st = s->o->tensor(s->o->ctx, &row, s->err);
     }
