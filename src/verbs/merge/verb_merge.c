@@ -1099,6 +1099,7 @@ static gg_status recall_slices(recall *r, const char *text, size_t len)
         p += used + (p[used] == ',');
     }
     if (st == GG_OK && *p) st = recall_settings(r, key, p + 1, strlen(p + 1), &r->m.global);
+    r->m.n = 1; /* each tensor is that of one model */
     free(copy);
     return st;
 }
@@ -1134,49 +1135,34 @@ static gg_status recall_keys(recall *r)
 
 /* ---- tensors ---------------------------------------------------------------------- */
 
-/* The name of a model, of which tensors of slices are copies. */
-static void recall_name(const recall *r, uint64_t model, char name[NAME_SHOWN + 1])
+/* The name of the model of which a tensor of a slice is a copy. Tensors outside the blocks come
+ * from the model of the first slice. */
+static void recall_name(const recall *r, int64_t block, char name[NAME_SHOWN + 1])
 {
-    uint64_t at = 0;
+    uint64_t at = 0, first = 0;
+    size_t model = r->slices[0].model, len = 0;
     const char *text = "";
-    size_t len = 0;
-    for (uint64_t k = 0; k <= model; k++) gg_kv_next_str(r->names, &at, &text, &len);
+    for (size_t i = 0; i < r->n_slices && block >= 0; i++) {
+        if ((uint64_t)block >= first) model = r->slices[i].model;
+        first += r->slices[i].to - r->slices[i].from;
+    }
+    for (size_t k = 0; k <= model; k++) gg_kv_next_str(r->names, &at, &text, &len);
     snprintf(name, NAME_SHOWN + 1, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), text);
 }
 
-/* Tensors outside the blocks come from the model of the first slice. */
-static gg_status row_of_slice(const recall *r, const gg_tensor *t, const gg_anatomy *a)
+static gg_status recall_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
 {
-    char name[NAME_SHOWN + 1];
+    char name[NAME_SHOWN + 1] = "";
+    tensor_merge how = { .from = 0 };
+    gg_merge_row row = { t, *a, "copy", name };
     gg_error wrong = GG_ERROR_INIT;
     gg_status st = GG_OK;
-    uint64_t first = 0, model = r->slices[0].model;
-    for (size_t i = 0; i < r->n_slices && a->block >= 0; i++) {
-        if ((uint64_t)a->block >= first) model = r->slices[i].model;
-        first += r->slices[i].to - r->slices[i].from;
-    }
-    recall_name(r, model, name);
-    gg_merge_row row = { t, *a, "copy", name };
-    gg_merging one = r->m;
-    tensor_merge how = { .from = 0 };
-    one.n = 1;
-    if (one.global.n && !gg_is_integer(t->dtype)) st = describe_merge(&one, t, &how, &wrong);
-    if (malformed_unless_memory(r, st, "organ.merge.parameters") != GG_OK) return r->err->status;
-    if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;
-    return r->row(r->ctx, &row, r->err);
-}
-
-static gg_status row_of_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
-{
-    tensor_merge how;
-    gg_merge_row row = { t, *a, "copy", "" };
-    gg_error wrong = GG_ERROR_INIT;
-    if (r->n_slices) return row_of_slice(r, t, a);
-    if (gg_is_integer(t->dtype) || (r->embeddings && a->cls == GG_EMBED))
-        return r->row(r->ctx, &row, r->err);
-    gg_status st = describe_merge(&r->m, t, &how, &wrong);
+    bool copied = gg_is_integer(t->dtype) || (r->embeddings && a->cls == GG_EMBED) ||
+                  (r->n_slices && r->m.global.n == 0);
+    if (r->n_slices) recall_name(r, a->block, name);
+    if (!copied) st = describe_merge(&r->m, t, &how, &wrong);
     if (how.from == SIZE_MAX) row.how = "merge";
-    row.parameters = how.text;
+    if (how.from == SIZE_MAX || (!copied && !r->n_slices)) row.parameters = how.text;
     if (malformed_unless_memory(r, st, "organ.merge.parameters") != GG_OK) return r->err->status;
     return r->row(r->ctx, &row, r->err);
 }
@@ -1187,7 +1173,7 @@ gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg
     gg_status st = recall_keys(&r);
     for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
         gg_anatomy a = gg_source_anatomy(model, i);
-        st = row_of_tensor(&r, gg_source_tensor(model, i), &a);
+        st = recall_tensor(&r, gg_source_tensor(model, i), &a);
     }
     for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_free(&r.m.of_model[k]);
     gg_merge_settings_free(&r.m.global);
