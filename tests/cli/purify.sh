@@ -122,6 +122,8 @@ for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
     check_absent "$out" "no encoder"
 done
 check_error 3 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
+check_error 3 "IQ1_S" "strength 0 keeps bytes, but not the dtype" organ-purify $VERSE --output - --method haar \
+    --strength 0 --dtype IQ1_S --tensors blk.0.ffn_up.weight
 
 # Experts: on their stack or taken apart, all of them or some.
 if have mkmodel; then
