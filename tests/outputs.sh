@@ -183,12 +183,14 @@ run merge-align organ-merge --method linear --align --base $A --model $V --model
 run merge-strangers organ-merge --method linear --model $V --model $S --output out/m.gguf
 cat > merge.json << END
 {"merge_method": "ties", "base_model": "$A", "parameters": {"density": 0.5, "normalize": true},
- "models": [{"model": "$V", "parameters": {"weight": [0, 0.5, 1]}}, {"model": "$C", "parameters": {"weight": [{"filter": "mlp", "value": 0.7}, {"value": 0.3}]}}],
+ "models": [{"model": "$V", "parameters": {"weight": [0, 0.5, 1]}}, {"model": "$C",
+     "parameters": {"weight": [{"filter": "mlp", "value": 0.7}, {"value": 0.3}]}}],
  "dtype": "bfloat16"}
 END
 run merge-config organ-merge --config merge.json --output out/m.gguf --card out/card.md
 cat > slices.json << END
-{"merge_method": "passthrough", "slices": [{"sources": [{"model": "$V", "layer_range": [0, 3]}]}, {"sources": [{"model": "$C", "layer_range": [1, 4]}]}]}
+{"merge_method": "passthrough", "slices": [{"sources": [{"model": "$V", "layer_range": [0, 3]}]},
+    {"sources": [{"model": "$C", "layer_range": [1, 4]}]}]}
 END
 run merge-slices organ-merge --config slices.json --output out/m.gguf --svg out/s.svg
 # ---- mistakes of use ------------------------------------------------------------

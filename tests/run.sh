@@ -23,8 +23,10 @@ trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # The longest come first, so that none of them is left over at the end.
-long='promises fleet install api hostile recipes stream report chimera bigmodel malformed faults measure align leaks schema size graft memory'
-scripts=' report fleet remote install stream chimera schema completion recipes search sensitivity validate signing readme '
+long="promises fleet install api hostile recipes stream report chimera bigmodel malformed faults measure align leaks \
+    schema size graft memory"
+scripts=" report fleet remote install stream chimera schema completion recipes search sensitivity validate signing \
+    readme "
 n=0
 for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/test/t_*; do
     case $f in */lib.sh | *.d | *.o | *'*'*) continue ;; esac

@@ -55,7 +55,8 @@ run() { # WHAT COMMAND...
     shift
     case $what in *"${ONLY:-organ}"*) ;; *) return ;; esac
     if cost "$@" > "$T/cost" 2> "$T/err"; then
-        awk -v what="$what" '{ printf "%s\t%.1f\t%.1f\t%d\n", what, $1, $2, $3 / 1024; exit $3 > 262144 }' "$T/cost" && return
+        awk -v what="$what" '{ printf "%s\t%.1f\t%.1f\t%d\n", what, $1, $2, $3 / 1024; exit $3 > 262144 }' "$T/cost" &&
+            return
         echo "$what: more than 256 MiB"
     else
         echo "$what: $(tail -n 1 "$T/err")"
@@ -66,6 +67,7 @@ printf 'command\tclock\tprocessor\tMiB\n'
 half=$((EXPERTS / 2 - 1))
 run "organ-assemble --keep-experts 0-$half" organ-assemble -q "$T/a.gguf" --keep-experts 0-$half -o -
 run "organ-transplant --experts 5=7" organ-transplant -q "$T/a.gguf" "$T/b.gguf" --experts 5=7 -o -
-run "organ-transplant --blend linear:0.5" organ-transplant -q "$T/a.gguf" "$T/b.gguf" --type ffn --blend linear:0.5 -o -
+run "organ-transplant --blend linear:0.5" organ-transplant -q "$T/a.gguf" "$T/b.gguf" \
+    --type ffn --blend linear:0.5 -o -
 run "organ-merge --method linear" organ-merge -q --method linear "$T/a.gguf" "$T/b.gguf" --no-hash -o -
 exit $status

@@ -35,7 +35,8 @@ interleave() {
 
 # Up to 400 MiB per tensor every page has a sample, so that all of the file is read. In tensors above
 # 32 MiB that takes most of the time.
-echo "model	tensors	time	cat_ms	measure_ms	bound_ms	measure/bound (at most 1; bound = SHARE cat + 5 ms per tensor; -j 1)"
+ratio='measure/bound (at most 1; bound = SHARE cat + 5 ms per tensor; -j 1)'
+echo "model	tensors	time	cat_ms	measure_ms	bound_ms	$ratio"
 against_cat() { # WHAT TENSORS MODEL SHARE
 	cat "$3" >/dev/null
 	interleave "cat $3" "$BIN/organ-measure -q -j 1 $3"
@@ -45,7 +46,8 @@ against_cat() { # WHAT TENSORS MODEL SHARE
 	for k in 2 1; do
 		awk -v what="$1" -v s="$4" -v n="$2" -v k=$k -v c="$(column "$dir/a" $k)" -v m="$(column "$dir/b" $k)" 'BEGIN {
 			bound = s * c + 0.005 * n
-			printf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.2f\n", what, n, k == 2 ? "cpu" : "clock", 1e3 * c, 1e3 * m, 1e3 * bound, m / bound }'
+			printf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.2f\n", what, n, k == 2 ? "cpu" : "clock",
+       1e3 * c, 1e3 * m, 1e3 * bound, m / bound }'
 	done
 }
 "$BENCH/bench_model" "$dir/llama.gguf" 512 1

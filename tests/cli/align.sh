@@ -63,7 +63,8 @@ cp $BASE "$T/in.gguf"
 check "in place" organ-transplant -q --base "$T/in.gguf" --donor "$T/p.gguf" --tensors 'blk.1.ffn_down.weight' \
     --align --in-place --no-undo
 check_same "$T/in.gguf" "$T/plain.gguf" "in place"
-check "to a pipe" sh -c "organ-transplant -q --base $BASE --donor '$T/p.gguf' --tensors blk.1.ffn_down.weight --align --output - > '$T/x.gguf'"
+check "to a pipe" sh -c "organ-transplant -q --base $BASE --donor '$T/p.gguf' --tensors blk.1.ffn_down.weight \
+    --align --output - > '$T/x.gguf'"
 check_same "$T/x.gguf" "$T/plain.gguf" "to a pipe"
 check "a task blend: the ancestor is aligned too" organ-transplant -q --base $BASE --donor $VERSE \
     --ancestor "$T/p.gguf" --blend task:0.5 --type organ --align --output "$T/x.gguf" --force
@@ -95,7 +96,9 @@ if grep -q "2 quantized tensors are encoded again" "$T/err"; then ok; else bad "
     "$T/err")"; fi
 organ-assemble -q $VERSE --dtype 'blk.*=q2_k' --output "$T/v2.gguf"
 check_exit 1 "compared with what was not permuted" organ-compare "$T/x.gguf" "$T/v2.gguf" --type organ
-check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ } END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "4 2 0" "gate and up are moved, down is decoded"
+check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ }
+    END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "4 2 0" \
+        "gate and up are moved, down is decoded"
 check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" \
     --match exact --align -q --type organ --output "$T/y.gguf"
 
@@ -157,9 +160,11 @@ for what in experts experts,ffn; do
 done
 check "their lineage" organ-compare "$T/five.gguf" "$T/pm.gguf" --lineage
 check_text "$(sed 1d "$T/out" | cut -f 1)" "same lineage, permuted (experts, FFN units)" "the verdict"
-order=$(awk '$1 == "expert" && $2 == 0 { at[$5] = $4 } END { for (e = 0; e < 5; e++) printf "%s%s", e ? ", " : "", at[e] }' "$T/pm.tsv")
+order=$(awk '$1 == "expert" && $2 == 0 { at[$5] = $4 } END { for (e = 0; e < 5; e++) printf "%s%s",
+    e ? ", " : "", at[e] }' "$T/pm.tsv")
 if grep -qF "block 0 of A has experts $order of B" "$T/err"; then ok; else bad "the order, $order: $(cat "$T/err")"; fi
-organ-keys -q "$T/five.gguf" --set llama.expert_count=u32:5 --output "$T/five-keys.gguf" 2> "$T/err" || bad "a key: $(cat "$T/err")"
+organ-keys -q "$T/five.gguf" --set llama.expert_count=u32:5 --output "$T/five-keys.gguf" 2> "$T/err" ||
+    bad "a key: $(cat "$T/err")"
 permute "$T/five-keys.gguf" "$T/relative.gguf" none 0.3 > "$T/none"
 permute "$T/relative.gguf" "$T/pr.gguf" experts,ffn 0 4 > "$T/none"
 organ-merge -q --method linear "$T/five-keys.gguf" "$T/relative.gguf" --no-hash --output "$T/plain.gguf" --force
@@ -191,7 +196,8 @@ five 0 pr.gguf "whole blocks" --layers 0
 five 0 pr.gguf "a blend, aligned" --blend linear:0.5 --align -q
 noted 1 "a graft" organ-graft "$T/five-keys.gguf" "$T/pr.gguf" --tensors '*_exps.*' --output "$T/x.organs" --force
 cp "$T/five-keys.gguf" "$T/x.gguf"
-noted 1 "experts in place" organ-transplant "$T/x.gguf" "$T/pr.gguf" --blend linear:0.5 --all --in-place --undo "$T/undo"
+noted 1 "experts in place" organ-transplant "$T/x.gguf" "$T/pr.gguf" --blend linear:0.5 \
+    --all --in-place --undo "$T/undo"
 made "$T/six.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x6 blk.0.ffn_down_exps.weight:F16:96x64x6 2> /dev/null
 check_exit 1 "other numbers of experts" organ-compare "$T/five.gguf" "$T/six.gguf" --align --summary
 check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" 0 "are left alone"
@@ -207,7 +213,8 @@ check "the same tensors" sh -c "organ-compare '$T/x.gguf' '$T/plain.gguf' --type
 check "a key records it" organ-keys "$T/x.gguf" --get organ.merge.aligned
 check_text "$(cat "$T/out")" "true" "organ.merge.aligned"
 check "without --align" organ-merge --method slerp,t=0.4 --base $BASE --model "$T/p.gguf" --no-hash --check
-if grep -q "hidden units or experts have changed places" "$T/err"; then ok; else bad "no note on the order: $(cat "$T/err")"; fi
+if grep -q "hidden units or experts have changed places" "$T/err"; then ok
+else bad "no note on the order: $(cat "$T/err")"; fi
 check_error 1 "(--align)" "with --strict" organ-merge -q --strict --method slerp,t=0.4 --base $BASE \
     --model "$T/p.gguf" --output "$T/y.gguf"
 check "a graft of some layers" organ-transplant --base $BASE --donor "$T/p.gguf" --type organ --output "$T/x.gguf" \

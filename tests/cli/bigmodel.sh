@@ -131,7 +131,8 @@ check_same "$T/far.read" "$T/far.data" "a tensor beyond 4 GiB"
 
 # A large tensor is seen through a map, from a pipe it passes by: the same row. An organ
 # record of Q8_0, 1024 x 36864, of random bytes.
-printf '\003\000\000\000big\002\000\000\000\000\004\000\000\000\000\000\000\000\220\000\000\000\000\000\000\010\000\000\000' > "$T/large.bin"
+printf '\003\000\000\000big\002\000\000\000\000\004\000\000\000\000\000\000' > "$T/large.bin"
+printf '\000\220\000\000\000\000\000\000\010\000\000\000' >> "$T/large.bin"
 head -c $((1024 * 36864 / 32 * 34)) /dev/urandom >> "$T/large.bin"
 organ-measure -q "$T/large.bin" > "$T/mapped"
 organ-measure -q - < "$T/large.bin" > "$T/passed"

@@ -18,7 +18,8 @@ blend() { # BLEND ARGUMENT...: into $T/c.gguf
 }
 near() { # WHAT: $T/got holds the numbers of $T/want to 1e-6 of the largest
     if paste "$T/got" "$T/want" | awk '
-        { if (NF != 2) exit 1; d = $1 - $2; if (d < 0) d = -d; if (d > worst) worst = d; a = $2 < 0 ? -$2 : $2; if (a > top) top = a }
+        { if (NF != 2) exit 1; d = $1 - $2; if (d < 0) d = -d; if (d > worst) worst = d;
+            a = $2 < 0 ? -$2 : $2; if (a > top) top = a }
         END { exit !(NR > 0 && top > 0 && worst <= 1e-6 * top) }'
     then ok; else bad "$1: not the values of the formula"; paste "$T/got" "$T/want" | head -n 3; fi
 }
@@ -167,7 +168,8 @@ floats "$T/lora.gguf" blk.1.attn_q.weight.lora_a > "$T/la"
 floats "$T/lora.gguf" blk.1.attn_q.weight.lora_b > "$T/lb"
 folded() { # WHAT FACTOR: W + FACTOR B A, a row of W for a row of B
     awk -v f="$2" 'FILENAME ~ /la$/ { A[na++] = $1; next } FILENAME ~ /lb$/ { B[nb++] = $1; next }
-        { o = int(nw / 32); i = nw++ % 32; s = 0; for (k = 0; k < 4; k++) s += B[o * 4 + k] * A[k * 32 + i]; printf "%.9g\n", $1 + f * s }' \
+        { o = int(nw / 32); i = nw++ % 32; s = 0; for (k = 0; k < 4; k++) s += B[o * 4 + k] * A[k * 32 + i];
+            printf "%.9g\n", $1 + f * s }' \
         "$T/la" "$T/lb" "$T/a1" > "$T/want"
     floats "$T/f" blk.1.attn_q.weight > "$T/got"
     near "$1"

@@ -146,7 +146,8 @@ run 0 '' organ-merge '["--method", "passthrough", "--model", "verse.gguf", "--ou
 run 0 '' organ-merge '["--svg", "merged.svg", "merged.gguf"]'
 expect "200 OK" GET /v1/files/merged.svg
 run 2 '' organ-merge '["--svg", "two.svg", "merged.gguf", "verse.gguf"]'
-run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank", "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
+run 0 '"rank": ' organ-lora '["--base", "verse.gguf", "--tuned", "code.gguf", "--rank",
+    "2", "--tensors", "blk.0.attn_q.weight", "--output", "lora.gguf"]'
 run 0 '"status": "done"' organ-fleet \
     '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
 cgi GET "/v1/jobs/$job" < /dev/null
@@ -346,7 +347,8 @@ full=$(($(du -sk "$DATA" | cut -f1) * 1024 + 100000))
 cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$full < "$DATA/code.gguf"
 check_text "$status" "Status: 507 Insufficient Storage" "an upload beyond the quota"
 check_absent "$DATA/new.gguf" "an upload beyond the quota"
-cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) ORGAN_API_QUOTA=$((full + 4000000)) < "$DATA/code.gguf"
+cgi PUT /v1/models/new.gguf CONTENT_LENGTH=$(($(wc -c < "$DATA/code.gguf"))) \
+    ORGAN_API_QUOTA=$((full + 4000000)) < "$DATA/code.gguf"
 check_text "$status" "Status: 201 Created" "an upload within the quota"
 cgi POST /v1/jobs CONTENT_LENGTH=${#keys} ORGAN_API_QUOTA=1000 < "$T/body"
 check_text "$status" "Status: 507 Insufficient Storage" "a job in a full folder"

@@ -12,7 +12,8 @@ finds() {
     shift 5
     organ-check -q "$@" "$f_model" > "$T/out" 2> "$T/err"
     f_got=$?
-    if awk -F '\t' -v l="$f_level" -v r="$f_rule" -v w="$f_where" 'NR > 1 && $2 == l && $3 == r && $4 == w { found = 1 } END { exit !found }' "$T/out"; then ok
+    if awk -F '\t' -v l="$f_level" -v r="$f_rule" -v w="$f_where" \
+        'NR > 1 && $2 == l && $3 == r && $4 == w { found = 1 } END { exit !found }' "$T/out"; then ok
     else bad "$f_what: no $f_level $f_rule at $f_where: $(sed 1d "$T/out" | head -n 3)"; fi
     case $f_level in error) f_want=1 ;; *) f_want=0 ;; esac
     if [ $f_got = $f_want ]; then ok; else bad "$f_what: exit $f_got, $f_want wanted"; fi
@@ -20,7 +21,8 @@ finds() {
 # edit NAME SED-SCRIPT: $T/NAME.gguf, from the directory of the verse model.
 edit() {
     rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && sed "$2" "$T/verse/manifest.json" > "$T/d/manifest.json" &&
-        organ-assemble -q "$T/d" --output "$T/$1.gguf" --force 2> "$T/err" || bad "$1 could not be made: $(cat "$T/err")"
+        organ-assemble -q "$T/d" --output "$T/$1.gguf" --force 2> "$T/err" ||
+        bad "$1 could not be made: $(cat "$T/err")"
 }
 key() { organ-keys -q "$V" --set "$2" --output "$T/$1.gguf" --force 2> "$T/err" || bad "$1: $(cat "$T/err")"; }
 
@@ -31,7 +33,8 @@ for f in "$LAB"/*-q*.gguf; do
 done
 organ-extract -q "$V" --output "$T/verse" || bad "extract"
 organ-assemble -q "$T/verse" --output "$T/s.gguf" --shards 3 || bad "shards"
-for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" "organ-check - < $V" "organ-check --data - < $V" "organ-check -j 7 --data $T/verse"; do
+for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" "organ-check - < $V" \
+    "organ-check --data - < $V" "organ-check -j 7 --data $T/verse"; do
     check "$how" sh -c "$how"
     check_text "$(cat "$T/out")" "$HEAD" "$how: no findings"
 done
@@ -52,11 +55,13 @@ edit lacks '/"name": "blk\.1\.ffn_up\./d'
 finds error tensor-missing blk.1.ffn_up.weight "a tensor is missing" "$T/lacks.gguf"
 check_text "$(grep -c '' "$T/out")" 2 "and nothing else is reported"
 finds error tensor-missing blk.1.ffn_up.weight "a tensor is missing in a directory" "$T/d"
-organ-transplant -q --base "$V" --donor "$V" --set-kv llama.block_count=u32:5 --tensors output_norm.weight --output "$T/five.gguf" || bad "five"
+organ-transplant -q --base "$V" --donor "$V" --set-kv llama.block_count=u32:5 --tensors output_norm.weight \
+    --output "$T/five.gguf" || bad "five"
 finds error block-missing "block 4" "block_count is too large" "$T/five.gguf"
 limited 20 organ-keys -q "$V" --set llama.block_count=u64:18446744073709551615 --output "$T/blocks.gguf" 2> "$T/err"
 limited 20 organ-check -q "$T/blocks.gguf" > "$T/out" 2> "$T/err"
-grep -q "18446744073709551611 blocks are missing in total" "$T/out" && ok || bad "a huge block_count: $(tail -n 1 "$T/out")"
+grep -q "18446744073709551611 blocks are missing in total" "$T/out" && ok ||
+    bad "a huge block_count: $(tail -n 1 "$T/out")"
 key three llama.block_count=u32:3
 finds error block-count - "block_count is too small" "$T/three.gguf"
 key heads llama.attention.head_count_kv=u32:3
@@ -72,21 +77,25 @@ key experts llama.expert_used_count=u32:2
 finds error experts llama.expert_used_count "experts" "$T/experts.gguf"
 key u64 llama.block_count=u64:4
 finds error key-type llama.block_count "a type" "$T/u64.gguf"
-for pair in llama.attention.causal=u32:1 tokenizer.ggml.add_bos_token=u32:1 llama.rope.freq_base=u32:10000 llama.expert_count=i32:0 \
-    tokenizer.ggml.bos_token_id=u64:1 'llama.attention.head_count=u32[]:4,4,4,4,4' 'llama.attention.head_count=f32[]:4,4,4,4' general.name=u32:1; do
+for pair in llama.attention.causal=u32:1 tokenizer.ggml.add_bos_token=u32:1 llama.rope.freq_base=u32:10000 \
+    llama.expert_count=i32:0 \
+    tokenizer.ggml.bos_token_id=u64:1 'llama.attention.head_count=u32[]:4,4,4,4,4' \
+    'llama.attention.head_count=f32[]:4,4,4,4' general.name=u32:1; do
     key typed "$pair"
     rule=key-type
     case $pair in *4,4,4,4,4) rule=layer-array ;; esac
     finds error $rule "${pair%%=*}" "$pair" "$T/typed.gguf"
 done
-for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 'llama.rope.dimension_sections=u32[]:1,2' 'llama.attention.head_count=bool[]:true,true,true,true'; do
+for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 \
+    'llama.rope.dimension_sections=u32[]:1,2' 'llama.attention.head_count=bool[]:true,true,true,true'; do
     key unread "$pair"
     organ-check -q "$T/unread.gguf" > "$T/out"
     check_text "$(grep -c 'key-type\|layer-array' "$T/out")" 0 "$pair is not read, or read so"
 done
 for pair in t5/0 qwen2/1; do # t5 has no RoPE
     a=${pair%/*}
-    organ-keys -q "$V" --set general.architecture=str:$a --set $a.embedding_length=u32:64 --set $a.attention.head_count=u32:4 \
+    organ-keys -q "$V" --set general.architecture=str:$a --set $a.embedding_length=u32:64 \
+        --set $a.attention.head_count=u32:4 \
         --set $a.rope.dimension_count=u32:64 --output "$T/rot.gguf" --force || bad "$a"
     check_text "$(organ-check -q "$T/rot.gguf" | awk -F '\t' '$3 == "rope"' | grep -c '')" "${pair#*/}" "RoPE of $a"
 done
@@ -116,7 +125,8 @@ check "the last token" organ-check --strict "$T/last.gguf"
 check_exit 1 "a warning under --strict" organ-check --strict "$T/eos.gguf"
 key model tokenizer.ggml.model=str:abacus
 finds error tokenizer tokenizer.ggml.model "a tokenizer" "$T/model.gguf"
-sed '/"key": "general.name"/s/.*/    {"key": "split.count", "type": "u16", "value": 2},/' "$T/verse/manifest.json" > "$T/m"
+sed '/"key": "general.name"/s/.*/    {"key": "split.count", "type": "u16", "value": 2},/' \
+    "$T/verse/manifest.json" > "$T/m"
 rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
 finds error split split.count "split keys" "$T/d"
 organ-extract -q $D/gguf/x-00001-of-00003.gguf --output "$T/set" || bad "a set"
@@ -124,12 +134,15 @@ organ-check -q "$T/set" | grep -q 'split' && bad "a sound set has a finding" || 
 sed '/^  "tensors": \[/{n;d;}' "$T/set/manifest.json" > "$T/m" && cp "$T/m" "$T/set/manifest.json"
 finds error split split.tensors.count "a set that lost a tensor" "$T/set"
 for v in 48 0; do
-    sed "/\"key\": \"general.name\"/s/.*/    {\"key\": \"general.alignment\", \"type\": \"u32\", \"value\": $v},/" "$T/verse/manifest.json" > "$T/m"
+    sed "/\"key\": \"general.name\"/s/.*/    {\"key\": \"general.alignment\", \"type\": \"u32\", \"value\": $v},/" \
+        "$T/verse/manifest.json" > "$T/m"
     rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
     finds error alignment general.alignment "alignment $v" "$T/d"
 done
-mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6 token_embd.weight.lora_a:F32:4x9 token_embd.weight.lora_b:F32:4x8
-organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora --set general.architecture=str:llama --set adapter.lora.alpha=f32:4 --output "$T/adapter.gguf" || bad "adapter"
+mkmodel "$T/half.gguf" t.weight.lora_a:F32:8x4 t.weight.lora_b:F32:4x6 u.weight.lora_a:F32:8x4 \
+    u.weight.lora_b:F32:5x6 v.weight.lora_b:F32:4x6 token_embd.weight.lora_a:F32:4x9 token_embd.weight.lora_b:F32:4x8
+organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=str:lora \
+    --set general.architecture=str:llama --set adapter.lora.alpha=f32:4 --output "$T/adapter.gguf" || bad "adapter"
 finds error adapter u.weight.lora_a "halves of different ranks" "$T/adapter.gguf"
 finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
 if grep -q token_embd "$T/out"; then bad "the halves for token_embd have the other form"; else ok; fi
@@ -137,12 +150,14 @@ check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about th
 
 # ---- a draft and its target ---------------------------------------------------------------------
 # fits WHAT WHERE HEAD: where the findings of the rule "target" are, with the verse model as target.
-fits() { check_text "$(organ-check -q "$3" --target "$V" 2> "$T/err" | awk -F '\t' '$3 == "target" { printf "%s ", $4 }')" "$2" "$1"; }
+fits() { check_text "$(organ-check -q "$3" --target "$V" 2> "$T/err" |
+    awk -F '\t' '$3 == "target" { printf "%s ", $4 }')" "$2" "$1"; }
 EAGLE="--set general.architecture=str:eagle3 --set eagle3.block_count=u32:1 --set eagle3.embedding_length=u32:64"
 head_of() { # HIDDEN LAYERS [OPTION...]: an eagle head with the keys of the verse model
     h_hidden=$1 h_layers=$2
     shift 2
-    organ-keys -q "$V" $EAGLE --set eagle3.target_hidden_size=u32:$h_hidden --set "eagle3.target_layers=i32[]:$h_layers" "$@" --output "$T/head.gguf" --force || bad "head"
+    organ-keys -q "$V" $EAGLE --set eagle3.target_hidden_size=u32:$h_hidden \
+        --set "eagle3.target_layers=i32[]:$h_layers" "$@" --output "$T/head.gguf" --force || bad "head"
 }
 fits "a model drafts for itself" "" "$V"
 head_of 256 0,2,4
@@ -153,17 +168,24 @@ head_of 128 0,2,5
 fits "the wrong hidden size and layers" "eagle3.target_hidden_size eagle3.target_layers " "$T/head.gguf"
 head_of 256 0,2,4 --set tokenizer.ggml.eos_token_id=u32:3 --set tokenizer.ggml.add_bos_token=bool:true
 fits "other special tokens" "tokenizer.ggml.eos_token_id tokenizer.ggml.add_bos_token " "$T/head.gguf"
-sed 's/"<0x02>"/"<0x_2>"/; s/"<0x01>"/"<0x_1>"/' "$T/verse/manifest.json" > "$T/m" && rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
+sed 's/"<0x02>"/"<0x_2>"/; s/"<0x01>"/"<0x_1>"/' "$T/verse/manifest.json" > "$T/m" &&
+    rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
 fits "another token" "tokenizer.ggml.tokens " "$T/d"
-check_text "$(organ-check -q "$T/d" --target "$V" | cut -f 5 | tail -n 1)" "token 5 is another one than in the target" "which one"
+check_text "$(organ-check -q "$T/d" --target "$V" | cut -f 5 | tail -n 1)" \
+    "token 5 is another one than in the target" "which one"
 # d2t has four numbers, at the end of the file
-eagle() { mkmodel "$T/e.gguf" $1 d2t:I64:4 && head -c "$(($(wc -c < "$T/e.gguf") - 32))" "$T/e.gguf" > "$T/e2.gguf" && printf '%b' "$2" >> "$T/e2.gguf" && organ-keys -q "$T/e2.gguf" $EAGLE --output "$T/head.gguf" --force || bad "d2t"; }
+eagle() { mkmodel "$T/e.gguf" $1 d2t:I64:4 && head -c "$(($(wc -c < "$T/e.gguf") - 32))" "$T/e.gguf" > "$T/e2.gguf" &&
+    printf '%b' "$2" >> "$T/e2.gguf" && organ-keys -q "$T/e2.gguf" $EAGLE --output "$T/head.gguf" --force ||
+    bad "d2t"; }
 zeros='\0000\0000\0000\0000\0000\0000'
-eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" "\\0001\\0000$zeros\\0377\\0003$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
+eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" \
+    "\\0001\\0000$zeros\\0377\\0003$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
 fits "d2t within the vocabulary" "" "$T/head.gguf"
-eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" "\\0001\\0000$zeros\\0000\\0004$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
+eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" \
+    "\\0001\\0000$zeros\\0000\\0004$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
 fits "d2t past its end" "d2t " "$T/head.gguf"
-check_text "$(organ-check -q "$T/head.gguf" --target "$V" | awk -F '\t' '$3 == "target" { print $5 }')" "number 1 is 1024, but the target has 1024 tokens" "which one"
+check_text "$(organ-check -q "$T/head.gguf" --target "$V" | awk -F '\t' '$3 == "target" { print $5 }')" \
+    "number 1 is 1024, but the target has 1024 tokens" "which one"
 eagle "output.weight:F32:64x5" "\\0001\\0000$zeros\\0000\\0000$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
 fits "d2t of another length, and an embedding to share" "eagle3.embedding_length d2t " "$T/head.gguf"
 organ-check "$V" --target "$T/no-such.gguf" > "$T/out" 2> "$T/err"
@@ -210,7 +232,8 @@ organ-check -q "$T/pair.imatrix" | sed 1d | cut -f 3,4 > "$T/out"
 check_text "$(cat "$T/out")" "kind${TAB}-
 imatrix${TAB}blk.0.attn_q.weight.in_sum2
 imatrix${TAB}blk.0.attn_q.weight.countz" "a half without its other half"
-check "what writes an adapter does not refuse it" organ-keys "$A" --set general.name=str:x --output "$T/named.gguf" --strict
+check "what writes an adapter does not refuse it" organ-keys "$A" --set general.name=str:x \
+    --output "$T/named.gguf" --strict
 check_text "$(cat "$T/err")" "" "and notes nothing"
 
 key ftype general.file_type=u32:7
@@ -221,18 +244,24 @@ edit dup 's/"<s>"/"<unk>"/'
 finds error vocabulary-duplicate tokenizer.ggml.tokens "a token twice" "$T/dup.gguf"
 sed 's/blk\.3\.ffn_up\.weight/blk.3.ffn_xx.weight/' "$V" > "$T/name.gguf"
 organ-check -q "$T/name.gguf" > "$T/out"
-check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" "tensor-missing=blk.3.ffn_up.weight tensor-unexpected=blk.3.ffn_xx.weight " "a misspelt name is missing and unexpected"
+check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" \
+    "tensor-missing=blk.3.ffn_up.weight tensor-unexpected=blk.3.ffn_xx.weight " \
+    "a misspelt name is missing and unexpected"
 
 # An architecture whose table was learned, and properties that only the model itself can tell: one which no
 # engine knows has no table, which a note tells.
 for a in internlm2 mystery; do
-    sed "s/llama\./$a./; s/\"value\": \"llama\"/\"value\": \"$a\"/" "$T/verse/manifest.json" > "$T/m" && rm -rf "$T/other" && cp -r "$T/verse" "$T/other" && cp "$T/m" "$T/other/manifest.json"
-    sed -i.bak 's/"key": "tokenizer.ggml.model", "type": "str", "value": "internlm2"/"key": "tokenizer.ggml.model", "type": "str", "value": "llama"/' "$T/other/manifest.json"
+    sed "s/llama\./$a./; s/\"value\": \"llama\"/\"value\": \"$a\"/" "$T/verse/manifest.json" > "$T/m" &&
+        rm -rf "$T/other" && cp -r "$T/verse" "$T/other" && cp "$T/m" "$T/other/manifest.json"
+    sed -i.bak \
+        '/"key": "tokenizer.ggml.model"/s/"type": "str", "value": "internlm2"/"type": "str", "value": "llama"/' \
+        "$T/other/manifest.json"
     [ $a = mystery ] || check "$a" organ-check "$T/other"
     sed '/"name": "blk\.2\.attn_v\./d' "$T/other/manifest.json" > "$T/m" && cp "$T/m" "$T/other/manifest.json"
     if [ $a = mystery ]; then
         finds error block-roles "block 2" "$a: a block that lacks what the others have" "$T/other"
-        grep -q "note.architecture.*no table for mystery: only generic rules were applied" "$T/out" && ok || bad "$a: no note about the table"
+        grep -q "note.architecture.*no table for mystery: only generic rules were applied" "$T/out" &&
+            ok || bad "$a: no note about the table"
     else
         finds error tensor-missing blk.2.attn_v.weight "$a: a tensor is missing" "$T/other"
         grep -q "no table" "$T/out" && bad "$a: has a table" || ok
@@ -242,10 +271,12 @@ done
 # ---- chat templates ---------------------------------------------------------------------------
 organ-keys -q "$V" --set 'tokenizer.chat_template=str:<|im_start|>user<|im_end|>' --output "$T/chat.gguf" || bad "chat"
 finds warning chat-template tokenizer.chat_template "a template with tokens that are not there" "$T/chat.gguf"
-grep -q "2 special tokens that the vocabulary lacks, and that become plain text: <|im_start|> <|im_end|>" "$T/out" && ok || bad "chat: $(cat "$T/out")"
+grep -q "2 special tokens that the vocabulary lacks, and that become plain text: <|im_start|> <|im_end|>" "$T/out" &&
+    ok || bad "chat: $(cat "$T/out")"
 rm -rf "$T/other" && cp -r "$T/verse" "$T/other"
 sed 's/"<0x41>"/"<|im_end|>"/' "$T/verse/manifest.json" > "$T/other/manifest.json"
-organ-assemble -q "$T/other" --set-kv 'tokenizer.chat_template=str:user<|im_end|>' -o "$T/turn.gguf" --force || bad "turn"
+organ-assemble -q "$T/other" --set-kv 'tokenizer.chat_template=str:user<|im_end|>' -o "$T/turn.gguf" --force ||
+    bad "turn"
 finds warning chat-template tokenizer.ggml.eos_token_id "a template that ends turns with another token" "$T/turn.gguf"
 grep -q "the template ends a turn with token 68 (<|im_end|>), but no key for an end of text has it" "$T/out" && ok ||
     bad "turn: $(cat "$T/out")"
@@ -274,9 +305,11 @@ mkmodel "$T/w.gguf" "$@"
 start=$(organ-extract --list "$T/w.gguf" | awk -F '\t' '$1 == "blk.1.a.weight" { print $9 }')
 size=$(wc -c < "$T/w.gguf")
 at=$((size - 3 * 2048 + start))
-patch() { cp "$T/w.gguf" "$T/$1.gguf" && printf "$2" | dd of="$T/$1.gguf" bs=1 seek=$(($3)) conv=notrunc 2> /dev/null; }
+patch() { cp "$T/w.gguf" "$T/$1.gguf" && printf "$2" |
+    dd of="$T/$1.gguf" bs=1 seek=$(($3)) conv=notrunc 2> /dev/null; }
 data() { # LEVEL RULE WHERE FILE: such a row (the model lacks all keys, so there are others)
-    organ-check -q --data "$T/$4.gguf" | awk -F '\t' -v l="$1" -v r="$2" -v w="$3" '$2 == l && $3 == r && $4 == w { f = 1 } END { exit !f }' && ok || bad "$4: no $1 $2 at $3"
+    organ-check -q --data "$T/$4.gguf" | awk -F '\t' -v l="$1" -v r="$2" \
+        -v w="$3" '$2 == l && $3 == r && $4 == w { f = 1 } END { exit !f }' && ok || bad "$4: no $1 $2 at $3"
 }
 patch nan '\000\000\300\177' "$at + 40"
 data error nan blk.1.a.weight nan
@@ -288,11 +321,14 @@ organ-check -q --data "$T/nul.gguf" > "$T/out"
 check_text "$(grep -c 'name contains a zero byte' "$T/out")" 1 "a zero byte in a name"
 cp "$T/w.gguf" "$T/zero.gguf" && dd if=/dev/zero of="$T/zero.gguf" bs=1 seek=$at count=2048 conv=notrunc 2> /dev/null
 data warning zeros blk.1.a.weight zero
-cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 1792)) count=256 conv=notrunc 2> /dev/null
+cp "$T/w.gguf" "$T/row.gguf" && dd if=/dev/zero of="$T/row.gguf" bs=1 seek=$((at + 1792)) \
+    count=256 conv=notrunc 2> /dev/null
 data note dead-rows blk.1.a.weight row
-cp "$T/w.gguf" "$T/same.gguf" && dd if="$T/w.gguf" of="$T/same.gguf" bs=1 skip=$((at - 2048)) seek=$((at + 2048)) count=2048 conv=notrunc 2> /dev/null
+cp "$T/w.gguf" "$T/same.gguf" && dd if="$T/w.gguf" of="$T/same.gguf" bs=1 skip=$((at - 2048)) \
+    seek=$((at + 2048)) count=2048 conv=notrunc 2> /dev/null
 data note repeated-block "block 2" same
-organ-check -q --data "$T/w.gguf" | grep -E 'nan|infinite|zeros|dead|repeated' && bad "random weights are called bad" || ok
+organ-check -q --data "$T/w.gguf" | grep -E 'nan|infinite|zeros|dead|repeated' &&
+    bad "random weights are called bad" || ok
 for f in nan inf zero row same; do
     organ-check -q -j 1 --data "$T/$f.gguf" | cut -f 2- > "$T/one"
     organ-check -q -j 7 --data "$T/$f.gguf" | cut -f 2- > "$T/seven"
@@ -303,7 +339,8 @@ done
 
 # ---- hash lists -----------------------------------------------------------------------------------
 organ-check --hash "$V" > "$T/list" || bad "--hash"
-check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" "the file's hash is that of sha256sum"
+check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" \
+    "the file's hash is that of sha256sum"
 organ-assemble -q "$T/verse" --output "$T/h.gguf" --shards 3 --force
 for m in "$V" "$T/verse"; do check "verify $m" organ-check --verify "$T/list" "$m"; done
 check "verify a pipe" sh -c "organ-check --verify $T/list - < $V"
@@ -359,9 +396,11 @@ check_error 1 "block-missing" "--strict refuses" organ-assemble "$T/d" --output 
 [ ! -e "$T/strict.gguf" ] && ok || bad "--strict wrote a model"
 check "--strict on a sound model" organ-assemble "$T/verse" --output "$T/strict.gguf" --strict
 check_text "$(cat "$T/err")" "" "a sound model: no notes"
-check "what the base has already" organ-transplant --base "$T/n.gguf" --donor "$V" --tensors output_norm.weight --output "$T/n2.gguf"
+check "what the base has already" organ-transplant --base "$T/n.gguf" --donor "$V" \
+    --tensors output_norm.weight --output "$T/n2.gguf"
 grep -q "block-missing" "$T/err" && bad "the base's own findings are repeated" || ok
-check_error 1 "block-missing" "but --strict refuses them" organ-transplant --base "$T/n.gguf" --donor "$V" --tensors output_norm.weight --output "$T/n3.gguf" --strict
+check_error 1 "block-missing" "but --strict refuses them" organ-transplant --base "$T/n.gguf" \
+    --donor "$V" --tensors output_norm.weight --output "$T/n3.gguf" --strict
 check "a key that breaks it" organ-keys "$V" --set llama.block_count=u32:9 --output "$T/k9.gguf"
 check_text "$(grep -c 'check: block' "$T/err")" 5 "a note per block that is missing"
 check_exit 1 "organ-keys --strict" organ-keys "$V" --set llama.block_count=u32:9 --output "$T/k10.gguf" --strict
@@ -388,11 +427,15 @@ organ-keys -q $LAB/lab-code-q4_k_m.gguf --set llama.rope.freq_base=f32:500000 --
 check "another RoPE base" organ-transplant --base "$V" --donor "$T/far.gguf" --layers 1 --output "$T/x4.gguf"
 grep -q "rope.freq_base" "$T/err" && ok || bad "no note of another RoPE base: $(cat "$T/err")"
 for m in code verse; do
-    organ-keys -q $LAB/lab-$m-q4_k_m.gguf --set 'llama.attention.sliding_window_pattern=bool[]:true,true,true,false' --output "$T/swa-$m.gguf"
+    organ-keys -q $LAB/lab-$m-q4_k_m.gguf --set 'llama.attention.sliding_window_pattern=bool[]:true,true,true,false' \
+        --output "$T/swa-$m.gguf"
 done
-check "blocks of one kind" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" --map 1=2 --output "$T/x5.gguf"
+check "blocks of one kind" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" \
+    --map 1=2 --output "$T/x5.gguf"
 check_text "$(cat "$T/err")" "" "blocks of one kind: no notes"
-check "blocks of two kinds" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" --map 1=3 --output "$T/x6.gguf"
-check_text "$(grep -c "block 1 gets tensors of the donor's block 3.*sliding_window_pattern" "$T/err")" 1 "a note on the sliding window"
+check "blocks of two kinds" organ-transplant --base "$T/swa-verse.gguf" --donor "$T/swa-code.gguf" \
+    --map 1=3 --output "$T/x6.gguf"
+check_text "$(grep -c "block 1 gets tensors of the donor's block 3.*sliding_window_pattern" "$T/err")" 1 \
+    "a note on the sliding window"
 
 finish

@@ -45,7 +45,8 @@ check_text "$(kv "$arch.context_length")" '"type": "u64", "value": 1844674407370
 edit "a deleted key" '/"general.file_type"/d'
 check_text "$(kv general.file_type)" "" "a deleted key"
 check_text "$(grep -c '{"key": ' "$T/again/manifest.json")" $((keys - 1)) "one key less"
-edit "an added key" 's/^  "metadata": \[/&{"key": "my.note", "type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0]},/'
+note='"key": "my.note", "type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0]'
+edit "an added key" 's/^  "metadata": \[/&{'"$note"'},/'
 check_text "$(kv my.note)" '"type": "arr", "items": "f32", "value": [0.1, {"bits": "7fc00001"}, -0.0]' "an added key"
 # Programs that make an integer of -0 would lose the sign on the way through.
 check_text "$(grep -c -e '[[ ]-0[],}]' "$T/manifest")" 0 "no negative zero without its point"
@@ -69,13 +70,15 @@ check_text "$(kv general.name)" '"type": "str", "value": "by key"' "the key wins
 # So do the architecture and the alignment.
 edit "architecture by model.architecture" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/'
 check_text "$(kv general.architecture)" '"type": "str", "value": "mine"' "architecture by model.architecture"
-edit "architecture by both" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/; s/\("general.architecture", "type": "str", "value": "\)[^"]*/\1by key/'
+edit "architecture by both" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/;
+    s/\("general.architecture", "type": "str", "value": "\)[^"]*/\1by key/'
 check_text "$(kv general.architecture)" '"type": "str", "value": "by key"' "architecture: the key wins"
 edit "alignment by model.alignment" 's/^\(    "alignment": \)32,$/\1512,/'
 check_text "$(kv general.alignment)" '"type": "u32", "value": 512' "alignment by model.alignment"
 organ-extract "$T/out.gguf" --list | awk -F '\t' 'NR > 1 && $9 % 512' > "$T/a"
 check_text "$(cat "$T/a")" "" "alignment by model.alignment: offsets"
-edit "alignment by both" 's/^\(    "alignment": \)32,$/\1512,/; s/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 64},/'
+edit "alignment by both" 's/^\(    "alignment": \)32,$/\1512,/;
+    s/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 64},/'
 check_text "$(kv general.alignment)" '"type": "u32", "value": 64' "alignment: the key wins"
 
 # A plain sed over the file finds the member of "model" and nothing else.
@@ -108,7 +111,8 @@ check_text "$(cat "$T/a")" "" "offsets are aligned to 4096"
 
 if have jq; then
     reset
-    jq '(.metadata[] | select(.key == "general.name") | .value) = "by jq" | del(.tensors[] | select(.class == "organ" and .block == 1))' "$T/manifest" > "$MF"
+    jq '(.metadata[] | select(.key == "general.name") | .value) = "by jq" |
+        del(.tensors[] | select(.class == "organ" and .block == 1))' "$T/manifest" > "$MF"
     check "rewritten by jq" organ-assemble "$T/verse" --output "$T/out.gguf"
     check_text "$(organ-extract "$T/out.gguf" --list | awk -F '\t' '$2 == "organ" && $3 == 1' | wc -l | tr -d ' ')" 0 \
         "jq took the organs of block 1 out"

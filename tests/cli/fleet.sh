@@ -54,7 +54,8 @@ check "measured again without it" "$scripts/organ-fleet" measure -q --output "$T
     "$LAB/lab-stranger-q4_k_m.gguf"
 check_text "$(awk -F '\t' 'NR > 1 { print $10 }' "$T/edges/ranking.tsv" | sort -u)" "-" "no edges without --by edge"
 check "ranking is in order of theta among models of one type" awk -F '\t' \
-    'NR > 1 && ($11 == type ? $3 > last || $1 != rank + 1 : $1 != 1) { exit 1 } NR > 1 { last = $3; type = $11; rank = $1 } END { exit NR != 5 }' "$out/ranking.tsv"
+    'NR > 1 && ($11 == type ? $3 > last || $1 != rank + 1 : $1 != 1) { exit 1 }
+    NR > 1 { last = $3; type = $11; rank = $1 } END { exit NR != 5 }' "$out/ranking.tsv"
 check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
 
 # ---- resume
@@ -84,7 +85,8 @@ mkdir "$kill_dir/models/lab-verse-q4_k_m/organs.1-1.tmp"
 fleet measure --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
 check "a killed run is done again" equal "$(status_of lab-verse-q4_k_m)" "done"
 check "its leavings are gone" equal "$(find "$kill_dir" -name '*.tmp')" ""
-printf '#!/bin/sh\ncase $* in *lab-code*--json* | *--json*lab-code*) kill -KILL $PPID ;; esac\nexec "%s/organ-measure" "$@"\n' "$BIN" >"$T/organ-measure"
+printf '%s\n' '#!/bin/sh' 'case $* in *lab-code*--json* | *--json*lab-code*) kill -KILL $PPID ;; esac' \
+    "exec \"$BIN/organ-measure\" \"\$@\"" > "$T/organ-measure"
 chmod +x "$T/organ-measure"
 ln -s "$BIN/organ-extract" "$T/organ-extract"
 cp "$LAB/lab-code-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
@@ -220,7 +222,8 @@ assert math.isclose(verse["mean_theta"], mean, rel_tol=1e-7), (verse["mean_theta
 assert sum(c["count"] for c in verse["classes"]) == sum(r["count"] for r in verse["roles"]) == 21
 q = [r["theta"] for r in rows if r["name"].endswith("attn_q.weight")]
 role = [r for r in verse["roles"] if r["role"] == "attn_q"][0]
-assert role["count"] == 2 and math.isclose(role["min_theta"], min(q), rel_tol=1e-7) and math.isclose(role["mean_theta"], sum(q) / 2, rel_tol=1e-7)
+assert role["count"] == 2 and math.isclose(role["min_theta"], min(q),
+    rel_tol=1e-7) and math.isclose(role["mean_theta"], sum(q) / 2, rel_tol=1e-7)
 by = [r["theta"] for r in z["ranking"]["models"]]
 assert by == sorted(by, reverse=True) and len(by) == 4
 EOF
@@ -403,7 +406,9 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
         echo $n > "$T/polls"
         kill -TERM "$(cat "$T/shown.pid")"
     } &
-    ORGAN_BIN=$T script -qec "echo \$\$ > '$T/shown.pid'; exec '$scripts/organ-fleet' measure -j 2 --output '$T/shown' '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'" \
+    command="exec '$scripts/organ-fleet' measure -j 2 --output '$T/shown' \
+        '$LAB/lab-verse-q4_k_m.gguf' '$models/lab-code-q4_k_m.gguf'"
+    ORGAN_BIN=$T script -qec "echo \$\$ > '$T/shown.pid'; $command" \
         /dev/null < /dev/null > "$T/terminal" 2>&1
     check_text "$?" 143 "stopped on a terminal"
     if [ "$(cat "$T/polls")" -le 1500 ]; then ok; else \

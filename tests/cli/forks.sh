@@ -120,7 +120,8 @@ check "applied" organ-transplant -q --base "$T/a.gguf" --donor "$T/p.gguf" --out
 check_same "$T/patched.gguf" "$T/moved.gguf" "applied"
 
 # Experts: one record each, and some of them kept.
-stacks='blk.0.ffn_gate_exps.weight:IQ4_KS:256x8x4 blk.0.ffn_up_exps.weight:IQ4_K_R4:256x8x4 blk.0.ffn_down_exps.weight:IQ1_S_R4:32x8x4'
+stacks="blk.0.ffn_gate_exps.weight:IQ4_KS:256x8x4 blk.0.ffn_up_exps.weight:IQ4_K_R4:256x8x4 \
+    blk.0.ffn_down_exps.weight:IQ1_S_R4:32x8x4"
 # shellcheck disable=SC2086
 mkmodel "$T/moe.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 $stacks \
     blk.0.ffn_gate_inp.weight:F32:32x4

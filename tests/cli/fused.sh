@@ -56,25 +56,31 @@ check_same "$T/f.gguf" "$T/v.gguf" "from a directory"
 refuse "no block has separate tensors attn_q, attn_k, attn_v" --fuse "$T/v.gguf"
 refuse "it has no fused tensor to divide into attn_q, attn_k, attn_v" --unfuse qkv "$V"
 refuse "an engine loads ffn_gate, ffn_up of architecture llama only as separate tensors" --fuse qkv,gate_up "$V"
-refuse "tensor 'blk.0.attn_v.weight': its type is Q6_K, but that of blk.0.attn_q.weight is Q4_K" --fuse "$LAB/lab-verse-q4_k_m.gguf"
+refuse "tensor 'blk.0.attn_v.weight': its type is Q6_K, but that of blk.0.attn_q.weight is Q4_K" \
+    --fuse "$LAB/lab-verse-q4_k_m.gguf"
 
 # ---- scattered parts, biases, scales, heads per block ------------------------------------------
-L="-k llama.embedding_length=32 -k llama.attention.head_count=4 -k llama.block_count=1 -k llama.attention.head_count_kv=2"
+L="-k llama.embedding_length=32 -k llama.attention.head_count=4 -k llama.block_count=1 \
+    -k llama.attention.head_count_kv=2"
 W="blk.0.attn_k.weight:F16:32x16 blk.0.attn_norm.weight:F32:32"
 X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F16:32x16"
 # shellcheck disable=SC2086
 {
     model llama "$T/far.gguf" $L $W $X blk.0.attn_k.bias:F32:16 blk.0.attn_v.bias:F32:16 blk.0.attn_q.bias:F32:32
     back "scattered parts" qkv "$T/far.gguf"
-    check_text "$(names "$T/fused.gguf")" "blk.0.attn_qkv.weight blk.0.attn_norm.weight output_norm.weight blk.0.attn_qkv.bias " "the fused tensor takes the first place"
-    joined "$T/fused.gguf" blk.0.attn_qkv.weight "$T/far.gguf" blk.0.attn_q.weight blk.0.attn_k.weight blk.0.attn_v.weight
+    check_text "$(names "$T/fused.gguf")" \
+        "blk.0.attn_qkv.weight blk.0.attn_norm.weight output_norm.weight blk.0.attn_qkv.bias " \
+        "the fused tensor takes the first place"
+    joined "$T/fused.gguf" blk.0.attn_qkv.weight "$T/far.gguf" blk.0.attn_q.weight \
+        blk.0.attn_k.weight blk.0.attn_v.weight
     joined "$T/fused.gguf" blk.0.attn_qkv.bias "$T/far.gguf" blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias
     organ-keys -q "$T/fused.gguf" --delete organ.tensor_order --output "$T/nokey.gguf"
     check "without the key" forms --unfuse "$T/nokey.gguf"
     check_text "$(differing "$T/f.gguf" "$T/far.gguf")" "" "without the key, only the order differs"
     model llama "$T/some.gguf" $L $W $X blk.0.attn_q.bias:F32:32
     back "a bias of one part" qkv "$T/some.gguf"
-    check_text "$(names "$T/fused.gguf")" "blk.0.attn_qkv.weight blk.0.attn_norm.weight output_norm.weight blk.0.attn_q.bias " "a bias of one part stays"
+    check_text "$(names "$T/fused.gguf")" \
+        "blk.0.attn_qkv.weight blk.0.attn_norm.weight output_norm.weight blk.0.attn_q.bias " "a bias of one part stays"
     model llama "$T/scale.gguf" $L $W $X blk.0.attn_q.scale:F32:1 blk.0.attn_k.scale:F32:1 blk.0.attn_v.scale:F32:1
     refuse "its scale differs" --fuse "$T/scale.gguf"
     # equal scales become one
@@ -105,7 +111,8 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
     refuse "no table of its architecture" --fuse "$T/nobody.gguf"
     model mpt "$T/mpt.gguf" $L blk.0.attn_qkv.weight:F16:32x64
     check "mpt, divided by name" forms --unfuse qkv "$T/mpt.gguf"
-    check_text "$(names "$T/f.gguf")" "blk.0.attn_q.weight blk.0.attn_k.weight blk.0.attn_v.weight " "mpt, divided by name"
+    check_text "$(names "$T/f.gguf")" "blk.0.attn_q.weight blk.0.attn_k.weight blk.0.attn_v.weight " \
+        "mpt, divided by name"
     model gpt-oss "$T/rot.gguf" $L -k llama.rope.dimension_count=4 blk.0.attn_qkv.weight:F16:32x32
     check "gpt-oss, divided by the rotated size" forms --unfuse qkv "$T/rot.gguf"
     check_text "$(organ-extract --list "$T/f.gguf" | awk 'NR > 1 { print $6 }' | tr '\n' ' ')" "32x16 32x8 32x8 " \
@@ -113,10 +120,12 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
 }
 made2 "$T/heads.gguf" "$(arr attention.head_count u32 4,2)$(arr attention.head_count_kv u32 2,1)" \
     -k llama.embedding_length=32 -k llama.block_count=2 blk.0.attn_q.weight:F32:32x32 blk.0.attn_k.weight:F32:32x16 \
-    blk.0.attn_v.weight:F32:32x16 blk.1.attn_q.weight:F32:32x16 blk.1.attn_k.weight:F32:32x8 blk.1.attn_v.weight:F32:32x8
+    blk.0.attn_v.weight:F32:32x16 blk.1.attn_q.weight:F32:32x16 blk.1.attn_k.weight:F32:32x8 \
+    blk.1.attn_v.weight:F32:32x8
 back "head counts per block" qkv "$T/heads.gguf"
 made2 "$T/mixed.gguf" "" -k llama.embedding_length=32 -k llama.block_count=2 -k llama.attention.head_count=2 \
-    blk.0.attn_qkv.weight:F32:32x96 blk.1.attn_q.weight:F32:32x32 blk.1.attn_k.weight:F32:32x32 blk.1.attn_v.weight:F32:32x32
+    blk.0.attn_qkv.weight:F32:32x96 blk.1.attn_q.weight:F32:32x32 blk.1.attn_k.weight:F32:32x32 \
+    blk.1.attn_v.weight:F32:32x32
 check "mixed blocks, fused" forms --fuse "$T/mixed.gguf"
 check_text "$(names "$T/f.gguf")" "blk.0.attn_qkv.weight blk.1.attn_qkv.weight " "mixed blocks, fused"
 joined "$T/f.gguf" blk.0.attn_qkv.weight "$T/mixed.gguf" blk.0.attn_qkv.weight
@@ -126,25 +135,30 @@ check_text "$(names "$T/f.gguf" | wc -w | tr -d ' ')" 6 "mixed blocks, divided"
 # ---- gate and up --------------------------------------------------------------------------
 # shellcheck disable=SC2086
 {
-    Q="-k llama.embedding_length=32 -k llama.block_count=1 -k llama.expert_count=3 -k llama.expert_feed_forward_length=4"
+    Q="-k llama.embedding_length=32 -k llama.block_count=1 -k llama.expert_count=3 \
+        -k llama.expert_feed_forward_length=4"
     model qwen3next "$T/moe.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3
     back "experts" gate_up "$T/moe.gguf"
     for k in 1 2 3; do
-        for part in gate up; do data "$T/moe.gguf" blk.0.ffn_${part}_exps.weight | tail -c +$((512 * k - 511)) | head -c 512; done
+        for part in gate up; do data "$T/moe.gguf" blk.0.ffn_${part}_exps.weight |
+            tail -c +$((512 * k - 511)) | head -c 512; done
     done > "$T/x"
     data "$T/fused.gguf" blk.0.ffn_gate_up_exps.weight > "$T/y"
     check_same "$T/x" "$T/y" "each expert has its gate rows, then its up rows"
-    model qwen3next "$T/scaled.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.scale:F32:3
+    model qwen3next "$T/scaled.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3 \
+        blk.0.ffn_up_exps.scale:F32:3
     refuse "an engine loads no bias or scale of ffn_gate_up_exps" --fuse gate_up "$T/scaled.gguf"
     check "one expert of a fused model" organ-transplant -q "$T/moe.gguf" "$T/fused.gguf" --experts 1 -o "$T/f.gguf"
     check_same "$T/f.gguf" "$T/moe.gguf" "one expert of a fused model"
     model llama "$T/experts.gguf" $Q blk.0.ffn_gate_exps.weight:F32:32x4x3 blk.0.ffn_up_exps.weight:F32:32x4x3
-    refuse "an engine loads ffn_gate_exps, ffn_up_exps of architecture llama only as separate" --fuse gate_up "$T/experts.gguf"
+    refuse "an engine loads ffn_gate_exps, ffn_up_exps of architecture llama only as separate" \
+        --fuse gate_up "$T/experts.gguf"
     P="-k llama.embedding_length=32 -k llama.block_count=1 -k llama.feed_forward_length=8"
     model phi3 "$T/phi.gguf" $P blk.0.ffn_down.weight:F32:8x32 blk.0.ffn_up.weight:F32:32x16
     refuse "no fused tensor" --unfuse "$T/phi.gguf"
     check "phi3, divided by name" forms --unfuse gate_up "$T/phi.gguf"
-    check_text "$(names "$T/f.gguf")" "blk.0.ffn_down.weight blk.0.ffn_gate.weight blk.0.ffn_up.weight " "phi3, divided by name"
+    check_text "$(names "$T/f.gguf")" "blk.0.ffn_down.weight blk.0.ffn_gate.weight blk.0.ffn_up.weight " \
+        "phi3, divided by name"
     joined "$T/phi.gguf" blk.0.ffn_up.weight "$T/f.gguf" blk.0.ffn_gate.weight blk.0.ffn_up.weight
     mv "$T/f.gguf" "$T/apart.gguf"
     check "phi3, fused again" forms --fuse gate_up "$T/apart.gguf"
@@ -157,7 +171,9 @@ check_text "$(names "$T/f.gguf" | wc -w | tr -d ' ')" 6 "mixed blocks, divided"
         -k llama.ssm.inner_size=32 -k llama.ssm.state_size=16 -k llama.ssm.group_count=2 \
         blk.0.attn_qkv.weight:F32:32x96 blk.3.attn_qkv.weight:F32:32x128
     check "a hybrid" forms --unfuse qkv "$T/rec.gguf"
-    check_text "$(names "$T/f.gguf")" "blk.0.attn_qkv.weight blk.3.attn_q.weight blk.3.attn_k.weight blk.3.attn_v.weight " "only attention blocks are divided"
+    check_text "$(names "$T/f.gguf")" \
+        "blk.0.attn_qkv.weight blk.3.attn_q.weight blk.3.attn_k.weight blk.3.attn_v.weight " \
+        "only attention blocks are divided"
 }
 
 # ---- other tools see through the difference ---------------------------------------------------
@@ -185,8 +201,10 @@ check_text "$(differing "$T/f.gguf" "$T/plain.gguf")" "" "merge fused with separ
 check "transplant" organ-transplant -q "$V" "$C" --type skeleton -o "$T/plain.gguf" --force
 check "transplant fused" organ-transplant -q "$V" "$T/c.gguf" --type skeleton -o "$T/mixed.gguf" --force
 check_same "$T/mixed.gguf" "$T/plain.gguf" "transplant from a fused model"
-check "blend with a fused ancestor" organ-transplant -q "$V" "$C" --type skeleton --blend task:0.5 --ancestor "$T/v.gguf" -o "$T/mixed.gguf" --force
-check "blend with an ancestor" organ-transplant -q "$V" "$C" --type skeleton --blend task:0.5 --ancestor "$V" -o "$T/plain.gguf" --force
+check "blend with a fused ancestor" organ-transplant -q "$V" "$C" --type skeleton \
+    --blend task:0.5 --ancestor "$T/v.gguf" -o "$T/mixed.gguf" --force
+check "blend with an ancestor" organ-transplant -q "$V" "$C" --type skeleton --blend task:0.5 \
+    --ancestor "$V" -o "$T/plain.gguf" --force
 check_same "$T/mixed.gguf" "$T/plain.gguf" "a fused ancestor"
 check "graft" organ-graft -q "$V" "$C" --layers 1 -o "$T/g1"
 check "graft fused" organ-graft -q "$V" "$T/c.gguf" --layers 1 -o "$T/g2"
@@ -201,8 +219,10 @@ check "adapter" organ-lora -q "$V" "$C" --rank 4 -o "$T/plain.lora.gguf"
 check "adapter, fused" organ-lora -q "$V" "$T/c.gguf" --rank 4 -o "$T/mixed.lora.gguf"
 check_same "$T/mixed.lora.gguf" "$T/plain.lora.gguf" "an adapter to a fused model"
 # rows that are encoded with the same weights are the same rows
-check "imatrix" organ-assemble -q "$V" --dtype 'blk.*.attn_[qkv].weight=iq4_nl' --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/plain.gguf" --force
-check "imatrix, fused" organ-assemble -q "$T/v.gguf" --dtype 'blk.*.attn_qkv.weight=iq4_nl' --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/mixed.gguf" --force
+check "imatrix" organ-assemble -q "$V" --dtype 'blk.*.attn_[qkv].weight=iq4_nl' \
+    --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/plain.gguf" --force
+check "imatrix, fused" organ-assemble -q "$T/v.gguf" --dtype 'blk.*.attn_qkv.weight=iq4_nl' \
+    --imatrix "$LAB/lab-verse.imatrix.gguf" -o "$T/mixed.gguf" --force
 check "divided" forms --unfuse "$T/mixed.gguf"
 check_text "$(differing "$T/f.gguf" "$T/plain.gguf")" "" "--imatrix of the other form"
 
@@ -212,7 +232,8 @@ none="-k llama.attention.head_count=4 -k llama.attention.head_count_kv=2"
 mkmodel "$T/none.gguf" $none blk.0.attn_q.weight:F32:0x32 blk.0.attn_k.weight:F32:0x16 blk.0.attn_v.weight:F32:0x16
 # shellcheck disable=SC2086
 mkmodel "$T/none-fused.gguf" $none blk.0.attn_qkv.weight:F32:0x64
-check "--reads of matrices without columns" organ-transplant --reads --base "$T/none.gguf" --donor "$T/none-fused.gguf" --type attention
+check "--reads of matrices without columns" organ-transplant --reads --base "$T/none.gguf" \
+    --donor "$T/none-fused.gguf" --type attention
 
 # ---- usage ------------------------------------------------------------------------------------
 check_error 2 "leave out --unfuse" "both" organ-stack --fuse --unfuse "$V" -o "$T/no.gguf"

@@ -52,7 +52,8 @@ check_text "$(grafted | wc -w | tr -d ' ')" 39 "without a selection all move"
 organ-measure "$T/verse" > "$T/measures" || bad "measure"
 awk -F '\t' 'NR > 1 && $15 != "-" && $15 < 40 { print $1 }' "$T/measures" | tr '\n' ' ' > "$T/low"
 [ -s "$T/low" ] || bad "no tensor below 40 degrees: the chain tests nothing"
-check "a chain of tools" sh -c "organ-measure '$T/verse' --where 'theta<40' | organ-graft --source '$T/code' --target '$T/verse' --output '$T/chain' --names-from -"
+check "a chain of tools" sh -c "organ-measure '$T/verse' --where 'theta<40' | organ-graft \
+    --source '$T/code' --target '$T/verse' --output '$T/chain' --names-from -"
 rm -rf "$T/g"
 mv "$T/chain" "$T/g"
 check_text "$(grafted)" "$(cat "$T/low")" "a chain of tools: what measures below 40"
@@ -417,5 +418,6 @@ check "a donor whose path is not UTF-8" organ-graft --source "$odd" --target $LA
 check "its history" grep -q '"op": "graft", "from": {"base64": "[A-Za-z0-9+/=]*"}, "tensor": "blk.0.ffn_up.weight"' \
     "$T/latin/manifest.json"
 check "and it assembles" organ-assemble "$T/latin" --output "$T/latin.gguf"
-check "an adapter, too" sh -c "cp $LAB/lab-lora-code.gguf '$odd' && organ-graft --adapter '$odd' --target $LAB/lab-base-q4_k_m.gguf --output '$T/latin2'"
+check "an adapter, too" sh -c "cp $LAB/lab-lora-code.gguf '$odd' && organ-graft --adapter '$odd' \
+    --target $LAB/lab-base-q4_k_m.gguf --output '$T/latin2'"
 finish

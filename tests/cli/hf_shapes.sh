@@ -28,7 +28,8 @@ made_shard() {
         print at + 0 > "/dev/stderr"
     }' > "$T/head" 2> "$T/bytes"
     n=$(wc -c < "$T/head")
-    printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" > "$1"
+    printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
+        > "$1"
     cat "$T/head" >> "$1"
     tail -c +$(($3 + 1)) "$T/pool.$2" | head -c "$(cat "$T/bytes")" >> "$1"
 }
@@ -85,7 +86,8 @@ output.weight $V $D" block="$l.attention.wqkv.weight $((q + 2 * k)) $D
 $l.attention.wo.weight $D $q
 $l.attention_norm.weight $D
 $l.ffn_norm.weight $D
-$(echo "$mlp" | sed 's/mlp.gate_proj/feed_forward.w1/; s/mlp.up_proj/feed_forward.w3/; s/mlp.down_proj/feed_forward.w2/')" ;;
+$(echo "$mlp" | sed 's/mlp.gate_proj/feed_forward.w1/; s/mlp.up_proj/feed_forward.w3/;
+    s/mlp.down_proj/feed_forward.w2/')" ;;
     seed_oss) block="$attn
 $bias
 $norms
@@ -245,7 +247,8 @@ config() {
     case $1 in
     deepseek) more="\"kv_lora_rank\": $S, \"q_lora_rank\": 20, \"qk_nope_head_dim\": $P, \"qk_rope_head_dim\": 4,
         \"v_head_dim\": $R, \"n_routed_experts\": $E, \"n_shared_experts\": 1, \"n_group\": 1, \"topk_group\": 1,
-        \"scoring_func\": \"sigmoid\", \"norm_topk_prob\": true, \"routed_scaling_factor\": 2.5, \"moe_intermediate_size\": $F,
+        \"scoring_func\": \"sigmoid\", \"norm_topk_prob\": true, \"routed_scaling_factor\": 2.5, \
+            \"moe_intermediate_size\": $F,
         \"first_k_dense_replace\": 0, \"rope_scaling\": {\"type\": \"yarn\", \"factor\": 40, \"mscale_all_dim\": 0.3,
         \"original_max_position_embeddings\": 64}," ;;
     qwen3next | qwen35) more="\"linear_key_head_dim\": $S, \"linear_num_key_heads\": $K, \"linear_value_head_dim\": $P,
@@ -256,7 +259,8 @@ config() {
     gptneox) more="\"rotary_pct\": 0.3," ;;
     llama) more="\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 4.0, \"low_freq_factor\": 1.0,
         \"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192}," ;;
-    qwen2) more="\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 64}," ;;
+    qwen2) more="\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": 4.0, \
+        \"original_max_position_embeddings\": 64}," ;;
     granite*) more="\"shared_intermediate_size\": $F, \"attention_multiplier\": 0.3, \"embedding_multiplier\": 12.0,
         \"residual_multiplier\": 0.22, \"logits_scaling\": 8.0," ;;
     esac
@@ -266,7 +270,8 @@ config() {
     esac
     case $1 in mixtral | qwen?moe* | granitemoe | qwen3next) more="$more \"num_experts_per_tok\": 2,
         \"num_local_experts\": $E, \"moe_intermediate_size\": $F, \"shared_expert_intermediate_size\": $F," ;; esac
-    echo "{\"architectures\": [\"$2\"], $more \"num_hidden_layers\": $L, \"hidden_size\": $D, \"intermediate_size\": $F,
+    echo "{\"architectures\": [\"$2\"], $more \"num_hidden_layers\": $L, \"hidden_size\": $D,
+        \"intermediate_size\": $F,
         \"num_attention_heads\": $H, \"num_key_value_heads\": $K, \"vocab_size\": $V, \"rms_norm_eps\": 1e-6,
         \"layer_norm_epsilon\": 1e-5, \"max_position_embeddings\": 128, \"rope_theta\": 50000.0}"
 }

@@ -39,7 +39,8 @@ check_text "$(grep -c . "$T/report1")" 40 "a row per tensor"
 check_text "$(sed -n 2p "$T/report1" | tr '\t' ' ')" "token_embd.weight Q8_0 Q8_0 278528 0 0 -" \
     "a tensor that is copied"
 organ-compare "$Q8" "$T/m.gguf" --sample 0 > "$T/compared"
-awk -F '\t' 'NR == FNR { l2[$1] = $9; next } FNR > 1 && $3 == "Q2_K" { n++; d = $6 / l2[$1] - 1; if (d < -1e-5 || d > 1e-5) bad = 1
+awk -F '\t' 'NR == FNR { l2[$1] = $9; next } FNR > 1 && $3 == "Q2_K" { n++; d = $6 / l2[$1] - 1;
+    if (d < -1e-5 || d > 1e-5) bad = 1
     r = $7 / $6; if (r > 1.05 || r < 0.5 || r == 1) bad = 1 } END { exit n != 28 || bad }' "$T/compared" "$T/report1"
 check_text $? 0 "errors as organ-compare has them, and weighed ones near them"
 check_exit 2 "the report as the model" enc m.gguf -q --dtype q2_k --report "$T/m.gguf"
@@ -108,7 +109,8 @@ check "without" organ-measure -q "$Q8" --json --tensors output.weight
 if grep -q '"importance": null}$' "$T/out"; then ok; else bad "importance without a file: $(cat "$T/out")"; fi
 check "of blocks" organ-measure -q "$Q8" --imatrix "$IM" --rank blocks
 check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "rank block tensors importance share part" "columns of blocks"
-check_text "$(awk -F '\t' 'NR > 1 { s += $4; p += $5; if (NR > 2 && $4 > last) print "not sorted"; last = $4; n += $3 } END { printf "%.3f %.6f %d", s, p, n }' "$T/out")" \
+check_text "$(awk -F '\t' 'NR > 1 { s += $4; p += $5; if (NR > 2 && $4 > last) print "not sorted";
+    last = $4; n += $3 } END { printf "%.3f %.6f %d", s, p, n }' "$T/out")" \
     "$(awk -F '\t' '$NF != "-" && $3 ~ /^[0-9]/ { s += $NF; n++ } END { printf "%.3f 1.000000 %d", s, n }' \
     "$T/importance.tsv")" "blocks add up their tensors"
 check_error 1 "no tensor of an expert" "a model without experts" organ-measure -q "$Q8" --imatrix "$IM" --rank experts
@@ -256,7 +258,8 @@ for pair in 0_0=0_1 0_1=0_3 1_0=1_0 1_1=1_3; do
     check_same "$T/two.data" "$T/four.data" "the kept experts are those of the picture: $pair"
 done
 imatrix "$T/wide.im.gguf" blk.0.ffn_down_exps.weight:32:1,8,2,4,3:1,1,1,1,1
-check_error 3 "it has 4 matrices of 32 columns" "a matrix of five experts" organ-assemble -q "$T/moe.gguf" --keep-experts 0-1 \
+check_error 3 "it has 4 matrices of 32 columns" "a matrix of five experts" organ-assemble \
+    -q "$T/moe.gguf" --keep-experts 0-1 \
     --imatrix "$T/wide.im.gguf" --imatrix-out "$T/none.im.gguf" -o "$T/none.gguf"
 check_exit 2 "--top and blocks" organ-measure "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --rank blocks --top 1
 

@@ -13,7 +13,8 @@ cell() { # FILE NAME COLUMN [EXPERT] of the table of show
 check "to GGUF" organ-imatrix convert "$OLD" --chunk-size 190 -o "$T/v.gguf"
 organ-compare "$T/v.gguf" "$IM" > "$T/compared"
 check_text "$(awk -F"$TAB" 'NR > 1 && $9 > 1e-6' "$T/compared")" "" "values of the converted file"
-check_text "$(awk -F"$TAB" '$1 ~ /counts$/ && $4 == "identical"' "$T/compared" | wc -l | tr -d ' ')" 29 "counts of the converted file"
+check_text "$(awk -F"$TAB" '$1 ~ /counts$/ && $4 == "identical"' "$T/compared" | wc -l | tr -d ' ')" 29 \
+    "counts of the converted file"
 check "to the older format" organ-imatrix convert "$IM" -o "$T/v.dat"
 check_text "$(wc -c < "$T/v.dat")" "$(wc -c < "$OLD")" "size of the older format"
 check "and back" organ-imatrix convert "$T/v.dat" --chunk-size 190 -o "$T/back.gguf"
@@ -23,7 +24,8 @@ check_text "$(organ-keys "$T/back.gguf" --get imatrix.chunk_count)" 36 "chunks"
 check "an importance matrix of llama.cpp stays" organ-imatrix convert "$IM" -o "$T/same.gguf"
 organ-compare "$T/same.gguf" "$IM" > "$T/compared"
 check_text "$(awk -F"$TAB" 'NR > 1 && $4 != "identical"' "$T/compared")" "" "tensors of a copy"
-check "it is an importance matrix for the tools" organ-assemble -q "$(verse_q8)" --dtype q2_k --imatrix "$T/v.gguf" -o "$T/q.gguf"
+check "it is an importance matrix for the tools" organ-assemble -q "$(verse_q8)" \
+    --dtype q2_k --imatrix "$T/v.gguf" -o "$T/q.gguf"
 check_text "$(organ-check "$T/v.gguf" | awk -F"$TAB" '$3 == "imatrix"')" "" "findings in it"
 
 # Sums.
@@ -40,11 +42,13 @@ done
 check_text "$(cell "$T/sum.gguf" blk.0.attn_q.weight sum)" 4 "sum of a matrix"
 check_text "$(organ-keys "$T/sum.gguf" --get imatrix.chunk_count)" 6 "chunks of the sum"
 check "combined with itself" organ-imatrix combine "$T/sum.gguf" "$T/sum.gguf" -o "$T/twice.gguf"
-check_text "$(cell "$T/twice.gguf" blk.0.ffn_up_exps.weight share 1)" "$(cell "$T/sum.gguf" blk.0.ffn_up_exps.weight share 1)" "shares stay"
+check_text "$(cell "$T/twice.gguf" blk.0.ffn_up_exps.weight share 1)" \
+    "$(cell "$T/sum.gguf" blk.0.ffn_up_exps.weight share 1)" "shares stay"
 organ-imatrix combine "$T/a.gguf" "$T/b.gguf" -q -o - > "$T/pipe.gguf"
 check_same "$T/sum.gguf" "$T/pipe.gguf" "to stdout"
 imatrix "$T/other.gguf" blk.0.attn_q.weight:8:1:30
-check_error 1 "the files belong to different models" "another model" organ-imatrix -q combine "$T/a.gguf" "$T/other.gguf" -o "$T/none.gguf"
+check_error 1 "the files belong to different models" "another model" organ-imatrix \
+    -q combine "$T/a.gguf" "$T/other.gguf" -o "$T/none.gguf"
 check_absent "$T/none.gguf" "nothing is written"
 
 # Statistics: of the columns 1 2 3 4 with 10 inputs, against their definition.
@@ -60,39 +64,55 @@ check_text "$(organ-imatrix --show "$T/a.gguf" | wc -l | tr -d ' ')" 3 "rows wit
 
 # The older format does not state experts.
 check "older, with experts" organ-imatrix convert "$T/sum.gguf" -o "$T/sum.dat"
-check_error 2 "does not state how many experts" "experts without a model" organ-imatrix convert "$T/sum.dat" -o "$T/none.gguf"
-mkmodel "$T/moe.gguf" -s 5 -k llama.block_count=2 -k llama.expert_count=3 -k llama.expert_used_count=1 token_embd.weight:F32:4x4 \
-    blk.0.attn_q.weight:F32:4x4 blk.0.ffn_gate_inp.weight:F32:4x3 blk.0.ffn_up_exps.weight:F32:4x8x3 blk.1.attn_q.weight:F32:4x4
+check_error 2 "does not state how many experts" "experts without a model" organ-imatrix convert "$T/sum.dat" \
+    -o "$T/none.gguf"
+mkmodel "$T/moe.gguf" -s 5 -k llama.block_count=2 -k llama.expert_count=3 \
+    -k llama.expert_used_count=1 token_embd.weight:F32:4x4 \
+    blk.0.attn_q.weight:F32:4x4 blk.0.ffn_gate_inp.weight:F32:4x3 blk.0.ffn_up_exps.weight:F32:4x8x3 \
+    blk.1.attn_q.weight:F32:4x4
 check "experts with a model" organ-imatrix convert "$T/sum.dat" --model "$T/moe.gguf" -o "$T/again.gguf"
 check_text "$(cell "$T/again.gguf" blk.0.ffn_up_exps.weight mean 1 | cut -c 1-8)" 0.599999 "means of an expert"
 mkmodel "$T/wrong.gguf" token_embd.weight:F32:4x4 blk.0.ffn_up_exps.weight:F32:4x8x5
-check_error 3 "computed for another model" "a model with other experts" organ-imatrix convert "$T/sum.dat" --model "$T/wrong.gguf" -o "$T/none.gguf"
+check_error 3 "computed for another model" "a model with other experts" organ-imatrix convert "$T/sum.dat" \
+    --model "$T/wrong.gguf" -o "$T/none.gguf"
 
 # Following a model: blocks that moved, experts that are left or came from another model.
 check "fewer blocks" organ-stack -q --drop 1 "$V" -o "$T/stack.gguf"
 check "its importance matrix" organ-imatrix follow "$T/stack.gguf" "$IM" "$V" -o "$T/stack.im.gguf"
-check_text "$(cell "$T/stack.im.gguf" blk.1.ffn_down.weight sum)" "$(cell "$IM" blk.2.ffn_down.weight sum)" "a block that moved"
-check_text "$(cell "$T/stack.im.gguf" blk.0.attn_q.weight sum)" "$(cell "$IM" blk.0.attn_q.weight sum)" "a block that stayed"
+check_text "$(cell "$T/stack.im.gguf" blk.1.ffn_down.weight sum)" "$(cell "$IM" blk.2.ffn_down.weight sum)" \
+    "a block that moved"
+check_text "$(cell "$T/stack.im.gguf" blk.0.attn_q.weight sum)" "$(cell "$IM" blk.0.attn_q.weight sum)" \
+    "a block that stayed"
 check_text "$(cell "$T/stack.im.gguf" blk.3.attn_q.weight sum)" "" "a block that is gone"
-imatrix "$T/moe.im.gguf" blk.0.ffn_up_exps.weight:4:1,2,3:10,20,30 blk.0.ffn_gate_inp.weight:4:8:30 blk.0.attn_q.weight:4:8:30
+imatrix "$T/moe.im.gguf" blk.0.ffn_up_exps.weight:4:1,2,3:10,20,30 blk.0.ffn_gate_inp.weight:4:8:30 \
+    blk.0.attn_q.weight:4:8:30
 check "fewer experts" organ-assemble -q "$T/moe.gguf" --keep-experts 0,2 -o "$T/two.gguf"
 check "their importance matrix" organ-imatrix follow "$T/two.gguf" "$T/moe.im.gguf" "$T/moe.gguf" -o "$T/two.im.gguf"
-check_text "$(cell "$T/two.im.gguf" blk.0.ffn_up_exps.weight count 0) $(cell "$T/two.im.gguf" blk.0.ffn_up_exps.weight count 1)" "10 30" "experts that are left"
+check_text "$(cell "$T/two.im.gguf" blk.0.ffn_up_exps.weight count 0) $(cell \
+    "$T/two.im.gguf" blk.0.ffn_up_exps.weight count 1)" "10 30" "experts that are left"
 check_text "$(cell "$T/two.im.gguf" blk.0.ffn_gate_inp.weight count)" 30 "the router, by its name"
-mkmodel "$T/donor.gguf" -s 6 -k llama.block_count=2 -k llama.expert_count=3 -k llama.expert_used_count=1 token_embd.weight:F32:4x4 \
-    blk.0.attn_q.weight:F32:4x4 blk.0.ffn_gate_inp.weight:F32:4x3 blk.0.ffn_up_exps.weight:F32:4x8x3 blk.1.attn_q.weight:F32:4x4
+mkmodel "$T/donor.gguf" -s 6 -k llama.block_count=2 -k llama.expert_count=3 \
+    -k llama.expert_used_count=1 token_embd.weight:F32:4x4 \
+    blk.0.attn_q.weight:F32:4x4 blk.0.ffn_gate_inp.weight:F32:4x3 blk.0.ffn_up_exps.weight:F32:4x8x3 \
+    blk.1.attn_q.weight:F32:4x4
 imatrix "$T/donor.im.gguf" blk.0.ffn_up_exps.weight:4:1,2,3:40,50,60
 check "an expert of another model" organ-transplant -q "$T/moe.gguf" "$T/donor.gguf" --experts 0=2 -o "$T/mixed.gguf"
-check "both importance matrices" organ-imatrix follow "$T/mixed.gguf" "$T/moe.im.gguf" "$T/moe.gguf" "$T/donor.im.gguf" "$T/donor.gguf" -o "$T/mixed.im.gguf"
-check_text "$(for e in 0 1 2; do cell "$T/mixed.im.gguf" blk.0.ffn_up_exps.weight count $e; done | tr '\n' ' ')" "60 20 30 " "experts of two models"
+check "both importance matrices" organ-imatrix follow "$T/mixed.gguf" "$T/moe.im.gguf" \
+    "$T/moe.gguf" "$T/donor.im.gguf" "$T/donor.gguf" -o "$T/mixed.im.gguf"
+check_text "$(for e in 0 1 2; do cell "$T/mixed.im.gguf" blk.0.ffn_up_exps.weight count $e; done | tr '\n' ' ')" \
+    "60 20 30 " "experts of two models"
 check "single experts" organ-extract -q "$T/two.gguf" --split-experts -o "$T/split"
-check "the entry of the stack for each" organ-imatrix follow "$T/split" "$T/moe.im.gguf" "$T/moe.gguf" -o "$T/split.im.gguf"
+check "the entry of the stack for each" organ-imatrix follow "$T/split" "$T/moe.im.gguf" "$T/moe.gguf" \
+    -o "$T/split.im.gguf"
 check_text "$(cell "$T/split.im.gguf" blk.0.ffn_up.1.weight count)" 30 "a single expert"
 mkmodel "$T/fused.gguf" token_embd.weight:F32:4x4 blk.0.attn_qkv.weight:F32:4x12
-check "joined matrices, by name" organ-imatrix follow "$T/fused.gguf" "$T/moe.im.gguf" "$T/moe.gguf" -o "$T/fused.im.gguf"
-check_text "$(cell "$T/fused.im.gguf" blk.0.attn_qkv.weight sum)" "$(cell "$T/moe.im.gguf" blk.0.attn_q.weight sum)" "the input of q, k and v"
+check "joined matrices, by name" organ-imatrix follow "$T/fused.gguf" "$T/moe.im.gguf" "$T/moe.gguf" \
+    -o "$T/fused.im.gguf"
+check_text "$(cell "$T/fused.im.gguf" blk.0.attn_qkv.weight sum)" "$(cell "$T/moe.im.gguf" blk.0.attn_q.weight sum)" \
+    "the input of q, k and v"
 if grep -q "found by name alone" "$T/err"; then ok; else bad "no note on a model with other data"; fi
-check_error 1 "no entries" "a model without any" organ-imatrix -q follow "$LAB/lab-base-q4_k_m.gguf" "$T/donor.im.gguf" "$T/donor.gguf" -o "$T/none.gguf"
+check_error 1 "no entries" "a model without any" organ-imatrix -q follow "$LAB/lab-base-q4_k_m.gguf" \
+    "$T/donor.im.gguf" "$T/donor.gguf" -o "$T/none.gguf"
 
 # Usage.
 check_error 2 "unknown action 'sum'" "an unknown action" organ-imatrix sum "$IM" -o "$T/none.gguf"

@@ -70,7 +70,7 @@ left_out() {
     cat << 'END'
 https://|ORGAN_URL|(^|&& )organ-serve	a network or a web server: see stream.sh and api.sh
 --sshlogin|--slurm	other hosts: see fleet.sh
-^llama-cli |^organ-(probe|search|sensitivity|validate) |losses.tsv|^make -f best.mk	an engine: see search.sh, sensitivity.sh and validate.sh
+^llama-cli |^organ-(probe|search|sensitivity|validate) |losses.tsv|^make -f best.mk	an engine: see search.sh and others
 END
 }
 
@@ -115,7 +115,8 @@ page_models() { # PAGE
         model-f16.gguf) organ-assemble -q "$from/verse.gguf" --dtype f16 --output $name ;;
         m.gguf) organ-keys "$from/verse.gguf" --set tokenizer.chat_template=str:x --output $name ;;
         config.yml) # JSON is YAML
-            echo '{"merge_method": "linear", "models": [{"model": "a.gguf"}, {"model": "b.gguf"}], "parameters": {"weight": 0.5}}' > $name ;;
+            echo '{"merge_method": "linear", "models": [{"model": "a.gguf"}, {"model": "b.gguf"}],
+                "parameters": {"weight": 0.5}}' > $name ;;
         *.organs | d) organ-extract -q "$from/verse.gguf" --output "$name" ;;
         models/*) mkdir models && cp "$from/verse.gguf" "$name" ;;
         base*) cp "$from/base.gguf" "$name" ;;
@@ -160,7 +161,8 @@ examples() { # PREFIX
                 most = text ~ /^organ-(check|compare) / # the answer may be no
                 if (text != "") printf "%sx=$?; [ $x -le %d ] || exit $x\n", text, most
                 text = ""
-            }' - "$T/commands" | sed "s|$1|PREFIX|g; s|/tmp/|./|g; s|~/|./|g; s|URL|model.gguf|g; s|PREFIX|$1|g" > "$T/commands.sh"
+            }' - "$T/commands" | sed "s|$1|PREFIX|g; s|/tmp/|./|g; s|~/|./|g; s|URL|model.gguf|g; s|PREFIX|$1|g" \
+                > "$T/commands.sh"
         name=$(basename "$page")
         mkdir "$T/page"
         (cd "$T/page" && page_models "$name" && PATH=$T/stubs:$1/bin:$PATH exec sh -x "$T/commands.sh") > "$T/out" \

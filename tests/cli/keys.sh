@@ -12,7 +12,8 @@ check_text "$(head -n 1 "$T/out")" "key${TAB}type${TAB}count${TAB}value" "header
 check_text "$(grep -c . "$T/out")" 25 "a row per key"
 check_text "$(awk -F '\t' 'NF != 4' "$T/out")" "" "four columns a row"
 check_text "$(grep '^tokenizer.ggml.tokens' "$T/out")" \
-    "tokenizer.ggml.tokens${TAB}str[]${TAB}1024${TAB}[\"<unk>\", \"<s>\", \"</s>\", \"<0x00>\", \"<0x01>\", \"<0x02>\", \"<0x03>\", \"<0x04>\", ...]" "an array's first values"
+    "tokenizer.ggml.tokens${TAB}str[]${TAB}1024${TAB}$(printf '["<unk>", "<s>", "</s>", "<0x00>", "<0x01>", '
+        printf '"<0x02>", "<0x03>", "<0x04>", ...]')" "an array's first values"
 check "patterns" organ-keys $VERSE '*.block_count' 'general.n*'
 check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " \
     "rows stay in the order of the file"

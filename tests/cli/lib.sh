@@ -119,7 +119,8 @@ made() {
     mkmodel "$T/plain.gguf" "$@" || bad "mkmodel $out"
     rm -rf "$T/made"
     organ-extract -q "$T/plain.gguf" --output "$T/made"
-    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' "$T/made/manifest.json" > "$T/made.json"
+    awk -v entries="$entries" '{ print } /^  "metadata": \[/ { print entries }' \
+        "$T/made/manifest.json" > "$T/made.json"
     mv "$T/made.json" "$T/made/manifest.json"
     rm -f "$out"
     organ-assemble "$T/made" --output "$out" || bad "assemble $out"
@@ -132,13 +133,16 @@ imatrix() {
     shift
     for e in "$@"; do
         n=$(echo "$e" | cut -d: -f4 | tr ',' '\n' | wc -l | tr -d ' ')
-        tensors="$tensors $(echo "$e" | cut -d: -f1).in_sum2:F32:$(echo "$e" | cut -d: -f2 | tr -d x)x$n $(echo "$e" | cut -d: -f1).counts:F32:1x$n"
+        tensors="$tensors $(echo "$e" | cut -d: -f1).in_sum2:F32:$(echo "$e" | cut -d: -f2 |
+            tr -d x)x$n $(echo "$e" | cut -d: -f1).counts:F32:1x$n"
     done
     # shellcheck disable=SC2086 # words
     mkmodel "$T/plain.gguf" -k imatrix.chunk_size=64 -k imatrix.chunk_count=3 $tensors || bad "mkmodel $out"
-    organ-keys "$T/plain.gguf" --set general.type=str:imatrix --delete general.architecture -o "$out" --force -q || bad "keys of $out"
+    organ-keys "$T/plain.gguf" --set general.type=str:imatrix --delete general.architecture -o "$out" --force -q ||
+        bad "keys of $out"
     size=$(wc -c < "$out")
-    organ-extract --list "$out" | awk -F"$TAB" 'NR > 1 { end = $9 + $8; print $9 } END { print int((end + 31) / 32) * 32 }' > "$T/offsets"
+    organ-extract --list "$out" |
+        awk -F"$TAB" 'NR > 1 { end = $9 + $8; print $9 } END { print int((end + 31) / 32) * 32 }' > "$T/offsets"
     data=$((size - $(tail -n 1 "$T/offsets")))
     i=0
     for e in "$@"; do
@@ -156,7 +160,9 @@ imatrix() {
                     }
                     for (k = 0; k < 4; k++) { printf "\\%03o", bits % 256; bits = int(bits / 256) }
                 }
-                { mixed = sub(/x/, "", $2); n = split($part, x, ","); for (m = 1; m <= n; m++) if (part == 4) put(x[m]); else for (j = 1; j <= $2; j++) put(x[m] * (mixed ? 2 ^ (3 * j % $2) : j)) }')" |
+                { mixed = sub(/x/, "", $2); n = split($part, x, ",");
+                    for (m = 1; m <= n; m++) if (part == 4) put(x[m]);
+                        else for (j = 1; j <= $2; j++) put(x[m] * (mixed ? 2 ^ (3 * j % $2) : j)) }')" |
                 dd of="$out" bs=1 seek=$at conv=notrunc 2> "$T/dd" || bad "dd"
         done
     done
@@ -185,7 +191,9 @@ arch_kv() {
 
 # differing A B: the tensors whose values differ, whatever the keys are.
 differing() {
-    organ-compare -q "$1" "$2" | awk -F '\t' 'NR > 1 && $1 != "(keys)" && $4 != "identical" { print $1, $4 } END { if (NR < 2) print "no tensors" }'
+    organ-compare -q "$1" "$2" |
+        awk -F '\t' 'NR > 1 && $1 != "(keys)" && $4 != "identical" { print $1, $4 }
+        END { if (NR < 2) print "no tensors" }'
 }
 
 # data MODEL TENSOR: its bytes.

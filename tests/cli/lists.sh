@@ -158,7 +158,8 @@ for f in architectures learned; do
     awk '/^arch / { tables++; archs += NF - 1 } END { print archs "," tables }' src/verbs/check/$f.txt
 done > "$T/counts"
 { tr '\n' ' ' < docs/checks.md; echo; } | tr -d '(),' \
-    | sed -n 's/.*architectures: \([0-9]*\) with \([0-9]*\) t.* and \([0-9]*\) with \([0-9]*\) tables.*/\1,\2 \3,\4/p' \
+    | sed -n \
+    's/.*architectures: \([0-9]*\) with \([0-9]*\) t.* and \([0-9]*\) with \([0-9]*\) tables.*/\1,\2 \3,\4/p' \
     | tr ' ' '\n' > "$T/page"
 check_same "$T/page" "$T/counts" "numbers of architectures and tables in docs/checks.md"
 finish

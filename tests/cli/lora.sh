@@ -70,7 +70,8 @@ check_text "$(sed 1d "$T/out" | cut -f 3)" kind "organ-check finds only the kind
 distance() { # ADAPTER: mean relative L2 between base + adapter and the tuned model, of these matrices
     organ-transplant -q --base "$T/b32.gguf" --adapter "$1" --output "$T/sum.gguf" --force &&
         organ-compare -q "$T/sum.gguf" "$T/c.gguf" |
-        awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $1 ~ /^(token_embd|blk.1.attn_[qkv])\./ { s += $c["rel_l2"]; n++ } END { printf "%.9f", s / n }'
+        awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        $1 ~ /^(token_embd|blk.1.attn_[qkv])\./ { s += $c["rel_l2"]; n++ } END { printf "%.9f", s / n }'
 }
 check "rank 64" pair -q --rank 64 --output "$T/l64.gguf"
 check "full rank" pair -q --rank 256 --tensors 'token_embd.*,blk.1.attn_[qkv].*' --output "$T/full.gguf"
@@ -103,7 +104,9 @@ check_text "$(organ-extract --list "$T/stack.gguf" | awk -F '\t' '/exps/ { print
 blk.0.ffn_up_exps.weight.lora_b 8x12x3" "shapes of a stack"
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack.gguf" --output "$T/stacked.gguf"
 organ-compare -q "$T/stacked.gguf" "$T/small-b.gguf" > "$T/out" 2> "$T/err"
-check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /attn_q|exps/ { print ($c["rel_l2"] == "-" || $c["rel_l2"] < 1e-5) }' "$T/out" | sort -u)" 1 "every expert becomes the tuned one"
+check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    /attn_q|exps/ { print ($c["rel_l2"] == "-" || $c["rel_l2"] < 1e-5) }' "$T/out" | sort -u)" 1 \
+        "every expert becomes the tuned one"
 # Experts without a difference, the first and the last of them: their factors are 0.
 check "a graft of an expert" organ-transplant -q --base "$T/small-a.gguf" --donor "$T/small-b.gguf" --experts 1 \
     --output "$T/one-expert.gguf"
@@ -112,33 +115,44 @@ check "one of three experts" organ-lora --base "$T/small-a.gguf" --tuned "$T/one
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack2.gguf" --output "$T/stacked.gguf" \
     --force
 organ-compare -q --split-experts "$T/stacked.gguf" "$T/one-expert.gguf" > "$T/out" 2> "$T/err"
-check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 "the other experts stay"
+check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+    /ffn_up[.][0-2]/ { n++; if ($c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5) print } END { print n }' "$T/out")" 3 \
+        "the other experts stay"
 
 # Experts by number: the adapter moves the selected experts to those of the tuned model, as a graft does. In
 # stacks, in fused stacks and where each expert is a tensor of its own.
 by_number() { # FORM TENSOR...
     form=$1
     shift
-    mkmodel "$T/e-a.gguf" -s 1 -k llama.expert_count=3 "$@" && mkmodel "$T/e-b.gguf" -s 2 -k llama.expert_count=3 "$@" ||
+    mkmodel "$T/e-a.gguf" -s 1 -k llama.expert_count=3 "$@" && mkmodel "$T/e-b.gguf" \
+        -s 2 -k llama.expert_count=3 "$@" ||
         bad "models of $form"
-    organ-transplant -q "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 -o "$T/e-want.gguf" --force || bad "a graft of $form"
-    check "experts of $form" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 --rank 8 -o "$T/e-lora.gguf" --force
+    organ-transplant -q "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 -o "$T/e-want.gguf" --force ||
+        bad "a graft of $form"
+    check "experts of $form" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 \
+        --rank 8 -o "$T/e-lora.gguf" --force
     if grep -q "attn_q\|gate_inp" "$T/out"; then bad "more than experts of $form: $(cat "$T/out")"; else ok; fi
     organ-transplant -q "$T/e-a.gguf" --adapter "$T/e-lora.gguf" -o "$T/e-got.gguf" --force || bad "folded into $form"
     organ-compare -q "$T/e-got.gguf" "$T/e-want.gguf" > "$T/out" 2> "$T/err"
     check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
-        $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5 { n++ } END { print (NR > 3), n + 0 }' "$T/out")" "1 0" "the graft of $form"
+        $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5 { n++ } END { print (NR > 3), n + 0 }' "$T/out")" \
+            "1 0" "the graft of $form"
 }
 by_number stacks blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_up_exps.weight:F32:8x12x3 \
     blk.0.ffn_down_exps.weight:F32:12x8x3
-by_number "fused stacks" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_gate_up_exps.weight:F32:8x24x3 \
+by_number "fused stacks" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 \
+    blk.0.ffn_gate_up_exps.weight:F32:8x24x3 \
     blk.0.ffn_down_exps.weight:F32:12x8x3
-check_error 1 "no expert 7" "an expert that the tuned stack lacks" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
+check_error 1 "no expert 7" "an expert that the tuned stack lacks" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" \
+    --experts 0=7 --rank 8 \
     -o "$T/none.gguf"
-by_number "separate experts" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 blk.0.ffn_up.0.weight:F32:8x12 \
+by_number "separate experts" blk.0.attn_q.weight:F32:8x8 blk.0.ffn_gate_inp.weight:F32:8x3 \
+    blk.0.ffn_up.0.weight:F32:8x12 \
     blk.0.ffn_up.1.weight:F32:8x12 blk.0.ffn_up.2.weight:F32:8x12
-check_error 1 "expert 3 is not in the model" "an expert that does not exist" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 3 --rank 8 -o "$T/none.gguf"
-check_error 1 "does not have blk.0.ffn_up.7.weight" "an expert that the tuned model lacks" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
+check_error 1 "expert 3 is not in the model" "an expert that does not exist" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" \
+    --experts 3 --rank 8 -o "$T/none.gguf"
+check_error 1 "does not have blk.0.ffn_up.7.weight" "an expert that the tuned model lacks" organ-lora \
+    "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
     -o "$T/none.gguf"
 
 # ---- refusals ----
@@ -182,7 +196,8 @@ check_error 2 "--energy 2" "too much energy" pair --energy 2 --output "$T/none.g
 check_error 2 "--energy 0" "no energy" pair --energy 0 --output "$T/none.gguf"
 check_error 2 "give --tuned or --from" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
 check_exit 1 "experts of a dense model" pair --experts 0 --output "$T/none.gguf"
-check_error 2 "give --from or --experts, not both" "a conversion of some experts" organ-lora --from "$LAB/lab-lora-code.gguf" \
+check_error 2 "give --from or --experts, not both" "a conversion of some experts" organ-lora \
+    --from "$LAB/lab-lora-code.gguf" \
     --experts 0 -o "$T/none.gguf"
 if [ -z "${VALGRIND:-}" ]; then # which needs TMPDIR itself
     TMPDIR=$T/nowhere check_exit 4 "no room" pair --rank 2 --output "$T/none.gguf"

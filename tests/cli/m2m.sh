@@ -23,7 +23,8 @@ done
 check "split" organ-assemble $VERSE -o "$T/s.gguf" --shards 3
 check "split from a pipe" sh -c "cat $VERSE | organ-assemble - -o $T/sp.gguf --shards 3"
 for i in 1 2 3; do check_same "$T/s-0000$i-of-00003.gguf" "$T/sp-0000$i-of-00003.gguf" "split from a pipe, $i"; done
-check_text "$(wc -c "$T"/s-0000?-of-00003.gguf | awk '$1 < 0.8 * 1867776 / 3 || $1 > 1.2 * 1867776 / 3' | grep -vc total)" 0 \
+check_text "$(wc -c "$T"/s-0000?-of-00003.gguf | awk '$1 < 0.8 * 1867776 / 3 || $1 > 1.2 * 1867776 / 3' |
+    grep -vc total)" 0 \
     "shards of about equal size"
 check "merged" organ-assemble "$T/s-00002-of-00003.gguf" -o "$T/merged.gguf"
 check_same "$T/merged.gguf" $VERSE "merged"

@@ -4,7 +4,8 @@
 # pictures, and what it says when it cannot.
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
-COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta signal dimension null_theta calibrated row_theta part edge importance"
+COLUMNS="name class block dtype elements sampled nonfinite mean std min max entropy kurtosis cv theta"
+COLUMNS="$COLUMNS signal dimension null_theta calibrated row_theta part edge importance"
 
 # ---- the table ----
 check "table" organ-measure -j 1 "$VERSE"
@@ -60,7 +61,10 @@ check_same "$T/out" "$T/big.tsv" "a big tensor, pipe"
 
 # ---- histograms ----
 # -1 -0.5 -0.5 0 -0 0.25 NaN and infinity: a bin has the edge that is nearer to 0.
-printf '\1\0\0\0x\1\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\0\0\200\277\0\0\0\277\0\0\0\277\0\0\0\0\0\0\0\200\0\0\200\076\0\0\300\177\0\0\200\177' > "$T/eight.bin"
+{
+    printf '\1\0\0\0x\1\0\0\0\10\0\0\0\0\0\0\0\0\0\0\0\0\0\200\277\0\0\0\277\0\0\0\277'
+    printf '\0\0\0\0\0\0\0\200\0\0\200\076\0\0\300\177\0\0\200\177'
+} > "$T/eight.bin"
 check "a histogram" organ-measure --histogram - "$T/eight.bin"
 check_text "$(awk '$4' "$T/out" | tr '\t\n' ' ;')" \
     "class low high values;other -1.03125 -1 1;other -0.53125 -0.5 2;other 0 0.03125 2;other 0.25 0.28125 1;" \
@@ -77,7 +81,9 @@ check_same "$T/h2.tsv" "$T/h.tsv" "a histogram by three threads"
 organ-measure --histogram - --sample 0 "$VERSE" > "$T/h0.tsv"
 check_text "$(sums "$T/h0.tsv" | tr '\n' ';')" "embed 524288 1;norm 2304 1;organ 1572864 1;skeleton 786432 1;" \
     "all values are counted"
-check_text "$(awk -F '\t' '{ n += $4 } ($2 == "-" || $3 == "-") && $4 > 0.001 * (/^norm/ ? 2304 : /^embed/ ? 524288 : /^organ/ ? 1572864 : 786432) { print }' "$T/h0.tsv")" "" "small tails"
+check_text "$(awk -F '\t' '{ n += $4 } ($2 == "-" || $3 == "-") &&
+    $4 > 0.001 * (/^norm/ ? 2304 : /^embed/ ? 524288 : /^organ/ ? 1572864 : 786432) { print }' "$T/h0.tsv")" \
+    "" "small tails"
 organ-measure --histogram - --json --sample 0 "$T/big.bin" -j 3 > "$T/h1"
 organ-measure --histogram - --sample 0 "$T/big.bin" -j 1 | awk -F '\t' 'NR > 1 { n += $4 } END { print n }' > "$T/h2"
 check_text "$(sed 's/.*"values": //; s/}//' "$T/h1" | awk '{ n += $1 } END { print n }') $(cat "$T/h2")" "$(awk \
@@ -150,7 +156,8 @@ tail -c $((size - 18 - 4 - 4 - 8 - 4)) "$T/norm.bin" | od -An -v -t f4 | awk '
         for (i = 0; i < N; i++) { m2 += (x[i] - mean) ^ 2 / N; m4 += (x[i] - mean) ^ 4 / N }
         H = bits(256) / 8; K = m4 / m2 ^ 2 - 3
         for (i = 0; i < N - 1; i++) { a += x[i] / (N - 1); b += x[i + 1] / (N - 1) }
-        for (i = 0; i < N - 1; i++) { ab += (x[i] - a) * (x[i + 1] - b); aa += (x[i] - a) ^ 2; bb += (x[i + 1] - b) ^ 2 }
+        for (i = 0; i < N - 1; i++) { ab += (x[i] - a) * (x[i + 1] - b); aa += (x[i] - a) ^ 2;
+            bb += (x[i + 1] - b) ^ 2 }
         r = ab / sqrt(aa * bb); if (r < 0) r = -r
         row = atan2(sqrt(1 - r * r), r) * 45 / atan2(1, 1)
         for (i = 1; i < N; i++) { v = x[i]; for (j = i; j > 0 && x[j - 1] > v; j--) x[j] = x[j - 1]; x[j] = v }
@@ -161,12 +168,16 @@ tail -c $((size - 18 - 4 - 4 - 8 - 4)) "$T/norm.bin" | od -An -v -t f4 | awk '
         k = K < 0 ? -K / 3 : K / 3; if (k > 1) k = 1
         c = (C - 0.5) / 0.5; if (c < 0) c = 0; if (c > 1) c = 1
         for (p = 4; p <= 10; p++) { y = bits(2 ^ p); sx += p; sy += y; sxx += p * p; sxy += p * y }
-        printf "%d %.9g %.9g %.9g %.9g %.9g %.9g\n", N, H, K, C, 30 * (e + k + c), (7 * sxy - sx * sy) / (7 * sxx - sx * sx), row
+        printf "%d %.9g %.9g %.9g %.9g %.9g %.9g\n", N, H, K, C, 30 * (e + k + c),
+            (7 * sxy - sx * sy) / (7 * sxx - sx * sx), row
     }' > "$T/want"
 awk -F '\t' '$1 == "output_norm.weight" { print $5, $12, $13, $14, $15, $17, $20 }' "$T/verse.tsv" > "$T/got"
 # od prints 8 digits of a float, so gaps are good to some 1e-5
-if paste -d ' ' "$T/want" "$T/got" | awk '{ for (i = 1; i <= 7; i++) { d = $i - $(i + 7); if (d < 0) d = -d; m = $i < 0 ? -$i : $i; if (d > 2e-5 * m + 1e-12) bad = 1 } }
-    END { exit bad || NR != 1 || $1 < 2 }'; then ok; else bad "awk finds other measures: $(cat "$T/want") against $(cat "$T/got")"; fi
+if paste -d ' ' "$T/want" "$T/got" |
+    awk '{ for (i = 1; i <= 7; i++) { d = $i - $(i + 7); if (d < 0) d = -d; m = $i < 0 ? -$i : $i;
+    if (d > 2e-5 * m + 1e-12) bad = 1 } }
+    END { exit bad || NR != 1 || $1 < 2 }'; then ok
+    else bad "awk finds other measures: $(cat "$T/want") against $(cat "$T/got")"; fi
 
 if have python3; then
     reference() {
@@ -201,7 +212,8 @@ fi
 
 # ---- types no codec knows ----
 check "all types" organ-measure "$D/gguf/types-all.gguf"
-check "a fork's type" sh -c "printf '\\1\\0\\0\\0x\\1\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\213\\0\\0\\0' > $T/fork.bin && head -c 144 /dev/zero >> $T/fork.bin && organ-measure $T/fork.bin $T/d/norm/output_norm.bin"
+check "a fork's type" sh -c "printf '\\1\\0\\0\\0x\\1\\0\\0\\0\\0\\1\\0\\0\\0\\0\\0\\0\\213\\0\\0\\0' \
+    > $T/fork.bin && head -c 144 /dev/zero >> $T/fork.bin && organ-measure $T/fork.bin $T/d/norm/output_norm.bin"
 check_text "$(awk -F '\t' '$1 == "x" { print $4, $5, $6, $15, $20 }' "$T/out")" "IQ4_K 256 - - -" \
     "a type without codec has a row"
 check_text "$(grep -c 'IQ4_K' "$T/err")" 1 "and a note"
@@ -259,8 +271,10 @@ if have jq; then
 fi
 # What a user wrote into it stays, to the byte.
 cp -R "$T/d" "$T/edited"
-sed 's/, "z": {[^}]*}//; s/"format": "organ-manifest"/&, "mine": [1.50, {"k": "},\\"\\\\"}]/; s/"name": "output_norm.weight"/&, "note": "keep"/
-    s/"sha256": "[0-9a-f]*"/&, "said": "\\"x, y}\\", z", "history": [{"op": "x", "by": 1e0}]/' "$T/before.json" > "$T/edited.json"
+sed 's/, "z": {[^}]*}//; s/"format": "organ-manifest"/&, "mine": [1.50, {"k": "},\\"\\\\"}]/;
+    s/"name": "output_norm.weight"/&, "note": "keep"/
+    s/"sha256": "[0-9a-f]*"/&, "said": "\\"x, y}\\", z", "history": [{"op": "x", "by": 1e0}]/' \
+        "$T/before.json" > "$T/edited.json"
 cp "$T/edited.json" "$T/edited/manifest.json"
 check "update of an edited manifest" organ-measure --update --type norm,organ "$T/edited"
 check_text "$(grep -c '"z": {' "$T/edited/manifest.json")" "$(awk -F '\t' '$2 == "norm" || $2 == "organ"' \
@@ -286,7 +300,8 @@ check_error 2 "organ directory" "update of a file" organ-measure --update "$VERS
 mkmodel "$T/runs.gguf" blk.0.ffn_up.weight:Q4_K:256x10 blk.0.ffn_down.weight:F32:100000x2
 for few in "9 1" "9 8" "1000 1000"; do
     check "--runs and --sample: $few" organ-measure -q --runs "${few% *}" --sample "${few#* }" "$T/runs.gguf"
-    check_text "$(cat "$T/out")" "$(organ-measure -q --sample "${few#* }" "$T/runs.gguf")" "--runs and --sample: $few: its rows"
+    check_text "$(cat "$T/out")" "$(organ-measure -q --sample "${few#* }" "$T/runs.gguf")" \
+        "--runs and --sample: $few: its rows"
 done
 
 # ---- when it cannot ----

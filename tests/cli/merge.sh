@@ -84,29 +84,38 @@ if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; the
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
 # Names in a card are text, whatever they contain.
 merge --method linear --model $V -o "$T/first.gguf" --no-hash -q
-name=$(printf '# <script>x</script> [a](http://b) **c** `d` | www.e.f \033[1m \342\200\256 \342\200\213 \377 \001 q4_k_m _g_ &amp; ![h](i)\\')
+name=$(printf '# <script>x</script> [a](http://b) **c** `d` | www.e.f '
+    printf '\033[1m \342\200\256 \342\200\213 \377 \001 q4_k_m _g_ &amp; ![h](i)\\')
 printf '%s' "$name" > "$T/name"
 organ-keys -q "$T/first.gguf" --set-file "general.name=$T/name" --output "$T/hostile.gguf"
-organ-merge -q --force --no-hash --method linear "$T/hostile.gguf" "$V" --card - -o "$T/h2.gguf" > "$T/card2.md" 2> "$T/err"
-plain='\# \<script\>x\</script\> \[a\](http\://b) \*\*c\*\* \`d\` \| www\.e.f \\x1b\[1m \\xe2\\x80\\xae \\xe2\\x80\\x8b \\xff \\x01 q4_k_m \_g\_ \&amp; \!\[h\](i)\\\\'
+organ-merge -q --force --no-hash --method linear "$T/hostile.gguf" "$V" --card - \
+    -o "$T/h2.gguf" > "$T/card2.md" 2> "$T/err"
+plain='\# \<script\>x\</script\> \[a\](http\://b) \*\*c\*\* \`d\` \| www\.e.f'
+plain=$plain' \\x1b\[1m \\xe2\\x80\\xae \\xe2\\x80\\x8b \\xff \\x01 q4_k_m \_g\_ \&amp; \!\[h\](i)\\\\'
 check_text "$(head -n 1 "$T/card2.md")" "# $plain + lab-verse (linear)" "the title of the card"
 check_text "$(sed -n 's/^| model | \(.*\) |  |  |$/\1/p' "$T/card2.md" | head -n 1)" "$plain" "a cell of the card"
-check_text "$(head -c 20 "$T/name")" "$(organ-keys "$T/h2.gguf" --get general.name | head -c 20)" "the key keeps the name"
+check_text "$(head -c 20 "$T/name")" "$(organ-keys "$T/h2.gguf" --get general.name | head -c 20)" \
+    "the key keeps the name"
 organ-merge -q --force --no-hash --method linear "$T/hostile.gguf" "$V" --card "$T/card3.md" -o "$T/h2.gguf"
 check_same "$T/card2.md" "$T/card3.md" "--card - prints the card"
 check_error 2 "both write to stdout" "card and model on stdout" organ-merge -q --method linear "$V" "$C" --card - -o -
-check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear --model $V --card "$T/card.md" -o "$T/new.gguf"
+check_error 2 "exists" "an existing card" organ-merge -q --no-hash --method linear \
+    --model $V --card "$T/card.md" -o "$T/new.gguf"
 check_absent "$T/new.gguf" "nothing is written before an existing card is refused"
-check_error 2 "this is also the output of --output" "a card instead of the model" merge --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"
+check_error 2 "this is also the output of --output" "a card instead of the model" merge \
+    --method linear --model $V --card "$T/new.gguf" -o "$T/new.gguf"
 cp $C "$T/input.gguf"
-check_error 2 "this output is also an input" "a card instead of an input" merge --method linear --model $V --model "$T/input.gguf" --card "$T/input.gguf" -o "$T/new.gguf"
+check_error 2 "this output is also an input" "a card instead of an input" merge \
+    --method linear --model $V --model "$T/input.gguf" --card "$T/input.gguf" -o "$T/new.gguf"
 check_same $C "$T/input.gguf" "the input stays"
-check_exit 4 "a card in a folder that does not exist" merge --method linear --model $V --card "$T/nowhere/card.md" -o "$T/new.gguf"
+check_exit 4 "a card in a folder that does not exist" merge --method linear --model $V \
+    --card "$T/nowhere/card.md" -o "$T/new.gguf"
 check_absent "$T/new.gguf" "nothing is written without a card"
 
 # Types, shards, keys, other forms of models.
 check "types" merge --method linear --model $V --model $C --dtype f16 --shards 2 -o "$T/f16.gguf"
-check_text "$(organ-extract --list "$T/f16-00001-of-00002.gguf" | awk -F"$TAB" '$1 == "blk.0.ffn_up.weight" { print $5 }')" \
+check_text "$(organ-extract --list "$T/f16-00001-of-00002.gguf" | awk -F"$TAB" '$1 == "blk.0.ffn_up.weight" {
+    print $5 }')" \
     F16 "dtype"
 organ-extract -q $V --output "$T/dir" || bad extract
 check "a directory and stdin" merge --method slerp,t=0.5 --model "$T/dir" --model - -o "$T/d.gguf" < $C
@@ -132,7 +141,8 @@ config linear --method linear --model $V,weight=1 --model $C,weight=0.3 --dtype 
             {"model": "$C", "parameters": {"weight": 0.3}}],
  "merge_method": "linear", "dtype": "float16"}
 END
-config gradient-slerp --method "slerp,t:blk.*.attn_[qkvo]*=[0,0.5,0.3,0.7,1],t:blk.*.ffn_[gud]*=[1,0.5,0.7,0.3,0],t=0.5" \
+config gradient-slerp \
+    --method "slerp,t:blk.*.attn_[qkvo]*=[0,0.5,0.3,0.7,1],t:blk.*.ffn_[gud]*=[1,0.5,0.7,0.3,0],t=0.5" \
     --base $V --model $C << END
 {"slices": [{"sources": [{"model": "$V", "layer_range": [0, 4]}, {"model": "$C", "layer_range": [0, 4]}]}],
  "merge_method": "slerp", "base_model": "$V", "tokenizer_source": "base",
@@ -157,25 +167,30 @@ check "stack" organ-stack -q --force $V 0-1 $C 1-3 --output "$T/stack.gguf"
 check_text "$(differing "$T/slices.gguf" "$T/stack.gguf")" "" "slices are a stack"
 check_text "$(organ-keys "$T/slices.gguf" --get organ.merge.parameters)" "slices=1:0-1,2:1-3" "history of slices"
 check_text "$(organ-keys "$T/slices.gguf" --get llama.block_count)" 5 "blocks of slices"
-organ-merge --config "$T/slices.json" --check --shards 2 2> "$T/err" | awk -F"$TAB" 'NR > 1 { print $1, $5, $6 }' > "$T/rows"
+organ-merge --config "$T/slices.json" --check --shards 2 2> "$T/err" |
+    awk -F"$TAB" 'NR > 1 { print $1, $5, $6 }' > "$T/rows"
 check_text "$(sed -n '/^blk.[12].attn_q.weight/p; /^output.weight/p' "$T/rows")" "blk.1.attn_q.weight copy lab-verse
 blk.2.attn_q.weight copy lab-code
 output.weight copy lab-verse" "--check of slices"
 if grep -q "slices are written as one file" "$T/err"; then ok; else bad "slices in shards: $(cat "$T/err")"; fi
 organ-merge -q --config "$T/slices.json" --set-kv general.name=str:Stack -o "$T/named.gguf" || bad "slices with hashes"
-if organ-keys "$T/named.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "slices: no sha256"; fi
+if organ-keys "$T/named.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok
+else bad "slices: no sha256"; fi
 check_text "$(organ-keys "$T/named.gguf" --get general.name)" Stack "slices with --set-kv"
 check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
 for besides in "--model $V" "--base $V"; do
     # shellcheck disable=SC2086 # two words
-    check_error 2 "names the method and the models" "a configuration and $besides" merge --config "$T/slices.json" $besides -o "$T/no.gguf"
+    check_error 2 "names the method and the models" "a configuration and $besides" merge \
+        --config "$T/slices.json" $besides -o "$T/no.gguf"
 done
 # The template of a chat: that of most models, chatml, or any.
 for m in a b c; do
-    organ-keys -q $V --set "tokenizer.chat_template=str:{{ $([ $m = a ] && echo one || echo two) }}" --output "$T/chat-$m.gguf"
+    organ-keys -q $V --set "tokenizer.chat_template=str:{{ $([ $m = a ] && echo one || echo two) }}" \
+        --output "$T/chat-$m.gguf"
 done
 template() { # TEMPLATE OPTION...: what the merge has
-    printf '{"merge_method": "linear", "parameters": {"weight": 1}, "chat_template": "%s", "models": [{"model": "%s"}, {"model": "%s"}, {"model": "%s"}]}' \
+    printf '{"merge_method": "linear", "parameters": {"weight": 1}, "chat_template": "%s",
+        "models": [{"model": "%s"}, {"model": "%s"}, {"model": "%s"}]}' \
         "$1" "$T/chat-a.gguf" "$T/chat-b.gguf" "$T/chat-c.gguf" > "$T/config.json"
     shift
     organ-merge -q --no-hash --config "$T/config.json" -o "$T/chat.gguf" --force "$@" || bad "a chat template"
@@ -186,7 +201,8 @@ check_text "$(template "{{ mine }}")" "{{ mine }}" "a template"
 check_text "$(template chatml | cut -c 1-50)" "{% for message in messages %}{{ '<|im_start|>' + m" "chatml"
 check_text "$(template auto --set-kv tokenizer.chat_template=str:last)" last "--set-kv decides"
 printf '{"merge_method": "linear", "chat_template": "llama3", "models": [{"model": "%s"}]}' $V > "$T/config.json"
-check_error 3 "chat_template 'llama3' is not supported" "a template by another name" organ-merge -q --config "$T/config.json" -o "$T/no.gguf"
+check_error 3 "chat_template 'llama3' is not supported" "a template by another name" organ-merge \
+    -q --config "$T/config.json" -o "$T/no.gguf"
 
 refused() { # TEXT JSON
     printf '%s' "$2" > "$T/config.json"
@@ -197,8 +213,10 @@ refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
 refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
 refused "models or slices" '{"merge_method": "linear"}'
 refused "'organ merge' does" 'merge_method: linear'
-refused "first 3 blocks" "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
-refused "[FIRST, END]" "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
+refused "first 3 blocks" \
+    "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
+refused "[FIRST, END]" \
+    "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
 
 # Refusals.
 no() { # STATUS TEXT OPTIONS...
@@ -228,7 +246,8 @@ no 2 "add up to 0" --method linear --model $V,weight=1 --model $C,weight=-1
 no 1 "matches the filter 'ffm'" --method linear,weight:ffm=0.5 --model $V --model $C
 no 1 "shares no lineage" --method linear --model $V --model $S --strict
 no 4 "none.gguf" --method linear --model "$T/none.gguf"
-organ-merge --no-hash --method linear --model $V --model $S --dtype '*=q8_0' -o "$T/noise.gguf" 2> "$T/err" || bad strangers
+organ-merge --no-hash --method linear --model $V --model $S --dtype '*=q8_0' -o "$T/noise.gguf" 2> "$T/err" ||
+    bad strangers
 if grep -q "shares no lineage" "$T/err"; then ok; else bad "no note on strangers: $(cat "$T/err")"; fi
 
 # Values that are not finite.
@@ -243,7 +262,8 @@ no 3 "output_norm.weight" --method ties,density=0.5 --base $BASE --model "$T/dir
 # Other vocabularies and dims: only with the embeddings of the first model.
 organ-keys -q $C --set 'tokenizer.ggml.tokens=str[]:a,b' --output "$T/words.gguf" || bad keys
 no 1 "vocabulary (2 tokens) differs" --method linear --model $V --model "$T/words.gguf"
-check "embeddings of the first" merge --method linear --model $V --model "$T/words.gguf" --embed-from base -o "$T/e.gguf"
+check "embeddings of the first" merge --method linear --model $V --model "$T/words.gguf" \
+    --embed-from base -o "$T/e.gguf"
 organ-compare "$V" "$T/e.gguf" > "$T/table"
 check_text "$(awk -F"$TAB" '$2 == "embed" { print $4 }' "$T/table" | sort -u)" identical "embeddings are copied"
 check_text "$(awk -F"$TAB" '$1 == "blk.0.attn_q.weight" { print $4 }' "$T/table")" differs "the rest is merged"
@@ -253,13 +273,15 @@ organ-keys -q $C --set general.architecture=str:qwen2 --output "$T/arch.gguf" ||
 no 1 "its architecture is not that of" --method linear --model $V --model "$T/arch.gguf"
 small() { # NAME TOKENS DIMS
     mkmodel "$T/$1.keyless" "blk.0.ffn_up.weight:F32:$3" &&
-        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --set "tokenizer.ggml.tokens=str[]:$2" --output "$T/$1.gguf" || bad "$1"
+        organ-keys -q "$T/$1.keyless" --set general.architecture=str:llama --set "tokenizer.ggml.tokens=str[]:$2" \
+        --output "$T/$1.gguf" || bad "$1"
 }
 small ab a,b 8x4
 small ac a,c 8x4
 small wide a,b 8x6
 no 1 "vocabulary (2 tokens) differs" --method linear --model "$T/ab.gguf" --model "$T/ac.gguf"
-no 1 "its dims are 8x6, but those of the first model are 8x4" --method linear --model "$T/ab.gguf" --model "$T/wide.gguf"
+no 1 "its dims are 8x6, but those of the first model are 8x4" --method linear --model "$T/ab.gguf" \
+    --model "$T/wide.gguf"
 
 # Each expert of a stack is made isotropic on its own, so it does not matter what else the stack has.
 for k in 1 2 3; do
@@ -267,14 +289,18 @@ for k in 1 2 3; do
         blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_gate_exps.weight:F32:32x32x3
     organ-assemble -q "$T/moe$k.gguf" --keep-experts 1 -o "$T/one$k.gguf" || bad "keep an expert"
 done
-check "iso of stacks" merge --method iso,t=1 --base "$T/moe1.gguf" --model "$T/moe2.gguf" --model "$T/moe3.gguf" -o "$T/isomoe.gguf"
-check "iso of one expert" merge --method iso,t=1 --base "$T/one1.gguf" --model "$T/one2.gguf" --model "$T/one3.gguf" -o "$T/isoone.gguf"
+check "iso of stacks" merge --method iso,t=1 --base "$T/moe1.gguf" --model "$T/moe2.gguf" \
+    --model "$T/moe3.gguf" -o "$T/isomoe.gguf"
+check "iso of one expert" merge --method iso,t=1 --base "$T/one1.gguf" --model "$T/one2.gguf" \
+    --model "$T/one3.gguf" -o "$T/isoone.gguf"
 organ-assemble -q "$T/isomoe.gguf" --keep-experts 1 -o "$T/kept.gguf" || bad "keep the merged expert"
-check_text "$(organ-compare "$T/kept.gguf" "$T/isoone.gguf" --tensors blk.0.ffn_gate_exps.weight | awk -F"$TAB" 'NR > 1 { print $4 }')" identical "iso of stacks: per expert"
+check_text "$(organ-compare "$T/kept.gguf" "$T/isoone.gguf" --tensors blk.0.ffn_gate_exps.weight |
+    awk -F"$TAB" 'NR > 1 { print $4 }')" identical "iso of stacks: per expert"
 
 # Values with a scale of their own; shards in a check, which has no file to name.
 for k in 1 2; do mkmodel "$T/scaled$k.gguf" -s $k blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1; done
-check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method linear --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"
+check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method linear \
+    --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"
 # shellcheck disable=SC2086 # $two is two options
 check "shards in a check" organ-merge -q --check --method linear $two --shards 2
 finish

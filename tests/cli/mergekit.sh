@@ -36,31 +36,37 @@ run "linear" << END
 END
 same "linear" --method linear --model $a,weight=0.6 --model $b,weight=0.4 --dtype f16
 run "linear, not normalized" << END
-{"models": [$two], "merge_method": "linear", "parameters": {"normalize": false}, "dtype": "float32", "out_dtype": "bfloat16"}
+{"models": [$two], "merge_method": "linear", "parameters": {"normalize": false},
+    "dtype": "float32", "out_dtype": "bfloat16"}
 END
 same "linear, not normalized" --method linear,normalize=0 --model $a,weight=0.6 --model $b,weight=0.4 --dtype bf16
 run "slerp with gradients" << END
 {"slices": [{"sources": [{"model": "$A", "layer_range": [0, $blocks]}, {"model": "$B", "layer_range": [0, $blocks]}]}],
  "merge_method": "slerp", "base_model": "$A", "dtype": "float16", "parameters": {"t": [
-    {"filter": "self_attn", "value": [0, 0.5, 0.3, 0.7, 1]}, {"filter": "mlp", "value": [1, 0.5, 0.7, 0.3, 0]}, {"value": 0.5}]}}
+    {"filter": "self_attn", "value": [0, 0.5, 0.3, 0.7, 1]}, {"filter": "mlp",
+        "value": [1, 0.5, 0.7, 0.3, 0]}, {"value": 0.5}]}}
 END
-same "slerp with gradients" --method "slerp,t:blk.*.attn_[qkvo]*.weight=[0,0.5,0.3,0.7,1],t:blk.*.ffn_[gud]*.weight=[1,0.5,0.7,0.3,0],t=0.5" \
+same "slerp with gradients" \
+    --method "slerp,t:blk.*.attn_[qkvo]*.weight=[0,0.5,0.3,0.7,1],t:blk.*.ffn_[gud]*.weight=[1,0.5,0.7,0.3,0],t=0.5" \
     --base $a --model $b --dtype f16
 run "ties" << END
 {"models": [{"model": "$BASE"}, {"model": "$A", "parameters": {"density": [1, 0.7, 0.1], "weight": 1.0}},
     {"model": "$B", "parameters": {"density": 0.33, "weight": [{"filter": "mlp", "value": 0.5}, {"value": 0}]}}],
- "merge_method": "ties", "base_model": "$BASE", "parameters": {"normalize": true, "int8_mask": true}, "dtype": "float16"}
+ "merge_method": "ties", "base_model": "$BASE", "parameters": {"normalize": true,
+     "int8_mask": true}, "dtype": "float16"}
 END
 same "ties" --method ties,normalize=1 --base $base --model "$a,density=[1,0.7,0.1],weight=1" \
     --model "$b,density=0.33,weight:blk.*.ffn_[gud]*=0.5,weight=0" --dtype f16
 for m in dare_ties dare_linear ties breadcrumbs breadcrumbs_ties della della_linear; do
     run "$m" << END
-{"models": [$dense], "merge_method": "$m", "base_model": "$BASE", "parameters": {"normalize": false, "int8_mask": true}, "tokenizer_source": "base"}
+{"models": [$dense], "merge_method": "$m", "base_model": "$BASE", "parameters": {"normalize": false,
+    "int8_mask": true}, "tokenizer_source": "base"}
 END
     same "$m" --method $m,normalize=0 --base $base --model $a,weight=0.6,density=0.5 --model $b,weight=0.4,density=0.7
 done
 run "breadcrumbs with gamma" << END
-{"models": [$dense], "merge_method": "breadcrumbs", "base_model": "$BASE", "parameters": {"gamma": 0.02, "lambda": 0.8}}
+{"models": [$dense], "merge_method": "breadcrumbs", "base_model": "$BASE",
+    "parameters": {"gamma": 0.02, "lambda": 0.8}}
 END
 same "breadcrumbs with gamma" --method breadcrumbs,gamma=0.02,lambda=0.8 --base $base \
     --model $a,weight=0.6,density=0.5 --model $b,weight=0.4,density=0.7
@@ -74,7 +80,8 @@ run "task_arithmetic" << END
 END
 same "task_arithmetic" --method task_arithmetic,lambda=0.9 --base $base --model $a,weight=0.6 --model $b,weight=0.4
 run "model_stock" << END
-{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "model_stock", "base_model": "$BASE", "parameters": {"filter_wise": false}}
+{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "model_stock", "base_model": "$BASE",
+    "parameters": {"filter_wise": false}}
 END
 same "model_stock" --method model_stock --base $base --model $a --model $b
 run "nuslerp" << END
@@ -82,7 +89,8 @@ run "nuslerp" << END
 END
 same "nuslerp" --method nuslerp,flatten=0 --model $a,weight=0.6 --model $b,weight=0.4
 run "sce" << END
-{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "sce", "base_model": "$BASE", "parameters": {"select_topk": 0.5}}
+{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "sce", "base_model": "$BASE",
+    "parameters": {"select_topk": 0.5}}
 END
 same "sce" --method sce,select_topk=0.5 --base $base --model $a --model $b
 run "arcee_fusion" << END
@@ -98,13 +106,15 @@ run "multislerp" << END
 END
 same "multislerp" --method multislerp,normalize=1,eps=1e-8 --model $a,weight=0.6 --model $b,weight=0.4
 run "nearswap" << END
-{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "nearswap", "base_model": "$A", "parameters": {"t": 0.0001}}
+{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "nearswap", "base_model": "$A",
+    "parameters": {"t": 0.0001}}
 END
 same "nearswap" --method nearswap,t=0.0001 --base $a --model $b
 
 # ---- vocabularies: models must have equal ones, so all choices are the same ---------------------------
 
-for member in '"tokenizer_source": "base"' '"tokenizer_source": "union"' "\"tokenizer_source\": \"$B\"" '"tokenizer": {"source": "union"}'; do
+for member in '"tokenizer_source": "base"' '"tokenizer_source": "union"' \
+    "\"tokenizer_source\": \"$B\"" '"tokenizer": {"source": "union"}'; do
     run "$member" << END
 {"models": [$two], "merge_method": "linear", $member}
 END
@@ -121,7 +131,8 @@ END
 # ---- slices of passthrough ----------------------------------------------------------------------------
 
 run "passthrough" << END
-{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 3]}]}, {"sources": [{"model": "$B", "layer_range": [1, $blocks]}]}],
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 3]}]},
+    {"sources": [{"model": "$B", "layer_range": [1, $blocks]}]}],
  "merge_method": "passthrough", "dtype": "float16"}
 END
 check "as a stack" organ-stack -q --force $a 0-2 $b 1-$((blocks - 1)) --output "$T/stack.gguf"
@@ -130,7 +141,8 @@ hash_tensors "$T/out.gguf" > "$T/have"
 check_same "$T/have" "$T/plain" "passthrough is a stack"
 
 # Copied blocks that do nothing at first: their outputs are scaled by 0. Others stay as they are.
-scale='"parameters": {"scale": [{"filter": "o_proj", "value": 0.0}, {"filter": "down_proj", "value": 0.0}, {"value": 1.0}]}'
+scale='"parameters": {"scale": [{"filter": "o_proj", "value": 0.0}, {"filter": "down_proj",
+    "value": 0.0}, {"value": 1.0}]}'
 cat > "$T/scale.json" << END
 {"slices": [{"sources": [{"model": "$A", "layer_range": [0, 3]}]},
             {"sources": [{"model": "$A", "layer_range": [1, 3], $scale}]},
@@ -142,11 +154,13 @@ organ-compare "$T/stack.gguf" "$T/out.gguf" | awk -F'\t' '/^blk/ && $4 == "diffe
 for n in 3 4; do for r in attn_output ffn_down; do echo blk.$n.$r.weight; done; done | sort > "$T/want"
 sort "$T/have" > "$T/have.2"
 check_same "$T/have.2" "$T/want" "only the outputs of the copies are scaled"
-organ-measure "$T/out.gguf" --tensors 'blk.[34].attn_output.weight,blk.[34].ffn_down.weight' --columns name,min,max --sample 0 |
+organ-measure "$T/out.gguf" --tensors 'blk.[34].attn_output.weight,blk.[34].ffn_down.weight' \
+    --columns name,min,max --sample 0 |
     awk 'NR > 1 && ($2 != 0 || $3 != 0)' > "$T/have"
 check_same "$T/have" /dev/null "they are 0"
 organ-merge -q --models "$T/models" --config "$T/scale.json" --check > "$T/rows"
-check_text "$(awk -F'\t' '$1 ~ /blk.3.(attn_output|attn_q).weight|blk.1.attn_output.weight/ { print $1, $(NF - 1), $NF }' "$T/rows" | sort)" \
+check_text "$(awk -F'\t' '$1 ~ /blk.3.(attn_output|attn_q).weight|blk.1.attn_output.weight/ {
+    print $1, $(NF - 1), $NF }' "$T/rows" | sort)" \
     "blk.1.attn_output.weight copy lab-verse
 blk.3.attn_output.weight merge scale=0
 blk.3.attn_q.weight copy lab-verse" "rows of scaled slices"
@@ -158,16 +172,20 @@ check_same "$T/first" "$T/again" "the keys tell the scales"
 
 # A gradient runs over the blocks of each slice; parameters of a slice come before those of all.
 run "a gradient" << END
-{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 3]}], "parameters": {"scale": [{"filter": "mlp", "value": [1, 0.5]}]}},
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 3]}],
+    "parameters": {"scale": [{"filter": "mlp", "value": [1, 0.5]}]}},
             {"sources": [{"model": "$A", "layer_range": [3, $blocks]}]}],
  "merge_method": "passthrough", "parameters": {"scale": [{"filter": "up_proj", "value": 2}, {"value": 1}]}}
 END
 for pair in blk.0.ffn_up:1 blk.1.ffn_up:0.75 blk.2.ffn_down:0.5 blk.3.ffn_up:2 blk.3.ffn_down:1 blk.2.attn_q:1; do
-    for f in $a "$T/out.gguf"; do organ-measure "$f" --tensors "${pair%:*}.weight" --columns std --sample 0 | tail -n 1; done |
-        awk -v want="${pair#*:}" 'NR == 1 { x = $1 } END { d = $1 / x - want; if (d * d > 1e-4) print $1 / x }' > "$T/have"
+    for f in $a "$T/out.gguf"; do organ-measure "$f" --tensors "${pair%:*}.weight" --columns std --sample 0 |
+        tail -n 1; done |
+        awk -v want="${pair#*:}" 'NR == 1 { x = $1 } END { d = $1 / x - want; if (d * d > 1e-4) print $1 / x }' \
+        > "$T/have"
     check_same "$T/have" /dev/null "scale of ${pair%:*}"
 done
-printf '%s' "{\"slices\": [{\"sources\": [{\"model\": \"$A\", \"layer_range\": [0, $blocks], \"parameters\": {\"weight\": 1}}]}]," \
+printf '%s' "{\"slices\": [{\"sources\": [{\"model\": \"$A\", \"layer_range\": [0, $blocks]," \
+    '"parameters": {"weight": 1}}]}],' \
     '"merge_method": "passthrough"}' > "$T/config.json"
 check_error 2 "passthrough has no parameter weight" "a parameter of others" \
     organ-merge -q --models "$T/models" --config "$T/config.json" -o "$T/no.gguf"
@@ -180,15 +198,18 @@ check_absent "$T/no.gguf" "refused configurations"
 
 half=$((blocks / 2))
 sources() {
-    printf '"sources": [{"model": "%s", "layer_range": [%d, %d]%s}, {"model": "%s", "layer_range": [%d, %d]}]' "$A" "$1" "$2" "$3" "$B" "$1" "$2"
+    printf '"sources": [{"model": "%s", "layer_range": [%d, %d]%s}, {"model": "%s", "layer_range": [%d, %d]}]' \
+        "$A" "$1" "$2" "$3" "$B" "$1" "$2"
 }
 run "slerp in two slices" << END
-{"slices": [{$(sources 0 $half ""), "parameters": {"t": 0.2}}, {$(sources $half "$blocks" ""), "parameters": {"t": [0.5, 1]}}],
+{"slices": [{$(sources 0 $half ""), "parameters": {"t": 0.2}}, {$(sources $half "$blocks" ""),
+    "parameters": {"t": [0.5, 1]}}],
  "merge_method": "slerp", "base_model": "$A", "dtype": "float16"}
 END
 cp "$T/out.gguf" "$T/slices.gguf"
 for t in 0.2 0.5 1; do
-    check "slerp $t" organ-merge -q --no-hash --method slerp,t=$t --base $a --model $b --dtype f16 --force -o "$T/$t.gguf"
+    check "slerp $t" organ-merge -q --no-hash --method slerp,t=$t --base $a --model $b \
+        --dtype f16 --force -o "$T/$t.gguf"
     hash_tensors "$T/$t.gguf" > "$T/$t.hash"
 done
 hash_tensors "$T/slices.gguf" > "$T/have"
@@ -212,7 +233,8 @@ refused "merges its first" << END
 {"slices": [{$(sources 0 1 "")}, {$(sources 1 2 "")}], "merge_method": "linear"}
 END
 refused "must have the same models" << END
-{"slices": [{$(sources 0 $half "")}, {"sources": [{"model": "$A", "layer_range": [$half, $blocks]}]}], "merge_method": "linear"}
+{"slices": [{$(sources 0 $half "")}, {"sources": [{"model": "$A", "layer_range": [$half, $blocks]}]}],
+    "merge_method": "linear"}
 END
 
 # ---- YAML -------------------------------------------------------------------------------------------------
@@ -228,7 +250,8 @@ models:
 merge_method: linear
 dtype: float16
 END
-if sh scripts/organ merge -q --no-hash --models "$T/models" --config "$T/m.yml" --force -o "$T/out.gguf" 2> "$T/err"; then
+if sh scripts/organ merge -q --no-hash --models "$T/models" --config "$T/m.yml" \
+    --force -o "$T/out.gguf" 2> "$T/err"; then
     same "YAML" --method linear --model $a,weight=0.6 --model $b,weight=0.4 --dtype f16
 else
     check_text "$(grep -c 'no program here converts YAML' "$T/err")" 1 "YAML: $(cat "$T/err")"

@@ -31,7 +31,9 @@ for m in $VERSE $CODE; do
     k=$((k + 1))
 done
 organ-extract --list "$T/mix.gguf" | cut -f 1,6 | grep 'blk.3.ffn' | tr '\t\n' '= ' > "$T/out"
-check_text "$(cat "$T/out")" "blk.3.ffn_gate_inp.weight=256x2 blk.3.ffn_gate_exps.weight=256x512x2 blk.3.ffn_up_exps.weight=256x512x2 blk.3.ffn_down_exps.weight=512x256x2 blk.3.ffn_norm.weight=256 " \
+check_text "$(cat "$T/out")" \
+    "$(printf '%s ' blk.3.ffn_gate_inp.weight=256x2 blk.3.ffn_gate_exps.weight=256x512x2 \
+        blk.3.ffn_up_exps.weight=256x512x2 blk.3.ffn_down_exps.weight=512x256x2 blk.3.ffn_norm.weight=256)" \
     "the tensors of a block"
 check "the rest is that of the base" sh -c "organ-compare '$T/mix.gguf' $BASE --type attention,embedding,norm"
 check "only checked" organ-stack -v --check --experts-from $VERSE,$CODE
@@ -62,7 +64,8 @@ distance() { # TENSORS A B
 }
 check_text "$(distance blk.1.ffn_up_exps.weight "$T/noise.gguf" "$T/plain.gguf")" 0.08 \
     "two of three copies have noise"
-check_text "$(distance blk.1.ffn_up_exps.weight "$T/seeded.gguf" "$T/plain.gguf")" 0.00 "a seed alone changes no expert"
+check_text "$(distance blk.1.ffn_up_exps.weight "$T/seeded.gguf" "$T/plain.gguf")" 0.00 \
+    "a seed alone changes no expert"
 if [ "$(distance blk.1.ffn_gate_inp.weight "$T/seeded.gguf" "$T/plain.gguf")" = 0.00 ]; then \
     bad "a seed does not change the router"; else ok; fi
 organ-extract -q "$T/noise.gguf" --split-experts --type ffn -o "$T/noisy"
@@ -72,7 +75,9 @@ check "in Q4_K" organ-stack -q --experts-from $BASE --copies 2 --noise 0.1 -o "$
 check_text "$(organ-extract --list "$T/q4.gguf" | grep -c 'ffn_gate_exps.*Q4_K')" 4 "types are kept"
 
 # ---- the router
-SHAPE="-k general.alignment=32 -k llama.block_count=1 token_embd.weight:F32:64x20 blk.0.attn_q.weight:F32:64x64 blk.0.ffn_up.weight:F32:64x96 blk.0.ffn_gate.weight:F32:64x96 blk.0.ffn_down.weight:F32:96x64"
+SHAPE="-k general.alignment=32 -k llama.block_count=1 token_embd.weight:F32:64x20 \
+    blk.0.attn_q.weight:F32:64x64 blk.0.ffn_up.weight:F32:64x96 blk.0.ffn_gate.weight:F32:64x96 \
+    blk.0.ffn_down.weight:F32:96x64"
 for k in 1 2; do
     mkmodel "$T/m$k.gguf" -s $k $SHAPE
     mkmodel "$T/a$k.gguf" -s $((k + 10)) blk.0.ffn_gate.weight.sample:F16:64x40x1
@@ -83,7 +88,8 @@ mixed() { organ-stack -q --force --experts-from "$M" "$@" 2> "$T/err" || bad "a 
 mixed --router "$T/a1.gguf,$T/a2.gguf" -o "$T/ab.gguf"
 mixed --router "$T/a2.gguf,$T/a1.gguf" -o "$T/ba.gguf"
 organ-compare -q "$T/ab.gguf" "$T/ba.gguf" --tensors blk.0.ffn_gate_inp.weight > "$T/out"
-check_text "$(awk -F "$TAB" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "cosine") c = i } NR == 2 { printf "%.4f", $c }' "$T/out")" \
+check_text "$(awk -F "$TAB" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "cosine") c = i }
+    NR == 2 { printf "%.4f", $c }' "$T/out")" \
     -1.0000 "exchanged texts exchange the rows, whose sum is 0"
 check_text "$(organ-extract --list "$T/ab.gguf" | awk 'NR > 1 { print $4 }' | tr '\n' ' ')" \
     "token_embd attn_q ffn_gate_inp ffn_up_exps ffn_gate_exps ffn_down_exps " "the router comes first"
@@ -97,7 +103,8 @@ done
 mixed --router "$T/pair1.gguf,$T/pair2.gguf" -o "$T/ab.gguf"
 mixed --router "$T/riap1.gguf,$T/riap2.gguf" -o "$T/ba.gguf"
 check_text "$(distance blk.0.ffn_gate_inp.weight "$T/ab.gguf" "$T/ba.gguf")" 0.00 "inputs in another order"
-check "texts of one input each" organ-stack -q --experts-from "$M" --router "$T/one1.gguf,$T/one2.gguf" -o "$T/one.gguf"
+check "texts of one input each" organ-stack -q --experts-from "$M" --router "$T/one1.gguf,$T/one2.gguf" \
+    -o "$T/one.gguf"
 check_error 1 "cannot tell them apart" "equal texts" organ-stack -q --experts-from "$M" \
     --router "$T/a1.gguf,$T/a1.gguf" -o "$T/no.gguf"
 check_error 1 "no inputs of the feed-forward layer of block 0" "no samples" organ-stack -q --experts-from "$M" \
@@ -107,7 +114,9 @@ check_error 2 "1 file for 2 experts" "too few texts" organ-stack --experts-from 
 
 # ---- other architectures
 dense() { # FILE ARCHITECTURE
-    made "$1" "{\"key\": \"$2.block_count\", \"type\": \"u32\", \"value\": 1}, {\"key\": \"$2.feed_forward_length\", \"type\": \"u32\", \"value\": 96}," \
+    made "$1" \
+        "{\"key\": \"$2.block_count\", \"type\": \"u32\", \"value\": 1},
+{\"key\": \"$2.feed_forward_length\", \"type\": \"u32\", \"value\": 96}," \
         token_embd.weight:F32:64x20 blk.0.ffn_gate.weight:F32:64x96 blk.0.ffn_up.weight:F32:64x96 \
         blk.0.ffn_down.weight:F32:96x64 2> /dev/null
     organ-keys -q "$1" --set general.architecture=str:"$2" -o "$1.new" 2> /dev/null && mv "$1.new" "$1"
@@ -115,11 +124,14 @@ dense() { # FILE ARCHITECTURE
 dense "$T/q3.gguf" qwen3
 dense "$T/q2.gguf" qwen2
 check "qwen3" organ-stack -q --experts-from "$T/q3.gguf" --copies 4 -o "$T/q3moe.gguf"
-check_text "$(organ-keys "$T/q3moe.gguf"  | awk -F "$TAB" '$1 ~ /^qwen3|architecture/ { print $1 "=" $NF }' | sort | tr '\n' ' ')" \
-    "general.architecture=qwen3moe qwen3moe.block_count=1 qwen3moe.expert_count=4 qwen3moe.expert_feed_forward_length=96 qwen3moe.expert_used_count=2 qwen3moe.feed_forward_length=96 " \
+check_text "$(organ-keys "$T/q3moe.gguf"  | awk -F "$TAB" '$1 ~ /^qwen3|architecture/ { print $1 "=" $NF }' |
+    sort | tr '\n' ' ')" \
+    "$(printf '%s ' general.architecture=qwen3moe qwen3moe.block_count=1 qwen3moe.expert_count=4 \
+        qwen3moe.expert_feed_forward_length=96 qwen3moe.expert_used_count=2 qwen3moe.feed_forward_length=96)" \
     "its keys"
 check "qwen2" organ-stack -q --experts-from "$T/q2.gguf" --copies 4 -o "$T/q2moe.gguf"
-check_text "$(organ-keys "$T/q2moe.gguf" --get qwen2moe.expert_used_count) $(organ-extract --list "$T/q2moe.gguf" | grep -c _shexp)" \
+check_text "$(organ-keys "$T/q2moe.gguf" --get qwen2moe.expert_used_count) $(organ-extract --list "$T/q2moe.gguf" |
+    grep -c _shexp)" \
     "4 4" "all experts are used, beside a shared one"
 check "fewer" organ-stack --experts-from "$T/q2.gguf" --copies 4 --used 2 -o "$T/q2moe.gguf" --force
 if grep -q "do not scale the weights" "$T/err"; then ok; else bad "no note on weights: $(cat "$T/err")"; fi

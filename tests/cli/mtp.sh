@@ -35,7 +35,8 @@ $(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.block_count=2 token
     made "$T/d1.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2')
 $(arr feed_forward_length u32 '128, 128, 96')
 $(arr attention.sliding_window_pattern bool 'true, false, true')
-$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.block_count=3 -k llama.nextn_predict_layers=1 -s 7 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
+$(arr rope.dimension_sections i32 '1, 2, 3')" $KEYS -k llama.block_count=3 -k llama.nextn_predict_layers=1 \
+    -s 7 token_embd.weight:F16:64x3 $(blocks 2) $(nextn 2)
 }
 check "one block" graft base.gguf d1.gguf
 check_text "$(kv block_count) $(kv nextn_predict_layers)" "3 1" "block_count and nextn_predict_layers"
@@ -153,7 +154,8 @@ check_same "$T/c.gguf" "$T/as-mtp.gguf" "--add of MTP blocks does what --mtp doe
 {
     made "$T/six.gguf" "$TOKENS$(arr attention.head_count_kv u32 '2, 2, 2, 2, 4, 8')
 $(arr feed_forward_length u32 '128, 128, 1, 2, 3, 4')
-$(arr attention.sliding_window_pattern bool 'true, false, true, true, false, true')" $KEYS -k llama.block_count=6 -s 7 token_embd.weight:F16:64x3 $(blocks 6)
+$(arr attention.sliding_window_pattern bool 'true, false, true, true, false, true')" $KEYS \
+    -k llama.block_count=6 -s 7 token_embd.weight:F16:64x3 $(blocks 6)
     made "$T/gap.gguf" "$TOKENS" $KEYS -k llama.attention.head_count_kv=2 -k llama.feed_forward_length=128 \
         -k llama.block_count=2 token_embd.weight:F16:64x3 $(blocks 2)
     made "$T/swa.gguf" "$TOKENS" $KEYS -k llama.block_count=3 -k llama.attention.sliding_window_pattern=2 \
@@ -179,7 +181,8 @@ check_text "$(kv block_count)" 2 "block_count of a base with one block"
 check "set by hand" add base.gguf six.gguf --layers 2-5 --set-kv llama.block_count=u32:9
 check_text "$(kv block_count)" 9 "--set-kv has the last word"
 refuse_add "block 3 would be added, but there is no block 2" base.gguf six.gguf --layers 3-4
-refuse_add "llama.attention.sliding_window_pattern has one value per block in $T/base.gguf, but not in this model" base.gguf deep.gguf --layers 2
+refuse_add "llama.attention.sliding_window_pattern has one value per block in $T/base.gguf, but not in this model" \
+    base.gguf deep.gguf --layers 2
 refuse_add "block 2 is a multi-token-prediction block: it cannot come before block 3" as-mtp.gguf six.gguf --layers 3
 organ-extract "$T/six.gguf" --layers 2-3 --output - > "$T/two.organs"
 check "from records" add gap.gguf two.organs
@@ -219,7 +222,7 @@ variant embd.gguf '/llama.embedding_length/s/64/96/'
 refuse "llama.embedding_length differs: base 64, donor 96" deep.gguf embd.gguf
 variant heads.gguf '/llama.attention.head_count"/s/"value": 4/"value": 8/'
 refuse "llama.attention.head_count differs: base 4, donor 8" deep.gguf heads.gguf
-variant arch.gguf 's/"general.architecture", "type": "str", "value": "llama"/"general.architecture", "type": "str", "value": "qwen2"/'
+variant arch.gguf '/"general.architecture"/s/"value": "llama"/"value": "qwen2"/'
 refuse "architecture differs" deep.gguf arch.gguf
 variant ffn.gguf '/llama.feed_forward_length/s/128/256/'
 refuse "feed_forward_length differs" deep.gguf ffn.gguf

@@ -63,7 +63,8 @@ check_text "$(grep -c '<title>.*: as in the base<' "$T/g.svg")" $((N - 3)) "the 
 check "graft of a graft" organ-graft --base "$T/g" --donor "$STRANGER" --tensors 'blk.1.ffn_up.weight' \
     --blend linear:0.5 --output "$T/g2" -q
 check "picture of a finished directory" organ-graft --svg "$T/g2.svg" "$T/g2"
-check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace; lab-stranger-q4_k_m.gguf, linear:0.5<' "$T/g2.svg")" 1 "a history of two"
+check_text "$(grep -c '<title>blk.1.ffn_up: lab-code-q4_k_m.gguf, replace;
+    lab-stranger-q4_k_m.gguf, linear:0.5<' "$T/g2.svg")" 1 "a history of two"
 check_error 1 "only organ directories have a history of grafts" "a model without a history" organ-graft \
     --svg "$T/no.svg" "$VERSE"
 organ-extract -q "$VERSE" --output "$T/unchanged"
@@ -87,19 +88,23 @@ check "a finished merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
 check_text "$(squares "$T/f1.svg")" "$(squares "$T/f0.svg")" "the picture of a finished merge"
 check_text "$(grep -c '<rect.*<title>' "$T/f1.svg") $(grep -c '<title>token_embd.*: copy' "$T/f1.svg")" \
     "$((N + $(grep -c '<rect.*<title>[^:]*</title>' "$T/f1.svg"))) 1" "all of its tensors"
-printf '{"merge_method": "slerp", "base_model": "%s", "models": [{"model": "%s"}], "parameters": {"t": [{"filter": "self_attn", "value": [0, 0.5, 1]}, {"filter": "mlp", "value": 0.3}, {"value": 0.5}]}, "dtype": "float16"}\n' "$VERSE" "$CODE" > "$T/c.json"
+printf '{"merge_method": "slerp", "base_model": "%s", "models": [{"model": "%s"}],
+    "parameters": {"t": [{"filter": "self_attn", "value": [0, 0.5, 1]}, {"filter": "mlp", "value": 0.3},
+        {"value": 0.5}]}, "dtype": "float16"}\n' "$VERSE" "$CODE" > "$T/c.json"
 check "merged by a configuration" organ-merge -q --config "$T/c.json" --output "$T/c.gguf" --svg "$T/c0.svg"
 organ-extract -q "$T/c.gguf" --output "$T/c.organs"
 check "a finished merge in an organ directory" organ-merge --svg "$T/c1.svg" "$T/c.organs"
 check_text "$(squares "$T/c1.svg")" "$(squares "$T/c0.svg")" "the picture of a merge by a configuration"
-printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]}, {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
+printf '{"merge_method": "passthrough", "slices": [{"sources": [{"model": "%s", "layer_range": [0, 2]}]},
+    {"sources": [{"model": "%s", "layer_range": [1, 4]}]}]}\n' "$CODE" "$VERSE" > "$T/d.json"
 check_text "$(sed -n 's/.*>\(merge t=0.6667\)<.*/\1/p' "$T/c1.svg" | sort -u)" "merge t=0.6667" "numbers are rounded"
 check_text "$(grep -c ': copy t=0</title></rect><text [^>]*class="mid on-[a-z]*">B</text>' "$T/c1.svg")" \
     "$(grep -c ': copy t=0</title>' "$T/c1.svg")" "letters for readers without colours"
 check "slices" organ-merge -q --config "$T/d.json" --output "$T/d.gguf" --svg "$T/d0.svg"
 check "finished slices" organ-merge --svg "$T/d.svg" "$T/d.gguf"
 check_text "$(squares "$T/d.svg")" "$(squares "$T/d0.svg")" "the picture of slices while they are joined"
-check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"
+check_text "$(grep -c '<title>blk.[01].*: copy lab-code<' "$T/d.svg") $(grep -c '<title>blk.[234].*: copy lab-verse<' \
+    "$T/d.svg") $(grep -c '<title>[^b].*: copy lab-code<' "$T/d.svg")" "18 27 3" "where blocks of slices come from"
 check_error 1 "it has no history of a merge" "a model without a history" organ-merge --svg "$T/no.svg" "$CODE"
 for set in 'method=nope' 'parameters=weight=x' 'parameters={"weight":[[]]}' 'parameters={' \
     'parameters=lambda=0x,' 'parameters=slices=1:2-1' 'parameters=slices=4:0-1' 'parameters=slices=1:0-1,,'; do

@@ -67,5 +67,6 @@ fi
 # A byte behind the last record of a stream.
 organ-extract -q $VERSE --tensors output_norm.weight --output "$T/one"
 { cat "$T/one/norm/output_norm.bin"; printf x; } > "$T/records"
-check_error 3 "ends within the header of organ record 2" "a byte behind a record" sh -c "organ-extract - --list < '$T/records' > /dev/null"
+check_error 3 "ends within the header of organ record 2" "a byte behind a record" \
+    sh -c "organ-extract - --list < '$T/records' > /dev/null"
 finish

@@ -57,6 +57,7 @@ noticed a.mk 'a variable that redefines itself' 'x = $(eval x := $$(y))$(x)'
 noticed a.mk "the utility 'tac'" 'x := $(if $(y),$(shell cat $(call f,$(z)) | tac))'
 noticed a.mk "'sed -i'" 'a: b
 	@sed -i s/a/b/ $@'
-printf 'define a\n$(1): $(2)\n\t@mkdir -p $$(@D)\nendef\nx := $(shell sed -n p $(call q,$(1)))\nb: c\n\tfor x in $$(cat c); do echo $$x; done\n' > "$T/a.mk"
+printf '%b\n' 'define a' '$(1): $(2)\n\t@mkdir -p $$(@D)' 'endef' 'x := $(shell sed -n p $(call q,$(1)))' \
+    'b: c\n\tfor x in $$(cat c); do echo $$x; done' > "$T/a.mk"
 check "a makefile" sh "$PWD/scripts/check-portable.sh" "$T/a.mk"
 finish

@@ -116,7 +116,8 @@ without '/"output.weight"/'
 refuse "remove the comma before it" "the last line taken out with sed"
 # Some architectures use a number of experts of its own in each block.
 used() {
-    sed "s/\"llama.expert_used_count\", \"type\": \"u32\", \"value\": 2/\"llama.expert_used_count\", \"type\": \"arr\", \"items\": \"u32\", \"value\": [$1]/" "$T/d/manifest.json" > "$T/x"
+    numbers="\"type\": \"arr\", \"items\": \"u32\", \"value\": [$1]"
+    sed "s/\(\"llama.expert_used_count\", \)\"type\": \"u32\", \"value\": 2/\1$numbers/" "$T/d/manifest.json" > "$T/x"
     cmp -s "$T/x" "$T/d/manifest.json" && bad "expert_used_count stays one number"
     cp "$T/x" "$T/d/manifest.json"
 }

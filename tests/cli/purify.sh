@@ -141,7 +141,7 @@ if have mkmodel; then
     done
     check "some experts" organ-purify "$T/moe.gguf" --output "$T/moe3" --method haar --experts 1,3
     check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" \
-        "blk.0.ffn_gate.1.weight purified blk.0.ffn_gate.3.weight purified blk.0.ffn_up.1.weight purified blk.0.ffn_up.3.weight purified blk.0.ffn_down.1.weight purified blk.0.ffn_down.3.weight purified " "rows of experts"
+        "$(printf 'blk.0.ffn_%s.weight purified ' gate.1 gate.3 up.1 up.3 down.1 down.3)" "rows of experts"
     check_text "$(grep -c '"experts": \[1, 3\]' "$T/moe3/manifest.json")" 3 "history of experts"
     check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" \
         --method haar --experts 1 --dtype F16
@@ -173,8 +173,10 @@ if have mkmodel; then
 fi
 
 # NaN: refused by name and count, nothing is left behind.
-printf '\001\000\000\000n\002\000\000\000\004\000\000\000\000\000\000\000\002\000\000\000\000\000\000\000\000\000\000\000' > "$T/nan.bin"
-printf '\000\000\200\077\000\000\300\177\000\000\000\100\000\000\200\177\000\000\200\077\000\000\000\100\000\000\200\077\000\000\000\100' >> "$T/nan.bin"
+{
+    printf '\1\0\0\0n\2\0\0\0\4\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\0\0\0\0\0\0\200\77\0\0\300\177\0\0\0\100'
+    printf '\0\0\200\177\0\0\200\77\0\0\0\100\0\0\200\77\0\0\0\100'
+} > "$T/nan.bin"
 for m in haar fft; do
     check_error 3 "tensor 'n': 2 of its values are NaN or infinite" "NaN, $m" organ-purify "$T/nan.bin" \
         --output "$T/nan2.bin" --method $m

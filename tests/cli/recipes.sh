@@ -16,7 +16,8 @@ recipe() {
     $MAKE -C "$T/$where" -f "$from/$recipe_name.mk" "$@"
 }
 # regmean-merge needs organ-probe, and fewer-experts a mixture: sections of their own.
-names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done | grep -vx -e lab -e regmean-merge -e fewer-experts; }
+names() { for f in "$TOP"/scripts/recipes/*.mk; do basename "$f" .mk; done |
+    grep -vx -e lab -e regmean-merge -e fewer-experts; }
 same() { check_same "$T/$where/$1.gguf" "$2" "$1"; }
 
 # ---- unchanged -----------------------------------------------------------------------------------
@@ -75,7 +76,10 @@ check_same_dir "$T/v3/skeleton" "$T/v2/skeleton" "build-935-v3: attention as in 
 cat > "$T/probe" << 'END'
 #!/bin/sh
 echo "$*" >> "$HERE/probe.calls"
-for a; do out=$next next=$a; [ "$out" != --activations ] || exec mkmodel "$next" blk.0.attn_q.weight.sample:F16:256x8; done
+for a; do
+    out=$next next=$a
+    [ "$out" != --activations ] || exec mkmodel "$next" blk.0.attn_q.weight.sample:F16:256x8
+done
 exit 2
 END
 chmod +x "$T/probe"
@@ -84,7 +88,8 @@ echo 'organ-keys "$1" --get llama.expert_count | awk "{ print 10 / \$1 }"' > "$T
 rounds() { recipe regmean-merge BIN="$BIN" PROBE="$T/probe" THREADS=1 "$@"; }
 if have mkmodel; then
     check "regmean-merge" rounds
-    check_text "$(awk '{ sub(".*/", "", $4); sub(".*/", "", $6); sub(".*/", "", $10); print $3, $4, $6, $8, $10 }' "$T/probe.calls")" \
+    check_text "$(awk '{ sub(".*/", "", $4); sub(".*/", "", $6); sub(".*/", "", $10);
+        print $3, $4, $6, $8, $10 }' "$T/probe.calls")" \
         "1 lab-verse-q4_k_m.gguf text-verse.txt 4000 verse.1.gguf
 1 lab-code-q4_k_m.gguf text-code.txt 4000 donor.1.gguf
 1 first.gguf text-verse.txt 4000 verse.2.gguf
@@ -114,7 +119,8 @@ if have mkmodel; then
     mkmodel "$T/moe.act.gguf" blk.0.ffn_down_exps.weight.sample:F32:8x40x4
     fewer() { recipe fewer-experts BIN="$BIN" BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf" OUTPUT=fewer.gguf "$@"; }
     check "fewer-experts" fewer
-    organ-assemble -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --keep-experts 3 --by importance --keep-units 5 -o "$T/3x5.gguf"
+    organ-assemble -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --keep-experts 3 \
+        --by importance --keep-units 5 -o "$T/3x5.gguf"
     same fewer "$T/3x5.gguf"
     check "fewer-experts with samples" fewer -B percent=50 SHARE=25% ACTIVATIONS="$T/moe.act.gguf"
     organ-assemble -q "$T/moe.gguf" --imatrix "$T/moe.im.gguf" --keep-experts 2 --by importance --keep-units 4 \
@@ -125,10 +131,12 @@ if have mkmodel; then
     # 2 of 8 and 3 of 5 units are worse than 4 of 4 for this engine.
     echo text > "$T/tune.txt"
     ORGAN_BIN=$BIN check "the split is searched" sh "$TOP/scripts/organ-search" "$from/fewer-experts.mk" \
-        --output "$T/found.mk" --text "$T/tune.txt" --engine 'sh "$HERE/few"' BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf"
+        --output "$T/found.mk" --text "$T/tune.txt" --engine 'sh "$HERE/few"' BASE="$T/moe.gguf" \
+        IMATRIX="$T/moe.im.gguf"
     check "the recipe that is found" $MAKE -s -f "$T/found.mk" BIN="$BIN" BASE="$T/moe.gguf" IMATRIX="$T/moe.im.gguf" \
         OUTPUT="$T/found.gguf"
-    check_text "$(organ-keys "$T/found.gguf" --get llama.expert_count) $(organ-keys "$T/found.gguf" --get llama.feed_forward_length)" \
+    check_text "$(organ-keys "$T/found.gguf" --get llama.expert_count) $(organ-keys "$T/found.gguf" \
+        --get llama.feed_forward_length)" \
         "4 4" "the split that is found"
 fi
 check_text "$(grep -c '^# Lesson: ' "$from/fewer-experts.mk")" 1 "fewer-experts has a lesson"

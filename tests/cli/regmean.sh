@@ -3,7 +3,8 @@
 # regmean.sh - organ-merge with samples of the inputs of matrices (regmean, regmean-iso).
 . "$(dirname "$0")/lib.sh"
 merge() { organ-merge -q --no-hash --force "$@"; }
-shape="-k general.alignment=32 -k llama.block_count=1 token_embd.weight:F32:64x20 blk.0.attn_q.weight:F32:64x48 blk.0.attn_norm.weight:F32:64 blk.0.ffn_down_exps.weight:F32:36x64x3"
+shape="-k general.alignment=32 -k llama.block_count=1 token_embd.weight:F32:64x20 \
+    blk.0.attn_q.weight:F32:64x48 blk.0.attn_norm.weight:F32:64 blk.0.ffn_down_exps.weight:F32:36x64x3"
 inputs="blk.0.attn_q.weight.sample:F16:64x100 blk.0.ffn_down_exps.weight.sample:F16:36x40x3"
 for k in 1 2 3; do
     mkmodel "$T/m$k.gguf" -s $k $shape

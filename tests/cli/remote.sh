@@ -73,7 +73,8 @@ done
 # Some experts, blends with an ancestor, other blocks: as from the file, with few bytes.
 for m in moe moe-base; do
     mkmodel "$T/$m.gguf" -s ${#m} token_embd.weight:F32:64x10 \
-        blk.0.ffn_gate_inp.weight:F32:64x8 blk.0.ffn_gate_exps.weight:F32:64x512x8 blk.0.ffn_up_exps.weight:F32:64x512x8
+        blk.0.ffn_gate_inp.weight:F32:64x8 blk.0.ffn_gate_exps.weight:F32:64x512x8 \
+        blk.0.ffn_up_exps.weight:F32:64x512x8
 done
 from_both() { # WHAT BASE DONOR OPTION...: DONOR is the name of a file in $T
     what=$1 base=$2 donor=$3
@@ -87,14 +88,16 @@ from_both() { # WHAT BASE DONOR OPTION...: DONOR is the name of a file in $T
 }
 from_both "two experts" "$T/moe-base.gguf" moe.gguf --experts 1,2=3 --type ffn
 organ-transplant --reads "$T/moe-base.gguf" "$T/moe.gguf" --experts 1,2=3 --type ffn > "$T/reads"
-check_text "$(awk -F '\t' '$3 == 131072' "$T/reads" | grep -c .) $(awk -F '\t' '$3 < 131072 { n += $3 } END { print n }' "$T/reads")" \
+check_text "$(awk -F '\t' '$3 == 131072' "$T/reads" | grep -c .) $(awk -F '\t' '$3 < 131072 { n += $3 }
+    END { print n }' "$T/reads")" \
     "4 16384" "two experts of two stacks, and 32 rows of each to compare"
 from_both "other blocks" "$code" verse.gguf --map 0=2
 from_both "a blend" "$code" verse.gguf --blend slerp:0.5 --type attention
 from_both "an ancestor in a file" "$code" verse.gguf --blend task:0.5 --ancestor "$LAB/lab-base-q4_k_m.gguf" --layers 3
 from_both "strangers" "$LAB/lab-stranger-q4_k_m.gguf" verse.gguf --layers 0
 cp "$LAB/lab-base-q4_k_m.gguf" "$T/base.gguf"
-organ-transplant -q "$code" "$T/verse.gguf" --blend task:0.5 --ancestor "$T/base.gguf" --layers 3 -o "$T/want.gguf" --force
+organ-transplant -q "$code" "$T/verse.gguf" --blend task:0.5 --ancestor "$T/base.gguf" \
+    --layers 3 -o "$T/want.gguf" --force
 check "an ancestor behind a URL" organ-transplant "$code" "$T/verse.gguf" --blend task:0.5 \
     --ancestor "$at/good/base.gguf" --layers 3 -o "$T/got.gguf" --force
 check "an ancestor: as from the file" cmp "$T/want.gguf" "$T/got.gguf"
@@ -111,7 +114,8 @@ sed 's/^[0-9a-f]\(.*blk.1.ffn_up\)/g\1/' "$T/list" > "$T/other.list"
 check_exit 1 "another hash" organ-transplant "$code" "$verse" --type ffn --layers 1 -o "$T/no.gguf" \
     --verify "$T/other.list"
 check_text "$(grep -c 'verse.gguf.*: the data of blk.1.ffn_up.weight differ from the list' "$T/err")" 1 "it is named"
-check "others do not matter" organ-graft "$code" "$verse" --type attention -o "$T/verified.organs" --verify="$T/other.list"
+check "others do not matter" organ-graft "$code" "$verse" --type attention -o "$T/verified.organs" \
+    --verify="$T/other.list"
 grep -v blk.1.ffn_up "$T/list" > "$T/other.list"
 check_exit 1 "no hash" organ-transplant "$code" "$verse" --type ffn --layers 1 -o "$T/no.gguf" --verify "$T/other.list"
 [ ! -e "$T/no.gguf" ] && ok || bad "an output with another hash"
@@ -164,7 +168,8 @@ check "it continues" organ-stream -q --sampled --output "$T/streamed" "$large?ke
 check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ')" "kept status " "all shards are kept"
 check "of files too" organ-stream -q --sampled --output "$T/streamed2" "$T/split-large-00001-of-00003.gguf"
 check_same "$T/streamed2/measures.tsv" "$T/rows" "organ-stream --sampled of files: the same rows"
-check_exit 4 "a shard that is not there" organ-stream -q --sampled --output "$T/streamed3" "$at/good/x-00001-of-00002.gguf"
+check_exit 4 "a shard that is not there" organ-stream -q --sampled --output "$T/streamed3" \
+    "$at/good/x-00001-of-00002.gguf"
 check_exit 2 "--sampled --store" organ-stream --sampled --store "$T" --output "$T/streamed4" "$large"
 printf '%s\n' "$large" "$verse?key=hidden" "$code" > "$T/list"
 check "organ-fleet measure" organ-fleet measure -q --output "$T/fleet" - < "$T/list"
@@ -175,7 +180,8 @@ check_text "$(sed 1d "$T/fleet/ranking.tsv" | grep -c .)" 3 "all are ranked"
 check_text "$(grep -rl hidden "$T/fleet" | grep -c .)" 0 "no query of a URL is stored by organ-fleet"
 : > "$T/log"
 check "organ-fleet again" organ-fleet measure -q --output "$T/fleet" "$verse"
-check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ') $(wc -l < "$T/log" | tr -d ' ')" "kept status  0" "results are kept"
+check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ') $(wc -l < "$T/log" | tr -d ' ')" \
+    "kept status  0" "results are kept"
 check_exit 1 "a URL is not dissected" organ-fleet dissect -q --output "$T/fleet2" "$verse"
 check_exit 1 "--by edge" organ-fleet measure -q --by edge --output "$T/fleet2" "$verse"
 check "pipeline" organ-fleet pipeline -q --output "$T/fleet3" "$verse"
@@ -195,7 +201,8 @@ check "the repaired file" cmp "$T/hurt.gguf" "$T/verse.gguf"
 # A repair that was killed: some tensors are new, and the old ones are in the journal.
 cp "$T/verse.gguf" "$T/hurt.gguf"
 printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
-organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.attn_q.weight --match exact --in-place --undo "$T/hurt.gguf.repair"
+organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.attn_q.weight \
+    --match exact --in-place --undo "$T/hurt.gguf.repair"
 check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
@@ -211,17 +218,22 @@ organ-check --hash "$T/small.gguf" | sed 's/small.gguf/hurt.gguf/' > "$T/small.l
 mkdir "$T/killing"
 ln -s "$BIN"/organ-* "$T/killing"
 rm "$T/killing/organ-transplant"
-printf '#!/bin/sh\nLD_PRELOAD=%s FAULT_OP=kill FAULT_NTH=$KILL_AT FAULT_COUNT=%s exec %s/organ-transplant -j 1 "$@"\n' \
-    "$SO" "$T/n" "$BIN" > "$T/killing/organ-transplant"
+cat > "$T/killing/organ-transplant" << END
+#!/bin/sh
+LD_PRELOAD=$SO FAULT_OP=kill FAULT_NTH=\$KILL_AT FAULT_COUNT=$T/n exec $BIN/organ-transplant -j 1 "\$@"
+END
 chmod +x "$T/killing/organ-transplant"
-if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c -ldl 2> "$T/err"; then
+if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
+    -ldl 2> "$T/err"; then
     hurt
     (ORGAN_BIN=$T/killing KILL_AT=0 && export ORGAN_BIN KILL_AT && repair) > "$T/out" 2> "$T/err"
     calls=$(cat "$T/n" 2> /dev/null) k=1
-    check_text "$([ "${calls:-0}" -gt 5 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && echo whole)" whole "a repair: ${calls:-0} changes"
+    check_text "$([ "${calls:-0}" -gt 5 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && echo whole)" whole \
+        "a repair: ${calls:-0} changes"
     while [ $k -le "${calls:-0}" ]; do
         hurt
-        { (ORGAN_BIN=$T/killing KILL_AT=$k && export ORGAN_BIN KILL_AT && repair) > "$T/out" 2> "$T/err"; } 2> "$T/shell"
+        { (ORGAN_BIN=$T/killing KILL_AT=$k && export ORGAN_BIN KILL_AT && repair) \
+            > "$T/out" 2> "$T/err"; } 2> "$T/shell"
         repair > "$T/out" 2> "$T/err"
         got=$?
         [ $got = 0 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && [ ! -e "$T/hurt.gguf.repair" ] && ok ||
@@ -233,12 +245,14 @@ fi
 printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
 cp "$T/hurt.gguf" "$T/hurt.copy"
 sed 's/verse.gguf/hurt.gguf/' "$T/list" > "$T/hurt.list"
-check_exit 1 "a repair with other data" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$at/good/hurt.copy"
+check_exit 1 "a repair with other data" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" \
+    -q --repair "$at/good/hurt.copy"
 check "the model is unchanged" cmp "$T/hurt.gguf" "$T/hurt.copy"
 dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
 check_exit 4 "--complete that breaks off" organ-remote -q --retries 0 --complete "$at/short/verse.gguf" "$T/part.gguf"
 n=$(wc -c < "$T/part.gguf")
-check_text "$(dd if="$T/verse.gguf" bs=1 count="$((n))" 2> /dev/null | cmp - "$T/part.gguf" 2>&1)" "" "the file is still a part"
+check_text "$(dd if="$T/verse.gguf" bs=1 count="$((n))" 2> /dev/null | cmp - "$T/part.gguf" 2>&1)" \
+    "" "the file is still a part"
 check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$code" of="$T/other.gguf" bs=1000 count=777 2> /dev/null
@@ -272,7 +286,8 @@ refused 4 'HTTP status 302' loop
 printf 'speed-time = 1\nspeed-limit = 1000\n' > "$T/hurry"
 for how in stalls slow; do
     check_exit 4 "a server: $how" organ-info "$at/$how/verse.gguf" --retries 0 --curl "$T/hurry"
-    check_text "$(grep -c "$how/verse.gguf: bytes 0-524287: the answer ended after [0-9]* bytes" "$T/err")" 1 "$how: the reason"
+    check_text "$(grep -c "$how/verse.gguf: bytes 0-524287: the answer ended after [0-9]* bytes" "$T/err")" 1 \
+        "$how: the reason"
 done
 check "links that expire" organ-transplant "$code" "$at/expiring/verse.gguf" --layers 1,3 -o "$T/got.gguf" --force
 organ-transplant -q "$code" "$T/verse.gguf" --layers 1,3 -o "$T/want.gguf" --force
@@ -289,7 +304,8 @@ rm "$T/many.gguf"
 # shellcheck disable=SC2046
 set -- $(awk 'BEGIN {
     for (i = 0; i < 62; i++)
-        print "blk." i ".ffn_up.weight:Q8_0:1024x" (i == 2 ? 2000 : 2), "blk." i ".ffn_down.weight:F16:512x" (i == 2 ? 2000 : 2)
+        print "blk." i ".ffn_up.weight:Q8_0:1024x" (i == 2 ? 2000 : 2),
+            "blk." i ".ffn_down.weight:F16:512x" (i == 2 ? 2000 : 2)
 }')
 mkmodel "$T/wide62.gguf" "$@"
 organ-assemble -q "$T/wide62.gguf" --shards 62 -o "$T/k.gguf"
@@ -299,7 +315,8 @@ check "headers of 62 shards" organ-extract --list "$at/good/k-00001-of-00062.ggu
 check_text "$(wc -l < "$T/log" | tr -d ' ')" 62 "one request for each"
 headers=$(awk '{ n += $2 } END { print n }' "$T/log")
 : > "$T/log"
-check "a block of 62 shards" organ-transplant "$T/base62.gguf" "$at/good/k-00001-of-00062.gguf" --type ffn --layers 2 -o "$T/got.gguf" --force
+check "a block of 62 shards" organ-transplant "$T/base62.gguf" "$at/good/k-00001-of-00062.gguf" \
+    --type ffn --layers 2 -o "$T/got.gguf" --force
 sent=$(awk '{ n += $2 } END { print n }' "$T/log") block=$((1024 * 2000 / 32 * 34 + 512 * 2000 * 2))
 [ "$((sent - headers))" -le $((block + block / 100)) ] && ok || bad "$((sent - headers)) bytes for $block"
 organ-transplant -q "$T/base62.gguf" "$T/k-00001-of-00062.gguf" --type ffn --layers 2 -o "$T/want.gguf" --force
@@ -332,12 +349,14 @@ check "both were asked" test -s "$T/log2"
 # ---- lighttpd ----------------------------------------------------------------------------
 if command -v lighttpd > /dev/null 2>&1; then
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    printf 'server.document-root = "%s"\nserver.port = %s\nserver.bind = "127.0.0.1"\n' "$T" "$port" > "$T/lighttpd.conf"
+    printf 'server.document-root = "%s"\nserver.port = %s\nserver.bind = "127.0.0.1"\n' \
+        "$T" "$port" > "$T/lighttpd.conf"
     lighttpd -D -f "$T/lighttpd.conf" 2> "$T/lighttpd.log" &
     server="$server $!"
     i=0
     while ! curl -s -o /dev/null "http://127.0.0.1:$port/list" && [ $i -lt 100 ]; do i=$((i + 1)); sleep 0.1; done
-    check "lighttpd: a donor" organ-transplant "$code" "http://127.0.0.1:$port/verse.gguf" --type ffn,embedding -o "$T/got.gguf" --force
+    check "lighttpd: a donor" organ-transplant "$code" "http://127.0.0.1:$port/verse.gguf" \
+        --type ffn,embedding -o "$T/got.gguf" --force
     check "lighttpd: the result" cmp "$T/want.gguf" "$T/got.gguf"
     check "lighttpd: large tensors" organ-measure "http://127.0.0.1:$port/split-large-00001-of-00003.gguf"
     check_text "$(cat "$T/out")" "$(cat "$T/rows")" "lighttpd: the rows"
@@ -358,7 +377,8 @@ chmod +x "$T/bin/curl"
 PATH=$T/bin:$PATH
 echo "$at/secret/verse.gguf?key=hidden" > "$T/by-list"
 check "a token, and a URL in a file" organ-remote --curl "$T/curlrc" --urls "$T/by-list" organ-info http://127.0.0.1/
-check_text "$(cat "$T/arguments" "$T/processes" | grep -c 'hush\|key=hidden')" 0 "no process has a secret in its arguments"
+check_text "$(cat "$T/arguments" "$T/processes" | grep -c 'hush\|key=hidden')" 0 \
+    "no process has a secret in its arguments"
 check "a token" organ-info --curl "$T/curlrc" "$at/secret/verse.gguf?key=hidden"
 cat "$T/out" "$T/err" > "$T/said"
 check_exit 4 "no token" organ-info "$at/secret/verse.gguf?key=hidden" --retries 0

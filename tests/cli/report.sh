@@ -59,7 +59,8 @@ check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_R
 organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
 check "the bars of a class" grep -qF "$(awk -F '\t' \
     '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
-    END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n; print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
+    END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n;
+        print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
 check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep \
     -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "2 12" \
     "the maps of a graft and a merge"
@@ -104,7 +105,9 @@ sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { pr
 check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
 check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' \
     '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
-check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if ($NF == type && $3 > last) bad = 1; if (($1 == "| 1") != ($NF != type)) bad = 1; last = $3; type = $NF } END { print bad + 0 }')" 0 "ranked by theta within each type, highest first"
+check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if ($NF == type &&
+    $3 > last) bad = 1; if (($1 == "| 1") != ($NF != type)) bad = 1; last = $3; type = $NF } END { print bad + 0 }')" \
+    0 "ranked by theta within each type, highest first"
 check "the limits of theta are beside its ranking" grep -q 'random numbers can rank first' "$md"
 check "in the page too" grep -q 'random numbers can rank first' "$html"
 # Noise is 0 in one column, and in no other.
@@ -188,9 +191,11 @@ check "no trend is drawn through one size" grep -q 'No trend is fitted' "$T/one/
 # Three sizes on a line: theta = 30 + 2 log10(parameters).
 for e in 3 5 8; do
     awk -v e=$e 'BEGIN { OFS = "\t"
-        print "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv\ttheta\tsignal\tdimension\tnull_theta\tcalibrated\trow_theta\tpart"
+        print "name\tclass\tblock\tdtype\telements\tsampled\tnonfinite\tmean\tstd\tmin\tmax\tentropy\tkurtosis\tcv",
+            "theta\tsignal\tdimension\tnull_theta\tcalibrated\trow_theta\tpart"
         n = 1; for (i = 0; i < e; i++) n *= 10
-        print "blk.0.ffn_up.weight", "organ", 0, "F16", n, 100, 0, 0, 1, -1, 1, 0.5, 0, 1, 30 + 2 * e, 0.5, 1, 25, 5, 80 }' > "$T/in/e$e.tsv"
+        print "blk.0.ffn_up.weight", "organ", 0, "F16", n, 100, 0, 0, 1, -1, 1, 0.5,
+            0, 1, 30 + 2 * e, 0.5, 1, 25, 5, 80 }' > "$T/in/e$e.tsv"
 done
 report --output "$T/trend" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e8.tsv"
 check "a trend over sizes" grep -q 'higher by 2.00 degrees (least squares over 3 models, correlation 1.00)' \
@@ -210,7 +215,8 @@ check_text "$(cd "$T/fleet/pairs" && find . -type f -newer "$T/mark" | sort | tr
     "./lab-base-q4_k_m/lab-stranger-q4_k_m ./lab-code-q4_k_m/lab-stranger-q4_k_m " \
     "only pairs of a changed model are compared again"
 "$scripts/organ-stream" -q --output "$T/streamed" "$D/gguf/x-00001-of-00003.gguf" > "$T/table"
-counts='{ gsub(/[{}"]/, ""); split($0, p, ", "); sub(/.*: /, "", p[1]); sub(/.*: /, "", p[4]); n[p[1]] += p[4] } END { for (c in n) print c, n[c] }'
+counts='{ gsub(/[{}"]/, ""); split($0, p, ", "); sub(/.*: /, "", p[1]); sub(/.*: /, "", p[4]); n[p[1]] += p[4] }
+    END { for (c in n) print c, n[c] }'
 organ-measure --sample 0 --json --histogram - "$D/gguf/x-00001-of-00003.gguf" | awk "$counts" | sort > "$T/want"
 awk "$counts" "$T/streamed/histogram.jsonl" | sort > "$T/have"
 check_same "$T/have" "$T/want" "the values of a stream, added up over its shards"
@@ -227,7 +233,9 @@ organ-compare --lineage "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" 
 check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" \
     "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
 check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" \
-    "model_a model_b verdict;lab-base-q4_k_m lab-code-q4_k_m same lineage;lab-base-q4_k_m lab-stranger-q4_k_m strangers;lab-code-q4_k_m lab-stranger-q4_k_m strangers;" "every pair once"
+    "$(printf '%s;' 'model_a model_b verdict' 'lab-base-q4_k_m lab-code-q4_k_m same lineage' \
+        'lab-base-q4_k_m lab-stranger-q4_k_m strangers' 'lab-code-q4_k_m lab-stranger-q4_k_m strangers')" \
+    "every pair once"
 cosine=$(awk -F '\t' 'NR == 2 { printf "%.2f", $4 }' "$T/verdict")
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
     -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 \
@@ -275,7 +283,12 @@ check "tensors without measures" "$scripts/organ-report" -q --output "$T/undecod
 
 # Hostile names, of models and tensors.
 evil='<script>alert(1)</script> & "q" `b` |x| $(id) \n'
-awk -v OFS='\t' 'BEGIN { FS = "\t" } NR == 2 { print "<img src=x onerror=alert(1)>`|`\"&amp;" , "other", "-", $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20 } { print }' \
+awk -v OFS='\t' 'BEGIN { FS = "\t" }
+    NR == 2 {
+        print "<img src=x onerror=alert(1)>`|`\"&amp;" , "other", "-", $4, $5, $6, $7, $8, $9, $10, $11, $12,
+            $13, $14, $15, $16, $17, $18, $19, $20
+    }
+    { print }' \
     "$T/in/table.tsv" > "$T/<script>alert(1)<script> & \"q\" \`b\` |x| \$(id).tsv"
 report --title "$evil" --output "$T/evil" "$T/"*script*.tsv
 check_text $? 0 "hostile names"
@@ -302,10 +315,14 @@ mkdir "$T/mutants"
 k=0
 while [ $k -le "$columns" ]; do
     M=$markup awk -F '\t' -v OFS='\t' -v k=$k \
-        'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] } { print }' \
+        'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] }
+        { print }' \
         "$T/rows.tsv" > "$T/mutants/a$k.tsv"
     J=$(printf '%s' "$markup" | sed 's/"/\\"/g') awk -v k=$k '{ n = split($0, part, ", \""); line = part[1]
-        for (i = 2; i <= n; i++) { if (i == k) sub(/: .*/, ": \"" ENVIRON["J"] "\"", part[i]); line = line ", \"" part[i] }
+        for (i = 2; i <= n; i++) {
+            if (i == k) sub(/: .*/, ": \"" ENVIRON["J"] "\"", part[i])
+            line = line ", \"" part[i]
+        }
         print line (k == n ? "}" : "") }' "$T/rows.jsonl" > "$T/mutants/b$k.jsonl"
     k=$((k + 1))
 done
@@ -457,7 +474,8 @@ check_exit 1 "half a model on stdin" sh -c 'head -c 100000 "$3" | "$1" -q --form
 check_absent "$T/half/Z_MEASURE_REPORT.md" "half a model on stdin"
 
 # Experts, by an importance matrix: its picture is in the page.
-mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_down_exps.weight:F32:8x8x4
+mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 \
+    blk.%.ffn_down_exps.weight:F32:8x8x4
 imatrix "$T/moe.im" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
 check "experts" "$scripts/organ-report" -q --imatrix "$T/moe.im" --output "$T/experts" "$T/moe.gguf"
 check "the picture" organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im" --rank experts --svg "$T/experts.svg"
@@ -465,6 +483,7 @@ check "their picture" grep -q "<h4>Importance of its experts</h4>" "$T/experts/Z
 grep '<rect x' "$T/experts.svg" > "$T/want" || bad "no rectangles"
 grep -F -x -f "$T/want" "$T/experts/Z_MEASURE_REPORT.html" > "$T/got"
 check_same "$T/got" "$T/want" "the picture of organ-measure"
-check "a model without experts" "$scripts/organ-report" --imatrix "$T/moe.im" --format html --output "$T/dense" "$LAB/lab-verse-q4_k_m.gguf"
+check "a model without experts" "$scripts/organ-report" --imatrix "$T/moe.im" --format html \
+    --output "$T/dense" "$LAB/lab-verse-q4_k_m.gguf"
 if grep -q Importance "$T/dense/Z_MEASURE_REPORT.html"; then bad "a picture without experts"; else ok; fi
 finish

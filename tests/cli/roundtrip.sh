@@ -50,7 +50,8 @@ check "json list" organ-extract $VERSE --list --json
 cp "$T/out" "$T/list.json"
 check_text "$(wc -l < "$T/list.json" | tr -d ' ')" "$tensors" "rows of the json list"
 if have jq; then
-    jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")), .elements, .bytes, .offset, .part] | @tsv' < "$T/list.json" > "$T/back.tsv"
+    jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")),
+        .elements, .bytes, .offset, .part] | @tsv' < "$T/list.json" > "$T/back.tsv"
     sed 1d "$T/list.tsv" > "$T/rows.tsv"
     check_same "$T/back.tsv" "$T/rows.tsv" "json and TSV say the same"
 fi

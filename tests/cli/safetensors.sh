@@ -85,7 +85,8 @@ check_same "$T/have" "$T/want" "merged from checkpoints"
 # vocabulary TOKENS: a model with a vocabulary of so many tokens.
 vocabulary() {
     tokens=$(awk -v n="$1" 'BEGIN { for (i = 0; i < n; i++) printf "%s\"t%d\"", i ? ", " : "", i }')
-    made "$T/vocab.gguf" "{\"key\": \"tokenizer.ggml.tokens\", \"type\": \"arr\", \"items\": \"str\", \"value\": [$tokens]},
+    made "$T/vocab.gguf" \
+        "{\"key\": \"tokenizer.ggml.tokens\", \"type\": \"arr\", \"items\": \"str\", \"value\": [$tokens]},
 {\"key\": \"tokenizer.ggml.model\", \"type\": \"str\", \"value\": \"gpt2\"}," a.weight:f32:32
 }
 vocabulary 96
@@ -94,7 +95,8 @@ check_text "$(organ-keys "$T/full.gguf" --get tokenizer.ggml.tokens | wc -l | tr
 check_text "$(organ-keys "$T/full.gguf" --get general.architecture)" falcon "keys of the checkpoint"
 grep -q 'is not converted' "$T/err" && bad "a note about a vocabulary that is there"
 check "no vocabulary" organ-assemble "$H/falcon" -o "$T/none.gguf"
-grep -q 'vocabulary of a checkpoint is not converted.*convert_hf_to_gguf' "$T/err" || bad "no note about the vocabulary"
+grep -q 'vocabulary of a checkpoint is not converted.*convert_hf_to_gguf' "$T/err" ||
+    bad "no note about the vocabulary"
 vocabulary 95
 check_error 1 "has 95 tokens, but the model has embeddings for 96" "another vocabulary" \
     organ-assemble "$H/falcon" --vocab-from "$T/vocab.gguf" -o "$T/bad.gguf"
@@ -137,24 +139,30 @@ mkdir "$T/ad1" "$T/ad2" "$T/ad3"
 for d in ad1 ad2 ad3; do cp "$H/lora-falcon/adapter_model.safetensors" "$T/$d"; done
 sed 's/"lora_alpha": 16/"lora_alpha": 32/' "$H/lora-falcon/adapter_config.json" > "$T/ad1/adapter_config.json"
 sed 's/"use_rslora": false/"use_rslora": true/' "$H/lora-falcon/adapter_config.json" > "$T/ad2/adapter_config.json"
-sed 's/"alpha_pattern": {}/"alpha_pattern": {"query_key_value": 32}/' "$H/lora-falcon/adapter_config.json" > "$T/ad3/adapter_config.json"
+sed 's/"alpha_pattern": {}/"alpha_pattern": {"query_key_value": 32}/' \
+    "$H/lora-falcon/adapter_config.json" > "$T/ad3/adapter_config.json"
 for d in ad1 ad2 ad3; do
     check "applied: $d" organ-transplant --base "$H/falcon" --adapter "$T/$d" -o "$T/$d.gguf"
 done
 check_same "$T/ad1.gguf" "$T/ad2.gguf" "rslora with rank 4 doubles the strength"
 check_same "$T/ad1.gguf" "$T/ad3.gguf" "alpha_pattern"
 for strength in 0 1e-60 1e300; do
-    sed "s/\"alpha_pattern\": {}/\"alpha_pattern\": {\"query_key_value\": $strength}/" "$H/lora-falcon/adapter_config.json" \
+    sed "s/\"alpha_pattern\": {}/\"alpha_pattern\": {\"query_key_value\": $strength}/" \
+        "$H/lora-falcon/adapter_config.json" \
         > "$T/ad3/adapter_config.json"
-    check_error 3 "a strength of 0, or one out of range" "alpha_pattern of $strength" organ-lora --from "$T/ad3" --base "$H/falcon" -o "$T/no.gguf"
+    check_error 3 "a strength of 0, or one out of range" "alpha_pattern of $strength" organ-lora \
+        --from "$T/ad3" --base "$H/falcon" -o "$T/no.gguf"
 done
 # A scale beside a type that is not F8 would be lost.
-header='{"m":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"m_scale":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},"a.v_scale":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
+header='{"m":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},'
+header=$header'"m_scale":{"dtype":"F32","shape":[1],"data_offsets":[4,8]},'
+header=$header'"a.v_scale":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
 {
     printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"
     printf 'abcd\0\0\200\077\0\0\200\077'
 } > "$T/scale.safetensors"
-check_text "$(organ-extract -q --list "$T/scale.safetensors" | cut -f 1 | tr '\n' ' ')" "name m m_scale a.v_scale " "scales of other types stay"
+check_text "$(organ-extract -q --list "$T/scale.safetensors" | cut -f 1 | tr '\n' ' ')" \
+    "name m m_scale a.v_scale " "scales of other types stay"
 check "as GGUF" organ-transplant --base "$H/falcon" --adapter "$T/lora-falcon.gguf" -o "$T/ad4.gguf"
 check "as PEFT" organ-transplant --base "$H/falcon" --adapter "$H/lora-falcon" -o "$T/ad5.gguf"
 check_same "$T/ad4.gguf" "$T/ad5.gguf" "an adapter in both forms"
@@ -170,7 +178,8 @@ check_error 2 "lora_alpha of this adapter is not known" "no alpha" \
 # Back to PEFT: the files give the same GGUF bytes, and names and shapes are those of the original.
 peft_names() {
     tr '}' '\n' < "$1/adapter_model.safetensors" | grep -a '"shape":' | grep -v vision |
-        sed 's/.*"base_model/base_model/; s/"data_offsets.*//; s/"dtype":"[A-Z0-9]*",//; s/language_model\.model/model/' | sort
+        sed 's/.*"base_model/base_model/; s/"data_offsets.*//; s/"dtype":"[A-Z0-9]*",//;
+        s/language_model\.model/model/' | sort
 }
 # Only the keys of a base count, so one tensor is enough.
 for c in llama-gqa-sharded mixtral-sharded; do
@@ -192,17 +201,20 @@ for dir in "$H"/lora-*; do
     peft_names "$T/to-$c" > "$T/have"
     check_same "$T/have" "$T/want" "$c: names and shapes"
 done
-check_text "$(tr -d ' \n' < "$T/to-lora-llama-rank-pattern/adapter_config.json" | grep -o '"lora_alpha".*"target' | cut -c 1-80)" \
+check_text "$(tr -d ' \n' < "$T/to-lora-llama-rank-pattern/adapter_config.json" |
+    grep -o '"lora_alpha".*"target' | cut -c 1-80)" \
     '"lora_alpha":16,"r":7,"rank_pattern":{"model.layers.0.self_attn.q_proj":2,"model' "ranks in adapter_config.json"
 check_error 2 "base" "no base" organ-lora --from "$T/lora-falcon.gguf" --to-peft "$T/no"
-check_error 1 "which its base is not" "another base" organ-lora --from "$T/lora-falcon.gguf" --base "$H/gptneox" --to-peft "$T/no"
+check_error 1 "which its base is not" "another base" organ-lora --from "$T/lora-falcon.gguf" \
+    --base "$H/gptneox" --to-peft "$T/no"
 check_error 2 "it is not an adapter" "a model" organ-lora --from "$T/falcon.gguf" --base "$H/falcon" --to-peft "$T/no"
 pair() {
     made "$T/pair0.gguf" '{"key": "general.type", "type": "str", "value": "adapter"},
 {"key": "adapter.lora.alpha", "type": "f32", "value": 4},' "$@"
     organ-keys -q "$T/pair0.gguf" --set general.architecture=str:"${arch:-granitemoe}" --force --output "$T/pair.gguf"
 }
-echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2}' \
+echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1,
+    "hidden_size": 32, "num_attention_heads": 2}' \
     > "$T/mixtral-sharded/config.json"
 gate=blk.0.ffn_gate_shexp.weight up=blk.0.ffn_up_shexp.weight
 pair $gate.lora_a:f32:32x2 $gate.lora_b:f32:2x32
@@ -227,7 +239,8 @@ check_error 2 "adapter_config.json: already exists" "the configuration of anothe
     organ-lora --from "$T/lora-falcon.gguf" --base "$H/falcon" --to-peft "$T/old"
 check_text "$(ls "$T/old")" adapter_config.json "the configuration of another adapter"
 organ-extract -q "$T/pair.gguf" --output - > "$T/records"
-check_error 2 "must be a model" "records as the base" organ-lora --from "$T/pair.gguf" --base "$T/records" --to-peft "$T/no"
+check_error 2 "must be a model" "records as the base" organ-lora --from "$T/pair.gguf" \
+    --base "$T/records" --to-peft "$T/no"
 check_error 3 "only a GGUF file" "records as the adapter" \
     organ-lora --from "$T/records" --base "$LAB/lab-base-q4_k_m.gguf" --to-peft "$T/no"
 check_error 3 "only a GGUF file" "records" organ-assemble "$T/records" --names hf -o "$T/no.safetensors"
@@ -264,7 +277,8 @@ check_exit 2 "a directory" organ-extract "$T/f16.gguf" -o "$T/w6.safetensors"
 check "quantized" organ-assemble "$LAB/lab-base-q4_k_m.gguf" -o "$T/w7.safetensors"
 grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors"
 check "BF16" organ-assemble "$T/f16.gguf" --dtype bf16 -q -o "$T/w8.safetensors"
-check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.0.attn_q.weight" { print $5 }')" BF16 "its type"
+check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.0.attn_q.weight" { print $5 }')" BF16 \
+    "its type"
 check "quantized, other names" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
 grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors with other names"
 check_same "$T/w9.safetensors" "$T/w2.safetensors" "quantized, other names"
@@ -280,12 +294,14 @@ check_error 3 "tensor 'blk.0.ffn_up.weight': it has values that are too large fo
     organ-assemble -q "$T/big.gguf" --names hf -o "$T/big.safetensors"
 check_absent "$T/big.safetensors" "too large for F16"
 check "as BF16" organ-assemble "$T/big.gguf" --names hf --dtype bf16 -q -o "$T/big.safetensors"
-check_error 2 "an importance matrix has only GGUF names" "other names and an importance matrix" organ-assemble "$T/f16.gguf" \
+check_error 2 "an importance matrix has only GGUF names" "other names and an importance matrix" \
+    organ-assemble "$T/f16.gguf" \
     --names hf --imatrix "$LAB/lab-base.imatrix.gguf" --imatrix-out "$T/no.im" -o "$T/no.safetensors"
 check_absent "$T/no.safetensors" "other names and an importance matrix"
 check_error 2 "for an output X.safetensors" "names of a GGUF" organ-assemble "$T/f16.gguf" --names hf -o "$T/w9.gguf"
 made "$T/odd.gguf" '' blk.0.strange.weight:f32:32
-check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" "a tensor without a name" \
+check_error 3 "tensor 'blk.0.strange.weight': this tensor of the architecture has no Hugging Face tensor" \
+    "a tensor without a name" \
     organ-assemble "$T/odd.gguf" --names hf -o "$T/w9.safetensors"
 
 made "$T/odd00.gguf" '' blk.00.attn_norm.weight:f32:32 blk.0.attn_norm.weight:f32:32
@@ -295,24 +311,30 @@ made "$T/count.gguf" '' -k llama.expert_count=4 blk.0.ffn_up_exps.weight:f32:32x
 check_error 3 "tensor 'blk.0.ffn_up_exps.weight'" "three experts of four" \
     organ-assemble "$T/count.gguf" --names hf -o "$T/w9.safetensors"
 made "$T/infinite.gguf" '' blk.0.attn_norm.weight:f32:32 rope_freqs.weight:f32:8
-printf '\000\000\200\177' | dd of="$T/infinite.gguf" bs=1 seek=$(($(wc -c < "$T/infinite.gguf") - 4)) conv=notrunc 2> "$T/dd"
-check "infinite factors are only in the tensor" organ-assemble "$T/infinite.gguf" --names hf -o "$T/w11/model.safetensors"
+printf '\000\000\200\177' | dd of="$T/infinite.gguf" bs=1 seek=$(($(wc -c < "$T/infinite.gguf") - 4)) \
+    conv=notrunc 2> "$T/dd"
+check "infinite factors are only in the tensor" organ-assemble "$T/infinite.gguf" \
+    --names hf -o "$T/w11/model.safetensors"
 check_text "$(grep -c rope_scaling "$T/w11/config.json")" 0 "infinite factors"
 
 organ-keys -q "$T/odd.gguf" --delete general.architecture --output "$T/nameless.gguf"
-check_error 3 "architecture '' are not known" "no architecture" organ-assemble "$T/nameless.gguf" --names hf -o "$T/w9.safetensors"
+check_error 3 "architecture '' are not known" "no architecture" organ-assemble "$T/nameless.gguf" \
+    --names hf -o "$T/w9.safetensors"
 
 # Norms from which F32 cannot subtract one without a loss are F64.
 made "$T/norm0.gguf" '' blk.0.attn_norm.weight:f32:64 blk.0.ffn_norm.weight:f32:64
-organ-keys -q "$T/norm0.gguf" --set general.architecture=str:gemma --set gemma.block_count=u32:1 --output "$T/norm.gguf"
+organ-keys -q "$T/norm0.gguf" --set general.architecture=str:gemma --set gemma.block_count=u32:1 \
+    --output "$T/norm.gguf"
 check "norms" organ-assemble "$T/norm.gguf" --names hf -q -o "$T/norm.safetensors"
-check_text "$(head -c 4096 "$T/norm.safetensors" | grep -ao '"dtype":"F64","shape":\[64\]' | wc -l | tr -d ' ')" 2 "their type"
+check_text "$(head -c 4096 "$T/norm.safetensors" | grep -ao '"dtype":"F64","shape":\[64\]' | wc -l | tr -d ' ')" 2 \
+    "their type"
 check "norms: back" organ-assemble "$T/norm.safetensors" -q -o "$T/norm2.gguf"
 check_same "$T/norm.gguf" "$T/norm2.gguf" "norms there and back"
 
 # config.json is written beside a model.safetensors, and kept if it exists.
 check "config.json" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
-check_text "$(tr -d ' ,\n' < "$T/w10/config.json" | grep -c '"LlamaForCausalLM"\]"model_type":"llama""torch_dtype":"float16"')" 1 "its fields"
+check_text "$(tr -d ' ,\n' < "$T/w10/config.json" |
+    grep -c '"LlamaForCausalLM"\]"model_type":"llama""torch_dtype":"float16"')" 1 "its fields"
 echo '{"architectures": ["LlamaForCausalLM"]}' > "$T/w10/config.json"
 rm "$T/w10/model.safetensors"
 check "config.json exists" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
@@ -345,7 +367,8 @@ with() {
     printf '#!/bin/sh\n%s\n' "$1" > "$T/stubs/yq"
     for p in python3 ruby; do printf '#!/bin/sh\nexit 1\n' > "$T/stubs/$p"; done
     chmod +x "$T/stubs"/*
-    PATH=$T/stubs:$tools:$PATH sh scripts/organ merge -q --config "$T/merge.yml" --models "$T/models" --force -o "$T/m3.gguf" \
+    PATH=$T/stubs:$tools:$PATH sh scripts/organ merge -q --config "$T/merge.yml" \
+        --models "$T/models" --force -o "$T/m3.gguf" \
         > "$T/out" 2> "$T/err"
 }
 # shellcheck disable=SC2016 # for the stand-ins
@@ -385,7 +408,8 @@ deep=$(printf '%070d' 0 | tr 0 '[')
 refused "nesting" "{\"a\": $deep}" 4 "nest"
 refused "a negative offset" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}' 4 "tensor 'a'"
 refused "offsets in descending order" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}' 4 "contradict"
-refused "nine axes" '{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}' 4 "more than 8 axes"
+refused "nine axes" '{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}' 4 \
+    "more than 8 axes"
 # 101 MiB of header, in a file with a hole.
 printf '\0\0\120\006\0\0\0\0{' > "$T/c.safetensors"
 printf x | dd of="$T/c.safetensors" bs=1 seek=106000000 conv=notrunc 2> /dev/null
@@ -396,7 +420,8 @@ check_error 3 "the file has only" "header length" organ-extract --list "$T/c.saf
 # F8 with a scale for all, one per row, and one per block of 2 x 2: E4M3 has 1 as 070 and -2 as 300, E5M2 as 074
 # and 300.
 mkdir "$T/f8"
-config='{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "num_attention_heads": 1, "quantization_config": {"weight_block_size": [2, 2]}}'
+config='{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "num_attention_heads": 1,
+    "quantization_config": {"weight_block_size": [2, 2]}}'
 echo "$config" > "$T/f8/config.json"
 name=model.layers.0.mlp.up_proj.weight
 one='\0\0\200\077' two='\0\0\0\100' three='\0\0\100\100' four='\0\0\200\100' less='\0\0\200\300' six='\0\0\300\300'
@@ -405,14 +430,16 @@ f8() { # WHAT TYPE SCALES SHAPE BYTES WANTED: the 3 x 4 matrix
     st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"$2\", \"shape\": [3, 4], \"data_offsets\": [0, 12]},
         \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": $4, \"data_offsets\": [12, $n]}}" 0
     printf '%b' "$5$3" >> "$T/f8/model.safetensors"
-    st "$T/want.safetensors" "{\"blk.0.ffn_up.weight\": {\"dtype\": \"F32\", \"shape\": [3, 4], \"data_offsets\": [0, 48]}}" 0
+    st "$T/want.safetensors" \
+        "{\"blk.0.ffn_up.weight\": {\"dtype\": \"F32\", \"shape\": [3, 4], \"data_offsets\": [0, 48]}}" 0
     printf '%b' "$6" >> "$T/want.safetensors"
     hashes "$T/f8" > "$T/have"
     hashes "$T/want.safetensors" > "$T/want"
     check_same "$T/have" "$T/want" "F8: $1"
 }
 ones='\070\070\070\070' row="$one$one$one$one"
-f8 "one scale" F8_E4M3 "$two" '[1]' "$ones$ones\\070\\070\\070\\300" "$two$two$two$two$two$two$two$two$two$two$two$less"
+f8 "one scale" F8_E4M3 "$two" '[1]' "$ones$ones\\070\\070\\070\\300" \
+    "$two$two$two$two$two$two$two$two$two$two$two$less"
 f8 "one scale, E5M2" F8_E5M2 "$three" '[]' '\074\074\074\074\074\074\074\074\074\074\074\300' \
     "$three$three$three$three$three$three$three$three$three$three$three$six"
 f8 "a scale per row" F8_E4M3 "$one$two$three" '[3, 1]' "$ones$ones$ones" "$row$two$two$two$two$three$three$three$three"

@@ -38,7 +38,8 @@ and (.tensors | type == "array" and all(.[]; (.name | bytes) and shape and (.byt
     and (.class | IN("skeleton", "organ", "embed", "norm", "adapter", "other"))
     and (.file | type == "string" and (test("^/|(^|/)\\.{0,2}(/|$)") | not))
     and ((has("sha256") | not) or (.sha256 | test("^[0-9a-f]{64}$")))))
-and ((has("layout") | not) or (.layout | keys - ["files", "general.alignment", "general.architecture", "general.name", "stacked"] == []))
+and ((has("layout") | not) or (.layout | keys - ["files", "general.alignment", "general.architecture",
+    "general.name", "stacked"] == []))
 END
 
 # One line a tensor with all its keys in order; the frame around them.
@@ -49,7 +50,9 @@ by_lines() {
     /^  "version": 1,$/ { version = 1 }
     /^  "tensors": \[/ { list = 1; next }
     list && /^    \{/ {
-        if ($0 !~ /^    \{"name": .*, "class": "(skeleton|organ|embed|norm|adapter|other)", "block": (null|[0-9]+), "role": .*, "dims": \[[0-9, ]*\], "dtype": "[A-Z0-9_]+", "bytes": [0-9]+, "offset": [0-9]+, "file": "[^\/"][^"]*"/) bad = 1
+        if ($0 !~ /^    \{"name": .*, "class": "(skeleton|organ|embed|norm|adapter|other)",
+            "block": (null|[0-9]+), "role": .*, "dims": \[[0-9, ]*\], "dtype": "[A-Z0-9_]+",
+                "bytes": [0-9]+, "offset": [0-9]+, "file": "[^\/"][^"]*"/) bad = 1
         if ($0 ~ /"sha256"/ && $0 !~ /"sha256": "[0-9a-f]+"/) bad = 1
     }
     END { exit bad || !format || !version || !list || $0 != "}" }' "$1"

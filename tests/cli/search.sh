@@ -149,7 +149,8 @@ check_error 2 "this is the recipe itself" "the recipe as table" search --force -
 # ---- threads of organ-probe ---------------------------------------------------------------------------
 printf '#!/bin/sh\necho "$*" > "$HERE/probe.options"\nexec "$HERE/batch"\n' > "$T/probe"
 chmod +x "$T/probe"
-check "threads" env ORGAN_PROBE="$T/probe" sh "$S" "$T/recipe.mk" --text "$T/one.txt" -j 3 --budget 1 --output "$T/j.mk"
+check "threads" env ORGAN_PROBE="$T/probe" sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
+    -j 3 --budget 1 --output "$T/j.mk"
 check_text "$(cat "$T/probe.options")" "-q -j 3 --batch" "threads"
 check_exit 2 "no number of threads" search -j x --output "$T/j.mk"
 rm -f "$T/starts"

@@ -16,13 +16,18 @@ cat > "$T/engine" << 'END'
 #!/bin/sh
 echo >> "$HERE/calls"
 [ ! -e "$HERE/broken" ] || { echo "engine: out of memory" >&2; exit 1; }
-if [ "$(($(wc -l < "$HERE/calls")))" = "$(cat "$HERE/stop" 2> /dev/null)" ]; then kill "$(cat "$HERE/pid")"; sleep 1; exit 1; fi
+if [ "$(($(wc -l < "$HERE/calls")))" = "$(cat "$HERE/stop" 2> /dev/null)" ]; then
+    kill "$(cat "$HERE/pid")"
+    sleep 1
+    exit 1
+fi
 m=$1
 shift
 organ-compare -q "$HERE/m.gguf" "$m" > "$HERE/compared"
 for t; do
     $MATH -F '\t' -v k="$(cat "$t")" '
-        $4 == "differs" { n++; w = $1 == "output.weight" ? 2 : $1 == "blk.0.ffn_up.weight" ? 1 : $1 == "blk.1.ffn_up.weight" ? -1 : 0.5; sum += w * $9 * $9 }
+        BEGIN { weight["output.weight"] = 2; weight["blk.0.ffn_up.weight"] = 1; weight["blk.1.ffn_up.weight"] = -1 }
+        $4 == "differs" { n++; sum += ($1 in weight ? weight[$1] : 0.5) * $9 * $9 }
         END{ print (n > 1 ? "nan" : exp(k + sum)) }' OFMT=%.9g CONVFMT=%.9g "$HERE/compared"
 done
 END
@@ -48,7 +53,8 @@ if grep -q '8 of 8 measurements' "$T/err" && grep -q 'for the first, about' "$T/
 if awk -F '\t' '!/^#/ && $1 != "tensor" {
     w = $1 == "output.weight" ? 2 : $1 == "blk.0.ffn_up.weight" ? 1 : $1 == "blk.1.ffn_up.weight" ? -1 : 0.5
     d = $4 / (2 * w * $5 * $5); if (d < 0.99 || d > 1.01) bad = 1
-    if (w > 0 && $3 != $4 || w < 0 && ($3 <= 0 || $3 > 0.3 * $5 * $5)) bad = 1 } END { exit bad }' "$T/t.tsv"; then ok; else bad "losses: $(cat "$T/t.tsv")"; fi
+    if (w > 0 && $3 != $4 || w < 0 && ($3 <= 0 || $3 > 0.3 * $5 * $5)) bad = 1 } END { exit bad }' "$T/t.tsv"; then ok
+    else bad "losses: $(cat "$T/t.tsv")"; fi
 organ-assemble "$T/m.gguf" -q --bpw 5.4 --types q2_k,q4_k,q6_k --sensitivity "$T/t.tsv" --dry-run > "$T/plan"
 check_text "$(awk -F '\t' '$7 == "table"' "$T/plan" | wc -l | tr -d ' ')" 4 "the table is used"
 if [ "$(awk -F '\t' '$1 == "output.weight" { print $3 }' "$T/plan")" -gt "$(awk -F '\t' \

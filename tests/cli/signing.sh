@@ -40,6 +40,7 @@ check "by the signature" grep -q 'Signature verification failed' "$T/log"
 cp "$T/good.gguf" "$T/release/model.gguf"
 cp "$T/good.tsv" "$T/release/model.hashes.tsv"
 check "the release itself" in_release
-minisign -G -W -p "$T/release/organ.pub" -s "$T/other.key" > "$T/log" 2>&1 || minisign -G -f -W -p "$T/release/organ.pub" -s "$T/other.key" > "$T/log" 2>&1
+minisign -G -W -p "$T/release/organ.pub" -s "$T/other.key" > "$T/log" 2>&1 ||
+    minisign -G -f -W -p "$T/release/organ.pub" -s "$T/other.key" > "$T/log" 2>&1
 check_exit 1 "another key is noticed" in_release
 finish

@@ -104,7 +104,8 @@ for s in 1.5M 1700K 2MB; do
     last=$loss
 done
 check_text "$(grep -c "$TAB"F32 "$T/p")" 9 "norms keep their type"
-check_text "$(awk -F '\t' '$1 == "output.weight" { print $2 } $1 ~ /^blk.3.*(attn_[qkvo]|ffn_[gud])/ && $2 == "Q8_0" { n++ } END { print n }' "$T/p" | tr '\n' ' ')" "Q5_K 7 " "fixed types"
+check_text "$(awk -F '\t' '$1 == "output.weight" { print $2 } $1 ~ /^blk.3.*(attn_[qkvo]|ffn_[gud])/ &&
+    $2 == "Q8_0" { n++ } END { print n }' "$T/p" | tr '\n' ' ')" "Q5_K 7 " "fixed types"
 size bpw.gguf --bpw 4.5
 n=$(bytes "$T/bpw.gguf")
 w=$(organ-extract "$Q8" --list | awk -F '\t' 'NR > 1 { n += $7 } END { print n }')
@@ -141,7 +142,9 @@ check_text "$(awk -F '\t' '$1 == "token_embd.weight" { print $7 }' "$T/p")" "sca
 mkmodel "$T/o.gguf" blk.0.attn_q.weight:F32:256x64 blk.0.ffn_down.weight:F32:96x64 blk.0.ffn_up.weight:F32:40x64 \
     blk.0.ffn_gate_inp.weight:F32:256x64 output_norm.weight:F32:256 blk.0.i.weight:I32:256x64
 check "odd rows" organ-assemble "$T/o.gguf" -q --bpw 25 --dry-run
-check_text "$(cut -f 1,2 "$T/out" | grep -v tensor | tr '\t\n' '  ')" "blk.0.attn_q.weight Q8_0 blk.0.ffn_down.weight Q8_0 blk.0.ffn_up.weight F16 blk.0.ffn_gate_inp.weight F32 output_norm.weight F32 blk.0.i.weight I32 " "odd rows"
+check_text "$(cut -f 1,2 "$T/out" | grep -v tensor | tr '\t\n' '  ')" \
+    "$(printf '%s ' blk.0.attn_q.weight Q8_0 blk.0.ffn_down.weight Q8_0 blk.0.ffn_up.weight F16 \
+        blk.0.ffn_gate_inp.weight F32 output_norm.weight F32 blk.0.i.weight I32)" "odd rows"
 
 # Refused, with nothing written and nothing on stdout.
 rm -f "$T/m.gguf"
@@ -156,7 +159,8 @@ check_error 2 "2.5G" "a broken size" try --size 4.5
 check_error 2 "preset" "a preset" try --size 2M --dtype q4_k_m
 check_error 2 "q4_x" "an unknown type" try --size 2M --types q4_k,q4_x
 check_error 3 "--imatrix" "a type that needs an importance matrix" try --size 2M --types iq2_xxs
-check_error 2 "line 2" "a broken table" sh -c "printf 'tensor\ttype\tloss\nx\ty\tz\n' > '$T/broken'; organ-assemble '$Q8' -o '$T/m.gguf' --size 2M --sensitivity '$T/broken'"
+check_error 2 "line 2" "a broken table" sh -c "printf 'tensor\ttype\tloss\nx\ty\tz\n' > '$T/broken'; \
+    organ-assemble '$Q8' -o '$T/m.gguf' --size 2M --sensitivity '$T/broken'"
 check_error 4 "no-such" "no table" try --size 2M --sensitivity "$T/no-such"
 check_error 2 "--report" "a report of a dry run" try --size 2M --dry-run --report "$T/r"
 check_absent "$T/m.gguf" "nothing is written"

@@ -328,7 +328,9 @@ refuse "tensor 'blk.2.attn_norm.weight': it belongs to block 2, but block_count 
 refuse "$T/hole.gguf: block 1 has no tensors" "$T/hole.gguf" 0-1
 check "around a hole" stack "$T/hole.gguf" 0,2
 check "blocks of another part stay" stack --drop 1 "$T/vision.gguf"
-check_text "$(order)" "token_embd.weight v.blk.0.ln1.weight blk.0.attn_norm.weight blk.0.attn_q.weight blk.0.ffn_up.weight v.blk.1.ln1.weight " "vision blocks stay"
+check_text "$(order)" \
+    "$(printf '%s.weight ' token_embd v.blk.0.ln1 blk.0.attn_norm blk.0.attn_q blk.0.ffn_up v.blk.1.ln1)" \
+    "vision blocks stay"
 refuse "$V: it has no block 4, only 0 to 3" $V 0-4
 refuse "it has no block 17" $V 0,17-19
 refuse "it has no block 4" --drop 4 $V
@@ -371,8 +373,10 @@ from dec.blk.3.ffn_norm.weight "$T/t5.gguf" dec.blk.1.ffn_norm.weight
 from enc.blk.1.ffn_norm.weight "$T/t5.gguf" enc.blk.1.ffn_norm.weight
 check "encoder blocks" stack "$T/t5.gguf" enc:3,1,1
 check_text "$(kv decoder_block_count) $(kv block_count)" "3 3" "the encoder's blocks are counted"
-check_text "$(order)" "token_embd.weight enc.blk.0.ffn_norm.weight enc.blk.0.attn_rel_b.weight enc.blk.1.ffn_norm.weight enc.blk.2.ffn_norm.weight \
-enc.output_norm.weight dec.blk.0.attn_rel_b.weight dec.blk.0.ffn_norm.weight dec.blk.1.ffn_norm.weight dec.blk.2.ffn_norm.weight " "the first block has the position biases"
+check_text "$(order)" \
+    "$(printf '%s.weight ' token_embd enc.blk.0.ffn_norm enc.blk.0.attn_rel_b enc.blk.1.ffn_norm enc.blk.2.ffn_norm \
+        enc.output_norm dec.blk.0.attn_rel_b dec.blk.0.ffn_norm dec.blk.1.ffn_norm dec.blk.2.ffn_norm)" \
+    "the first block has the position biases"
 from enc.blk.0.ffn_norm.weight "$T/t5.gguf" enc.blk.3.ffn_norm.weight
 from enc.blk.0.attn_rel_b.weight "$T/t5.gguf" enc.blk.0.attn_rel_b.weight
 check "drop of a decoder" stack --drop dec:0-1 "$T/t5.gguf"
@@ -431,7 +435,8 @@ bert() {
     echo "blk.$1.ffn_up.weight:F16:64x128 blk.$1.ffn_down.weight:F16:64x64"
 }
 # shellcheck disable=SC2046,SC2086
-made "$T/bert.gguf" "$TOKENS"'{"key": "llama.attention.layer_norm_epsilon", "type": "f32", "value": 0.1}, {"key": "tokenizer.ggml.model", "type": "str", "value": "bert"},' \
+made "$T/bert.gguf" "$TOKENS"'{"key": "llama.attention.layer_norm_epsilon", "type": "f32", "value": 0.1},
+    {"key": "tokenizer.ggml.model", "type": "str", "value": "bert"},' \
     $KEYS -k llama.block_count=3 -k llama.context_length=64 -k llama.feed_forward_length=64 \
     -k tokenizer.ggml.seperator_token_id=1 -k tokenizer.ggml.padding_token_id=2 \
     $REST token_embd_norm.weight:F32:64 output_norm.weight:F32:64 $(bert 0) $(bert 1) $(bert 2) 2> /dev/null

@@ -83,8 +83,12 @@ check_same "$T/cut/measures.tsv" "$T/whole.tsv" "and the whole is right"
 stream --output "$T/none" "$T/none-00001-of-00002.gguf"
 check_text $? 4 "no such shards: exit 4"
 # A worker killed in the midst of shard 2.
-printf '#!/bin/sh\n[ -f "%s/paths/measures.tsv" ] && [ -f "%s/killed/shards/00001.from" ] && [ ! -f "%s/once" ] && : > "%s/once" && kill -KILL $PPID\nexec "%s/organ-measure" "$@"\n' \
-    "$T" "$T" "$T" "$T" "$BIN" > "$T/organ-measure"
+cat > "$T/organ-measure" << END
+#!/bin/sh
+[ -f "$T/paths/measures.tsv" ] && [ -f "$T/killed/shards/00001.from" ] && [ ! -f "$T/once" ] &&
+    : > "$T/once" && kill -KILL \$PPID
+exec "$BIN/organ-measure" "\$@"
+END
 chmod +x "$T/organ-measure"
 ln -s "$BIN/organ-extract" "$T/organ-extract"
 ORGAN_BIN=$T "$scripts/organ-stream" --output "$T/killed" "$first" > "$T/table" 2> "$T/killed.err"
@@ -103,7 +107,8 @@ check_text $? 0 "odd names, on stdin"
 { organ-measure "$D/gguf/names-odd.gguf"; organ-measure "$D/gguf/names-not-utf8.gguf" | tail -n +2; } > "$T/odd.tsv"
 check_same "$T/odd out/measures.tsv" "$T/odd.tsv" "their rows"
 if have python3; then
-    check "the reports are JSON, and true" python3 - "$T/paths/z_report_verse.json" "$T/odd out" "$T/table" "$T/whole.jsonl" << 'EOF'
+    check "the reports are JSON, and true" python3 - "$T/paths/z_report_verse.json" \
+        "$T/odd out" "$T/table" "$T/whole.jsonl" << 'EOF'
 import glob, json, math, sys
 z = json.load(open(sys.argv[1]))
 rows = [json.loads(l) for l in open(sys.argv[4])]

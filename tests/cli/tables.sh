@@ -9,7 +9,8 @@ table() { TABLES=$T/tables PAGES=$T/page.md sh tests/engine/tables.sh "$@"; }
 printf '# tolerance\tb\t10%%\n# tolerance\tc\texact\na\tb\tc\nx\t20.0 (1.00)\t7\ny\t-3\t8.26\n' > "$T/tables/one.tsv"
 printf 'a\tc\nhalf\t20.05\nmore\t19.94\n' > "$T/tables/half.tsv"
 printf '    a command\n' > "$T/tables/two.txt"
-printf 'Before.\n<!-- table one -->\nold\n<!-- end -->\nIt costs\n20.0 there, 8.3 here.\n<!-- table two -->\n<!-- end -->\n' > "$T/page.md"
+printf '%s\n' Before. '<!-- table one -->' old '<!-- end -->' 'It costs' '20.0 there, 8.3 here.' '<!-- table two -->' \
+    '<!-- end -->' > "$T/page.md"
 check_exit 1 "an unfilled page" table check
 check "fill" table fill
 cat > "$T/want" <<'END'

@@ -90,7 +90,8 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     told "organ-assemble $T/d -o $T/s.gguf --shards 2" \
         "organ-assemble: d -> $T/s-00001-of-00002.gguf: $size organ-measure $T/s-00001-of-00002.gguf --summary"
     told "organ-keys $A --set general.name=str:x --output $T/x.gguf" \
-        "organ-keys: lab-lora-code.gguf -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
+        "organ-keys: lab-lora-code.gguf -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; \
+next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
     told "organ-keys $T/a.gguf --set general.name=str:y --in-place" \
         "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
     told "organ-assemble -q $V -o $T/quiet.gguf" ""

@@ -88,7 +88,8 @@ organ-extract -q "$T/m.gguf" -o "$T/dir"
 check "from a directory" organ-assemble -q "$T/dir" --imatrix "$T/im.gguf" --keep-experts 3 --by importance \
     --keep-units 4 -o "$T/d.gguf"
 check_same "$T/d.gguf" "$T/first.gguf" "from a directory"
-check "to a pipe" sh -c "organ-assemble -q '$T/m.gguf' --imatrix '$T/im.gguf' --keep-experts 3 --by importance --keep-units 4 -o - > '$T/pipe.gguf'"
+check "to a pipe" sh -c "organ-assemble -q '$T/m.gguf' --imatrix '$T/im.gguf' --keep-experts 3 \
+    --by importance --keep-units 4 -o - > '$T/pipe.gguf'"
 check_same "$T/pipe.gguf" "$T/first.gguf" "to a pipe"
 
 # A share of the weights: the split that keeps most, and what each text loses.
@@ -99,21 +100,24 @@ if grep -q "2 experts of 8 units keep" "$T/err" && grep -q "3 experts of 5 units
 if grep -q "text.gguf: block 0 keeps" "$T/err" &&
     grep -q "expert 2 of block 0 is removed, but carries [1-4][0-9]" "$T/err"
 then ok; else bad "what the text loses: $(cat "$T/err")"; fi
-check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count) $(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" "3 5" "the split"
+check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count) $(organ-keys "$T/c.gguf" \
+    --get llama.feed_forward_length)" "3 5" "the split"
 
 check "what would go" thin --keep-experts 2 --by importance --dry-run
 if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score, without experts 0, 2$" "$T/err"; then ok; else
     bad "what would go: $(cat "$T/err")"
 fi
 check "which units" thin --keep-units 4 --dry-run
-if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score$" "$T/err"; then ok; else bad "units that would go: $(cat "$T/err")"; fi
+if grep -q "im.gguf: block 0 keeps [0-9.]* % of its score$" "$T/err"; then ok
+else bad "units that would go: $(cat "$T/err")"; fi
 
 # Scores from a table.
 scores() { printf "block\texpert\tscore\n0\t0\t1\n0\t1\t5\n0\t2\t9\n0\t3\t%s\n" "$1" > "$T/scores.tsv"; }
 scores 0.5
 check "scores from a table" organ-assemble -q "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" -o "$T/c.gguf" --force
 check "which would go" organ-assemble "$T/m.gguf" --keep-experts 2 --by "$T/scores.tsv" --dry-run
-if grep -q "block 0 keeps 2 of 4 experts, without experts 0, 3$" "$T/err"; then ok; else bad "would go: $(cat "$T/err")"; fi
+if grep -q "block 0 keeps 2 of 4 experts, without experts 0, 3$" "$T/err"; then ok
+else bad "would go: $(cat "$T/err")"; fi
 check "the same experts by number" organ-assemble -q "$T/m.gguf" --keep-experts 1-2 -o "$T/x.gguf" --force
 check_same "$T/c.gguf" "$T/x.gguf" "scores from a table"
 
@@ -144,7 +148,8 @@ values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 | awk -v experts="0 1 3" -v got
         for (t = 1; t <= 3; t++) {
             for (i = 1; i <= 4; i++) for (j = 1; j <= 8; j++) {
                 g[i, j] = 0
-                for (r = 0; r < 40; r++) g[i, j] += x[(e[t] * 40 + r) * 8 + k[i]] * x[(e[t] * 40 + r) * 8 + (j > 4 ? d[j - 4] : k[j])]
+                for (r = 0; r < 40; r++) g[i,
+                    j] += x[(e[t] * 40 + r) * 8 + k[i]] * x[(e[t] * 40 + r) * 8 + (j > 4 ? d[j - 4] : k[j])]
             }
             trace = g[1, 1] + g[2, 2] + g[3, 3] + g[4, 4]
             for (i = 1; i <= 4; i++) g[i, i] += 0.01 * trace / 4
@@ -179,7 +184,8 @@ check_text "$(cut -f 1,4 "$T/out" | grep differs | grep -c '^blk')" 2 "both bloc
 # ---- --refit where whole experts are removed: what the outputs of the block then lack, on samples
 # of its inputs, is added to the down projections by ridge regression, all experts together.
 # shellcheck disable=SC2086 # words
-mkmodel "$T/m4.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.feed_forward_length=8 \
+mkmodel "$T/m4.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+    -k llama.feed_forward_length=8 \
     token_embd.weight:F32:16x4 blk.0.ffn_gate_inp.weight:F32:16x4 blk.0.ffn_gate_exps.weight:F32:16x8x4 \
     blk.0.ffn_up_exps.weight:F32:16x8x4 blk.0.ffn_down_exps.weight:F32:8x16x4
 mkmodel "$T/in.gguf" -s 9 blk.0.ffn_down_exps.weight.sample:F32:8x40x4 blk.0.ffn_gate_inp.weight.sample:F32:16x40
@@ -188,9 +194,11 @@ for units in 8 4; do
     more=
     [ $units = 8 ] || more="--imatrix $T/im.gguf --keep-units 4"
     # shellcheck disable=SC2086 # words
-    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more --refit "$T/in.gguf" -o "$T/c.gguf" --force || bad "refit of experts"
+    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more --refit "$T/in.gguf" -o "$T/c.gguf" --force ||
+        bad "refit of experts"
     # shellcheck disable=SC2086 # words
-    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more ${more:+--refit "$T/units.gguf"} -o "$T/x.gguf" --force ||
+    organ-assemble -q "$T/m4.gguf" --keep-experts 0,2,3 $more ${more:+--refit "$T/units.gguf"} \
+        -o "$T/x.gguf" --force ||
         bad "without it"
     for t in gate_inp gate_exps up_exps down_exps; do values "$T/m4.gguf" blk.0.ffn_$t.weight f4 > "$T/m.$t"; done
     for t in gate_exps up_exps down_exps; do values "$T/x.gguf" blk.0.ffn_$t.weight f4 > "$T/x.$t"; done
@@ -202,7 +210,8 @@ for units in 8 4; do
         function visit(s, e, p, gate, up, down, n, weight, sign, kept,   i, j, g, u) {
             for (i = 0; i < n; i++) {
                 g = u = 0
-                for (j = 0; j < 16; j++) { g += x[s * 16 + j] * gate[(p * n + i) * 16 + j]; u += x[s * 16 + j] * up[(p * n + i) * 16 + j] }
+                for (j = 0; j < 16; j++) { g += x[s * 16 + j] * gate[(p * n + i) * 16 + j];
+                    u += x[s * 16 + j] * up[(p * n + i) * 16 + j] }
                 u *= g / (1 + exp(-g)) * weight
                 if (kept) h[s, p, i] = u
                 for (j = 0; j < 16; j++) lack[s, j] += sign * u * down[(p * 16 + j) * n + i]
@@ -213,13 +222,16 @@ for units in 8 4; do
             load("m.gate_exps", mg); load("m.up_exps", mu); load("m.down_exps", md)
             load("x.gate_exps", xg); load("x.up_exps", xu); load("x.down_exps", xd)
             for (s = 0; s < 40; s++) {
-                for (e = 0; e < 4; e++) { v = 0; for (j = 0; j < 16; j++) v += x[s * 16 + j] * r[e * 16 + j]; l[e] = exp(v) }
+                for (e = 0; e < 4; e++) { v = 0; for (j = 0; j < 16; j++) v += x[s * 16 + j] * r[e * 16 + j];
+                    l[e] = exp(v) }
                 for (kept = 0; kept < 2; kept++) {
                     a = b = -1
                     for (e = 0; e < 4; e++) if (!(kept && e == 1) && (a < 0 || l[e] > l[a])) a = e
                     for (e = 0; e < 4; e++) if (!(kept && e == 1) && e != a && (b < 0 || l[e] > l[b])) b = e
-                    if (!kept) { visit(s, a, a, mg, mu, md, 8, l[a] / (l[a] + l[b]), 1); visit(s, b, b, mg, mu, md, 8, l[b] / (l[a] + l[b]), 1) }
-                    else { visit(s, a, a - (a > 0), xg, xu, xd, units, l[a] / (l[a] + l[b]), -1, 1); visit(s, b, b - (b > 0), xg, xu, xd, units, l[b] / (l[a] + l[b]), -1, 1) }
+                    if (!kept) { visit(s, a, a, mg, mu, md, 8, l[a] / (l[a] + l[b]), 1);
+                        visit(s, b, b, mg, mu, md, 8, l[b] / (l[a] + l[b]), 1) }
+                    else { visit(s, a, a - (a > 0), xg, xu, xd, units, l[a] / (l[a] + l[b]), -1, 1);
+                        visit(s, b, b - (b > 0), xg, xu, xd, units, l[b] / (l[a] + l[b]), -1, 1) }
                 }
             }
             for (s = 0; s < 40; s++) for (t = 0; t < 40; t++) {
@@ -243,12 +255,15 @@ for units in 8 4; do
         }' > "$T/fit"
     check_text "$(cat "$T/fit")" "0 moved" "ridge regression with $units units"
 done
-check "with one thread, to a pipe" sh -c "organ-assemble -q -j 1 '$T/m4.gguf' --imatrix '$T/im.gguf' --keep-experts 0,2,3 \
+check "with one thread, to a pipe" sh -c "organ-assemble -q -j 1 '$T/m4.gguf' --imatrix '$T/im.gguf' \
+    --keep-experts 0,2,3 \
     --keep-units 4 --refit '$T/in.gguf' -o - > '$T/pipe.gguf'"
 check_same "$T/pipe.gguf" "$T/c.gguf" "with one thread, to a pipe"
-check "without samples of the inputs" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" --keep-experts 0,2,3 --keep-units 4 \
+check "without samples of the inputs" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" \
+    --keep-experts 0,2,3 --keep-units 4 \
     --refit "$T/units.gguf" -o "$T/x.gguf" --force
-if grep -q "removed experts are not replaced: the activations have no samples of the inputs of routers" "$T/err"; then ok; else
+if grep -q "removed experts are not replaced: the activations have no samples of the inputs of routers" \
+    "$T/err"; then ok; else
     bad "no note: $(cat "$T/err")"
 fi
 
@@ -278,16 +293,20 @@ check_error 1 "the activations have no samples of the inputs" "no samples of inp
 # Activations name the model that they were computed with.
 organ-keys -q "$T/units.gguf" --set "activations.model.sha256=str:$(organ-check "$T/m4.gguf" --hash | awk -F"$TAB" '
     $2 == "file" { print $1 }')" -o "$T/named.gguf"
-check "activations of the model" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" --keep-units 4 --refit "$T/named.gguf" \
+check "activations of the model" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" \
+    --keep-units 4 --refit "$T/named.gguf" \
     -o "$T/c.gguf" --force
 if grep -q "another file" "$T/err"; then bad "a note on its own activations: $(cat "$T/err")"; else ok; fi
-check "activations of another file" organ-assemble "$T/m.gguf" --imatrix "$T/im.gguf" --keep-units 4 --refit "$T/named.gguf" \
+check "activations of another file" organ-assemble "$T/m.gguf" --imatrix "$T/im.gguf" \
+    --keep-units 4 --refit "$T/named.gguf" \
     -o "$T/c.gguf" --force
-if grep -q "named.gguf: these are the activations of another file" "$T/err"; then ok; else bad "no note: $(cat "$T/err")"; fi
+if grep -q "named.gguf: these are the activations of another file" "$T/err"; then ok
+else bad "no note: $(cat "$T/err")"; fi
 refuse 1 "it has no samples of the model's hidden units" --keep-units 4 --refit "$T/dense.act.gguf"
 mkmodel "$T/wide.gguf" blk.0.ffn_down_exps.weight.sample:F32:8x40x3
 refuse 1 "its samples have 8 columns of 3 matrices, but the tensor has 8 of 4" --keep-units 4 --refit "$T/wide.gguf"
-printf '\000\000\300\177' | dd of="$T/none.gguf" bs=1 seek=$(($(wc -c < "$T/none.gguf") - 5120)) conv=notrunc 2> "$T/dd"
+printf '\000\000\300\177' | dd of="$T/none.gguf" bs=1 seek=$(($(wc -c < "$T/none.gguf") - 5120)) \
+    conv=notrunc 2> "$T/dd"
 refuse 3 "NaN or infinite" --keep-units 4 --refit "$T/none.gguf"
 scores 2
 printf '7\t0\t1\n' >> "$T/scores.tsv"

@@ -28,7 +28,10 @@ case $m in
 *nan*) p=nan ;;
 *) p=10.0 ;;
 esac
-[ "$c" != 4096 ] || { echo "perplexity: you need at least 8192 tokens to evaluate perplexity with a context of 4096"; exit 0; }
+[ "$c" != 4096 ] || {
+    echo "perplexity: you need at least 8192 tokens to evaluate perplexity with a context of 4096"
+    exit 0
+}
 echo "[1]9.0,[2]10.1,"
 echo "Final estimate: PPL = $p +/- 0.5"
 END
@@ -81,7 +84,8 @@ check_exit 3 "a broken reference" try "$T/good.gguf" --text "$T/text" --referenc
 check_exit 3 "a text too short" try "$T/good.gguf" --text "$T/text" --context 4096
 check "json" try "$T/good.gguf" --text "$T/text" --reference "$T/reference.gguf" --json
 check_text "$(tail -n 1 "$T/out")" \
-    "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \"ratio\": 1.0500, \"kl\": null}" "json"
+    "{\"model\": \"$T/good.gguf\", \"engine\": \"llama-perplexity\", \"load\": \"ok\", \"perplexity\": 10.5, \
+\"ratio\": 1.0500, \"kl\": null}" "json"
 
 ENGINE=cli
 check "llama-cli: loads" try "$T/good.gguf"
@@ -110,9 +114,13 @@ cat > "$T/probe" << 'END'
 echo "$*" >> "$HERE/probe.calls"
 m=$2
 case $1 in -j) m=$4 ;; esac
-case $m in *broken*) echo "organ-probe: it does not load" >&2; exit 3 ;; *words*) echo "organ-probe: its vocabulary differs" >&2; exit 1 ;; esac
+case $m in
+*broken*) echo "organ-probe: it does not load" >&2; exit 3 ;;
+*words*) echo "organ-probe: its vocabulary differs" >&2; exit 1 ;;
+esac
 case "$*" in *--trace*)
-    printf 'block\ttokens\tin\tattention\tffn\tout\n0\t63\t1\t2\t10\t10\n1\t63\t10\t%s\t3\t12\n' "$(cat "${m%.gguf}.adds" 2> /dev/null || echo 3)"
+    printf 'block\ttokens\tin\tattention\tffn\tout\n0\t63\t1\t2\t10\t10\n1\t63\t10\t%s\t3\t12\n' \
+        "$(cat "${m%.gguf}.adds" 2> /dev/null || echo 3)"
     exit ;;
 *--save-base*) : > "$HERE/saved" ; for f; do [ "$last" = --save-base ] && : > "$f"; last=$f; done ;;
 esac

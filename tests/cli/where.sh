@@ -157,17 +157,22 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
         "all rows on a terminal"
     check_text "$(grep -c "$TAB" "$T/seen")" 0 "no tabs"
     # Texts begin and numbers end in one place: below the header's last letter.
-    check_text "$(awk 'NR == 1 { at = index($0, " elements") + 8 } { print substr($0, at, 1) ~ /[0-9s]/, substr($0, at + 1, 1) == " " }' "$T/seen" | sort -u)" "1 1" "numbers are aligned to the right"
+    check_text "$(awk 'NR == 1 { at = index($0, " elements") + 8 }
+        { print substr($0, at, 1) ~ /[0-9s]/, substr($0, at + 1, 1) == " " }' "$T/seen" | sort -u)" "1 1" \
+            "numbers are aligned to the right"
     check_text "$(awk \
         'NR == 1 { at = index($0, "class") } { print substr($0, at - 1, 1) == " ", substr($0, at, 1) != " " }' \
         "$T/seen" | sort -u)" "1 1" "texts are aligned to the left"
     awk -v OFS='\t' '{ $1 = $1; print }' "$T/seen" > "$T/got"
     organ-extract "$VERSE" --list |
-        sed "s/${TAB}skeleton$TAB/${TAB}attention$TAB/; s/${TAB}organ$TAB/${TAB}ffn$TAB/; s/${TAB}embed$TAB/${TAB}embedding$TAB/" > "$T/want"
+        sed "s/${TAB}skeleton$TAB/${TAB}attention$TAB/; s/${TAB}organ$TAB/${TAB}ffn$TAB/; \
+            s/${TAB}embed$TAB/${TAB}embedding$TAB/" > "$T/want"
     check_same "$T/got" "$T/want" "the same cells"
     terminal "organ-measure $VERSE --where block=1 --columns $(organ-measure "$VERSE" | head -n 1 | tr '\t' ,)" \
         > "$T/seen"
-    check_text "$(awk 'NR > 1 { for (i = 8; i <= 20; i++) { x = $i; sub(/e.*/, "", x); gsub(/[-.]/, "", x); sub(/^0+/, "", x); if (length(x) > 4) print $i } }' "$T/seen")" "" "four significant digits"
+    check_text "$(awk 'NR > 1 { for (i = 8; i <= 20; i++) { x = $i; sub(/e.*/, "", x);
+        gsub(/[-.]/, "", x); sub(/^0+/, "", x); if (length(x) > 4) print $i } }' "$T/seen")" \
+            "" "four significant digits"
     terminal "organ-measure $VERSE --where block=1 --json" > "$T/seen"
     organ-measure "$VERSE" --where block=1 --json > "$T/want"
     check_same "$T/seen" "$T/want" "JSON is not rounded"

@@ -29,7 +29,8 @@ for copy in one another-path/two; do
 done
 one=$work/one/build/dist
 for file in "$one"/*.tar.gz "$one/SHA256SUMS" "$one/organ-suite.rb"; do
-    if cmp "$file" "$work/another-path/two/build/dist/${file##*/}"; then ok; else bad "${file##*/} differs when made again"; fi
+    if cmp "$file" "$work/another-path/two/build/dist/${file##*/}"; then ok
+    else bad "${file##*/} differs when made again"; fi
 done
 if (cd "$one" && sha256sum -c SHA256SUMS > "$work/log"); then ok; else bad "SHA256SUMS"; fi
 archives=$(wc -l < "$one/SHA256SUMS")
@@ -48,7 +49,8 @@ for target; do
     done
     tool=$work/$target/bin/organ-measure
     case $target:$(magic "$tool") in
-    x86_64-linux*:7f454c46????????????????????????????3e00 | aarch64-linux*:7f454c46????????????????????????????b700 | \
+    x86_64-linux*:7f454c46????????????????????????????3e00 | \
+        aarch64-linux*:7f454c46????????????????????????????b700 | \
         x86_64-macos:cffaedfe07000001* | aarch64-macos:cffaedfe0c000001*) ok ;;
     *) bad "$target: organ-measure is for another system: $(magic "$tool")" ;;
     esac
@@ -63,6 +65,7 @@ for target; do
     else bad "$target: organ-measure does not work"
     fi
 done
-if ! command -v ruby > /dev/null || ruby -c "$one/organ-suite.rb" > /dev/null; then ok; else bad "the Homebrew formula"; fi
+if ! command -v ruby > /dev/null || ruby -c "$one/organ-suite.rb" > /dev/null; then ok
+else bad "the Homebrew formula"; fi
 echo "dist: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

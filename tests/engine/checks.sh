@@ -27,16 +27,20 @@ cut -f 1 "$M/list" | xargs "$BIN/organ-check" -q > "$M/findings" 2> /dev/null
 cat "$M/engine0" "$M/engine1" > "$M/engine"
 awk -F '\t' '
 FILENAME ~ /engine$/ { verdict[$1] = $2; why[$1] = $3; next }
-FILENAME ~ /findings$/ { if ($2 == "warning") warned[$1] = 1; if ($2 == "error" && !($1 in found)) found[$1] = $3 ": " $4 ": " $5; next }
+FILENAME ~ /findings$/ { if ($2 == "warning") warned[$1] = 1; if ($2 == "error" &&
+    !($1 in found)) found[$1] = $3 ": " $4 ": " $5; next }
 {
     bad = $1 in found
     arch = $3; sub(/[:\/].*/, "", arch)
     if (!(arch in seen)) { seen[arch] = 1; order[++archs] = arch }
-    if (verdict[$1] == "ok") { loads[arch]++; if (bad) { false_alarms[arch]++; print "called an error, but it loads: " $3 " (" found[$1] ")" } }
-    else { refuses[arch]++; if (bad) called[arch]++; else if (why[$1] !~ /^load: / && $1 in warned) warnings[arch]++; else print "refused, but not called an error: " $3 " (" why[$1] ")" }
+    if (verdict[$1] == "ok") { loads[arch]++; if (bad) { false_alarms[arch]++;
+        print "called an error, but it loads: " $3 " (" found[$1] ")" } }
+    else { refuses[arch]++; if (bad) called[arch]++; else if (why[$1] !~ /^load: / && $1 in warned) warnings[arch]++;
+        else print "refused, but not called an error: " $3 " (" why[$1] ")" }
 }
 END {
-    print "\n| model | loads | of these called an error | refused | of these called an error | crashes that have a warning |\n|---|---|---|---|---|---|"
+    print "\n| model | loads | of these called an error | refused | of these called an error |" \
+        " crashes that have a warning |\n|---|---|---|---|---|---|"
     for (i = 1; i <= archs; i++) {
         a = order[i]
         printf "| %s | %d | %d | %d | %d | %d |\n", a, loads[a], false_alarms[a], refuses[a], called[a], warnings[a]

@@ -48,5 +48,6 @@ cat "$M/engine0" "$M/engine1" > "$M/engine"
 awk -F '\t' -v changed="$(wc -l < "$M/changed" | tr -d ' ')" '
 FILENAME ~ /engine$/ { verdict[$1] = $2; why[$1] = $3; next }
 verdict[$2] != "ok" { next }
-{ n[$3]++; if (verdict[$1] != "ok") { refused++; sub(/.*\//, "", $1); print "written, but refused: " $1 " (" why[$1] ")" } }
+{ n[$3]++; if (verdict[$1] != "ok") { refused++; sub(/.*\//, "", $1);
+    print "written, but refused: " $1 " (" why[$1] ")" } }
 END { printf "forms: %d %d %d %d\n", n["fuse"], n["order"], refused, changed }' "$M/engine" "$M/tries"

@@ -31,6 +31,7 @@ mib[$1] >= 0 && $column["cache_32k"] != "-" {
     models++
     if (!seen[arch]++) archs++
     # The engine prints two digits.
-    if (ours == "-" || off > 0.02 * mib[$1] + 0.011) { bad++; print arch ": the engine reserves " mib[$1] " MiB, organ-info says " ours }
+    if (ours == "-" || off > 0.02 * mib[$1] + 0.011) { bad++;
+        print arch ": the engine reserves " mib[$1] " MiB, organ-info says " ours }
 }
 END { printf "memory: %d %d %d\n", archs, models, bad }' "$M/engine" "$M/info"

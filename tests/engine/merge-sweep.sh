@@ -17,12 +17,17 @@ sh tests/engine/install.sh
 
 all="linear slerp,t=0.3 slerp,t=0.5 nuslerp multislerp karcher
 task task,weight=0.7 task,weight=0.6 task,weight=0.5 task,weight=0.4 task,weight=0.3 task,weight=0.2
-ties ties,density=0.3,lambda=0.4,normalize=0 ties,density=0.3,lambda=0.6,normalize=0 ties,density=0.3,lambda=0.9,normalize=0
+ties ties,density=0.3,lambda=0.4,normalize=0 ties,density=0.3,lambda=0.6,normalize=0 \
+    ties,density=0.3,lambda=0.9,normalize=0
 ties,density=0.5,lambda=0.6,normalize=0 ties,density=0.5,lambda=0.9,normalize=0
 ties,density=0.8,lambda=0.6,normalize=0 ties,density=0.8,lambda=0.9,normalize=0
-dare-linear dare-linear,density=0.5,weight=0.5 dare-linear,density=0.8,weight=0.5 dare-linear,density=0.8,weight=0.2 dare-ties dare-ties,density=0.5,weight=0.5 dare-ties,density=0.8,weight=0.5 dare-ties,density=0.8,weight=0.3
-della della,density=0.5 della,density=0.5,lambda=0.5 della-linear della-linear,density=0.5,weight=0.5 della-linear,density=0.8,weight=0.5
-breadcrumbs breadcrumbs,density=0.9 breadcrumbs,density=0.9,weight=0.5 breadcrumbs,density=0.9,weight=0.2 breadcrumbs-ties breadcrumbs-ties,density=0.9,weight=0.6 breadcrumbs-ties,density=0.9,weight=0.3
+dare-linear dare-linear,density=0.5,weight=0.5 dare-linear,density=0.8,weight=0.5 \
+    dare-linear,density=0.8,weight=0.2 dare-ties dare-ties,density=0.5,weight=0.5 \
+    dare-ties,density=0.8,weight=0.5 dare-ties,density=0.8,weight=0.3
+della della,density=0.5 della,density=0.5,lambda=0.5 della-linear della-linear,density=0.5,weight=0.5 \
+    della-linear,density=0.8,weight=0.5
+breadcrumbs breadcrumbs,density=0.9 breadcrumbs,density=0.9,weight=0.5 breadcrumbs,density=0.9,weight=0.2 \
+    breadcrumbs-ties breadcrumbs-ties,density=0.9,weight=0.6 breadcrumbs-ties,density=0.9,weight=0.3
 sce sce,select_topk=0.5 model-stock model-stock,filter_wise=1 nearswap,t=0.001 arcee-fusion ram ramplus
 iso iso,t=0.4 iso,t=0.5 iso,t=0.7"
 

@@ -104,7 +104,8 @@ hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == 
 organ-measure -q "$M/act.gguf" --sample 0 --columns name,mean,std > "$M/measures"
 hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' \
     '$1 == "blk.1.attn_q.weight.sample" { print $2 * $2 + $3 * $3 }' "$M/measures")" \
-    "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.in_sum2" { s = $2 } $1 == "blk.1.attn_q.weight.counts" { c = $2 } END { print s / c }' "$M/measures")"
+    "$(awk -F '\t' '$1 == "blk.1.attn_q.weight.in_sum2" { s = $2 } $1 == "blk.1.attn_q.weight.counts" { c = $2 }
+    END { print s / c }' "$M/measures")"
 # Two experts are the same and the router knows no difference, so that the first two of four get all tokens.
 start_recipes
 OUT=$M/moe.gguf
@@ -119,7 +120,8 @@ hold "outputs of each expert" 'x > 0.01 && y == 4' "$(awk -F '\t' '$1 ~ /^blk.0.
     "$M/measures")" \
     "$(awk -F '\t' '$1 ~ /^blk.0.*weighted_norm$/ { print $2 }' "$M/measures")"
 # The outputs with biases, and none where the engine multiplies the inputs of experts by their weights.
-HEALTHY=1 node tests/engine/variants.mjs "$verse" "$M/forms" '^(qwen3moe|gpt-oss|llama4/moe)$' > "$M/list" || bad "no models"
+HEALTHY=1 node tests/engine/variants.mjs "$verse" "$M/forms" '^(qwen3moe|gpt-oss|llama4/moe)$' > "$M/list" ||
+    bad "no models"
 norms() { # PATTERN: stored norms of the model
     organ-probe -q -j 1 "$(awk -F '\t' -v name="$1" '$3 ~ "^" name ":" { print $1 }' "$M/list")" --random 40 \
         --activations "$M/norms.gguf" --force > /dev/null 2> "$M/err" || bad "$1: $(cat "$M/err")"
@@ -172,14 +174,16 @@ for arch in llama qwen2 qwen3; do
     organ-stack -q --experts-from "$M/$arch.gguf" --copies 4 --output "$M/$arch-moe.gguf" || bad "a mixture of $arch"
     probe dense "$M/$arch.gguf" --text "$text" --tokens 600
     probe moe "$M/$arch-moe.gguf" --text "$text" --tokens 600
-    hold "equal experts of $arch" 'x > 0.99999 * y && x < 1.00001 * y' "$(cell moe 1 perplexity)" "$(cell dense 1 perplexity)"
+    hold "equal experts of $arch" 'x > 0.99999 * y && x < 1.00001 * y' "$(cell moe 1 perplexity)" \
+        "$(cell dense 1 perplexity)"
 done
 # A router from texts sends each text to the expert that was trained on its like.
 for name in verse code; do
     organ-probe -q -j 1 "$base" --text "$LAB/text-$name.txt" --activations "$M/$name.act.gguf" > /dev/null
 done
 mixed() { # ROUTER
-    organ-stack -q --experts-from "$verse,$code" --base "$base" --used 1 --router "$1" --output "$M/mixed.gguf" --force ||
+    organ-stack -q --experts-from "$verse,$code" --base "$base" --used 1 --router "$1" \
+        --output "$M/mixed.gguf" --force ||
         bad "a mixture with a router"
     probe moe "$M/mixed.gguf" --text "$text" --text "$LAB/text-code.txt"
 }
@@ -213,11 +217,13 @@ sensitivity() { # NAME OPTION...
 }
 sensitivity own
 sensitivity whole --engine-batch "organ-probe -q -j 1 --batch --against $M/f16.gguf"
-hold "the same table by whole models" 'x == y && x > 0' "$(grep -v '^#' "$M/own.tsv" | cut -f 1-5,7 | cksum | cut -d ' ' -f 1)" \
+hold "the same table by whole models" 'x == y && x > 0' \
+    "$(grep -v '^#' "$M/own.tsv" | cut -f 1-5,7 | cksum | cut -d ' ' -f 1)" \
     "$(grep -v '^#' "$M/whole.tsv" | cut -f 1-5,7 | cksum | cut -d ' ' -f 1)"
 hold "four rows" 'x == 4' "$(grep -c '^blk' "$M/own.tsv")" 0
 sensitivity early --precision 0.2
-hold "less precise losses" 'x != y && x < 1.6 * y && x > y / 1.6' "$(awk -F '\t' '$1 ~ /attn_v/ { s += $4 } END { print s }' \
+hold "less precise losses" 'x != y && x < 1.6 * y && x > y / 1.6' \
+    "$(awk -F '\t' '$1 ~ /attn_v/ { s += $4 } END { print s }' \
     "$M/early.tsv")" "$(awk -F '\t' '$1 ~ /attn_v/ { s += $4 } END { print s }' "$M/own.tsv")"
 
 # ---- bad input -----------------------------------------------------------------------------------------------
@@ -238,8 +244,10 @@ place=$(organ-extract "$M/f16.gguf" --list --places --tensors output_norm.weight
 cp "$M/f16.gguf" "$M/nan.gguf"
 printf '\377\377\377\177' | dd of="$M/nan.gguf" bs=1 seek="$place" conv=notrunc 2> /dev/null
 refused 1 "nan.gguf: it gives probabilities that are not finite" "$M/nan.gguf" --text "$text" --tokens 20
-refused 1 "nan.gguf: the reference gives probabilities that are not finite" "$verse" --text "$text" --tokens 20 --against "$M/nan.gguf"
-printf 'ppl\t%s\t%s\nppl\t%s\t%s\n' "$M/nan.gguf" "$text" "$verse" "$text" | organ-probe -j 1 --batch > "$M/answers" 2> "$M/err"
+refused 1 "nan.gguf: the reference gives probabilities that are not finite" "$verse" \
+    --text "$text" --tokens 20 --against "$M/nan.gguf"
+printf 'ppl\t%s\t%s\nppl\t%s\t%s\n' "$M/nan.gguf" "$text" "$verse" "$text" |
+    organ-probe -j 1 --batch > "$M/answers" 2> "$M/err"
 hold "an error, and then a perplexity" 'x == 1 && y > 10' "$(head -n 1 "$M/answers" | grep -c 'error.*not finite')" \
     "$(sed -n 2p "$M/answers" | cut -f 3)"
 organ-probe -q -j 1 "$verse" --text "$text" --tokens 129 --json > "$M/json"
@@ -247,7 +255,8 @@ hold "JSON Lines" 'x == y' "$(sed 's/.*"loss": \([0-9.]*\),.*/\1/' "$M/json")" "
 
 # ---- what all tools promise ------------------------------------------------------------------------------------
 make -s units B="${BIN%/bin}" > "$M/build.log" 2>&1 || bad "make units: $(tail -n 3 "$M/build.log")"
-if B=${BIN%/bin} ONLY_ROWS=organ-probe sh tests/cli/promises.sh > "$M/promises" 2>&1; then ok; else bad "promises: $(grep FAIL \
+if B=${BIN%/bin} ONLY_ROWS=organ-probe sh tests/cli/promises.sh > "$M/promises" 2>&1; then ok
+else bad "promises: $(grep FAIL \
     "$M/promises")"; fi
 
 echo "probe: $passed passed, $failed failed"

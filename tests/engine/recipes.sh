@@ -78,11 +78,18 @@ recipes_round_trips() {
         "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     make_model pipe \
         "organ-extract - --output \$OUT.d < \$LAB/lab-verse-$kind.gguf && organ-assemble \$OUT.d --output \$OUT"
-    make_model split-experts "organ-extract \$LAB/lab-verse-$kind.gguf --split-experts --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model shards-00001-of-00003 "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d --shards 3 --output \${OUT%-00001*}.gguf"
+    make_model split-experts \
+        "organ-extract \$LAB/lab-verse-$kind.gguf --split-experts --output \$OUT.d && \
+        organ-assemble \$OUT.d --output \$OUT"
+    make_model shards-00001-of-00003 \
+        "organ-extract \$LAB/lab-verse-$kind.gguf --output \$OUT.d && organ-assemble \$OUT.d \
+        --shards 3 --output \${OUT%-00001*}.gguf"
     make_model merged \
         "organ-extract \$M/shards-00001-of-00003.gguf --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model undone "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf --in-place --all --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo --in-place && rm \$OUT.undo"
+    make_model undone \
+        "cp \$LAB/lab-verse-$kind.gguf \$OUT && organ-transplant --base \$OUT --donor \$LAB/lab-code-$kind.gguf \
+        --in-place --all --undo \$OUT.undo && organ-transplant --base \$OUT --donor \$OUT.undo \
+        --in-place && rm \$OUT.undo"
     for name in round-trip pipe split-experts shards-00001-of-00003 merged undone; do ppl "$M/$name.gguf" verse; done
     gen "$M/round-trip.gguf" "The " 24
 }
@@ -94,7 +101,9 @@ recipes_types() {
             "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=$t' --output \$OUT"
         ppl "$M/type-$t.gguf" verse
     done
-    make_model mixed "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16' --output \$OUT"
+    make_model mixed \
+        "organ-extract $fine_text --output \$OUT.d && organ-assemble \$OUT.d \
+        --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16' --output \$OUT"
     ppl "$M/mixed.gguf" verse
 }
 
@@ -137,7 +146,9 @@ recipes_blends() {
 
 # Adapters from the difference of base and code. The norms, which no adapter holds, are moved first.
 recipes_lora() {
-    make_model base-norms "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-code-$kind.gguf --type norm --output \$OUT"
+    make_model base-norms \
+        "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-code-$kind.gguf \
+        --type norm --output \$OUT"
     for r in 4 16 64 256; do
         make_model "lora-$r" \
             "organ-lora --base \$LAB/lab-base-$kind.gguf --tuned \$LAB/lab-code-$kind.gguf --rank $r --output \$OUT"
@@ -147,8 +158,12 @@ recipes_lora() {
 }
 
 recipes_adapter() {
-    make_model folded "organ-graft --adapter \$LAB/lab-lora-code.gguf --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model folded-half "organ-graft --adapter \$LAB/lab-lora-code.gguf --scale 0.5 --target $A --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model folded \
+        "organ-graft --adapter \$LAB/lab-lora-code.gguf --target $A --output \$OUT.d && \
+        organ-assemble \$OUT.d --output \$OUT"
+    make_model folded-half \
+        "organ-graft --adapter \$LAB/lab-lora-code.gguf --scale 0.5 --target $A \
+        --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     ppl_made folded
     ppl_made folded-half
     ppl "$LAB/lab-base-$kind.gguf" verse "$LAB/lab-lora-code.gguf"
@@ -200,10 +215,18 @@ make_moe() {
 
 recipes_moe() {
     make_model moe "make_moe"
-    make_model pruned "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && sed '/ffn_[a-z]*\.[13]\.weight/d' \$OUT.d/manifest.json > \$M/pruned.json && mv \$M/pruned.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
-    make_model expert "organ-graft --source \$M/moe.gguf --target \$M/moe.gguf --experts 0,1 --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model pruned \
+        "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && \
+        sed '/ffn_[a-z]*\.[13]\.weight/d' \$OUT.d/manifest.json > \$M/pruned.json && \
+        mv \$M/pruned.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model expert \
+        "organ-graft --source \$M/moe.gguf --target \$M/moe.gguf --experts 0,1 \
+        --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     for name in moe pruned expert; do ppl_made $name; done
-    make_model one-expert "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && sed -e '/ffn_[a-z]*\.[023]\.weight/d' -e '/llama.expert_used_count/s/\"value\": 2/\"value\": 1/' \$OUT.d/manifest.json > \$M/one.json && mv \$M/one.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model one-expert \
+        "organ-extract \$M/moe.gguf --split-experts --output \$OUT.d && sed -e '/ffn_[a-z]*\.[023]\.weight/d' \
+        -e '/llama.expert_used_count/s/\"value\": 2/\"value\": 1/' \$OUT.d/manifest.json > \$M/one.json && \
+        mv \$M/one.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
     ppl_made one-expert
 }
 
@@ -231,7 +254,9 @@ recipes_mtp() {
             "organ-transplant --base \$M/$arch-bare.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
         make_model $arch-tuned \
             "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original.gguf --mtp --output \$OUT"
-        make_model $arch-original8 "organ-extract \$M/$arch-original.gguf --output \$OUT.d && organ-assemble \$OUT.d --dtype '*=q8_0' --output \$OUT"
+        make_model $arch-original8 \
+            "organ-extract \$M/$arch-original.gguf --output \$OUT.d && organ-assemble \$OUT.d \
+            --dtype '*=q8_0' --output \$OUT"
         make_model $arch-tuned8 \
             "organ-transplant --base \$M/$arch-tune.gguf --donor \$M/$arch-original8.gguf --mtp --output \$OUT"
         predict $arch-original $arch-bare $arch-tune $arch-back $arch-tuned $arch-tuned8
@@ -243,16 +268,24 @@ recipes_mtp() {
     make_model step35-short-bare "recast base step35 3 0"
     make_model step35-short-back \
         "organ-transplant --base \$M/step35-short-bare.gguf --donor \$M/step35-original.gguf --mtp --output \$OUT"
-    make_model step35-head "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[0-3]\\./d' \$OUT.d/manifest.json > \$M/head.json && mv \$M/head.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model step35-head \
+        "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[0-3]\\./d' \
+        \$OUT.d/manifest.json > \$M/head.json && mv \$M/head.json \$OUT.d/manifest.json && \
+        organ-assemble \$OUT.d --output \$OUT"
     make_model step35-from-head \
         "organ-transplant --base \$M/step35-bare.gguf --donor - --mtp --output \$OUT < \$M/step35-head.gguf"
     # a base that announces the blocks which are in that donor
-    make_model step35-trunk "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[45]\\./d' \$OUT.d/manifest.json | sed -z 's/,\n  \]/\n  ]/g' > \$M/trunk.json && mv \$M/trunk.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model step35-trunk \
+        "organ-extract \$M/step35-original.gguf --output \$OUT.d && sed '/\"name\": \"blk.[45]\\./d' \
+        \$OUT.d/manifest.json | sed -z 's/,\n  \]/\n  ]/g' > \$M/trunk.json && \
+        mv \$M/trunk.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
     make_model step35-rejoined \
         "organ-transplant --base \$M/step35-trunk.gguf --donor \$M/step35-head.gguf --mtp --output \$OUT"
     predict step35-short step35-short-back step35-from-head step35-rejoined
     # the same blocks with --add
-    make_model step35-added "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf --layers 4-5 --add --output \$OUT"
+    make_model step35-added \
+        "organ-transplant --base \$M/step35-bare.gguf --donor \$M/step35-original.gguf \
+        --layers 4-5 --add --output \$OUT"
     predict step35-added
 }
 
@@ -277,10 +310,17 @@ recipes_stack() {
 recipes_experts() {
     make_model eight "recast base glm4moe 4 1 0,1,2,3,4,5,6,7"
     make_model four "recast base glm4moe 4 1 0,2,5,7"
-    make_model pruned8 "organ-extract \$M/eight.gguf --split-experts --output \$OUT.d && sed '/ffn_[a-z]*\.[1346]\.weight/d' \$OUT.d/manifest.json > \$M/pruned8.json && mv \$M/pruned8.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
+    make_model pruned8 \
+        "organ-extract \$M/eight.gguf --split-experts --output \$OUT.d && \
+        sed '/ffn_[a-z]*\.[1346]\.weight/d' \$OUT.d/manifest.json > \$M/pruned8.json && \
+        mv \$M/pruned8.json \$OUT.d/manifest.json && organ-assemble \$OUT.d --output \$OUT"
     make_model others "recast base glm4moe 4 1 0,1,2,15,4,10,6,7"
-    make_model grafted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
-    make_model unrouted "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model grafted \
+        "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 \
+        --router --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
+    make_model unrouted \
+        "organ-graft --source \$M/others.gguf --target \$M/eight.gguf --experts 3,5 \
+        --output \$OUT.d && organ-assemble \$OUT.d --output \$OUT"
     predict eight four pruned8 others grafted unrouted
 }
 
@@ -292,9 +332,11 @@ checkpoint() { # NAME
         organ-assemble -q "$M/$1-f16.gguf" --names hf --force -o "$M/checkpoint-$1/model.safetensors"
 }
 recipes_checkpoints() {
-    make_model from-gguf "checkpoint verse && checkpoint code && organ-merge -q --method slerp,t=0.3 --base \$M/verse-f16.gguf \
+    make_model from-gguf \
+        "checkpoint verse && checkpoint code && organ-merge -q --method slerp,t=0.3 --base \$M/verse-f16.gguf \
         --model \$M/code-f16.gguf -o \$OUT"
-    make_model from-checkpoints "organ-merge -q --method slerp,t=0.3 --base \$M/checkpoint-verse --model \$M/checkpoint-code -o \$OUT"
+    make_model from-checkpoints \
+        "organ-merge -q --method slerp,t=0.3 --base \$M/checkpoint-verse --model \$M/checkpoint-code -o \$OUT"
     # Other programs do not keep the keys, so the name of the metadata is changed.
     make_model from-config "printf x | dd of=\$M/checkpoint-code/model.safetensors bs=1 seek=45 conv=notrunc && \
         organ-assemble -q \$M/checkpoint-code --vocab-from \$LAB/lab-base-$kind.gguf -o \$OUT"
@@ -317,7 +359,9 @@ make_untied() {
 recipes_tied() {
     make_model tied "make_tied"
     make_model untied "make_untied"
-    make_model head-back "organ-transplant --base \$M/tied.gguf --donor \$LAB/lab-base-$kind.gguf --tensors output.weight --add --output \$OUT"
+    make_model head-back \
+        "organ-transplant --base \$M/tied.gguf --donor \$LAB/lab-base-$kind.gguf \
+        --tensors output.weight --add --output \$OUT"
     for name in tied untied head-back; do ppl "$M/$name.gguf" verse; done
 }
 

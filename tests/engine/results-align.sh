@@ -25,18 +25,24 @@ variants() {
     for t in q4_k q3_k q2_k; do echo "in $t${TAB}same${TAB}organ-assemble -q $v --dtype 'blk.*=$t' --output \$OUT"; \
         done
     for x in 0.2 0.5; do echo "noise $x${TAB}same${TAB}$(permuted verse none $x)"; done
-    echo "the smallest quarter zeroed${TAB}same${TAB}organ-extract $v $all --output - | node tests/engine/spoil.mjs small 0.25 | organ-transplant -q --base $v --donor - --output \$OUT"
-    echo "merged with code${TAB}same${TAB}organ-merge -q --no-hash --method slerp,t=0.5 --model $v --model \$LAB/lab-code-f16.gguf --output \$OUT"
+    echo "the smallest quarter zeroed${TAB}same${TAB}organ-extract $v $all --output - | \
+        node tests/engine/spoil.mjs small 0.25 | organ-transplant -q --base $v --donor - --output \$OUT"
+    echo "merged with code${TAB}same${TAB}organ-merge -q --no-hash --method slerp,t=0.5 \
+        --model $v --model \$LAB/lab-code-f16.gguf --output \$OUT"
     echo "without block 1${TAB}blocks${TAB}organ-stack -q --output \$OUT --drop 1 $v"
     echo "block 2 twice${TAB}blocks${TAB}organ-stack -q --output \$OUT $v 0-2,2-3"
-    echo "without block 1, in q2_k${TAB}blocks${TAB}organ-assemble -q \$M/variant-9.gguf --dtype 'blk.*=q2_k' --output \$OUT"
+    echo "without block 1, in q2_k${TAB}blocks${TAB}organ-assemble -q \$M/variant-9.gguf \
+        --dtype 'blk.*=q2_k' --output \$OUT"
     echo "FFN units permuted${TAB}permuted${TAB}$(permuted verse ffn)"
     echo "heads permuted${TAB}permuted${TAB}$(permuted verse heads)"
     echo "embedding permuted${TAB}permuted${TAB}$(permuted verse embedding)"
     echo "all permuted${TAB}permuted${TAB}$(permuted verse $everything)"
     echo "all permuted, noise 0.5${TAB}permuted${TAB}$(permuted verse $everything 0.5)"
-    echo "all permuted, in q2_k${TAB}permuted${TAB}organ-assemble -q \$M/variant-15.gguf --dtype 'blk.*=q2_k' --output \$OUT"
-    echo "all permuted, then merged with code${TAB}permuted${TAB}organ-merge -q --no-hash --align --method slerp,t=0.5 --model \$M/variant-15.gguf --model \$LAB/lab-code-f16.gguf --output \$OUT"
+    echo "all permuted, in q2_k${TAB}permuted${TAB}organ-assemble -q \$M/variant-15.gguf \
+        --dtype 'blk.*=q2_k' --output \$OUT"
+    echo "all permuted, then merged with code${TAB}permuted${TAB}organ-merge \
+        -q --no-hash --align --method slerp,t=0.5 --model \$M/variant-15.gguf \
+        --model \$LAB/lab-code-f16.gguf --output \$OUT"
 }
 
 variants > "$M/variants"
@@ -86,13 +92,21 @@ while IFS=$TAB read -r name truth command; do
 done < "$M/variants"
 cut -f 1,3- "$M/verdicts" | put align-verdicts
 awk -F '\t' -v OFS='\t' '
-    function kind(v) { return v ~ /permuted/ ? "permuted" : v ~ /blocks/ ? "blocks" : v == "same lineage" ? "same" : v == "strangers" ? "strangers" : "undecidable" }
-    NR > 1 { count[$2, kind($3)]++; count[$2, kind($4)]++; count["strangers", kind($5)]++; count["strangers", kind($6)]++; all += 4 }
+    function kind(v) {
+        if (v ~ /permuted/) return "permuted"
+        if (v ~ /blocks/) return "blocks"
+        return v == "same lineage" ? "same" : v == "strangers" ? "strangers" : "undecidable"
+    }
+    NR > 1 { count[$2, kind($3)]++; count[$2, kind($4)]++; count["strangers", kind($5)]++;
+        count["strangers", kind($6)]++; all += 4 }
     END {
         print "truth", "same lineage", "same, blocks moved", "same, permuted", "strangers", "undecidable"
-        split("same blocks permuted strangers", truth, " "); split("same blocks permuted strangers undecidable", said, " ")
-        name["same"] = "same lineage"; name["blocks"] = "same, blocks moved"; name["permuted"] = "same, permuted"; name["strangers"] = "strangers"
-        for (i = 1; i <= 4; i++) { row = name[truth[i]]; for (k = 1; k <= 5; k++) row = row OFS count[truth[i], said[k]] + 0; print row }
+        split("same blocks permuted strangers", truth, " ");
+            split("same blocks permuted strangers undecidable", said, " ")
+        name["same"] = "same lineage"; name["blocks"] = "same, blocks moved"; name["permuted"] = "same, permuted";
+            name["strangers"] = "strangers"
+        for (i = 1; i <= 4; i++) { row = name[truth[i]];
+            for (k = 1; k <= 5; k++) row = row OFS count[truth[i], said[k]] + 0; print row }
     }' "$M/verdicts" | put align-confusion
 
 # ---- units
@@ -128,7 +142,8 @@ figures() { # WHAT NAME
         figures "half verse, half $what, aligned" "blend-$donor-aligned"
     done
 } | awk -F '\t' -v OFS='\t' 'NR == 1 { print; next }
-    function four(x) { return x >= 1000 ? sprintf("%.0f", x) : x >= 100 ? sprintf("%.1f", x) : x >= 10 ? sprintf("%.2f", x) : sprintf("%.3f", x) }
+    function four(x) { return x >= 1000 ? sprintf("%.0f", x) : x >= 100 ? sprintf("%.1f",
+        x) : x >= 10 ? sprintf("%.2f", x) : sprintf("%.3f", x) }
     { print $1, four($2), four($3) }' | put align-blends
 
 [ ! -e "$M/changed" ]

@@ -39,7 +39,9 @@ if [ ! -s "$M/answers" ]; then
     start_recipes
     for text in verse code; do ppl "$moe" $text; done
     for n in 2 3; do
-        make_model "importance-$n" "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts $n --by importance --imatrix \$LAB/lab-moe.imatrix.gguf --output \$OUT"
+        make_model "importance-$n" \
+            "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts $n --by importance \
+            --imatrix \$LAB/lab-moe.imatrix.gguf --output \$OUT"
         norms | largest $n > "$M/norm-$n.list"
         make_model "norm-$n" "organ-assemble -q \$LAB/lab-moe-q8_0.gguf --keep-experts \$M/norm-$n.list --output \$OUT"
         for seed in $seeds; do
@@ -66,8 +68,10 @@ row() { # NAME CHOSEN KEPT
     done
 } > "$M/experts.tsv"
 awk -F '\t' -v OFS='\t' '
-    function out(by, kept, verse, code, sum) { print by, kept, sprintf("%.2f", verse), sprintf("%.3f", code), sprintf("%.4f", sum) }
-    BEGIN { print "# tolerance", "*", "0.3%"; print "# tolerance", "sum of logs", "0.002"; print "chosen by", "experts kept", "verse text", "code text", "sum of logs" }
+    function out(by, kept, verse, code, sum) { print by, kept, sprintf("%.2f", verse),
+        sprintf("%.3f", code), sprintf("%.4f", sum) }
+    BEGIN { print "# tolerance", "*", "0.3%"; print "# tolerance", "sum of logs", "0.002";
+        print "chosen by", "experts kept", "verse text", "code text", "sum of logs" }
     function flush(    mean) {
         if (!m) return
         out("random, mean of " m, k, verse / m, code / m, sum / m)

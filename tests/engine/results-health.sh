@@ -20,7 +20,8 @@ matrices() { # LINEAGE
 # KIND<TAB>NAME<TAB>COMMAND, which reads $model and writes $OUT. Healthy ones are decided by the loss.
 spoiled() { # KIND NAME SPOIL SELECTION
     printf '%s\t%s\t%s\n' "$1" "$2" \
-        "organ-extract \$model $4 --output - | node tests/engine/spoil.mjs $3 | organ-transplant -q --base \$model --donor - --output \$OUT"
+        "organ-extract \$model $4 --output - | node tests/engine/spoil.mjs $3 | organ-transplant \
+        -q --base \$model --donor - --output \$OUT"
 }
 moved() { # NAME MAP SELECTION
     printf 'structure\t%s\t%s\n' "$1" \
@@ -63,7 +64,8 @@ means() { # theta, row_theta, edge and kurtosis over the matrices
 # The largest factor by which a block's length, attention or FFN differs from the reference's.
 trace_change() { # TRACE REFERENCE
     awk -F '\t' 'FNR == 1 { next } NR == FNR { for (i = 4; i <= 6; i++) was[$1, i] = $i; next }
-        { for (i = 4; i <= 6; i++) if ($i != "-" && was[$1, i] > 0) { r = $i > 0 ? log($i / was[$1, i]) : -20; if (r < 0) r = -r; if (r > most) most = r } }
+        { for (i = 4; i <= 6; i++) if ($i != "-" && was[$1, i] > 0) { r = $i > 0 ? log($i / was[$1, i]) : -20;
+            if (r < 0) r = -r; if (r > most) most = r } }
         END { printf "%.5f\n", most }' "$2" "$1"
 }
 rows() { # LINEAGE MODEL TEXT...
@@ -107,11 +109,13 @@ if [ ! -s "$M/measures.tsv" ]; then
     mv "$M/measures.tmp" "$M/measures.tsv"
 fi
 
-# Damaged: the losses of the two texts together have grown by 0.4, which is 22 % of the perplexity of each. The AUC is the probability that
+# Damaged: the losses of the two texts together have grown by 0.4, which is 22 % of the perplexity of each.
+# The AUC is the probability that
 # the measure is larger (or smaller, if that is the better direction over all) for a damaged model than for another.
 awk -F '\t' -v OFS='\t' -v measures="$measures" '
     NR == 1 { next }
-    { n++; lineage[n] = $1; kind[n] = $3; bad[n] = $5 > 0.4; for (i = 6; i <= NF; i++) v[n, i - 5] = $i; lines[$1]++; ill[$1] += bad[n] }
+    { n++; lineage[n] = $1; kind[n] = $3; bad[n] = $5 > 0.4; for (i = 6; i <= NF; i++) v[n, i - 5] = $i;
+        lines[$1]++; ill[$1] += bad[n] }
     function auc(k, which, damage,    i, j, wins, pairs) {
         for (i = 1; i <= n; i++) {
             if (!bad[i] || (which != "" && lineage[i] != which) || (damage != "" && kind[i] != damage)) continue
@@ -126,15 +130,18 @@ awk -F '\t' -v OFS='\t' -v measures="$measures" '
     END {
         print "# tolerance", "*", "0.03"
         print "measure", "needs", "lab", "lab3", "damaged values", "damaged structure"
-        split("-,-,-,-,reference and importance matrix,128 tokens,128 tokens and reference,64 random tokens and reference", needs, ",")
+        split("-,-,-,-,reference and importance matrix,128 tokens,128 tokens and reference," \
+            "64 random tokens and reference", needs, ",")
         m = split(measures, name, " ")
         for (k = 1; k <= m; k++) {
             up = auc(k, "", "") >= 0.5
             line = name[k] OFS needs[k]
             split("lab||lab3||%|value|%|structure", ask, "|")
-            for (c = 1; c < 8; c += 2) { a = auc(k, ask[c] == "%" ? "" : ask[c], ask[c + 1]); line = line OFS sprintf("%.2f", up ? a : 1 - a) }
+            for (c = 1; c < 8; c += 2) { a = auc(k, ask[c] == "%" ? "" : ask[c], ask[c + 1]);
+                line = line OFS sprintf("%.2f", up ? a : 1 - a) }
             print line
         }
-        for (l in lines) print "results-health.sh: " l ": " ill[l] " of " lines[l] " variants are damaged" > "/dev/stderr"
+        for (l in lines)
+            print "results-health.sh: " l ": " ill[l] " of " lines[l] " variants are damaged" > "/dev/stderr"
     }' "$M/measures.tsv" | put health
 [ ! -e "$M/changed" ]

@@ -41,7 +41,8 @@ base=$LAB/lab-base-f16.gguf
     printf 'tensors\tlowest\thighest\n'
     organ-compare -q "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-stranger-q4_k_m.gguf" --type norm,embed > "$M/rows" || :
     awk -F '\t' '
-        NR > 1 && $8 != "-" { k = $2 == "norm" ? "norms" : $1; if (!(k in low)) { name[++n] = k; low[k] = high[k] = $8 }
+        NR > 1 && $8 != "-" { k = $2 == "norm" ? "norms" : $1; if (!(k in low)) { name[++n] = k;
+            low[k] = high[k] = $8 }
             if ($8 < low[k]) low[k] = $8; if ($8 > high[k]) high[k] = $8 }
         END { for (i = 1; i <= n; i++) printf "%s\t%.4f\t%.4f\n", name[i], low[name[i]], high[name[i]] }' "$M/rows"
 } | put lineage-left-out
@@ -57,7 +58,9 @@ for m in verse code stranger; do
 done
 cosines="0.95 0.9 0.8 0.7 0.5 0.3"
 for c in $cosines; do
-    make_model "mixed-$c" "organ-extract \$LAB/lab-base-f16.gguf --type ffn --output - | node tests/engine/spoil.mjs mix $c \$M/stranger.bin | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
+    make_model "mixed-$c" \
+        "organ-extract \$LAB/lab-base-f16.gguf --type ffn --output - | node tests/engine/spoil.mjs \
+        mix $c \$M/stranger.bin | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
     ppl_made "mixed-$c"
 done
 run_engine

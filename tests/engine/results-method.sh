@@ -19,12 +19,16 @@ if command -v python3 > /dev/null 2>&1; then
             print "# tolerance", "theta", "5"
             print "# tolerance", "calibrated", "7"
             print "values", "H", "K", "C", "theta", "dimension", "calibrated", "row_theta"
-            split("gauss:Gaussian,uniform:uniform,laplace:Laplace,student_t3:Student t (3 degrees of freedom),cauchy:Cauchy,two:-1 or 1,ternary:-1 or 0 or 1,sparse:1 % Gaussian and the rest 0,ramp:a ramp 0..1 (no noise),sine:a sine (no noise),constant:a constant (no noise)", list, ",")
+            split("gauss:Gaussian,uniform:uniform,laplace:Laplace,student_t3:Student t (3 degrees of freedom)," \
+                "cauchy:Cauchy,two:-1 or 1,ternary:-1 or 0 or 1,sparse:1 % Gaussian and the rest 0," \
+                "ramp:a ramp 0..1 (no noise),sine:a sine (no noise),constant:a constant (no noise)", list, ",")
             for (i in list) { split(list[i], f, ":"); says[f[1]] = f[2] }
         }
         NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-        { print says[$1], sprintf("%.3f", $at["entropy"]), sprintf("%.2f", $at["kurtosis"]), sprintf("%.1f", $at["cv"]), sprintf("%.1f", $at["theta"]),
-            sprintf("%.3f", $at["dimension"]), sprintf("%.1f", $at["calibrated"]), sprintf("%.1f", $at["row_theta"]) }' | put method-noise
+        { print says[$1], sprintf("%.3f", $at["entropy"]), sprintf("%.2f", $at["kurtosis"]),
+            sprintf("%.1f", $at["cv"]), sprintf("%.1f", $at["theta"]),
+            sprintf("%.3f", $at["dimension"]), sprintf("%.1f", $at["calibrated"]),
+                sprintf("%.1f", $at["row_theta"]) }' | put method-noise
 fi
 
 {
@@ -37,15 +41,18 @@ fi
                 sum += t; square += t * t; cal += c
                 if (c > most) most = c
             }
-            END { mean = sum / n; printf "%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", values, n, null, mean, sqrt(square / n - mean * mean), cal / n, most }'
+            END { mean = sum / n; printf "%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n",
+                values, n, null, mean, sqrt(square / n - mean * mean), cal / n, most }'
     done
 } | put method-counts
 
 {
     printf 'values\tnull_theta\ttheta of Gaussian noise (three seeds)\tlargest calibrated\n'
     for power in 22 24 26; do
-        for seed in 1 2 3; do node tests/engine/gauss.mjs 1 $((1 << power)) $seed | organ-measure -q - --sample 0 | tail -n 1; done | awk -F '\t' -v power=$power '
-            { t = $15; if (NR == 1 || t < low) low = t; if (t > high) high = t; if ($19 > most) most = $19; null = $18 }
+        for seed in 1 2 3; do node tests/engine/gauss.mjs 1 $((1 << power)) $seed |
+            organ-measure -q - --sample 0 | tail -n 1; done | awk -F '\t' -v power=$power '
+            { t = $15; if (NR == 1 || t < low) low = t; if (t > high) high = t;
+                if ($19 > most) most = $19; null = $18 }
             END { printf "2^%d\t%.1f\t%.1f to %.1f\t%.1f\n", power, null, low, high, most }'
     done
 } | put method-large
@@ -80,23 +87,27 @@ verse=$LAB/lab-verse-f16.gguf
         organ-extract -q "$verse" --tensors $t --output - > "$M/whole.bin"
         node tests/engine/spoil.mjs shuffle 1 < "$M/whole.bin" > "$M/shuffled.bin"
         for part in whole shuffled; do organ-measure -q "$M/$part.bin" --sample 0 | tail -n 1; done | awk -F '\t' '
-            { theta[NR] = $15; row[NR] = $20 } END { printf "%s\t%.2f\t%.2f\t%.1f\t%.1f\n", $1, theta[1], theta[2], row[1], row[2] }'
+            { theta[NR] = $15; row[NR] = $20 } END { printf "%s\t%.2f\t%.2f\t%.1f\t%.1f\n",
+                $1, theta[1], theta[2], row[1], row[2] }'
     done
 } | put method-shuffled
 
 organ-measure -q "$LAB/lab-moe-q8_0.gguf" --wells 4 | awk -F '\t' -v OFS='\t' '
-    BEGIN { print "tensor", "theta", "calibrated" } NR > 1 { print $1, sprintf("%.1f", $15), sprintf("%.1f", $19) }' | put method-wells
+    BEGIN { print "tensor", "theta", "calibrated" } NR > 1 { print $1, sprintf("%.1f", $15), sprintf("%.1f", $19) }' |
+        put method-wells
 
 {
     printf 'model\tedge\tlowest to highest matrix\tshuffled\n'
     for m in base verse code stranger; do
         organ-extract -q "$LAB/lab-$m-f16.gguf" --type attention,organ --output - > "$M/whole.bin"
         node tests/engine/spoil.mjs shuffle 1 < "$M/whole.bin" > "$M/shuffled.bin"
-        for part in whole shuffled; do organ-measure -q "$M/$part.bin" --spectral | sed 1d; done | awk -F '\t' -v m=$m '
+        for part in whole shuffled; do organ-measure -q "$M/$part.bin" --spectral |
+            sed 1d; done | awk -F '\t' -v m=$m '
             { n++; e[n] = $22 }
             END {
                 n /= 2
-                for (i = 1; i <= n; i++) { sum += e[i]; other += e[n + i]; if (i == 1 || e[i] < low) low = e[i]; if (e[i] > high) high = e[i] }
+                for (i = 1; i <= n; i++) { sum += e[i]; other += e[n + i]; if (i == 1 || e[i] < low) low = e[i];
+                    if (e[i] > high) high = e[i] }
                 printf "%s\t%.2f\t%.2f to %.1f\t%.2f\n", m, sum / n, low, high, other / n
             }'
     done

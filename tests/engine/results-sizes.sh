@@ -77,7 +77,8 @@ with=' imatrix' && encoders $types | put encoders-imatrix
 with='' && encoders $(echo "$types" | tr ' ' '\n' | grep -v -e iq2_x -e iq1_s) | put encoders
 
 {
-    printf '# tolerance\t*\t0.004\n# tolerance\tbytes\texact\n# tolerance\tbytes, guess\t0.5%%\n# tolerance\tbytes, table\t1%%\n'
+    printf '# tolerance\t*\t0.004\n# tolerance\tbytes\texact\n'
+    printf '# tolerance\tbytes, guess\t0.5%%\n# tolerance\tbytes, table\t1%%\n'
     printf 'model and preset\tbytes\tloss\tbytes, guess\tloss, guess\tbytes, table\tloss, table\n'
     for m in base verse code; do
         model=$LAB/lab-$m-f16.gguf im=$LAB/lab-$m.imatrix.gguf

@@ -15,7 +15,9 @@ if [ ! -s "$M/answers" ]; then
     start_recipes
     for part in references round_trips types grafts blends adapter purified moe mtp experts stack; do \
         "recipes_$part"; done
-    make_model verse-in-base "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf --type ffn --output \$OUT"
+    make_model verse-in-base \
+        "organ-transplant --base \$LAB/lab-base-$kind.gguf --donor \$LAB/lab-verse-$kind.gguf \
+        --type ffn --output \$OUT"
     ppl_made verse-in-base
     run_engine
     run_predict
@@ -31,7 +33,8 @@ fi
 # Four figures: the fifth may depend on the machine's kernels.
 figure() {
     if [ -n "$1" ]; then awk -v x="$1" \
-        'BEGIN { if (x >= 1000) printf "%.0f", x; else if (x >= 100) printf "%.1f", x; else if (x >= 10) printf "%.2f", x; else printf "%.3f", x }'
+        'BEGIN { if (x >= 1000) printf "%.0f", x; else if (x >= 100) printf "%.1f", x;
+        else if (x >= 10) printf "%.2f", x; else printf "%.3f", x }'
     else printf 'not loaded'; fi
 }
 line() { # CELL...: a row of a table

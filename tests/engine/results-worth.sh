@@ -13,7 +13,8 @@ base=$LAB/lab-base-f16.gguf
 
 # NAME<TAB>COMMAND that makes it. spoiled KIND AMOUNT SELECTION...: see spoil.mjs.
 spoiled() {
-    echo "organ-extract \$LAB/lab-base-f16.gguf $3 --output - | node tests/engine/spoil.mjs $1 $2 | organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
+    echo "organ-extract \$LAB/lab-base-f16.gguf $3 --output - | node tests/engine/spoil.mjs $1 $2 | organ-transplant \
+        -q --base \$LAB/lab-base-f16.gguf --donor - --output \$OUT"
 }
 all="--type ffn,attention"
 variants() {
@@ -35,13 +36,17 @@ variants() {
     for b in 0 1 2 3; do echo "block $b zeroed$TAB$(spoiled zero 1 "$all --layers $b")"; done
     echo "FFN of block 3 zeroed$TAB$(spoiled zero 1 "--type ffn --layers 3")"
     for map in 2=1 1=2 3=0; do
-        echo "block ${map%=*} is a copy of ${map#*=}${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-base-f16.gguf --map $map --output \$OUT"
+        echo "block ${map%=*} is a copy of ${map#*=}${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf \
+            --donor \$LAB/lab-base-f16.gguf --map $map --output \$OUT"
     done
     for donor in verse code stranger; do
-        echo "FFN of $donor${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-$donor-f16.gguf --type ffn --output \$OUT"
+        echo "FFN of $donor${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf \
+            --donor \$LAB/lab-$donor-f16.gguf --type ffn --output \$OUT"
     done
-    echo "FFN of stranger in block 1${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-stranger-f16.gguf --type ffn --layers 1 --output \$OUT"
-    echo "attention of code${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf --donor \$LAB/lab-code-f16.gguf --type attention --output \$OUT"
+    echo "FFN of stranger in block 1${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf \
+        --donor \$LAB/lab-stranger-f16.gguf --type ffn --layers 1 --output \$OUT"
+    echo "attention of code${TAB}organ-transplant -q --base \$LAB/lab-base-f16.gguf \
+        --donor \$LAB/lab-code-f16.gguf --type attention --output \$OUT"
     for s in 0.5 1; do echo \
         "haar $s${TAB}organ-purify \$LAB/lab-base-f16.gguf -q --type ffn --method haar --strength $s --output \$OUT"; \
         done
@@ -93,20 +98,24 @@ row() { # NAME MODEL
         row "$name" "$M/variant-$n.gguf"
     done < "$M/variants"
 } | awk -F '\t' -v OFS='\t' -v verse="$verse" -v code="$code" -v columns="$columns" '
-    BEGIN { gsub(" ", OFS, columns); print "variant", "verse text", "code text", "loss", "broken", columns, "relative L2", "relative L2 squared", "mean damage", "damage" }
+    BEGIN { gsub(" ", OFS, columns); print "variant", "verse text", "code text",
+        "loss", "broken", columns, "relative L2", "relative L2 squared", "mean damage", "damage" }
     # Broken: the perplexities have grown by half, in the geometric mean.
     { loss = log($2 / verse) + log($3 / code); rest = $0; sub(/^[^\t]*\t[^\t]*\t[^\t]*\t/, "", rest)
       print $1, $2, $3, loss, (loss > 2 * log(1.5) ? "yes" : "no"), rest }' > "$M/all.tsv"
 
 # The same, with the distances of the columns from those of the unchanged model.
 awk -F '\t' -v OFS='\t' 'NR == 2 { for (i = 6; i <= 13; i++) whole[i] = $i }
-    NR > 1 { for (i = 6; i <= 13; i++) $i = $i < whole[i] ? whole[i] - $i : $i - whole[i] } { print }' "$M/all.tsv" > "$M/distances.tsv"
+    NR > 1 { for (i = 6; i <= 13; i++) $i = $i < whole[i] ? whole[i] - $i : $i - whole[i] } { print }' \
+        "$M/all.tsv" > "$M/distances.tsv"
 
 awk -F '\t' -v OFS='\t' '
     function four(x) { return sprintf(x >= 1000 ? "%.0f" : x >= 100 ? "%.1f" : x >= 10 ? "%.2f" : "%.3f", x) }
     BEGIN { print "# tolerance", "damage", "2%" }
-    NR == 1 { print "variant", "verse text", "code text", "broken", "theta", "calibrated", "row_theta", "edge", "relative L2", "damage"; next }
-    { print $1, four($2), four($3), $5, sprintf("%.1f", $6), sprintf("%.1f", $7), sprintf("%.1f", $8), sprintf("%.2f", $13), sprintf("%.3f", $14), sprintf("%.4f", $17) }
+    NR == 1 { print "variant", "verse text", "code text", "broken", "theta", "calibrated",
+        "row_theta", "edge", "relative L2", "damage"; next }
+    { print $1, four($2), four($3), $5, sprintf("%.1f", $6), sprintf("%.1f", $7),
+        sprintf("%.1f", $8), sprintf("%.2f", $13), sprintf("%.3f", $14), sprintf("%.4f", $17) }
     ' "$M/all.tsv" | put worth-variants
 
 # The unchanged model counts as one of the variants here, and not in the table of differences.

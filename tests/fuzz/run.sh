@@ -50,7 +50,8 @@ fuzz() {
         # Long texts of options only take longer.
         case $t in fuzz_options) length=300 ;; *) length=0 ;; esac
         case $t in
-        fuzz_api | fuzz_json | fuzz_lists | fuzz_manifest | fuzz_merge | fuzz_options | fuzz_where | fuzz_quant) words='' ;;
+        fuzz_api | fuzz_json | fuzz_lists | fuzz_manifest | fuzz_merge | fuzz_options | \
+            fuzz_where | fuzz_quant) words='' ;;
         *) words=-dict=tests/fuzz/gguf.dict ;;
         esac
         # shellcheck disable=SC2086 # none, or one word

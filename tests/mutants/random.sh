@@ -42,7 +42,8 @@ run_test() {
 # link FOLDER [FILE...]: the shared library of a tree, from its objects and other files.
 link() {
     # shellcheck disable=SC2046
-    (cd "$1" && shift && cc -shared -Wl,-soname,libgguf.so -o build/lib/libgguf.so.new $(cat "$T/objects") "$@" -pthread -lm &&
+    (cd "$1" && shift && cc -shared -Wl,-soname,libgguf.so -o build/lib/libgguf.so.new $(cat "$T/objects") "$@" \
+        -pthread -lm &&
         mv build/lib/libgguf.so.new build/lib/libgguf.so)
 }
 
@@ -133,7 +134,8 @@ fi
 # Column $3, $4 bytes replaced by $5 in line $2 of file $1.
 change() {
     awk -v at="$2" -v col="$3" -v len="$4" -v new="$5" '
-        NR == at { $0 = substr($0, 1, col - 1) new substr($0, col + len) } { print }' "$1" > "$1.new" && mv "$1.new" "$1"
+        NR == at { $0 = substr($0, 1, col - 1) new substr($0, col + len) } { print }' "$1" > "$1.new" &&
+            mv "$1.new" "$1"
 }
 
 # Compile the objects of a file with the commands of the first build. Sets same if none changes.

@@ -50,7 +50,8 @@ if need rclone; then
                 "rclone: the list of models"
             run_command "an array job over them" 'sbatch --array'
             check "rclone: the array has ended" until_true 60 test -s "$T/work/sub_other.gguf.tsv"
-            check "rclone: the rows of a model of the bucket" until_true 20 cmp "$T/direct/two.tsv" "$T/work/sub_other.gguf.tsv"
+            check "rclone: the rows of a model of the bucket" until_true 20 cmp \
+                "$T/direct/two.tsv" "$T/work/sub_other.gguf.tsv"
         else
             skip "rclone: an array job, without Slurm"
         fi

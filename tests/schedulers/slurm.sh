@@ -89,7 +89,8 @@ slurm_fleets() {
     kill -INT $pid
     wait $pid
     check_text $? 130 "Slurm: interrupted"
-    check "Slurm: how to go on" grep -q '^organ-fleet: stopped: .* of 4 models are finished; run the same' "$T/fleet.err"
+    check "Slurm: how to go on" grep -q '^organ-fleet: stopped: .* of 4 models are finished; run the same' \
+        "$T/fleet.err"
     check "Slurm: the array is cancelled" until_true 30 array_ended "$array"
     check_exit 1 "Slurm: its tools end" kill -0 "$held"
     check_text "$(find "$T/stopped" -name '.run-*')" "" "Slurm: nothing stays"

@@ -48,8 +48,10 @@ TAB=$(printf '\t') # for imatrix
 export TAB
 bad() { echo "$*" >&2; exit 1; }
 eval "$(sed -n '/^imatrix() {/,/^}/p' tests/cli/lib.sh)"
-mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1
-imatrix "$T/moe.imatrix.gguf" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
+mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 \
+    blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1
+imatrix "$T/moe.imatrix.gguf" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 \
+    blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
 
 # 48 blocks of a model with experts: a wide map.
 set --
@@ -81,7 +83,10 @@ n=0
 while [ ! -e enough ] && [ $n -lt 3000 ]; do sleep 0.1; n=$((n + 1)); done
 echo '{"model": "m", "level": "warning", "rule": "r", "where": "<i>", "message": "<script>alert(6)</script>"}'
 END
-printf '#!/bin/sh\necho "{\\"model\\": \\"verse.gguf\\", \\"engine\\": \\"none\\", \\"load\\": \\"ok\\", \\"perplexity\\": null, \\"ratio\\": null}"\n' > "$T/bin/organ-validate" # no engine here
+cat > "$T/bin/organ-validate" << 'END' # no engine here
+#!/bin/sh
+echo '{"model": "verse.gguf", "engine": "none", "load": "ok", "perplexity": null, "ratio": null}'
+END
 chmod +x "$T/bin/organ-check" "$T/bin/organ-validate"
 
 serve() { # SERVER: sets $url
