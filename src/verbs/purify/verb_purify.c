@@ -17,7 +17,6 @@
 #include "base/parallel.h"
 #include "numeric/numeric.h"
 #include "numeric/purify.h"
-#include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/select.h"
@@ -51,11 +50,10 @@ typedef struct purify_row {
 typedef struct purify_unit {
     struct purify_job *job;
     size_t source;
-    gg_tensor t;        /* as it will be written */
-    size_t first, n;    /* rows of this tensor */
-    bool experts;       /* one row per selected expert */
-    bool touched;       /* at least one row is changed */
-    const char *sha256; /* expected hash of the data; NULL or "" if unknown */
+    gg_tensor t;     /* as it will be written */
+    size_t first, n; /* rows of this tensor */
+    bool experts;    /* one row per selected expert */
+    bool touched;    /* at least one row is changed */
 } purify_unit;
 
 typedef struct purify_job {
@@ -162,12 +160,10 @@ static gg_status set_unit_dtype(const purify_job *j, purify_unit *u, gg_error *e
 static gg_status plan_unit(purify_job *j, size_t i, gg_error *err)
 {
     if (GG_ROOM(j->units, j->n_units, &j->cap_units, err) != GG_OK) return GG_ENOMEM;
-    const gg_manifest *m = gg_source_manifest(j->source);
     purify_unit *u = &j->units[j->n_units];
     *u = (purify_unit){
         .job = j, .source = i, .t = *gg_source_tensor(j->source, i), .first = j->n_rows
     };
-    u->sha256 = m ? m->entries[i].sha256 : NULL;
     gg_visit visit = { j->o->select, false, add_purify_row, j };
     gg_status st = gg_selected_of(j->source, i, &visit, err);
     if (st == GG_OK) st = set_unit_dtype(j, u, err);
@@ -436,7 +432,7 @@ static gg_status purify_unit_data(purify_unit *u, gg_place sink, gg_error *err)
     uint64_t signals = 1;
     if (!gg_is_expert_stack(t, &signals) || signals == 0 || t->elements % signals) signals = 1;
     purify_work w = { .u = u, .sink = sink };
-    w.whole = (gg_plan_part){ j->source, u->source, 0, t->bytes, u->sha256 };
+    w.whole = gg_plan_whole(j->source, u->source);
     w.values = t->elements / signals;
     w.bytes = t->bytes / signals;
     if (w.values > SIZE_MAX / 8)
