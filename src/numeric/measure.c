@@ -166,9 +166,9 @@ static void measure_finite(const float *x, size_t n, const gg_nk_range *r, gg_nk
     double range = set_range(out, r, n);
     if (!(range > 0)) return;
     gg_nk_central c = GG_PICK(gg_nk_central)(x, n, out->mean);
-    GG_PICK(gg_nk_histogram)(x, n, out->min, range, count);
-    GG_PICK(gg_nk_keys)(x, n, keys); /* may replace x */
+    GG_PICK(gg_nk_keys)(x, n, keys);
     gg_nk_key *sorted = gg_sort_keys(keys, n, tmp);
+    GG_PICK(gg_nk_histogram_sorted)(sorted, n, out->min, range, count);
     set_moments(out, n, c, count);
     set_gaps(out, n, GG_PICK(gg_nk_gaps)(sorted, n, range / (double)(n - 1)));
 }

@@ -29,6 +29,9 @@ GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double me
 /* Adds n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
 GG_DECLARE_KF(void, gg_nk_histogram,
               (const float *x, size_t n, double min, double range, uint64_t *counts));
+/* The same for n sorted keys, which is faster. */
+GG_DECLARE_KF(void, gg_nk_histogram_sorted,
+              (const gg_nk_key *keys, size_t n, double min, double range, uint64_t *counts));
 /* Converts floats to keys that sort in the same order. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
 /* All floats with the same sign, exponent and next 4 bits are a bucket. */

@@ -35,8 +35,10 @@ typedef struct gg_nk_acc {
 
 #define NK_EXPONENT 0x7f800000
 
-/* four floats, of any alignment, as floats or as doubles */
-#define NK_LOAD4(to, from) memcpy(&(to), (from), 16)
+/* Four floats at any address, as floats or as doubles. */
+typedef float gg_nk_f32x4_at __attribute__((vector_size(16), aligned(4), __may_alias__));
+#define NK_AT4(p) (*(const gg_nk_f32x4_at *)(p))
+#define NK_WIDE_AT(p) NK_WIDE(NK_AT4(p))
 #if GG_LEVEL == 1 /* gcc converts two lanes at a time */
 #define NK_WIDE(v) ((gg_nk_f64x4)_mm256_cvtps_pd((__m128)(v)))
 #define NK_NARROW(v) ((gg_nk_f32x4)_mm256_cvtpd_ps((__m256d)(v)))

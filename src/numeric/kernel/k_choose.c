@@ -108,11 +108,9 @@ INLINE void magnitudes(gg_f32x8 to[2], const float *x, uint8_t mask, size_t n)
 /* Adds two vectors. */
 INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 *from, bool squares)
 {
-    gg_nk_f32x4 four[4];
-    memcpy(four, from, sizeof four);
 #pragma GCC unroll 4
     for (size_t k = 0; k < 4; k++) {
-        gg_nk_f64x4 w = NK_WIDE(four[k]);
+        gg_nk_f64x4 w = NK_WIDE_AT((const float *)from + 4 * k);
         s[k / 2].half[k % 2] += squares ? w * w : w;
     }
 }

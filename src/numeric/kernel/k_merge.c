@@ -29,12 +29,8 @@ INLINE void load_tile(gg_nk_f64x4 *to, const float *x, const float *less, size_t
     }
 #pragma GCC unroll 4
     for (size_t v = 0; v < WIDES; v++) {
-        gg_nk_f32x4 four, from;
-        NK_LOAD4(four, x + 4 * v);
-        if (less) {
-            NK_LOAD4(from, less + 4 * v);
-            four -= from;
-        }
+        gg_nk_f32x4 four = NK_AT4(x + 4 * v);
+        if (less) four -= NK_AT4(less + 4 * v);
         to[v] = NK_WIDE(four);
     }
 }

@@ -12,15 +12,11 @@ void GG_K(gg_mix_difference)(float *a, const float *b, const float *c, double w,
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8) { /* all of c is read before a is written */
-        gg_nk_f32x4 va[2], vb[2], vc[2];
+        gg_nk_f32x4 v[2];
 #pragma GCC unroll 2
-        for (int h = 0; h < 2; h++) {
-            NK_LOAD4(va[h], a + i + 4 * h);
-            NK_LOAD4(vb[h], b + i + 4 * h);
-            NK_LOAD4(vc[h], c + i + 4 * h);
-            va[h] = NK_NARROW(NK_WIDE(va[h]) + w * (NK_WIDE(vb[h]) - NK_WIDE(vc[h])));
-        }
-        memcpy(a + i, va, sizeof va);
+        for (size_t h = 0, at = i; h < 2; h++, at += 4)
+            v[h] = NK_NARROW(NK_WIDE_AT(a + at) + w * (NK_WIDE_AT(b + at) - NK_WIDE_AT(c + at)));
+        memcpy(a + i, v, sizeof v);
     }
     for (; i < n; i++) a[i] = (float)(a[i] + w * ((double)b[i] - c[i]));
 }
@@ -33,10 +29,7 @@ void GG_K(gg_mix_products)(gg_products *s, const float *a, const float *b, size_
     memcpy(&ab, s->ab, sizeof ab);
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
-        gg_nk_f32x4 fa, fb;
-        NK_LOAD4(fa, a + i);
-        NK_LOAD4(fb, b + i);
-        gg_nk_f64x4 va = NK_WIDE(fa), vb = NK_WIDE(fb);
+        gg_nk_f64x4 va = NK_WIDE_AT(a + i), vb = NK_WIDE_AT(b + i);
         aa += va * va;
         bb += vb * vb;
         ab += va * vb;

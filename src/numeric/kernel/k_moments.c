@@ -15,7 +15,7 @@
 #else
 #define REG 4
 #endif
-typedef float reg_f32 __attribute__((vector_size(4 * REG)));
+typedef float reg_f32 __attribute__((vector_size(4 * REG), aligned(4), __may_alias__));
 typedef double reg_f64 __attribute__((vector_size(8 * REG)));
 #if GG_LEVEL == 1
 #define REG_WIDE(v) NK_WIDE(v)
@@ -35,9 +35,7 @@ static double fold_regs(const reg_f64 sum[REGS])
 
 static inline reg_f64 load_wide(const float *x)
 {
-    reg_f32 v;
-    memcpy(&v, x, sizeof v);
-    return REG_WIDE(v);
+    return REG_WIDE(*(const reg_f32 *)x);
 }
 
 /* Adds eight values. */
@@ -57,14 +55,14 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 {
     reg_f64 sum[REGS] = { { 0 } };
     float rest[NK_LANES], lane[2][NK_LANES];
-    gg_nk_f32x4 lo[2], hi[2], v;
+    gg_nk_f32x4 lo[2], hi[2];
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) lo[h] = hi[h] = (gg_nk_f32x4){ x[0], x[0], x[0], x[0] };
     for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
         add_values(sum, x + i);
 #pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
-            NK_LOAD4(v, x + i + 4 * h);
+            gg_nk_f32x4 v = NK_AT4(x + i + 4 * h);
             lo[h] = NK_SELECT4(v < lo[h], v, lo[h]);
             hi[h] = NK_SELECT4(v > hi[h], v, hi[h]);
         }
@@ -176,6 +174,40 @@ static float unkey(uint32_t k)
 {
     uint32_t u = k ^ (~(uint32_t)((int32_t)k >> 31) | 0x80000000u);
     return gg_bits_float(u);
+}
+
+static inline int32_t bin_of(gg_nk_key key, double min, double range)
+{
+    const int32_t last = GG_DIM_BINS_MAX - 1;
+    int32_t bin = (int32_t)(((double)unkey(key) - min) / range * (double)GG_DIM_BINS_MAX);
+    return bin < last ? bin : last;
+}
+
+#define GROUP 8 /* sorted keys, which mostly lie in one bin: that of the first is enough */
+#define GROUPS 64
+
+void GG_K(gg_nk_histogram_sorted)(const gg_nk_key *keys, size_t n, double min, double range,
+                                  uint64_t *counts)
+{
+    gg_nk_key first[GROUPS + 1];
+    int32_t at[GROUPS + 1];
+    for (size_t groups; n >= GROUP; n -= GROUP * groups, keys += GROUP * groups) {
+        groups = n / GROUP < GROUPS ? n / GROUP : GROUPS;
+        for (size_t g = 0; g < groups; g++) first[g] = keys[GROUP * g];
+        first[groups] = keys[GROUP * groups < n ? GROUP * groups : n - 1];
+        for (size_t g = 0; g <= groups; g++) at[g] = bin_of(first[g], min, range);
+        for (size_t g = 0; g < groups; g++) {
+            const gg_nk_key *group = keys + GROUP * g;
+            if (at[g] == at[g + 1]) {
+                counts[at[g]] += GROUP;
+                continue;
+            }
+            int32_t bins[GROUP];
+            for (size_t j = 0; j < GROUP; j++) bins[j] = bin_of(group[j], min, range);
+            for (size_t j = 0; j < GROUP; j++) counts[bins[j]]++;
+        }
+    }
+    for (size_t j = 0; j < n; j++) counts[bin_of(keys[j], min, range)]++;
 }
 
 /* Keys per run when computing gaps: first the floats are restored, then neighbours subtracted. */

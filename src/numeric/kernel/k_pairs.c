@@ -51,11 +51,8 @@ static void add_means(gg_pair_sums *sums, const float *a, const float *b, size_t
         for (size_t j = 0; j < RUN; j += NK_LANES) {
 #pragma GCC unroll 2
             for (size_t h = 0; h < 2; h++) {
-                gg_nk_f32x4 va, vb;
-                NK_LOAD4(va, r.a + j + 4 * h);
-                NK_LOAD4(vb, r.b + j + 4 * h);
-                sa.half[h] += NK_WIDE(va);
-                sb.half[h] += NK_WIDE(vb);
+                sa.half[h] += NK_WIDE_AT(r.a + j + 4 * h);
+                sb.half[h] += NK_WIDE_AT(r.b + j + 4 * h);
             }
         }
     }
@@ -70,9 +67,7 @@ static void add_means(gg_pair_sums *sums, const float *a, const float *b, size_t
 static inline void central4(const float *a, const float *b, double mean_a, double mean_b,
                             gg_nk_acc *sums, size_t h)
 {
-    gg_nk_f32x4 va, vb;
-    NK_LOAD4(va, a);
-    NK_LOAD4(vb, b);
+    gg_nk_f32x4 va = NK_AT4(a), vb = NK_AT4(b);
     gg_nk_i64x4 keep = __builtin_convertvector(NK_FINITE4(va) & NK_FINITE4(vb), gg_nk_i64x4);
     gg_nk_f64x4 da = (gg_nk_f64x4)((gg_nk_i64x4)(NK_WIDE(va) - mean_a) & keep);
     gg_nk_f64x4 db = (gg_nk_f64x4)((gg_nk_i64x4)(NK_WIDE(vb) - mean_b) & keep);
@@ -149,10 +144,7 @@ static void add_exact(pair_sums *s, const float *a, const float *b, size_t n)
         gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h],
                     diff2 = s->diff2.half[h];
         for (size_t j = 4 * h; j < RUN; j += NK_LANES) {
-            gg_nk_f32x4 va, vb;
-            NK_LOAD4(va, r.a + j);
-            NK_LOAD4(vb, r.b + j);
-            gg_nk_f64x4 x = NK_WIDE(va), y = NK_WIDE(vb), d = x - y, d2 = d * d;
+            gg_nk_f64x4 x = NK_WIDE_AT(r.a + j), y = NK_WIDE_AT(r.b + j), d = x - y, d2 = d * d;
             dot += x * y;
             aa += x * x;
             bb += y * y;
@@ -189,10 +181,8 @@ static inline gg_f32x8 greater8(gg_f32x8 x, gg_f32x8 y)
 
 static inline void widen8(gg_nk_acc *to, const gg_f32x8 *v)
 {
-    gg_nk_f32x4 half[2];
-    memcpy(half, v, sizeof half);
-    to->half[0] += NK_WIDE(half[0]);
-    to->half[1] += NK_WIDE(half[1]);
+    to->half[0] += NK_WIDE_AT((const float *)v);
+    to->half[1] += NK_WIDE_AT((const float *)v + 4);
 }
 
 /* The largest |a - b| is computed as the root of the largest square. This is exact: the rounded
@@ -397,11 +387,8 @@ void GG_K(gg_weighted_add)(const float *w, const float *a, const float *b, size_
         memcpy(weight, w + i, m * sizeof *weight);
         for (size_t j = m; j < end; j++) weight[j] = 0.0f;
         for (size_t j = 0; j < end; j += 4) {
-            gg_nk_f32x4 vw, va, vb;
-            NK_LOAD4(vw, weight + j);
-            NK_LOAD4(va, r.a + j);
-            NK_LOAD4(vb, r.b + j);
-            gg_nk_f64x4 x = NK_WIDE(va), d = NK_WIDE(vb) - x, by = NK_WIDE(vw);
+            gg_nk_f64x4 x = NK_WIDE_AT(r.a + j), d = NK_WIDE_AT(r.b + j) - x,
+                        by = NK_WIDE_AT(weight + j);
             energy.half[j / 4 % 2] += by * (x * x);
             error.half[j / 4 % 2] += by * (d * d);
         }

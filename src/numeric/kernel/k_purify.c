@@ -129,9 +129,7 @@ static void subtract(float *x, const float *r, size_t n, double mean, removal *s
     for (; i + 8 <= n; i += 8) {
 #pragma GCC unroll 2
         for (size_t h = 0; h < 2; h++) {
-            gg_nk_f32x4 v, t;
-            NK_LOAD4(v, x + i + 4 * h);
-            NK_LOAD4(t, r + i + 4 * h);
+            gg_nk_f32x4 v = NK_AT4(x + i + 4 * h), t = NK_AT4(r + i + 4 * h);
             gg_nk_f64x4 d = NK_WIDE(t);
             s[0].half[h] += d;
             s[1].half[h] += d * d;

@@ -124,11 +124,12 @@ typedef struct run_of {
 #define CLOSE 64   /* samples that are closer have all their blocks decoded, which is vectorized */
 
 /* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. */
-static inline size_t gather(sampler *s, run_of r, void *to, size_t size)
+__attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r, void *to,
+                                                           size_t size)
 {
     size_t n = 0;
     for (; n < GATHER && s->i < s->count && s->at < r.first + r.n; n++, sampler_next(s))
-        memcpy((char *)to + n * size, r.bytes + (s->at - r.first) * size, size);
+        __builtin_memcpy((char *)to + n * size, r.bytes + (s->at - r.first) * size, size);
     return n;
 }
 
