@@ -105,28 +105,18 @@ static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *k
 
 /* ---- keys ------------------------------------------------------------------------------ */
 
-/* The largest number in an array with one number per block. */
-static bool largest(const gg_kv *kv, uint64_t *value)
-{
-    size_t size = kv->type == GG_TYPE_ARR ? gg_type_size(kv->elem_type) : 0;
-    for (uint64_t i = 0; size && i < kv->count; i++) {
-        gg_kv one = {
-            .type = kv->elem_type, .count = 1, .data = kv->data + i * size, .size = size
-        };
-        uint64_t v;
-        if (!gg_kv_u64(&one, &v)) return false;
-        if (v > *value) *value = v;
-    }
-    return size > 0;
-}
-
 gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err)
 {
-    char key[160];
+    const gg_kv *kv = gg_arch_kv(meta, tail);
+    uint64_t v, n = kv ? (kv->type == GG_TYPE_ARR ? kv->count : 1) : 0;
     *value = 0;
-    const gg_kv *kv = gg_arch_key(meta, tail, key, sizeof key) ? gg_meta_find(meta, key) : NULL;
-    if (!kv || gg_kv_u64(kv, value) || largest(kv, value)) return GG_OK;
-    return gg_fail(err, GG_EFORMAT, "its %s is not a number, so no experts can be removed", tail);
+    for (uint64_t i = 0; i < n; i++) {
+        if (!gg_kv_u64_at(kv, i, &v))
+            return gg_fail(err, GG_EFORMAT, "its %s is not a number, so no experts can be removed",
+                           tail);
+        if (v > *value) *value = v;
+    }
+    return GG_OK;
 }
 
 /* Checks that expert_count, expert_used_count and expert_group_count allow `left` of `was` experts
