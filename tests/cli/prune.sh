@@ -169,6 +169,14 @@ organ-extract "$T/m.gguf" --split-experts --output "$T/d"
 cp "$T/d/manifest.json" "$T/all"
 without '/ffn_[a-z]*\.[14]\./ || /"blk\.3\.ffn_[a-z]*\.0\./'
 refuse "it is for 5 experts, but other tensors are for 6" "stacks of different heights"
+rm -rf "$T/d"
+mkmodel "$T/m.gguf" token_embd.weight:F32:4x4 blk.1.ffn_norm.0.weight:F32:4x4
+organ-extract "$T/m.gguf" --output "$T/d"
+stack='{"name": "blk.1.ffn_norm_exps.weight", "dims": [4, 4, 3], "dtype": "F32"}'
+sed "s|^    \"general.name\": \"made\"\$|&, \"stacked\": [$stack]|" "$T/d/manifest.json" > "$T/x"
+cp "$T/x" "$T/d/manifest.json"
+refuse "which cannot lose any" "a stack of something else"
+rm -rf "$T/d"
 
 # ---- --keep-experts: the same without an edited manifest -----------------------------------------
 # shellcheck disable=SC2086
