@@ -1156,6 +1156,12 @@ gg_status cli_read_file(const char *path, size_t most, gg_buf *text, gg_error *e
     return gg_at_file(err, path);
 }
 
+void cli_print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
+{
+    (void)ctx;
+    printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
+}
+
 const char *cli_one(const cli *c, const char *option_value, const char *what)
 {
     size_t n = c->args.n + (option_value ? 1 : 0);

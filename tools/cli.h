@@ -155,6 +155,10 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
 /* gg_source_like, with a note. */
 gg_status cli_like(cli *c, const gg_source *like, gg_source **source);
 
+/* Prints a range of bytes for a program that fetches a part of a model (--reads), without header.
+ */
+void cli_print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes);
+
 /* Reads all of a file, or of stdin for "-". GG_EFORMAT if it has more than `most` bytes. */
 gg_status cli_read_file(const char *path, size_t most, gg_buf *text, gg_error *err);
 

@@ -120,19 +120,13 @@ static gg_status check(cli *c, const match_options *m, gg_source *base, gg_sourc
     return st;
 }
 
-static void print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
-{
-    (void)ctx;
-    printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
-}
-
 gg_status match_options_run(cli *c, match_options *m, gg_source *base, gg_source **donor,
                             const char *output, bool in_place)
 {
     gg_source *used = NULL;
     gg_transplant_report r = { 0 };
     gg_status st = align_all(c, m, base, donor, &used);
-    if (m->reads) m->o.read = print_read;
+    if (m->reads) m->o.read = cli_print_read;
     if (st == GG_OK)
         st = in_place   ? gg_transplant_in_place(base, used, &m->o, output, &c->run, &r, &c->err)
              : m->check ? check(c, m, base, used)

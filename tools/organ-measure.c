@@ -423,13 +423,6 @@ static gg_status after(cli *c, gg_source *s, const gg_measures *list)
     return st;
 }
 
-/* For a program that fetches a part of a model: without header, --json and --where. */
-static void print_read(void *ctx, const char *file, uint64_t place, uint64_t bytes)
-{
-    (void)ctx;
-    printf("%s\t%llu\t%llu\n", file, (unsigned long long)place, (unsigned long long)bytes);
-}
-
 static gg_status measure(cli *c, gg_source *s)
 {
     gg_measures list = { 0 };
@@ -439,7 +432,7 @@ static gg_status measure(cli *c, gg_source *s)
     if (some || !prints_rows(c)) p.rows = table_silent(all.names);
     opt.m.row = take_row;
     opt.m.ctx = &p;
-    opt.m.read = opt.reads ? print_read : NULL;
+    opt.m.read = opt.reads ? cli_print_read : NULL;
     gg_status st = gg_measure_model(s, &opt.m, &c->run, &r, &c->err);
     if (opt.reads) return st;
     if (st == GG_OK) table_begin(&p.rows, all.names);
