@@ -97,7 +97,6 @@ typedef struct gg_meta_order {
 } gg_meta_order;
 
 gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
-void gg_meta_order_sort(gg_meta_order *o); /* sorts a list that the caller filled */
 const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
 /* Returns the second entry of a duplicate key, or NULL if every key is unique. */
 const gg_kv *gg_meta_order_twice(const gg_meta_order *o);

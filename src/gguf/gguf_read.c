@@ -153,18 +153,13 @@ static int order_tensor(const void *a, const void *b)
     return c ? c : x < y ? -1 : x > y;
 }
 
-void gg_meta_order_sort(gg_meta_order *o)
-{
-    if (o->n) qsort(o->list, o->n, sizeof *o->list, order_kv);
-}
-
 gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err)
 {
     *out = (gg_meta_order){ .list = calloc(meta->n ? meta->n : 1, sizeof *out->list),
                             .n = meta->n };
     if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for an index of %zu keys", meta->n);
     for (size_t i = 0; i < meta->n; i++) out->list[i] = &meta->kv[i];
-    gg_meta_order_sort(out);
+    if (out->n) qsort(out->list, out->n, sizeof *out->list, order_kv);
     return GG_OK;
 }
 
