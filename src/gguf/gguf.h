@@ -98,8 +98,9 @@ typedef struct gg_meta_order {
 
 gg_status gg_meta_order_make(const gg_meta *meta, gg_meta_order *out, gg_error *err);
 const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t key_len);
-/* Returns the second entry of a duplicate key, or NULL if every key is unique. */
-const gg_kv *gg_meta_order_twice(const gg_meta_order *o);
+/* Fails with GG_EFORMAT if two entries have the same key. `raw` is the header that they are in, for
+ * the offset, or NULL. Sorts once: a search per key would take hours on a hostile file. */
+gg_status gg_unique_keys(const gg_meta *meta, const uint8_t *raw, gg_error *err);
 
 static inline uint64_t gg_align_up(uint64_t n, uint64_t alignment)
 {

@@ -172,24 +172,16 @@ const gg_kv *gg_meta_order_find(const gg_meta_order *o, const char *key, size_t 
     return found ? *found : NULL;
 }
 
-const gg_kv *gg_meta_order_twice(const gg_meta_order *o)
-{
-    for (size_t i = 1; i < o->n; i++)
-        if (order_kv(&o->list[i - 1], &o->list[i]) == 0)
-            return o->list[i - 1] > o->list[i] ? o->list[i - 1] : o->list[i];
-    return NULL;
-}
-
-static gg_status unique_keys(const gg_gguf *g, gg_error *err)
+gg_status gg_unique_keys(const gg_meta *meta, const uint8_t *raw, gg_error *err)
 {
     gg_meta_order o;
-    gg_status st = gg_meta_order_make(&g->meta, &o, err);
-    const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
-    if (twice) {
-        char key[80];
-        gg_escape(twice->key, twice->key_len < 64 ? twice->key_len : 64, key, sizeof key);
-        st = gg_fail_at((uint64_t)(twice->key - (const char *)g->raw), err,
-                        "metadata key %s appears twice", key);
+    gg_status st = gg_meta_order_make(meta, &o, err);
+    for (size_t i = 1; st == GG_OK && i < o.n; i++) {
+        const gg_kv *twice = o.list[i - 1] > o.list[i] ? o.list[i - 1] : o.list[i];
+        if (order_kv(&o.list[i - 1], &o.list[i]) != 0) continue;
+        st = gg_fail(err, GG_EFORMAT, "metadata key %.*s appears twice",
+                     twice->key_len < 64 ? (int)twice->key_len : 64, twice->key);
+        if (raw) gg_at_offset(err, (uint64_t)((const uint8_t *)twice->key - raw));
     }
     free(o.list);
     return st;
@@ -552,7 +544,7 @@ static gg_status parse_all(parser *p)
     for (uint64_t i = 0; i < n_kv && st == GG_OK; i++) st = read_kv(p);
     for (uint64_t i = 0; i < n_tensors && st == GG_OK; i++) st = read_tensor(p);
     if (st == GG_OK) st = make_pointers(p);
-    if (st == GG_OK) st = unique_keys(p->g, p->err);
+    if (st == GG_OK) st = gg_unique_keys(&p->g->meta, p->g->raw, p->err);
     if (st == GG_OK)
         st = gg_unique_name_index(p->g->tensors, p->g->n_tensors, "two tensors have this name",
                                   &p->g->by_name, p->err);

@@ -259,20 +259,6 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
 }
 
-/* Sorts the keys once; a search per key would take hours on a hostile manifest. */
-static gg_status check_unique_keys(const gg_meta *meta, gg_error *err)
-{
-    gg_meta_order o;
-    gg_status st = gg_meta_order_make(meta, &o, err);
-    const gg_kv *twice = st == GG_OK ? gg_meta_order_twice(&o) : NULL;
-    if (twice) {
-        int len = twice->key_len < 80 ? (int)twice->key_len : 80;
-        st = gg_fail(err, GG_EFORMAT, "metadata key %.*s appears twice", len, twice->key);
-    }
-    free(o.list);
-    return st;
-}
-
 static gg_status read_metadata_item(const gg_json_node *node, void *meta, gg_error *err)
 {
     return gg_mj_kv(node, meta, err);
@@ -285,7 +271,7 @@ static gg_status read_metadata(const gg_json_node *list, gg_meta *meta, gg_error
         return wrong_member(list, err, "\"metadata\" must be a list");
     for (const gg_json_node *kv = gg_json_first(list); kv && st == GG_OK; kv = gg_json_next(kv))
         st = with_item(kv, read_metadata_item, meta, err);
-    return st == GG_OK ? check_unique_keys(meta, err) : st;
+    return st == GG_OK ? gg_unique_keys(meta, NULL, err) : st;
 }
 
 static gg_status read_pad(const gg_json_node *node, gg_pad *p, gg_error *err)
