@@ -193,7 +193,8 @@ surgery() {
     run_job done 0 organ-transplant \
         '{"base": "verse.gguf", "donor": "code.gguf", "output": "chimera.gguf", "type": "organ", "layers": "1-2"}'
     expect 200 GET /v1/models/chimera.gguf
-    run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target", "verse.organs", "--output", "graft.organs", "--type", "organ"]'
+    run_job done 0 organ-graft '["graft", "--source", "code.organs", "--target",
+        "verse.organs", "--output", "graft.organs", "--type", "organ"]'
     run_job done 0 organ-assemble '["graft.organs", "--output", "graft.gguf"]'
     run_job done 0 organ-compare '{"args": ["verse.gguf", "again.gguf"], "summary": true}'
     run_job done 1 organ-compare '["verse.gguf", "code.gguf"]'
@@ -203,15 +204,19 @@ surgery() {
     run_job done 0 organ-keys '{"args": ["verse.gguf"], "set": "general.name=str:Named", "output": "named.gguf"}'
     run_job done 0 organ-check '{"args": ["verse.gguf", "named.gguf"], "data": true, "strict": true}'
     run_job done 0 organ-assemble '{"model": "verse.gguf", "output": "small.gguf", "dtype": "q4_k_m", "strict": true}'
-    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "../list"}}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf",
+        "keep-experts": "../list"}}'
     job_400 \
         '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "keep-experts": "1=2"}}'
-    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "*=keep,@../rules"}}'
-    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf", "dtype": "like:/etc/passwd"}}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf",
+        "dtype": "*=keep,@../rules"}}'
+    job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf",
+        "dtype": "like:/etc/passwd"}}'
     job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--set-file", "a=code.gguf", "--output", "x.gguf"]}'
     expect 403 POST /v1/jobs -d '{"tool": "organ-check", "arguments": ["verse.gguf", "--verify", "../secret"]}'
     if [ -x "$BIN/organ-purify" ]; then
-        run_job done 0 organ-purify '["--dir", "verse.organs", "--output", "pure.organs", "--method", "haar", "--strength", "0.1", "--layers", "0"]'
+        run_job done 0 organ-purify '["--dir", "verse.organs", "--output", "pure.organs",
+            "--method", "haar", "--strength", "0.1", "--layers", "0"]'
     fi
 }
 

@@ -8,7 +8,8 @@
 SO=$T/inject.so
 ORGAN_BIN=$BIN
 export ORGAN_BIN
-if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c -ldl 2> "$T/err" ||
+if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
+    -ldl 2> "$T/err" ||
     ! have setsid || [ "$(LD_PRELOAD=$SO FAULT_OP=step FAULT_NTH=0 FAULT_STEPS=$T/steps cat < "$T/err" > "$T/out"
         wc -c < "$T/steps" | tr -d ' ')" != 1 ]; then
     echo "kills.sh: nothing is preloaded here, so nothing is killed"
@@ -32,7 +33,8 @@ in_place() {
     recover=$1
     shift
     fresh
-    LD_PRELOAD=$SO FAULT_OP=kill FAULT_NTH=0 FAULT_COUNT=$T/n "$@" -j 1 > "$T/out" 2> "$T/err" || bad "$*: $(cat "$T/err")"
+    LD_PRELOAD=$SO FAULT_OP=kill FAULT_NTH=0 FAULT_COUNT=$T/n "$@" -j 1 > "$T/out" 2> "$T/err" ||
+        bad "$*: $(cat "$T/err")"
     cp "$M" "$T/new.gguf"
     calls=$(cat "$T/n") i=0 torn=0
     rm "$T/n"
@@ -77,7 +79,8 @@ has_old() { # FILE: under a temporary name
 replace() { # OP NTH [VARIABLE]
     rm -rf "$O" "$T/n" && mkdir "$O"
     for f in $outputs; do echo "the old $f" > "$O/$f"; done
-    { (env LD_PRELOAD=$SO FAULT_PLAIN=$plain FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n ${3:-X=} organ-merge -q -j 1 --no-hash \
+    { (env LD_PRELOAD=$SO FAULT_PLAIN=$plain FAULT_OP=$1 FAULT_NTH=$2 FAULT_COUNT=$T/n ${3:-X=} organ-merge \
+        -q -j 1 --no-hash \
         "$T/m1.gguf" "$T/m2.gguf" --method linear -o "$O/m.gguf" --card "$O/card.md" --svg "$O/x.svg" --force \
         > "$T/out" 2> "$T/err"); } 2> "$T/shell"
     got=$? new='' old=''
@@ -115,7 +118,8 @@ for plain in 0 1 2; do
         replace rename $i
         case $got:$old:$new in
         0::*) ok ;; # another way to give the name worked
-        4:*:) check_text "$(find "$O" -name '.*' -type f | wc -l | tr -d ' ')" 0 "several outputs, rename $i: temporary files" ;;
+        4:*:) check_text "$(find "$O" -name '.*' -type f | wc -l | tr -d ' ')" 0 \
+            "several outputs, rename $i: temporary files" ;;
         *) bad "several outputs, rename $i of $calls, system $plain: exit $got, old:$old, new:$new" ;;
         esac
     done
@@ -130,13 +134,15 @@ for plain in 0 1 2; do
             at=$(grep -o "rename back what was replaced: .*" "$T/err" | grep -o "$O/\.$f\.[0-9]*-[0-9]*\.tmp")
             told=$((told + 1))
             [ "$(cat "$at" 2> /dev/null)" = "the old $f" ] && ok ||
-                bad "several outputs, renames fail from $i of $calls, system $plain: the old $f is lost: $(cat "$T/err")"
+                bad "several outputs, renames fail from $i of $calls, system $plain: the old $f is lost: $(cat \
+                "$T/err")"
         done
     done
     [ $told -gt 0 ] && ok || bad "no old file was left under a temporary name, system $plain"
     # Only its test of hard links may fail, where there are none.
     LD_PRELOAD=$SO FAULT_PLAIN=$plain "$B/test/t_output" > "$T/out" 2>&1
-    check_text "$(grep -v 'names in a folder are safe' "$T/out" | grep '^FAIL'; tail -n 1 "$T/out" | cut -d ' ' -f 1)" "t_output:" \
+    check_text "$(grep -v 'names in a folder are safe' "$T/out" | grep '^FAIL'; tail -n 1 "$T/out" |
+        cut -d ' ' -f 1)" "t_output:" \
         "outputs on system $plain"
 done
 
@@ -157,7 +163,8 @@ resumes() {
             < /dev/null); } 2> "$T/shell"
         "$@" > "$T/out" 2> "$T/err" < /dev/null
         $result > "$T/again"
-        cmp -s "$T/again" "$T/whole" && ok || bad "$what: killed at step $i of $steps, the next run gives something else: $(head -n 2 "$T/err")"
+        cmp -s "$T/again" "$T/whole" && ok ||
+            bad "$what: killed at step $i of $steps, the next run gives something else: $(head -n 2 "$T/err")"
         i=$((i + step))
     done
 }
@@ -167,7 +174,8 @@ cp "$T/m1.gguf" "$T/m2.gguf" "$T/models"
 organ-assemble -q "$T/m1.gguf" --shards 3 -o "$T/www/m.gguf"
 fleet_result() { find "$T/w/f" -name '*.tmp*'; cat "$T"/w/f/models/*/measures.tsv; cut -f 1-9 "$T/w/f/ranking.tsv"; }
 resumes "organ-fleet" fleet_result "$S/organ-fleet" measure -q -j 2 --output "$T/w/f" "$T/models"
-stream_result() { find "$T/w/s" -name '*.tmp*'; cat "$T/w/s/measures.tsv"; grep -c '"complete": true' "$T/w/s/z_report_m.json"; }
+stream_result() { find "$T/w/s" -name '*.tmp*'; cat "$T/w/s/measures.tsv"
+    grep -c '"complete": true' "$T/w/s/z_report_m.json"; }
 resumes "organ-stream" stream_result "$S/organ-stream" -q --output "$T/w/s" "$T/www/m-00001-of-00003.gguf"
 echo 1 > "$T/one.txt"
 cat > "$T/engine" << 'END'
@@ -182,7 +190,8 @@ chmod +x "$T/engine" "$T/numbers"
 HERE=$T
 export HERE
 table_result() { cut -f 1-5 "$T/w/t.tsv"; }
-resumes "organ-sensitivity" table_result sh "$S/organ-sensitivity" "$T/m1.gguf" --text "$T/one.txt" --output "$T/w/t.tsv" \
+resumes "organ-sensitivity" table_result sh "$S/organ-sensitivity" "$T/m1.gguf" \
+    --text "$T/one.txt" --output "$T/w/t.tsv" \
     --engine "$T/engine" --types q8_0,q4_0 --tensors '*attn_q*' -q
 cat > "$T/recipe.mk" << 'END'
 # knob a: 0..1
@@ -196,7 +205,8 @@ END
 search_result() { cut -f 2-6 "$T/w/best.tsv"; cat "$T/w/best.mk"; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 if ${MAKE:-make} --version 2> /dev/null | grep -q GNU; then
-    resumes "organ-search" search_result sh "$S/organ-search" "$T/recipe.mk" --text "$T/one.txt" --engine "$T/numbers" \
+    resumes "organ-search" search_result sh "$S/organ-search" "$T/recipe.mk" --text "$T/one.txt" \
+        --engine "$T/numbers" \
         --budget 6 --output "$T/w/best.mk" -q
 fi
 finish

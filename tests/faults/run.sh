@@ -53,11 +53,14 @@ graft-svg output 0 organ-graft -q --source $I/c --target $I/v --type organ --lay
 assemble output 0 organ-assemble $I/v --output $O/m.gguf
 assemble-dtype output 0 organ-assemble -q $I/v.gguf --dtype *=q8_0 --output $O/m.gguf
 assemble-rules output 0 organ-assemble -q $I/v.gguf --dtype @$I/rules --output $O/m.gguf
-assemble-size output 0 organ-assemble -q $I/v.gguf --bpw 4 --types q3_k,q4_0,keep --sensitivity $I/losses --output $O/m.gguf
-assemble-imatrix output 0 organ-assemble -q $I/v.gguf --imatrix $LAB/lab-verse.imatrix.gguf --dtype *attn_k*=q4_0 --output $O/m.gguf
+assemble-size output 0 organ-assemble -q $I/v.gguf --bpw 4 --types q3_k,q4_0,keep --sensitivity $I/losses \
+    --output $O/m.gguf
+assemble-imatrix output 0 organ-assemble -q $I/v.gguf --imatrix $LAB/lab-verse.imatrix.gguf --dtype *attn_k*=q4_0 \
+    --output $O/m.gguf
 assemble-shards output 0 organ-assemble $I/v.gguf --shards 2 --output $O/m.gguf
 transplant output 0 organ-transplant --base $I/v.gguf --donor $I/c.gguf --type organ --output $O/m.gguf
-transplant-align output 0 organ-transplant -q --align --base $I/v.gguf --donor $I/c.gguf --type organ --output $O/m.gguf
+transplant-align output 0 organ-transplant -q --align --base $I/v.gguf --donor $I/c.gguf --type organ \
+    --output $O/m.gguf
 apply-patch output 0 organ-transplant --base $I/v.gguf --donor $I/patch --output $O/m.gguf
 in-place place 0 organ-transplant --base $O/base.gguf --donor $I/c.gguf --type organ --in-place --undo $O/undo
 undo undo 0 organ-transplant --base $O/base.gguf --donor $O/undo --in-place
@@ -65,15 +68,18 @@ keys output 0 organ-keys $I/v.gguf --set general.name=str:Other --output $O/m.gg
 keys-in-place keys 0 organ-keys $O/base.gguf --set general.name=str:lab-versa --in-place
 stack output 0 organ-stack $I/v.gguf 0,1,0 --output $O/m.gguf
 keys-table table 0 organ-keys $I/v.gguf --json
-keys-many output 0 organ-keys $I/v.gguf --set a=u32[]:1,2 --rename general.name=b --delete general.file_type --set-file c=$I/rules --output $O/m.gguf
+keys-many output 0 organ-keys $I/v.gguf --set a=u32[]:1,2 --rename general.name=b --delete general.file_type \
+    --set-file c=$I/rules --output $O/m.gguf
 stack-fuse output 0 organ-stack -q $I/q.gguf --fuse qkv --output $O/m.gguf
 stack-drop output 0 organ-stack -q $I/v.gguf --drop 1 --output $O/m.gguf
 stack-svg output 0 organ-stack -q $I/v.gguf 0,1,0 --output $O/m.gguf --svg $O/x.svg
 merge output 0 organ-merge --method ties,density=0.5 --base $I/v.gguf --model $I/c.gguf --output $O/m.gguf
 merge-align output 0 organ-merge -q --method linear --align --model $I/v.gguf --model $I/c.gguf --output $O/m.gguf
 merge-config output 0 organ-merge --config $I/merge.json --shards 2 --card $O/card.md --output $O/m.gguf
-merge-regmean output 0 organ-merge -q --method regmean --model $I/v.gguf,activations=$I/samples --model $I/c.gguf,activations=$I/samples --output $O/m.gguf
-merge-stock output 0 organ-merge -q --method model_stock --base $I/v.gguf --model $I/c.gguf --model $I/c --dtype *attn_k*=q8_0 --output $O/m.gguf
+merge-regmean output 0 organ-merge -q --method regmean --model $I/v.gguf,activations=$I/samples \
+    --model $I/c.gguf,activations=$I/samples --output $O/m.gguf
+merge-stock output 0 organ-merge -q --method model_stock --base $I/v.gguf --model $I/c.gguf --model $I/c \
+    --dtype *attn_k*=q8_0 --output $O/m.gguf
 lora-energy output 0 organ-lora -q --base $I/v --tuned $I/c.gguf --tensors *.attn_k.* --energy 0.5 --output $O/a.gguf
 lora output 0 organ-lora --base $I/v.gguf --tuned $I/c.gguf --tensors *.attn_k.* --output $O/a.gguf
 check table 0 organ-check $I/v.gguf --data
@@ -143,7 +149,8 @@ judge() { # OP NTH
             case $name in
             extract-replace) same_dir "$O/d" "$I/c" || same_dir "$O" "$R" || [ -z "$(ls "$O")" ] \
                 || bad "$what: half an output" ;;
-            assemble-shards | merge-config | *-svg) for f in "$O"/*; do [ ! -e "$f" ] || diff -r "$f" "$R/${f##*/}" > /dev/null \
+            assemble-shards | merge-config | *-svg) for f in "$O"/*; do [ ! -e "$f" ] ||
+                diff -r "$f" "$R/${f##*/}" > /dev/null \
                 || bad "$what: half a shard"; done ;;
             *) untouched || same_dir "$O" "$R" || bad "$what: half an output" ;;
             esac
