@@ -45,8 +45,7 @@ typedef struct job {
     done_row *waiting;     /* sorted by `no` */
     done_row *last;        /* last of the waiting rows */
     measure_null null;
-    uint64_t noted; /* bit set of dtypes (ids below 64) already reported */
-    bool noted_other;
+    uint64_t noted; /* bit set of dtypes already reported; those from 63 on share a bit */
     gg_measure_report *report;
 } job;
 
@@ -97,9 +96,9 @@ static gg_status draw(job *j, drawn *d, gg_error *err)
 /* Tools print "-" for a dtype that no codec decodes; this note explains it once. */
 static void note_undecoded(job *j, const gg_tensor *t)
 {
-    if (t->dtype < 64 ? j->noted >> t->dtype & 1 : j->noted_other) return;
-    if (t->dtype < 64) j->noted |= UINT64_C(1) << t->dtype;
-    else j->noted_other = true;
+    uint64_t bit = UINT64_C(1) << (t->dtype < 63 ? t->dtype : 63);
+    if (j->noted & bit) return;
+    j->noted |= bit;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
     gg_note(j->run, "no codec decodes type %u (%s): its tensors are listed but not measured",
             t->dtype, info ? info->name : "unknown");
