@@ -10,7 +10,7 @@
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
-#include "quant/kernel/pick.h"
+#include "quant/codec.h"
 #include "verbs/measure/measure_core.h"
 
 #include <math.h>

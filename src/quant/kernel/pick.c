@@ -3,7 +3,7 @@
  * The layouts are drawn in the files of the codecs. The arithmetic is the same as there, operation
  * by operation, so the bits are the same. Positions of samples have no pattern, so branches on them
  * would often be mispredicted: fields are shifted instead. */
-#include "pick.h"
+#include "quant/codec.h"
 
 #include "fields.h"
 #include "quant/iq_grid.h"

@@ -10,7 +10,7 @@
 #include "base/io.h"
 #include "numeric/numeric.h"
 #include "organ/source_layout.h"
-#include "quant/kernel/pick.h"
+#include "quant/codec.h"
 #include "verbs/shared/verb_run.h"
 
 #include <stdlib.h>
