@@ -564,13 +564,12 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
     char a[96], b[96];
     gg_dims_text(theirs, a);
     gg_dims_text(t, b);
-    gg_fail(err, GG_NO, "its dims are %s, but those of the first model are %s", a, b);
-    if (gg_anatomy_of(t->name, t->name_len).cls == GG_EMBED)
-        gg_fix_hint(err, GG_HINT_EMBEDDINGS,
-                    "keep the embeddings of the first model, if its vocabulary is the right one");
-    else gg_fix(err, "only models with the same dims can be merged");
-    gg_at_tensor(err, t->name, t->name_len);
-    return gg_at_file(err, gg_source_name(s));
+    gg_fail_in(err, GG_NO, s, t, "its dims are %s, but those of the first model are %s", a, b);
+    if (gg_anatomy_of(t->name, t->name_len).cls != GG_EMBED)
+        return gg_fix(err, "only models with the same dims can be merged");
+    return gg_fix_hint(err, GG_HINT_EMBEDDINGS,
+                       "keep the embeddings of the first model, if its vocabulary is the right "
+                       "one");
 }
 
 /* GG_NO if the tensor is missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */

@@ -189,12 +189,9 @@ static gg_status list_block_tensors(const gg_source *s, const gg_layer_model *m,
         const gg_tensor *t = gg_source_tensor(s, i);
         int64_t block = block_of(t, part);
         if (block < 0) continue;
-        if ((uint64_t)block >= m->blocks) {
-            gg_fail(err, GG_NO, "it belongs to block %lld, but block_count is %llu",
-                    (long long)block, (unsigned long long)m->blocks);
-            gg_at_tensor(err, t->name, t->name_len);
-            return gg_at_file(err, m->name);
-        }
+        if ((uint64_t)block >= m->blocks)
+            return gg_fail_in(err, GG_NO, s, t, "it belongs to block %lld, but block_count is %llu",
+                              (long long)block, (unsigned long long)m->blocks);
         out->first[block + 2]++;
     }
     for (uint64_t b = 2; b < m->blocks + 2; b++) out->first[b] += out->first[b - 1];
