@@ -215,7 +215,7 @@ static gg_status files_of_folder(const char *folder, file_list *files, gg_error 
     closedir(dir);
     sort_file_names(files);
     if (st == GG_OK && files->n == 0) {
-        gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
+        st = gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
         gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
     }
     return st;

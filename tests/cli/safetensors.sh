@@ -417,6 +417,48 @@ check_error 3 "more than the limit of 104857600" "a large header" organ-extract 
 printf '\377\377\377\377\377\377\377\377{}' > "$T/c.safetensors"
 check_error 3 "the file has only" "header length" organ-extract --list "$T/c.safetensors"
 
+# Folders that are no complete checkpoint.
+bad_folder() { check_error 3 "$1" "a folder: $1" organ-extract --list "$T/bad"; }
+indexed() {
+    echo "{$1}" > "$T/bad/model.safetensors.index.json"
+    bad_folder "$2"
+}
+rm -rf "$T/bad" && mkdir "$T/bad"
+cp "$H/falcon/config.json" "$T/bad"
+bad_folder "has no model.safetensors"
+cp "$H/falcon/model.safetensors" "$T/bad/a.safetensors"
+cp "$H/falcon/model.safetensors" "$T/bad/b.safetensors"
+indexed '' "the index has no weight_map"
+indexed '"weight_map": {"lm_head.weight": "a.safetensors"}' "the index names 1 tensors, but the files have"
+indexed '"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}' "two files of the checkpoint"
+rm "$T/bad"/*
+
+# Tensors that do not make a model. Each has 2 x 2 values.
+model_of() { # ARCHITECTURE TENSORS BYTES MESSAGE
+    printf '{"architectures": ["%s"], "num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 2,
+        "num_local_experts": 3}' "$1" > "$T/bad/config.json"
+    st "$T/bad/model.safetensors" "{$2}" "$3"
+    bad_folder "$4"
+}
+square() { printf '"%s": {"dtype": "F32", "shape": [2, 2], "data_offsets": [%d, %d]}' "$1" "$2" $(($2 + 16)); }
+model_of LlamaForCausalLM "$(square model.norm.weight 0), $(square language_model.model.norm.weight 16)" 32 \
+    "both become the same GGUF tensor"
+model_of LlamaForCausalLM '"model.norm.weight": {"dtype": "F32", "shape": [1, 1, 1, 1, 2], "data_offsets": [0, 8]}' 8 \
+    "a shape that GGUF tensors cannot have"
+e=model.layers.0.block_sparse_moe.experts
+model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), $(square $e.2.w1.weight 16)" 32 "expert 1 is missing"
+model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), $(square $e.1.w1.weight 16)" 32 \
+    "should have 3 experts, but only 2 of them are here"
+long='"dtype": "F32", "shape": [2, 1], "data_offsets": [16, 24]'
+model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), \"$e.1.w1.weight\": {$long}" 24 "have different shapes"
+
+# The embeddings of gemma3 are cut to the tokens that there are.
+cp -r "$H/gemma3-vlm" "$T/tokens"
+rm "$T/tokens/tokenizer.model"
+echo '{"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 6}]}' > "$T/tokens/tokenizer.json"
+rows=$(organ-extract -q --list "$T/tokens" | awk -F'\t' '$4 == "token_embd" { sub(/.*x/, "", $6); print $6 }')
+check_text "$rows" 7 "rows of the embeddings"
+
 # F8 with a scale for all, one per row, and one per block of 2 x 2: E4M3 has 1 as 070 and -2 as 300, E5M2 as 074
 # and 300.
 mkdir "$T/f8"
