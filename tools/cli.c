@@ -1080,6 +1080,8 @@ int cli_end(cli *c, gg_status status)
 {
     progress_end();
     table_end();
+    if (status == GG_OK && table_errno() == ENOMEM)
+        status = gg_fail(&c->err, GG_ENOMEM, "no memory for a row");
     status = check_unchanged(c, status);
     if (status == GG_OK && !table_any()) status = check_where(c);
     if (c->err.status == GG_OK) status = named(c, status);

@@ -123,6 +123,10 @@ every transplant m.gguf organ-transplant -q -j 1 --base "$T/a.gguf" --donor "$T/
 for k in 1 2 3; do mkmodel "$T/m$k.gguf" -s $k blk.0.ffn_up.weight:F32:32x2; done
 every merge m.gguf organ-merge -q -j 1 --method ties,density=0.5 --base "$T/m1.gguf" --model "$T/m2.gguf" \
     --model "$T/m3.gguf" --output "$T/o/m.gguf"
+for k in 1 2; do mkmodel "$T/w$k.gguf" -s $k blk.0.ffn_up.weight:F32:8x2; done
+mkmodel "$T/samples.gguf" blk.0.ffn_up.weight.sample:F16:8x8
+every "merge by regmean" m.gguf organ-merge -q -j 1 --method regmean --model "$T/w1.gguf,activations=$T/samples.gguf" \
+    --model "$T/w2.gguf,activations=$T/samples.gguf" --output "$T/o/m.gguf"
 
 # A manifest of 32 MiB is in memory twice when its entries get measures: in the source, and as a text.
 split=$(grep -n '^  "metadata": \[' "$T/d/manifest.json" | cut -d : -f 1)

@@ -206,39 +206,70 @@ organ-transplant -q "$T/hurt.gguf" "$LAB/lab-code-q4_k_m.gguf" --tensors blk.0.a
 check "--repair once more" organ-check "$T/hurt.gguf" --verify "$T/hurt.list" -q --repair "$verse"
 check "the repaired file, again" cmp "$T/hurt.gguf" "$T/verse.gguf"
 [ ! -e "$T/hurt.gguf.repair" ] && ok || bad "a journal is left by the second repair"
-# A repair that is killed before a change of the model or of its journal: the next one completes it.
+# A repair that is killed before any change of the model or of its journal, or while it undoes what a killed one did:
+# the next one completes it.
 SO=$T/inject.so
+mkmodel "$T/little.gguf" -s 1 -n 2 blk.%.attn_q.weight:F32:32x8 output_norm.weight:F32:32
+organ-check --hash "$T/little.gguf" | sed 's/little.gguf/hurt.gguf/' > "$T/little.list"
 hurt() {
     rm -f "$T/hurt.gguf"* "$T/n"
-    cp "$T/small.gguf" "$T/hurt.gguf"
-    printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
+    cp "$T/little.gguf" "$T/hurt.gguf"
+    printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=$(($(wc -c < "$T/little.gguf") - 200)) conv=notrunc 2> /dev/null
 }
-repair() { organ-remote -q --repair "$at/good/small.gguf" organ-check "$T/hurt.gguf" --verify "$T/small.list"; }
-organ-check --hash "$T/small.gguf" | sed 's/small.gguf/hurt.gguf/' > "$T/small.list"
+repair() { organ-remote -q --repair "$at/good/little.gguf" organ-check "$T/hurt.gguf" --verify "$T/little.list"; }
+# killed N [RM]: a repair whose programs organ-transplant are killed at change N, or that is killed before it removes
+# the journal
+killed() {
+    { (PATH=$T/killing:$PATH ORGAN_BIN=$T/killing KILL_AT=$1 KILL_RM=${2:-} TMPDIR=$T/killing &&
+        export PATH ORGAN_BIN KILL_AT KILL_RM TMPDIR && repair) > "$T/out" 2> "$T/err"; } 2> "$T/shell"
+}
+repaired() { # WHAT
+    repair > "$T/out" 2> "$T/err"
+    got=$?
+    [ $got = 0 ] && cmp -s "$T/hurt.gguf" "$T/little.gguf" && [ ! -e "$T/hurt.gguf.repair" ] && ok ||
+        bad "a repair killed $1: exit $got: $(head -n 1 "$T/err")"
+}
 mkdir "$T/killing"
 ln -s "$BIN"/organ-* "$T/killing"
 rm "$T/killing/organ-transplant"
-cat > "$T/killing/organ-transplant" << END
-#!/bin/sh
-LD_PRELOAD=$SO FAULT_OP=kill FAULT_NTH=\$KILL_AT FAULT_COUNT=$T/n exec $BIN/organ-transplant -j 1 "\$@"
-END
-chmod +x "$T/killing/organ-transplant"
+printf '#!/bin/sh\nLD_PRELOAD=%s FAULT_OP=kill FAULT_NTH=$KILL_AT FAULT_COUNT=%s exec %s/organ-transplant -j 1 "$@"\n' \
+    "$SO" "$T/n" "$BIN" > "$T/killing/organ-transplant"
+printf '#!/bin/sh\ncase "$KILL_RM $*" in "x "*.repair) kill -9 $PPID; exit 1 ;; esac\nexec %s "$@"\n' \
+    "$(command -v rm)" > "$T/killing/rm"
+chmod +x "$T/killing/organ-transplant" "$T/killing/rm"
 if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
     -ldl 2> "$T/err"; then
     hurt
-    (ORGAN_BIN=$T/killing KILL_AT=0 && export ORGAN_BIN KILL_AT && repair) > "$T/out" 2> "$T/err"
-    calls=$(cat "$T/n" 2> /dev/null) k=1
-    check_text "$([ "${calls:-0}" -gt 5 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && echo whole)" whole \
-        "a repair: ${calls:-0} changes"
+    killed 0 x
+    calls=$(cat "$T/n" 2> /dev/null) k=1 torn=0
+    [ -e "$T/hurt.gguf.repair" ] && cmp -s "$T/hurt.gguf" "$T/little.gguf" && ok ||
+        bad "no repair was killed before it removed its journal"
+    repaired "before the journal is removed"
+    check_text "$([ "${calls:-0}" -gt 5 ] && echo many)" many "a repair: ${calls:-0} changes"
     while [ $k -le "${calls:-0}" ]; do
         hurt
-        { (ORGAN_BIN=$T/killing KILL_AT=$k && export ORGAN_BIN KILL_AT && repair) \
-            > "$T/out" 2> "$T/err"; } 2> "$T/shell"
-        repair > "$T/out" 2> "$T/err"
-        got=$?
-        [ $got = 0 ] && cmp -s "$T/hurt.gguf" "$T/small.gguf" && [ ! -e "$T/hurt.gguf.repair" ] && ok ||
-            bad "a repair killed at change $k of $calls: exit $got: $(head -n 1 "$T/err")"
-        k=$((k + calls / 8 + 1))
+        killed $k
+        if [ -e "$T/hurt.gguf.repair" ]; then
+            torn=$k
+            cp "$T/hurt.gguf" "$T/torn"
+            cp "$T/hurt.gguf.repair" "$T/torn.repair"
+        fi
+        repaired "at change $k of $calls"
+        k=$((k + 1))
+    done
+    check_text "$([ $torn -gt 0 ] && echo torn)" torn "a repair that leaves a journal"
+    k=1 calls=2
+    while [ $torn -gt 0 ] && [ $k -le "$calls" ]; do
+        cp "$T/torn" "$T/hurt.gguf"
+        cp "$T/torn.repair" "$T/hurt.gguf.repair"
+        rm -f "$T/n"
+        killed 0
+        calls=$(head -n 1 "$T/n")
+        cp "$T/torn" "$T/hurt.gguf"
+        cp "$T/torn.repair" "$T/hurt.gguf.repair"
+        killed $k
+        repaired "at change $k of $calls while it undoes"
+        k=$((k + 1))
     done
 fi
 # Fetched tensors must agree with the list before it is written.

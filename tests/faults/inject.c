@@ -9,6 +9,7 @@
  *                  count; with FAULT_STAY, those of all files
  *     FAULT_NTH    which call, from 1; 0 lets all succeed
  *     FAULT_STAY   set: all later calls of the kind fail too
+ *     FAULT_OURS   set: only allocations by the program itself count, not those of libraries
  *     FAULT_PLAIN  1: names cannot be exchanged, nor given to new files only;
  *                  2: nor can files have two names
  *     FAULT_COUNT  a file to which the number of calls of the kind is appended at the end
@@ -34,7 +35,7 @@
 
 static const char *op;
 static long nth = -1;
-static int stay;
+static int stay, ours;
 static struct stat watched;
 static atomic_long calls;
 
@@ -56,6 +57,7 @@ __attribute__((constructor)) static void start(void)
     if (path) stat(path, &watched);
     op = getenv("FAULT_OP");
     stay = getenv("FAULT_STAY") != NULL;
+    ours = getenv("FAULT_OURS") != NULL;
     nth = text ? strtol(text, NULL, 10) : 0;
     atomic_store(&calls, 0);
     if (op && strcmp(op, "step") == 0) count_step();
@@ -119,29 +121,36 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 
+static int no_memory(const void *caller)
+{
+    Dl_info info;
+    if (ours && dladdr(caller, &info) && strstr(info.dli_fname, ".so")) return 0;
+    return fails("alloc", ENOMEM);
+}
+
 void *malloc(size_t n)
 {
-    return fails("alloc", ENOMEM) ? NULL : __libc_malloc(n);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
 }
 
 void *calloc(size_t n, size_t size)
 {
-    return fails("alloc", ENOMEM) ? NULL : __libc_calloc(n, size);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
 }
 
 void *realloc(void *p, size_t n)
 {
-    return fails("alloc", ENOMEM) ? NULL : __libc_realloc(p, n);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
 }
 
 void *aligned_alloc(size_t align, size_t n)
 {
-    return fails("alloc", ENOMEM) ? NULL : __libc_memalign(align, n);
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_memalign(align, n);
 }
 
 int posix_memalign(void **p, size_t align, size_t n)
 {
-    if (fails("alloc", ENOMEM)) return ENOMEM;
+    if (no_memory(__builtin_return_address(0))) return ENOMEM;
     *p = __libc_memalign(align, n);
     return *p ? 0 : ENOMEM;
 }

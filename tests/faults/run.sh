@@ -84,6 +84,11 @@ lora-energy output 0 organ-lora -q --base $I/v --tuned $I/c.gguf --tensors *.att
 lora output 0 organ-lora --base $I/v.gguf --tuned $I/c.gguf --tensors *.attn_k.* --output $O/a.gguf
 check table 0 organ-check $I/v.gguf --data
 END
+    [ ! -x "$BIN/organ-probe" ] || cat << END
+probe output 0 organ-probe -q $I/v.gguf --text $LAB/text-verse.txt --tokens 12 --activations $O/act --save-base $O/base
+probe-trace table 0 organ-probe -q $I/v.gguf --random 12 --trace
+probe-against table 0 organ-probe -q $I/v.gguf --text $LAB/text-verse.txt --tokens 12 --against $I/c.gguf
+END
 }
 
 prepare() { # what lies in $O before a run
@@ -97,7 +102,8 @@ prepare() { # what lies in $O before a run
 run() {
     prepare
     set -f
-    env FAULT_OP="$1" FAULT_NTH="$2" LD_PRELOAD="$SO" $line -j 1 > "$T/out" 2> "$T/err" < /dev/null
+    case $name in probe*) ours=FAULT_OURS=1 ;; *) ours=FAULT_OP= ;; esac # what an engine allocates is its own matter
+    env $ours FAULT_OP="$1" FAULT_NTH="$2" LD_PRELOAD="$SO" $line -j 1 > "$T/out" 2> "$T/err" < /dev/null
     got=$?
     set +f
 }
@@ -197,7 +203,7 @@ while read -r name kind want line <&3; do
         export FAULT_COUNT
         run $op 0
         unset FAULT_COUNT
-        n=$(cat "$T/n") most=${FAULTS_MOST:-0} done=0 i=1
+        n=$(head -n 1 "$T/n") most=${FAULTS_MOST:-0} done=0 i=1
         [ $op != kill ] || most=$each
         step=1
         [ "$most" = 0 ] || [ "$n" -le "$most" ] || step=$(((n + most - 1) / most))

@@ -35,18 +35,20 @@ static void find_largest(const float *logits, int32_t n, uint32_t top, int32_t *
     }
 }
 
-/* Draws PROBE_TAIL of the tokens below the top at equal steps of their summed probability. */
-static void sample_tail(const float *logits, int32_t n, double log_sum, uint32_t top, size_t at,
+/* Draws PROBE_TAIL of the tokens below the top at equal steps of their summed probability. Returns
+ * false if there is no memory. */
+static bool sample_tail(const float *logits, int32_t n, double log_sum, uint32_t top, size_t at,
                         int32_t *ids, float *rest)
 {
     bool *taken = calloc((size_t)n, sizeof *taken);
     double sum = 0, passed = 0, start = fmod(0.5 + (double)at * 0.6180339887498949, 1);
     uint32_t k = 0;
     int32_t last = -1;
-    for (uint32_t i = 0; taken && i < top; i++) taken[ids[i]] = true;
-    for (int32_t i = 0; taken && i < n; i++)
+    if (!taken) return false;
+    for (uint32_t i = 0; i < top; i++) taken[ids[i]] = true;
+    for (int32_t i = 0; i < n; i++)
         if (!taken[i]) sum += exp((double)logits[i] - log_sum);
-    for (int32_t i = 0; taken && i < n && k < PROBE_TAIL; i++) {
+    for (int32_t i = 0; i < n && k < PROBE_TAIL; i++) {
         if (taken[i]) continue;
         passed += exp((double)logits[i] - log_sum);
         last = i;
@@ -56,6 +58,7 @@ static void sample_tail(const float *logits, int32_t n, double log_sum, uint32_t
     while (k < PROBE_TAIL) ids[top + k++] = last < 0 ? ids[0] : last;
     *rest = last < 0 ? 0 : (float)sum;
     free(taken);
+    return true;
 }
 
 gg_status probe_base_add(void *ctx, const float *logits, llama_token next, gg_error *err)
@@ -68,7 +71,8 @@ gg_status probe_base_add(void *ctx, const float *logits, llama_token next, gg_er
     size_t wide = b->top + PROBE_TAIL;
     int32_t *ids = b->ids + b->n * wide;
     find_largest(logits, (int32_t)b->n_vocab, b->top, ids);
-    sample_tail(logits, (int32_t)b->n_vocab, log_sum, b->top, b->n, ids, &b->rest[b->n]);
+    if (!sample_tail(logits, (int32_t)b->n_vocab, log_sum, b->top, b->n, ids, &b->rest[b->n]))
+        return gg_fail(err, GG_ENOMEM, "no memory for the tokens below the top");
     for (size_t i = 0; i < wide; i++)
         b->logs[b->n * wide + i] = (float)((double)logits[ids[i]] - log_sum);
     b->nll[b->n++] = (float)(log_sum - (double)logits[next]);
