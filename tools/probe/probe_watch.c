@@ -90,8 +90,10 @@ static void end_block(probe_trace *t, int block, const float *y, size_t width, s
 {
     gg_error err = GG_ERROR_INIT;
     while ((size_t)block >= t->n) {
-        t->status = GG_ROOM(t->blocks, t->n, &t->cap, &err);
-        if (t->status != GG_OK) return;
+        if (GG_ROOM(t->blocks, t->n, &t->cap, &err) != GG_OK) {
+            t->status = err.status; /* no later success takes it back */
+            return;
+        }
         t->blocks[t->n++] = (probe_block){ 0 };
     }
     bool parts = t->of_middle == block + 1 && t->middle.len == n * sizeof *y;
