@@ -1088,7 +1088,8 @@ int cli_end(cli *c, gg_status status)
     gg_outputs_drop();
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
         status = cli_stdout_lost(&c->err, errno);
-    if (status == GG_OK) tell_what_was_written(c);
+    if (status == GG_OK && !cli_given_any(c, "check dry-run"))
+        tell_what_was_written(c, cli_given(c, "in-place"));
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
         if (c->err.fix_hint == GG_HINT_IN_PLACE && !has_option(c, "in-place"))
             c->err.fix_hint = GG_HINT_NONE;

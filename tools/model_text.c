@@ -88,10 +88,9 @@ static void inputs_text(const cli *c, char *out, size_t size)
     for (size_t i = 0; i < c->args.n && n == 0; i++) add_input(out, size, c->args.items[i], &n);
 }
 
-/* The model or directory that was written, or NULL. */
-static const char *written_path(const cli *c)
+/* The model or directory that was written, in place the first model; or NULL. */
+static const char *written_path(const cli *c, bool in_place)
 {
-    bool in_place = cli_given(c, "in-place"); /* then it is the first model */
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
         if (in_place && row->o->kind == CLI_MODEL && row->to && !row->o->many)
@@ -138,15 +137,15 @@ static void tell_files_written(const cli *c)
     }
 }
 
-void tell_what_was_written(cli *c)
+void tell_what_was_written(const cli *c, bool in_place)
 {
-    const char *path = written_path(c);
+    const char *path = written_path(c, in_place);
     char from[200], name[300], size[24], next[1200], shard[1100];
     struct stat s;
     gg_source *source = NULL;
     gg_info info;
     gg_error ignored = GG_ERROR_INIT;
-    if (c->quiet || !isatty(STDERR_FILENO) || cli_given_any(c, "check dry-run")) return;
+    if (c->quiet || !isatty(STDERR_FILENO)) return;
     if (!path) {
         tell_files_written(c);
         return;

@@ -14,7 +14,7 @@ double bits_per_weight(const gg_info *i);
 /* The k-th command, of three, that makes sense for a model, by its kind. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size);
 
-/* Print on stderr what a successful run wrote: inputs, output, size, bits per weight, the verdict
- * of organ-check and a command for the output. Prints nothing without
- * a terminal, with --quiet, and if the run wrote neither a model nor an organ directory. */
-void tell_what_was_written(cli *c);
+/* Print on stderr what a successful run wrote, perhaps in place: inputs, output, size, bits per
+ * weight, the verdict of organ-check and a command for the output. Prints nothing without a
+ * terminal, with --quiet, and if the run wrote neither a model nor an organ directory. */
+void tell_what_was_written(const cli *c, bool in_place);
