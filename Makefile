@@ -243,9 +243,10 @@ FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
-lint: $(LIB) $(OPTION_TABLES)
+lint: all $(OPTION_TABLES)
 	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
+	sh scripts/check-circles.sh $(B)
 	sh scripts/check-size.sh
 	sh scripts/count-api.sh
 	sh scripts/check-options.sh

@@ -129,7 +129,8 @@ bool gg_check_arch_in(const check *c, const char *list)
 
 /* ---- tables ------------------------------------------------------------------------- */
 
-const check_arch *gg_check_arch_of(const char *name, size_t len)
+/* The table of an architecture, or NULL. */
+static const check_arch *table_of(const char *name, size_t len)
 {
     for (const check_arch *a = gg_check_tables; a->names; a++)
         if (gg_check_word(a->names, name, len)) return a;
@@ -375,7 +376,7 @@ void gg_check_find_architecture(check *c)
 {
     if (gg_kv_str(gg_check_key(c, "general.architecture"), &c->arch_name, &c->arch_len) &&
         c->arch_len > 0)
-        c->arch = gg_check_arch_of(c->arch_name, c->arch_len);
+        c->arch = table_of(c->arch_name, c->arch_len);
     c->kind = kind_by_keys(c->in->meta);
     /* a dflash head in the form of deepseek4, which has no table */
     if (c->arch_name && gg_check_arch_in(c, "dflash") &&

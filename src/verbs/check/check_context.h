@@ -196,8 +196,6 @@ extern const gg_window_rule gg_check_windows[];
 extern const check_limit gg_check_limit_rows[];
 extern const check_kind_word gg_check_kind_words[];
 extern const gg_check_rule gg_check_rule_list[];
-/* check_context.c: the table of an architecture, or NULL */
-const check_arch *gg_check_arch_of(const char *name, size_t len);
 extern const char gg_check_archs[];          /* architectures that llama.cpp supports */
 extern const char gg_check_other_archs[];    /* of files that are not language models */
 extern const char gg_check_pre_tokenizers[]; /* pre-tokenizers of llama.cpp */

@@ -157,6 +157,15 @@ static gg_status odd_bytes_of_model(gg_plan_file *f, gg_source *source, size_t f
     return GG_OK;
 }
 
+/* Restores the unusual padding and trailing bytes of file `file` of the source, which must outlive
+ * the plan. Does nothing for a pipe. */
+static gg_status odd_bytes(gg_plan_file *f, gg_source *s, size_t file, gg_error *err)
+{
+    const gg_manifest *m = gg_source_manifest(s);
+    if (m) return odd_bytes_of_dir(f, &m->files[file], gg_source_name(s), err);
+    return gg_source_model(s) ? odd_bytes_of_model(f, s, file, err) : GG_OK;
+}
+
 gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                                gg_source *base, gg_error *err)
 {
@@ -167,7 +176,7 @@ gg_status gg_plan_changed_file(gg_plan *p, const char *path, uint32_t version, c
     if (st != GG_OK || !(m || dir)) return st;
     gg_plan_file *f = &p->files[0];
     if ((m ? m->n_files : dir->n_files) > 1) return gg_meta_delete_split(&f->meta), GG_OK;
-    return gg_plan_odd_bytes(f, base, 0, err);
+    return odd_bytes(f, base, 0, err);
 }
 
 gg_status gg_plan_watch(gg_plan *p, gg_error *err)
@@ -380,13 +389,6 @@ int gg_plan_compare_files(const gg_plan *p, const gg_source *s)
     return left > 0;
 }
 
-gg_status gg_plan_odd_bytes(gg_plan_file *f, gg_source *s, size_t file, gg_error *err)
-{
-    const gg_manifest *m = gg_source_manifest(s);
-    if (m) return odd_bytes_of_dir(f, &m->files[file], gg_source_name(s), err);
-    return gg_source_model(s) ? odd_bytes_of_model(f, s, file, err) : GG_OK;
-}
-
 gg_status gg_plan_restore_files(gg_plan *p, gg_source *s, const gg_meta *meta, const char *output,
                                 gg_error *err)
 {
@@ -403,7 +405,7 @@ gg_status gg_plan_restore_files(gg_plan *p, gg_source *s, const gg_meta *meta, c
         f->first = first;
         f->n = tensors_in_file(s, i);
         first += f->n;
-        st = gg_plan_odd_bytes(f, s, i, err);
+        st = odd_bytes(f, s, i, err);
         if (st == GG_OK) st = gg_meta_copy(&f->meta, i == 0 ? meta : own, err);
     }
     return st == GG_OK ? name_shards(p, output, err) : st;

@@ -107,10 +107,6 @@ uint32_t gg_plan_version(const gg_source *s);
 gg_status gg_plan_one_file(gg_plan *p, const char *path, uint32_t version, const gg_meta *meta,
                            gg_error *err);
 
-/* Restore the unusual padding and trailing bytes of file `file` of the source, which must outlive
- * the plan. Does nothing for a pipe. */
-gg_status gg_plan_odd_bytes(gg_plan_file *f, gg_source *s, size_t file, gg_error *err);
-
 /* Put a changed model into one file, like gg_plan_one_file. If the base is a single GGUF file,
  * or was extracted from one, its unusual padding and trailing bytes are kept. If the base has
  * several files, the split keys are removed. The base must outlive the plan. */
