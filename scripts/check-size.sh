@@ -1,7 +1,8 @@
 #!/bin/sh
 # check-size.sh - checks that functions have at most 60 lines, six parameters and, if pmccabe is
-# installed, a cyclomatic complexity of 20, and that lines of C have at most 100 columns. A file
-# may have any length, if it is about one thing. Prints every violation and exits 1.
+# installed, a cyclomatic complexity of 20, and that lines of C have at most 100 columns and those of
+# shell tests fewer than 120. A file may have any length, if it is about one thing. Prints every
+# violation and exits 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
@@ -12,6 +13,9 @@ for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/api/*.
     wide=$(awk 'length > 100 { print FILENAME ":" FNR ": " length " columns; 100 is the most" }' "$f")
     if [ -n "$wide" ]; then echo "$wide"; status=1; fi
 done
+wide=$(awk 'length > 119 { print FILENAME ":" FNR ": " length " columns; 119 are the most in a test" }' \
+    tests/*.sh tests/*/*.sh)
+if [ -n "$wide" ]; then echo "$wide"; status=1; fi
 
 # Functions of tools and the library that are too long: from the line of the name to the brace that
 # ends the body, which clang-format puts in the first column.

@@ -12,15 +12,18 @@ mkdir "$I" "$O"
 model() { # FILE SEED
     file=$1 seed=$2
     shift 2
-    [ "$I" = "$T/in" ] || set -- "blk.0.<script>alert(1)</script>.weight:F32:32" "blk.0.a${ESC}[31m$(printf '\rb').weight:F32:32" \
-        'blk.1.`touch pwned`$(touch pwned);|&"'"'"'.weight:F32:32' "blk.1.$BIDI${ZERO}x${NEWLINE}y${TAB}z.weight:F32:32" \
+    [ "$I" = "$T/in" ] || set -- "blk.0.<script>alert(1)</script>.weight:F32:32" \
+        "blk.0.a${ESC}[31m$(printf '\rb').weight:F32:32" \
+        'blk.1.`touch pwned`$(touch pwned);|&"'"'"'.weight:F32:32' \
+        "blk.1.$BIDI${ZERO}x${NEWLINE}y${TAB}z.weight:F32:32" \
         "blk.1.$(printf '\377\376').weight:F32:32" "../../pwned:F32:32"
     mkmodel "$I/$file" -s "$seed" -k llama.embedding_length=32 -k llama.block_count=2 -n 2 token_embd.weight:F32:32x8 \
         blk.%.attn_norm.weight:F32:32 blk.%.attn_q.weight:F32:32x32 blk.%.ffn_norm.weight:F32:32 \
         blk.%.ffn_gate.weight:F32:32x32 blk.%.ffn_up.weight:F32:32x32 blk.%.ffn_down.weight:F32:32x32 \
         output_norm.weight:F32:32 "$@" || return 1
     [ "$I" = "$T/in" ] && return
-    organ-keys -q "$I/$file" --set "general.name=str:$WILD" --set "x$WILD=str:$WILD" --set "general.license=str:$WILD" \
+    organ-keys -q "$I/$file" --set "general.name=str:$WILD" --set "x$WILD=str:$WILD" \
+        --set "general.license=str:$WILD" \
         -o "$I/wild.gguf" && mv "$I/wild.gguf" "$I/$file"
 }
 ESC=$(printf '\033') CR=$(printf '\r') BIDI=$(printf '\342\200\256') ZERO=$(printf '\342\200\213') NEWLINE='
@@ -29,20 +32,25 @@ WILD="<script>alert(1)</script> ${ESC}[2J$BIDI$ZERO\`touch pwned\` \$(touch pwne
 probed() { # what organ-probe reads: a model that the engine runs, and what it stores of it
     m=$I/run.gguf
     organ-stack -q "$LAB/lab-verse-q4_k_m.gguf" 0 -o "$m" &&
-        { [ "$I" = "$T/in" ] || { organ-keys -q "$m" --set "general.name=str:$WILD" -o "$m.new" && mv "$m.new" "$m"; }; } &&
+        { [ "$I" = "$T/in" ] || { organ-keys -q "$m" --set "general.name=str:$WILD" -o "$m.new" &&
+        mv "$m.new" "$m"; }; } &&
         organ-probe -q "$m" --text "$t" --save-base "$I/base" > "$T/out" &&
         printf 'ppl\t%s\t%s\nkl\t%s\t%s\nppl\t%s\t%s\n' "$m" "$t" "$m" "$t" "$I/a.gguf" "$t" > "$I/requests"
 }
 inputs() {
     model a.gguf 1 && model b.gguf 2 && model c.gguf 3 &&
-        mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 -k llama.feed_forward_length=32 token_embd.weight:F32:32x8 \
+        mkmodel "$I/x.gguf" -s 4 -k llama.expert_count=4 -k llama.expert_used_count=1 \
+        -k llama.feed_forward_length=32 token_embd.weight:F32:32x8 \
             blk.0.ffn_gate_inp.weight:F32:32x4 blk.0.ffn_gate_exps.weight:F32:32x32x4 \
             blk.0.ffn_up_exps.weight:F32:32x32x4 blk.0.ffn_down_exps.weight:F32:32x32x4 &&
         imatrix "$I/i.gguf" blk.0.attn_q.weight:32:1:2 blk.1.ffn_up.weight:32:x3:4 &&
         imatrix "$I/j.gguf" blk.0.ffn_gate_exps.weight:32:1,2,3,4:1,2,3,4 \
             blk.0.ffn_up_exps.weight:32:1,2,3,4:1,2,3,4 blk.0.ffn_down_exps.weight:32:4,3,2,1:1,2,3,4 &&
         mkmodel "$I/act.gguf" -s 5 blk.0.ffn_down_exps.weight.sample:F32:32x40x4 &&
-        made "$I/v.gguf" "$(printf '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", "value": ["a","b","c","d","e","f","g","h"]},\n{"key": "tokenizer.ggml.model", "type": "str", "value": "llama"},')" \
+        made "$I/v.gguf" "$(
+            printf '{"key": "tokenizer.ggml.tokens", "type": "arr", "items": "str", '
+            printf '"value": ["a","b","c","d","e","f","g","h"]},\n'
+            printf '{"key": "tokenizer.ggml.model", "type": "str", "value": "llama"},')" \
             token_embd.weight:F32:32x8 &&
         organ-extract -q "$I/a.gguf" -o "$I/d" && organ-extract -q "$I/b.gguf" -o "$I/e" &&
         organ-assemble -q "$I/a.gguf" --shards 3 -o "$I/s.gguf" &&
@@ -107,7 +115,8 @@ pre='' limit=
 run() {
     query=
     case "$tool $*" in 'organ-api --force') query=QUERY_STRING=force=1 ;; esac
-    { ([ -z "$limit" ] || ulimit -v $limit; eval "$start $query $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") < /dev/null; } 2> "$T/shell"
+    { ([ -z "$limit" ] || ulimit -v $limit; eval "$start $query $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") \
+        < /dev/null; } 2> "$T/shell"
     got=$?
     [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
     answered "$T/out"
@@ -185,14 +194,16 @@ done
 # organ-api has routes instead of options.
 [ -n "${ONLY_ROWS:-}" ] || for route in $(awk -F '[/:]' '/^  [/]v1[/]/ { name = $3 }
         /^    (get|put|post|delete):/ { sub(/^ */, ""); print toupper($1) "/" name }' docs/openapi.yaml | sort -u); do
-    grep -q -e "^[0-9] organ-api ${route%/*} ${route#*/} " -e "^# not organ-api ${route%/*} ${route#*/}: " tests/cli/promises.rows && ok ||
+    grep -q -e "^[0-9] organ-api ${route%/*} ${route#*/} " -e "^# not organ-api ${route%/*} ${route#*/}: " \
+        tests/cli/promises.rows && ok ||
         bad "promises.rows has no row of organ-api for ${route%/*} ${route#*/}"
 done
 
 # ---- the outputs, and the same bytes on each level and with any number of threads -----------------
 same() {
     n=$((n + 1))
-    [ -n "${SANITIZED:-}" ] || [ "$tool" = organ-probe ] || limit=163840 # memory is bounded: KiB of addresses for small models
+    [ -n "${SANITIZED:-}" ] || [ "$tool" = organ-probe ] ||
+        limit=163840 # memory is bounded: KiB of addresses for small models
     once -j 1
     limit=
     [ $got = "$want" ] || { bad "$line: exit $got: $(head -n 1 "$T/err")"; return; }
@@ -280,12 +291,14 @@ inputs_kept "outputs that are inputs"
 # ---- names and texts made to do harm: they are escaped for what they are printed to ----------------------
 # safe FILE MEDIUM: no control characters, nothing invisible, and what the medium needs
 safe() {
-    if [ "$(tr -d '\n\t' < "$1" | tr '\000-\037\177' '\001' | grep -c "$(printf '\001')")" != 0 ]; then why='a control character'
+    if [ "$(tr -d '\n\t' < "$1" | tr '\000-\037\177' '\001' | grep -c "$(printf '\001')")" != 0 ]; then
+        why='a control character'
     elif grep -q -e "$BIDI" -e "$ZERO" "$1"; then why='an invisible character'
     else
         why=
         case $2 in
-        tsv) why=$(awk -F "$TAB" '/^#/ { next } !n { n = NF } NF != n { print NF " columns instead of " n; exit }' "$1") ;;
+        tsv) why=$(awk -F "$TAB" '/^#/ { next } !n { n = NF } NF != n { print NF " columns instead of " n;
+            exit }' "$1") ;;
         object) ! have python3 || why=$(python3 -c 'import json, sys
 json.load(open(sys.argv[1]))' "$1" 2>&1 | tail -n 1) ;;
         json) ! have python3 || why=$(python3 -c 'import json, sys
@@ -322,7 +335,8 @@ wild() {
     fi
     [ -z "$medium" ] || safe "$T/out" $medium
     for w in $outs; do
-        case $w in *.svg | *.md | *.tsv) [ ! -e "$w" ] || safe "$w" "${w##*.}" ;; *.rules) [ ! -e "$w" ] || safe "$w" text ;; esac
+        case $w in *.svg | *.md | *.tsv) [ ! -e "$w" ] || safe "$w" "${w##*.}" ;; *.rules) [ ! -e "$w" ] ||
+            safe "$w" text ;; esac
     done
 }
 I=$T/wild
@@ -416,7 +430,8 @@ cat > "$T/works.c" << 'END'
 #include <stdlib.h>
 int main(void) { return malloc(1) == NULL; }
 END
-if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c -ldl 2> "$T/err" ||
+if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
+    -ldl 2> "$T/err" ||
     [ "$(LD_PRELOAD=$SO FAULT_OP=open FAULT_NTH=1 organ-info "$a" 2>&1 > "$T/out" | grep -c 'Too many')" != 1 ]; then
     echo "promises.sh: nothing is preloaded here: failing calls and changing inputs are left out"
     finish
