@@ -40,6 +40,8 @@ check "shards" organ-measure "$D/gguf/x-00002-of-00003.gguf"
 check "all values" organ-measure --sample 0 -j 1 "$VERSE"
 cp "$T/out" "$T/all.tsv"
 check_text "$(awk -F '\t' 'NR > 1 && $5 != $6' "$T/all.tsv")" "" "--sample 0 reads every value"
+GG_ISA=0 organ-measure --sample 0 "$VERSE" > "$T/plain" 2>&1
+check_same "$T/plain" "$T/all.tsv" "--sample 0 in plain C"
 check "all values, pipe" sh -c "cat $VERSE | organ-measure --sample 0 -j 2 -"
 check_same "$T/out" "$T/all.tsv" "--sample 0 from a pipe"
 check "few values" organ-measure --sample 1000 "$VERSE"

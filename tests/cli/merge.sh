@@ -12,8 +12,16 @@ for method in ties,density=0.3 dare-ties,density=0.4 della,density=0.5 sce,selec
     check "$method" quick --method $method --model $V --model $C -j 1 -o "$T/one.gguf"
     check "$method, threads" quick --method $method --model $V --model $C -j 3 -o "$T/more.gguf"
     check_same "$T/one.gguf" "$T/more.gguf" "$method: threads change it"
+    GG_ISA=0 quick --method $method --model $V --model $C -o "$T/plain.gguf" || bad "$method in plain C"
+    check_same "$T/one.gguf" "$T/plain.gguf" "$method: vector instructions change it"
     quick --method $method --model $V --model $C -j 3 -o - > "$T/pipe.gguf" || bad "$method to a pipe"
     check_same "$T/one.gguf" "$T/pipe.gguf" "$method: a pipe changes it"
+done
+for method in nearswap,t=0.001 arcee-fusion; do
+    check "$method" quick --method $method --model $V -o "$T/one.gguf"
+    check "$method in plain C" env GG_ISA=0 organ-merge -q --no-hash --force --base $BASE --dtype '*=q8_0' \
+        --method $method --model $V -o "$T/plain.gguf"
+    check_same "$T/one.gguf" "$T/plain.gguf" "$method: vector instructions change it"
 done
 # Of equal magnitudes the first are kept: threads must not count them at the same time.
 mkmodel "$T/flat.gguf" -k llama.block_count=1 blk.0.ffn_up.weight:F16:256x2048

@@ -261,7 +261,8 @@ else bad "promises: $(grep FAIL \
 
 # Each of some own allocations fails.
 if make -s B="${BIN%/bin}" "${BIN%/bin}/faults/inject.so" > "$M/build.log" 2>&1 && B=${BIN%/bin} FAULTS_ONLY='^probe' \
-    FAULTS_OPS=alloc FAULTS_MOST=25 sh tests/faults/run.sh > "$M/faults" 2>&1; then ok; else bad "failing allocations: $(tail -n 3 "$M/faults")"; fi
+    FAULTS_OPS=alloc FAULTS_MOST=25 sh tests/faults/run.sh > "$M/faults" 2>&1; then ok
+    else bad "failing allocations: $(tail -n 3 "$M/faults")"; fi
 
 echo "probe: $passed passed, $failed failed"
 [ $failed -eq 0 ]
