@@ -617,13 +617,13 @@ static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes,
 {
     bool shards = a->plan.n_files > 1, safetensors = output && gg_is_safetensors_name(output);
     gg_status st = safetensors && !shards ? refuse_old_index(output, err) : GG_OK;
+    /* First, because it may not fit, and the model takes long. */
+    if (st == GG_OK && a->o->imatrix_out)
+        st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);
     if (st == GG_OK) st = gg_plan_write(&a->plan, a->run, bytes, err);
     if (st == GG_OK && shards && safetensors) st = write_index(a, output, err);
     if (st == GG_OK && a->named) st = write_beside(a, output, err);
-    if (st == GG_OK) st = report_errors(a, err);
-    if (st == GG_OK && a->o->imatrix_out)
-        st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);
-    return st;
+    return st == GG_OK ? report_errors(a, err) : st;
 }
 
 gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,

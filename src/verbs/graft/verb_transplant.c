@@ -732,6 +732,7 @@ static gg_status write_model(transplant *t, const char *output)
     if (st == GG_OK) st = gg_set_keys(first, &t->o->output, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->donor, t->err);
     if (st == GG_OK) st = gg_watch_add(&p->watch, t->o->match.blend.ancestor, t->err);
+    if (st == GG_OK) st = write_imatrix(t); /* first: it may not fit, and the model takes long */
     return st == GG_OK ? gg_plan_write(p, t->run, &t->report->bytes_written, t->err) : st;
 }
 
@@ -761,6 +762,7 @@ static gg_status write_directory(transplant *t, gg_status st)
     if (st == GG_OK && weighed) st = gg_imatrix_keys(t->imatrix, &t->meta, t->err);
     d->meta = &t->meta;
     if (st == GG_OK) st = gg_organ_dir_check(d, t->err);
+    if (st == GG_OK) st = write_imatrix(t);
     if (st == GG_OK) st = gg_organ_dir_records(d, t->err);
     return gg_organ_dir_close(d, st, t->err);
 }
@@ -833,7 +835,6 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
     gg_status st = check_imatrix_out(&t);
     if (st == GG_OK) st = gg_imatrix_open(t.o->output.imatrix, &t.imatrix, err);
     if (st == GG_OK) st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
-    if (st == GG_OK) st = write_imatrix(&t);
     return close_transplant(&t, st);
 }
 
