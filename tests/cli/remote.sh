@@ -232,8 +232,10 @@ repaired() { # WHAT
 mkdir "$T/killing"
 ln -s "$BIN"/organ-* "$T/killing"
 rm "$T/killing/organ-transplant"
-printf '#!/bin/sh\nLD_PRELOAD=%s FAULT_OP=kill FAULT_NTH=$KILL_AT FAULT_COUNT=%s exec %s/organ-transplant -j 1 "$@"\n' \
-    "$SO" "$T/n" "$BIN" > "$T/killing/organ-transplant"
+cat > "$T/killing/organ-transplant" << END
+#!/bin/sh
+LD_PRELOAD=$SO FAULT_OP=kill FAULT_NTH=\$KILL_AT FAULT_COUNT=$T/n exec $BIN/organ-transplant -j 1 "\$@"
+END
 printf '#!/bin/sh\ncase "$KILL_RM $*" in "x "*.repair) kill -9 $PPID; exit 1 ;; esac\nexec %s "$@"\n' \
     "$(command -v rm)" > "$T/killing/rm"
 chmod +x "$T/killing/organ-transplant" "$T/killing/rm"

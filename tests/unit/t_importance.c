@@ -323,6 +323,39 @@ static void kept(void)
     gg_source_close(s);
 }
 
+/* A matrix with the gates alone: the other stacks of the block do not count. */
+static void kept_by_the_gates(void)
+{
+    gg_meta meta = GG_META_INIT;
+    gg_error e = GG_ERROR_INIT;
+    char gates[64], path[64], out[80];
+    set_str(&meta, "general.type", "imatrix");
+    const tensor_spec specs[] = {
+        { "blk.1.ffn_gate_exps.weight.in_sum2", GG_F32, 2, { COLUMNS, EXPERTS }, stack2[0] },
+        { "blk.1.ffn_gate_exps.weight.counts", GG_F32, 2, { 1, EXPERTS }, counts },
+    };
+    gg_source_close(model(specs, 2, &meta));
+    last_path(gates, sizeof gates);
+    gg_source *s = model_of(dense, stack[0]), *k = NULL;
+    last_path(path, sizeof path);
+    snprintf(out, sizeof out, "%s/gates.gguf", dir);
+    gg_assemble_options o = { .keep_experts = "3",
+                              .keep_by = "importance",
+                              .output.imatrix = gates };
+    gg_run run = { .force = true };
+    T_CHECKF(assemble_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
+    T_EQ(gg_source_open(out, &k, &e), GG_OK);
+    static const size_t stay[] = { 0, 1, 3 }; /* expert 2 was never chosen */
+    const size_t size = VALUES * sizeof(float);
+    uint8_t *was = raw(s, 3), *now = k ? raw(k, 3) : NULL;
+    for (size_t i = 0; i < 3 && now; i++)
+        T_CHECK(memcmp(now + i * size, was + stay[i] * size, size) == 0);
+    free(was);
+    free(now);
+    gg_source_close(k);
+    gg_source_close(s);
+}
+
 static void end(void)
 {
     char command[80];
@@ -341,8 +374,13 @@ static void begin(void)
 }
 
 static const t_case cases[] = {
-    { "make", begin },    { "importance", importance }, { "ranks", ranks },
-    { "shares", shares }, { "damage", damage },         { "kept", kept },
+    { "make", begin },
+    { "importance", importance },
+    { "ranks", ranks },
+    { "shares", shares },
+    { "damage", damage },
+    { "kept", kept },
+    { "kept by the gates", kept_by_the_gates },
     { "end", end },
 };
 
