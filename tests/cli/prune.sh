@@ -111,7 +111,7 @@ refuse "expert_used_count" "fewer than are used"
 without '/ffn_[a-z]*\.5\./'
 refuse "expert_group_count" "not as many in each group"
 without '/ffn_(gate|up)\.[14]\./ || /ffn_down\.[25]\./'
-refuse "blk.1.ffn_" "gate and down keep different experts"
+refuse "do not keep the same experts" "gate and down keep different experts"
 without '/"output.weight"/'
 refuse "remove the comma before it" "the last line taken out with sed"
 # Some architectures use a number of experts of its own in each block.
