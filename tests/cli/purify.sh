@@ -110,14 +110,14 @@ cat "$T"/d/norm/*.bin > "$T/norms.bin"
 check_error 1 "exact name" "several vectors, none by its name" organ-purify "$T/norms.bin" --output "$T/x.bin" \
     --method fft
 
-# --dtype: the file type follows; a dtype that cannot be is refused with another choice.
+# --dtype: the file type follows; a dtype that cannot be is refused with the choices.
 check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0
 check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "norm" && $5 != "Q8_0"' | wc -l | tr \
     -d ' ')" 0 "all matrices are Q8_0"
 organ-extract -q "$T/q8.gguf" --output "$T/q8"
 check_text "$(grep -c '"general.file_type", "type": "u32", "value": 7}' "$T/q8/manifest.json")" 1 "file type"
 for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
-    check_error 3 "choose another dtype" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar \
+    check_error 3 "choose one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar \
         --dtype IQ2_XS
     check_absent "$out" "no encoder"
 done

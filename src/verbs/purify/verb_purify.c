@@ -83,6 +83,26 @@ const char *gg_purify_outcome_name(gg_purify_outcome o)
     return names[o];
 }
 
+/* Dtypes that are not used for weights: integers, doubles, and types for dot products only. */
+static bool is_rare(uint32_t dtype)
+{
+    return gg_is_integer(dtype) || dtype == GG_F64 || dtype == GG_Q8_1 || dtype == GG_Q8_K;
+}
+
+/* Suggests the dtypes in which rows of `row` values can be encoded. */
+static void name_choices(uint64_t row, gg_error *err)
+{
+    char list[160] = "";
+    size_t len = 0;
+    const gg_dtype_info *d;
+    for (size_t i = 0; (d = gg_dtype_at(i)) != NULL; i++) {
+        bool fits = gg_can_encode(d->id) && !is_rare(d->id) && row % d->block_elems == 0;
+        if (fits && len + strlen(d->name) + 2 < sizeof list)
+            len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? " " : "", d->name);
+    }
+    gg_fix_hint(err, GG_HINT_DTYPE, "choose one of %s", list);
+}
+
 /* ---- planning rows --------------------------------------------------------------------- */
 
 /* Unchanged bytes need no encoder. */
@@ -94,9 +114,27 @@ static bool stays(const gg_purify_options *o, uint32_t dtype)
 static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t dtype,
                               gg_error *err)
 {
-    gg_tensor out = *t;
-    out.dtype = dtype;
-    return stays(j->o, t->dtype) ? GG_OK : gg_compute_check_output(&out, j->imatrix, err);
+    uint64_t bytes;
+    gg_error why = GG_ERROR_INIT;
+    bool needs = gg_encode_needs_imatrix(dtype), has = false;
+    if (stays(j->o, t->dtype)) return GG_OK;
+    if (needs && j->imatrix && gg_imatrix_check(j->imatrix, t, true, &has, err) != GG_OK)
+        return err->status;
+    if (needs && !has) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                j->imatrix ? "the importance matrix lacks it, and %s needs one"
+                           : "%s cannot be encoded without an importance matrix",
+                gg_dtype_name(dtype));
+    } else if (!needs && !gg_can_encode(dtype)) {
+        gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", gg_dtype_name(dtype));
+    } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
+        gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s",
+                (unsigned long long)t->dims[0], gg_dtype_name(dtype));
+    } else {
+        return GG_OK;
+    }
+    name_choices(t->n_dims ? t->dims[0] : 1, err);
+    return gg_at_tensor(err, t->name, t->name_len);
 }
 
 static gg_status classify_row(const purify_job *j, const gg_selected *p, gg_purify_row *r,
