@@ -829,6 +829,18 @@ static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
+/* Lists what a file stores, that of an adapter in a folder, or the files of a model. */
+static gg_status list_stored(gg_checkpoint *ck, const char *path, bool folder, bool pairs,
+                             gg_json **header, gg_error *err)
+{
+    if (folder && !pairs) return open_files(ck, path, header, err);
+    char *file = pairs ? gg_path_in(path, "adapter_model.safetensors", err) : NULL;
+    if (pairs && !file) return err->status;
+    gg_status st = open_stored(ck, file ? file : path, header, err);
+    free(file);
+    return st == GG_OK ? index_stored(ck, err) : st;
+}
+
 /* Opens a file, or the files of a folder, with the configuration of an adapter or of a model beside
  * them, or without any. */
 static gg_status open_path(gg_checkpoint *ck, const char *path, bool folder,
@@ -840,20 +852,16 @@ static gg_status open_path(gg_checkpoint *ck, const char *path, bool folder,
     own_order order;
     gg_json *header = NULL;
     gg_status st = GG_OK;
-    char *file = pairs ? gg_path_in(path, "adapter_model.safetensors", err) : NULL;
     if (pairs || model)
         st = gg_ck_parse(path, pairs ? ADAPTER_CONFIG : "config.json", &ck->config, err);
     if (st == GG_OK && model) st = class_of_config(root_of(ck->config), &class, err);
-    if (st == GG_OK && folder && !pairs) st = open_files(ck, path, &header, err);
-    else if (st == GG_OK) st = open_stored(ck, file ? file : path, &header, err);
-    if (st == GG_OK && (pairs || !folder)) st = index_stored(ck, err);
+    if (st == GG_OK) st = list_stored(ck, path, folder, pairs, &header, err);
     if (st == GG_OK) st = stored_keys(ck, header, &order, err);
     if (st == GG_OK)
         st = pairs || (!model && has_pairs(ck)) ? open_pairs(ck, path, &order, adapter, err)
              : model && !ck->has_keys           ? open_model(ck, path, err)
                                                 : open_own(ck, &order, err);
     gg_json_free(header);
-    free(file);
     return st;
 }
 

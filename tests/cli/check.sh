@@ -242,6 +242,10 @@ organ-keys -q "$V" --delete llama.attention.layer_norm_rms_epsilon --output "$T/
 finds error key-missing llama.attention.layer_norm_rms_epsilon "a key is missing" "$T/noeps.gguf"
 edit dup 's/"<s>"/"<unk>"/'
 finds error vocabulary-duplicate tokenizer.ggml.tokens "a token twice" "$T/dup.gguf"
+mkmodel "$T/rows.gguf" token_embd.weight:F32:4x5
+organ-keys -q "$T/rows.gguf" --set general.architecture=str:new --set 'tokenizer.ggml.tokens=str[]:a,b,c,d' \
+    --output "$T/rows4.gguf"
+finds error vocabulary token_embd.weight "another number of tokens in a new architecture" "$T/rows4.gguf"
 sed 's/blk\.3\.ffn_up\.weight/blk.3.ffn_xx.weight/' "$V" > "$T/name.gguf"
 organ-check -q "$T/name.gguf" > "$T/out"
 check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" \

@@ -322,6 +322,13 @@ static gg_status measure_texts(cli *c, const probe_engine *e, const probe_base *
     return st;
 }
 
+static gg_status refuse_outputs(cli *c)
+{
+    gg_status st = opt.save ? gg_refuse_existing(opt.save, c->run.force, &c->err) : GG_OK;
+    if (st != GG_OK || !opt.activations) return st;
+    return gg_refuse_existing(opt.activations, c->run.force, &c->err);
+}
+
 static gg_status probe_model(cli *c)
 {
     probe_engine e = { 0 };
@@ -329,10 +336,7 @@ static gg_status probe_model(cli *c)
     watchers w = { 0 };
     uint64_t tokens = 0;
     probe_setup setup = setup_of(c);
-    gg_status st = GG_OK;
-    if (opt.save) st = gg_refuse_existing(opt.save, c->run.force, &c->err);
-    if (st == GG_OK && opt.activations)
-        st = gg_refuse_existing(opt.activations, c->run.force, &c->err);
+    gg_status st = refuse_outputs(c);
     if (opt.activations && !(w.inputs = probe_inputs_new((size_t)opt.rows, opt.seed)))
         st = gg_fail(&c->err, GG_ENOMEM, "no memory for samples");
     if (opt.trace || opt.activations) setup.watch = watch_all, setup.watcher = &w;

@@ -194,6 +194,16 @@ static uint64_t most_used(const check *c)
     return most;
 }
 
+/* The value of a name of the table: that of its key, or of the formula that stands for it. */
+static bool named_value(const check *c, const check_name *n, uint64_t block, uint64_t *v)
+{
+    if (n->key && gg_check_number(c, n->key, n->per_block ? block : 0, v) &&
+        (!n->positive || *v > 0))
+        return true;
+    if (!n->otherwise || (n->strict && gg_check_arch_key(c, n->key))) return false;
+    return dimension(c, n->otherwise, strlen(n->otherwise), block, v);
+}
+
 /* The value of a name or a number in a formula. */
 static bool factor(const check *c, const char *name, size_t len, uint64_t block, uint64_t *v)
 {
@@ -201,14 +211,8 @@ static bool factor(const check *c, const char *name, size_t len, uint64_t block,
     if (gg_check_word("vocab", name, len)) return (*v = gg_check_vocabulary(c)) > 0;
     if (gg_check_word("mostused", name, len)) return *v = most_used(c), true;
     if (gg_check_word("key value rot headsize head", name, len) && has_no_heads(c, v)) return true;
-    for (const check_name *n = gg_check_names; n->name; n++) {
-        if (!gg_text_is(name, len, n->name)) continue;
-        if (n->key && gg_check_number(c, n->key, n->per_block ? block : 0, v) &&
-            (!n->positive || *v > 0))
-            return true;
-        if (!n->otherwise || (n->strict && gg_check_arch_key(c, n->key))) return false;
-        return dimension(c, n->otherwise, strlen(n->otherwise), block, v);
-    }
+    for (const check_name *n = gg_check_names; n->name; n++)
+        if (gg_text_is(name, len, n->name)) return named_value(c, n, block, v);
     char key[100];
     snprintf(key, sizeof key, "%.*s", (int)len, name);
     const gg_kv *list = key[0] == '#' ? gg_check_arch_key(c, key + 1) : NULL;

@@ -555,6 +555,19 @@ static void check_tokenizer(check *c, const char *model, size_t len)
         say_error(c, "tokenizer", pre, "llama.cpp v0.5.0 does not know this pre-tokenizer");
 }
 
+/* Checks the rows of the embedding and the output. For architectures with a table, the rule for
+ * shapes does this. */
+static void check_embedding_rows(check *c, uint64_t tokens)
+{
+    static const char *const names[] = { "token_embd.weight", "output.weight" };
+    for (int k = 0; k < 2 && !c->arch; k++) {
+        size_t i = gg_check_find(c, names[k], strlen(names[k]));
+        if (i == SIZE_MAX || c->in->tensors[i].dims[1] == tokens) continue;
+        say_error(c, "vocabulary", at_name(names[k]),
+                  "its number of rows differs from the number of tokens in the vocabulary");
+    }
+}
+
 /* ---- the vocabulary: the chat template --------------------------------------------------- */
 
 /* The number of the first token that is one of `words` and, if `text` is not NULL, is in the text.
@@ -631,6 +644,7 @@ void gg_check_vocabulary_rules(check *c)
     check_list_length(c, "tokenizer.ggml.token_type", tokens->count, true);
     check_special_tokens(c, tokens->count);
     check_chat_template(c, tokens);
+    check_embedding_rows(c, tokens->count);
     uint64_t stated = gg_check_number_or(c, "vocab_size", tokens->count);
     if (stated != tokens->count)
         say_note(c, "vocabulary", where, "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64,

@@ -151,20 +151,26 @@ static gg_status add_unit_values(ffn *f, const char *role, const char *end)
     return st;
 }
 
+/* Whether both models have the matrices in which hidden units can move. */
+static bool find_ffn(ffn *f, twins *down)
+{
+    twins up;
+    return look_up_ffn(f, "ffn_down", ".weight", down) == PRESENT && down->t->n_dims >= 2 &&
+           (look_up_ffn(f, "ffn_up", ".weight", &up) == PRESENT ||
+            look_up_ffn(f, "ffn_gate_up", ".weight", &up) == PRESENT);
+}
+
 gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group *g,
                        uint64_t *experts, gg_error *err)
 {
     ffn f = { .m = m, .p = p, .g = g, .usable = true, .err = err };
-    twins down, up;
+    twins down;
     bool stack = strcmp(p->suffix, "_exps") == 0;
     *g = (align_group){
         GG_ALIGN_FFN, p->block, p->donor_block, stack ? (int64_t)p->expert : -1, 0, NULL, 0, 0
     };
     *experts = 0;
-    if (look_up_ffn(&f, "ffn_down", ".weight", &down) != PRESENT || down.t->n_dims < 2 ||
-        (look_up_ffn(&f, "ffn_up", ".weight", &up) != PRESENT &&
-         look_up_ffn(&f, "ffn_gate_up", ".weight", &up) != PRESENT))
-        return GG_OK;
+    if (!find_ffn(&f, &down)) return GG_OK;
     if (strange_ffn(m->a, p->block, p->suffix) || strange_ffn(m->b, p->donor_block, p->suffix))
         return GG_OK;
     uint64_t n = down.t->dims[0];
@@ -174,13 +180,11 @@ gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group 
     g->n = (size_t)n;
     uint64_t rows = down.rows / (f.experts ? f.experts : 1);
     gg_slice s = { .columns = true, .per = 1, .row = p->expert * rows, .rows = rows };
-    gg_status st = add_unit_rows(&f, "ffn_gate");
-    if (st == GG_OK) st = add_unit_rows(&f, "ffn_up");
-    if (st == GG_OK) st = add_unit_rows(&f, "ffn_gate_up");
+    static const char *const matrices[] = { "ffn_gate", "ffn_up", "ffn_gate_up" };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < 3 && st == GG_OK; i++) st = add_unit_rows(&f, matrices[i]);
     if (st == GG_OK) st = add_part(g, &down, s, true, err);
-    if (st == GG_OK) st = add_unit_values(&f, "ffn_gate", ".bias");
-    if (st == GG_OK) st = add_unit_values(&f, "ffn_up", ".bias");
-    if (st == GG_OK) st = add_unit_values(&f, "ffn_gate_up", ".bias");
+    for (size_t i = 0; i < 3 && st == GG_OK; i++) st = add_unit_values(&f, matrices[i], ".bias");
     if (st == GG_OK) st = add_unit_values(&f, "ffn_sub_norm", ".weight");
     if (!f.usable) g->n = 0;
     return st;
