@@ -273,6 +273,7 @@ if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" 
         repaired "at change $k of $calls while it undoes"
         k=$((k + 1))
     done
+    rm -rf "$T/killing" # with the temporary folder of what was killed with -9
 fi
 # Fetched tensors must agree with the list before it is written.
 printf 'XXXXXXXX' | dd of="$T/hurt.gguf" bs=1 seek=700000 conv=notrunc 2> /dev/null
