@@ -488,7 +488,7 @@ static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json
                         gg_error *err)
 {
     bool moved = false;
-    for (int donor = 0; donor <= moved; donor++) {
+    for (int donor = 0; donor == 0 || (donor == 1 && moved); donor++) {
         const char *before = donor ? ", \"donor_experts\": [" : ", \"experts\": [";
         for (uint64_t e = 0; e < stack->dims[stack->n_dims - 1]; e++) {
             if (!gg_select_expert(select, e)) continue;
