@@ -362,7 +362,7 @@ wild() {
 I=$T/wild
 mkdir "$I"
 names
-t=$I/b$ESC[31m$BIDI.txt
+t=$I/b${ESC}[31m$BIDI.txt
 inputs > "$T/out" 2>&1 || { bad "the wild inputs: $(tail -n 3 "$T/out")"; finish; }
 each wild
 
