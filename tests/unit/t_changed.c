@@ -2,6 +2,7 @@
  * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
+#include "organ/gg_lora.h"
 #include "organ/gg_merge.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
@@ -152,8 +153,39 @@ static void directories(void)
     }
 }
 
+/* Each of the two models of an adapter. They must differ, or there is nothing to write. */
+static void adapters(void)
+{
+    static const char base[] = "tests/data/lab/lab-base-q4_k_m.gguf";
+    static const char tuned[] = "tests/data/lab/lab-verse-q4_k_m.gguf";
+    char path[600];
+    fresh();
+    snprintf(path, sizeof path, "%s", scratch("c/m.gguf"));
+    for (int k = 0; k < 3; k++) { /* the base changes, the other, none */
+        gg_source *s[2] = { NULL, NULL };
+        gg_error e = GG_ERROR_INIT, e2 = GG_ERROR_INIT;
+        gg_lora_options o = { .rank = 1 };
+        gg_run run = { .threads = 2 };
+        gg_lora_report r;
+        size_t n;
+        char *bytes = slurp(k == 0 ? base : tuned, &n);
+        spew(path, bytes, n);
+        free(bytes);
+        T_EQ(gg_source_open(k == 0 ? path : base, &s[0], &e2), GG_OK);
+        T_EQ(gg_source_open(k == 0 ? tuned : path, &s[1], &e2), GG_OK);
+        if (k < 2) touch(path);
+        T_EQ(gg_lora_extract(s[0], s[1], &o, scratch("c/out"), &run, &r, &e),
+             k < 2 ? GG_EIO : GG_OK);
+        T_CHECKF(k == 2 || strcmp(e.file, path) == 0, "%s: %s", e.file, e.what);
+        T_EQ(there(scratch("c/out")), k == 2);
+        gg_source_close(s[0]);
+        gg_source_close(s[1]);
+    }
+}
+
 static const t_case cases[] = {
     { "a model that changes", models },
+    { "a model of an adapter that changes", adapters },
     { "a directory that changes", directories },
 };
 
