@@ -40,6 +40,13 @@ for method in ties,density=0.3 sce,select_topk=0.3; do
         check_same "$T/one.gguf" "$T/pipe.gguf" "$method: equal magnitudes, run $k"
     done
 done
+flat minus '\274'
+check_error 1 "the weighted directions of the models cancel out" "no mean" merge --method multislerp \
+    --model "$T/more.gguf" --model "$T/less.gguf" --model "$T/minus.gguf,weight=2" -o "$T/none.gguf"
+organ-keys -q $C --set llama.rope.freq_base=f32:50000 -o "$T/turned.gguf"
+check "another rotation" organ-merge --no-hash --force --method linear --model $V --model "$T/turned.gguf" \
+    -o "$T/one.gguf"
+check "a note on the rotation" grep -q 'turned.gguf: llama.rope.freq_base differs: base 10000, donor 50000' "$T/err"
 check "a seed" quick --method dare-linear,density=0.4 --model $V --seed 1 -o "$T/s1.gguf"
 check "another seed" quick --method dare-linear,density=0.4 --model $V --seed 2 -o "$T/s2.gguf"
 if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the seed changes nothing"; else ok; fi
