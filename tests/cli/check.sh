@@ -123,6 +123,20 @@ finds warning special-token tokenizer.ggml.eos_token_id "the first token that do
 key last tokenizer.ggml.eos_token_id=u32:$((tokens - 1))
 check "the last token" organ-check --strict "$T/last.gguf"
 check_exit 1 "a warning under --strict" organ-check --strict "$T/eos.gguf"
+m=tokenizer.ggml.merges
+key merges "$m=str[]:< unk>,ab,<0x 01>,zz zz"
+finds warning merges $m "a merge without a space" "$T/merges.gguf"
+check_text "$(grep -c '1 of 4 merges are not two tokens' "$T/out")" 1 "how many have no space"
+finds note merges $m "a merge without its token" "$T/merges.gguf"
+check_text "$(grep -c '1 of 4 merges produce a token that the vocabulary lacks' "$T/out")" 1 \
+    "how many lack their token"
+key merges "$m=str[]:< unk>,zz zz,<0x 01>,yy yy,zz yy"
+finds warning merges $m "most merges without their tokens" "$T/merges.gguf"
+key merges "$m=str[]:< unk>,<0x 01>"
+organ-check -q "$T/merges.gguf" > "$T/out"
+check_text "$(grep -c merges "$T/out")" 0 "sound merges"
+key merges "$m=u32[]:1,2"
+finds error vocabulary $m "merges that are numbers" "$T/merges.gguf"
 key model tokenizer.ggml.model=str:abacus
 finds error tokenizer tokenizer.ggml.model "a tokenizer" "$T/model.gguf"
 sed '/"key": "general.name"/s/.*/    {"key": "split.count", "type": "u16", "value": 2},/' \

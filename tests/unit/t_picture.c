@@ -39,6 +39,13 @@ static void test_svg(void)
     T_CHECK(gg_picture_draw(&p, GG_PICTURE_TRUE, 1, &text, &len, &err) == GG_OK &&
             strstr(text, "\033[38;2;"));
     free(text);
+    T_CHECK(gg_picture_draw(&p, GG_PICTURE_256, 80, &text, &len, &err) == GG_OK);
+    T_CHECK(strstr(text, "\033[38;5;") && !strstr(text, "\033[38;2;"));
+    for (const char *c = text; (c = strstr(c, "\033[38;5;")) != NULL;) { /* of the cube */
+        int color = atoi(c += 7);
+        T_CHECK(color >= 16 && color <= 231);
+    }
+    free(text);
     gg_picture_free(&p);
     p.title = NULL;
     T_CHECK(gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err) == GG_OK &&
