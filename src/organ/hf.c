@@ -16,6 +16,12 @@
 
 /* ---- words ------------------------------------------------------------------------------- */
 
+/* Whether a name ends with this, or is this. */
+static bool name_ends(const char *name, size_t len, const char *end)
+{
+    return gg_text_is(name, len, end) || gg_text_ends(name, len, end);
+}
+
 bool gg_hf_has(const char *archs, const char *arch)
 {
     if (!archs) return true;
@@ -384,8 +390,8 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     if (!plain_name(name, len, &m, plain)) return m;
     if (is_other_part(plain)) return m.rule = &none, m;
     size_t n = strlen(plain), stem = n;
-    if (gg_text_ends(plain, n, ".weight")) m.ending = ".weight";
-    else if (gg_text_ends(plain, n, ".bias")) m.ending = ".bias";
+    if (name_ends(plain, n, ".weight")) m.ending = ".weight";
+    else if (name_ends(plain, n, ".bias")) m.ending = ".bias";
     stem -= strlen(m.ending);
     for (const gg_hf_name *r = gg_hf_names; r->hf; r++)
         if (strlen(r->hf) == stem && memcmp(r->hf, plain, stem) == 0 && gg_hf_has(r->archs, arch))
@@ -404,7 +410,7 @@ const gg_hf_name *gg_hf_further(const gg_hf_name *rule)
 bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_HF_NAME])
 {
     size_t len = strlen(rule->gguf); /* some rows have the ending */
-    bool whole = gg_text_ends(rule->gguf, len, ".weight") || gg_text_ends(rule->gguf, len, ".bias");
+    bool whole = name_ends(rule->gguf, len, ".weight") || name_ends(rule->gguf, len, ".bias");
     const char *ending = whole ? "" : m->ending;
     int n = rule->gguf[0] == 'B' ? snprintf(out, GG_HF_NAME, "blk.%lld%s%s", (long long)m->block,
                                             rule->gguf + 1, ending)
@@ -415,8 +421,8 @@ bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_H
 bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 {
     return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
-           gg_text_ends(name, len, "norm.weight") &&
-           !gg_text_ends(name, len, "linear_attn.norm.weight");
+           name_ends(name, len, "norm.weight") &&
+           !name_ends(name, len, "linear_attn.norm.weight");
 }
 
 bool gg_hf_is_f32(const char *name, uint32_t n_dims)
@@ -426,9 +432,9 @@ bool gg_hf_is_f32(const char *name, uint32_t n_dims)
                                           "ssm_conv1d.weight",    "shortconv.conv.weight",
                                           "_norm.weight" };
     size_t n = strlen(name);
-    if (n_dims <= 1 || !gg_text_ends(name, n, ".weight")) return true;
+    if (n_dims <= 1 || !name_ends(name, n, ".weight")) return true;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (gg_text_ends(name, n, always[i])) return true;
+        if (name_ends(name, n, always[i])) return true;
     return false;
 }
 

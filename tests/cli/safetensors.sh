@@ -508,4 +508,14 @@ done
 echo '{"weight_map": {"a": "model.safetensors"}}' > "$T/ck/model.safetensors.index.json"
 check_error 3 "but it has not" "an index of other tensors" organ-extract --list "$T/ck"
 
+# Names that are an ending and nothing else: the norm of gemma without prefix, and a table that stays F32.
+alone() { # CLASS NAME SHAPE BYTES: the tensor of a checkpoint with one F16 tensor of zeros
+    printf '{"architectures": ["%s"], "hidden_size": 2}' "$1" > "$T/bad/config.json"
+    st "$T/bad/model.safetensors" "{\"$2\": {\"dtype\": \"F16\", \"shape\": [$3], \"data_offsets\": [0, $4]}}" "$4"
+    organ-extract --list -q "$T/bad" 2> "$T/err" | awk -F'\t' 'NR > 1 { print $1, $5 }'
+}
+check_text "$(alone GPT2LMHeadModel wpe.weight 3,2 12)" "position_embd.weight F32" "positions"
+check_text "$(alone Gemma2ForCausalLM norm.weight 2 4)" "output_norm.weight F32" "a norm of gemma"
+check_text "$(organ-measure -q "$T/bad" | awk -F'\t' 'NR > 1 { print $8 }')" 1 "which has 1 added"
+
 finish
