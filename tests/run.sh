@@ -23,8 +23,8 @@ trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # The longest come first, so that none of them is left over at the end.
-long="promises remote fleet install api hostile recipes stream report chimera bigmodel malformed faults measure align leaks \
-    schema size graft memory"
+long="promises remote fleet install api hostile recipes stream report chimera bigmodel malformed faults measure align \
+    leaks schema size graft memory"
 scripts=" report fleet remote install stream chimera schema completion recipes search sensitivity validate signing \
     readme "
 n=0
