@@ -252,6 +252,7 @@ no 2 "density is 1.5" --method ties,density=1.5 --base $BASE --model $V
 no 2 "linear has no parameter density" --method linear --model $V,density=0.5
 no 2 "unknown parameter 'wieght' (did you mean 'weight'?)" --method linear --model $V,weight=1,wieght=0.5
 no 2 "malformed value" --method linear,weight=0.5x --model $V
+no 2 "malformed value in 'weight=0...5'" --method linear,weight=0...5 --model $V
 no 2 "probabilities from" --method della,density=0.1,epsilon=0.2 --base $BASE --model $V
 no 2 "given twice" --method linear --model $V --model $V
 no 2 "same file" --method linear --model $V --model ./$V

@@ -76,7 +76,8 @@ END
 same "della with epsilon" --method della,epsilon=0.1,lambda=1.1 --base $base \
     --model $a,weight=0.6,density=0.5 --model $b,weight=0.4,density=0.7
 run "task_arithmetic" << END
-{"models": [$two], "merge_method": "task_arithmetic", "base_model": "$BASE", "parameters": {"lambda": 0.9}}
+{"models": [$two], "merge_method": "task_arithmetic", "base_model": "$BASE",
+    "parameters": {"lambda": 0.900000000000000000000000000000000000000000000}}
 END
 same "task_arithmetic" --method task_arithmetic,lambda=0.9 --base $base --model $a,weight=0.6 --model $b,weight=0.4
 run "model_stock" << END

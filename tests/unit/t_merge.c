@@ -3,6 +3,7 @@
 #include "t.h"
 
 #include "numeric/merge.h"
+#include "verbs/merge/merging.h"
 
 #include <math.h>
 
@@ -418,6 +419,14 @@ static void signs(void)
     T_EQ(out[3], 10 + 2 * 0.5f); /* -1 + 1 = 0 counts as positive */
 }
 
+/* Methods that count nothing have more threads in the same memory. */
+static void threads(void)
+{
+    const gg_merging m = { .method = gg_merge_method_by_name("dare_ties", 9), .n = 8 };
+    const gg_run run = { .threads = 12 };
+    T_EQ(gg_merge_bounded(&m, 256, &run).threads, 12);
+}
+
 static const t_case cases[] = {
     { "borders", borders },
     { "values", values },
@@ -433,6 +442,7 @@ static const t_case cases[] = {
     { "extreme and equal values", extremes },
     { "changes", changes },
     { "signs", signs },
+    { "threads", threads },
 };
 
 T_MAIN(cases)

@@ -29,7 +29,7 @@ static const struct {
 
 bool gg_parse_decimal(const char *s, size_t n, double *value)
 {
-    char text[40];
+    char text[1100]; /* the decimals of a double can have so many digits */
     if (n == 0 || n >= sizeof text) return false;
     for (size_t i = 0; i < n; i++)
         if (!strchr("0123456789+-.eE", s[i])) return false;

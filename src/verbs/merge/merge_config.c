@@ -83,7 +83,8 @@ static bool parse_values(const char *s, size_t n, gg_merge_setting *one, gg_erro
     for (const char *end = s + n - list, *to = s += list;; s = to += wide) {
         while (list && s < end && *s == ' ') s++;
         while (to < end && memcmp(to, list ? "," : "..", wide) != 0) to++;
-        if (GG_ROOM(one->values, one->n, NULL, err) != GG_OK ||
+        bool dots = !list && to < end && to[wide] == '.'; /* "0...5" is ambiguous */
+        if (dots || GG_ROOM(one->values, one->n, NULL, err) != GG_OK ||
             !parse_value(s, (size_t)(to - s), &one->values[one->n++]))
             return false;
         if (to == end) return list || one->n <= 2;

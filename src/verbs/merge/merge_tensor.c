@@ -501,7 +501,8 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
 {
     uint64_t chunk = row < GG_MERGE_CHUNK ? GG_MERGE_CHUNK : row < ROW_MOST ? row : ROW_MOST;
-    uint64_t counted = m->method->work->counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
+    size_t counters = m->method->random ? 0 : m->method->work->counters; /* they count nothing */
+    uint64_t counted = counters * m->n * sizeof(uint64_t) + GG_MERGE_KEPT;
     return chunk * (m->n + 2) * (sizeof(float) + sizeof(double)) + chunk * 16 +
            chunk * m->method->work->scratch + counted;
 }
