@@ -464,15 +464,13 @@ static gg_status make_parents(gg_outdir *d, gg_error *err)
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
                          gg_error *err)
 {
-    bool replace, empty;
-    gg_status st = check_dir_target(path, force, may_replace, &replace, &empty, err);
-    if (st != GG_OK) return st;
-    gg_outdir *d = new_output(path, true, replace, err);
-    if (!d) return GG_ENOMEM;
-    d->empty = empty;
-    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
     int made;
-    st = make_parents(d, err);
+    gg_outdir *d = new_output(path, true, false, err);
+    if (!d) return GG_ENOMEM;
+    /* Before the look at it: with a slash, a link would be the folder to which it leads. */
+    for (size_t n = strlen(d->path); n > 1 && d->path[n - 1] == '/';) d->path[--n] = '\0';
+    gg_status st = check_dir_target(d->path, force, may_replace, &d->force, &d->empty, err);
+    if (st == GG_OK) st = make_parents(d, err);
     if (st == GG_OK) st = temp_make(path, "a folder", make_folder, &d->temp, &made, err);
     if (st == GG_OK &&
         (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {

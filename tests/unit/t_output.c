@@ -342,6 +342,11 @@ static void folder_over_a_file(void)
     gg_error e = GG_ERROR_INIT;
     T_EQ(gg_outdir_open(scratch("f/d"), true, yes, &d, &e), GG_EUSAGE);
     T_CHECK(holds(scratch("f/d"), "file"));
+    gg_error e2 = GG_ERROR_INIT, e3 = GG_ERROR_INIT;
+    T_EQ(gg_outdir_open(scratch("f/d/"), true, yes, &d, &e2), GG_EUSAGE);
+    mkdir(scratch("f/to"), 0777);
+    T_EQ(symlink("to", scratch("f/link")), 0);
+    T_EQ(gg_outdir_open(scratch("f/link/"), true, yes, &d, &e3), GG_EUSAGE);
 }
 
 static void remove_tree_spares_links(void)
