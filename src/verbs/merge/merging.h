@@ -21,8 +21,7 @@
 #define GG_MERGE_MODELS 64              /* most models of a merge */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
-/* ---- parameters (methods.txt, merge_config.c)
- * --------------------------------------------------------- */
+/* ---- parameters (methods.txt, merge_config.c) ---------------------------------------------- */
 
 typedef enum gg_merge_param {
     GG_MP_WEIGHT,
