@@ -140,6 +140,10 @@ without "$P1 || $P2"
 printf 'xx' | dd of="$T/d/organs/blk_1_ffn_gate_inp.bin" bs=1 seek=100 conv=notrunc 2> /dev/null
 refuse "sha256" "a router with other bytes"
 check "unless not asked to look" organ-assemble "$T/d" --output "$T/p.gguf" --no-verify
+rm -f "$T/p.gguf"
+sed '/"blk.1.ffn_gate_inp.weight"/s/, "sha256": "[0-9a-f]*"//' "$T/all" > "$T/d/manifest.json"
+printf 'xx' | dd of="$T/d/organs/blk_2_ffn_up_3.bin" bs=1 seek=100 conv=notrunc 2> /dev/null
+refuse "'blk.2.ffn_up.3.weight': the data does not match the sha256" "an expert with other bytes is named"
 rm -rf "$T/p.gguf" "$T/d"
 
 # shellcheck disable=SC2086

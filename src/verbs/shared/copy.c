@@ -202,6 +202,8 @@ gg_status gg_check_part(const gg_plan_part *part, const gg_tensor *t, const char
                         gg_error *err)
 {
     if (gg_check_sha256(sha, part->sha256, err) == GG_OK) return GG_OK;
+    if (part->source && part->index < gg_source_count(part->source))
+        t = gg_source_tensor(part->source, part->index); /* such as one expert of a stack */
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, gg_source_name(part->source));
 }

@@ -36,9 +36,9 @@ void gg_hash_text(gg_sha256 *h, char sha[65]);
 gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], const gg_run *run,
                        gg_error *err);
 
-/* The same, but GG_EFORMAT, with the names of t and the source, if the bytes do not match the
- * sha256 of the part. A part without a sha256 is only copied, because hashing costs more
- * than a copy by the kernel. */
+/* The same, but GG_EFORMAT if the bytes do not match the sha256 of the part, with the names of the
+ * source and of its tensor (or t, if the part is none of its tensors). A part without a sha256 is
+ * only copied, because hashing costs more than a copy by the kernel. */
 gg_status gg_copy_verified(const gg_plan_part *part, const gg_tensor *t, gg_place out,
                            const gg_run *run, gg_error *err);
 
