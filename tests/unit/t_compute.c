@@ -151,6 +151,8 @@ static void convert_refusals(void)
 
 /* ---- blends -------------------------------------------------------------------------- */
 
+#define ZEROS "000000000000000000000000000000000000000000000"
+
 static void blend_parse(void)
 {
     static const char *const bad[] = { "",
@@ -176,7 +178,7 @@ static void blend_parse(void)
                                        ":0.5",
                                        "linear:0.5 ",
                                        "linear:0.5,slerp:0.5",
-                                       "task:0.0000000000000000000000000000000000000000001" };
+                                       "task:0." ZEROS ZEROS "1" };
     static const struct {
         const char *text;
         gg_blend b;
@@ -184,6 +186,7 @@ static void blend_parse(void)
                  { "slerp:0.2..0.8", { .mode = GG_BLEND_SLERP, .first = 0.2, .last = 0.8 } },
                  { "task:1", { .mode = GG_BLEND_TASK, .first = 1, .last = 1 } },
                  { "task:-1.5..1.5e0", { .mode = GG_BLEND_TASK, .first = -1.5, .last = 1.5 } },
+                 { "task:0." ZEROS "1", { .mode = GG_BLEND_TASK, .first = 1e-46, .last = 1e-46 } },
                  { "linear:1..0", { .mode = GG_BLEND_LINEAR, .first = 1, .last = 0 } },
                  { "linear:.5", { .mode = GG_BLEND_LINEAR, .first = 0.5, .last = 0.5 } } };
     char place;
