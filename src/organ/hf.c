@@ -421,8 +421,7 @@ bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_H
 bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 {
     return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
-           name_ends(name, len, "norm.weight") &&
-           !name_ends(name, len, "linear_attn.norm.weight");
+           name_ends(name, len, "norm.weight") && !name_ends(name, len, "linear_attn.norm.weight");
 }
 
 bool gg_hf_is_f32(const char *name, uint32_t n_dims)

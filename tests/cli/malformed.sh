@@ -16,6 +16,7 @@ refused() {
     elif ! one_line "$T/err"; then bad "$3: not one line on stderr"
     else
         case $line1 in
+        *"ends at 18446744073709551615"*) bad "$3: a size that no file has: $line1" ;;
         "organ-extract: $2: "*"; "*) ok ;;
         *) bad "$3: the line does not name the file and say what to do: $line1" ;;
         esac
