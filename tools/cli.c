@@ -1091,7 +1091,8 @@ int cli_end(cli *c, gg_status status)
     if (status == GG_OK && !cli_given_any(c, "check dry-run"))
         tell_what_was_written(c, cli_given(c, "in-place"));
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
-        if (c->err.fix_hint == GG_HINT_IN_PLACE && !has_option(c, "in-place"))
+        if (c->err.fix_hint == GG_HINT_IN_PLACE &&
+            (!has_option(c, "in-place") || cli_given(c, "in-place")))
             c->err.fix_hint = GG_HINT_NONE;
         hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
         hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
