@@ -637,6 +637,7 @@ typedef struct writer {
     gg_buf *buf; /* text that is not written yet */
     int fd;
     uint64_t written;
+    const gg_meta *meta; /* what a refusal looks for */
 } writer;
 
 #define put(w, ...) gg_mj_put(&(w)->o, (w)->err, __VA_ARGS__)
@@ -766,13 +767,26 @@ static void put_layout(writer *w, const gg_manifest *m, uint64_t alignment, cons
     put(w, "%t\n  },\n", m->n_stacks ? "\n    ]" : "");
 }
 
+static gg_status fail_too_large(const writer *w)
+{
+    const gg_kv *most = NULL;
+    char key[100];
+    for (size_t i = 0; i < w->meta->n; i++)
+        if (!most || w->meta->kv[i].size > most->size) most = &w->meta->kv[i];
+    gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
+            (unsigned long long)GG_MANIFEST_MOST);
+    if (!most || most->size < GG_MANIFEST_MOST / 64)
+        return gg_fix(w->err, "extract fewer tensors at a time");
+    gg_escape(most->key, most->key_len, key, sizeof key);
+    return gg_fix(w->err, "shorten or delete the key '%s', which has %llu bytes", key,
+                  (unsigned long long)most->size);
+}
+
 static gg_status write_piece(writer *w, const char *bytes, size_t n)
 {
     w->written += n;
-    if (w->written <= GG_MANIFEST_MOST) return gg_write_all(w->fd, bytes, n, w->err);
-    gg_fail(w->err, GG_EUNSUPPORTED, "the manifest would exceed the maximum of %llu bytes",
-            (unsigned long long)GG_MANIFEST_MOST);
-    return gg_fix(w->err, "shorten the longest keys, or extract fewer tensors at a time");
+    if (w->written > GG_MANIFEST_MOST) return fail_too_large(w);
+    return gg_write_all(w->fd, bytes, n, w->err);
 }
 
 /* Keys can have strings of 1 GiB, so a manifest is not held. */
@@ -813,7 +827,7 @@ static void put_manifest(writer *w, const gg_manifest *m)
 gg_status gg_manifest_write(const gg_manifest *m, int fd, gg_error *err)
 {
     gg_buf buf = GG_BUF_INIT;
-    writer w = { .err = err, .buf = &buf, .fd = fd };
+    writer w = { .err = err, .buf = &buf, .fd = fd, .meta = &m->meta };
     w.o = (gg_json_out){ write_pieces, &w };
     put_manifest(&w, m);
     if (err->status == GG_OK) write_piece(&w, buf.data, buf.len);
