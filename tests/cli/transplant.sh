@@ -276,7 +276,7 @@ check_error 2 "2 names (hard links)" "a base with two names" inplace --donor $DO
 check_absent "$T/u9.bin" "a base with two names: no undo stream"
 check_error 2 "also an input; choose another name" "the undo stream is the base" \
     inplace --donor $DONOR $S --undo "$T/in.gguf" --force
-check_text "$(grep -c 'change the model itself' "$T/err")" 0 "no advice to do what is done already"
+check_text "$(grep -c 'change the model itself' "$T/err")" 0 "no advice to change it in place"
 check_same "$T/in.gguf" $BASE "nothing of that changed the base"
 check "a base with two names, --force" inplace --donor $DONOR $S --undo "$T/u9.bin" --force
 check "a base with two names, restored" inplace --donor "$T/u9.bin"
