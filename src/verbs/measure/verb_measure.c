@@ -256,7 +256,11 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     gg_status st = draw_and_take(j, w, &k, err);
     *more = k.d.more;
     bool deliver = st == GG_OK && *more && !j->o->read;
-    j->report->tensors += *more && j->o->read;
+    if (*more && j->o->read) {
+        pthread_mutex_lock(&j->leave);
+        j->report->tensors++;
+        pthread_mutex_unlock(&j->leave);
+    }
     gg_tensor_measure row = { 0 };
     if (deliver) {
         row = (gg_tensor_measure){
