@@ -444,7 +444,7 @@ static gg_status fail_past_end(parser *p, const gg_tensor *t)
 {
     const gg_tensor *last = &p->g->tensors[p->g->n_tensors - 1];
     uint64_t most = UINT64_MAX / 4;
-    if (p->file_size == UINT64_MAX) {
+    if (p->file_size == UINT64_MAX) { /* a pipe */
         gg_fail(p->err, GG_EFORMAT,
                 "the tensor needs %llu bytes at offset %llu, more than any file can have",
                 (unsigned long long)t->bytes, (unsigned long long)(p->g->data_start + t->offset));
@@ -452,12 +452,6 @@ static gg_status fail_past_end(parser *p, const gg_tensor *t)
     }
     bool sane = last->offset < most && last->bytes < most && p->g->data_start < most;
     uint64_t whole = p->g->data_start + (sane ? last->offset + last->bytes : t->bytes);
-    if (p->file_size == UINT64_MAX) { /* a pipe */
-        gg_fail(p->err, GG_EFORMAT,
-                "the tensor needs %llu bytes at offset %llu, more than a file can have",
-                (unsigned long long)t->bytes, (unsigned long long)(p->g->data_start + t->offset));
-        return gg_at_tensor(p->err, t->name, t->name_len);
-    }
     gg_fail(p->err, GG_EFORMAT,
             "the tensor needs %llu bytes at offset %llu, but the file ends at %llu",
             (unsigned long long)t->bytes, (unsigned long long)(p->g->data_start + t->offset),

@@ -159,7 +159,7 @@ shows 'a\x1b[31m\nb' "an escaped name" "$T/evil.gguf"
 # One tensor of 2^63 - 33 bytes: with the header, these are more than a file can have.
 printf 'GGUF\003\0\0\0\001\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\001\0\0\0\0\0\0\0t\001\0\0\0' > "$T/huge.gguf"
 printf '\337\377\377\377\377\377\377\177\030\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >> "$T/huge.gguf"
-check_error 3 "bytes at offset 64, more than a file can have" "more than a file can have" \
+check_error 3 "bytes at offset 64, more than any file can have" "more than a file can have" \
     sh -c "cat '$T/huge.gguf' | organ-info -"
 
 # ---- organ -----------------------------------------------------------------------------
