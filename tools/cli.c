@@ -498,6 +498,7 @@ static _Noreturn void unknown_option(const cli *c, const char *name)
     const char *near = gg_nearest(name, strlen(name), names, c->n_rows);
     char dashed[GG_MEANT], meant[GG_MEANT];
     if (near) snprintf(dashed, sizeof dashed, "--%s", near);
+    free(names);
     cli_usage(c, "unknown option '--%s'%s", name, gg_meant(near ? dashed : NULL, meant));
 }
 
