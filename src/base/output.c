@@ -229,9 +229,9 @@ static void remove_parents(gg_output *o)
 }
 
 /* Gives the new file or folder its name, and the old one the temporary name. If the system cannot
- * exchange two names, the name of a folder does not exist for a moment; that of a file only if
- * there are no hard links either. Does nothing if there is no old one, or if its name now belongs
- * to one of the other kind. */
+ * exchange two names, the name of a folder does not exist for a moment; that of a file only on a
+ * file system without hard links. Does nothing if there is no old file or folder, or if a folder
+ * now has the name of a file, or a file that of a folder. */
 static gg_status swap_names(gg_output *o, gg_error *err)
 {
     struct stat s;

@@ -156,8 +156,8 @@ static size_t digits_at(span x, size_t at)
     return n;
 }
 
-/* Whether all of x fits a pattern, in which * is any text and # digits. On a mismatch only the last
- * * is extended by one byte, so there is no recursion. */
+/* Whether all of x fits a pattern, in which * is any text and # digits. After a mismatch the last
+ * asterisk takes one more byte; those before it stay, so that no recursion is needed. */
 static bool fits(span x, const char *p)
 {
     const char *star = NULL;

@@ -10,7 +10,7 @@
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
 /* Opens a file for changes in place, and takes the lock that all of them use. The caller closes
- * *out, also after an error, unless it is -1. Fails with GG_EIO if another process has the lock, or
- * if the file is not the one that `fd` reads (-1: any), and with GG_EUSAGE unless `links` if it has
- * several names (hard links), which would all change. */
+ * *out, also after an error, unless it is -1. Errors: GG_EIO if another process has the lock, or if
+ * the file is not the one that `fd` reads (-1: any); GG_EUSAGE if the file has several names (hard
+ * links), which would all change, and `links` is false. */
 gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_error *err);

@@ -36,7 +36,7 @@ static void find_largest(const float *logits, int32_t n, uint32_t top, int32_t *
 }
 
 /* Draws PROBE_TAIL of the tokens below the top at equal steps of their summed probability. Returns
- * false if there is no memory. */
+ * false without memory. */
 static bool sample_tail(const float *logits, int32_t n, double log_sum, uint32_t top, size_t at,
                         int32_t *ids, float *rest)
 {

@@ -194,7 +194,7 @@ static uint64_t most_used(const check *c)
     return most;
 }
 
-/* The value of a name of the table: that of its key, or of the formula that stands for it. */
+/* The value of a name in a formula: its key has it, or else another formula computes it. */
 static bool named_value(const check *c, const check_name *n, uint64_t block, uint64_t *v)
 {
     if (n->key && gg_check_number(c, n->key, n->per_block ? block : 0, v) &&

@@ -74,7 +74,7 @@ static bool parse_value(const char *s, size_t n, double *value)
 }
 
 /* Adds a value, a ramp "a..b" or a list "[a, b, c]" to the values of a setting. Returns false if
- * the text is malformed, or if there is no memory. */
+ * the text is malformed, and without memory. */
 static bool parse_values(const char *s, size_t n, gg_merge_setting *one, gg_error *err)
 {
     bool list = n > 0 && s[0] == '[';
@@ -211,7 +211,7 @@ static bool json_is(const gg_json_node *n, const char *text)
 
 /* ---- parameters -------------------------------------------------------------------------- */
 
-/* The text of a value, to be freed; NULL if there is no memory. */
+/* The text of a value. The caller frees it. Returns NULL without memory. */
 static char *text_of(const gg_json_node *n, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
