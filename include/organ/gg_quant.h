@@ -106,13 +106,15 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
 /* Encodes `elems` values from `x` into consecutive blocks at `blocks`. They are rows of
  * row_elems values, one after another; row_elems must be a multiple of block_elems, and elems a
  * multiple of row_elems. `imatrix` has one weight per column (row_elems values), which is used
- * for every row, or is NULL. All buffers are the caller's and must not overlap.
+ * for every row, or is NULL. A block of weights that are all zero (or below 2^-100, negative or not
+ * finite) counts as one of equal weights, and such a weight in another block as the smallest one of
+ * the block. All buffers are the caller's and must not overlap.
  *
  * A finite value that is too large for F16 or BF16 becomes their largest value. The result
  * never contains NaN or infinity, and has the same bytes on every CPU.
  * Errors: GG_EFORMAT, with the index of the value, if one is NaN or infinite; GG_EUNSUPPORTED if
  * the type cannot be encoded, or needs an importance matrix and imatrix is NULL; GG_EUSAGE for
- * a partial block or row. After an error the contents of `blocks` are undefined. */
+ * a partial block or row; GG_ENOMEM. After an error the contents of `blocks` are undefined. */
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err);
 

@@ -4,7 +4,9 @@
 #include "quant/kernel/lanes.h"
 #include "quant/quant.h"
 
+#include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* The functions of level 2 for n values, or NULL. */
 static const gg_wide *wide(uint32_t dtype, size_t n)
@@ -21,13 +23,13 @@ bool gg_can_decode(uint32_t dtype)
 bool gg_encode_needs_imatrix(uint32_t dtype)
 {
     const gg_codec *c = gg_codec_get(dtype);
-    return c && c->encode && c->needs_imatrix;
+    return c && c->encode && c->weighing == GG_NEEDS_WEIGHTS;
 }
 
 bool gg_can_encode(uint32_t dtype)
 {
     const gg_codec *c = gg_codec_get(dtype);
-    return c && c->encode && !c->needs_imatrix;
+    return c && c->encode && c->weighing != GG_NEEDS_WEIGHTS;
 }
 
 gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
@@ -53,6 +55,50 @@ static gg_status fail_not_finite(const float *x, size_t i, gg_error *err)
                    isnan(x[i]) ? "NaN" : "infinite");
 }
 
+/* ---- weights ------------------------------------------------------------------------ */
+
+#define LEAST_WEIGHT 0x1p-100f
+
+static bool usable(float w)
+{
+    return w >= LEAST_WEIGHT && w <= FLT_MAX;
+}
+
+size_t gg_settle_weights(uint32_t dtype, const float *w, size_t n, float *out)
+{
+    const gg_codec *c = gg_codec_get(dtype);
+    if (!c || !c->encode || c->weighing == GG_BLIND) return 0;
+    size_t block = gg_dtype_get(dtype)->block_elems, settled = 0;
+    for (size_t first = 0; first < n; first += block) {
+        size_t end = n - first < block ? n : first + block;
+        float least = FLT_MAX;
+        bool any = false;
+        for (size_t j = first; j < end; j++) {
+            if (!usable(w[j])) continue;
+            least = w[j] < least ? w[j] : least;
+            any = true;
+        }
+        for (size_t j = first; j < end; j++) {
+            settled += !usable(w[j]);
+            if (out) out[j] = usable(w[j]) ? w[j] : any ? least : 1.0f;
+        }
+    }
+    return settled;
+}
+
+/* Sets *use to the weights of a row: `imatrix`, or if some must be replaced, *room, which the
+ * caller frees. */
+static gg_status settle_row(uint32_t dtype, const float *imatrix, size_t n, const float **use,
+                            float **room, gg_error *err)
+{
+    *use = imatrix;
+    if (!imatrix || gg_settle_weights(dtype, imatrix, n, NULL) == 0) return GG_OK;
+    *use = *room = malloc(n * sizeof **room);
+    if (!*room) return gg_fail(err, GG_ENOMEM, "no memory for the weights of %zu columns", n);
+    gg_settle_weights(dtype, imatrix, n, *room);
+    return GG_OK;
+}
+
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err)
 {
@@ -62,7 +108,7 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
                 gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
-    if (c->needs_imatrix && !imatrix) {
+    if (c->weighing == GG_NEEDS_WEIGHTS && !imatrix) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
                 gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
@@ -76,12 +122,17 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
     uint8_t *out = blocks;
     const gg_wide *w = wide(dtype, row_elems);
     bool (*quick)(const float *, uint8_t *, size_t) = w && w->quick ? w->quick : c->quick;
-    for (size_t done = 0; done < elems; done += row_elems, out += nblocks * info->block_bytes) {
-        if (!imatrix && quick && quick(x + done, out, nblocks)) continue;
-        if (!GG_PICK(gg_all_finite)(x + done, row_elems)) return fail_not_finite(x, done, err);
-        c->encode(x + done, out, nblocks, imatrix);
+    const float *weights;
+    float *room = NULL;
+    gg_status st = settle_row(dtype, imatrix, row_elems, &weights, &room, err);
+    for (size_t done = 0; done < elems && st == GG_OK;
+         done += row_elems, out += nblocks * info->block_bytes) {
+        if (!weights && quick && quick(x + done, out, nblocks)) continue;
+        if (GG_PICK(gg_all_finite)(x + done, row_elems)) c->encode(x + done, out, nblocks, weights);
+        else st = fail_not_finite(x, done, err);
     }
-    return GG_OK;
+    free(room);
+    return st;
 }
 
 /* ---- single values ------------------------------------------------------------------ */

@@ -11,16 +11,19 @@
 
 #include "base/isa.h"
 
+/* Whether an encoder uses the weights of an importance matrix. */
+typedef enum gg_weighing { GG_BLIND, GG_WEIGHS, GG_NEEDS_WEIGHTS } gg_weighing;
+
 typedef struct gg_codec {
     /* Decodes nblocks blocks, which may be unaligned, to nblocks * block_elems values. Any bytes
      * are valid input. */
     void (*decode)(const uint8_t *blocks, float *out, size_t nblocks);
 
     /* Encodes one row of nblocks blocks. All x must be finite; the caller checks this. imatrix is
-     * NULL or has one weight per value of the row. */
+     * NULL or has one weight per value of the row, as gg_settle_weights leaves them. */
     void (*encode)(const float *x, uint8_t *blocks, size_t nblocks, const float *imatrix);
 
-    bool needs_imatrix; /* encode must not be called with imatrix NULL */
+    gg_weighing weighing; /* GG_NEEDS_WEIGHTS: encode must not be called with imatrix NULL */
 
     /* NULL, or a faster way to encode a row without imatrix, whose values need not be finite. It
      * gives the same bytes, or returns false if the row has values that only encode handles; the

@@ -13,6 +13,13 @@ uint16_t gg_f32_to_f16(float f);
 /* True if the type can be encoded only with an importance matrix. */
 bool gg_encode_needs_imatrix(uint32_t dtype);
 
+/* The weights that gg_encode uses for n columns, which are whole blocks of a type, in place of w.
+ * An encoder would lose the values whose weights are zero, or so small that sums of products
+ * underflow. A block without any usable weight gets equal ones; in other blocks such a column gets
+ * the smallest usable weight of the block. Returns the number of columns that get another weight; 0
+ * for a type that uses none. `out` may be NULL. */
+size_t gg_settle_weights(uint32_t dtype, const float *w, size_t n, float *out);
+
 /* The name of the tensor type that a misspelt one probably means, or NULL. */
 const char *gg_dtype_near(const char *name);
 

@@ -264,6 +264,86 @@ static void encode_hostile(void)
     T_EQ(err.status, GG_OK);
 }
 
+/* ---- weights of zero ------------------------------------------------------ */
+
+enum { Z_ROWS = 24, Z_COLS = 512, Z_GROUP = 16, Z_KINDS = 8 };
+
+/* Weights of which some, or all, are too small to count. */
+static void scarce_weights(int kind, float *w)
+{
+    for (int j = 0; j < Z_COLS; j++) {
+        float plain = 0.5f + (float)(j % 7);
+        switch (kind) {
+        case 0: w[j] = 0.0f; break;
+        case 1: w[j] = FLT_TRUE_MIN * (float)(1 + j % 9); break;
+        case 2: w[j] = 1e-37f * plain; break;
+        case 3: w[j] = j < 256 ? 0.0f : plain; break;
+        case 4: w[j] = j / 32 % 4 == 1 ? 0.0f : plain; break;
+        case 5: w[j] = j / 16 % 3 == 0 ? FLT_TRUE_MIN : plain; break;
+        case 6: w[j] = j % 32 == 5 ? plain : 0.0f; break;
+        default: w[j] = j % 256 == 255 ? 1e-20f : 0.0f; break;
+        }
+    }
+}
+
+/* Adds the squared errors of each group of columns over all rows. */
+static void group_errors(const gg_dtype_info *t, const float *x, const uint8_t *blocks,
+                         double error[Z_COLS / Z_GROUP])
+{
+    static float y[Z_ROWS * Z_COLS];
+    gg_error err = GG_ERROR_INIT;
+    for (int g = 0; g < Z_COLS / Z_GROUP; g++) error[g] = 0;
+    T_EQ(gg_decode(t->id, blocks, y, Z_ROWS * Z_COLS, &err), GG_OK);
+    for (int i = 0; i < Z_ROWS * Z_COLS; i++) {
+        double d = (double)y[i] - (double)x[i];
+        error[i % Z_COLS / Z_GROUP] += d * d;
+    }
+}
+
+/* Columns without a usable weight are encoded about as well as with equal weights, and a matrix
+ * without any as with equal weights, bit for bit. */
+static void encode_without_weights(void)
+{
+    static const uint32_t list[] = { GG_Q4_0,  GG_Q4_1,    GG_Q5_0,   GG_Q5_1,  GG_Q2_K,
+                                     GG_Q3_K,  GG_Q4_K,    GG_Q5_K,   GG_Q6_K,  GG_IQ1_S,
+                                     GG_IQ1_M, GG_IQ2_XXS, GG_IQ2_XS, GG_IQ2_S, GG_IQ3_XXS,
+                                     GG_IQ3_S, GG_IQ4_NL,  GG_IQ4_XS };
+    static float x[Z_ROWS * Z_COLS], w[Z_COLS], ones[Z_COLS];
+    static uint8_t got[Z_ROWS * Z_COLS], plain[Z_ROWS * Z_COLS];
+    double error[Z_COLS / Z_GROUP], least[Z_COLS / Z_GROUP];
+    gg_error err = GG_ERROR_INIT;
+    random_state = 5;
+    for (int i = 0; i < Z_ROWS * Z_COLS; i++) {
+        float sum = 0;
+        for (int k = 0; k < 4; k++) sum += (float)next_random() / 16777216.0f - 0.5f;
+        x[i] = 0.05f * sum;
+    }
+    for (int j = 0; j < Z_COLS; j++) ones[j] = 1.0f;
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        const gg_dtype_info *t = gg_dtype_get(list[k]);
+        size_t bytes = bytes_of(t, Z_ROWS * Z_COLS);
+        T_EQ(gg_encode(t->id, x, plain, Z_ROWS * Z_COLS, Z_COLS, ones, &err), GG_OK);
+        group_errors(t, x, plain, least);
+        T_EQ(gg_settle_weights(t->id, ones, Z_COLS, NULL), 0);
+        for (int kind = 0; kind < Z_KINDS; kind++) {
+            static const size_t settled[Z_KINDS] = { 512, 512, 512, 256, 128, 176, 496, 510 };
+            scarce_weights(kind, w);
+            T_EQ(gg_settle_weights(t->id, w, Z_COLS, NULL), settled[kind]);
+            T_EQ(gg_encode(t->id, x, got, Z_ROWS * Z_COLS, Z_COLS, w, &err), GG_OK);
+            group_errors(t, x, got, error);
+            for (int g = 0; g < Z_COLS / Z_GROUP; g++)
+                T_CHECKF(error[g] < 1.8 * least[g], "%s, weights %d, group %d: %g, %g with ones",
+                         t->name, kind, g, error[g], least[g]);
+            if (kind < 3)
+                T_CHECKF(!memcmp(got, plain, bytes), "%s, weights %d: not as with ones", t->name,
+                         kind);
+        }
+    }
+    scarce_weights(0, w);
+    T_EQ(gg_settle_weights(GG_Q8_0, w, Z_COLS, NULL), 0); /* it uses no weights */
+    T_EQ(err.status, GG_OK);
+}
+
 static void encode_refuses(void)
 {
     gg_error err = GG_ERROR_INIT, other = GG_ERROR_INIT;
@@ -455,6 +535,7 @@ static const t_case cases[] = {
     { "encode: bytes of the reference", encode_vectors },
     { "encode: bytes of the reference, importance matrix", encode_vectors_imatrix },
     { "encode: finite for any finite input", encode_hostile },
+    { "encode: weights of zero", encode_without_weights },
     { "encode: refuses", encode_refuses },
     { "f16 and bf16 scalars", scalars },
     { "f16 and bf16 rows", half_rows },

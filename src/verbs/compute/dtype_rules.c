@@ -22,7 +22,27 @@
 
 /* ---- importance matrices -------------------------------------------------------------------- */
 
-#define NAMED 4 /* tensors in the note */
+#define NAMED 4         /* tensors in the note of those without an entry */
+#define NAMED_SETTLED 6 /* tensors in the note of columns without weights */
+
+/* Counts the columns of t whose weights are replaced. */
+static gg_status add_settled(gg_imatrix_use *u, const gg_tensor *t, gg_error *err)
+{
+    gg_weights w;
+    char shown[160];
+    gg_status st = gg_weights_open(&w, u->imatrix, t, 0, 0, err);
+    size_t n = st == GG_OK ? (size_t)(w.of.columns * w.of.matrices) : 0;
+    size_t settled = n ? gg_settle_weights(t->dtype, w.of.mean2, n, NULL) : 0;
+    gg_weights_close(&w);
+    if (settled == 0) return st;
+    u->columns += settled;
+    if (u->settled++ >= NAMED_SETTLED) return st;
+    size_t at = strlen(u->settled_names);
+    gg_escape(t->name, t->name_len, shown, sizeof shown);
+    snprintf(u->settled_names + at, sizeof u->settled_names - at, "%s%.40s (%zu)", at ? ", " : "",
+             shown, settled);
+    return st;
+}
 
 gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *err)
 {
@@ -30,6 +50,7 @@ gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *er
     bool has = false;
     if (!u->imatrix || !gg_is_quantized(t->dtype)) return GG_OK;
     gg_status st = gg_imatrix_check(u->imatrix, t, false, &has, err);
+    if (st == GG_OK && has) st = add_settled(u, t, err);
     if (st != GG_OK) return st;
     u->used += has;
     bool rows = strcmp(t->name, "token_embd.weight") == 0 ||
@@ -50,6 +71,15 @@ void gg_imatrix_use_note(const gg_imatrix_use *u, const gg_run *run)
     if (u->lacking)
         gg_note(run, "the importance matrix lacks %zu of the %zu tensors that are encoded: %s%s",
                 u->lacking, u->used + u->lacking, u->names, u->lacking > NAMED ? ", ..." : "");
+    char more[96] = "";
+    if (u->settled > NAMED_SETTLED)
+        snprintf(more, sizeof more, ", and %zu more tensors; %llu columns in all",
+                 u->settled - NAMED_SETTLED, (unsigned long long)u->columns);
+    if (u->settled)
+        gg_note(run,
+                "the importance matrix has no weights for some columns, which count as equally "
+                "important: %s%s",
+                u->settled_names, more);
 }
 
 gg_status gg_imatrix_review(const gg_imatrix *imatrix, const gg_plan *p, size_t *used,

@@ -104,17 +104,21 @@ gg_status gg_preset_keys(const gg_preset *p, gg_meta *meta, gg_error *err);
 
 typedef struct gg_imatrix_use {
     const gg_imatrix *imatrix;
-    size_t used, lacking; /* tensors that are encoded: those that it has, and the others */
-    bool rows;            /* embeddings are encoded; engines take rows of them, so that no
-                             importance matrix has them */
-    char names[256];      /* the first of the others */
-} gg_imatrix_use;         /* start from { .imatrix = ... } */
+    size_t used, lacking;    /* tensors that are encoded: those that it has, and the others */
+    bool rows;               /* embeddings are encoded; engines take rows of them, so that no
+                                importance matrix has them */
+    char names[256];         /* the first of the others */
+    size_t settled;          /* tensors with columns whose weights are replaced */
+    uint64_t columns;        /* of all of them: see gg_settle_weights */
+    char settled_names[384]; /* the first of them, with their columns */
+} gg_imatrix_use;            /* start from { .imatrix = ... } */
 
-/* Counts tensor t, which is encoded. GG_EFORMAT names it if its columns or matrices do not match
- * the importance matrix. */
+/* Counts tensor t, which is encoded, and reads its weights. GG_EFORMAT names it if its columns or
+ * matrices do not match the importance matrix, or if a weight is negative or not finite. */
 gg_status gg_imatrix_use_add(gg_imatrix_use *u, const gg_tensor *t, gg_error *err);
 
-/* Call it when all tensors are counted: notes those that the importance matrix lacks. */
+/* Call it when all tensors are counted: notes those that the importance matrix lacks, and those of
+ * which it has columns without weights. */
 void gg_imatrix_use_note(const gg_imatrix_use *u, const gg_run *run);
 
 /* Both, for the tensors of a plan that are computed. *used, if it is not NULL, is how many are
