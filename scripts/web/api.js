@@ -71,7 +71,7 @@ export const anatomy = async (name, signal) => (await request("GET", "/v1/models
 export const info = async (name) => (await request("GET", "/v1/info/" + part(name))).json();
 
 // Where a model, a text or an organ directory is renamed and deleted.
-export const pathOf = (name) => "/v1/" + (name.endsWith(".gguf") ? "models/" : name.endsWith(".txt") ? "texts/" : "organs/") + part(name);
+export const pathOf = (name) => "/v1/" + (/\.(gguf|safetensors)$/.test(name) ? "models/" : name.endsWith(".txt") ? "texts/" : "organs/") + part(name);
 export const rename = (name, to) => request("POST", pathOf(name) + "?rename=" + part(to), "");
 export const erase = (name) => request("DELETE", pathOf(name));
 

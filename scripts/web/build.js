@@ -1,7 +1,7 @@
 // build.js - the pages that stack blocks, make adapters, and try a model in an engine.
 import * as api from "./api.js";
-import { h, fill, field, select, command, commandText } from "./dom.js";
-import { store, refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { h, fill, field, bytes, select, command, commandText } from "./dom.js";
+import { store, refresh, anatomy, fileBytes, modelSelect, names, freshName, stemOf } from "./store.js";
 import { parseRanges } from "./selection.js";
 import { run, resultTable } from "./run.js";
 import { also } from "./kept.js";
@@ -10,6 +10,13 @@ import { empty } from "./study.js";
 
 const number = (props, oninput) => h("input", { type: "number", ...props, oninput });
 const lastBlock = async (name) => (await anatomy(name)).tensors.reduce((n, t) => Math.max(n, t.block ?? -1), -1);
+
+// How large a model of organ-assemble would be.
+async function sizeOf(words, signal) {
+  const j = await api.follow(await api.start("organ-assemble", words), () => {}, signal), found = /(\d+) bytes in \d+ file/.exec(j.stderr || "");
+  api.remove(j.id).catch(() => {}); // the list of jobs is about work
+  return found ? Number(found[1]) : null;
+}
 
 // A form with the command line that does the same, a preview where the tool has one, and its result.
 function form(main, { title, lead, tool, args, output, fields, verb, preview, signal }) {
@@ -75,23 +82,45 @@ export async function quantizeView(main, signal, query) {
   if (!names().length) return empty(main, "Quantize");
   let draw = () => {};
   const presets = (await api.names("presets")).map((p) => [p.name, p.name + (p.name === p.dtype ? "" : " (mostly " + p.dtype + ")")]);
-  const rename = () => { output.value = freshName(stemOf(model.value) + "-" + (goal.value === "dtype" ? preset.value.toLowerCase() : goal.value), ".gguf"); draw(); };
+  const rename = () => { output.value = freshName(stemOf(model.value) + "-" + (goal.value === "dtype" ? preset.value.toLowerCase() : goal.value === "keep" ? "copy" : goal.value), ".gguf"); draw(); };
   const model = modelSelect(query.get("model") || undefined, () => rename());
-  const goal = select([["dtype", "a preset or type"], ["bpw", "bits per weight"], ["size", "a size"]], undefined, () => rename());
+  const goal = select([["dtype", "a preset or type"], ["bpw", "bits per weight"], ["size", "a size"], ["keep", "the types it has"]], query.get("keep") ? "keep" : undefined, () => rename());
   const preset = select(presets, "Q4_K_M", () => rename());
   const bits = number({ min: 1, max: 32, step: "any", value: "4.5", required: true }, () => draw());
   const size = h("input", { type: "text", value: "2G", required: true, pattern: "[0-9]+(\\.[0-9]+)?[kKmMgGtT]?[bB]?", oninput: () => draw() });
   const imatrix = modelSelect(query.get("imatrix") || undefined, () => draw(), "none", "importance matrix"), output = nameField("");
+  const files = select([["", "one file"], ["shards", "a number of shards"], ["shard-size", "shards of a size"]], query.get("keep") ? "shards" : "", () => draw());
+  const shards = number({ min: 1, max: 99999, step: 1, value: "2", required: true }, () => draw()), most = h("input", { type: "text", value: "2G", required: true, pattern: "[0-9]+(\\.[0-9]+)?[kKmMgGtT]?[bB]?", oninput: () => draw() });
+  const parts = { shards: field("Shards", shards), "shard-size": field("Largest shard", most, "For example 2G or 900M.") };
+  const estimate = h("p", { class: "estimate", role: "status" });
   const boxes = { dtype: field("Preset", preset), bpw: field("Bits per weight", bits, "The types are chosen per tensor."), size: field("Size", size, "For example 2G or 900M. The types are chosen per tensor.") };
   const args = (preview) => {
-    for (const [key, box] of Object.entries(boxes)) box.hidden = key !== goal.value;
-    const value = { dtype: preset.value, bpw: bits.value, size: size.value }[goal.value];
-    const words = [model.value, "--" + goal.value, goal.value === "dtype" ? value.toLowerCase() : value, ...(imatrix.value ? ["--imatrix", imatrix.value] : [])];
-    return { error: value ? null : "Say how large the model may be.", noPreview: goal.value === "dtype", words: [...words, ...(preview ? ["--dry-run"] : ["--output", output.value])] };
+    for (const [key, box] of [...Object.entries(boxes), ...Object.entries(parts)]) {
+      box.hidden = key !== goal.value && key !== files.value;
+      box.querySelector("input, select").disabled = box.hidden;
+    }
+    const value = { dtype: preset.value.toLowerCase(), bpw: bits.value, size: size.value, keep: "" }[goal.value], split = { shards: shards.value, "shard-size": most.value }[files.value];
+    const words = [model.value, ...(value ? ["--" + goal.value, value] : []), ...(imatrix.value && value ? ["--imatrix", imatrix.value] : []), ...(split ? ["--" + files.value, split] : [])];
+    return { error: value || goal.value === "keep" ? (files.value && !split ? "Say how the shards are cut." : null) : "Say how large the model may be.", noPreview: !["bpw", "size"].includes(goal.value), words: [...words, ...(preview ? ["--dry-run"] : ["--output", output.value])] };
   };
+  // The size that a preset gives, as a plan without writing knows it.
+  let asked = "", latest = 0;
+  async function predict() {
+    const words = args(true).words.filter((w) => w !== "--imatrix" && w !== imatrix.value), key = words.join("\n");
+    if (!["dtype", "keep"].includes(goal.value)) return fill(estimate, h("span", null, "")), asked = "";
+    if (key === asked) return;
+    asked = key;
+    const mine = ++latest;
+    estimate.textContent = "…";
+    const n = await sizeOf(words, signal).catch(() => null), before = fileBytes(model.value);
+    if (mine !== latest || signal.aborted) return;
+    estimate.textContent = n === null ? "" : "The result has " + bytes(n) + (before ? "; the source has " + bytes(before) : "") + ".";
+  }
   draw = form(main, { title: "Quantize", lead: "Write a model with other types: smaller, and a little less exact. The best source is an F16 or F32 file.", tool: "organ-assemble", args, output, verb: "Quantize", preview: true, signal,
     fields: [h("div", { class: "row" }, field("Model", model), field("Aim at", goal), Object.values(boxes)),
-      h("div", { class: "row" }, field("Importance matrix", imatrix, "Values that matter more are kept better. Types of about 2 bits need one."), field("Write a model named", output))] });
+      h("div", { class: "row" }, field("Importance matrix", imatrix, "Values that matter more are kept better. Types of about 2 bits need one."), field("Write", files), Object.values(parts), field("Named", output)), estimate] });
+  const drawn = draw;
+  draw = () => { drawn(); predict(); };
   rename();
 }
 

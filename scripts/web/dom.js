@@ -53,6 +53,10 @@ export function time(iso) {
   return h("time", { datetime: iso, title: iso }, (today ? "" : day + " ") + two(t.getHours()) + ":" + two(t.getMinutes()));
 }
 
+// What people call the classes of tensors.
+const classes = { skeleton: "attention", organ: "FFN", embed: "embedding" };
+export const className = (c) => classes[c] ?? c;
+
 // Text of several lines.
 export function lines(tag, text, props) {
   const el = h(tag, props);
@@ -107,7 +111,8 @@ export function table(rows, columns, limit = 200) {
   add(limit);
   const head = h("thead", null, h("tr", null, columns.map(([key, text, , cls]) =>
     h("th", { scope: "col", class: cls ?? (numeric.has(key) ? "num" : "") }, text))));
-  return h("div", null, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "table" },
+  const acts = columns.some(([, , , cls]) => cls === "act");
+  return h("div", null, h("div", { class: "scroll" + (acts ? " acts" : ""), tabindex: "0", role: "region", "aria-label": "table" },
     h("table", null, head, body)), more);
 }
 

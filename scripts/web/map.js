@@ -1,10 +1,9 @@
 // map.js - the anatomy of a model as a grid: blocks across, roles down. In a map to choose from,
 // every cell is a toggle, and so are the headings of rows and blocks. The arrow keys move.
-import { h, bytes, number, visible } from "./dom.js";
+import { h, bytes, className, number, visible } from "./dom.js";
 import { also } from "./kept.js";
 import { nameOf, parseRanges, ranges, rowOf } from "./selection.js";
 
-const classNames = { skeleton: "attention", organ: "FFN", embed: "embedding", norm: "norm", adapter: "adapter", other: "other" };
 const order = ["embed", "skeleton", "organ", "norm", "adapter", "other"];
 const STEPS = 10;
 const LARGEST = 30000; // cells; a model of strange names could ask for millions
@@ -70,7 +69,7 @@ export function anatomyMap(tensors, options = {}) {
   const readout = h("p", { class: "readout", "aria-live": "off" }, "Point at a cell to see its tensor.");
 
   function describe(t) {
-    const parts = t.text ? [t.text] : [nameOf(t), classNames[t.class], visible(t.dtype), t.dims.join(" × "), bytes(t.bytes)];
+    const parts = t.text ? [t.text] : [nameOf(t), className(t.class), visible(t.dtype), t.dims.join(" × "), bytes(t.bytes)];
     if (values) parts.push(options.label + " " + number(values.get(nameOf(t)) ?? null));
     if (chosen && !can(t)) parts.push("not in the base");
     return parts.map(visible).join(" · ");
@@ -171,7 +170,7 @@ function chooser(tensors, blocks, chosen, can, repaint) {
     const on = of(c).some((n) => !chosen.has(n));
     for (const n of of(c)) if (on) chosen.add(n); else chosen.delete(n);
     repaint();
-  } }, h("i", { class: "dot c-" + c }), classNames[c]));
+  } }, h("i", { class: "dot c-" + c }), className(c)));
   const field = h("input", { type: "text", inputmode: "numeric", size: 10, placeholder: "0-3,7", "aria-label": "Keep only these blocks",
     onchange: () => {
       const keep = parseRanges(field.value);
@@ -201,7 +200,7 @@ function chooser(tensors, blocks, chosen, can, repaint) {
 
 function classLegend(tensors) {
   const used = order.filter((c) => tensors.some((t) => t.class === c));
-  return h("div", { class: "legend" }, used.map((c) => h("span", null, h("i", { class: "dot c-" + c }), classNames[c])));
+  return h("div", { class: "legend" }, used.map((c) => h("span", null, h("i", { class: "dot c-" + c }), className(c))));
 }
 
 function valueLegend(scale, options) {

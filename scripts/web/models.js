@@ -1,7 +1,7 @@
 // models.js - the list of models with upload and download, and the page of one model.
 import * as api from "./api.js";
-import { h, fill, field, check, bytes, number, time, table, note, command, commandText, quote } from "./dom.js";
-import { store, refresh, anatomy, info, kindOf, freshName, stemOf } from "./store.js";
+import { h, fill, field, check, bytes, className, number, time, table, note, command, commandText, quote } from "./dom.js";
+import { store, refresh, anatomy, info, exists, fileBytes, kindOf, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
 import { anatomyMap, smallMap } from "./map.js";
 import { run, ended, succeeded, resultTable } from "./run.js";
@@ -41,14 +41,14 @@ function mapPlace(name) {
 }
 
 function uploadForm(done) {
-  const file = h("input", { type: "file", accept: ".gguf,.txt", required: true });
-  const name = h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*\\.(gguf|txt)", spellcheck: "false", autocomplete: "off" });
+  const file = h("input", { type: "file", accept: ".gguf,.safetensors,.txt", required: true });
+  const name = h("input", { type: "text", required: true, maxlength: 200, pattern: "[A-Za-z0-9_][A-Za-z0-9._\\-]*\\.(gguf|safetensors|txt)", spellcheck: "false", autocomplete: "off" });
   const replace = check("Replace a file of this name");
   const out = h("div", { "aria-live": "polite" }), line = h("div");
   const show = () => fill(line, name.value ? command(curl("-T " + quote(file.files[0] ? file.files[0].name : name.value) + " " +
     quote(api.curlUrl(api.pathOf(name.value) + (replace.box.checked ? "?force=1" : "")))), "With curl, where the file header contains: Authorization: Bearer TOKEN") : null);
   file.addEventListener("change", () => {
-    const [, stem, ending] = file.files[0] ? /^(.*?)(\.gguf|\.txt)?$/i.exec(file.files[0].name) : [];
+    const [, stem, ending] = file.files[0] ? /^(.*?)(\.gguf|\.safetensors|\.txt)?$/i.exec(file.files[0].name) : [];
     if (stem !== undefined) name.value = stem.replace(/[^A-Za-z0-9._-]/g, "_").replace(/^[.-]+/, "").slice(0, 190) + (ending || ".gguf").toLowerCase();
     show();
   });
@@ -69,14 +69,14 @@ function uploadForm(done) {
       fill(out, h("p", { class: "error", role: "alert" }, why.message));
     }
     send.disabled = false;
-  } }, h("h2", null, "Upload"), h("div", { class: "row" }, field("GGUF file, or a text (.txt)", file), field("Name on the server", name)),
+  } }, h("h2", null, "Upload"), h("div", { class: "row" }, field("GGUF file, safetensors file, or a text (.txt)", file), field("Name on the server", name)),
   h("div", { class: "actions" }, send, replace.el), out, line);
 }
 
 // Renames and deletes; asks first. after(name): the list has changed, and the file has this name or, if
 // it is gone, none. The shards of a split model are deleted together, and keep their names.
 function manage(name, after) {
-  const ending = /\.(gguf|txt)$/.exec(name)?.[0] ?? "", shard = /^(.*)-\d{5}-of-(\d{5})\.gguf$/.exec(name);
+  const ending = /\.(gguf|safetensors|txt)$/.exec(name)?.[0] ?? "", shard = /^(.*)-\d{5}-of-(\d{5})\.gguf$/.exec(name);
   const files = shard ? store.models.map((m) => m.name).filter((n) => n.startsWith(shard[1] + "-") && n.endsWith("-of-" + shard[2] + ".gguf") && n.length === name.length) : [name];
   const box = h("span", { class: "manage" });
   const act = async (what, then) => {
@@ -101,7 +101,7 @@ function manage(name, after) {
     const sure = h("button", { type: "button", class: "bad", onclick: () => act(() => Promise.all(files.map(api.erase)), null) }, "Delete for good");
     fill(box, h("div", { class: "confirm", role: "alert" }, h("span", null, "Delete ", h("span", { class: "name" }, files.length > 1 ? files.length + " shards of " + name : name), "? This cannot be undone."), sure, back(),
       command(files.map((f) => curl("-X DELETE " + quote(api.curlUrl(api.pathOf(f))))).join("\n"), "With curl, where the file header contains: Authorization: Bearer TOKEN")));
-    sure.focus();
+    box.querySelector("button.quiet").focus(); // so that Enter deletes nothing
   }
   closed();
   return box;
@@ -161,9 +161,29 @@ function infoCard(name, i, t) {
     command(commandText(["organ-info", name])));
 }
 
+// Whether a model and its cache fit into the memory of a machine.
+function fitForm(name, signal) {
+  const size = h("input", { type: "text", value: "24G", required: true, pattern: "[0-9]+(\\.[0-9]+)?[kKmMgGtT]?[bB]?", oninput: () => draw() });
+  const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output", role: "status" }), args = () => [name, "--fit", size.value];
+  const draw = () => fill(line, command(commandText(["organ-info", ...args()])));
+  draw();
+  return h("form", { class: "card fit", onsubmit: async (e) => {
+    e.preventDefault();
+    fill(out);
+    const j = await run(panel, "organ-info", args(), { signal });
+    if (!ended(j)) return;
+    const row = (await api.rows(j.id))[0], fits = row && row.fit;
+    fill(out, h("p", { class: fits ? "good" : "warn" }, fits ? "It fits with a context of " + number(row.fit) + " tokens" + (row.context && row.fit >= row.context ? ", all that it was trained for." : ".") : "It does not fit."));
+  } }, h("h2", null, "Does it fit?"), h("div", { class: "row" }, field("Memory", size, "Of the graphics card or the machine, such as 24G.")), h("div", { class: "actions" }, h("button", null, "Try")), out, line, panel);
+}
+
 export async function modelView(main, signal, name) {
   await refresh(true);
-  const a = await anatomy(name), i = await info(name), isDir = store.organs.includes(name), kind = i.kind;
+  const i = await info(name), isDir = store.organs.includes(name), kind = i.kind;
+  const a = await anatomy(name).catch((e) => { // a file that cannot be read can still be kept in order
+    if (!exists(name)) throw e;
+    return { problem: e.message, tensors: [] };
+  });
   const t = a.tensors;
   const out = h("div", { class: "output" }), line = h("div");
   const act = (text, tool, args, after) => h("button", { type: "button", onclick: async () => {
@@ -175,13 +195,17 @@ export async function modelView(main, signal, name) {
   } }, text);
   const whenModel = (...list) => (!kind || kind === "language model" ? list : []);
   const organs = freshName(stemOf(name), ".organs"), whole = freshName(stemOf(name), ".gguf");
+  const files = [isDir ? null : downloadButton("/v1/files/" + name, name), manage(name, (to) => { location.hash = to ? "#/model/" + encodeURIComponent(to) : "#/models"; })];
+  if (a.problem)
+    return fill(main, h("p", { class: "crumb" }, h("a", { href: "#/models" }, "Models")), h("h1", { class: "name" }, name), h("p", { class: "lead" }, kindTag({ problem: a.problem })),
+      infoCard(name, { problem: i.problem || a.problem }, t), h("div", { class: "actions" }, files));
   const to = (verb, key) => h("a", { class: "button", href: "#/" + verb + "?" + key + "=" + encodeURIComponent(name) }, verb[0].toUpperCase() + verb.slice(1));
   fill(main,
     h("p", { class: "crumb" }, h("a", { href: "#/models" }, "Models")),
     h("h1", { class: "name" }, name),
     h("p", { class: "lead" }, kindTag(i), " ", [a.title, a.architecture].filter(Boolean).map((x) => h("span", { class: "name" }, x)).flatMap((x, i) => (i ? [" · ", x] : [x]))),
     infoCard(name, i, t),
-    h("div", { class: "actions" }, whenModel(to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("quantize", "model"), to("purify", "model"), to("validate", "model")),
+    h("div", { class: "actions" }, whenModel(to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("quantize", "model"), h("a", { class: "button", href: "#/quantize?keep=1&model=" + encodeURIComponent(name) }, "Split or join"), to("purify", "model"), to("validate", "model")),
       kind === "adapter" ? to("adapter", "fold") : kind === "importance matrix" ? to("quantize", "imatrix") : null, to("keys", "model"),
       act("Check", "organ-check", [name], async (j) => {
         const rows = await api.rows(j.id);
@@ -189,11 +213,11 @@ export async function modelView(main, signal, name) {
       }),
       isDir ? act("Assemble", "organ-assemble", [name, "--output", whole], async () => { await refresh(); out.append(created(whole)); })
         : act("Extract", "organ-extract", [name, "--output", organs], async () => { await refresh(); out.append(created(organs)); }),
-      isDir ? null : downloadButton("/v1/files/" + name, name), manage(name, (to) => { location.hash = to ? "#/model/" + encodeURIComponent(to) : "#/models"; })),
-    line, out,
+      files),
+    line, out, kind && kind !== "language model" ? null : fitForm(name, signal),
     h("section", { class: "card" }, h("h2", null, "Anatomy"), t.length ? anatomyMap(t).el : h("p", { class: "empty" }, "This model has no tensors.")),
     h("section", null, h("h2", null, "Tensors"), table(t.map((x) => ({ ...x, name: nameOf(x) })), [
-      ["name", "Name", (v) => h("span", { class: "name" }, v), "n"], ["class", "Class", undefined, "wide"], ["block", "Block", undefined, "num"], ["dtype", "Type"],
+      ["name", "Name", (v) => h("span", { class: "name" }, v), "n"], ["class", "Class", className, "wide"], ["block", "Block", undefined, "num"], ["dtype", "Type"],
       ["dims", "Shape", (v) => v.join(" × "), "num"], ["bytes", "Size", (v) => bytes(v), "num"]], 60)),
     command(commandText(["organ-extract", name, "--list"])),
     isDir ? null : command(curl("-O " + quote(api.curlUrl("/v1/files/" + name))), "Download with curl, where the file header contains: Authorization: Bearer TOKEN"));
@@ -201,7 +225,7 @@ export async function modelView(main, signal, name) {
 
 export function created(name) {
   const dir = store.organs.includes(name), about = h("span", { class: "faint" });
-  info(name).then((i) => fill(about, h("span", null, i.problem || [kindOf(i), bytes(i.bytes), i.bpw ? i.bpw.toFixed(2) + " bits per weight" : null, i.verdict].filter(Boolean).join(", "))));
+  info(name).then((i) => fill(about, h("span", null, i.problem || [kindOf(i), bytes(fileBytes(name) ?? i.bytes), i.bpw ? i.bpw.toFixed(2) + " bits per weight" : null, i.verdict].filter(Boolean).join(", "))));
   return h("p", { class: "created" }, h("a", { class: "name", href: "#/model/" + encodeURIComponent(name) }, name), " was written. ", about,
     dir ? null : downloadButton("/v1/files/" + name, name));
 }

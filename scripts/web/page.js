@@ -78,8 +78,26 @@ async function show() {
   }
 }
 
+// A form that is rejected leaves no result of an earlier run on the page.
+addEventListener("invalid", () => {
+  for (const e of main.querySelectorAll(".panel")) { e.replaceChildren(); e.removeAttribute("data-state"); }
+  for (const e of main.querySelectorAll(".created")) e.remove();
+}, true);
+
+// The link that organ-serve prints has the token in its fragment, which no server sees. It is used once, and
+// leaves the address at once.
+async function start() {
+  const [, given] = /^#token=([\w.~+\/=-]+)$/.exec(location.hash) || [];
+  if (!given) return show();
+  history.replaceState(null, "", location.pathname);
+  try {
+    store.health = await api.login(given);
+  } catch (e) { return loginView("The token of this link does not work: " + e.message); }
+  return show();
+}
+
 const colours = localStorage.getItem("organ-theme");
 if (colours === "dark" || colours === "light") document.documentElement.dataset.theme = colours;
 api.onLogout((why) => { if (running) running.abort(); loginView(why); });
 addEventListener("hashchange", () => { document.getElementById("notes").replaceChildren(); show(); main.focus({ preventScroll: true }); scrollTo(0, 0); });
-show();
+start();

@@ -1,7 +1,7 @@
 // run.js - starts a job and shows how it goes: state, progress, messages, and a way to stop it.
 import * as api from "./api.js";
 import * as kept from "./kept.js";
-import { h, fill, bytes, seconds, number, note, table, lines, command, commandText, time } from "./dom.js";
+import { h, fill, bytes, className, seconds, number, note, table, lines, command, commandText, time } from "./dom.js";
 
 const stateText = { queued: "waiting", running: "running", done: "done", failed: "failed", stopped: "stopped", lost: "lost" };
 
@@ -39,6 +39,7 @@ export async function run(box, tool, args, { signal, reading } = {}) {
     j = before ? await api.job(before, signal) : await api.start(tool, args);
     if (!reading) kept.started(line, j.id);
   } catch (e) {
+    box.removeAttribute("data-state");
     if (e.name !== "AbortError") fill(box, h("p", { class: "error", role: "alert" }, e.message));
     return null;
   }
@@ -72,8 +73,8 @@ export const succeeded = (j) => ended(j) && j.exit === 0;
 // Columns of any table that a tool prints.
 export function resultTable(rows) {
   const keys = [...new Set(rows.slice(0, 50).flatMap((r) => Object.keys(r)))];
-  const cell = (v) => (Array.isArray(v) ? v.slice(0, 8).join(", ") + (v.length > 8 ? ", …" : "") : number(v));
-  return table(rows, keys.map((k) => [k, k.replaceAll("_", " "), cell]), 100);
+  const cell = (v, row, key) => key === "class" ? className(v) : (Array.isArray(v) ? v.slice(0, 8).join(", ") + (v.length > 8 ? ", …" : "") : number(v));
+  return table(rows, keys.map((k) => [k, k.replaceAll("_", " "), (v, row) => cell(v, row, k)]), 100);
 }
 
 // ---- the list of jobs ----

@@ -43,14 +43,20 @@ const laterShard = /-(?!00001)\d{5}-of-\d{5}\.gguf$/;
 const all = () => [...store.models.map((m) => m.name).filter((n) => !laterShard.test(n)), ...store.organs];
 const order = ["language model", "organ directory", "adapter", "importance matrix"];
 const rank = (kind) => (order.indexOf(kind) + order.length + 1) % (order.length + 1); // others last
-// Language models first, then the other kinds; or only one kind.
-export const names = (kind) => all().map((n) => [n, kindOf(infoOf(n))]).filter(([, k]) => !kind || k === kind)
+// Files that hold no model: they are added to one, or guide how one is written.
+const helpers = ["adapter", "control vector", "importance matrix", "not readable"];
+const takes = (want, kind) => (want === "model" ? !helpers.includes(kind) : want === "any" ? kind !== "not readable" : kind === want);
+// What a field can take: "model" (language models first, then other kinds), "any" file that can be read, or one kind.
+export const names = (want = "model") => all().map((n) => [n, kindOf(infoOf(n))]).filter(([, k]) => takes(want, k))
   .sort(([, x], [, y]) => rank(x) - rank(y) || (x < y ? -1 : x > y ? 1 : 0)).map(([n]) => n);
 export const exists = (name) => store.texts.some((t) => t.name === name) || store.models.some((m) => m.name === name) || store.organs.includes(name);
 
+// The bytes of a file; null for a folder or a split model.
+export const fileBytes = (name) => (/-\d{5}-of-\d{5}\.gguf$/.test(name) ? null : store.models.find((m) => m.name === name)?.bytes ?? null);
+
 const title = (kind) => (kind ? kind[0].toUpperCase() + kind.slice(1) : "Other");
-export function modelSelect(value, onchange, empty, kind) {
-  const list = names(kind), el = select(empty ? [["", empty]] : [], undefined, onchange), groups = new Map();
+export function modelSelect(value, onchange, empty, want) {
+  const list = names(want), el = select(empty ? [["", empty]] : [], undefined, onchange), groups = new Map();
   for (const n of list) {
     const k = kindOf(infoOf(n));
     if (!groups.has(k)) groups.set(k, h("optgroup", { label: title(k) }));
@@ -69,4 +75,4 @@ export function freshName(stem, ending) {
     if (!exists(name)) return name;
   }
 }
-export const stemOf = (name) => name.replace(/-00001-of-\d{5}/, "").replace(/\.(gguf|organs)$/, "");
+export const stemOf = (name) => name.replace(/-00001-of-\d{5}/, "").replace(/\.(gguf|safetensors|organs)$/, "");

@@ -1,6 +1,6 @@
 // study.js - the pages that only read models: measure, compare.
 import * as api from "./api.js";
-import { h, fill, field, bytes, number, select, table, command, commandText } from "./dom.js";
+import { h, fill, field, bytes, className, number, select, table, command, commandText } from "./dom.js";
 import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { nameOf } from "./selection.js";
 import { anatomyMap } from "./map.js";
@@ -50,7 +50,7 @@ export async function measureView(main, signal, query) {
     draw("theta");
     const low = rows.filter((r) => typeof r.theta === "number").sort((x, y) => x.theta - y.theta);
     fill(out, h("section", { class: "card" }, h("div", { class: "title" }, h("h2", null, "Measures"), field("Colour", select(columns, "theta", draw))), box),
-      h("section", null, h("h2", null, "All tensors, the lowest theta first"), table(low, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["class", "Class", undefined, "wide"], ["dtype", "Type", undefined, "wide"],
+      h("section", null, h("h2", null, "All tensors, the lowest theta first"), table(low, [["name", "Name", (v, r) => text(nameOf(r)), "n"], ["class", "Class", className, "wide"], ["dtype", "Type", undefined, "wide"],
         ["theta", "theta"], ["calibrated", "calibrated"], ["row_theta", "row theta"], ["entropy", "entropy"], ["kurtosis", "kurtosis"], ["std", "std"]], 40)));
   }
   const experts = h("button", { type: "button", onclick: async () => {
@@ -101,10 +101,10 @@ export function differences(tensors, parts) {
 
 export async function compareView(main, signal, query) {
   await refresh();
-  if (names().length < 2) return empty(main, "Compare");
-  const a = modelSelect(query.get("a") || undefined, () => show());
-  const b = modelSelect(query.get("b") || names().find((n) => n !== a.value), () => show());
-  const c = modelSelect(query.get("c") || undefined, () => show(), "none");
+  if (names("any").length < 2) return empty(main, "Compare");
+  const a = modelSelect(query.get("a") || undefined, () => show(), undefined, "any");
+  const b = modelSelect(query.get("b") || names().find((n) => n !== a.value), () => show(), undefined, "any");
+  const c = modelSelect(query.get("c") || undefined, () => show(), "none", "any");
   const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
   const others = () => [b.value, c.value].filter(Boolean);
   const show = () => fill(line, command(others().flatMap((o) => [["organ-compare", a.value, o, "--lineage"], ["organ-compare", a.value, o]]).map(commandText).join("\n")));

@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import * as kept from "./kept.js";
 import { h, fill, field, check, select, command, commandText } from "./dom.js";
-import { refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
+import { store, refresh, anatomy, modelSelect, names, freshName, stemOf } from "./store.js";
 import { nameOf, selectOptions, mergeFilters } from "./selection.js";
 import { anatomyMap } from "./map.js";
 import { run, ended, succeeded, resultTable } from "./run.js";
@@ -26,7 +26,8 @@ export function outcome(panel, out, signal) {
       const j = await run(panel, tool, args, { signal });
       if (!succeeded(j)) return false;
       await refresh();
-      fill(out, created(name));
+      const first = store.models.find((m) => m.name.startsWith(stemOf(name) + "-00001-of-")); // if it was written as shards
+      fill(out, created(store.models.some((m) => m.name === name) || store.organs.includes(name) || !first ? name : first.name));
       return true;
     },
   };

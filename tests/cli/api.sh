@@ -202,6 +202,16 @@ surgery() {
     expect 200 GET "/v1/jobs/$job/result"
     has '"value": "llama"' "organ-keys --get"
     run_job done 0 organ-keys '{"args": ["verse.gguf"], "set": "general.name=str:Named", "output": "named.gguf"}'
+    # Values of keys may have several lines and be long; other texts may not.
+    long=$(awk 'BEGIN { for (i = 0; i < 900; i++) printf "line %d\\n\\t", i }')
+    run_job done 0 organ-keys '{"args": ["verse.gguf"], "output": "lines.gguf",
+        "set": "tokenizer.chat_template=str:'"$long"'"}'
+    check_text "$("$BIN/organ-keys" "$DATA/lines.gguf" --get tokenizer.chat_template | od -An -v -tx1 | tr -d ' \n')" \
+        "$(awk 'BEGIN { for (i = 0; i < 900; i++) printf "line %d\n\t", i }' | od -An -v -tx1 | tr -d ' \n')" \
+        "a value of several lines"
+    rm -f "$DATA/lines.gguf"
+    job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--set", "a=str:\u001b", "--output", "x.gguf"]}'
+    job_400 '{"tool": "organ-keys", "arguments": ["verse.gguf", "--delete", "a\nb", "--output", "x.gguf"]}'
     run_job done 0 organ-check '{"args": ["verse.gguf", "named.gguf"], "data": true, "strict": true}'
     run_job done 0 organ-assemble '{"model": "verse.gguf", "output": "small.gguf", "dtype": "q4_k_m", "strict": true}'
     job_400 '{"tool": "organ-assemble", "arguments": {"model": "verse.gguf", "output": "x.gguf",
@@ -426,6 +436,19 @@ changes() { # PUT or POST
     expect 400 "$1" /v1/texts/my.gguf --data-binary "@$T/text"
     expect 400 "$1" /v1/texts/nul.txt --data-binary "@$VERSE"
     check_absent "$DATA/nul.txt" "a text with NUL bytes"
+    # Safetensors files are among the models, and keep their ending.
+    plain=tests/data/hf/gptneox/model.safetensors
+    expect 201 "$1" /v1/models/plain.safetensors --data-binary "@$plain"
+    check_same "$DATA/plain.safetensors" "$plain" "an uploaded safetensors file"
+    expect 200 GET /v1/models
+    has '{"name": "plain.safetensors", "bytes": ' "a safetensors file in the list"
+    expect 400 "$1" /v1/models/no.safetensors --data-binary "@$VERSE"
+    expect 400 "$1" /v1/models/no.gguf --data-binary "@$plain"
+    check_absent "$DATA/no.safetensors" "a model under the wrong name"
+    expect 400 POST '/v1/models/plain.safetensors?rename=plain.gguf' -d ''
+    expect 400 POST '/v1/models/my.gguf?rename=plain.safetensors' -d ''
+    expect 200 POST '/v1/models/plain.safetensors?rename=other.safetensors' -d ''
+    expect 200 DELETE /v1/models/other.safetensors
     expect 200 GET /v1/texts
     has '{"name": "my.txt", "bytes": 20, "modified": "20' "list of texts"
     expect 200 POST '/v1/texts/my.txt?rename=your.txt' -d ''

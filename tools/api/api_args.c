@@ -164,7 +164,8 @@ static bool path_ok(api *a, cli_kind kind, const char *value)
 
 /* ---- argument vectors --------------------------------------------------------------------- */
 
-#define TEXT_MAX 4096 /* longest value in bytes */
+#define TEXT_MAX 4096    /* longest value in bytes */
+#define VALUE_MAX 100000 /* and of a key of a model, such as a chat template */
 #define ITEMS_MAX 1100
 #define ARGS_MAX 1000 /* positional arguments */
 
@@ -251,12 +252,25 @@ static bool is_word(const char *words, const char *text)
     return false;
 }
 
-static bool is_text(const char *text)
+/* Whether it is text without control bytes other than those of `allowed`. */
+static bool is_text_with(const char *text, const char *allowed, size_t most)
 {
     size_t len = strlen(text);
     for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) return false;
-    return len > 0 && len <= TEXT_MAX && gg_utf8_valid(text, len);
+        if (((unsigned char)text[i] < 0x20 || text[i] == 0x7f) && !strchr(allowed, text[i]))
+            return false;
+    return len > 0 && len <= most && gg_utf8_valid(text, len);
+}
+
+static bool is_text(const char *text)
+{
+    return is_text_with(text, "", TEXT_MAX);
+}
+
+/* The value of a key may have several lines: KEY=str:TEXT. */
+static bool sets_key(const api_option *o)
+{
+    return o->kind == CLI_TEXT && (strcmp(o->name, "set") == 0 || strcmp(o->name, "set-kv") == 0);
 }
 
 /* What a value of a kind must be, or NULL if it is that. */
@@ -286,7 +300,13 @@ static const char *unfit(const api_option *o, const char *value)
         ok = is_text(value) && value[0] != '@' && !strstr(value, ",@") && !strstr(value, "like:");
         want = "rules without @FILE and like:MODEL";
         break;
-    default: ok = is_text(value); break;
+    default:
+        ok = is_text(value);
+        if (!ok && sets_key(o)) {
+            ok = is_text_with(value, "\t\n\r", VALUE_MAX);
+            want = "UTF-8 text of at most 100000 bytes, without control bytes but tabs and line "
+                   "breaks";
+        }
     }
     return ok ? NULL : want;
 }
@@ -320,9 +340,9 @@ static char *copy_string(builder *b, const gg_json_node *node)
                  (unsigned long long)gg_json_offset(node));
         return NULL;
     }
-    if (memchr(p, 0, len) || len > TEXT_MAX) {
+    if (memchr(p, 0, len) || len > VALUE_MAX) {
         api_fail(b->a, 400, "offset %llu: an argument has a NUL byte or more than %d bytes",
-                 (unsigned long long)gg_json_offset(node), TEXT_MAX);
+                 (unsigned long long)gg_json_offset(node), VALUE_MAX);
         return NULL;
     }
     char *s = strndup(p, len);

@@ -10,6 +10,7 @@
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
 #include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */
 #include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
+#include "organ/safetensors.h"   /* the header of a safetensors file */
 #include "organ/tensor_names.h"  /* folders of classes */
 #include "json/json.h"           /* the one JSON reader and writer */
 
@@ -22,15 +23,29 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether the name is one of HTTP and ends so, with something before. */
-static bool is_named(const char *name, const char *ending)
+#define MODEL ".gguf"
+#define TENSORS ".safetensors"
+#define TEXT ".txt"
+
+static bool ends_with(const char *name, const char *ending)
 {
     size_t n = strlen(name), m = strlen(ending);
-    return n > m && strcmp(name + n - m, ending) == 0 && api_name_ok(name, n);
+    return n > m && strcmp(name + n - m, ending) == 0;
 }
 
-#define MODEL ".gguf"
-#define TEXT ".txt"
+/* Whether the name is one of HTTP and ends so, with something before. Among models are .safetensors
+ * files. */
+static bool is_named(const char *name, const char *ending)
+{
+    bool model = strcmp(ending, MODEL) == 0;
+    return (ends_with(name, ending) || (model && ends_with(name, TENSORS))) &&
+           api_name_ok(name, strlen(name));
+}
+
+static const char *endings(const char *ending)
+{
+    return ending && strcmp(ending, MODEL) == 0 ? MODEL " or " TENSORS : ending;
+}
 
 /* ---- lists ---------------------------------------------------------------------- */
 
@@ -231,21 +246,36 @@ bool api_room(api *a, uint64_t more, uint64_t *room)
 
 /* ---- upload -------------------------------------------------------------------------- */
 
-/* The header is checked in the temporary file, so only a valid GGUF ever gets its name. */
-static bool check_upload(api *a, int fd, size_t *tensors)
+static gg_status count_tensors(const char *name, int fd, size_t *tensors, gg_error *err)
+{
+    gg_gguf *g = NULL;
+    gg_st_list list = { 0 };
+    uint64_t size;
+    gg_status st;
+    if (ends_with(name, TENSORS)) {
+        st = gg_st_read(fd, &list, NULL, err);
+        *tensors = list.n;
+        gg_names_free(&list.names);
+        free(list.items);
+        return st;
+    }
+    st = gg_gguf_open_fd(fd, false, &g, &size, err);
+    if (st == GG_OK) *tensors = g->n_tensors;
+    gg_gguf_free(g);
+    return st;
+}
+
+/* The header is checked in the temporary file, so only a valid model ever gets its name. */
+static bool check_upload(api *a, const char *name, int fd, size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
-    gg_gguf *g = NULL;
-    uint64_t size;
-    if (gg_gguf_open_fd(fd, false, &g, &size, &err) != GG_OK) {
+    if (count_tensors(name, fd, tensors, &err) != GG_OK) {
         if (err.status == GG_EIO || err.status == GG_ENOMEM || err.status == GG_ECANCELLED)
             return api_fail_error(a, &err);
         char line[500];
         gg_error_line(&err, "upload", line, sizeof line);
         return api_fail(a, 400, "%s", line);
     }
-    *tensors = g->n_tensors;
-    gg_gguf_free(g);
     return true;
 }
 
@@ -260,7 +290,7 @@ static bool check_text(api *a, int fd)
 }
 
 /* tensors is NULL if it is a text. */
-static bool receive(api *a, gg_output *o, size_t *tensors)
+static bool receive(api *a, const char *name, gg_output *o, size_t *tensors)
 {
     gg_error err = GG_ERROR_INIT;
     gg_status st = gg_output_reserve(o, a->length, 0, &err);
@@ -270,7 +300,8 @@ static bool receive(api *a, gg_output *o, size_t *tensors)
                      a->length, &err);
     if (st == GG_EFORMAT) return api_fail(a, 400, "the body ended before its Content-Length");
     if (st != GG_OK) return api_fail_error(a, &err);
-    return tensors ? check_upload(a, gg_output_fd(o), tensors) : check_text(a, gg_output_fd(o));
+    return tensors ? check_upload(a, name, gg_output_fd(o), tensors)
+                   : check_text(a, gg_output_fd(o));
 }
 
 static bool answer_upload(api *a, const char *name, const size_t *tensors)
@@ -295,7 +326,8 @@ static bool put_file(api *a, const char *name, const char *ending)
     size_t count = 0, *tensors = strcmp(ending, MODEL) == 0 ? &count : NULL;
     bool force = api_query_has(a, "force");
     uint64_t room;
-    if (!is_named(name, ending)) return api_fail(a, 400, "the name must end in %s", ending);
+    if (!is_named(name, ending))
+        return api_fail(a, 400, "the name must end in %s", endings(ending));
     if (a->length == UINT64_MAX) return api_fail(a, 411, "send Content-Length");
     if (getenv("HTTP_CONTENT_RANGE"))
         return api_fail(a, 400, "partial uploads are not supported: leave out Content-Range");
@@ -309,7 +341,7 @@ static bool put_file(api *a, const char *name, const char *ending)
         return api_fail(a, 409, "%s exists; add ?force=1 to replace it", name);
     if (!api_room(a, a->length, &room)) return false;
     if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
-    if (!receive(a, o, tensors)) {
+    if (!receive(a, name, o, tensors)) {
         gg_output_abort(o);
         return false;
     }
@@ -352,7 +384,7 @@ static bool own_path(api *a, const char *name, const char *ending, char path[440
         return api_fail(a, 400, "the name is too long");
     if (ending)
         return (file && is_named(name, ending)) ||
-               api_fail(a, 404, "%s is not a file that ends in %s", name, ending);
+               api_fail(a, 404, "%s is not a file that ends in %s", name, endings(ending));
     bool organs = lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && gg_is_organ_dir(path);
     bool only = organs && is_only_organs(path);
     if (gg_cancelled(&err) != GG_OK) return api_fail_error(a, &err); /* they gave no answer */
@@ -393,10 +425,13 @@ static bool rename_own(api *a, const char *name, const char *ending)
     const char *value = api_query(a, "rename", &len);
     if (!api_name_ok(value, len)) return api_fail(a, 400, "this name is not allowed");
     snprintf(new_name, sizeof new_name, "%.*s", (int)len, value);
+    if (ending && strcmp(ending, MODEL) == 0 &&
+        ends_with(name, TENSORS) != ends_with(new_name, TENSORS))
+        return api_fail(a, 400, "the new name must have the same ending: the format stays");
     if (ending ? !is_named(new_name, ending)
                : is_named(new_name, MODEL) || is_named(new_name, TEXT))
         return api_fail(a, 400, ending ? "the name must end in %s" : "this is the name of a file",
-                        ending);
+                        endings(ending));
     if (gg_shard_parse(name, &stem, &no, &count) || gg_shard_parse(new_name, &stem, &no, &count))
         return api_fail(a, 400, "the name of a shard cannot be changed");
     if (!own_path(a, name, ending, path)) return false;
