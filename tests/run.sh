@@ -111,5 +111,8 @@ if [ -s "$T/all" ]; then
     more=$(($(wc -l < "$T/failures") - 18))
     [ $more -le 0 ] || echo "(and $more more lines)"
 fi
+# What tests left out because a program is missing, on one line.
+cat "$T"/*.log | sed -n 's/^left out: //p' | sort -u |
+    awk '{ all = all (NR > 1 ? "; " : "") $0 } END { if (NR) print "left out: " all }'
 echo "tests: $passed passed, $failed failed"
 [ $failed -eq 0 ]

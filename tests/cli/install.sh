@@ -67,6 +67,7 @@ named_files() { # ROOT PREFIX
 
 # What is left out, as patterns of commands, each with the reason.
 left_out() {
+    have jq || echo "^jq "
     cat << 'END'
 https://|ORGAN_URL|(^|&& )organ-serve	a network or a web server: see stream.sh and api.sh
 --sshlogin|--slurm	other hosts: see fleet.sh
@@ -138,6 +139,7 @@ examples() { # PREFIX
         printf '#!/bin/sh\nfor url; do :; done\nexec cat "$url"\n' > "$T/stubs/curl"
     }
     chmod +x "$T/stubs"/*
+    have jq "the examples that edit manifests"
     # shellcheck disable=SC2046 # words
     made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
         $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; \

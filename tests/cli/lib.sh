@@ -211,8 +211,12 @@ processes() {
     fi
 }
 
+# have PROGRAM [WHAT [PACKAGE]]: is it installed? If it is not, the test leaves WHAT out, and run.sh says so at
+# its end, with the name of the package if it is another one.
 have() {
-    command -v "$1" > /dev/null 2>&1
+    command -v "$1" > /dev/null 2>&1 && return
+    [ -z "${2:-}" ] || echo "left out: $2 (${3:-$1})"
+    return 1
 }
 
 # An awk with exp and log, for the tests themselves: that of busybox may have neither.

@@ -45,14 +45,18 @@ END
 # One line a tensor with all its keys in order; the frame around them.
 by_lines() {
     awk '
+    BEGIN {
+        row = "^    [{]\"name\": .*, \"class\": \"(skeleton|organ|embed|norm|adapter|other)\", "
+        row = row "\"block\": (null|[0-9]+), \"role\": .*, \"dims\": [[][0-9, ]*[]], "
+        row = row "\"dtype\": \"[A-Z0-9_]+\", \"bytes\": [0-9]+, \"offset\": [0-9]+, "
+        row = row "\"file\": \"[^/\"][^\"]*\"" # not absolute
+    }
     NR == 1 && $0 != "{" { bad = 1 }
     /^  "format": "organ-manifest",$/ { format = 1 }
     /^  "version": 1,$/ { version = 1 }
     /^  "tensors": \[/ { list = 1; next }
     list && /^    \{/ {
-        if ($0 !~ /^    \{"name": .*, "class": "(skeleton|organ|embed|norm|adapter|other)",
-            "block": (null|[0-9]+), "role": .*, "dims": \[[0-9, ]*\], "dtype": "[A-Z0-9_]+",
-                "bytes": [0-9]+, "offset": [0-9]+, "file": "[^\/"][^"]*"/) bad = 1
+        if ($0 !~ row) bad = 1
         if ($0 ~ /"sha256"/ && $0 !~ /"sha256": "[0-9a-f]+"/) bad = 1
     }
     END { exit bad || !format || !version || !list || $0 != "}" }' "$1"

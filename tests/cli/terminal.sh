@@ -56,7 +56,7 @@ if have script && script -qec true /dev/null > /dev/null 2>&1; then
     }
     kib() { # FILE: its size as the tools print it
         awk -v n="$(wc -c < "$1")" \
-            'BEGIN { k = n / 1024; printf k >= 99.95 ? "%.0f KiB" : k >= 9.995 ? "%.1f KiB" : "%.2f KiB", k }'
+            'BEGIN { k = n / 1024; printf (k >= 99.95 ? "%.0f KiB" : k >= 9.995 ? "%.1f KiB" : "%.2f KiB"), k }'
     }
     told() { # COMMAND LINE, what it prints last
         terminal "$1"
