@@ -31,7 +31,7 @@ WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototyp
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi \
 	-Wno-attribute-warning -Wno-missing-field-initializers
 # No contraction and no fast-math, so that results are the same bits on every machine.
-BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -ffp-contract=off -fno-math-errno -pthread $(WARN)
+BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -ffp-contract=off -fno-math-errno -pthread $(WARN)
 L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
 BASE += $(if $(L1),-DGG_HAVE_L1,)
 
@@ -67,10 +67,16 @@ packed = $(if $(PACK),$(if $(shell exec 2> /dev/null; ulimit -c 0; t=$$(mktemp) 
 LEAN = $(call once,lean)
 LEAN_LD = $(call once,lean_ld)
 
-SRC := $(sort $(wildcard src/*/*.c src/verbs/*/*.c))
+# src/ becomes the library. Each folder of tools/ is the room of one tool or two: their main files, organ-NAME.c,
+# and what only they need; tools/common has what all share. organ-probe is built by `make probe` only.
+SRC := $(sort $(wildcard src/*/*.c))
 KERNEL := $(sort $(wildcard src/*/kernel/*.c))
-TOOLS := $(patsubst tools/%.c,%,$(sort $(wildcard tools/organ-*.c))) organ-api
+MAIN := $(sort $(filter-out tools/probe/%,$(wildcard tools/*/organ-*.c)))
+PARTS := $(sort $(filter-out $(MAIN) tools/probe/%,$(wildcard tools/*/*.c)))
+PART_KERNEL := $(sort $(wildcard tools/*/kernel/*.c))
+TOOLS := $(notdir $(MAIN:.c=))
 LIB := $(B)/lib/libgguf.a
+ROOMS := $(B)/lib/rooms.a
 BINS := $(TOOLS:%=$(B)/bin/%)
 
 # make V=1 prints full commands. Otherwise each is one short line.
@@ -88,9 +94,9 @@ spared = $(call takes,$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree
 	schedule-insns2 tree-pta expensive-optimizations ivopts tree-loop-optimize) -fira-algorithm=priority)
 SPARED = $(call once,spared)
 LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
-SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c src/verbs/measure/verb_measure_read.c,\
-	$(filter src/verbs/% src/organ/% src/gguf/% src/json/% $(patsubst %,src/base/%.c,io out% escape status \
-	nearest confine%),$(SRC)))
+SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c,\
+	$(filter-out src/base/% src/quant/% src/numeric/%,$(SRC)) \
+	$(wildcard $(patsubst %,src/base/%.c,io output escape status nearest confine_path)) $(MAIN) $(PARTS))
 
 # Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
 # would add half to their size and gain nothing, because the loops that must be unrolled are marked.
@@ -99,26 +105,29 @@ VECTOR = $(call once,vector)
 objects = $(1:%.c=$(B)/obj/%$(2).o)
 L0 := $(call objects,$(KERNEL),_l0)
 L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))
-TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt src/*/*/*.txt))))
+PART_L0 := $(call objects,$(PART_KERNEL),_l0)
+PART_L1 := $(if $(L1),$(call objects,$(PART_KERNEL),_l1))
+TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt))))
+PART_TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard tools/*/*.txt))))
 LIB_OBJ := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
-SHARED := $(call objects,$(sort $(filter-out tools/organ-%,$(wildcard tools/*.c))) tools/tables.c)
-API := $(call objects,$(sort $(filter-out tools/api/organ-api.c,$(wildcard tools/api/*.c))))
-OBJ := $(LIB_OBJ) $(SHARED) $(API) $(call objects,$(sort $(wildcard tools/organ-*.c)) tools/api/organ-api.c)
-API += $(B)/obj/tools/api/options.o
-$(call objects,$(SMALL_SRC)) $(filter $(B)/obj/tools/%,$(OBJ)): FLAGS = $(LOGIC)
-$(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
-$(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
+ROOM_OBJ := $(call objects,$(PARTS) $(PART_TABLES)) $(PART_L0) $(PART_L1)
+API_OPTIONS := $(B)/obj/tools/api/options.o
+MAIN_OBJ := $(call objects,$(MAIN))
+OBJ := $(LIB_OBJ) $(ROOM_OBJ) $(MAIN_OBJ)
+$(call objects,$(SMALL_SRC) $(PART_TABLES)): FLAGS = $(LOGIC)
+$(L0) $(PART_L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
+$(L1_OBJ) $(PART_L1): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
 compile = $(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
 define compile_rule
 @mkdir -p $(@D)
 $(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 endef
-$(filter-out $(L0) $(L1_OBJ) $(call objects,$(TABLES) tools/tables.c),$(OBJ)): $(B)/obj/%.o: %.c
+$(call objects,$(SRC) $(PARTS) $(MAIN)): $(B)/obj/%.o: %.c
 	$(compile_rule)
-$(L0): $(B)/obj/%_l0.o: %.c
+$(L0) $(PART_L0): $(B)/obj/%_l0.o: %.c
 	$(compile_rule)
-$(L1_OBJ): $(B)/obj/%_l1.o: %.c
+$(L1_OBJ) $(PART_L1): $(B)/obj/%_l1.o: %.c
 	$(compile_rule)
 
 # Tables that are text: those of a folder become a C source, made by its own script if it has one.
@@ -129,37 +138,39 @@ $$(B)/obj/$(1)/tables.c: $(or $(wildcard $(1)/*tables.awk),scripts/tables.awk) $
 $$(B)/obj/$(1)/tables.o: $$(B)/obj/$(1)/tables.c
 	$$(compile_rule)
 endef
-$(foreach d,$(patsubst %/tables.c,%,$(TABLES) tools/tables.c),$(eval $(call tables_rule,$d)))
+$(foreach d,$(patsubst %/tables.c,%,$(TABLES) $(PART_TABLES)),$(eval $(call tables_rule,$d)))
 
 # The options of each tool, and those that tools share.
-OPTION_TABLES := $(patsubst tools/organ-%.c,$(B)/obj/tools/options/%.h,$(wildcard tools/organ-*.c)) \
+OPTION_TABLES := $(patsubst organ-%,$(B)/obj/tools/options/%.h,$(filter-out organ-api,$(TOOLS))) \
 	$(patsubst %,$(B)/obj/tools/options/%.h,cli hints match_options output_options probe)
-$(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/help.txt tools/option_table.awk
+$(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/common/help.txt tools/common/option_table.awk
 	@mkdir -p $(@D)
-	$(call say,GEN)awk -v name=$* -f tools/option_table.awk $< > $@.tmp && mv $@.tmp $@
+	$(call say,GEN)awk -v name=$* -f tools/common/option_table.awk $< > $@.tmp && mv $@.tmp $@
 .PHONY: options
 options: $(OPTION_TABLES)
-WITH_OPTIONS := $(call objects,$(wildcard tools/*.c))
-$(WITH_OPTIONS): FLAGS = $(LOGIC) -I$(B)/obj/tools
+WITH_OPTIONS := $(call objects,$(MAIN) $(PARTS))
+$(WITH_OPTIONS): CPPFLAGS += -I$(B)/obj/tools
 $(WITH_OPTIONS): | $(OPTION_TABLES)
 
 # The library is made again if a source was removed.
 .PHONY: FORCE
 $(B)/obj/list: FORCE
 	@mkdir -p $(@D)
-	@echo '$(LIB_OBJ:$(B)/%=%)' | cmp -s - $@ || echo '$(LIB_OBJ:$(B)/%=%)' > $@
+	@echo '$(OBJ:$(B)/%=%)' | cmp -s - $@ || echo '$(OBJ:$(B)/%=%)' > $@
 
 $(LIB): $(LIB_OBJ) $(B)/obj/list
+$(ROOMS): $(ROOM_OBJ) $(B)/obj/list
+$(LIB) $(ROOMS):
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(call say,AR)$(AR) rcs $@ $(LIB_OBJ)
+	$(call say,AR)$(AR) rcs $@ $(filter %.o,$^)
 
-# organ-NAME has its main file in tools/ or in tools/NAME/.
-$(BINS): $(SHARED) $(LIB)
+# A tool takes what it calls from the rooms and from the library.
+$(BINS): $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIB) -lm
-$(B)/bin/organ-api: $(API) $(B)/obj/tools/api/organ-api.o
-$(filter-out %/organ-api,$(BINS)): $(B)/bin/%: $(B)/obj/tools/%.o
+	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ROOMS) $(LIB) -lm
+$(foreach o,$(MAIN_OBJ),$(eval $(B)/bin/$(basename $(notdir $o)): $o))
+$(B)/bin/organ-api $(B)/fuzz/fuzz_api: $(API_OPTIONS)
 
 # organ-probe needs llama.cpp: its pkg-config file, or LLAMA=DIR with include/ and lib/ of an installation.
 LLAMA_CFLAGS = $(if $(LLAMA),-I$(LLAMA)/include,$(shell pkg-config --cflags llama))
@@ -167,10 +178,10 @@ LLAMA_LIBS = $(if $(LLAMA),-L$(LLAMA)/lib -Wl$(comma)-rpath$(comma)$(LLAMA)/lib 
 PROBE := $(wildcard tools/probe/*.c)
 .PHONY: probe
 probe: $(B)/bin/organ-probe ## build organ-probe, which runs models (needs llama.cpp: pkg-config llama, or LLAMA=DIR)
-$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(B)/obj/tools/options/probe.h $(SHARED) $(LIB)
+$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(B)/obj/tools/options/probe.h $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) -I$(B)/obj/tools $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
-		$(PROBE) $(SHARED) $(LIB) $(LLAMA_LIBS) -ldl -lm
+		$(PROBE) $(ROOMS) $(LIB) $(LLAMA_LIBS) -ldl -lm
 	@rm -f $(B)/options.tsv # made again with its options
 
 # The options of all tools and scripts. Tools built for another machine run with RUN, an emulator, or the table is
@@ -181,16 +192,16 @@ $(B)/options.tsv: $(or $(OPTIONS),$(filter-out %/organ-api,$(BINS)) $(wildcard s
 $(B)/obj/tools/api/options.c: $(B)/options.tsv tools/api/options.awk
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -f tools/api/options.awk $< > $@.tmp && mv $@.tmp $@
-$(B)/obj/tools/api/options.o: FLAGS = $(LOGIC) -iquote tools/api
-$(B)/obj/tools/api/options.o: $(B)/obj/tools/api/options.c
+$(API_OPTIONS): FLAGS = $(LOGIC)
+$(API_OPTIONS): $(B)/obj/tools/api/options.c
 	$(compile_rule)
 
 # Every source once, for editors: kernels with the highest level that is compiled from them.
-COMMANDS = $(SRC) $(KERNEL) $(sort $(wildcard tools/*.c tools/*/*.c tests/*/*.c))
+COMMANDS = $(SRC) $(KERNEL) $(PART_KERNEL) $(sort $(wildcard tools/*/*.c tests/*/*.c))
 .PHONY: compile_commands.json
 compile_commands.json: $(OPTION_TABLES) ## list how each source is compiled, for clangd
 	@for f in $(COMMANDS); do \
-		case $$f in src/*/kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tests/fuzz/*) flags=-Itools ;; tools/*) flags=-I$(B)/obj/tools ;; *) flags= ;; esac; \
+		case $$f in */kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tools/*) flags=-I$(B)/obj/tools ;; *) flags= ;; esac; \
 		printf '{"directory": "%s", "file": "%s", "command": "$(CC) $(strip $(BASE) $(CPPFLAGS) $(CFLAGS)) %s -c %s"}\n' \
 			'$(CURDIR)' $$f "$$flags" $$f; \
 	done | sed '1s/^/[/; $$!s/$$/,/; $$s/$$/]/' > $@
@@ -203,24 +214,21 @@ UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 
-$(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(LIB)
+$(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
-# libFuzzer. The target of organ-api takes its parts along, but not the one that starts jobs.
+# libFuzzer.
 FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/fuzz/room.c tests/fuzz/mutate.c
-$(B)/fuzz/fuzz_api: $(filter-out %/api_run.o,$(API)) $(SHARED)
-$(B)/fuzz/fuzz_where: $(B)/obj/tools/where.o
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c tests/fuzz/mutate.c \
-		$(wildcard tests/fuzz/*.h) $(LIB)
+		$(wildcard tests/fuzz/*.h) $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -Itools -o $@ $< $(FUZZ_MAIN) \
-		$(filter %.o,$^) $(LIB) -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -o $@ $< $(FUZZ_MAIN) $(filter %.o,$^) $(ROOMS) $(LIB) -lm
 
-$(B)/bench/%: tests/bench/%.c $(LIB)
+$(B)/bench/%: tests/bench/%.c $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(LIB) -ldl -lm
+	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify
@@ -238,7 +246,7 @@ check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) test-web
 
 FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
-	tools/*.[ch] tools/*/*.[ch] tests/*/*.[ch])
+	tools/*/*.[ch] tools/*/*/*.[ch] tests/*/*.[ch])
 .PHONY: format
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
@@ -255,7 +263,7 @@ lint: all $(OPTION_TABLES)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
-		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -I$(B)/obj/tools -DGG_HAVE_L1 src tools
+		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -Itools -I$(B)/obj/tools -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/schedulers/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 

@@ -16,7 +16,7 @@ find "${1:?the build folder}/obj/src" "$1/obj/tools" -name '*.o' ! -name tables.
 # Kernels are compiled once per level, with the same calls.
 # shellcheck disable=SC2046 # names of objects have no spaces
 nm -A -g -P $(cat "$T/objects") | sed 's/^[^ ]*\/obj\///; s/\(_l[0-9]\)*\.o: / /' | awk '
-    function same(a, b) { return a == b || a b ~ /tools\/api\/.*tools\/api\// || a b == "src/organ/checkpointsrc/organ/peft" }
+    function same(a, b) { return a == b || a b ~ /tools\/api\/.*tools\/api\// || a b == "src/hf/checkpointsrc/hf/peft" }
     $3 == "U" { used[++n] = $1 " " $2; next }
     $2 != "main" { home[$2] = $1 }
     END {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check-options.sh - checks that no message or comment of the library names a command-line
 # option. Prints the lines that do and exits 1. Messages use a gg_hint instead, which
-# tools/help.txt translates into an option.
+# tools/common/help.txt translates into an option.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 if grep -rnE "[ \"'(\`]--[a-z]" src include; then
@@ -9,9 +9,9 @@ if grep -rnE "[ \"'(\`]--[a-z]" src include; then
     exit 1
 fi
 missing=$(sed -n 's/^    \(GG_HINT_[A-Z_]*\),.*/\1/p' include/organ/gg_status.h | grep -vE '_NONE$|_COUNT$' |
-    while read -r hint; do sed '1,/^words hints /d; /^$/,$d' tools/help.txt | grep -q "^${hint#GG_HINT_} " || echo "$hint"; done)
+    while read -r hint; do sed '1,/^words hints /d; /^$/,$d' tools/common/help.txt | grep -q "^${hint#GG_HINT_} " || echo "$hint"; done)
 if [ -n "$missing" ]; then
-    echo "tools/help.txt has no option for:" $missing
+    echo "tools/common/help.txt has no option for:" $missing
     exit 1
 fi
 echo "options: none in the library, and one in the tools for each hint"

@@ -7,8 +7,8 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 
 status=0
-code='src/*/*.c src/*/*/*.c tools/*.c tools/*/*.c'
-for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*.[ch] tools/*/*.[ch] tests/unit/*.[ch] \
+code='src/*/*.c src/*/*/*.c tools/*/*.c tools/*/*/*.c'
+for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*/*.[ch] tools/*/*/*.[ch] tests/unit/*.[ch] \
     tests/bench/*.c tests/fuzz/*.c; do
     wide=$(awk 'length > 100 { print FILENAME ":" FNR ": " length " columns; 100 is the most" }' "$f")
     if [ -n "$wide" ]; then echo "$wide"; status=1; fi
@@ -68,7 +68,7 @@ FNR == 1 { text = "" }
     if (n > 6 && index(many, " " name " ") == 0)
         print FILENAME ":" at ": " name " has " n " parameters; 6 is the most, or give the reason in scripts/check-size.sh"
     text = ""
-}' src/*/*.[ch] src/*/*/*.[ch] tools/*.c tools/*/*.c tests/unit/*.[ch])
+}' src/*/*.[ch] src/*/*/*.[ch] tools/*/*.c tools/*/*/*.c tests/unit/*.[ch])
 if [ -n "$wordy" ]; then echo "$wordy"; status=1; fi
 
 [ $status -eq 0 ] && echo "size: every function and line is short enough"

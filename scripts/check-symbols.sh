@@ -18,12 +18,12 @@ fi
 # An object has the files of a whole folder, so that uses are looked for in the sources. Kernels
 # exist once per level under one name. Comments are left out.
 sed 's/_l[01]$//' "$T/defined" | sort -u > "$T/names"
-for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/*/tables.c "$(dirname "$1")"/../obj/src/*/*/tables.c; do
+for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/*/tables.c; do
     sed 's|/\*.*||; /^ \*/d' "$f" | tr -c 'A-Za-z0-9_' '[\n*]' | grep '^gg_' | sort -u
 done | sort | uniq -d > "$T/used"
 comm -23 "$T/names" "$T/used" | while read -r name; do
     case $name in gg_codec_* | gg_room | gg_search_positive) continue ;; esac # macros and inline functions name them
-    grep -qw -e "$name" include/organ/*.h tools/*.[ch] tools/api/*.[ch] tests/*/*.[ch] || echo "$name: only its own file uses this global symbol; make it static"
+    grep -qw -e "$name" include/organ/*.h tools/*/*.[ch] tools/*/*/*.[ch] tests/*/*.[ch] || echo "$name: only its own file uses this global symbol; make it static"
 done > "$T/dead"
 if [ -s "$T/dead" ]; then
     cat "$T/dead"

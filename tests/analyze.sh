@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 : "${ANALYZERS:=gcc clang-tidy}" "${ONLY:=}"
-FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Ibuild/obj/tools -DGG_HAVE_L1 -O1'
+FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -Ibuild/obj/tools -DGG_HAVE_L1 -O1'
 GCC_OFF='-Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value'
 KERNELS_OFF=-bugprone-integer-division
 T=$(mktemp -d "${TMPDIR:-/tmp}/analyze.XXXXXX") || exit 2
@@ -41,8 +41,8 @@ make -s options || exit 2
 found=0
 for tool in $ANALYZERS; do
     command -v "$tool" > /dev/null || { echo "analyze.sh: $tool is not installed"; exit 2; }
-    for file in src/*/*.c src/*/kernel/*.c src/verbs/*/*.c tools/*.c tools/api/*.c; do
-        case $file in *"$ONLY"*) ;; *) continue ;; esac
+    for file in src/*/*.c src/*/kernel/*.c tools/*/*.c tools/*/kernel/*.c; do
+        case $file in tools/probe/*) continue ;; *"$ONLY"*) ;; *) continue ;; esac
         case $file in
         */kernel/* | */sha256_many.c) [ "$tool" = gcc ] || analyze "$tool" "$file" -DGG_LEVEL=0 ;;
         *) analyze "$tool" "$file" ;;

@@ -2,10 +2,10 @@
  * model can lose some of them, or hidden units. Internal. */
 #pragma once
 
+#include "compute/compute.h"
 #include "organ/imatrix.h"
 #include "organ/select.h"
-#include "verbs/compute/compute.h"
-#include "verbs/plan/plan.h"
+#include "write/plan.h"
 
 /* The experts of one block; block UINT64_MAX means every block. */
 typedef struct kept_line {

@@ -6,15 +6,15 @@
 #include "base/grow.h"
 #include "base/lines.h"
 #include "base/text.h"
+#include "compute/imatrix_write.h"
+#include "compute/samples.h"
 #include "gguf/gguf.h"
 #include "numeric/matrix.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/compute/imatrix_write.h"
-#include "verbs/compute/samples.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <errno.h>
 #include <math.h>

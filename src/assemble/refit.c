@@ -2,11 +2,11 @@
 #include "refit.h"
 
 #include "base/error.h"
+#include "compute/compute.h"
 #include "numeric/matrix.h"
 #include "numeric/ownmath.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
-#include "verbs/compute/compute.h"
 
 #include <math.h>
 #include <stdio.h>

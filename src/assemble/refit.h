@@ -2,8 +2,8 @@
  * gives the outputs that it had with all of them. Internal. */
 #pragma once
 
+#include "compute/samples.h"
 #include "gguf/gguf.h"
-#include "verbs/compute/samples.h"
 
 /* A block of experts as it was, and the experts and units that are left. */
 typedef struct gg_refit {

@@ -7,12 +7,12 @@
 #include "base/lines.h"
 #include "base/names.h"
 #include "base/parallel.h"
+#include "compute/compute.h"
+#include "compute/dtype_rules.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/compute/compute.h"
-#include "verbs/compute/dtype_rules.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/keys.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdio.h>

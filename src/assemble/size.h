@@ -2,10 +2,10 @@
  * loss. Internal. */
 #pragma once
 
+#include "compute/dtype_rules.h"
 #include "organ/gg_status.h"
 #include "organ/gg_verbs.h"
-#include "verbs/compute/dtype_rules.h"
-#include "verbs/plan/plan.h"
+#include "write/plan.h"
 
 /* How much worse a model gets if one of its tensors is encoded: from a table of measured losses, or
  * guessed.

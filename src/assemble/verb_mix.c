@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "compute/compute.h"
+#include "compute/samples.h"
 #include "gguf/gguf.h"
 #include "numeric/merge.h"
 #include "numeric/numeric.h"
@@ -11,10 +13,8 @@
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/compute/compute.h"
-#include "verbs/compute/samples.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/verb_run.h"
+#include "write/plan.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdio.h>

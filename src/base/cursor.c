@@ -1,7 +1,7 @@
 /* cursor.c - bounded little-endian reads. */
 #include "cursor.h"
 
-#include "base/error.h"
+#include "error.h"
 
 #include <assert.h>
 #include <stdarg.h>

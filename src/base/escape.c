@@ -1,7 +1,7 @@
 /* escape.c - turn arbitrary bytes into one line of text that is safe to print, and back. */
-#include "base/error.h"
-#include "base/text.h"
+#include "error.h"
 #include "organ/gg_status.h"
+#include "text.h"
 #include "utf8.h"
 
 bool gg_utf8_unsafe(uint32_t cp)

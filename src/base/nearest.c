@@ -1,5 +1,5 @@
 /* nearest.c - the edit distance between short words. */
-#include "base/nearest.h"
+#include "nearest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* output.c - output files and folders that appear under their name only when complete. */
 #include "output.h"
 
-#include "base/error.h"
+#include "error.h"
 #include "io.h"
 #include "parallel.h"
 #include "platform.h"

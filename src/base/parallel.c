@@ -1,8 +1,8 @@
 /* parallel.c - threads that take task numbers from a shared counter. */
 #include "parallel.h"
 
-#include "base/error.h"
-#include "base/platform.h"
+#include "error.h"
+#include "platform.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
 #include "organ/gg_status.h"
 #include "organ/gg_version.h"
 
-#include "base/error.h"
+#include "error.h"
 
 #include <errno.h>
 #include <stdarg.h>

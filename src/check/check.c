@@ -6,7 +6,7 @@
 #include "base/grow.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

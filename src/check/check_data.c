@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdio.h>

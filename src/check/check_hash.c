@@ -10,8 +10,8 @@
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/verb_run.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
-#include "verbs/shared/chat_template.h"
+#include "write/chat_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* info_cache.h - the cache of keys and values that a model needs. Internal. */
 #pragma once
 
+#include "check_context.h"
 #include "organ/gg_info.h"
-#include "verbs/check/check_context.h"
 
 #define GG_INFO_BLOCKS 100000 /* far above the block_count of any real model */
 

@@ -63,7 +63,7 @@ function print_table(declaration, name, end,   i) {
 }
 END {
     finish()
-    print "/* Made by tables.awk. */\n#include \"verbs/check/check_context.h\""
+    print "/* Made by tables.awk. */\n#include \"check/check_context.h\""
     print_table("check_arch gg_check_tables", "arch", "NULL, NULL, NULL, NULL")
     print_table("check_key_types gg_check_key_types", "type", "NULL, NULL, NULL")
     print_table("check_usual_shape gg_check_shapes", "shape", "NULL, NULL")

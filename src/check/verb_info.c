@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/chat_template.h"
+#include "write/chat_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,7 +18,7 @@
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 #include "organ/imatrix.h"
-#include "verbs/plan/plan.h"
+#include "write/plan.h"
 
 /* ---- errors of encodings: how far encoded values are from the values that were encoded ----- */
 

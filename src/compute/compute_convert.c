@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "quant/quant.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * step by step, and encodes and writes them. */
 #include "compute.h"
 
-#include "verbs/shared/copy.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/keys.h"
+#include "write/verb_run.h"
 
 #include "base/error.h"
 #include "base/io.h"

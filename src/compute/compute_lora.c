@@ -8,7 +8,7 @@
 #include "numeric/mix.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/copy.h"
+#include "write/copy.h"
 
 #include <math.h>
 #include <stdlib.h>

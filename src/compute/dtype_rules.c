@@ -12,8 +12,8 @@
 #include "organ/gg_organ.h"
 #include "organ/select.h"
 #include "quant/quant.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/keys.h"
+#include "write/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@
  */
 #pragma once
 
-#include "verbs/compute/compute.h"
-#include "verbs/plan/plan.h"
+#include "compute.h"
+#include "write/plan.h"
 
 typedef struct gg_dtype_rules gg_dtype_rules;
 

@@ -2,9 +2,9 @@
  * entries with other names, experts or columns. Internal. */
 #pragma once
 
+#include "compute.h"
 #include "organ/imatrix.h"
-#include "verbs/compute/compute.h"
-#include "verbs/plan/plan.h"
+#include "write/plan.h"
 
 /* A matrix of an entry of an open importance matrix. */
 typedef struct gg_imatrix_part {

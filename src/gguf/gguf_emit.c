@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
-#include "gguf/gguf.h"
+#include "gguf.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/cursor.h"
 #include "base/grow.h"
 #include "base/text.h"
-#include "gguf/gguf.h"
+#include "gguf.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

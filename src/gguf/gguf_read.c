@@ -16,7 +16,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "gguf/gguf.h"
+#include "gguf.h"
 #include "quant/quant.h"
 
 #include <stdlib.h>

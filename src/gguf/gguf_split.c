@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "gguf/gguf.h"
+#include "gguf.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
-#include "gguf/gguf.h"
+#include "gguf.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* checkpoint.c - opens Hugging Face checkpoints and safetensors files: which files there are, and
  * which of their tensors become which GGUF tensor. */
-#include "organ/checkpoint.h"
+#include "checkpoint.h"
 
 #include "base/buf.h"
 #include "base/cursor.h"

@@ -8,9 +8,9 @@
 
 #include "base/io.h"
 #include "gguf/gguf.h"
+#include "hf.h"
 #include "organ/gg_organ.h"
-#include "organ/hf.h"
-#include "organ/safetensors.h"
+#include "safetensors.h"
 
 /* Elements of a stored tensor that become a part of a tensor of the model. */
 typedef struct gg_ck_piece {

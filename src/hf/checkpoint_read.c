@@ -1,7 +1,7 @@
 /* checkpoint_read.c - reads the tensors of a checkpoint as GGUF has them: moves, changes and scales
  * their values, a few MiB at a time. */
 #include "base/error.h"
-#include "organ/checkpoint.h"
+#include "checkpoint.h"
 #include "quant/quant.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* hf.c - keys from config.json, names of tensors, and the movement of their values, as the tables
  * of hf_tables.txt describe them. */
-#include "organ/hf.h"
+#include "hf.h"
 
 #include "base/cursor.h"
 #include "base/error.h"

@@ -5,7 +5,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/grow.h"
-#include "organ/hf_write.h"
+#include "hf_write.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  * views of the rows are turned round. An array is written only if its values are exactly those of
  * the tensors.
  */
-#include "organ/hf_write.h"
+#include "hf_write.h"
 
 #include "base/error.h"
 #include "base/grow.h"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/float_bits.h"
-#include "organ/checkpoint.h"
+#include "checkpoint.h"
 
 /* A module of PEFT that has a pair. */
 typedef struct gg_hf_module {

@@ -7,7 +7,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/float_bits.h"
-#include "organ/checkpoint.h"
+#include "checkpoint.h"
 
 #include <math.h>
 #include <stdio.h>

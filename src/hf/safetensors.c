@@ -1,5 +1,5 @@
 /* safetensors.c - reads and writes the header of a .safetensors file; its types of elements. */
-#include "organ/safetensors.h"
+#include "safetensors.h"
 
 #include "base/cursor.h"
 #include "base/error.h"

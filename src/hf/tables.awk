@@ -1,4 +1,4 @@
-# tables.awk - makes the C tables of anatomy.h and hf.h from anatomy.txt and hf_tables.txt.
+# tables.awk - makes the C tables of hf.h from hf_tables.txt.
 function text(s) { return s == "" ? "NULL" : "\"" s "\"" }
 # The part of `rest` behind the mark, which is cut off with it; "" if there is none.
 function cut(mark,   i, s) {
@@ -21,11 +21,6 @@ function finish(   part, archs, value, row, n, i) {
         sub(/^[^ ]+ /, "", value)
         sub(/ .*/, "", rest)
         list[rest] = expanded(value)
-    } else if (kind == "rule") {
-        n = split(rest, part, " ")
-        if (!(part[1] in rows)) lists[++n_lists] = part[1]
-        for (i = 3; i <= n; i++)
-            rows[part[1]] = rows[part[1]] "    { GG_" toupper(part[2]) ", " text(part[i]) " },\n"
     } else if (kind == "class") {
         split(rest, part, " ")
         row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
@@ -61,8 +56,7 @@ function print_table(type, name, kind, end) {
 }
 END {
     finish()
-    print "/* Made by tables.awk. */\n#include \"organ/anatomy.h\"\n#include \"organ/hf.h\""
-    for (i = 1; i <= n_lists; i++) print_table("gg_name_rule", "gg_rules_" lists[i], lists[i], "GG_OTHER, NULL")
+    print "/* Made by tables.awk. */\n#include \"hf/hf.h\""
     print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL")
     print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL")

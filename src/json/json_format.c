@@ -9,7 +9,7 @@
  * The exact digits come from printf, and strtod reads decimals back. Neither sees a decimal point,
  * so the locale does not matter.
  */
-#include "json/json.h"
+#include "json.h"
 
 #include <math.h>
 #include <stdio.h>

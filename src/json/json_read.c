@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "json/json.h"
+#include "json.h"
 
 #include <math.h>
 #include <stdio.h>

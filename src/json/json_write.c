@@ -1,7 +1,7 @@
 /* json_write.c - write values as JSON text to a buffer or to a function of the caller. */
 #include "base/buf.h"
 #include "base/utf8.h"
-#include "json/json.h"
+#include "json.h"
 
 #include <inttypes.h>
 #include <math.h>

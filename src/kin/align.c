@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

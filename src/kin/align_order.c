@@ -7,7 +7,7 @@
 #include "numeric/matrix.h"
 #include "numeric/ownmath.h"
 #include "quant/quant.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -15,9 +15,9 @@
 #include "numeric/numeric.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/column_weights.h"
-#include "verbs/shared/selected_tensors.h"
-#include "verbs/shared/verb_run.h"
+#include "write/column_weights.h"
+#include "write/selected_tensors.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdatomic.h>

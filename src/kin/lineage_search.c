@@ -10,7 +10,7 @@
 #include "organ/select.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* compare.c - the distance between two tensors. */
-#include "numeric/numeric.h"
+#include "numeric.h"
 
 #include <math.h>
 

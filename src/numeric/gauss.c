@@ -5,7 +5,7 @@
  * xoshiro256++ (Blackman and Vigna), seeded by splitmix64. Only + - * / and sqrt are used, which
  * IEEE 754 rounds correctly, so the bits are the same on every machine.
  */
-#include "numeric/numeric.h"
+#include "numeric.h"
 
 #include "ownmath.h"
 

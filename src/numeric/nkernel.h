@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/isa.h"
-#include "numeric/numeric.h"
+#include "numeric.h"
 
 #define NK_LANES 8
 

@@ -1,5 +1,5 @@
 /* rowtheta.c - the angle between adjacent rows. */
-#include "numeric/numeric.h"
+#include "numeric.h"
 
 #include "ownmath.h"
 

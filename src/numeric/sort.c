@@ -1,7 +1,7 @@
 /* sort.c - radix sort of floats and entries by their bits. */
 #include "nkernel.h"
 
-#include "numeric/numeric.h"
+#include "numeric.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  */
 #include "organ/gg_organ.h"
 
-#include "organ/anatomy.h"
-#include "organ/tensor_names.h"
+#include "anatomy.h"
+#include "tensor_names.h"
 
 #include <string.h>
 #include <strings.h>

@@ -1,11 +1,11 @@
 /* fused.c - shows tensors that are fused as separate ones, and the reverse. */
-#include "organ/fused.h"
+#include "fused.h"
 
 #include "base/error.h"
-#include "organ/record.h"
-#include "organ/source_layout.h"
-#include "organ/tensor_names.h"
 #include "quant/quant.h"
+#include "record.h"
+#include "source_layout.h"
+#include "tensor_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "organ/imatrix.h"
+#include "imatrix.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,9 +13,9 @@
 #include "base/io.h"
 #include "base/names.h"
 #include "base/text.h"
+#include "fused.h"
 #include "gguf/gguf.h"
-#include "organ/fused.h"
-#include "organ/tensor_names.h"
+#include "tensor_names.h"
 
 #define MOST_ENTRIES ((uint32_t)1 << 24)
 #define MOST_NAME ((uint32_t)1024)

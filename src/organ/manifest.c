@@ -10,11 +10,11 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
-#include "organ/manifest.h"
-#include "organ/manifest_json.h"
-#include "organ/record.h"
-#include "organ/tensor_names.h"
+#include "manifest.h"
+#include "manifest_json.h"
 #include "quant/quant.h"
+#include "record.h"
+#include "tensor_names.h"
 #include "json/json.h"
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 #include "organ/gg_organ.h"
 
 #include "base/sha256.h"
-#include "organ/manifest.h"
-#include "organ/tensor_names.h"
+#include "manifest.h"
+#include "tensor_names.h"
 
 #include <ctype.h>
 #include <stdio.h>

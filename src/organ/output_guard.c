@@ -3,10 +3,10 @@
 
 #include "base/confine_path.h"
 #include "base/error.h"
-#include "organ/manifest.h"
-#include "organ/source_layout.h"
-#include "organ/source_watch.h"
-#include "organ/tensor_names.h"
+#include "manifest.h"
+#include "source_layout.h"
+#include "source_watch.h"
+#include "tensor_names.h"
 
 #include <errno.h>
 #include <fcntl.h>

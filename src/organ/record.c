@@ -7,8 +7,8 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
-#include "organ/record.h"
 #include "quant/quant.h"
+#include "record.h"
 
 #include <assert.h>
 #include <string.h>

@@ -10,9 +10,9 @@
 #include "base/lines.h"
 #include "base/names.h"
 #include "base/nearest.h"
-#include "organ/select.h"
-#include "organ/source_layout.h"
-#include "organ/tensor_names.h"
+#include "select.h"
+#include "source_layout.h"
+#include "tensor_names.h"
 
 #include <stdio.h>
 #include <stdlib.h>

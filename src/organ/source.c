@@ -10,13 +10,13 @@
 #include "base/names.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
-#include "organ/checkpoint.h"
-#include "organ/manifest.h"
-#include "organ/record.h"
-#include "organ/source_layout.h"
-#include "organ/source_watch.h"
-#include "organ/tensor_names.h"
+#include "hf/checkpoint.h"
+#include "manifest.h"
 #include "quant/quant.h"
+#include "record.h"
+#include "source_layout.h"
+#include "source_watch.h"
+#include "tensor_names.h"
 
 #include <errno.h>
 #include <fcntl.h>

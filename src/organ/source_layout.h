@@ -3,7 +3,7 @@
 
 #include "base/io.h"
 #include "gguf/gguf.h"
-#include "organ/manifest.h"
+#include "manifest.h"
 
 /* The files of a model; NULL unless the source is GGUF files. */
 const gg_model *gg_source_model(const gg_source *s);

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-#include "organ/record.h"
-#include "organ/tensor_names.h"
+#include "record.h"
+#include "tensor_names.h"
 
 #include <stdio.h>
 #include <string.h>

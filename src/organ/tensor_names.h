@@ -2,7 +2,7 @@
 #pragma once
 
 #include "organ/gg_organ.h"
-#include "organ/record.h"
+#include "record.h"
 
 /* Returns the anatomy of a name of name_len bytes. The first matching rule of docs/formats.md
  * decides. It needs no source and cannot fail. */

@@ -10,10 +10,10 @@
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/keys.h"
+#include "write/plan.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

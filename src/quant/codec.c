@@ -1,8 +1,8 @@
 /* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
  * (codec.h). */
 #include "codec.h"
+#include "quant.h"
 #include "quant/kernel/lanes.h"
-#include "quant/quant.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,7 +3,7 @@
 
 #include "base/nearest.h"
 #include "iq_grid.h"
-#include "quant/quant.h"
+#include "quant.h"
 
 #include <assert.h>
 #include <ctype.h>

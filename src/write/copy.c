@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

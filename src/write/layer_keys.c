@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 
+#include "check/check_output.h"
 #include "gguf/gguf.h"
-#include "verbs/check/check_output.h"
-#include "verbs/shared/keys.h"
+#include "keys.h"
 
 #include <stdlib.h>
 #include <string.h>

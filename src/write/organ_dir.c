@@ -6,13 +6,13 @@
 #include "base/io.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "copy.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/output.h"
+#include "check/check_output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
-#include "verbs/check/check_output.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/selected_tensors.h"
+#include "plan.h"
+#include "selected_tensors.h"
 
 /* What a directory has in addition about a tensor of its plan. */
 typedef struct gg_dir_item {

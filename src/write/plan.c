@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "gguf/gguf.h"
+#include "hf/safetensors.h"
+#include "keys.h"
 #include "organ/manifest.h"
-#include "organ/safetensors.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 #include <fcntl.h>
 #include <stdio.h>

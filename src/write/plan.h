@@ -7,11 +7,11 @@
 #include "base/io.h"
 #include "base/names.h"
 #include "base/sha256.h"
+#include "copy.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 /* The place of a computed tensor. */
 typedef struct gg_target {

@@ -5,14 +5,14 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/text.h"
+#include "check/check_output.h"
+#include "copy.h"
 #include "gguf/gguf.h"
+#include "hf/safetensors.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
-#include "organ/safetensors.h"
 #include "organ/source_layout.h"
-#include "verbs/check/check_output.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "copy.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "organ/tensor_names.h"
-#include "verbs/organ_dir/organ_dir.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/selected_tensors.h"
-#include "verbs/shared/verb_run.h"
+#include "organ_dir.h"
+#include "selected_tensors.h"
+#include "verb_run.h"
 
 #include <stdio.h>
 #include <string.h>

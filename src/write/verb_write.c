@@ -3,12 +3,12 @@
 
 #include "base/error.h"
 #include "base/io.h"
+#include "keys.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
+#include "plan.h"
 #include "quant/quant.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

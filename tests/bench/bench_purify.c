@@ -9,8 +9,8 @@
  */
 #include "base/isa.h"
 #include "numeric/numeric.h"
-#include "numeric/purify.h"
 #include "organ/gg_quant.h"
+#include "purify/purify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -155,7 +155,7 @@ check "long options with =" organ-extract --model=$V --list --type=norm
 # Mistakes in the text that the tables of options are made of end the build.
 bad_table() {
     printf '[x]\noptions:\n%s\n' "$2" > "$T/bad.txt"
-    awk -v name=x -f tools/option_table.awk "$T/bad.txt" > "$T/bad.h" 2> "$T/bad.err"
+    awk -v name=x -f tools/common/option_table.awk "$T/bad.txt" > "$T/bad.h" 2> "$T/bad.err"
     check_text "$? $(cat "$T/bad.err")" "1 $T/bad.txt:3: $3" "$1"
 }
 bad_table "an option without destination" 'force - flag' 'expected NAME ARGUMENT KIND DESTINATION'

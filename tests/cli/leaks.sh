@@ -34,14 +34,11 @@ if ! works; then # gcc without liblsan, a kernel without ptrace
 fi
 
 mkdir "$T/bin"
-shared=$B/obj/tools/tables.o
-for c in tools/*.c; do
-    case $c in */organ-*) ;; *) shared="$shared $B/obj/${c%.c}.o" ;; esac
-done
-for c in tools/organ-*.c; do
+for c in tools/*/organ-*.c; do
+    case $c in */organ-api.c | */organ-probe.c) continue ;; esac
     tool=$(basename "$c" .c)
-    main=$B/obj/tools/$tool.o
-    "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" $shared \
+    main=$B/obj/${c%.c}.o
+    "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" "$B/lib/rooms.a" \
         "$B/lib/libgguf.a" -lm 2> "$T/err" || bad "link $tool: $(head -n 1 "$T/err")"
 done
 # The unit programs need not be linked again where LeakSanitizer can be preloaded.
@@ -52,8 +49,9 @@ LD_PRELOAD=$preload "$T/leak" 2> "$T/err"
 for unit in t_gguf t_gguf_bad t_meta t_source t_manifest t_transplant t_compute t_select; do
     if [ -n "$preload" ]; then LD_PRELOAD=$preload "$B/test/$unit" > "$T/out" 2> "$T/err"
     else
-        "$CC" -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -fsanitize=leak -pthread -o "$T/bin/$unit" \
-            "tests/unit/$unit.c" "$B/lib/libgguf.a" -lm 2> "$T/err" || bad "build $unit: $(head -n 1 "$T/err")"
+        "$CC" -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -fsanitize=leak -pthread -o "$T/bin/$unit" \
+            "tests/unit/$unit.c" "$B/lib/rooms.a" "$B/lib/libgguf.a" -lm 2> "$T/err" ||
+             bad "build $unit: $(head -n 1 "$T/err")"
         "$T/bin/$unit" > "$T/out" 2> "$T/err"
     fi
     [ $? != 99 ] && ok || { bad "$unit leaks"; grep -A6 'leak of' "$T/err" | head -n 12; }

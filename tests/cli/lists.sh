@@ -60,7 +60,7 @@ done
 check_text "$(organ-assemble --list-presets | grep '^Q4_K_M' | tr '\t' ' ')" "Q4_K_M 15 Q4_K" "a preset"
 
 organ-merge --list-methods | sed 1d > "$T/methods"
-check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^method ' src/verbs/merge/methods.txt)" \
+check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^method ' tools/merge/methods.txt)" \
     "all methods are listed"
 while IFS=$TAB read -r name alias base least most parameters meaning; do
     for m in "$name" "$alias"; do
@@ -155,7 +155,7 @@ check_text "$(grep -rnwFf "$T/some" scripts/web)" "" "methods in the page"
 # ---- tables of architectures ----
 # The page counts the architectures and the tables that they share.
 for f in architectures learned; do
-    awk '/^arch / { tables++; archs += NF - 1 } END { print archs "," tables }' src/verbs/check/$f.txt
+    awk '/^arch / { tables++; archs += NF - 1 } END { print archs "," tables }' src/check/$f.txt
 done > "$T/counts"
 { tr '\n' ' ' < docs/checks.md; echo; } | tr -d '(),' \
     | sed -n \

@@ -71,7 +71,7 @@ EOF
     fi
 fi
 
-for f in tools/organ-*.c scripts/organ scripts/organ-* scripts/chimera.mk; do
+for f in tools/*/organ-*.c scripts/organ scripts/organ-* scripts/chimera.mk; do
     t=$(basename "$f" .c)
     if grep -q "^|.*$t" README.md; then ok; else bad "README.md has no row of $t"; fi
 done

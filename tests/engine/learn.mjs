@@ -1,4 +1,4 @@
-/* learn.mjs - makes src/verbs/check/learned.txt from what was learned of an engine:
+/* learn.mjs - makes src/check/learned.txt from what was learned of an engine:
  *
  *     node learn.mjs FOLDER > learned.txt
  *

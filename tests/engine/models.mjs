@@ -1,4 +1,4 @@
-/* models.mjs - small models of the architectures in src/verbs/check/learned.txt: which keys
+/* models.mjs - small models of the architectures in src/check/learned.txt: which keys
  * and tensors they have. Sizes are chosen here; the tables tell the rest. */
 import { records, tablesOf, usual } from "./tables.mjs";
 

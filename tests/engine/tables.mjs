@@ -1,11 +1,11 @@
-/* tables.mjs - reads the tables of organ-check, see src/verbs/check/architectures.txt. */
+/* tables.mjs - reads the tables of organ-check, see src/check/architectures.txt. */
 import { readFileSync } from "node:fs";
 
 const words = (text) => (text ?? "").split(" ").filter(Boolean);
 
 /* The records of a file: an object per table, { kind: "arch", arch: "llama mistral3", keys, globals, block }. */
 export function records(name) {
-    const text = readFileSync(new URL(`../../src/verbs/check/${name}.txt`, import.meta.url), "utf8");
+    const text = readFileSync(new URL(`../../src/check/${name}.txt`, import.meta.url), "utf8");
     const all = [];
     for (const line of text.replace(/\n +/g, " ").split("\n")) {
         const [, field, value] = line.match(/^([a-z]+) ?(.*)$/) ?? [];

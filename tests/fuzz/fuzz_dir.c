@@ -2,7 +2,7 @@
  * with and without checking the hashes, and measured into its manifest. */
 #include "room.h"
 
-#include "organ/gg_measure_model.h"
+#include "measure/gg_measure_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

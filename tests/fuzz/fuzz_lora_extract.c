@@ -2,7 +2,7 @@
  * folding the adapter into its base works too. */
 #include "room.h"
 
-#include "organ/gg_lora.h"
+#include "lora/gg_lora.h"
 #include "organ/gg_transplant.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "merge_rows.h"
 #include "room.h"
 
-#include "organ/gg_merge.h"
+#include "merge/gg_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,12 +6,12 @@
 
 #include "base/base64.h"
 #include "base/error.h"
+#include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_stack.h"
 #include "organ/gg_transplant.h"
 #include "organ/select.h"
-#include "verbs/compute/dtype_rules.h"
 
 #include <math.h>
 #include <stdio.h>

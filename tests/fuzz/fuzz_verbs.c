@@ -3,13 +3,13 @@
  * writing with overrides. */
 #include "room.h"
 
+#include "measure/gg_measure_model.h"
 #include "organ/gg_check.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
-#include "organ/gg_measure_model.h"
-#include "organ/gg_purify.h"
 #include "organ/gg_stack.h"
 #include "organ/gg_write.h"
+#include "purify/gg_purify.h"
 
 #include <fcntl.h>
 #include <stdio.h>

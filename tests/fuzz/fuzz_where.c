@@ -2,7 +2,7 @@
  * condition of which the opposite holds for exactly the other rows. */
 #include "room.h"
 
-#include "where.h"
+#include "common/where.h"
 
 #include <math.h>
 #include <stdio.h>

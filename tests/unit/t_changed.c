@@ -2,8 +2,8 @@
  * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
-#include "organ/gg_lora.h"
-#include "organ/gg_merge.h"
+#include "lora/gg_lora.h"
+#include "merge/gg_merge.h"
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 

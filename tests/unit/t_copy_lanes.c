@@ -4,7 +4,7 @@
 
 #include "base/sha256.h"
 #include "tensors.h"
-#include "verbs/shared/copy.h"
+#include "write/copy.h"
 
 enum { ITEMS = 23, VALUES = 1 << 20 };
 

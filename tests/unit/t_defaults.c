@@ -4,9 +4,11 @@
 #include "files.h"
 
 #include "base/output.h"
+#include "measure/gg_measure_model.h"
 #include "organ/organ.h"
 #include "organ/record.h"
-#include "verbs/shared/copy.h"
+#include "purify/gg_purify.h"
+#include "write/copy.h"
 
 #include <fcntl.h>
 #include <pthread.h>

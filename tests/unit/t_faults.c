@@ -12,7 +12,7 @@
 #include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
-#include "verbs/shared/copy.h"
+#include "write/copy.h"
 
 #if defined __linux__ && defined __LP64__
 #include <errno.h>

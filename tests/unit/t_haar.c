@@ -2,8 +2,8 @@
 #include "base/isa.h"
 #include "measures.h"
 #include "numeric/numeric.h"
-#include "numeric/purify.h"
 #include "organ/gg_quant.h"
+#include "purify/purify.h"
 #include "t.h"
 #include "t_spectra.h"
 

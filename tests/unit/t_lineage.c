@@ -2,10 +2,10 @@
  * index, and sums that do not depend on how the work is shared. */
 #include "t.h"
 
+#include "kin/lineage.h"
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
 #include "organ/tensor_names.h"
-#include "verbs/compare/lineage.h"
 
 #include <math.h>
 

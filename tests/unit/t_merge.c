@@ -2,8 +2,8 @@
  * probabilities. */
 #include "t.h"
 
+#include "merge/merging.h"
 #include "numeric/merge.h"
-#include "verbs/merge/merging.h"
 
 #include <math.h>
 

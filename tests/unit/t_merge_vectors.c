@@ -3,8 +3,8 @@
  * within a relative distance d of the reference differs by about d times the norm in each. */
 #include "files.h"
 
+#include "merge/gg_merge.h"
 #include "numeric/merge.h"
-#include "organ/gg_merge.h"
 
 #include <math.h>
 

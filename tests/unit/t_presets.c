@@ -3,8 +3,8 @@
  * refused. */
 #include "files.h"
 
+#include "compute/dtype_rules.h"
 #include "organ/gg_quant.h"
-#include "verbs/compute/dtype_rules.h"
 
 #define TENSORS 1024 /* of a model, at most */
 

@@ -1,9 +1,9 @@
 /* t_regmean.c - Cholesky factors, and the mean of regmean against a plain computation. */
+#include "merge/merging.h"
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "organ/gg_write.h"
 #include "t.h"
-#include "verbs/merge/merging.h"
 
 #include <math.h>
 #include <unistd.h>

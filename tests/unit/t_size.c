@@ -1,8 +1,8 @@
 /* The choice of types for a size: the search against all combinations, and losses from tables. */
 #include "files.h"
 
+#include "assemble/size.h"
 #include "organ/gg_quant.h"
-#include "verbs/assemble/size.h"
 
 #include <math.h>
 

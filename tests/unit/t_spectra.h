@@ -2,7 +2,7 @@
 #ifndef T_SPECTRA_H
 #define T_SPECTRA_H
 
-#include "numeric/fft.h"
+#include "purify/fft.h"
 
 #include <stdlib.h>
 #include <string.h>

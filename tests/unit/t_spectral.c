@@ -1,10 +1,10 @@
 /* t_spectral.c - the edge of a matrix against a singular value decomposition. */
 #include "base/isa.h"
+#include "measure/measure_core.h"
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "svd.h"
 #include "t.h"
-#include "verbs/measure/measure_core.h"
 
 #include <math.h>
 

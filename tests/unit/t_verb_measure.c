@@ -3,15 +3,15 @@
 #include "files.h"
 #include "measures.h"
 
-#include "organ/gg_measure_model.h"
+#include "measure/gg_measure_model.h"
 #include "quant/quant.h"
 
 #include "base/isa.h"
+#include "measure/measure_core.h"
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 #include "quant/codec.h"
-#include "verbs/measure/measure_core.h"
 
 #include <math.h>
 #include <pthread.h>

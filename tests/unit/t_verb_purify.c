@@ -2,8 +2,8 @@
 #include "files.h"
 #include "measures.h"
 #include "numeric/numeric.h"
-#include "organ/gg_purify.h"
 #include "organ/record.h"
+#include "purify/gg_purify.h"
 #include "quant/quant.h"
 
 #include <fcntl.h>

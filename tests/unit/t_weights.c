@@ -1,6 +1,6 @@
 /* The weights of an importance matrix, as the loops over a tensor use them. */
+#include "compute/compute.h"
 #include "t.h"
-#include "verbs/compute/compute.h"
 
 static float mean2[3 * 4] = { 0, 1, 2, 10, 11, 12, 20, 21, 22, 30, 31, 32 };
 

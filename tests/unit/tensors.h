@@ -2,7 +2,7 @@
 #ifndef TENSORS_H
 #define TENSORS_H
 
-#include "verbs/compute/compute.h"
+#include "compute/compute.h"
 
 #include "gguf/gguf.h"
 #include "quant/quant.h"

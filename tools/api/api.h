@@ -14,7 +14,7 @@
 #ifndef API_H
 #define API_H
 
-#include "../cli.h" /* kinds of values */
+#include "common/cli.h" /* kinds of values */
 
 #include "base/buf.h"  /* text that grows */
 #include "json/json.h" /* the one JSON reader and writer */

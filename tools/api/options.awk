@@ -2,7 +2,7 @@
 # Options that are not for HTTP are left out, and so cannot be used.
 BEGIN {
     FS = "\t"
-    print "/* Made by tools/api/options.awk. */\n#include \"api.h\"\n\nconst api_option api_options[] = {"
+    print "/* Made by tools/api/options.awk. */\n#include \"api/api.h\"\n\nconst api_option api_options[] = {"
     kind["number"] = "U64"
     kind["float"] = "F64"
 }

@@ -1,6 +1,6 @@
 /* organ-api - offers the tools over HTTP, as a CGI program behind a web server. */
-#include "../cli.h"
 #include "api.h"
+#include "common/cli.h"
 
 #include "base/io.h"     /* whole reads and writes */
 #include "base/sha256.h" /* hashes of uploads */

@@ -1,8 +1,8 @@
 /* organ-assemble - write a model from an organ directory or another model. */
-#include "cli.h"
-#include "lists.h"
-#include "output_options.h"
-#include "pictures.h"
+#include "common/cli.h"
+#include "common/lists.h"
+#include "common/output_options.h"
+#include "common/pictures.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* organ-check - check whether an engine will load a model and whether it makes sense. */
-#include "cli.h"
-#include "lists.h"
+#include "common/cli.h"
+#include "common/lists.h"
 #include "organ/gg_check.h"
 
 #include <stdio.h>

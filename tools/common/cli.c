@@ -19,12 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/io.h"               /* whole reads and writes */
-#include "base/nearest.h"          /* the option that was meant */
-#include "base/output.h"           /* all outputs get their names at the end */
-#include "organ/output_guard.h"    /* an output must not replace an input */
-#include "organ/tensor_names.h"    /* names of classes for people */
-#include "verbs/shared/verb_run.h" /* notes as the verbs write them */
+#include "base/io.h"            /* whole reads and writes */
+#include "base/nearest.h"       /* the option that was meant */
+#include "base/output.h"        /* all outputs get their names at the end */
+#include "organ/output_guard.h" /* an output must not replace an input */
+#include "organ/tensor_names.h" /* names of classes for people */
+#include "write/verb_run.h"     /* notes as the verbs write them */
 
 #define NAME_MAX_LEN 64
 

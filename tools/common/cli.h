@@ -1,7 +1,7 @@
 /* cli.h - what every tool's main shares: options, help, errors, exit, progress.
  *
  *     static struct { const char *model, *output; bool list; } opt;
- *     #include "options/extract.h"                   made of tools/help.txt: `options`
+ *     #include "options/extract.h"                   made of tools/common/help.txt: `options`
  *
  *     int main(int argc, char **argv)
  *     {

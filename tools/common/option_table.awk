@@ -70,7 +70,7 @@ function condition(key, value,   at) {
     return "." key " = " quoted(at ? substr(value, 1, at - 1) : value) \
         (at ? ", ." key "_why = " quoted(substr(value, at + 3)) : "")
 }
-BEGIN { print "/* Made by tools/option_table.awk. */" }
+BEGIN { print "/* Made by tools/common/option_table.awk. */" }
 /^\$/ {
     list[substr($1, 2)] = names(substr($0, index($0, "=") + 2))
     print "#define NAMES_" toupper(substr($1, 2)) " " quoted(list[substr($1, 2)])

@@ -2,7 +2,7 @@
 #include "organ/gg_compare_model.h"
 
 #include "gguf/gguf.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

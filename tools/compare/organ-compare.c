@@ -1,12 +1,12 @@
 /* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
-#include "cli.h"
-#include "lists.h"
+#include "common/cli.h"
+#include "common/lists.h"
+#include "common/pictures.h"
+#include "common/table.h"
 #include "organ/gg_align.h"
 #include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
-#include "pictures.h"
-#include "table.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* organ-extract - split a model into organ records, or list its tensors. */
-#include "cli.h"
-#include "lists.h"
+#include "common/cli.h"
+#include "common/lists.h"
 
 #include "organ/tensor_names.h" /* names of classes for people */
 

@@ -2,7 +2,7 @@
  * --check. */
 #include "match_options.h"
 
-#include "table.h"
+#include "common/table.h"
 
 #include "organ/gg_align.h"
 

@@ -2,7 +2,7 @@
  * organ-transplant. */
 #pragma once
 
-#include "cli.h"
+#include "common/cli.h"
 
 #include "organ/gg_transplant.h"
 

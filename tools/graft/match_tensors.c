@@ -13,9 +13,9 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "verbs/plan/key_compat.h"
-#include "verbs/plan/layer_keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/key_compat.h"
+#include "write/layer_keys.h"
+#include "write/verb_run.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* organ-graft - write an organ directory that combines the organs of two models. */
-#include "cli.h"
+#include "common/cli.h"
+#include "common/pictures.h"
 #include "match_options.h"
-#include "pictures.h"
 
 #include "organ/gg_transplant.h"
 

@@ -1,8 +1,8 @@
 /* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
-#include "cli.h"
+#include "common/cli.h"
+#include "common/output_options.h"
 #include "match_options.h"
 #include "organ/gg_patch.h"
-#include "output_options.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* transplant_imatrix.c - the importance matrix follows a transplant. */
 #include "graft.h"
 
+#include "compute/imatrix_write.h"
 #include "organ/output_guard.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
-#include "verbs/compute/imatrix_write.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* organ-imatrix - add up, convert and look at importance matrices, and let them follow a model. */
-#include "cli.h"
-#include "table.h"
+#include "common/cli.h"
+#include "common/table.h"
 
 #include "organ/gg_imatrix.h"
 

@@ -5,13 +5,13 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/sha256.h"
+#include "compute/imatrix_write.h"
 #include "numeric/ownmath.h"
 #include "organ/imatrix.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
-#include "verbs/compute/imatrix_write.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>

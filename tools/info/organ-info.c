@@ -1,7 +1,7 @@
 /* organ-info - tell what a model file is: one screen for one file, one row per file for several. */
-#include "cli.h"
-#include "model_text.h"
-#include "table.h"
+#include "common/cli.h"
+#include "common/model_text.h"
+#include "common/table.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* organ-keys - list, read and change the metadata of a model. */
 #include "organ/gg_keys.h"
 
-#include "cli.h"
+#include "common/cli.h"
+#include "common/output_options.h"
+#include "common/table.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
-#include "output_options.h"
-#include "table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,14 +7,14 @@
 #include "base/output.h"
 #include "base/platform.h"
 #include "base/sha256.h"
+#include "check/check_output.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
-#include "verbs/check/check_output.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/verb_run.h"
+#include "write/keys.h"
+#include "write/plan.h"
+#include "write/verb_run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 #ifndef GG_LORA_H
 #define GG_LORA_H
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 GG_BEGIN_DECLS
 

@@ -1,8 +1,8 @@
 /* organ-lora - make a LoRA adapter from the difference of two models. */
-#include "cli.h"
-#include "table.h"
+#include "common/cli.h"
+#include "common/table.h"
 
-#include "organ/gg_lora.h"
+#include "gg_lora.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* verb_lora.c - a LoRA adapter from the difference of two models. With `energy` the ranks are known
  * only after all matrices were decomposed, so the factors are kept in a temporary file until the
  * adapter can be planned. */
-#include "organ/gg_lora.h"
+#include "gg_lora.h"
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "compute/compute.h"
 #include "numeric/matrix.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
@@ -16,10 +17,9 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "verbs/compute/compute.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/selected_tensors.h"
-#include "verbs/shared/verb_run.h"
+#include "write/plan.h"
+#include "write/selected_tensors.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdio.h>

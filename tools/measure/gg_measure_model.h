@@ -7,9 +7,9 @@
 #ifndef GG_MEASURE_MODEL_H
 #define GG_MEASURE_MODEL_H
 
-#include "gg_numeric.h"
-#include "gg_organ.h"
-#include "gg_verbs.h"
+#include "organ/gg_numeric.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 GG_BEGIN_DECLS
 

@@ -3,12 +3,12 @@
  */
 #pragma once
 
+#include "gg_measure_model.h"
 #include "numeric/numeric.h"
 #include "organ/gg_gguf.h"
-#include "organ/gg_measure_model.h"
 #include "organ/gg_status.h"
-#include "verbs/shared/column_weights.h"
-#include "verbs/shared/selected_tensors.h"
+#include "write/column_weights.h"
+#include "write/selected_tensors.h"
 
 #include <pthread.h>
 

@@ -1,9 +1,9 @@
 /* organ-measure - measure how much structure the tensors of a model show. */
-#include "cli.h"
-#include "lists.h"
-#include "pictures.h"
+#include "common/cli.h"
+#include "common/lists.h"
+#include "common/pictures.h"
 
-#include "organ/gg_measure_model.h"
+#include "gg_measure_model.h"
 
 #include "base/text.h"           /* the order of names */
 #include "organ/source_layout.h" /* is the source an organ directory? */

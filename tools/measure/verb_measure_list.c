@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
-#include "organ/gg_measure_model.h"
+#include "gg_measure_model.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "numeric/numeric.h"
 #include "quant/quant.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "numeric/numeric.h"
 #include "organ/source_layout.h"
 #include "quant/codec.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* verb_measure_update.c - writes rows into the manifest of an organ directory. Only the text of
  * each "z" is replaced or inserted; everything else, also its formatting, is kept. */
-#include "organ/gg_measure_model.h"
+#include "gg_measure_model.h"
 
 #include "base/buf.h"
 #include "base/error.h"

@@ -10,8 +10,8 @@
 #ifndef GG_MERGE_H
 #define GG_MERGE_H
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 GG_BEGIN_DECLS
 

@@ -5,10 +5,10 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "compute/compute.h"
 #include "numeric/merge.h"
 #include "organ/tensor_names.h"
-#include "verbs/compute/compute.h"
-#include "verbs/shared/verb_run.h"
+#include "write/verb_run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,10 +9,10 @@
  */
 #pragma once
 
-#include "organ/gg_merge.h"
+#include "compute/compute.h"
+#include "compute/samples.h"
+#include "gg_merge.h"
 #include "organ/record.h"
-#include "verbs/compute/compute.h"
-#include "verbs/compute/samples.h"
 
 #include <pthread.h>
 

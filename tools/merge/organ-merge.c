@@ -1,9 +1,9 @@
 /* organ-merge - merge several models into one. */
-#include "cli.h"
-#include "lists.h"
-#include "organ/gg_merge.h"
-#include "output_options.h"
-#include "pictures.h"
+#include "common/cli.h"
+#include "common/lists.h"
+#include "common/output_options.h"
+#include "common/pictures.h"
+#include "gg_merge.h"
 
 #include <ctype.h>
 #include <math.h>

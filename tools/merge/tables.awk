@@ -52,7 +52,7 @@ function finish() {
 /^ / && meaning == "" { meaning = rest(1) }
 END {
     finish()
-    print "/* Made by tables.awk. */\n#include \"verbs/merge/merging.h\"\n\n#include <math.h>"
+    print "/* Made by tables.awk. */\n#include \"merge/merging.h\"\n\n#include <math.h>"
     print "\nconst gg_merge_parameter gg_merge_params[GG_MP_COUNT] = {\n" params "};"
     print "\nconst gg_merge_torch_name gg_merge_torch_names[] = {\n" torch "    { NULL, NULL },\n};"
     print "\nconst gg_merge_method gg_merge_methods[] = {\n" methods "};"

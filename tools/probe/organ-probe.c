@@ -1,12 +1,12 @@
 /* organ-probe - runs a model in llama.cpp: losses, divergence from a reference, norms per block,
  * and the inputs of matrices. */
-#include "../cli.h"
-#include "../table.h"
+#include "common/cli.h"
+#include "common/table.h"
 
 #include "base/grow.h"   /* orders numbers */
 #include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
-#include "verbs/shared/copy.h" /* the hash of a file, which no public function computes */
+#include "write/copy.h" /* the hash of a file, which no public function computes */
 
 #include <fcntl.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* probe_engine.c - loads a model in llama.cpp, reads texts and evaluates them in windows. */
-#include "../cli.h"
+#include "common/cli.h"
 #include "probe.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 /* organ-purify - filter the incoherent part out of tensors. */
-#include "cli.h"
-#include "lists.h"
+#include "common/cli.h"
+#include "common/lists.h"
 
-#include "organ/gg_purify.h"
+#include "gg_purify.h"
 #include "organ/gg_transplant.h"
 
 #include <string.h>

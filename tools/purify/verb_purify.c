@@ -6,7 +6,7 @@
  * itself, or the experts of a stack. Only one signal's values are in memory at a time. Data is read
  * and written from front to back, so pipes work as well as files.
  */
-#include "organ/gg_purify.h"
+#include "gg_purify.h"
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -15,23 +15,23 @@
 #include "base/names.h"
 #include "base/output.h"
 #include "base/parallel.h"
+#include "compute/compute.h"
+#include "compute/dtype_rules.h"
 #include "numeric/numeric.h"
-#include "numeric/purify.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
 #include "organ/tensor_names.h"
+#include "purify.h"
 #include "quant/quant.h"
-#include "verbs/compute/compute.h"
-#include "verbs/compute/dtype_rules.h"
-#include "verbs/organ_dir/organ_dir.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/copy.h"
-#include "verbs/shared/keys.h"
-#include "verbs/shared/selected_tensors.h"
-#include "verbs/shared/verb_run.h"
+#include "write/copy.h"
+#include "write/keys.h"
+#include "write/organ_dir.h"
+#include "write/plan.h"
+#include "write/selected_tensors.h"
+#include "write/verb_run.h"
 #include "json/json.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* organ-stack - write the blocks of one or several models in a new order. */
-#include "cli.h"
-#include "pictures.h"
-#include "table.h"
+#include "common/cli.h"
+#include "common/pictures.h"
+#include "common/table.h"
 
 #include "organ/gg_stack.h"
 #include "organ/gg_transplant.h"

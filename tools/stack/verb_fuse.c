@@ -3,11 +3,11 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "check/check_output.h"
 #include "gguf/gguf.h"
 #include "organ/fused.h"
-#include "verbs/check/check_output.h"
-#include "verbs/plan/plan.h"
-#include "verbs/shared/verb_run.h"
+#include "write/plan.h"
+#include "write/verb_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  * m >= 2n - 1 that has only small factors. With c[k] = e^(-pi i k^2 / n),
  *     X[k] = c[k] sum over j of (x[j] c[j]) conj(c[k - j]).
  */
-#include "numeric/fft.h"
+#include "purify/fft.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"

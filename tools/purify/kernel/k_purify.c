@@ -6,16 +6,16 @@
  * works on parts of the values. A part writes only to its own slot, and the slots are added in
  * order, so that the results do not depend on the threads.
  */
-#include "numeric/purify.h"
+#include "purify/purify.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "numeric/fft.h"
 #include "numeric/mix.h"
 #include "numeric/nkernel.h"
 #include "numeric/nlanes.h"
+#include "purify/fft.h"
 
 #include <math.h>
 #include <stdlib.h>
