@@ -1,4 +1,4 @@
-/* gg_keys.h - find and change the keys of a model.
+/* gg_keys.h - find the keys of a model, and write their values as text or bytes.
  *
  * The keys of a split model are in its first shard; every function here accepts any shard.
  * The general rules of organ.h apply.
@@ -10,8 +10,6 @@
 #include "gg_verbs.h"
 
 GG_BEGIN_DECLS
-
-/* ---- reading ----------------------------------------------------------------- */
 
 /* Returns the entry of a key, or NULL if it is absent. If no key has exactly these bytes, escapes
  * (gg_escape) are undone first, so that keys can be named as tables print them. */
@@ -42,49 +40,6 @@ typedef struct gg_key_form {
 gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
                      gg_status (*write)(void *ctx, const char *bytes, size_t n, gg_error *err),
                      void *ctx, gg_error *err);
-
-/* ---- changing ---------------------------------------------------------------- */
-
-/* What to change, in this order, each list from its start. */
-typedef struct gg_key_edits {
-    gg_texts deletes; /* KEY */
-    gg_texts renames; /* OLD=NEW; the key keeps its position */
-    gg_texts sets;    /* KEY=TYPE:VALUE, see gg_meta_set_text */
-    gg_texts files;   /* KEY=FILE: a string, the bytes of FILE ("-" is stdin) */
-    bool in_place;    /* change the model's own file; see gg_keys_write */
-} gg_key_edits;
-
-typedef struct gg_keys_report {
-    size_t files;
-    uint64_t bytes; /* written; in place, those of the header that changed */
-    bool same;      /* in place: nothing had to change */
-} gg_keys_report;
-
-/* Writes the model with the edited keys to `output`; "-" is stdout. Tensor data are copied. A
- * split model becomes one file, or a set if `output` is the name of one of as many shards. Odd
- * padding and bytes after the tensors are kept as far as they fit.
- *
- * With edits->in_place, and `output` NULL, the keys are edited in the model's own (first) file.
- * Before a byte is changed, the old bytes are saved beside it in FILE.keys-undo. While that file
- * exists, no function of the library opens the model, and gg_keys_recover repairs it. Afterwards
- * `model` can only be closed.
- *
- * Errors: GG_NO if a key to delete or rename is absent, and in place if the tensor data would have
- * to move; GG_EUSAGE for a wrong text, a new name that is taken, keys that number shards, and in
- * place for other sources than GGUF files; GG_EFORMAT. */
-gg_status gg_keys_write(gg_source *model, const gg_key_edits *edits, const char *output,
-                        const gg_run *run, gg_keys_report *report, gg_error *err);
-
-typedef enum gg_recovery {
-    GG_RECOVERY_NONE,     /* no change was interrupted */
-    GG_RECOVERY_FINISHED, /* the interrupted change had been completed */
-    GG_RECOVERY_UNDONE,   /* the keys are as they were before it */
-} gg_recovery;
-
-/* Finishes or undoes a change that was interrupted, using the FILE.keys-undo of `path` or of its
- * first shard. `what` may be NULL. Errors: GG_EIO if the change is still running or the file
- * cannot be written; GG_EFORMAT if FILE.keys-undo belongs to another model. */
-gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err);
 
 GG_END_DECLS
 

@@ -40,8 +40,6 @@
 #include "gg_gguf.h"
 #include "gg_organ.h"
 #include "gg_verbs.h"
-#include "gg_transplant.h"
-#include "gg_imatrix.h"
 #include "gg_info.h"
 #include "gg_stack.h"
 #include "gg_keys.h"

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "base/sha256.h"
+#include "blend.h"
 #include "organ/gg_quant.h"
-#include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 #include "organ/imatrix.h"
 #include "write/plan.h"

@@ -4,7 +4,7 @@
 
 #include "base/cursor.h"
 #include "base/sha256.h"
-#include "organ/gg_keys.h"
+#include "keys/keys_write.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * the command line. */
 #include "room.h"
 
+#include "keys/keys_write.h"
 #include "organ/gg_check.h"
-#include "organ/gg_keys.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * adapter. */
 #include "room.h"
 
-#include "organ/gg_transplant.h"
+#include "graft/gg_transplant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * folding the adapter into its base works too. */
 #include "room.h"
 
+#include "graft/gg_transplant.h"
 #include "lora/gg_lora.h"
-#include "organ/gg_transplant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

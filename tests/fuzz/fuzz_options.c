@@ -8,9 +8,9 @@
 #include "base/error.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
+#include "graft/gg_transplant.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_stack.h"
-#include "organ/gg_transplant.h"
 #include "organ/select.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * in place. What was changed in place is restored by its undo stream. */
 #include "room.h"
 
-#include "organ/gg_transplant.h"
+#include "graft/gg_transplant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

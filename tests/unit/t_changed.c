@@ -2,9 +2,9 @@
  * refused with GG_EIO, names the file, and leaves nothing. An unchanged source passes. */
 #include "files.h"
 
+#include "graft/gg_transplant.h"
 #include "lora/gg_lora.h"
 #include "merge/gg_merge.h"
-#include "organ/gg_transplant.h"
 #include "organ/gg_verbs.h"
 
 #include "base/output.h"

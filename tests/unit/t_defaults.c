@@ -4,6 +4,10 @@
 #include "files.h"
 
 #include "base/output.h"
+#include "compare/compare_keys.h"
+#include "graft/gg_transplant.h"
+#include "imatrix/gg_imatrix.h"
+#include "keys/keys_write.h"
 #include "measure/gg_measure_model.h"
 #include "organ/organ.h"
 #include "organ/record.h"

@@ -3,7 +3,7 @@
  * these calls itself, in place of those of the system. */
 #include "files.h"
 
-#include "organ/gg_keys.h"
+#include "keys/keys_write.h"
 
 #if defined __linux__ && defined __LP64__
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "files.h"
 
 #include "gguf/gguf.h"
-#include "organ/gg_transplant.h"
+#include "graft/gg_transplant.h"
 #include "organ/record.h"
 #include "quant/quant.h"
 

@@ -1,5 +1,5 @@
 /* compare_keys.c - finds the metadata keys in which two models differ. */
-#include "organ/gg_compare_model.h"
+#include "compare_keys.h"
 
 #include "gguf/gguf.h"
 #include "write/verb_run.h"

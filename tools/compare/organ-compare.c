@@ -3,8 +3,8 @@
 #include "common/lists.h"
 #include "common/pictures.h"
 #include "common/table.h"
+#include "compare_keys.h"
 #include "organ/gg_align.h"
-#include "organ/gg_compare_model.h"
 #include "organ/gg_keys.h"
 #include "organ/gg_patch.h"
 #include <math.h>

@@ -1,7 +1,7 @@
 /* graft.h - parts of a transplant. Internal. */
 #pragma once
 
-#include "organ/gg_transplant.h"
+#include "gg_transplant.h"
 #include "organ/imatrix.h"
 
 /* Write the base's keys to `meta` (empty). If moves add blocks from the base's block_count on,

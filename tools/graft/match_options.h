@@ -4,7 +4,7 @@
 
 #include "common/cli.h"
 
-#include "organ/gg_transplant.h"
+#include "gg_transplant.h"
 
 typedef struct match_options {
     gg_transplant_options o;            /* complete after match_options_open */

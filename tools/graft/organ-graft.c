@@ -3,7 +3,7 @@
 #include "common/pictures.h"
 #include "match_options.h"
 
-#include "organ/gg_transplant.h"
+#include "gg_transplant.h"
 
 #include <string.h>
 

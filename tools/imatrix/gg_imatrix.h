@@ -9,8 +9,8 @@
 #ifndef GG_IMATRIX_PUBLIC_H
 #define GG_IMATRIX_PUBLIC_H
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 GG_BEGIN_DECLS
 

@@ -2,7 +2,7 @@
 #include "common/cli.h"
 #include "common/table.h"
 
-#include "organ/gg_imatrix.h"
+#include "gg_imatrix.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* verb_imatrix.c - adds up, converts and describes importance matrices, and writes those of models
  * that were restructured. */
-#include "organ/gg_imatrix.h"
+#include "gg_imatrix.h"
 
 #include "base/error.h"
 #include "base/grow.h"

@@ -1,5 +1,5 @@
 /* organ-keys - list, read and change the metadata of a model. */
-#include "organ/gg_keys.h"
+#include "keys_write.h"
 
 #include "common/cli.h"
 #include "common/output_options.h"

@@ -1,5 +1,5 @@
 /* verb_keys.c - changes the keys of a model: in a new file, or in place with a journal. */
-#include "organ/gg_keys.h"
+#include "keys_write.h"
 
 #include "base/cursor.h"
 #include "base/error.h"

@@ -3,7 +3,6 @@
 #include "common/lists.h"
 
 #include "gg_purify.h"
-#include "organ/gg_transplant.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -3,8 +3,7 @@
 #include "common/pictures.h"
 #include "common/table.h"
 
-#include "organ/gg_stack.h"
-#include "organ/gg_transplant.h"
+#include "fuse.h"
 
 #include "base/grow.h" /* lists that grow */
 

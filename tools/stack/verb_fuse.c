@@ -1,5 +1,5 @@
 /* verb_fuse.c - fuses separate tensors of a model, or divides fused ones. */
-#include "organ/gg_stack.h"
+#include "fuse.h"
 
 #include "base/buf.h"
 #include "base/error.h"
