@@ -8,9 +8,9 @@
 #include "base/output.h"         /* outputs that appear only when whole */
 #include "base/platform.h"       /* times of files */
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
+#include "hf/safetensors.h"      /* the header of a safetensors file */
 #include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */
 #include "organ/manifest_json.h" /* names that are not UTF-8, as manifests have them */
-#include "organ/safetensors.h"   /* the header of a safetensors file */
 #include "organ/tensor_names.h"  /* folders of classes */
 #include "json/json.h"           /* the one JSON reader and writer */
 
