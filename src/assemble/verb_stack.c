@@ -260,8 +260,9 @@ typedef struct key_conflict {
 } key_conflict;
 
 /* "llama.embedding_length differs: base 64, donor 96" */
-static void refuse_conflict(void *ctx, const char *line)
+static void refuse_conflict(void *ctx, gg_conflict kind, const char *line)
 {
+    if (kind == GG_CONFLICT_UNSURE) return;
     const key_conflict *c = ctx;
     gg_fail(c->err, GG_NO, "%s (the base is %.100s)", line, gg_source_name(c->first));
 }

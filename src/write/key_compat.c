@@ -17,10 +17,10 @@ typedef struct checker {
     unsigned flags;
 } checker;
 
-static void report_conflict(checker *c, const char *line)
+static void report_conflict(checker *c, gg_conflict kind, const char *line)
 {
-    c->n++;
-    if (c->fn) c->fn(c->ctx, line);
+    if (kind != GG_CONFLICT_UNSURE) c->n++;
+    if (c->fn) c->fn(c->ctx, kind, line);
 }
 
 /* Formats a value briefly for a message. */
@@ -78,21 +78,156 @@ static bool same_layers(const checker *c, const gg_kv *a, const gg_kv *b)
     return (c->flags & GG_COMPAT_LAYERS_GO) || same_elements(a, b, c->trunk);
 }
 
-static void report_difference(checker *c, const char *what, const gg_kv *x, const gg_kv *y)
+static void report_difference(checker *c, gg_conflict kind, const char *what, const gg_kv *x,
+                              const gg_kv *y)
 {
     char a[64], b[64], line[320];
     value_text(x, a, sizeof a);
     value_text(y, b, sizeof b);
     snprintf(line, sizeof line, "%s differs: base %s, donor %s", what, a, b);
-    report_conflict(c, line);
+    report_conflict(c, kind, line);
 }
 
+/* ---- keys of the architecture --------------------------------------------------------------- */
+
+/* What a key means that one of two models lacks. */
+typedef enum absence {
+    LIKE_VALUE,     /* the value in `value` */
+    LIKE_NONE,      /* the text "none" */
+    LIKE_HEAD,      /* embedding_length / attention.head_count */
+    MAY_LACK,       /* many writers omit it */
+    ONLY_IF_SCALED, /* nothing, unless one of the models scales RoPE */
+} absence;
+
+/* Keys that are no difference if one model lacks them and the other has the usual value. For any
+ * other key the default of engines is not known. */
+static const struct absent {
+    const char *name;
+    absence how;
+    double value;
+} absents[] = {
+    { "attention.key_length", LIKE_HEAD, 0 },
+    { "attention.value_length", LIKE_HEAD, 0 },
+    { "rope.dimension_count", LIKE_HEAD, 0 },
+    { "rope.freq_base", LIKE_VALUE, 10000 },
+    { "rope.scaling.type", LIKE_NONE, 0 },
+    { "rope.scaling.factor", LIKE_VALUE, 1 },
+    { "rope.scale_linear", LIKE_VALUE, 1 },
+    { "rope.scaling.attn_factor", LIKE_VALUE, 1 },
+    { "rope.scaling.original_context_length", ONLY_IF_SCALED, 0 },
+    { "rope.scaling.yarn_log_multiplier", LIKE_VALUE, 0 },
+    { "rope.scaling.finetuned", MAY_LACK, 0 },
+    { "attn_logit_softcapping", LIKE_VALUE, 0 },
+    { "final_logit_softcapping", LIKE_VALUE, 0 },
+    { "router_logit_softcapping", LIKE_VALUE, 0 },
+    { "attention.sliding_window", LIKE_VALUE, 0 },
+    { "attention.scale", LIKE_VALUE, 0 },
+    { "attention.clamp_kqv", LIKE_VALUE, 0 },
+    { "attention.max_alibi_bias", LIKE_VALUE, 0 },
+    { "attention.causal", LIKE_VALUE, 1 },
+    { "logit_scale", LIKE_VALUE, 0 },
+    { "residual_scale", LIKE_VALUE, 0 },
+    { "embedding_scale", LIKE_VALUE, 0 },
+    { "attention.head_count_kv", MAY_LACK, 0 },
+    { "expert_count", LIKE_VALUE, 0 },
+    { "expert_used_count", LIKE_VALUE, 0 },
+    { "expert_shared_count", LIKE_VALUE, 0 },
+    { "expert_shared_feed_forward_length", MAY_LACK, 0 },
+    { "expert_feed_forward_length", MAY_LACK, 0 },
+    { "expert_group_count", MAY_LACK, 0 },
+    { "expert_group_used_count", MAY_LACK, 0 },
+    { "expert_gating_func", MAY_LACK, 0 },
+    { "expert_weights_norm", MAY_LACK, 0 },
+    { "expert_weights_scale", MAY_LACK, 0 },
+    { "rope.dimension_sections", MAY_LACK, 0 },
+    { "attention.q_lora_rank", MAY_LACK, 0 },
+    { "attention.kv_lora_rank", MAY_LACK, 0 },
+};
+
+/* Keys that do not decide what the values of tensors mean, or that are compared elsewhere. */
+static const char harmless[] = " block_count context_length vocab_size nextn_predict_layers "
+                               "leading_dense_block_count tensor_data_layout pooling_type ";
+
+/* Keys that matter only for whole blocks: the length of FFNs, and experts. */
+static bool of_whole_blocks(const char *name)
+{
+    return strncmp(name, "expert_", 7) == 0 || strcmp(name, "feed_forward_length") == 0;
+}
+
+/* Keys by which equal shapes are divided into other heads. */
+static bool divides_rows(const char *name)
+{
+    return strncmp(name, "attention.head_count", 20) == 0 ||
+           strcmp(name, "attention.key_length") == 0 || strcmp(name, "attention.value_length") == 0;
+}
+
+static bool scales_rope(const gg_meta *meta)
+{
+    const gg_kv *kv = gg_arch_kv(meta, "rope.scaling.type");
+    const char *s;
+    size_t n;
+    return kv && gg_kv_str(kv, &s, &n) && !(n == 4 && memcmp(s, "none", 4) == 0);
+}
+
+/* Whether the only value of two means what engines take where it is missing. *known: whether that
+ * can be told. */
+static bool means_absent(const checker *c, const char *name, const gg_kv *kv, bool *known)
+{
+    const struct absent *a = absents, *end = absents + sizeof absents / sizeof absents[0];
+    const gg_meta *lacking = gg_arch_kv(c->base, name) ? c->donor : c->base;
+    uint64_t u = 0, heads = gg_arch_number(lacking, "attention.head_count");
+    float f = 0;
+    const char *s;
+    size_t n;
+    bool number = gg_kv_u64(kv, &u), real = !number && gg_kv_f32(kv, &f);
+    while (a < end && strcmp(a->name, name) != 0) a++;
+    *known = a < end;
+    if (a == end) return false;
+    switch (a->how) {
+    case MAY_LACK: return true;
+    case ONLY_IF_SCALED: return !scales_rope(c->base) && !scales_rope(c->donor);
+    case LIKE_NONE: return gg_kv_str(kv, &s, &n) && n == 4 && memcmp(s, "none", 4) == 0;
+    case LIKE_HEAD:
+        return number && heads && u == gg_arch_number(lacking, "embedding_length") / heads;
+    default: break;
+    }
+    /* A neutral factor of RoPE may also be 0. */
+    if (a->value == 1 && ((number && u == 0 && strncmp(name, "rope.", 5) == 0) || (real && f == 0)))
+        return true;
+    return number ? (double)u == a->value : real && (double)f == a->value;
+}
+
+/* Compares the key NAME of the architecture, which at least one of the models has. */
 static void compare_key(checker *c, const char *name)
 {
-    char key[128];
-    if (!gg_arch_key(c->base, name, key, sizeof key)) return;
-    const gg_kv *x = gg_meta_find(c->base, key), *y = gg_meta_find(c->donor, key);
-    if (!same_layers(c, x, y)) report_difference(c, key, x, y);
+    char key[160];
+    const gg_kv *x = gg_arch_kv(c->base, name), *y = gg_arch_kv(c->donor, name);
+    bool known = true;
+    if (!gg_arch_key(c->base, name, key, sizeof key) || same_layers(c, x, y)) return;
+    if ((!x || !y) && means_absent(c, name, x ? x : y, &known)) return;
+    gg_conflict kind = divides_rows(name) ? GG_CONFLICT_ROWS : GG_CONFLICT_VALUES;
+    report_difference(c, known ? kind : GG_CONFLICT_UNSURE, key, x, y);
+}
+
+/* Compares all keys of the architecture that `meta` has; with `only`, those that the base lacks. */
+static void compare_keys(checker *c, const gg_meta *meta, bool only)
+{
+    const gg_kv *arch = gg_meta_find(meta, "general.architecture");
+    const char *prefix;
+    size_t len;
+    if (!arch || !gg_kv_str(arch, &prefix, &len)) return;
+    for (size_t i = 0; i < meta->n; i++) {
+        const gg_kv *kv = &meta->kv[i];
+        char name[128], word[132];
+        if (kv->key_len <= len + 1 || kv->key_len - len - 1 >= sizeof name ||
+            memcmp(kv->key, prefix, len) != 0 || kv->key[len] != '.')
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(kv->key_len - len - 1), kv->key + len + 1);
+        snprintf(word, sizeof word, " %s ", name);
+        if (strstr(harmless, word) || (only && gg_arch_kv(c->base, name))) continue;
+        if (!(c->flags & GG_COMPAT_BLOCKS) && of_whole_blocks(name)) continue;
+        compare_key(c, name);
+    }
 }
 
 static void compare_vocabulary(checker *c)
@@ -107,7 +242,7 @@ static void compare_vocabulary(checker *c)
     else
         snprintf(line, sizeof line, "vocabulary differs: %s",
                  a && b ? "the same number of tokens, but different ones" : "one model has none");
-    report_conflict(c, line);
+    report_conflict(c, GG_CONFLICT_VALUES, line);
 }
 
 static uint64_t trunk_of(const gg_meta *meta)
@@ -120,40 +255,15 @@ static uint64_t trunk_of(const gg_meta *meta)
 size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flags,
                         gg_key_conflict_fn fn, void *ctx)
 {
-    static const char *const always[] = {
-        "embedding_length",        "attention.head_count",
-        "attention.head_count_kv", "attention.key_length",
-        "attention.value_length",  "rope.dimension_count",
-        "rope.freq_base",          "attention.layer_norm_rms_epsilon"
-    };
-    static const char *const whole_blocks[] = { "feed_forward_length", "expert_count",
-                                                "expert_used_count", "expert_feed_forward_length",
-                                                "expert_shared_count" };
-    /* Many writers omit these keys, so a missing one does not count as a difference. */
-    static const char *const where_said[] = { "expert_shared_feed_forward_length",
-                                              "expert_group_count",
-                                              "expert_group_used_count",
-                                              "expert_gating_func",
-                                              "expert_weights_norm",
-                                              "expert_weights_scale",
-                                              "rope.dimension_sections",
-                                              "rope.scaling.type",
-                                              "rope.scaling.factor",
-                                              "attention.q_lora_rank",
-                                              "attention.kv_lora_rank" };
     checker c = { base, donor, fn, ctx, 0, 0, flags };
-    bool blocks = flags & GG_COMPAT_BLOCKS;
     if (!base || !donor) return 0; /* bare records have no keys */
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"),
                 *b = gg_meta_find(donor, "general.architecture");
-    if (!same_value(a, b)) return report_difference(&c, "architecture", a, b), c.n;
-    for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) compare_key(&c, always[i]);
-    for (size_t i = 0; blocks && i < sizeof whole_blocks / sizeof whole_blocks[0]; i++)
-        compare_key(&c, whole_blocks[i]);
-    for (size_t i = 0; blocks && i < sizeof where_said / sizeof where_said[0]; i++)
-        if (gg_arch_kv(base, where_said[i]) && gg_arch_kv(donor, where_said[i]))
-            compare_key(&c, where_said[i]);
+    if (!same_value(a, b))
+        return report_difference(&c, GG_CONFLICT_VALUES, "architecture", a, b), c.n;
+    compare_keys(&c, base, false);
+    compare_keys(&c, donor, true);
     compare_vocabulary(&c);
     return c.n;
 }

@@ -246,7 +246,7 @@ no 2 "unknown method 'tie' (did you mean 'ties'?)" --method tie --model $V
 no 2 "ties needs the base" --method ties --model $V
 no 2 "unknown parameter 'T' (did you mean 't'?)" --method iso,T=0.6 --model $V
 no 2 "exactly 2 models" --method slerp,t=0.5 --model $V
-no 2 "slerp needs a value for t" --method slerp --model $V --model $C
+no 2 "nearswap needs a value for t" --method nearswap --model $V --model $C
 no 2 "density is 0, but must be above 0" --method ties,density=0 --base $BASE --model $V
 no 2 "density is 1.5" --method ties,density=1.5 --base $BASE --model $V
 no 2 "linear has no parameter density" --method linear --model $V,density=0.5
@@ -320,4 +320,72 @@ check_error 3 "scaled by blk.0.ffn_up.scale" "a scaled weight" merge --method li
     --model "$T/scaled1.gguf" --model "$T/scaled2.gguf" -o "$T/new.gguf"
 # shellcheck disable=SC2086 # $two is two options
 check "shards in a check" organ-merge -q --check --method linear $two --shards 2
+
+# ---- keys that decide what values mean ----------------------------------------------------------------------
+
+# A second model with one key changed, merged both ways round: a note names the key.
+other() { # KEY=TYPE:VALUE...
+    cp $V "$T/other.gguf"
+    for kv in "$@"; do
+        organ-keys -q "$T/other.gguf" --set "llama.$kv" -o "$T/other.2.gguf" --force 2> /dev/null ||
+            bad "keys: $kv"
+        mv "$T/other.2.gguf" "$T/other.gguf"
+    done
+}
+for kv in attn_logit_softcapping=f32:30 final_logit_softcapping=f32:15 attention.sliding_window=u32:64 \
+    logit_scale=f32:8 residual_scale=f32:0.22 embedding_scale=f32:12 attention.scale=f32:0.1 \
+    rope.freq_base=f32:500000 rope.freq_base_swa=f32:10000 rope.scaling.type=str:yarn rope.scaling.factor=f32:4 \
+    rope.new_setting=u32:7 attention.layer_norm_rms_epsilon=f32:0.01; do
+    other $kv
+    for pair in "$T/other.gguf $C" "$C $T/other.gguf"; do
+        # shellcheck disable=SC2086 # two files
+        organ-merge --method linear $pair -o "$T/noted.gguf" --force 2> "$T/err"
+        grep -qF "llama.${kv%%=*} differs" "$T/err" && ok || bad "no note on $kv: $(cat "$T/err")"
+    done
+done
+for kv in rope.scaling.type=str:none rope.scaling.factor=f32:1 attn_logit_softcapping=f32:0 \
+    attention.sliding_window=u32:0 context_length=u32:77 rope.scaling.original_context_length=u32:64; do
+    other $kv
+    organ-merge --method linear "$T/other.gguf" $C -o "$T/noted.gguf" --force 2> "$T/err"
+    grep -qF " differs" "$T/err" && bad "a note on $kv: $(cat "$T/err")" || ok
+done
+other rope.scaling.type=str:yarn rope.scaling.original_context_length=u32:64
+organ-keys -q "$T/other.gguf" --delete llama.rope.scaling.original_context_length -o "$T/lacks.gguf" --force
+organ-merge --method linear "$T/other.gguf" "$T/lacks.gguf" -o "$T/noted.gguf" --force 2> "$T/err"
+grep -qF "original_context_length differs" "$T/err" && ok || bad "scaled without its origin: $(cat "$T/err")"
+for kv in attention.head_count=u32:8 attention.head_count_kv=u32:1 attention.key_length=u32:16; do
+    other $kv
+    no 1 "rows of equal shapes would belong to different heads" --method linear --model $C --model "$T/other.gguf"
+    no 1 "rows of equal shapes would belong to different heads" --method linear --model "$T/other.gguf" --model $C
+done
+
+# A model with more or fewer blocks than the first.
+organ-stack -q $V 0-3,3 -o "$T/deep.gguf" --force
+no 1 "blocks, but" --method linear --model $V --model "$T/deep.gguf"
+no 1 "it does not have this tensor" --method linear --model "$T/deep.gguf" --model $V
+
+# Tied embeddings are the head of their model, in either order: the result is that of an untied copy.
+organ-extract -q $V -o "$T/untied" --force
+cp -R "$T/untied" "$T/tied"
+awk '/"name": "output.weight"/ { next } NR > 1 { print before } { before = $0 } END { print before }' \
+    "$T/untied/manifest.json" | awk 'NR > 1 { if ($0 ~ /^  \]/) sub(/,$/, "", before); print before }
+        { before = $0 } END { print before }' > "$T/tied/manifest.json"
+{ printf '\015\000\000\000output.weight'; tail -c +22 "$T/untied/embed/token_embd.bin"; } > "$T/head.bin"
+mv "$T/head.bin" "$T/untied/embed/output.bin"
+awk '/"name": "token_embd.weight"/ { line = $0; gsub(/token_embd/, "output", line); sub(/,$/, "", line) }
+    /"name": "output.weight"/ { $0 = line } { print }' "$T/untied/manifest.json" > "$T/m"
+mv "$T/m" "$T/untied/manifest.json"
+for m in tied untied; do check "a model that is $m" organ-assemble -q "$T/$m" -o "$T/$m.gguf" --force; done
+check_text "$(organ-extract --list "$T/tied.gguf" | grep -c '^output.weight')" 0 "no head"
+for order in "M $C" "$C M"; do
+    for m in tied untied; do
+        # shellcheck disable=SC2046,SC2086 # two files
+        check "merge of $m" organ-merge -q --no-hash --method linear \
+            $(echo "$order" | sed "s|M|$T/$m.gguf|") -o "$T/of-$m.gguf" --force
+        organ-check --hash "$T/of-$m.gguf" | awk -F"$TAB" '$2 == "tensor"' | sort > "$T/rows-$m"
+    done
+    check_same "$T/rows-tied" "$T/rows-untied" "$order: tied and untied"
+    check_text "$(awk -F"$TAB" '$3 == "output.weight"' "$T/rows-tied" | grep -c .)" 1 "$order: a head"
+done
+
 finish

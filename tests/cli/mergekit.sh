@@ -258,4 +258,82 @@ else
     check_text "$(grep -c 'no program here converts YAML' "$T/err")" 1 "YAML: $(cat "$T/err")"
 fi
 
+# ---- how models are named ---------------------------------------------------------------------------------
+
+mkdir -p "$T/found/folder" "$T/found/parts"
+cp $a "$T/found/plain.gguf"
+cp $a "$T/found/typed-Q4_K_M.gguf"
+cp $a "$T/found/folder/any.gguf"
+cp $a "$T/found/two-q4.gguf"
+cp $b "$T/found/two-q8.gguf"
+organ-assemble -q $a --shards 2 -o "$T/found/parts/m.gguf"
+for name in plain org/plain typed org/typed folder org/folder parts; do
+    for form in "\"$name\"" "{\"path\": \"$name\"}" "{\"model\": {\"path\": \"$name\"}, \"lora\": null}"; do
+        echo "{\"models\": [{\"model\": $form}], \"merge_method\": \"linear\"}" > "$T/config.json"
+        check "the model $form" organ-merge -q --no-hash --models "$T/found" --config "$T/config.json" --force \
+            -o "$T/out.gguf"
+        same "the model $form" --method linear --model $a
+    done
+done
+named() { # STATUS TEXT NAME-AS-JSON
+    echo "{\"models\": [{\"model\": $3}], \"merge_method\": \"linear\"}" > "$T/config.json"
+    check_error "$1" "$2" "the model $3" organ-merge -q --models "$T/found" --config "$T/config.json" -o "$T/no.gguf"
+}
+named 2 "two-q4.gguf, $T/found/two-q8.gguf" '"two"'
+named 4 "there is no model 'gone'" '"org/gone"'
+named 3 "adds the adapter 'lora' to 'plain'" '"plain+lora"'
+named 3 "adds the adapter 'lora' to 'plain'" '{"model": {"path": "plain"}, "lora": {"path": "lora"}}'
+named 3 "'colour' in model" '{"path": "plain", "colour": 1}'
+refused "(did you mean 'breadcrumbs_ties'?)" << END
+{"models": [$two], "merge_method": "breadcrumb_ties"}
+END
+refused "mergekit-moe, a mixture of experts with gate_mode 'cheap_embed'" << END
+{"base_model": "$BASE", "gate_mode": "cheap_embed", "experts": [{"source_model": "$A"}]}
+END
+refused "gate_mode 'hidden'" << END
+{"base_model": "$BASE", "experts": [{"source_model": "$A", "positive_prompts": ["x"]}]}
+END
+refused "2 configurations (mergekit-multi)" << END
+[{"name": "x", "models": [$two], "merge_method": "linear"}, {"models": [$two], "merge_method": "linear"}]
+END
+echo '{' | organ-merge -q --config - --config-name some.yml -o "$T/no.gguf" 2> "$T/err"
+grep -q '^organ-merge: some.yml: ' "$T/err" && ok || bad "the name of a configuration on stdin: $(cat "$T/err")"
+
+# ---- the seed, t of slerp, notes --------------------------------------------------------------------------
+
+for seed in '"parameters": {"random_seed": 145}' '"random_seed": 145'; do
+    run "$seed" << END
+{"models": [$dense], "merge_method": "dare_ties", "base_model": "$BASE", $seed}
+END
+    same "$seed" --method dare_ties --seed 145 --base $base --model $a,weight=0.6,density=0.5 \
+        --model $b,weight=0.4,density=0.7
+done
+run "slerp without t" << END
+{"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "slerp", "base_model": "$A"}
+END
+same "slerp without t" --method slerp,t=0.5 --base $a --model $b
+for member in '"tokenizer_source": "union"' '"tokenizer": {"source": "union"}' "\"tokenizer_source\": \"$B\""; do
+    echo "{\"models\": [$two], \"merge_method\": \"linear\", $member}" > "$T/config.json"
+    organ-merge --models "$T/models" --config "$T/config.json" --force -o "$T/out.gguf" 2> "$T/err"
+    grep -q 'the source of the tokenizer is ignored' "$T/err" && ok || bad "$member: $(cat "$T/err")"
+done
+echo "{\"models\": [$two], \"merge_method\": \"linear\", \"tokenizer_source\": \"base\"}" > "$T/config.json"
+organ-merge --models "$T/models" --config "$T/config.json" --force -o "$T/out.gguf" 2> "$T/err"
+grep -q tokenizer "$T/err" && bad "tokenizer_source base: $(cat "$T/err")" || ok
+
+# ---- YAML -------------------------------------------------------------------------------------------------
+
+if have python3 && python3 -c 'import yaml' 2> /dev/null; then
+    printf 'merge_method: linear\nmodels: [{model: plain}]\n' > "$T/one.yml"
+    check "YAML" sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q --no-hash --force -o "$T/out.gguf"
+    same "YAML" --method linear --model $a
+    { cat "$T/one.yml"; printf -- '---\n'; cat "$T/one.yml"; } > "$T/multi.yml"
+    check_error 3 "$T/multi.yml: the file has 2 configurations" "several documents" \
+        sh scripts/organ merge --config "$T/multi.yml" --models "$T/found" -q -o "$T/no.gguf"
+    printf 'merge_method: liner\nmodels: [{model: plain}]\n' > "$T/one.yml"
+    check_error 3 "$T/one.yml: unknown merge_method 'liner' (did you mean 'linear'?)" "a name in YAML" \
+        sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q -o "$T/no.gguf"
+fi
+check_absent "$T/no.gguf" "refused configurations"
+
 finish

@@ -131,8 +131,9 @@ static gg_status refuse_donor(const mtp *m, const char *what)
     return gg_fail_in(m->err, GG_NO, m->donor, NULL, "%s", what);
 }
 
-static void refuse_first_conflict(void *ctx, const char *line)
+static void refuse_first_conflict(void *ctx, gg_conflict kind, const char *line)
 {
+    if (kind == GG_CONFLICT_UNSURE) return;
     const mtp *m = ctx;
     refuse_donor(m, line);
 }

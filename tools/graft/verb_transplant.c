@@ -261,8 +261,9 @@ typedef struct kinship {
     gg_error *err;
 } kinship;
 
-static void note_key_conflict(void *ctx, const char *line)
+static void note_key_conflict(void *ctx, gg_conflict kind, const char *line)
 {
+    (void)kind;
     kinship *k = ctx;
     if (k->n++ < SHOWN) gg_check_notes_add(k->notes, k->err, "%s", line);
 }
@@ -450,8 +451,9 @@ static void list_reads(gg_source *base, gg_source *donor, const gg_match_options
 
 /* ---- would it work? ------------------------------------------------------------------------- */
 
-static void note_line(void *run, const char *line)
+static void note_line(void *run, gg_conflict kind, const char *line)
 {
+    (void)kind;
     gg_note(run, "%s", line);
 }
 

@@ -151,6 +151,9 @@ typedef struct gg_merge_config {
     size_t n_models;
     gg_merge_slice *slices;
     size_t n_slices;
+    bool has_seed; /* it names a seed: */
+    uint64_t seed;
+    char *notes; /* lines on members that are ignored; NULL = none */
 } gg_merge_config;
 
 /* Reads a configuration as JSON, len bytes. gg_merge_config_free must follow in any case. Errors:

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static gg_merge_param param_by_name(const char *name, size_t len)
 {
@@ -258,8 +259,8 @@ static gg_status read_json_setting(gg_merge_settings *to, const gg_json_node *n,
     bool rows;
     gg_error other = GG_ERROR_INIT;
     const char *key = gg_json_key(n, &len);
-    /* It only saves memory in mergekit. */
-    if (gg_json_key_is(n, "int8_mask")) return GG_OK;
+    /* They do not change values: one saves memory in mergekit, and the other is the seed of all. */
+    if (gg_json_key_is(n, "int8_mask") || gg_json_key_is(n, "random_seed")) return GG_OK;
     if (gg_json_key_is(n, "nuslerp_row_wise") && gg_json_bool(n, &rows, &other) == GG_OK && !rows)
         return GG_OK;
     gg_merge_param p = param_by_name(key, len);
@@ -504,13 +505,45 @@ static gg_status take_parameters(const gg_json_node *n, char **out, gg_error *er
     return *out ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the configuration");
 }
 
+/* "BASE+LORA" names a model with an adapter in mergekit. */
+static gg_status refuse_adapter(const config_reader *r, const char *base, const char *lora)
+{
+    gg_fail(r->err, GG_EUNSUPPORTED, "the configuration adds the adapter '%.200s' to '%.200s'",
+            lora, base);
+    return gg_fix(r->err, "fold the adapter into the model with organ-transplant, and name the "
+                          "result instead");
+}
+
+/* The path of a model: a text, {"path": TEXT}, or {"model": {"path": TEXT}, "lora": null}. NULL
+ * with the error. */
+static char *model_path(const config_reader *r, const gg_json_node *n)
+{
+    const gg_json_node *lora = NULL;
+    for (int deep = 0; deep < 2 && gg_json_type_of(n) == GG_JSON_OBJECT; deep++) {
+        if (only_members(n, "model lora path revision override_architecture", "model", r->err))
+            return NULL;
+        if (given(n, "lora")) lora = gg_json_get(n, "lora");
+        n = given(n, "model") ? gg_json_get(n, "model") : gg_json_get(n, "path");
+    }
+    char *path = copy_string(n, "model", r->err), *plus = path ? strrchr(path, '+') : NULL;
+    char *adapter = lora && path ? model_path(r, lora) : NULL;
+    if (adapter) refuse_adapter(r, path, adapter);
+    else if (plus && plus > path && plus[1] && access(path, F_OK) != 0) {
+        *plus = 0;
+        refuse_adapter(r, path, plus + 1);
+    }
+    free(adapter);
+    if (path && r->err->status != GG_OK) return free(path), NULL;
+    return path;
+}
+
 /* Finds or adds the model that a member "model" names; *k is its index. Those of slices with
  * parameters of their own are listed once, without parameters. A base that is listed among the
  * models takes no part of its own, except in methods that do not use a base: *k is SIZE_MAX. */
 static gg_status take_model(const config_reader *r, const gg_json_node *n, size_t *k)
 {
     gg_merge_config *c = r->c;
-    char *path = copy_string(gg_json_get(n, "model"), "model", r->err);
+    char *path = model_path(r, gg_json_get(n, "model"));
     if (!path) return r->err->status;
     bool is_base = c->base && strcmp(c->base, path) == 0 && r->method->base != GG_MERGE_BASE_KEYS;
     *k = 0;
@@ -633,6 +666,8 @@ static gg_status read_slices(config_reader *r, const gg_json_node *list)
     return st;
 }
 
+#define NAMES_MOST 64 /* of methods, with their aliases */
+
 static gg_status read_method(config_reader *r, const gg_json_node *root)
 {
     char shown[100], *name = copy_string(gg_json_get(root, "merge_method"), "merge_method", r->err);
@@ -640,16 +675,82 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
     if (!name) return r->err->status;
     r->method = gg_merge_method_by_name(name, strlen(name));
     if (r->method) return GG_OK;
+    const char *known[NAMES_MOST];
+    char meant[GG_MEANT];
+    size_t n = 0;
+    for (size_t i = 0; i < gg_merge_methods_n && n + 2 <= NAMES_MOST; i++) {
+        known[n++] = gg_merge_methods[i].name;
+        if (gg_merge_methods[i].alias) known[n++] = gg_merge_methods[i].alias;
+    }
     gg_escape(name, strlen(name) < 40 ? strlen(name) : 40, shown, sizeof shown);
-    return gg_fail(r->err, GG_EUNSUPPORTED, "merge_method '%s' is not supported", shown);
+    return gg_fail(r->err, GG_EUNSUPPORTED, "unknown merge_method '%s'%s", shown,
+                   gg_meant(gg_nearest(name, strlen(name), known, n), meant));
+}
+
+/* Adds a line to the notes. */
+static gg_status add_note(const config_reader *r, const char *line)
+{
+    gg_buf b = GG_BUF_INIT;
+    char *before = r->c->notes;
+    if (gg_buf_printf(&b, r->err, "%s%s%s", before ? before : "", before ? "\n" : "", line) !=
+        GG_OK)
+        return gg_buf_free(&b), r->err->status;
+    free(before);
+    r->c->notes = gg_buf_take(&b, NULL);
+    return r->c->notes ? GG_OK : gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
 }
 
 /* All models must have the same vocabulary, so each choice of one gives that of the first. Changes
  * of single tokens are not made. */
 static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root)
 {
-    if (!given(root, "tokenizer")) return GG_OK;
-    return only_members(gg_json_get(root, "tokenizer"), "source", "tokenizer", r->err);
+    const gg_json_node *t = gg_json_get(root, "tokenizer"),
+                       *source = given(root, "tokenizer_source")
+                                     ? gg_json_get(root, "tokenizer_source")
+                                     : gg_json_get(t, "source");
+    if (given(root, "tokenizer") && only_members(t, "source", "tokenizer", r->err) != GG_OK)
+        return r->err->status;
+    if (source && gg_json_type_of(source) != GG_JSON_NULL && !json_is(source, "base"))
+        add_note(r,
+                 "the source of the tokenizer is ignored: all models must have the vocabulary of "
+                 "the first, which is kept");
+    return r->err->status;
+}
+
+/* mergekit-moe and several documents are other kinds of configurations. */
+static gg_status refuse_other_kinds(const config_reader *r, const gg_json_node *root)
+{
+    if (gg_json_type_of(root) == GG_JSON_ARRAY) {
+        gg_fail(r->err, GG_EUNSUPPORTED, "the file has %zu configurations (mergekit-multi)",
+                gg_json_count(root));
+        return gg_fix(r->err,
+                      "put each into a file of its own, and merge them in order: the name of "
+                      "one is a model of the next");
+    }
+    if (!given(root, "experts") && !given(root, "gate_mode")) return GG_OK;
+    const char *s = "hidden"; /* the default of mergekit-moe */
+    size_t n = strlen(s);
+    const gg_json_node *mode = gg_json_get(root, "gate_mode");
+    char shown[60];
+    if (mode && (gg_json_type_of(mode) != GG_JSON_STRING || gg_json_string(mode, &s, &n, r->err)))
+        return gg_fail(r->err, GG_EFORMAT, "gate_mode of the configuration must be a text");
+    gg_escape(s, n < 20 ? n : 20, shown, sizeof shown);
+    gg_fail(r->err, GG_EUNSUPPORTED,
+            "this is a configuration of mergekit-moe, a mixture of experts with gate_mode '%s'",
+            shown);
+    return gg_fix(r->err,
+                  "make the mixture with organ-stack, which has ways of its own for the routers");
+}
+
+/* The seed of methods that drop values at random. */
+static gg_status read_seed(const config_reader *r, const gg_json_node *root)
+{
+    const gg_json_node *parameters = gg_json_get(root, "parameters");
+    const gg_json_node *n = gg_json_get(given(root, "random_seed") ? root : parameters,
+                                        "random_seed");
+    if (!n || gg_json_type_of(n) == GG_JSON_NULL) return GG_OK;
+    r->c->has_seed = true;
+    return gg_json_u64(n, &r->c->seed, r->err);
 }
 
 static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
@@ -691,14 +792,16 @@ static gg_status read_chat_template(const config_reader *r, const gg_json_node *
 static gg_status read_root(config_reader *r, const gg_json_node *root)
 {
     static const char names[] = "merge_method base_model models slices parameters dtype out_dtype "
-                                "tokenizer_source tokenizer chat_template";
+                                "tokenizer_source tokenizer chat_template random_seed name";
     const gg_json_node *models = gg_json_get(root, "models"), *slices = gg_json_get(root, "slices");
-    gg_status st = only_members(root, names, "its top level", r->err);
+    gg_status st = refuse_other_kinds(r, root);
+    if (st == GG_OK) st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
     if (st == GG_OK && given(root, "base_model")) {
-        r->c->base = copy_string(gg_json_get(root, "base_model"), "base_model", r->err);
+        r->c->base = model_path(r, gg_json_get(root, "base_model"));
         st = r->err->status;
     }
+    if (st == GG_OK) st = read_seed(r, root);
     if (st == GG_OK) st = read_tokenizer(r, root);
     if (st == GG_OK) st = read_dtype(r, root);
     if (st == GG_OK) st = read_chat_template(r, root);
@@ -737,5 +840,6 @@ void gg_merge_config_free(gg_merge_config *c)
     free(c->parameters);
     free(c->base);
     free(c->chat_template);
+    free(c->notes);
     *c = (gg_merge_config){ 0 };
 }

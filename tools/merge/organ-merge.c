@@ -4,8 +4,10 @@
 #include "common/output_options.h"
 #include "common/pictures.h"
 #include "gg_merge.h"
+#include "gguf/gguf.h" /* gg_shard_parse */
 
 #include <ctype.h>
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +92,7 @@ static const char *method_name(size_t i)
 }
 
 static struct {
-    const char *method, *base, *output, *config, *folder, *svg, *finished;
+    const char *method, *base, *output, *config, *named, *folder, *svg, *finished;
     int embeddings;
     bool check;
     gg_texts models;
@@ -176,23 +178,107 @@ static gg_status read_arguments(cli *c, gg_merge_config *to)
     return ok ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
 }
 
-/* A model of a configuration without a file here is DIR/NAME, or DIR/ and the end of NAME. */
+/* Adds a path to what was found for the name of a model. The shards of a model count once. */
+static gg_status add_found(cli *c, gg_buf *found, size_t *n, const char *path)
+{
+    size_t prefix;
+    uint32_t no, count;
+    if (gg_shard_parse(path, &prefix, &no, &count) && no > 0) return GG_OK;
+    return gg_buf_printf(found, &c->err, "%s%s", (*n)++ ? ", " : "", path);
+}
+
+/* Adds the files PATTERN, in the order of their names. */
+static gg_status add_matches(cli *c, gg_buf *found, size_t *n, const char *dir, const char *start)
+{
+    gg_status st = GG_OK;
+    size_t len = strlen(start);
+    struct dirent **list = NULL;
+    int many = scandir(dir, &list, NULL, alphasort);
+    for (int i = 0; i < many; i++) {
+        const char *name = list[i]->d_name;
+        size_t all = strlen(name);
+        bool match = all > len + 5 && strncmp(name, start, len) == 0 &&
+                     strcmp(name + all - 5, ".gguf") == 0;
+        char *path = match && st == GG_OK ? gg_path_in(dir, name, &c->err) : NULL;
+        if (match && st == GG_OK) st = path ? add_found(c, found, n, path) : GG_ENOMEM;
+        free(path);
+        free(list[i]);
+    }
+    free(list);
+    return st;
+}
+
+/* Looks for a model of a configuration: DIR/NAME, if that is a file or a folder that is a model;
+ * DIR/NAME.gguf; the files DIR/NAME-....gguf; the GGUF files in DIR/NAME. The first of them that
+ * exist count. */
+static gg_status look_for(cli *c, const char *name, gg_buf *found, size_t *n)
+{
+    struct stat s;
+    gg_buf b = GG_BUF_INIT;
+    char *path = gg_path_in(opt.folder, name, &c->err);
+    gg_status st = path ? GG_OK : GG_ENOMEM;
+    bool exists = st == GG_OK && stat(path, &s) == 0;
+    if (exists && S_ISDIR(s.st_mode)) {
+        st = add_matches(c, found, n, path, "");
+        if (st == GG_OK && *n == 0) st = add_found(c, found, n, path);
+    } else if (exists) {
+        st = add_found(c, found, n, path);
+    }
+    if (st == GG_OK && *n == 0) st = gg_buf_printf(&b, &c->err, "%s.gguf", path);
+    if (st == GG_OK && *n == 0 && stat(b.data, &s) == 0) st = add_found(c, found, n, b.data);
+    gg_buf_free(&b);
+    if (st == GG_OK && *n == 0) {
+        char *slash = strrchr(path, '/');
+        b = (gg_buf)GG_BUF_INIT;
+        st = gg_buf_printf(&b, &c->err, "%s-", slash ? slash + 1 : path);
+        if (slash) *slash = 0;
+        if (st == GG_OK) st = add_matches(c, found, n, slash ? path : ".", b.data);
+        gg_buf_free(&b);
+    }
+    free(path);
+    return st;
+}
+
+/* Replaces the name of a model of a configuration by the file that it means. A name with slashes,
+ * as ORG/MODEL, may also be found by its end. */
 static gg_status find_in_folder(cli *c, char **path)
 {
     struct stat s;
     if (!*path || strcmp(*path, "-") == 0 || stat(*path, &s) == 0) return GG_OK;
-    const char *end = strrchr(*path, '/'), *names[] = { *path, end ? end + 1 : *path };
-    for (int i = 0; i < 2; i++) {
-        char *full = gg_path_in(opt.folder, names[i], &c->err);
-        if (!full) return GG_ENOMEM;
-        if (stat(full, &s) == 0) {
-            free(*path);
-            *path = full;
-            return GG_OK;
-        }
-        free(full);
+    const char *end = strrchr(*path, '/'), *names[] = { *path, end ? end + 1 : NULL };
+    gg_buf found = GG_BUF_INIT;
+    size_t n = 0;
+    gg_status st = GG_OK;
+    for (int i = 0; i < 2 && st == GG_OK && n == 0 && names[i]; i++)
+        st = look_for(c, names[i], &found, &n);
+    if (st == GG_OK && n == 1) {
+        free(*path);
+        *path = gg_buf_take(&found, NULL);
+        return *path ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
     }
-    return GG_OK; /* opening it fails with its name */
+    if (st == GG_OK && n == 0) {
+        st = gg_fail(&c->err, GG_EIO,
+                     "there is no model '%.200s' in %.200s, nor a file of the name with .gguf or "
+                     "-*.gguf, nor a folder with *.gguf",
+                     end ? end + 1 : *path, opt.folder);
+        gg_fix(&c->err, "name the file in the configuration, or give another folder to --models");
+    } else if (st == GG_OK) {
+        st = gg_fail(&c->err, GG_EUSAGE, "the model '%.200s' may be each of %.600s", *path,
+                     found.data);
+        gg_fix(&c->err, "name one of them in the configuration");
+    }
+    gg_buf_free(&found);
+    return st;
+}
+
+/* Prints the lines of the notes of a configuration. */
+static void print_notes(const cli *c, const char *notes)
+{
+    while (notes && *notes) {
+        size_t n = strcspn(notes, "\n");
+        cli_note(c, "%s: %.*s", opt.named ? opt.named : opt.config, (int)n, notes);
+        notes += n + (notes[n] == '\n');
+    }
 }
 
 static gg_status read_models(cli *c, gg_merge_config *to)
@@ -202,6 +288,8 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     gg_status st = cli_read_file(opt.config, CONFIG_MAX, &text, &c->err);
     if (st == GG_OK) st = gg_merge_config_read(text.data, text.len, to, &c->err);
     gg_buf_free(&text);
+    print_notes(c, to->notes);
+    if (to->has_seed && !cli_given(c, "seed")) opt.o.seed = to->seed;
     if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
     for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
         st = find_in_folder(c, &to->models[i].path);
@@ -383,6 +471,6 @@ int main(int argc, char **argv)
                  opt.base ? "a" : "no");
     }
     gg_status st = merge(&c);
-    if (st != GG_OK && opt.config) gg_at_file(&c.err, opt.config);
+    if (st != GG_OK && opt.config) gg_at_file(&c.err, opt.named ? opt.named : opt.config);
     return cli_end(&c, st);
 }

@@ -63,6 +63,7 @@ typedef struct merge_run {
     gg_dtype_rules *rules;
     gg_check_notes notes;
     gg_merge_report *report;
+    bool head; /* the result has a head although the first model has none of its own */
     gg_error *err;
 } merge_run;
 
@@ -259,9 +260,13 @@ typedef struct kinship {
     size_t n; /* keys that differ */
 } kinship;
 
-static void note_conflict(void *ctx, const char *line)
+static void note_conflict(void *ctx, gg_conflict kind, const char *line)
 {
     kinship *k = ctx;
+    if (kind == GG_CONFLICT_ROWS && k->g->err->status == GG_OK) {
+        gg_fail(k->g->err, GG_NO, "%s: rows of equal shapes would belong to different heads", line);
+        gg_at_file(k->g->err, k->name);
+    }
     bool tokens = strncmp(line, "tokenizer.", 10) == 0;
     if (tokens && k->g->o->embeddings_from_base) return;
     if (k->n++ < SHOWN) gg_check_notes_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
@@ -272,6 +277,7 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
     static const char arch[] = "general.architecture", tokens[] = "tokenizer.ggml.tokens";
     const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
     const gg_kv *mine = gg_meta_find(a, tokens), *theirs = gg_meta_find(b, tokens);
+    uint64_t blocks = gg_arch_number(a, "block_count"), deep = gg_arch_number(b, "block_count");
     if (!gg_same_value(gg_meta_find(a, arch), gg_meta_find(b, arch)))
         gg_fail(err, GG_NO, "its architecture is not that of %.200s", gg_source_name(first));
     else if (mine && theirs && !embeddings && !gg_same_value(mine, theirs)) {
@@ -281,6 +287,10 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
         gg_fix_hint(err, GG_HINT_EMBEDDINGS,
                     "keep the embeddings and the vocabulary of the first "
                     "model");
+    } else if (blocks && deep && deep > blocks) {
+        gg_fail(err, GG_NO, "it has %llu blocks, but %.200s has %llu", (unsigned long long)deep,
+                gg_source_name(first), (unsigned long long)blocks);
+        gg_fix(err, "remove the other blocks first, with organ-stack");
     } else return GG_OK;
     return gg_at_file(err, gg_source_name(s));
 }
@@ -310,9 +320,10 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     gg_error *err = g->err;
     kinship k = { g, gg_source_name(s), 0 };
     gg_status st = must_agree(first, s, g->o->embeddings_from_base, err);
-    if (st != GG_OK || !(g->run->note || g->run->strict)) return st;
+    if (st != GG_OK) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
-    st = err->status != GG_OK ? err->status : judge_lineage(first, s, &doubtful, err);
+    if (err->status != GG_OK || !(g->run->note || g->run->strict)) return err->status;
+    st = judge_lineage(first, s, &doubtful, err);
     if (st != GG_OK || !doubtful) return st;
     if (!g->run->strict)
         return gg_check_notes_add(&g->notes, err,
@@ -572,10 +583,25 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
                        "one");
 }
 
-/* GG_NO if the tensor is missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */
-static gg_status find_in_model(const gg_source *s, const gg_tensor *t, size_t *at, gg_error *err)
+static const char head_name[] = "output.weight";
+
+/* The embeddings of a model without a head of its own, if t is the head; SIZE_MAX for others. */
+static size_t tied_head(const gg_source *s, const gg_tensor *t)
 {
+    return gg_text_is(t->name, t->name_len, head_name)
+               ? gg_source_find(s, "token_embd.weight", sizeof "token_embd.weight" - 1)
+               : SIZE_MAX;
+}
+
+/* GG_NO if the tensor is missing or has other dims; GG_EUNSUPPORTED if it cannot be decoded. */
+static gg_status find_in_model(const merge_run *g, const gg_source *s, const gg_tensor *t,
+                               size_t *at)
+{
+    gg_error *err = g->err;
     *at = gg_source_find(s, t->name, t->name_len);
+    if (*at == SIZE_MAX && (*at = tied_head(s, t)) != SIZE_MAX)
+        gg_note(g->run, "%s: it has no %s, so its embeddings are merged as its head",
+                gg_source_name(s), head_name);
     if (*at == SIZE_MAX) return gg_fail_in(err, GG_NO, s, t, "it does not have this tensor");
     const gg_tensor *theirs = gg_source_tensor(s, *at);
     if (!gg_same_dims(t, theirs)) return other_dims(t, theirs, s, err);
@@ -589,10 +615,9 @@ static gg_status find_in_models(const merge_run *g, const gg_tensor *t, size_t *
 {
     const gg_merging *m = &g->m;
     gg_status st = GG_OK;
-    for (size_t k = 0; k < m->n && st == GG_OK; k++)
-        st = find_in_model(m->models[k], t, &at[k], g->err);
+    for (size_t k = 0; k < m->n && st == GG_OK; k++) st = find_in_model(g, m->models[k], t, &at[k]);
     at[m->n] = SIZE_MAX;
-    return st == GG_OK && m->has_base ? find_in_model(m->base, t, &at[m->n], g->err) : st;
+    return st == GG_OK && m->has_base ? find_in_model(g, m->base, t, &at[m->n]) : st;
 }
 
 static gg_status report_row(const merge_run *g, const gg_tensor *t, const char *how,
@@ -694,6 +719,31 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
     return gg_plan_add_made(&g->plan, t, p.make, p.ctx, g->err);
 }
 
+/* Factors of RoPE are computed from keys, which are those of the first model. */
+static bool is_rope_table(const gg_tensor *t)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    const char *role = t->name + a.role_at;
+    return strncmp(role, "rope_freqs", 10) == 0 || strncmp(role, "rope_factors_", 13) == 0;
+}
+
+/* If the first model has tied embeddings and another has a head, the result has a head. */
+static gg_status plan_head(merge_run *g, size_t *at)
+{
+    size_t i = gg_source_find(g->first, "token_embd.weight", sizeof "token_embd.weight" - 1);
+    bool theirs = false;
+    for (size_t k = 0; k < g->m.n && !theirs; k++)
+        theirs = gg_source_find(g->m.models[k], head_name, sizeof head_name - 1) != SIZE_MAX;
+    if (!theirs || i == SIZE_MAX || g->o->embeddings_from_base) return GG_OK;
+    if (gg_source_find(g->first, head_name, sizeof head_name - 1) != SIZE_MAX) return GG_OK;
+    gg_tensor t = *gg_source_tensor(g->first, i);
+    t.name = head_name;
+    t.name_len = sizeof head_name - 1;
+    g->head = true;
+    gg_status st = find_in_models(g, &t, at);
+    return st == GG_OK ? plan_merged(g, &t, at) : st;
+}
+
 static gg_status plan_all(merge_run *g)
 {
     gg_status st = GG_OK;
@@ -701,7 +751,7 @@ static gg_status plan_all(merge_run *g)
     if (!at) return gg_fail(g->err, GG_ENOMEM, "no memory for the tensors");
     for (size_t i = 0; i < gg_source_count(g->first) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(g->first, i);
-        bool kept = gg_is_integer(t->dtype) ||
+        bool kept = gg_is_integer(t->dtype) || is_rope_table(t) ||
                     (g->o->embeddings_from_base && gg_source_anatomy(g->first, i).cls == GG_EMBED);
         if (kept) {
             st = report_row(g, t, "copy", "");
@@ -713,6 +763,7 @@ static gg_status plan_all(merge_run *g)
         st = find_in_models(g, t, at);
         if (st == GG_OK) st = plan_merged(g, t, at);
     }
+    if (st == GG_OK) st = plan_head(g, at);
     free(at);
     if (st == GG_OK) st = gg_merge_settings_used(&g->m.global, g->err);
     for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
@@ -730,6 +781,7 @@ static void note_left_out(const merge_run *g)
         for (size_t i = 0; i < gg_source_count(s); i++) {
             const gg_tensor *t = gg_source_tensor(s, i);
             if (gg_source_find(g->first, t->name, t->name_len) != SIZE_MAX) continue;
+            if (g->head && gg_text_is(t->name, t->name_len, head_name)) continue;
             if (n++ == 0) example = t;
         }
         if (n)
