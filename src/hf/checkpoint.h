@@ -91,7 +91,11 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
                              gg_error *err);
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
 
-/* A source of these tensors (source.c). It owns the checkpoint, also if it cannot be made. */
+/* The kind of source that opens them (source_checkpoint.c). */
+struct gg_source_kind;
+extern const struct gg_source_kind gg_source_checkpoint;
+
+/* A source of these tensors. It owns the checkpoint, also if it cannot be made. */
 gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source **out,
                                   gg_error *err);
 

@@ -1,0 +1,117 @@
+/* source_checkpoint.c - checkpoints, safetensors files and PEFT adapters as sources. */
+#include "checkpoint.h"
+#include "organ/source.h"
+
+typedef struct checkpoint_source {
+    gg_source s;
+    gg_checkpoint *ck;
+    gg_gguf *header;
+} checkpoint_source;
+
+static const gg_checkpoint *checkpoint_of(const gg_source *s)
+{
+    return ((const checkpoint_source *)s)->ck;
+}
+
+static void show(checkpoint_source *c)
+{
+    gg_source *s = &c->s;
+    c->header = &c->ck->header;
+    s->headers = &c->header;
+    s->n_headers = 1;
+    s->tensors = c->header->tensors;
+    s->n = c->header->n_tensors;
+    s->meta = c->ck->has_keys ? &c->header->meta : NULL;
+}
+
+static bool is_checkpoint(const gg_spec *spec)
+{
+    return gg_is_checkpoint(spec->path);
+}
+
+static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
+{
+    checkpoint_source *c = (checkpoint_source *)s;
+    gg_ck_adapter adapter = { s->o.adapter_base, s->o.adapter_alpha };
+    gg_status st = gg_checkpoint_open(path, &adapter, &c->ck, err);
+    if (st != GG_OK) return st;
+    show(c);
+    if (c->ck->note[0]) gg_source_note(s, path, c->ck->note);
+    return GG_OK;
+}
+
+static void close_checkpoint(gg_source *s)
+{
+    gg_checkpoint_close(((checkpoint_source *)s)->ck);
+}
+
+static gg_status place_in_checkpoint(gg_source *s, size_t i, gg_data *d, gg_error *err)
+{
+    gg_place place;
+    (void)err;
+    if (gg_checkpoint_place(checkpoint_of(s), i, &place)) d->fd = place.fd, d->at = place.at;
+    return GG_OK;
+}
+
+static gg_status read_checkpoint(gg_data *d, uint64_t offset, void *buf, size_t n, gg_error *err)
+{
+    return gg_checkpoint_read(checkpoint_of(d->source), d->index, &d->cache,
+                              (gg_ck_span){ offset, buf, n }, err);
+}
+
+static void end_checkpoint(gg_data *d)
+{
+    gg_checkpoint_end_reading(d->cache);
+}
+
+static const char *file_of_checkpoint(const gg_source *s, size_t i)
+{
+    return gg_checkpoint_file(checkpoint_of(s), i);
+}
+
+static gg_status each_file_of_checkpoint(const gg_source *s, gg_source_file_fn *fn, void *ctx,
+                                         gg_error *err)
+{
+    const gg_checkpoint *ck = checkpoint_of(s);
+    gg_status st = GG_OK;
+    for (size_t i = 0; ck && i < ck->n_files && st == GG_OK; i++)
+        st = fn(ctx, &ck->files[i].stamp, ck->files[i].fd, ck->files[i].path, err);
+    return st;
+}
+
+const gg_source_kind gg_source_checkpoint = {
+    .size = sizeof(checkpoint_source),
+    .is = is_checkpoint,
+    .open = open_checkpoint,
+    .close = close_checkpoint,
+    .place = place_in_checkpoint,
+    .read = read_checkpoint,
+    .end = end_checkpoint,
+    .file_of = file_of_checkpoint,
+    .each_file = each_file_of_checkpoint,
+};
+
+gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source **out,
+                                  gg_error *err)
+{
+    gg_source *s = gg_source_new(&gg_source_checkpoint, name, err);
+    if (!s) {
+        gg_checkpoint_close(ck);
+        return GG_ENOMEM;
+    }
+    ((checkpoint_source *)s)->ck = ck;
+    show((checkpoint_source *)s);
+    return gg_source_opened(s, GG_OK, out, err);
+}
+
+bool gg_source_is_checkpoint(const gg_source *s)
+{
+    return s->kind == &gg_source_checkpoint && s->meta &&
+           !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
+}
+
+gg_hf_beside gg_source_hf_beside(const gg_source *s)
+{
+    const gg_checkpoint *ck = checkpoint_of(s);
+    return (gg_hf_beside){ ck->beside_name, ck->beside, ck->order, ck->note };
+}
