@@ -20,6 +20,7 @@ BEGIN {
     sees["quant"] = " base quant "
     sees["gguf"] = " base quant gguf "
     sees["organ"] = sees["hf"] = " base json quant gguf organ hf "
+    sees["arch"] = " base quant gguf arch "
 }
 # The path that an include names: beside the file, or below src/, tools/ or include/.
 function resolve(file, name,    dir, part, i, line) {

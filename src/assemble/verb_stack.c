@@ -2,6 +2,7 @@
  * checks that the models are compatible, and plans the result. */
 #include "verb_mix.h"
 
+#include "arch/design.h"
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
@@ -543,7 +544,7 @@ static gg_status refuse_broken(const stacker *s)
     gg_check_options o = { .row = keep_first_finding, .ctx = text };
     uint64_t blocks = gg_arch_number(meta, "block_count"),
              decoder = gg_arch_number(meta, "decoder_block_count");
-    gg_status st = gg_check_kinds_kept(gg_source_meta(first), meta, s->err);
+    gg_status st = gg_design_kinds_kept(gg_source_meta(first), meta, s->err);
     if (st == GG_OK && s->order->part && decoder > blocks)
         return gg_fail(s->err, GG_NO,
                        "the decoder would have %llu blocks and the encoder %llu, and an engine "

@@ -31,14 +31,23 @@ static inline bool gg_text_ends(const char *bytes, size_t n, const char *end)
     return n > m && memcmp(bytes + n - m, end, m) == 0;
 }
 
-/* Whether a list of words separated by spaces has this one. */
+/* Gets the next word of a list at *at, whose words are separated by spaces or line breaks. Returns
+ * false at the end. */
+static inline bool gg_text_next_word(const char **at, const char **word, size_t *len)
+{
+    *word = *at + strspn(*at, " \n");
+    *len = strcspn(*word, " \n");
+    *at = *word + *len;
+    return *len > 0;
+}
+
+/* Whether a list has this word. */
 static inline bool gg_text_has_word(const char *list, const char *word, size_t len)
 {
-    for (const char *p = list; *p;) {
-        size_t n = strcspn(p, " ");
-        if (n == len && memcmp(p, word, len) == 0) return true;
-        p += n + strspn(p + n, " ");
-    }
+    const char *w;
+    size_t n;
+    while (gg_text_next_word(&list, &w, &n))
+        if (n == len && memcmp(w, word, len) == 0) return true;
     return false;
 }
 

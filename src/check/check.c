@@ -72,7 +72,7 @@ static gg_status run_rules(check *c)
         }
         st = c->status;
     }
-    if (c->arch_name) gg_escape(c->arch_name, c->arch_len, c->architecture, sizeof c->architecture);
+    if (c->d.name) gg_escape(c->d.name, c->d.name_len, c->architecture, sizeof c->architecture);
     c->tensors = c->in->n;
     gg_check_close(c);
     return st;

@@ -3,6 +3,7 @@
 #include "check_context.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -21,9 +22,6 @@ static const char *const usual_rows[] = { "heads*key,kvheads*key,kvheads*value",
                                           "heads*keyswa,kvheads*keyswa,kvheads*keyswa",
                                           "embd,embd,embd" };
 
-/* Architectures whose graph reads attn_q although attn_qkv is loaded, and crashes. */
-static const char crashes_with_qkv[] = "qwen4exp bailingmoe3 kimi-k3";
-
 /* The length of a word without its mark and shape. */
 static size_t stem_length(const char *word, size_t len)
 {
@@ -41,8 +39,8 @@ static bool stem_is(const char *word, size_t len, const char *name)
 /* Computes the rows of the parts; they must have the rows of the fused tensor together. */
 static void divide_rows(const check *c, gg_fused_rule *r, const char *formulas, size_t len)
 {
-    check_shape s;
-    if (r->divided || !gg_check_shape_eval(c, formulas, len, (uint64_t)r->block, &s) || s.n != 3 ||
+    gg_design_shape s;
+    if (r->divided || !gg_design_eval(&c->d, formulas, len, (uint64_t)r->block, &s) || s.n != 3 ||
         s.dims[0] + s.dims[1] + s.dims[2] != r->rows)
         return;
     memcpy(r->parts, s.dims, sizeof r->parts);
@@ -53,7 +51,7 @@ static void divide_rows(const check *c, gg_fused_rule *r, const char *formulas, 
 static void divide_by_word(const check *c, gg_fused_rule *r, const char *word, size_t len)
 {
     size_t n;
-    const char *text = gg_check_qkv_rows(word, len, &n);
+    const char *text = gg_arch_qkv_rows(word, len, &n);
     char formulas[200] = "";
     for (size_t i = 0; i < n && i + 1 < sizeof formulas; i++)
         formulas[i] = text[i] == ':' ? ',' : text[i];
@@ -63,8 +61,8 @@ static void divide_by_word(const check *c, gg_fused_rule *r, const char *word, s
 /* Divides attn_qkv by the usual rows, if its own formula gives the rows that it has. */
 static void divide_by_sum(const check *c, gg_fused_rule *r, const char *shape, size_t len)
 {
-    check_shape s;
-    if (!gg_check_shape_eval(c, shape, len, (uint64_t)r->block, &s) || s.dims[1] != r->rows) return;
+    gg_design_shape s;
+    if (!gg_design_eval(&c->d, shape, len, (uint64_t)r->block, &s) || s.dims[1] != r->rows) return;
     for (size_t i = 0; i < sizeof usual_rows / sizeof usual_rows[0]; i++)
         divide_rows(c, r, usual_rows[i], strlen(usual_rows[i]));
 }
@@ -79,7 +77,7 @@ static void apply_word(const check *c, gg_fused_rule *r, const char *word, size_
     if (stem_is(word, len, words[r->kind].separate)) r->separate = true;
     /* in recurrent blocks, attn_qkv is another tensor, which has no parts */
     if (stem_is(word, len, words[r->kind].fused) &&
-        !(r->kind == GG_FUSED_QKV && gg_check_block_recurrent(c, (uint64_t)r->block))) {
+        !(r->kind == GG_FUSED_QKV && gg_design_recurrent(&c->d, (uint64_t)r->block))) {
         r->fused = true;
         if (r->kind == GG_FUSED_QKV && shape)
             divide_by_sum(c, r, shape + 1, (size_t)(word + len - shape - 1));
@@ -91,15 +89,15 @@ static void apply_word(const check *c, gg_fused_rule *r, const char *word, size_
 
 static void find_rule(const check *c, gg_fused_rule *r)
 {
-    const char *word, *list = c->arch->block;
+    const char *word, *list = c->arch->block.text;
     size_t len;
     bool active = true;
-    while (gg_check_next_word(&list, &word, &len)) {
+    while (gg_text_next_word(&list, &word, &len)) {
         if (word[len - 1] == ':')
-            active = gg_check_block_is(c, "", (uint64_t)r->block, word, len - 1);
+            active = gg_design_block_is(&c->d, "", (uint64_t)r->block, word, len - 1);
         else if (active) apply_word(c, r, word, len);
     }
-    if (r->kind == GG_FUSED_QKV && gg_check_arch_in(c, crashes_with_qkv)) r->fused = false;
+    if (r->kind == GG_FUSED_QKV && gg_design_has(&c->d, "reads_attn_q")) r->fused = false;
     if (r->kind == GG_FUSED_QKV || r->rows % 2) return;
     r->parts[0] = r->parts[1] = r->rows / 2;
     r->divided = true;

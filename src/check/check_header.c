@@ -58,17 +58,17 @@ static const char *unusable_type(const check *c, size_t i, gg_check_level *level
     const gg_anatomy *a = &c->anatomy[i];
     const char *role = t->name + a->role_at;
     bool vector = t->elements == t->dims[0] || t->elements == t->dims[1] || a->cls == GG_NORM ||
-                  gg_check_word(gg_check_only_f32, role, a->role_len);
+                  gg_text_has_word(gg_check_only_f32, role, a->role_len);
     /* prediction blocks and draft heads are used only on demand, and not all operations fail */
-    bool spare = a->block >= (int64_t)c->trunk || c->kind == GG_KIND_DRAFT ||
+    bool spare = a->block >= (int64_t)c->d.trunk || c->kind == GG_KIND_DRAFT ||
                  (integers && name_has(t, spared)) || name_has(t, unused);
     *level = GG_CHECK_ERROR;
-    if (gg_check_word("d2t", t->name, t->name_len))
+    if (gg_text_has_word("d2t", t->name, t->name_len))
         return t->dtype == GG_I64 ? NULL : "engines read it only as I64, not as %s";
     if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
     if (spare) *level = GG_CHECK_WARNING;
     if (integers) return "engines load a tensor in %s, and crash when they use it";
-    if (gg_check_word("ffn_gate_inp_shexp", role, a->role_len))
+    if (gg_text_has_word("ffn_gate_inp_shexp", role, a->role_len))
         return NULL; /* a matrix of one row */
     return vector ? "engines load it in %s, and crash when they use it; it must be F32" : NULL;
 }
@@ -106,7 +106,7 @@ static void check_file_type(check *c)
 {
     check_place where = at_name("general.file_type");
     uint64_t stated;
-    if (!gg_kv_u64(gg_check_key(c, where.name), &stated) || c->in->n == 0) return;
+    if (!gg_kv_u64(gg_design_key(&c->d, where.name), &stated) || c->in->n == 0) return;
     uint32_t dtype = named_type(stated & ~(uint64_t)1024); /* the bit marks a guess */
     const gg_dtype_info *info = dtype == UINT32_MAX ? NULL : gg_dtype_get(dtype);
     for (size_t i = 0; i < c->in->n && info; i++)
@@ -120,7 +120,7 @@ static void check_file_type(check *c)
 
 static void check_alignment(check *c)
 {
-    const gg_kv *kv = gg_check_key(c, "general.alignment");
+    const gg_kv *kv = gg_design_key(&c->d, "general.alignment");
     uint64_t v;
     if (!kv) return;
     if (kv->type != GG_TYPE_U32 || !gg_kv_u64(kv, &v) || v == 0 || (v & (v - 1)) != 0)
@@ -141,13 +141,13 @@ static void check_split(check *c)
     uint64_t count = 0, no = 0, total = 0;
     uint32_t files = c->in->files ? c->in->files : 1;
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
-        const gg_kv *kv = gg_check_key(c, of[i].key);
+        const gg_kv *kv = gg_design_key(&c->d, of[i].key);
         if (kv && kv->type != of[i].type)
             say_error(c, "split", at_key(kv), "its type is %s, but engines read it only as %s",
                       gg_type_name(kv->type), gg_type_name(of[i].type));
     }
-    gg_kv_u64(gg_check_key(c, "split.no"), &no);
-    if (!gg_kv_u64(gg_check_key(c, "split.count"), &count)) return;
+    gg_kv_u64(gg_design_key(&c->d, "split.no"), &no);
+    if (!gg_kv_u64(gg_design_key(&c->d, "split.count"), &count)) return;
     if (count > 1 && count != files)
         say_error(c, "split", at_name("split.count"),
                   "it is %" PRIu64 ", but the model has %u file%s", count, files,
@@ -155,7 +155,7 @@ static void check_split(check *c)
     if (count > 1 && no != 0)
         say_error(c, "split", at_name("split.no"),
                   "it is %" PRIu64 " in the first file, where engines require 0", no);
-    const gg_kv *n = gg_check_key(c, "split.tensors.count");
+    const gg_kv *n = gg_design_key(&c->d, "split.tensors.count");
     if (count > 1 && n && gg_kv_u64(n, &total) && total != c->in->n)
         say_error(c, "split", at_key(n), "it is %" PRIu64 ", but the files have %zu tensors", total,
                   c->in->n);
@@ -166,7 +166,7 @@ static void check_split(check *c)
 /* token_embd.weight.lora_a has one row of the rank per token, and lora_b one per column. */
 static uint64_t rank_of_a(const gg_tensor *a)
 {
-    return a->dims[gg_check_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
+    return a->dims[gg_text_has_word("token_embd.weight.lora_a", a->name, a->name_len) ? 0 : 1];
 }
 
 static bool name_ends_with(const gg_tensor *t, const char *end)
@@ -205,13 +205,13 @@ static void check_adapter(check *c)
     static const char *const ends[2] = { ".lora_a", ".lora_b" };
     const char *type = "lora";
     size_t len = 4;
-    const gg_kv *kind = gg_check_key(c, "adapter.type"),
-                *alpha = gg_check_key(c, "adapter.lora.alpha");
+    const gg_kv *kind = gg_design_key(&c->d, "adapter.type"),
+                *alpha = gg_design_key(&c->d, "adapter.lora.alpha");
     if (!kind) say_error(c, "adapter", at_name("adapter.type"), MISSING_KEY);
-    else if (!gg_kv_str(kind, &type, &len) || !gg_check_word("lora", type, len))
+    else if (!gg_kv_str(kind, &type, &len) || !gg_text_has_word("lora", type, len))
         say_error(c, "adapter", at_key(kind), "engines know adapters of the type lora only");
-    if (!c->arch_name) say_error(c, "adapter", at_name("general.architecture"), MISSING_KEY);
-    else if (!gg_check_arch_in(c, gg_check_archs))
+    if (!c->d.name) say_error(c, "adapter", at_name("general.architecture"), MISSING_KEY);
+    else if (!gg_arch_is_known(c->d.arch))
         say_error(c, "adapter", at_name("general.architecture"),
                   "llama.cpp has no models of this architecture");
     if (!alpha)
@@ -237,7 +237,7 @@ static void check_imatrix(check *c)
                                         "imatrix.chunk_size" };
     static const char *const ends[2] = { ".in_sum2", ".counts" };
     for (size_t i = 0; i < 3; i++)
-        if (!gg_check_key(c, keys[i]))
+        if (!gg_design_key(&c->d, keys[i]))
             say_error(c, "imatrix", at_name(keys[i]), "llama-quantize requires this key");
     for (size_t i = 0; i < c->in->n; i++)
         if (!name_ends_with(&c->in->tensors[i], ".sample") &&
@@ -263,37 +263,37 @@ static void require_keys(check *c, const char *names)
 {
     const char *name;
     size_t len;
-    while (gg_check_next_word(&names, &name, &len)) {
+    while (gg_text_next_word(&names, &name, &len)) {
         char word[100];
         snprintf(word, sizeof word, "%.*s", (int)len, name);
-        if (!gg_check_arch_key(c, word))
-            say_error(c, "key-missing", at_arch_key(c, word), MISSING_KEY);
+        if (!gg_design_arch_key(&c->d, word))
+            say_error(c, "key-missing", gg_check_at_key(c, word), MISSING_KEY);
     }
 }
 
 static void check_required_keys(check *c)
 {
     require_keys(c, "context_length embedding_length block_count");
-    if (c->arch) require_keys(c, c->arch->keys);
-    bool lite = c->trunk == 26 || c->trunk == 27 || c->trunk == 48;
-    if (gg_check_arch_in(c, "deepseek2") && !lite) require_keys(c, "attention.q_lora_rank");
+    if (c->arch) require_keys(c, c->arch->keys.text);
+    bool lite = c->d.trunk == 26 || c->d.trunk == 27 || c->d.trunk == 48;
+    if (gg_design_has(&c->d, "needs_q_lora") && !lite) require_keys(c, "attention.q_lora_rank");
 }
 
 /* Reports an architecture that is missing or unknown. Returns false if it is missing. */
 static bool check_architecture(check *c)
 {
     check_place where = at_name("general.architecture");
-    if (!c->arch_name || c->arch_len == 0) {
+    if (!c->d.name || c->d.name_len == 0) {
         say_error(c, "architecture", where, "%s: an engine cannot tell what kind of model this is",
-                  gg_check_key(c, where.name) ? "this is not a name" : "this key is missing");
+                  gg_design_key(&c->d, where.name) ? "this is not a name" : "this key is missing");
         return false;
     }
-    if (!gg_check_arch_in(c, gg_check_archs))
+    if (!gg_arch_is_known(c->d.arch))
         say_error(c, "architecture", where, "llama.cpp v0.5.0 does not know architecture '%.*s'",
-                  (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
+                  (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
     if (!c->arch)
         say_note(c, "architecture", where, "no table for %.*s: only generic rules were applied",
-                 (int)(c->arch_len < 64 ? c->arch_len : 64), c->arch_name);
+                 (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
     return true;
 }
 
@@ -325,7 +325,7 @@ static void check_number_or_array(check *c, const gg_kv *kv, const char *name, u
 {
     static const char trunk_only[] = "attention.indexer.types /xielu.alpha_n /xielu.alpha_p "
                                      "/xielu.beta /xielu.eps";
-    uint64_t n = gg_check_word(trunk_only, name, strlen(name)) ? c->trunk : c->blocks;
+    uint64_t n = gg_text_has_word(trunk_only, name, strlen(name)) ? c->d.trunk : c->d.blocks;
     bool sections = type == GG_TYPE_I32;
     if (kv->type != type && !is_array_of(kv, type))
         say_error(c, "key-type", at_key(kv),
@@ -343,8 +343,8 @@ static void check_number_or_array(check *c, const gg_kv *kv, const char *name, u
 /* Checks a key that is an array, of which engines may also read one number or nothing. */
 static void check_array(check *c, const gg_kv *kv, const char *name, const char *type)
 {
-    bool pattern = gg_check_word("attention.sliding_window_pattern", name, strlen(name));
-    bool needed = c->arch && gg_check_word(c->arch->keys, name, strlen(name));
+    bool pattern = gg_text_has_word("attention.sliding_window_pattern", name, strlen(name));
+    bool needed = c->arch && gg_text_has_word(c->arch->keys.text, name, strlen(name));
     uint32_t item = type[3] == '[' ? type_in_table(type + 4) : GG_TYPE_ARR;
     if (kv->type != GG_TYPE_ARR) {
         if (item == GG_TYPE_ARR || needed || (pattern && kv->type != GG_TYPE_U32))
@@ -354,31 +354,50 @@ static void check_array(check *c, const gg_kv *kv, const char *name, const char 
     } else if (item != GG_TYPE_ARR && !is_array_of(kv, item)) {
         say_error(c, "key-type", at_key(kv), "it is an array of %s; engines expect %s",
                   gg_type_name(kv->elem_type), gg_type_name(item));
-    } else if (pattern && c->blocks > 0 && kv->count != c->blocks && kv->count != c->trunk) {
+    } else if (pattern && c->d.blocks > 0 && kv->count != c->d.blocks && kv->count != c->d.trunk) {
         say_warning(c, "layer-array", at_key(kv),
                     "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count,
-                    c->blocks);
+                    c->d.blocks);
     }
+}
+
+static void check_type_of_key(check *c, const char *name, const char *type)
+{
+    const gg_kv *kv = gg_design_arch_key(&c->d, name);
+    if (!kv) return;
+    if (strstr(type, "|arr")) check_number_or_array(c, kv, name, type_in_table(type));
+    else if (strncmp(type, "arr", 3) == 0) check_array(c, kv, name, type);
+    else if (kv->type != type_in_table(type))
+        say_error(c, "key-type", at_key(kv), "its type is %s, but an engine reads it only as %s",
+                  gg_type_name(kv->type), type);
+}
+
+/* The type as which the architecture reads a key that not all read, or NULL. In its record,
+ * "KEY:TYPE" is a type of its own. */
+static const char *type_it_reads(const gg_arch *a, const char *name, const char *usual,
+                                 char own[32])
+{
+    const char *at = a ? a->reads.text : "", *word;
+    size_t len, n = strlen(name);
+    while (gg_text_next_word(&at, &word, &len)) {
+        if (len == n && memcmp(word, name, n) == 0) return usual;
+        if (len <= n + 1 || word[n] != ':' || memcmp(word, name, n) != 0) continue;
+        snprintf(own, 32, "%.*s", (int)(len - n - 1), word + n + 1);
+        return own;
+    }
+    return NULL;
 }
 
 static void check_types_of_keys(check *c)
 {
-    const gg_kv *kv;
-    for (const check_key_types *t = gg_check_key_types; t->type; t++) {
-        const char *at = t->keys, *word;
+    for (const gg_arch_key_type *t = gg_arch_key_types; t->type; t++) {
+        const char *at = t->keys, *word, *type = t->type;
         size_t len;
-        if (t->archs[0] != '*' && !gg_check_arch_in(c, t->archs)) continue;
-        while (gg_check_next_word(&at, &word, &len)) {
-            char name[100];
+        while (gg_text_next_word(&at, &word, &len)) {
+            char name[100], own[32];
             snprintf(name, sizeof name, "%.*s", (int)len, word);
-            kv = gg_check_arch_key(c, name);
-            if (!kv) continue;
-            if (strstr(t->type, "|arr")) check_number_or_array(c, kv, name, type_in_table(t->type));
-            else if (strncmp(t->type, "arr", 3) == 0) check_array(c, kv, name, t->type);
-            else if (kv->type != type_in_table(t->type))
-                say_error(c, "key-type", at_key(kv),
-                          "its type is %s, but an engine reads it only as %s",
-                          gg_type_name(kv->type), t->type);
+            if (!t->of_all) type = type_it_reads(c->d.arch, name, t->type, own);
+            if (type) check_type_of_key(c, name, type);
         }
     }
 }
@@ -387,11 +406,11 @@ static void check_types_of_keys(check *c)
 
 static void check_heads(check *c)
 {
-    check_place where = at_arch_key(c, "attention.head_count_kv");
-    uint64_t blocks = c->blocks < GG_CHECK_BLOCKS ? c->blocks : GG_CHECK_BLOCKS, q, kv;
+    check_place where = gg_check_at_key(c, "attention.head_count_kv");
+    uint64_t blocks = c->d.blocks < GG_DESIGN_BLOCKS ? c->d.blocks : GG_DESIGN_BLOCKS, q, kv;
     for (uint64_t b = 0; b < (blocks ? blocks : 1); b++) {
-        if (!gg_check_number(c, "attention.head_count", b, &q) || q == 0) continue;
-        if (!gg_check_number(c, "attention.head_count_kv", b, &kv) || kv == 0) continue;
+        if (!gg_design_number(&c->d, "attention.head_count", b, &q) || q == 0) continue;
+        if (!gg_design_number(&c->d, "attention.head_count_kv", b, &kv) || kv == 0) continue;
         if (q % kv == 0) continue;
         say_error(c, "heads", where,
                   "%" PRIu64 " key-value heads do not divide %" PRIu64 " heads (block %" PRIu64 ")",
@@ -405,10 +424,10 @@ static void check_rope(check *c)
 {
     const char *type;
     size_t len;
-    if (gg_kv_str(gg_check_arch_key(c, "rope.scaling.type"), &type, &len) &&
-        !gg_check_word("none linear yarn longrope", type, len))
+    if (gg_kv_str(gg_design_arch_key(&c->d, "rope.scaling.type"), &type, &len) &&
+        !gg_text_has_word("none linear yarn longrope", type, len))
         say_error(
-            c, "rope", at_arch_key(c, "rope.scaling.type"),
+            c, "rope", gg_check_at_key(c, "rope.scaling.type"),
             "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
     gg_check_limits(c, "rope");
 }
@@ -501,7 +520,7 @@ static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
 
 static void check_list_length(check *c, const char *key, uint64_t tokens, bool integers)
 {
-    const gg_kv *kv = gg_check_key(c, key);
+    const gg_kv *kv = gg_design_key(&c->d, key);
     if (!kv) return;
     bool typed = kv->type == GG_TYPE_ARR &&
                  (kv->elem_type == GG_TYPE_I32 || (!integers && kv->elem_type == GG_TYPE_F32));
@@ -536,22 +555,23 @@ static void check_tokenizer(check *c, const char *model, size_t len)
     check_place pre = at_name("tokenizer.ggml.pre");
     const char *name = "";
     size_t n = 0;
-    if (!gg_check_word(gg_check_tokenizers, model, len)) {
+    if (!gg_text_has_word(gg_check_tokenizers, model, len)) {
         say_error(c, "tokenizer", at_name("tokenizer.ggml.model"),
                   "llama.cpp v0.5.0 does not know this tokenizer");
         return;
     }
-    if (!gg_check_word(gg_check_bpe, model, len) && !gg_check_word("gemma4", model, len)) return;
-    gg_kv_str(gg_check_key(c, pre.name), &name, &n);
-    if (!gg_check_key(c, "tokenizer.ggml.merges") && !gg_check_word("kimi-k2", name, n))
+    if (!gg_text_has_word(gg_check_bpe, model, len) && !gg_text_has_word("gemma4", model, len))
+        return;
+    gg_kv_str(gg_design_key(&c->d, pre.name), &name, &n);
+    if (!gg_design_key(&c->d, "tokenizer.ggml.merges") && !gg_text_has_word("kimi-k2", name, n))
         say_error(c, "tokenizer", at_name("tokenizer.ggml.merges"),
                   "this key is missing; the tokenizer needs it");
-    if (!gg_check_word(gg_check_bpe, model, len)) return;
+    if (!gg_text_has_word(gg_check_bpe, model, len)) return;
     if (n == 0)
         say_warning(c, "tokenizer", pre,
                     "without a pre-tokenizer engines split text by a default, which degrades the "
                     "output");
-    else if (!gg_check_word(gg_check_pre_tokenizers, name, n))
+    else if (!gg_text_has_word(gg_check_pre_tokenizers, name, n))
         say_error(c, "tokenizer", pre, "llama.cpp v0.5.0 does not know this pre-tokenizer");
 }
 
@@ -579,7 +599,7 @@ static uint64_t find_token(const gg_kv *tokens, const char *words, const char *t
     const char *s;
     size_t n;
     for (uint64_t id = 0; gg_kv_next_str(tokens, &pos, &s, &n); id++) {
-        if (n == 0 || n >= 64 || !gg_check_word(words, s, n)) continue;
+        if (n == 0 || n >= 64 || !gg_text_has_word(words, s, n)) continue;
         bool used = !text;
         for (size_t i = 0; !used && i + n <= len; i++) used = memcmp(text + i, s, n) == 0;
         if (!used) continue;
@@ -599,7 +619,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
     size_t len;
     char list[256], name[64];
     uint64_t id, end;
-    if (!gg_kv_str(gg_check_key(c, where.name), &text, &len)) {
+    if (!gg_kv_str(gg_design_key(&c->d, where.name), &text, &len)) {
         if (find_token(tokens, gg_check_chat_starts, NULL, 0, name) != UINT64_MAX)
             say_warning(c, "chat-template", where,
                         "it is missing, although the vocabulary has the chat token %s; engines "
@@ -616,7 +636,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
     end = find_token(tokens, gg_check_chat_ends, text, len, name);
     if (end == UINT64_MAX) return;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        if (gg_kv_u64(gg_check_key(c, keys[i]), &id) && id == end) return;
+        if (gg_kv_u64(gg_design_key(&c->d, keys[i]), &id) && id == end) return;
     say_warning(c, "chat-template", at_name(keys[0]),
                 "the template ends a turn with token %" PRIu64 " (%s), but no key for an end of "
                 "text has it; an engine may not stop there",
@@ -626,12 +646,12 @@ static void check_chat_template(check *c, const gg_kv *tokens)
 void gg_check_vocabulary_rules(check *c)
 {
     check_place where = at_name("tokenizer.ggml.tokens");
-    const gg_kv *tokens = gg_check_key(c, where.name);
+    const gg_kv *tokens = gg_design_key(&c->d, where.name);
     const char *model = "";
     size_t len = 0, n = 0;
-    if (gg_kv_str(gg_check_key(c, "tokenizer.ggml.model"), &model, &len)) {
+    if (gg_kv_str(gg_design_key(&c->d, "tokenizer.ggml.model"), &model, &len)) {
         check_tokenizer(c, model, len);
-        if (gg_check_word("no_vocab none", model, len)) return;
+        if (gg_text_has_word("no_vocab none", model, len)) return;
     } else {
         say_error(c, "tokenizer", at_name("tokenizer.ggml.model"), MISSING_KEY);
     }
@@ -645,12 +665,12 @@ void gg_check_vocabulary_rules(check *c)
     check_special_tokens(c, tokens->count);
     check_chat_template(c, tokens);
     check_embedding_rows(c, tokens->count);
-    uint64_t stated = gg_check_number_or(c, "vocab_size", tokens->count);
+    uint64_t stated = gg_design_number_or(&c->d, "vocab_size", tokens->count);
     if (stated != tokens->count)
         say_note(c, "vocabulary", where, "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64,
                  tokens->count, stated);
     token *list = sorted_tokens(tokens, &n);
-    const gg_kv *pairs = gg_check_key(c, "tokenizer.ggml.merges");
+    const gg_kv *pairs = gg_design_key(&c->d, "tokenizer.ggml.merges");
     if (list) check_duplicate_tokens(c, tokens, list, n);
     if (list && pairs) check_merges(c, pairs, list, n);
     free(list);

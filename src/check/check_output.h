@@ -44,33 +44,6 @@ gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *f
 /* Pass the notes to the run if `done`, and free them. */
 void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done);
 
-/* ---- kinds of blocks --------------------------------------------------------------------- */
-
-/* How an architecture has sliding windows where no array sliding_window_pattern tells. */
-typedef struct gg_window_rule {
-    const char *archs;
-    uint64_t every;  /* every Nth block sees everything; 0: none */
-    uint64_t tokens; /* the window without a key; 0: none */
-    bool first;      /* the first of N blocks sees everything, not the last */
-    bool keyed;      /* blocks differ in kind only if attention.sliding_window is not 0 */
-    bool order;      /* only for the order of blocks: which of them have a window is not known */
-} gg_window_rule;
-
-/* The rule of the model's architecture, or NULL. */
-const gg_window_rule *gg_window_rule_of(const gg_meta *meta);
-
-/* Architectures whose blocks are recurrent but for every full_attention_interval-th. */
-extern const char gg_check_interval_hybrids[];
-
-/* Whether general.architecture is one of the words in `list`, which are separated by spaces. */
-bool gg_check_meta_arch_in(const gg_meta *meta, const char *list);
-
-/* ---- blocks in a new order ------------------------------------------------------------------ */
-
-/* GG_NO, with the kind, if the second model has no block of a kind that the first has, and that
- * engines expect: recurrent blocks of a hybrid, windows, and the reverse. check_blocks.c */
-gg_status gg_check_kinds_kept(const gg_meta *before, const gg_meta *after, gg_error *err);
-
 /* ---- fused tensors: check_fused.c ----------------------------------------------------------- */
 
 /* Which forms of a kind of tensors an engine loads in a block, by the table of the architecture. */

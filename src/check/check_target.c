@@ -48,13 +48,13 @@ static void compare_vocabularies(check *head, const check *target)
                                         "tokenizer.ggml.add_eos_token" };
     const gg_kv *ours, *theirs;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        ours = gg_check_key(head, keys[i]);
-        theirs = gg_check_key(target, keys[i]);
+        ours = gg_design_key(&head->d, keys[i]);
+        theirs = gg_design_key(&target->d, keys[i]);
         if (ours && theirs && !same_value(ours, theirs))
             say_error(head, RULE, at_key(ours), "it differs from that of the target");
     }
-    ours = gg_check_key(head, "tokenizer.ggml.tokens");
-    theirs = gg_check_key(target, "tokenizer.ggml.tokens");
+    ours = gg_design_key(&head->d, "tokenizer.ggml.tokens");
+    theirs = gg_design_key(&target->d, "tokenizer.ggml.tokens");
     if (ours && theirs && ours->type == GG_TYPE_ARR && theirs->type == GG_TYPE_ARR)
         compare_tokens(head, ours, theirs);
 }
@@ -65,29 +65,29 @@ static void compare_vocabularies(check *head, const check *target)
 static void expect_equal(check *head, const char *key, const check *target, const char *other)
 {
     uint64_t ours, theirs;
-    if (gg_check_number(head, key, 0, &ours) && gg_check_number(target, other, 0, &theirs) &&
-        ours != theirs)
-        say_error(head, RULE, at_arch_key(head, key),
+    if (gg_design_number(&head->d, key, 0, &ours) &&
+        gg_design_number(&target->d, other, 0, &theirs) && ours != theirs)
+        say_error(head, RULE, gg_check_at_key(head, key),
                   "it is %" PRIu64 ", but %s of the target is %" PRIu64, ours, other, theirs);
 }
 
 /* The layers of the target whose outputs the head reads. */
 static void check_layers(check *head, const check *target)
 {
-    const gg_kv *kv = gg_check_arch_key(head, "target_layers");
+    const gg_kv *kv = gg_design_arch_key(&head->d, "target_layers");
     uint64_t layer;
     for (uint64_t i = 0; kv && kv->type == GG_TYPE_ARR && i < kv->count && i < 512; i++)
-        if (gg_check_number(head, "target_layers", i, &layer) && layer > target->trunk)
+        if (gg_design_number(&head->d, "target_layers", i, &layer) && layer > target->d.trunk)
             say_error(head, RULE, at_key(kv),
                       "it names layer %" PRIu64 ", but the target has %" PRIu64 " blocks", layer,
-                      target->trunk);
+                      target->d.trunk);
 }
 
 /* d2t has the number that each token of the head's own vocabulary has in the target. */
 static gg_status check_map(check *head, gg_source *s, const check *target)
 {
     size_t index = gg_check_find(head, "d2t", 3), out;
-    uint64_t vocab = gg_check_vocabulary(target);
+    uint64_t vocab = gg_design_vocabulary(&target->d);
     if (index == SIZE_MAX || head->status != GG_OK) return head->status;
     const gg_tensor *t = &head->in->tensors[index];
     out = gg_check_find(head, "output.weight", 13);
@@ -114,23 +114,23 @@ static gg_status check_map(check *head, gg_source *s, const check *target)
 
 static void compare_heads(check *head, const check *target)
 {
-    if (gg_check_arch_in(head, "eagle3")) {
+    if (gg_design_has(&head->d, "three_targets")) {
         expect_equal(head, "target_hidden_size", target, "embedding_length");
         if (gg_check_find(head, "token_embd.weight", 17) == SIZE_MAX)
             expect_equal(head, "embedding_length", target, "embedding_length");
-    } else if (gg_check_arch_in(head, "gemma4-assistant")) {
+    } else if (gg_design_has(&head->d, "wide_output")) {
         expect_equal(head, "embedding_length_out", target, "embedding_length");
     } else if (head->kind != GG_KIND_MODEL) {
         expect_equal(head, "embedding_length", target, "embedding_length");
     }
     if (head->kind == GG_KIND_MTP) {
-        if (head->trunk != target->trunk)
-            say_error(head, RULE, at_arch_key(head, "block_count"),
+        if (head->d.trunk != target->d.trunk)
+            say_error(head, RULE, gg_check_at_key(head, "block_count"),
                       "the blocks follow a trunk of %" PRIu64
                       " blocks, but the target has %" PRIu64,
-                      head->trunk, target->trunk);
-        if (!head->arch_name || !target->arch_name || head->arch_len != target->arch_len ||
-            memcmp(head->arch_name, target->arch_name, head->arch_len) != 0)
+                      head->d.trunk, target->d.trunk);
+        if (!head->d.name || !target->d.name || head->d.name_len != target->d.name_len ||
+            memcmp(head->d.name, target->d.name, head->d.name_len) != 0)
             say_error(head, RULE, at_name("general.architecture"),
                       "prediction blocks fit only the architecture of their model");
     }

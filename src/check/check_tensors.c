@@ -66,7 +66,7 @@ static bool parse_wanted(const char *word, size_t len, wanted *w)
         memcpy(w->rest + n, ".weight", 8);
     if (!w->shape) {
         /* encoder and decoder share their shapes with models that have one trunk */
-        w->shape = gg_check_shape_of(w->rest, strlen(w->rest));
+        w->shape = gg_arch_shape_of(w->rest, strlen(w->rest));
         w->shape_len = w->shape ? strlen(w->shape) : 0;
     }
     return true;
@@ -76,10 +76,10 @@ static bool parse_wanted(const char *word, size_t len, wanted *w)
 static void check_shape_of(const place *p, const gg_tensor *t, const wanted *w)
 {
     char want[100], have[100];
-    check_shape s;
+    gg_design_shape s;
     if (!w->shape ||
-        !gg_check_shape_eval(p->c, w->shape, w->shape_len, p->block < 0 ? 0 : (uint64_t)p->block,
-                             &s) ||
+        !gg_design_eval(&p->c->d, w->shape, w->shape_len, p->block < 0 ? 0 : (uint64_t)p->block,
+                        &s) ||
         memcmp(s.dims, t->dims, sizeof s.dims) == 0)
         return;
     gg_check_shape_text(s.n, s.dims, want, sizeof want);
@@ -105,7 +105,7 @@ static void want_tensor(place *p, const char *word, size_t len)
         full_name(p, w.rest, name);
         gg_check_say(c, p->apart ? GG_CHECK_WARNING : GG_CHECK_ERROR, "tensor-missing",
                      at_name(name), "this tensor is missing; architecture %.*s requires it",
-                     (int)c->arch_len, c->arch_name);
+                     (int)c->d.name_len, c->d.name);
     }
 }
 
@@ -113,14 +113,14 @@ static void want_tensors(place *p, const char *words)
 {
     const char *word;
     size_t len;
-    while (gg_check_next_word(&words, &word, &len)) want_tensor(p, word, len);
+    while (gg_text_next_word(&words, &word, &len)) want_tensor(p, word, len);
 }
 
 /* Checks query, key and value, which are in one tensor or in three. */
 static void want_qkv(place *p, const char *word, size_t len)
 {
     char words[400];
-    const char *text = gg_check_qkv_rows(word, len, &len);
+    const char *text = gg_arch_qkv_rows(word, len, &len);
     int q = (int)strcspn(text, ":"), k = (int)strcspn(text + q + 1, ":"), v = (int)len - q - k - 2;
     const char *of_k = text + q + 1, *of_v = of_k + k + 1;
     bool fused = find_in_place(p, "attn_qkv.weight") != SIZE_MAX;
@@ -151,13 +151,13 @@ static void apply_table(place *p, const char *words)
     const char *word;
     size_t len;
     bool active = true;
-    while (gg_check_next_word(&words, &word, &len)) {
+    while (gg_text_next_word(&words, &word, &len)) {
         if (word[len - 1] == ':')
-            active = gg_check_block_is(p->c, p->prefix, (uint64_t)p->block, word, len - 1);
+            active = gg_design_block_is(&p->c->d, p->prefix, (uint64_t)p->block, word, len - 1);
         else if (!active) continue;
         else if (len >= 3 && memcmp(word, "qkv", 3) == 0) want_qkv(p, word, len);
-        else if (gg_check_word("gate_up_exps", word, len) ||
-                 (p->fused && gg_check_word("gate_up_exps&", word, len)))
+        else if (gg_text_has_word("gate_up_exps", word, len) ||
+                 (p->fused && gg_text_has_word("gate_up_exps&", word, len)))
             want_gate_up(p);
         else want_tensor(p, word, len);
     }
@@ -185,11 +185,11 @@ static void check_unexpected(check *c)
         const gg_tensor *t = &c->in->tensors[i];
         if (c->expected[i] || is_scale(c, t)) continue;
         bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
-                      (uint64_t)c->anatomy[i].block >= c->blocks;
-        if (beyond && c->blocks > 0) continue; /* block-count reports these */
+                      (uint64_t)c->anatomy[i].block >= c->d.blocks;
+        if (beyond && c->d.blocks > 0) continue; /* block-count reports these */
         say_error(c, "tensor-unexpected", at_tensor(t),
                   "architecture %.*s has no such tensor here, and an engine refuses the model",
-                  (int)c->arch_len, c->arch_name);
+                  (int)c->d.name_len, c->d.name);
     }
 }
 
@@ -198,24 +198,23 @@ static void check_unexpected(check *c)
 static bool is_apart(const check *c, int64_t block)
 {
     char name[64];
-    if (c->trunk == c->blocks) return false;
-    if ((uint64_t)block < c->trunk)
-        return gg_check_arch_in(c, gg_check_trunk_apart) &&
-               !has_tensor(c, "blk.0.attn_norm.weight");
-    snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.eh_proj.weight", c->trunk);
-    return gg_check_arch_in(c, gg_check_mtp_apart) && !has_tensor(c, name);
+    if (c->d.trunk == c->d.blocks) return false;
+    if ((uint64_t)block < c->d.trunk)
+        return gg_design_has(&c->d, "trunk_apart") && !has_tensor(c, "blk.0.attn_norm.weight");
+    snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.eh_proj.weight", c->d.trunk);
+    return gg_design_has(&c->d, "prediction_apart") && !has_tensor(c, name);
 }
 
 /* Checks all tensors of one block. Prediction blocks may be missing. */
 static void apply_block(check *c, const char *prefix, int64_t block)
 {
     place p = { .c = c, .prefix = prefix, .block = block };
-    apply_table(&p, c->arch->block);
+    apply_table(&p, c->arch->block.text);
     /* a block without any tensors is reported by block-missing */
     if (p.present == 0 && prefix[0] == 0) return;
     p.report = true;
     p.apart = prefix[0] == 0 && is_apart(c, block);
-    apply_table(&p, c->arch->block);
+    apply_table(&p, c->arch->block.text);
 }
 
 void gg_check_table_rules(check *c)
@@ -223,18 +222,18 @@ void gg_check_table_rules(check *c)
     static const char *const none[] = { "", NULL }, *const coder[] = { "enc.", "dec.", NULL };
     if (!c->arch) return;
     place p = { .c = c, .prefix = "", .block = -1, .report = true };
-    apply_table(&p, c->arch->globals);
-    const char *const *prefix = strstr(c->arch->block, "enc:") ? coder : none;
+    apply_table(&p, c->arch->globals.text);
+    const char *const *prefix = strstr(c->arch->block.text, "enc:") ? coder : none;
     for (; *prefix; prefix++) {
-        uint64_t n = c->blocks;
+        uint64_t n = c->d.blocks;
         bool decoder = strcmp(*prefix, "dec.") == 0;
-        if (decoder && !strstr(c->arch->block, "dec:")) continue;
-        if (decoder) n = gg_check_number_or(c, "decoder_block_count", n);
-        if (decoder && n > c->blocks)
-            say_error(c, "block-count", at_arch_key(c, "decoder_block_count"),
+        if (decoder && !strstr(c->arch->block.text, "dec:")) continue;
+        if (decoder) n = gg_design_number_or(&c->d, "decoder_block_count", n);
+        if (decoder && n > c->d.blocks)
+            say_error(c, "block-count", gg_check_at_key(c, "decoder_block_count"),
                       "it is %" PRIu64 ", but an engine loads at most block_count, %" PRIu64, n,
-                      c->blocks);
-        for (uint64_t b = 0; b < n && b < GG_CHECK_BLOCKS && c->status == GG_OK; b++)
+                      c->d.blocks);
+        for (uint64_t b = 0; b < n && b < GG_DESIGN_BLOCKS && c->status == GG_OK; b++)
             apply_block(c, *prefix, (int64_t)b);
     }
     check_unexpected(c);
@@ -317,13 +316,13 @@ static bool gather_parts(body *b)
 static void check_block_numbers(body *b)
 {
     check *c = b->c;
-    uint64_t missing = 0, next = 0, trunk = 0, needed = c->trunk, stack;
+    uint64_t missing = 0, next = 0, trunk = 0, needed = c->d.trunk, stack;
     /* its blocks are used several times, and block_count counts the uses */
-    if (gg_check_arch_in(c, "hrm_text") && gg_check_number(c, "hrm.layers_per_stack", 0, &stack) &&
-        stack < c->trunk / 2)
+    if (gg_design_has(&c->d, "cycles") &&
+        gg_design_number(&c->d, "hrm.layers_per_stack", 0, &stack) && stack < c->d.trunk / 2)
         needed = 2 * stack;
-    for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->trunk;
-    if (trunk == 0 && c->trunk < c->blocks && b->n_groups > 0) {
+    for (size_t i = 0; i < b->n_groups; i++) trunk += (uint64_t)b->groups[i].block < c->d.trunk;
+    if (trunk == 0 && c->d.trunk < c->d.blocks && b->n_groups > 0) {
         say_note(
             c, "block-count", at_name(""),
             "it has only prediction blocks and can be used only with the model they belong to");
@@ -334,7 +333,8 @@ static void check_block_numbers(body *b)
                  end = at < needed ? at : needed;
         for (; next < end && missing < FEW; next++, missing++)
             say_error(c, "block-missing", at_block((int64_t)next),
-                      "the model has no tensor of this block; block_count is %" PRIu64, c->blocks);
+                      "the model has no tensor of this block; block_count is %" PRIu64,
+                      c->d.blocks);
         if (next < end) missing += end - next; /* there may be billions */
         next = at + 1;
     }
@@ -343,10 +343,10 @@ static void check_block_numbers(body *b)
                   missing);
     if (b->n_groups == 0) return;
     uint64_t last = (uint64_t)b->groups[b->n_groups - 1].block;
-    if (last >= c->blocks)
+    if (last >= c->d.blocks)
         say_error(c, "block-count", at_name(""),
                   "there are tensors of block %" PRIu64 ", but block_count is %" PRIu64, last,
-                  c->blocks);
+                  c->d.blocks);
 }
 
 /* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if
@@ -394,7 +394,7 @@ static void check_block_roles(body *b)
     group *list = calloc(b->n_groups + 1, sizeof *list);
     if (!list) return;
     for (size_t i = 0; i < b->n_groups; i++)
-        if ((uint64_t)b->groups[i].block < b->c->trunk) list[n++] = b->groups[i];
+        if ((uint64_t)b->groups[i].block < b->c->d.trunk) list[n++] = b->groups[i];
     qsort(list, n, sizeof *list, by_signature);
     for (size_t i = 0; i < n;) {
         size_t end = i;
@@ -412,7 +412,7 @@ static void check_block_roles(body *b)
 /* Compares the stacks of experts with expert_count. */
 static void check_stacks(check *c)
 {
-    uint64_t count = gg_check_number_or(c, "expert_count", 0), n;
+    uint64_t count = gg_design_number_or(&c->d, "expert_count", 0), n;
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (!gg_is_expert_stack(t, &n) || n == count) continue;
@@ -424,10 +424,10 @@ static void check_stacks(check *c)
 void gg_check_block_rules(check *c)
 {
     body b = { .c = c };
-    if (c->blocks == 0) return;
+    if (c->d.blocks == 0) return;
     if (!gather_parts(&b)) {
         c->status = gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", c->in->n);
-    } else if (b.n_groups > 0 || !gg_check_arch_in(c, "t5 t5encoder wavtokenizer-dec")) {
+    } else if (b.n_groups > 0 || !gg_design_has(&c->d, "no_blk")) {
         check_block_numbers(&b);
         if (!c->arch) {
             check_block_roles(&b);

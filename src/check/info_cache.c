@@ -7,35 +7,36 @@
  * of the window. Recurrent layers store a state of fixed size, in F32. */
 #include "info_cache.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 /* How many tokens of a batch a window holds besides its own, and the step of a cache's size. */
 enum { BATCH = 512, STEP = 256 };
 
-static const char no_cache[] =
-    "bert jina-bert-v2 jina-bert-v3 nomic-bert nomic-bert-moe neo-bert eurobert "
-    "wavtokenizer-dec modern-bert gemma-embedding dream llada llada-moe rnd1 t5encoder";
-/* An indexer with one key of its own per token. */
-static const char indexed[] = "glm-dsa deepseek32 minimax-m3 hy_v4";
-static const char not_known[] = "deepseek4 dflash dots3note qwen4exp nanbeige gemma4-assistant "
-                                "graniteswitch hy_v4 smallthinker";
-
 typedef struct cache_model {
-    check c;
+    const gg_design *d;
     uint64_t heads, embedding;
     bool latent;
 } cache_model;
 
-static bool is_arch(const cache_model *m, const char *list)
+/* Whether the record of the architecture has this word about its cache. */
+static bool cache_is(const gg_design *d, const char *word)
 {
-    return gg_check_arch_in(&m->c, list);
+    return d->arch && gg_text_has_word(d->arch->cache.text, word, strlen(word));
+}
+
+/* Whether it says so of blocks with a state. */
+static bool recurrent_is(const cache_model *m, const char *word)
+{
+    return gg_text_has_word(m->d->arch->recurrent.text, word, strlen(word));
 }
 
 /* The value of a key, or element i of an array with one value per block. */
 static uint64_t number_at(const cache_model *m, const char *name, uint64_t i, uint64_t otherwise)
 {
     uint64_t v;
-    return gg_check_number(&m->c, name, i, &v) ? v : otherwise;
+    return gg_design_number(m->d, name, i, &v) ? v : otherwise;
 }
 
 /* ---- layers -------------------------------------------------------------------- */
@@ -49,7 +50,7 @@ static uint64_t state_values(const cache_model *m)
     if (shortconv) return m->embedding * (shortconv - 1);
     uint64_t conv = number_at(m, "ssm.conv_kernel", 0, 0), kda = number_at(m, "kda.head_dim", 0, 0);
     if (kda) return m->heads * kda * (3 * (conv ? conv - 1 : 3) + kda);
-    if (is_arch(m, "minimax-01")) {
+    if (strcmp(m->d->arch->state.text, "heads") == 0) {
         uint64_t head = number_at(m, "attention.key_length", 0,
                                   m->heads ? m->embedding / m->heads : 0);
         return head * head * m->heads;
@@ -78,17 +79,18 @@ static uint64_t attention_values(const cache_model *m, uint64_t i, bool windowed
 /* Layers from this one on use the cache of earlier layers. */
 static uint64_t layers_with_cache(const cache_model *m)
 {
-    if (is_arch(m, "gemma3n")) return m->c.blocks < 20 ? m->c.blocks : 20;
+    if (cache_is(m->d, "first_20")) return m->d->blocks < 20 ? m->d->blocks : 20;
     uint64_t shared = number_at(m, "attention.shared_kv_layers", 0, 0);
-    return is_arch(m, "gemma4") && shared < m->c.blocks ? m->c.blocks - shared : m->c.blocks;
+    return cache_is(m->d, "shared") && shared < m->d->blocks ? m->d->blocks - shared : m->d->blocks;
 }
 
 static void add_indexer(const cache_model *m, uint64_t i, gg_cache *c)
 {
     uint64_t key = number_at(m, "attention.indexer.key_length", 0, 0);
-    if (!is_arch(m, indexed) || key == 0 || number_at(m, "attention.indexer.types", i, 1) == 0)
+    if (!cache_is(m->d, "indexer") || key == 0 ||
+        number_at(m, "attention.indexer.types", i, 1) == 0)
         return;
-    if (is_arch(m, "minimax-m3")) {
+    if (cache_is(m->d, "values")) {
         if (i < number_at(m, "leading_dense_block_count", 0, 0)) return;
         key += number_at(m, "attention.value_length", 0, m->heads ? m->embedding / m->heads : 0);
     }
@@ -97,30 +99,28 @@ static void add_indexer(const cache_model *m, uint64_t i, gg_cache *c)
 
 static void add_layer(const cache_model *m, uint64_t i, gg_cache *c)
 {
-    bool recurrent = gg_check_block_recurrent(&m->c, i);
+    bool recurrent = gg_design_recurrent(m->d, i);
     if (recurrent) c->state += 4 * state_values(m);
-    if (recurrent && !is_arch(m, "falcon-h1")) return;
-    if (is_arch(m, "nemotron_h nemotron_h_moe") && number_at(m, "feed_forward_length", i, 0) != 0)
-        return;
-    uint64_t window = gg_check_block_window(&m->c, i), values = attention_values(m, i, window != 0);
+    if (recurrent && !recurrent_is(m, "beside")) return;
+    if (recurrent_is(m, "no_ff") && number_at(m, "feed_forward_length", i, 0) != 0) return;
+    uint64_t window = gg_design_window(m->d, i), values = attention_values(m, i, window != 0);
     if (window) c->windowed += values, c->window = window;
     else c->full += values;
     add_indexer(m, i, c);
 }
 
-gg_cache gg_info_cache(const check *c)
+gg_cache gg_info_cache(const gg_design *d)
 {
     gg_cache cache = { 0 };
-    cache_model m = { .c = *c };
-    if (!c->arch_name || is_arch(&m, not_known) || c->blocks == 0 || c->blocks > GG_INFO_BLOCKS)
-        return cache;
+    cache_model m = { .d = d };
+    cache.known = cache_is(d, "none") || cache_is(d, "kv");
+    if (!cache.known || d->blocks == 0 || d->blocks > GG_INFO_BLOCKS) return (gg_cache){ 0 };
+    if (cache_is(d, "none")) return cache;
     m.heads = number_at(&m, "attention.head_count", 0, 0);
     m.embedding = number_at(&m, "embedding_length", 0, 0);
     m.latent = number_at(&m, "attention.key_length_mla", 0, 0) != 0;
-    cache.known = true;
-    if (is_arch(&m, no_cache)) return cache;
     uint64_t end = layers_with_cache(&m);
-    if (end > c->trunk) end = c->trunk;
+    if (end > d->trunk) end = d->trunk;
     for (uint64_t i = 0; i < end; i++) add_layer(&m, i, &cache);
     return cache;
 }

@@ -1,4 +1,5 @@
 /* verb_info.c - what a model is, from its header. */
+#include "check_context.h"
 #include "info_cache.h"
 
 #include "base/text.h"
@@ -70,16 +71,16 @@ static gg_status count_tensors(gg_source *s, gg_info *info, gg_error *err)
 /* ---- keys ---------------------------------------------------------------------- */
 
 /* The largest value of a key over the blocks; 0 if it is absent. */
-static uint64_t largest_of(const check *c, const char *name)
+static uint64_t largest_of(const gg_design *d, const char *name)
 {
-    const gg_kv *kv = gg_check_arch_key(c, name);
+    const gg_kv *kv = gg_design_arch_key(d, name);
     uint64_t v, most = 0, n = kv && kv->type == GG_TYPE_ARR ? kv->count : 1;
     for (uint64_t i = 0; kv && i < n && i < GG_INFO_BLOCKS; i++)
-        if (gg_check_number(c, name, i, &v) && v > most) most = v;
+        if (gg_design_number(d, name, i, &v) && v > most) most = v;
     return most;
 }
 
-static void read_numbers(gg_info *info, const check *c)
+static void read_numbers(gg_info *info, const gg_design *d)
 {
     const struct {
         const char *name;
@@ -94,8 +95,8 @@ static void read_numbers(gg_info *info, const check *c)
                     { "expert_count", &info->experts },
                     { "expert_used_count", &info->experts_used } };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i].to = largest_of(c, numbers[i].name);
-    info->vocabulary = gg_check_vocabulary(c);
+        *numbers[i].to = largest_of(d, numbers[i].name);
+    info->vocabulary = gg_design_vocabulary(d);
     if (!info->heads_kv) info->heads_kv = info->heads;
 }
 
@@ -182,9 +183,9 @@ static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
     if (st == GG_OK) {
         gg_check_find_architecture(&c);
         if (c.kind == GG_KIND_MTP) info->kind = c.kind;
-        if (c.arch_name) read_numbers(info, &c);
+        if (c.d.name) read_numbers(info, &c.d);
         if (info->kind == GG_KIND_MODEL || info->kind == GG_KIND_DRAFT)
-            info->cache = gg_info_cache(&c);
+            info->cache = gg_info_cache(&c.d);
     }
     gg_check_close(&c);
     if (st == GG_OK && gg_source_seekable(s)) st = gg_check_rules(&in, &o, &info->check, err);

@@ -1,10 +1,8 @@
 /* layer_keys.c - keys of a model made of other models' blocks: block_count, per-layer arrays. */
 #include "layer_keys.h"
 
+#include "arch/design.h"
 #include "base/text.h"
-
-#include "check/check_output.h"
-#include "gguf/gguf.h"
 #include "keys.h"
 
 #include <stdlib.h>
@@ -56,8 +54,14 @@ static const struct {
                { "attn_res.block_size", FIRST },
                { "hash_layer_count", HEAD } };
 
-/* Architectures without rotary positions in every fourth block. */
-static const char *const no_rope[] = { "llama4", "smollm3", "smallthinker", "afmoe" };
+/* The record of the model's architecture, or NULL. */
+static const gg_arch *record_of(const gg_meta *meta)
+{
+    const char *name;
+    size_t len;
+    bool stated = gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len);
+    return stated ? gg_arch_find(name, len) : NULL;
+}
 
 #define WINDOW "attention.sliding_window_pattern"
 
@@ -68,10 +72,11 @@ static bool window_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = gg_arch_kv(meta, WINDOW);
     if (kv && kv->type == GG_TYPE_ARR) return false;
     *out = (pattern){ WINDOW, gg_arch_number(meta, WINDOW), LAST };
-    const gg_window_rule *known = gg_window_rule_of(meta);
-    if (known && known->keyed && window == 0) return false;
-    if (known && !kv) *out = (pattern){ "the sliding window pattern", known->every, LAST };
-    if (known && known->first) out->rule = FIRST;
+    gg_window_rule known;
+    bool is_known = gg_design_window_rule(record_of(meta), &known);
+    if (is_known && known.keyed && window == 0) return false;
+    if (is_known && !kv) *out = (pattern){ "the sliding window pattern", known.every, LAST };
+    if (is_known && known.first) out->rule = FIRST;
     return out->period > 1;
 }
 
@@ -82,8 +87,7 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = gg_arch_kv(meta, "attention.recurrent_layers");
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
-    if (out->period == 0 && gg_check_meta_arch_in(meta, gg_check_interval_hybrids))
-        out->period = gg_arch_is(meta, "minimax-01") ? 8 : 4;
+    if (out->period == 0) out->period = gg_design_usual_interval(record_of(meta));
     return out->period > 1;
 }
 
@@ -98,9 +102,8 @@ static size_t patterns_of(const gg_meta *meta, pattern out[8])
     }
     if (attention_pattern(meta, &out[n])) n++;
     if (window_pattern(meta, &out[n])) n++;
-    for (size_t i = 0; i < sizeof no_rope / sizeof no_rope[0]; i++)
-        if (gg_arch_is(meta, no_rope[i]))
-            out[n++] = (pattern){ "the pattern of rotary positions", 4, LAST };
+    if (gg_arch_has(record_of(meta), "rope_every_4"))
+        out[n++] = (pattern){ "the pattern of rotary positions", 4, LAST };
     return n;
 }
 
@@ -134,28 +137,26 @@ static gg_status same_patterns(const gg_layer_model *a, const gg_layer_model *b,
 /* Refuses models whose blocks cannot be moved at all. */
 static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 {
-    static const char *const ties[] = { "gemma3n", /* architectures, then keys */
-                                        "gemma4-assistant",
-                                        "hrm_text",
-                                        "attention.shared_kv_layers",
+    static const char *const ties[] = { "attention.shared_kv_layers",
                                         "embedding_length_per_layer_input",
                                         "attention.cross_attention_layers",
                                         "hrm.layers_per_stack" };
-    for (size_t i = 0; i < sizeof ties / sizeof ties[0]; i++) {
+    const gg_arch *a = record_of(m->meta);
+    const char *tie = gg_arch_has(a, "tied_blocks") ? a->name : NULL;
+    for (size_t i = 0; i < sizeof ties / sizeof ties[0] && !tie; i++) {
         const gg_kv *kv = gg_arch_kv(m->meta, ties[i]);
-        bool set = kv && (kv->type == GG_TYPE_ARR || gg_arch_number(m->meta, ties[i]) != 0);
-        if (!set && !gg_arch_is(m->meta, ties[i])) continue;
-        gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", ties[i]);
-        return gg_at_file(err, m->name);
+        if (kv && (kv->type == GG_TYPE_ARR || gg_arch_number(m->meta, ties[i]) != 0)) tie = ties[i];
     }
-    return GG_OK;
+    if (!tie) return GG_OK;
+    gg_fail(err, GG_NO, "its blocks cannot be moved: %s ties them to their numbers", tie);
+    return gg_at_file(err, m->name);
 }
 
-/* In RWKV 7 the first block has other tensors than the rest, which use its values. */
+/* The first block may have other tensors than the rest, which use its values. */
 static gg_status check_first(const gg_layer_model *models, const gg_layer *layers, size_t n,
                              gg_error *err)
 {
-    if (!gg_arch_is(models[0].meta, "rwkv7") && !gg_arch_is(models[0].meta, "arwkv7")) return GG_OK;
+    if (!gg_arch_has(record_of(models[0].meta), "first_differs")) return GG_OK;
     for (size_t i = 0; i < n; i++) {
         if ((layers[i].block == 0) == (i == 0)) continue;
         gg_fail(

@@ -1,14 +1,12 @@
-/* models.mjs - small models of the architectures in src/check/learned.txt: which keys
- * and tensors they have. Sizes are chosen here; the tables tell the rest. */
-import { records, tablesOf, usual } from "./tables.mjs";
-
-export const tables = tablesOf("learned"), handTables = tablesOf("architectures");
+/* models.mjs - small models of the architectures in src/arch/architectures.txt: which keys
+ * and tensors they have. Sizes are chosen here; the records tell the rest. */
+import { others, usual } from "./tables.mjs";
 
 function usualShape(rest) {
     const stem = rest.replace(/\.weight$/, "");
     for (const [shape, names] of usual)
         for (const n of names)
-            if (n.endsWith("*") ? rest.startsWith(n.slice(0, -1)) : n.endsWith(".") ? rest === n.slice(0, -1) : stem === n) return shape;
+            if (n.endsWith(".") ? rest === n.slice(0, -1) : stem === n) return shape;
     return null;
 }
 
@@ -88,7 +86,7 @@ function traits(name, profile, k, b) {
 
 /* ==== Formulas ==== */
 
-const names = new Map(records("architectures").filter((r) => r.kind === "name").map((r) => {
+const names = new Map(others.filter((r) => r.kind === "name").map((r) => {
     const [how, otherwise] = r.name.split(" = "), [name, key] = how.split(" ");
     return [name, { key: key === "-" ? undefined : key, otherwise }];
 }));

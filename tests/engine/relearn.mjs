@@ -1,10 +1,10 @@
 /* relearn.mjs - learns from the installed engine which tensors and keys an architecture needs, and
- * reports where the tables of organ-check differ:
+ * reports where the records differ:
  *
  *     node relearn.mjs LAB.gguf LOAD ENGINE-DIR [PATTERN]
  *
  * LOAD is load.c, compiled; it tries each model in a child process. A model starts with the keys of our
- * table and without tensors. What the loader asks for is added, in the shape that it expects, until
+ * record and without tensors. What the loader asks for is added, in the shape that it expects, until
  * it loads and evaluates a token. Then every tensor and key is left out once, which tells whether
  * it is required. Prints for each model
  *
@@ -17,8 +17,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { handTables, profiles, tables, values } from "./models.mjs";
+import { profiles, values } from "./models.mjs";
 import { ARR, F32, I32, U32, array, copy, f32, learned, scalar, tensor, u32, useTokenizer, writeModel } from "./small.mjs";
+import { tables } from "./tables.mjs";
 
 const [lab, load, engine, only] = process.argv.slice(2);
 useTokenizer(lab);
@@ -93,7 +94,7 @@ async function learn(arch, profile, ours) {
 
 const differs = (a, b) => a.replace("-by-graph", "") !== b && !(a === "required" && b === "optional") && !(a === "required-by-graph" && b === "optional");
 let worst = 0, agreed = 0, total = 0;
-for (const t of [...tables, ...handTables])
+for (const t of tables)
     for (const name of t.names)
         for (const profile of profiles(t)) {
             const label = `${name}/${profile}`;

@@ -1,5 +1,5 @@
 /* small.mjs - small GGUF models with random weights: reads and writes files, and makes models with the
- * keys and tensors of a table in learned.txt (models.mjs). useTokenizer comes first. */
+ * keys and tensors of a record (models.mjs). useTokenizer comes first. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { model } from "./models.mjs";
 
@@ -129,7 +129,7 @@ export function small(arch, keys, list, options = {}) {
     return { kv, tensors };
 }
 
-/* The architectures whose tables were learned from the engine. */
+/* A model of an architecture, as its record tells. */
 export function learned(t, name, profile) {
     const { keys, tensors, unknown } = model(t, name, profile, vocabularyOf(name)), list = {};
     for (const [k, v] of Object.entries(keys))

@@ -1,24 +1,26 @@
-/* tables.mjs - reads the tables of organ-check, see src/check/architectures.txt. */
+/* tables.mjs - reads the records of architectures, see src/arch/architectures.txt. */
 import { readFileSync } from "node:fs";
 
 const words = (text) => (text ?? "").split(" ").filter(Boolean);
+const fields = new Set("kind engines keys globals block experts weights mixture window recurrent state cache reads traits".split(" "));
 
-/* The records of a file: an object per table, { kind: "arch", arch: "llama mistral3", keys, globals, block }. */
-export function records(name) {
-    const text = readFileSync(new URL(`../../src/check/${name}.txt`, import.meta.url), "utf8");
-    const all = [];
-    for (const line of text.replace(/\n +/g, " ").split("\n")) {
-        const [, field, value] = line.match(/^([a-z]+) ?(.*)$/) ?? [];
-        if (!field) continue;
-        if (["arch", "type", "shape", "list", "name", "window"].includes(field)) all.push({ kind: field });
-        all.at(-1)[field] = value;
-    }
-    return all;
-}
+const lines = readFileSync(new URL("../../src/arch/architectures.txt", import.meta.url), "utf8").replace(/\n +/g, " ").split("\n")
+    .map((line) => line.match(/^([a-z]+) (.*)$/)?.slice(1)).filter(Boolean);
 
-/* The tables of architectures in a file. */
-export const tablesOf = (name) => records(name).filter((r) => r.kind === "arch")
-    .map((r) => ({ names: words(r.arch), keys: words(r.keys), globals: r.globals, block: r.block }));
+/* The tables beside the records: { kind: "shape", shape: "..." }. */
+export const others = lines.filter(([word]) => ["shape", "type", "name"].includes(word)).map(([word, value]) => ({ kind: word, [word]: value }));
+
+const all = new Map();
+let record = null;
+for (const [word, value] of lines)
+    if (word === "arch") {
+        const [name, , like] = words(value);
+        all.set(name, (record = { ...all.get(like), name }));
+    } else if (fields.has(word)) record[word] = value === "-" ? "" : value;
+
+/* The architectures that llama.cpp loads. */
+export const tables = [...all.values()].filter((r) => r.keys !== undefined)
+    .map((r) => ({ names: [r.name], keys: words(r.keys), globals: r.globals, block: r.block }));
 
 /* The usual shapes: [shape, [name, ...]]. */
-export const usual = records("architectures").filter((r) => r.kind === "shape").map((r) => [words(r.shape)[0], words(r.shape).slice(1)]);
+export const usual = others.filter((r) => r.kind === "shape" && !r.shape.startsWith("own ")).map((r) => [words(r.shape)[0], words(r.shape).slice(1)]);

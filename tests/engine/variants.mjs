@@ -9,7 +9,8 @@
  * was intended. Whether a variant really is damaged is for the engine to say. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { profiles, tables } from "./models.mjs";
+import { profiles } from "./models.mjs";
+import { tables } from "./tables.mjs";
 import { ARR, BLOCKS, BOOL, CTX, E, EXPERTS, EXPFF, F32, FF, HEAD, HEADS, I32, KV, STR, U16, U32, U64, VOCAB, array, copy, f32, learned, readModel, scalar, small, tensor, text, u32, useTokenizer, writeModel } from "./small.mjs";
 
 const [lab, out, only] = process.argv.slice(2);
