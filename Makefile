@@ -264,7 +264,7 @@ lint: all $(OPTION_TABLES)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
 		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -Itools -I$(B)/obj/tools -DGG_HAVE_L1 src tools
-	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/schedulers/*.sh tests/web/*.sh
+	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh scripts/*/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/schedulers/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -395,7 +395,7 @@ $(foreach f,$(EXAMPLES),$(f):pkgdatadir:examples/$(notdir $(f)):644 )\
 $(foreach f,$(ENGINE),$(f):pkgdatadir:engine/$(notdir $(f)):$(if $(filter %.sh,$(f)),755,644) )\
 $(foreach f,$(DATA),$(f):pkgdatadir:$(f):644 )
 endef
-DATA := $(sort $(wildcard scripts/chimera.mk scripts/lib/* scripts/recipes/* scripts/web/*))
+DATA := $(sort $(wildcard scripts/chimera.mk $(addprefix scripts/,$(addsuffix /*,lib recipes fleet report search serve stream validate))))
 ENGINE := $(addprefix tests/engine/,engine.mjs install.sh package.json package-lock.json README.md)
 # Files named by the examples of --help and of the manual pages.
 EXAMPLES := $(wildcard tests/data/lab/lab-*-q4_k_m.gguf tests/data/lab/text-*.txt) tests/data/lab/lab-verse.imatrix.gguf

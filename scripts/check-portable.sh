@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 list=
 if [ "${1-}" = --list ]; then list=1; shift; fi
 [ $# -gt 0 ] || set -- Makefile scripts/chimera.mk scripts/recipes/*.mk scripts/organ scripts/organ-* \
-    scripts/lib/*.sh scripts/demo.sh
+    scripts/lib/*.sh scripts/fleet/*.sh scripts/recipes/*.sh scripts/demo.sh
 
 T=$(mktemp -d "${TMPDIR:-/tmp}/check-portable.XXXXXX") || exit 2
 trap 'rm -rf "$T"' EXIT

@@ -35,12 +35,12 @@
 # docs/chimera.md.
 
 spelling := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/nearest.awk)
-stepper  := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))lib/step.sh)
+stepper  := $(wildcard $(dir $(lastword $(MAKEFILE_LIST)))recipes/step.sh)
 alone    := $(filter 1-0,$(words $(MAKEFILE_LIST))-$(MAKELEVEL))
 OUTPUT   ?= chimera.gguf
 WORK     ?= $(OUTPUT).work
 PURIFY_TYPE ?= organ
-# A step of the recipe runs through lib/step.sh. make 3.81 has no .SHELLFLAGS for that.
+# A step of the recipe runs through recipes/step.sh. make 3.81 has no .SHELLFLAGS for that.
 SHELL     = /bin/sh$(if $(stepper),$(if $(doing-$@), $(call q,$(stepper)) $(call q,$(place))))
 ifeq ($(origin NAME),environment)
 NAME     := # ignore it: some systems export NAME
@@ -120,7 +120,7 @@ $(WORK)/$(1).recipe: $(if $(call same,$(WORK)/$(1).recipe,$(2)),,FORCE)
 endef
 
 # count TARGET,WHAT: counts a step of the recipe. `say`, the first line of its commands, prints which
-# of how many it is and what it makes, on stderr. lib/step.sh says how to go on if it is interrupted.
+# of how many it is and what it makes, on stderr. recipes/step.sh says how to go on if it is interrupted.
 silent   := $(findstring s,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 counted  :=
 place     = step $(firstword $(subst :, ,$(filter %:$@,$(counted)))) of $(words $(counted))

@@ -142,7 +142,7 @@ model_columns() { columns "-$aligned" -6 12 8 8 7 6 10; }
 # One line about the model in this run.
 job_line() {
     awk -F '\t' -v status="$status" -v bytes="$bytes" -v seconds="$took" -v json="$json" \
-        -f "$lib/json.awk" -f "$lib/rows.awk" -f "$lib/fleet-line.awk" "$1" | model_columns
+        -f "$lib/json.awk" -f "$lib/rows.awk" -f "$room/fleet-line.awk" "$1" | model_columns
 }
 
 # Removes what runs that have ended left unfinished, but nothing of a running one.

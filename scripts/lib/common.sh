@@ -1,12 +1,13 @@
 # common.sh - functions shared by the scripts, which source this file with $tool and $lib
-# set. Lists are passed between them as lines without escaping, so paths with a newline or
-# a tab are refused early.
+# set. It sets $room, the folder of what only this script needs. Lists are passed between them as lines
+# without escaping, so paths with a newline or a tab are refused early.
 # shellcheck shell=sh disable=SC2034,SC2154
 
 LC_ALL=C # awk works on bytes, numbers have a decimal point, and sorting is the same everywhere
 export LC_ALL
 unset CDPATH
 
+room=$lib/../${tool#organ-}
 newline='
 '
 tab=$(printf '\t')

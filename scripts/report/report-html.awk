@@ -73,7 +73,7 @@ function wells_rows(list, with_model,   i, w) {
 # The hash of report.js, the only script that the page may run. It is stored in a file,
 # because not every system has a program to compute it; a test compares the two.
 function script_hash(   file, hash) {
-    file = ENVIRON["REPORT_LIB"] "/report.js.sha256"
+    file = ENVIRON["REPORT_ROOM"] "/report.js.sha256"
     getline hash < file
     close(file)
     return h(hash)
@@ -85,7 +85,7 @@ function head() {
     print "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"
     print "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" script_hash() "'; img-src data:; base-uri 'none'; form-action 'none'\">"
     print "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" h(ENVIRON["REPORT_TITLE"]) "</title>\n<style>"
-    include(ENVIRON["REPORT_LIB"] "/report.css")
+    include(ENVIRON["REPORT_ROOM"] "/report.css")
     print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
     print "<p class=\"sub\">What " (N == 1 ? "this model is" : "these models are") ", and how much structure " (N == 1 ? "its" : "their") " tensors show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
     print "<nav aria-label=\"Sections\"><a href=\"#problems\">Problems</a><a href=\"#duplicates\">Duplicates</a>" (N_pairs ? "<a href=\"#families\">Families</a>" : "") "<a href=\"#files\">Models</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
@@ -408,6 +408,6 @@ BEGIN {
     wells()
     reading()
     print "</main>\n<footer>Made by organ-report. This page loads nothing from elsewhere.</footer>\n</div>\n<script>"
-    include(ENVIRON["REPORT_LIB"] "/report.js")
+    include(ENVIRON["REPORT_ROOM"] "/report.js")
     print "</script>\n</body>\n</html>"
 }

@@ -255,14 +255,14 @@ page() {
         code=$(curl -s -m 300 -D "$T/head" -o "$T/body" -w '%{http_code}' "${ORGAN_URL%/cgi-bin/*}/${f:+$below$f}")
         check_text "$code" 200 "the page: /$f"
         sed "s,\"$below""web/,\"web/,g" "$T/body" > "$T/file"
-        check_same "$T/file" "scripts/web/$(basename "${f:-index.html}")" "the page: /$f"
+        check_same "$T/file" "scripts/serve/$(basename "${f:-index.html}")" "the page: /$f"
         [ "$1" != lighttpd ] || check_text "$(grep \
             -c "^Content-Security-Policy: default-src 'none';.*frame-ancestors 'none'" "$T/head")" 1 \
             "the policy of /$f"
     done
     check_text "$(grep -c "content=\"default-src 'none'; script-src 'self'; style-src 'self';" \
-        scripts/web/index.html)" 1 "the policy in the page"
-    if grep -v 'http://www.w3.org/2000/svg' scripts/web/*.js scripts/web/*.css scripts/web/index.html | grep \
+        scripts/serve/index.html)" 1 "the policy in the page"
+    if grep -v 'http://www.w3.org/2000/svg' scripts/serve/*.js scripts/serve/*.css scripts/serve/index.html | grep \
         -qE 'https?://|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\('; \
         then bad "the page loads or parses something"; else ok; fi
 }

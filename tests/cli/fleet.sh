@@ -393,8 +393,9 @@ touch -t 200001010000 "$T/numbers/pairs/1/1e0"
 check "two models changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf"
 check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" \
     "their pair is compared again"
-check_text "$(export aligned=1 && . "$scripts/lib/common.sh" && printf '1.00001-x\t2.123456\t3.14159.gguf\n' \
-    | columns -12 8 1)" "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
+check_text "$(tool=t lib=$scripts/lib aligned=1 && export aligned && . "$lib/common.sh" &&
+    printf '1.00001-x\t2.123456\t3.14159.gguf\n' | columns -12 8 1)" \
+    "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"
 
 # ---- on a terminal: the progress, and reports before the end
 if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then

@@ -150,7 +150,7 @@ grep -o '"class": {"enum": \[[^]]*' docs/manifest.schema.json | grep -o '"[a-z]*
 documented "classes in manifest.schema.json"
 # The page may treat a method in its own way, but has no list of them.
 methods | tr _ - | awk 'length($0) > 4' | grep -wF -e karcher -e della -e breadcrumbs -e ramplus > "$T/some"
-check_text "$(grep -rnwFf "$T/some" scripts/web)" "" "methods in the page"
+check_text "$(grep -rnwFf "$T/some" scripts/serve)" "" "methods in the page"
 
 # ---- tables of architectures ----
 # The page counts the architectures and the tables that they share.

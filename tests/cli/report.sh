@@ -65,8 +65,8 @@ check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") 
     -c '<title>blk.*.ffn_[a-z]*: lab-code-q4_k_m.gguf, replace</title>' "$T/data/Z_MEASURE_REPORT.html")" "2 12" \
     "the maps of a graft and a merge"
 check_text "$(grep -c '<title>blk.*: merge weight=1 ' "$T/data/Z_MEASURE_REPORT.html")" 36 "how a merge was made"
-cp -r "$scripts/lib" "$T/lib"
-sed 's/20000/20/g' "$scripts/lib/report-values.awk" > "$T/lib/report-values.awk"
+cp -r "$scripts/lib" "$scripts/report" "$T"
+sed 's/20000/20/g' "$scripts/report/report-values.awk" > "$T/report/report-values.awk"
 check "a map of too many tensors" env ORGAN_LIB="$T/lib" "$scripts/organ-report" -q --format html --output "$T/many" \
     "$T/kin/graft"
 check_text "$(grep -c 'too many tensors' "$T/many/Z_MEASURE_REPORT.html") $(grep -c 'class="origins' \
@@ -222,8 +222,9 @@ awk "$counts" "$T/streamed/histogram.jsonl" | sort > "$T/have"
 check_same "$T/have" "$T/want" "the values of a stream, added up over its shards"
 printf '{"class": "norm", "low": %s, "high": %s, "values": %s}\n' null -1 2 -1 -0.5 3 -0.5 0 4 0.5 1 5 1 null 6 null \
     -2 1 -2 -1 7 0 1 8 1 2 9 > "$T/shards"
-check_text "$(awk -f "$scripts/lib/stream-values.awk" "$T/shards" | sed 's/.*"low": //; s/"[a-z]*": //g; s/[},]//g' \
-    | tr '\n' ';')" "null -2 3;-2 -1 7;-1 0 7;0 1 13;1 2 9;2 null 6;" "bins of two widths"
+check_text "$(awk -f "$scripts/stream/stream-values.awk" "$T/shards" |
+    sed 's/.*"low": //; s/"[a-z]*": //g; s/[},]//g' | tr '\n' ';')" \
+    "null -2 3;-2 -1 7;-1 0 7;0 1 13;1 2 9;2 null 6;" "bins of two widths"
 report --output "$T/folders" "$T/fleet" "$T/streamed" "$T/kin/graft"
 both=$T/folders/Z_MEASURE_REPORT
 check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' "$both.md"
