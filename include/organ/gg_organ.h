@@ -144,6 +144,9 @@ typedef struct gg_source_options {
      * happen as late as its end. Without one, such a shard is refused with GG_EFORMAT. */
     void (*note)(void *ctx, const char *line);
     void *ctx; /* first argument of note */
+    /* Refuse a checkpoint or adapter of which something is left out or not understood, instead of
+     * noting it: GG_NO with the note as the reason. */
+    bool strict;
     /* Paths of further .bin files, whose records follow those of the first. They are copied.
      * GG_EUSAGE if one of the files has no organ records. */
     char *const *more;

@@ -55,6 +55,17 @@ static void check_kind(check *c)
         say_error(c, "kind", at_name(""), "this is not a model but %s", uses[c->kind]);
 }
 
+/* Reports the remarks about a checkpoint as a whole. */
+static void report_remarks(check *c)
+{
+    char line[1000];
+    for (const char *p = c->in->remarks; p && *p; p += strcspn(p, "\n") + 1) {
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(p + 1, "\n"), p + 1);
+        gg_check_report_finding(c, &(gg_finding){ *p == '!' ? GG_CHECK_WARNING : GG_CHECK_NOTE,
+                                                  "checkpoint", "", line });
+    }
+}
+
 /* Runs all rules on c->in. Findings are reported in a fixed order. */
 static gg_status run_rules(check *c)
 {
@@ -62,6 +73,7 @@ static gg_status run_rules(check *c)
     c->kind = GG_KIND_RECORDS;
     if (st == GG_OK && c->in->meta) gg_check_find_architecture(c);
     if (st == GG_OK && c->names_kind) check_kind(c);
+    if (st == GG_OK) report_remarks(c);
     if (st == GG_OK) {
         gg_check_file_rules(c);
         if (c->text_model) {
@@ -154,8 +166,12 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
     gg_status st = gg_source_open_with(spec, &watched, &s, &why);
     if (st == GG_OK) {
         size_t n = gg_source_count(s);
-        c.in = &(gg_check_input){ gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n,
-                                  files_of(s) };
+        c.in = &(gg_check_input){ .meta = gg_source_meta(s),
+                                  .tensors = n ? gg_source_tensor(s, 0) : NULL,
+                                  .n = n,
+                                  .files = files_of(s),
+                                  .remarks = gg_source_remarks(s),
+                                  .no_vocabulary = gg_source_is_checkpoint(s) };
         st = run_rules(&c);
         if (st == GG_OK && c.o->target) st = gg_check_target(&c, s, c.o->target);
         if (st == GG_OK && c.o->data) st = gg_check_data(&c, s, run);

@@ -649,6 +649,11 @@ void gg_check_vocabulary_rules(check *c)
     const gg_kv *tokens = gg_design_key(&c->d, where.name);
     const char *model = "";
     size_t len = 0, n = 0;
+    if (c->in->no_vocabulary) {
+        say_note(c, "vocabulary", where,
+                 "the vocabulary of a checkpoint was not read, so it was not checked");
+        return;
+    }
     if (gg_kv_str(gg_design_key(&c->d, "tokenizer.ggml.model"), &model, &len)) {
         check_tokenizer(c, model, len);
         if (gg_text_has_word("no_vocab none", model, len)) return;

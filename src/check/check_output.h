@@ -16,6 +16,9 @@ typedef struct gg_check_input {
     const gg_tensor *tensors;
     size_t n;
     uint32_t files; /* number of files of the model; 0 counts as 1 */
+    /* Of a checkpoint: what gg_source_remarks returns, and whether its vocabulary is not read. */
+    const char *remarks;
+    bool no_vocabulary;
 } gg_check_input;
 
 /* Runs all rules on keys and tensors. `report` gets the number of findings per level. Findings do

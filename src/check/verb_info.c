@@ -177,7 +177,12 @@ static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
     size_t n = gg_source_seekable(s) ? gg_source_count(s) : 0;
     worst_finding w = { GG_CHECK_NOTE, info->verdict, sizeof info->verdict };
     gg_check_options o = { .row = keep_worst, .ctx = &w };
-    gg_check_input in = { gg_source_meta(s), n ? gg_source_tensor(s, 0) : NULL, n, info->shards };
+    gg_check_input in = { .meta = gg_source_meta(s),
+                          .tensors = n ? gg_source_tensor(s, 0) : NULL,
+                          .n = n,
+                          .files = info->shards,
+                          .remarks = gg_source_remarks(s),
+                          .no_vocabulary = gg_source_is_checkpoint(s) };
     check c = { .o = &o, .err = err, .in = &in };
     gg_status st = gg_check_open(&c);
     if (st == GG_OK) {

@@ -12,6 +12,7 @@
 #include "quant/quant.h"
 
 #include <dirent.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,39 @@
 gg_status gg_ck_no_room(gg_error *err)
 {
     return gg_fail(err, GG_ENOMEM, "no memory for a checkpoint");
+}
+
+gg_status gg_ck_note(gg_checkpoint *ck, bool doubt, gg_error *err, const char *fmt, ...)
+{
+    gg_buf b = GG_BUF_INIT;
+    char line[900];
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (n >= (int)sizeof line) strcpy(line + sizeof line - 4, "...");
+    for (char *p = line; *p; p++)
+        if (*p == '\n') *p = ' ';
+    gg_status st = gg_buf_printf(&b, err, "%s%c%s\n", ck->notes ? ck->notes : "", doubt ? '!' : ' ',
+                                 line);
+    if (st != GG_OK) return gg_buf_free(&b), st;
+    free(ck->notes);
+    ck->notes = gg_buf_take(&b, NULL);
+    if (doubt && !ck->doubt && !(ck->doubt = strdup(line))) return gg_ck_no_room(err);
+    return GG_OK;
+}
+
+gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_json_node *root,
+                             gg_error *err)
+{
+    gg_buf unknown = GG_BUF_INIT;
+    gg_status st = gg_fields_check(f, root, &unknown, err);
+    if (st == GG_OK && unknown.len)
+        st = gg_ck_note(ck, true, err,
+                        "%s has fields or values that the conversion does not use: %s", f->file,
+                        unknown.data);
+    gg_buf_free(&unknown);
+    return st;
 }
 
 static const gg_json_node *root_of(const gg_json *json)
@@ -232,6 +266,9 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **met
     if (!path) return err->status;
     if (indexed) {
         st = gg_ck_parse(folder, INDEX, &index, err);
+        if (st == GG_OK)
+            st = gg_ck_check_fields(ck, &(gg_fields){ gg_index_fields, "", false, INDEX },
+                                    root_of(index), err);
         if (st == GG_OK)
             st = files_of_index(gg_json_get(root_of(index), "weight_map"), &files, err);
         gg_at_file(err, path);
@@ -576,8 +613,6 @@ static gg_status add_list(gg_checkpoint *ck, const char *field, const char *name
     char path[64];
     snprintf(path, sizeof path, "rope_scaling.%s", field);
     const gg_json_node *list = gg_hf_field(root_of(ck->config), path);
-    snprintf(path, sizeof path, "rope_parameters.%s", field);
-    if (!list) list = gg_hf_field(root_of(ck->config), path);
     size_t n = gg_json_count(list), i = 0;
     if (n == 0) return GG_OK;
     float *values = malloc(n * sizeof *values);
@@ -789,6 +824,26 @@ static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *e
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
+/* Compares config.json and its quantization_config with their tables. */
+static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    const gg_json_node *config = root_of(ck->config);
+    gg_buf twice = GG_BUF_INIT;
+    gg_status st = gg_hf_contradictions(config, &twice, err);
+    if (st == GG_OK && twice.len)
+        st = gg_ck_note(ck, true, err, "config.json contradicts itself: %s", twice.data);
+    gg_buf_free(&twice);
+    if (st == GG_OK)
+        st = gg_ck_check_fields(ck, &(gg_fields){ gg_config_fields, arch, true, "config.json" },
+                                config, err);
+    config = gg_hf_field(config, "quantization_config");
+    if (st == GG_OK && config)
+        st = gg_ck_check_fields(
+            ck, &(gg_fields){ gg_quantization_fields, arch, false, "quantization_config" }, config,
+            err);
+    return st;
+}
+
 /* Makes the keys and tensors of a model of Hugging Face. */
 static gg_status open_model(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
@@ -803,6 +858,7 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, gg_error *err
     ck->has_keys = true;
     gg_hf_arch(&ck->header.meta, arch);
     uint64_t tokens = strcmp(arch, "gemma3") == 0 ? count_tokens(ck, folder) : UINT64_MAX;
+    if (st == GG_OK) st = check_config(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
     if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
@@ -920,6 +976,8 @@ void gg_checkpoint_close(gg_checkpoint *ck)
     free(ck->files);
     free(ck->in.items);
     free(ck->by_name);
+    free(ck->notes);
+    free(ck->doubt);
     free(ck->beside);
     free(ck->order);
     gg_json_free(ck->config);

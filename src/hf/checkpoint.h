@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "hf.h"
+#include "hf_fields.h"
 #include "organ/gg_organ.h"
 #include "safetensors.h"
 
@@ -66,7 +67,9 @@ typedef struct gg_checkpoint {
     const gg_st_tensor **by_name; /* sorted */
     gg_json *config;
     uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
-    char note[256];    /* about the model as a whole; "" = none */
+    char *notes;       /* about the model as a whole: see gg_source_remarks */
+    char *doubt;       /* the first of them that a strict run refuses; NULL = none */
+    char note[256];    /* about the text of `beside`; "" = none */
     bool all_f32;      /* every tensor becomes F32 */
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
      * GGUF names of the tensors in their order, one per line. */
@@ -138,6 +141,14 @@ gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *
 
 /* The stored tensor of that name, or NULL. */
 const gg_st_tensor *gg_ck_stored(const gg_checkpoint *ck, const char *name);
+
+/* Adds a note. A doubt is one about something that was left out or not understood. */
+gg_status gg_ck_note(gg_checkpoint *ck, bool doubt, gg_error *err, const char *fmt, ...)
+    GG_PRINTF(4, 5);
+
+/* Compares the fields of a JSON file with their table; notes those that no row fits. */
+gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_json_node *root,
+                             gg_error *err);
 
 /* Whether two stored tensors have the same type and bytes; false if they cannot be read. */
 bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b);

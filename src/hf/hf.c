@@ -79,24 +79,150 @@ static const gg_json_node *not_null(const gg_json_node *node)
     return gg_json_type_of(node) == GG_JSON_NULL ? NULL : node;
 }
 
+/* The node at a path with at most two dots. */
+static const gg_json_node *node_at(const gg_json_node *node, const char *path)
+{
+    for (const char *p = path; node && *p;) {
+        char key[64];
+        size_t n = strcspn(p, ".");
+        if (n >= sizeof key) return NULL;
+        memcpy(key, p, n);
+        key[n] = '\0';
+        node = not_null(gg_json_get(node, key));
+        p += n + (p[n] == '.');
+    }
+    return node;
+}
+
+/* Fields of rotary positions that once stood beside rope_scaling, and are now in rope_parameters.
+ * What both have is taken from rope_parameters, as in the reference. */
+static bool stood_alone(const char *name)
+{
+    return strcmp(name, "rope_theta") == 0 || strcmp(name, "partial_rotary_factor") == 0;
+}
+
+#define SCALING "rope_scaling."
+#define PARAMETERS "rope_parameters."
+#define FULL PARAMETERS "full_attention."
+#define SLIDING PARAMETERS "sliding_attention."
+#define LOCAL_BASE "rope_local_base_freq"
+
+/* The paths under which a field may stand, the first that counts first. */
+static int paths_of_field(const char *path, char paths[4][96])
+{
+    const char *name = strncmp(path, SCALING, strlen(SCALING)) == 0 ? path + strlen(SCALING) : NULL;
+    int n = 0;
+    if (stood_alone(path)) name = path;
+    if (name) {
+        snprintf(paths[n++], 96, FULL "%s", name);
+        snprintf(paths[n++], 96, PARAMETERS "%s", name);
+    } else if (strcmp(path, LOCAL_BASE) == 0) {
+        snprintf(paths[n++], 96, SLIDING "rope_theta");
+    }
+    snprintf(paths[n++], 96, "%s", path);
+    if (name == path) snprintf(paths[n++], 96, SCALING "%s", name);
+    return n;
+}
+
+static const gg_json_node *const *roots_of(const gg_json_node *config, const gg_json_node *roots[4])
+{
+    int n = 0;
+    const gg_json_node *text = gg_json_get(config, "text_config"),
+                       *llm = gg_json_get(config, "llm_config");
+    if (text) roots[n++] = text;
+    if (llm) roots[n++] = llm;
+    roots[n++] = config;
+    roots[n] = NULL;
+    return roots;
+}
+
 const gg_json_node *gg_hf_field(const gg_json_node *config, const char *path)
 {
-    const gg_json_node *from[] = { gg_json_get(config, "text_config"),
-                                   gg_json_get(config, "llm_config"), config };
-    for (int i = 0; i < 3; i++) {
-        const gg_json_node *node = from[i];
-        for (const char *p = path; node && *p;) {
-            char key[64];
-            size_t n = strcspn(p, ".");
-            if (n >= sizeof key) return NULL;
-            memcpy(key, p, n);
-            key[n] = '\0';
-            node = not_null(gg_json_get(node, key));
-            p += n + (p[n] == '.');
+    const gg_json_node *roots[4];
+    char paths[4][96];
+    int n = paths_of_field(path, paths);
+    for (const gg_json_node *const *r = roots_of(config, roots); *r; r++)
+        for (int i = 0; i < n; i++) {
+            const gg_json_node *node = node_at(*r, paths[i]);
+            if (node) return node;
         }
-        if (node) return node;
-    }
     return NULL;
+}
+
+bool gg_hf_is_rope_object(const char *path)
+{
+    size_t n = strlen(path);
+    return (n + 1 == strlen(PARAMETERS) && strncmp(path, PARAMETERS, n) == 0) ||
+           (n + 1 == strlen(FULL) && strncmp(path, FULL, n) == 0) ||
+           (n + 1 == strlen(SLIDING) && strncmp(path, SLIDING, n) == 0);
+}
+
+void gg_hf_old_path(char *path, size_t size)
+{
+    static const struct {
+        const char *now, *was;
+    } moved[] = { { FULL, SCALING },
+                  { SLIDING, "rope_sliding." },
+                  { PARAMETERS, SCALING },
+                  { SCALING, SCALING } };
+    char old[256];
+    for (int i = 0; i < 4; i++) {
+        size_t n = strlen(moved[i].now);
+        if (strncmp(path, moved[i].now, n) != 0) continue;
+        bool alone = stood_alone(path + n), local = i == 1 && strcmp(path + n, "rope_theta") == 0;
+        snprintf(old, sizeof old, "%s%s",
+                 local   ? ""
+                 : alone ? ""
+                         : moved[i].was,
+                 local ? LOCAL_BASE : path + n);
+        snprintf(path, size, "%s", old);
+        return;
+    }
+}
+
+void gg_hf_value_text(const gg_json_node *node, char out[80])
+{
+    const char *text = "";
+    size_t len = 0;
+    gg_error none = GG_ERROR_INIT;
+    bool yes = false;
+    switch (gg_json_type_of(node)) {
+    case GG_JSON_BOOL:
+        gg_json_bool(node, &yes, &none);
+        text = yes ? "true" : "false";
+        len = strlen(text);
+        break;
+    case GG_JSON_NUMBER: text = gg_json_number_text(node, &len); break;
+    case GG_JSON_STRING: gg_json_string(node, &text, &len, &none); break;
+    case GG_JSON_ARRAY: snprintf(out, 80, "[%zu values]", gg_json_count(node)); return;
+    case GG_JSON_OBJECT: snprintf(out, 80, "{%zu members}", gg_json_count(node)); return;
+    default: text = "null", len = 4; break;
+    }
+    gg_escape(text, len < 48 ? len : 48, out, 72);
+    if (len > 48) strcat(out, "...");
+}
+
+gg_status gg_hf_contradictions(const gg_json_node *config, gg_buf *to, gg_error *err)
+{
+    static const char *const names[] = { "rope_theta", "partial_rotary_factor", LOCAL_BASE,
+                                         SCALING "factor", SCALING "rope_type" };
+    const gg_json_node *roots[4];
+    char paths[4][96], first[80], value[80];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int n = paths_of_field(names[i], paths), got = 0;
+        for (const gg_json_node *const *r = roots_of(config, roots); *r; r++)
+            for (int k = 0; k < n && got < 2; k++) {
+                const gg_json_node *node = node_at(*r, paths[k]);
+                if (!node) continue;
+                gg_hf_value_text(node, got ? value : first);
+                if (got && strcmp(first, value) == 0) continue;
+                got++;
+            }
+        if (got == 2)
+            gg_buf_printf(to, err, "%s%s = %s, and %s elsewhere", to->len ? ", " : "", names[i],
+                          first, value);
+    }
+    return err->status;
 }
 
 static bool number_of(const gg_json_node *node, double *value)
@@ -115,6 +241,12 @@ static bool field_is(const gg_json_node *config, const char *field, const char *
     gg_error ignored = GG_ERROR_INIT;
     return gg_json_string(gg_hf_field(config, field), &got, &len, &ignored) == GG_OK &&
            gg_text_is(got, len, text);
+}
+
+static bool rope_is(const gg_json_node *config, const char *type)
+{
+    return field_is(config, "rope_scaling.rope_type", type) ||
+           field_is(config, "rope_scaling.type", type);
 }
 
 /* The value of an alternative such as "hidden_size/num_attention_heads". */
@@ -142,10 +274,14 @@ static bool evaluate(const gg_json_node *config, const char *text, size_t len, d
     return true;
 }
 
-/* "one of FIELD a b c": 1, 2, 3; "if FIELD": only if true; "is FIELD TEXT": 0 or 1. */
+/* "one of FIELD a b c": 1, 2, 3; "if FIELD": only if true; "is FIELD TEXT": 0 or 1; "but X
+ * FIELD...": the first of the fields, unless it is X. */
 static bool evaluate_words(const gg_json_node *config, const char *text, double *value)
 {
     char field[64], list[128];
+    double usual;
+    if (sscanf(text, "but %lf %127[^\n]", &usual, list) == 2)
+        return gg_hf_value(config, list, value) && *value != usual;
     if (sscanf(text, "one of %63s %127[^\n]", field, list) == 2) {
         int i = 0;
         for (char *save = NULL, *w = strtok_r(list, " ", &save); w;
@@ -164,7 +300,7 @@ static bool evaluate_words(const gg_json_node *config, const char *text, double 
 bool gg_hf_value(const gg_json_node *config, const char *text, double *value)
 {
     if (strncmp(text, "one of ", 7) == 0 || strncmp(text, "if ", 3) == 0 ||
-        strncmp(text, "is ", 3) == 0)
+        strncmp(text, "is ", 3) == 0 || strncmp(text, "but ", 4) == 0)
         return evaluate_words(config, text, value);
     for (const char *p = text; *p;) {
         size_t n = strcspn(p, " ");
@@ -202,14 +338,10 @@ static gg_status set_rope_scaling(const gg_json_node *config, const char *arch, 
                                   gg_error *err)
 {
     static const char *const types[] = { "linear", "yarn" };
-    static const char *const fields[] = { "rope_scaling.rope_type", "rope_scaling.type",
-                                          "rope_parameters.full_attention.rope_type",
-                                          "rope_parameters.rope_type" };
     double x;
     for (int t = 0; t < 2; t++) {
-        bool is = false;
-        for (int f = 0; f < 4 && !is; f++) is = field_is(config, fields[f], types[t]);
-        if (!is || !gg_hf_value(config, gg_hf_yarn_keys[0].value, &x)) continue;
+        if (!rope_is(config, types[t]) || !gg_hf_value(config, gg_hf_yarn_keys[0].value, &x))
+            continue;
         gg_status st = set_text(meta, arch, "rope.scaling.type", types[t], strlen(types[t]), err);
         for (const gg_hf_key *k = gg_hf_yarn_keys; k->key && st == GG_OK; k++)
             if ((t == 1 || k == gg_hf_yarn_keys) && gg_hf_value(config, k->value, &x))
@@ -227,14 +359,12 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
     if (!gg_hf_value(config, "max_position_embeddings n_positions", &most) ||
         !gg_hf_value(config,
                      "original_max_position_embeddings "
-                     "rope_scaling.original_max_position_embeddings "
-                     "rope_parameters.original_max_position_embeddings max_position_embeddings",
+                     "rope_scaling.original_max_position_embeddings max_position_embeddings",
                      &original))
         return GG_OK;
     gg_status st = set_number(meta, arch, "rope.scaling.original_context_length", GG_TYPE_U32,
                               original, err);
-    bool scaled = gg_hf_field(config, "rope_scaling.long_factor") ||
-                  gg_hf_field(config, "rope_parameters.long_factor");
+    bool scaled = gg_hf_field(config, "rope_scaling.long_factor");
     if (st != GG_OK || !scaled) return st;
     double scale = most / original, factor = 1;
     if (scale > 1 && original > 1) factor = sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
@@ -245,11 +375,10 @@ static gg_status set_rope_sections(const gg_json_node *config, const char *arch,
                                    gg_error *err)
 {
     const uint32_t usual[4] = { 11, 11, 10, 0 };
-    const gg_json_node *list = gg_hf_field(config, "rope_parameters.mrope_section");
+    const gg_json_node *list = gg_hf_field(config, "rope_scaling.mrope_section");
     char key[64];
     uint8_t le[16] = { 0 };
     int i = 0;
-    if (!list) list = gg_hf_field(config, "rope_scaling.mrope_section");
     for (const gg_json_node *n = gg_json_first(list); n && i < 4; n = gg_json_next(n), i++) {
         double x = 0;
         if (number_of(n, &x) && x >= 0 && x < 65536) gg_put_le32(le + 4 * i, (uint32_t)x);
@@ -273,8 +402,7 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
             st = set_number(meta, arch, k->key, k->type, x, err);
     }
     if (st == GG_OK && strcmp(arch, "phi3") == 0) st = set_long_rope(config, arch, meta, err);
-    else if (st == GG_OK && gg_hf_has("!gemma gemma2 phi2 command-r", arch))
-        st = set_rope_scaling(config, arch, meta, err);
+    else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
     if (st == GG_OK && strcmp(arch, "qwen35") == 0) st = set_rope_sections(config, arch, meta, err);
     return st;
 }
@@ -283,20 +411,15 @@ gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, g
 {
     double dim, base = 10000, factor = 8, low = 1, high = 4, original = 8192;
     *n = 0;
-    if ((!field_is(config, "rope_scaling.rope_type", "llama3") &&
-         !field_is(config, "rope_scaling.type", "llama3") &&
-         !field_is(config, "rope_parameters.rope_type", "llama3")) ||
+    if (!rope_is(config, "llama3") ||
         !gg_hf_value(config, "head_dim hidden_size/num_attention_heads", &dim) || !(dim >= 2) ||
         dim > 65536)
         return GG_OK;
-    gg_hf_value(config, "rope_theta rope_parameters.rope_theta", &base);
-    gg_hf_value(config, "rope_scaling.factor rope_parameters.factor", &factor);
-    gg_hf_value(config, "rope_scaling.low_freq_factor rope_parameters.low_freq_factor", &low);
-    gg_hf_value(config, "rope_scaling.high_freq_factor rope_parameters.high_freq_factor", &high);
-    gg_hf_value(config,
-                "rope_scaling.original_max_position_embeddings "
-                "rope_parameters.original_max_position_embeddings",
-                &original);
+    gg_hf_value(config, "rope_theta", &base);
+    gg_hf_value(config, "rope_scaling.factor", &factor);
+    gg_hf_value(config, "rope_scaling.low_freq_factor", &low);
+    gg_hf_value(config, "rope_scaling.high_freq_factor", &high);
+    gg_hf_value(config, "rope_scaling.original_max_position_embeddings", &original);
     if (!(base > 0) || !(low > 0) || !(high > low))
         return gg_fail(err, GG_EFORMAT, "rope_scaling in config.json has impossible values");
     *n = (size_t)dim / 2;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "organ/gg_gguf.h"
 #include "json/json.h"
 
@@ -63,8 +64,20 @@ bool gg_hf_arch(const gg_meta *meta, char arch[64]);
 /* ---- keys --------------------------------------------------------------------------------- */
 
 /* A field of config.json. With "text_config", its members come before those of the root. `path` may
- * have one dot: "rope_scaling.factor". NULL if it is absent or null. */
+ * have one dot: "rope_scaling.factor". rope_parameters, which later versions of transformers write,
+ * is found under the names that earlier ones used: rope_scaling.NAME, rope_theta,
+ * partial_rotary_factor and rope_local_base_freq. NULL if it is absent or null. */
 const gg_json_node *gg_hf_field(const gg_json_node *config, const char *path);
+
+/* Changes the path of a field within rope_parameters to the name that gg_hf_field takes. */
+void gg_hf_old_path(char *path, size_t size);
+bool gg_hf_is_rope_object(const char *path); /* rope_parameters and the objects in it */
+
+/* The value as a text for people: escaped, and cut if it is long. */
+void gg_hf_value_text(const gg_json_node *node, char out[80]);
+
+/* Lists the fields of rotary positions that stand in two places with different values. */
+gg_status gg_hf_contradictions(const gg_json_node *config, gg_buf *to, gg_error *err);
 
 /* Sets the keys of the architecture that config.json gives. */
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,

@@ -235,6 +235,7 @@ static gg_status add_plain(hf_config *c, const gg_hf_key *k, double value, gg_er
     }
     if (strncmp(k->value, "is ", 3) == 0) return GG_OK; /* the class says it */
     const char *name = strncmp(k->value, "if ", 3) == 0 ? k->value + 3 : k->value;
+    if (strncmp(name, "but ", 4) == 0) name += 4 + strcspn(name + 4, " ") + 1;
     snprintf(field, sizeof field, "%.*s", (int)strcspn(name, " "), name);
     if (k->type != GG_TYPE_BOOL) return add_number(c, field, value, k->type == GG_TYPE_F32, err);
     return add_bare(c, field, value != 0 ? "true" : "false", err);

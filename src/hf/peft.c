@@ -305,9 +305,18 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
     return err->status;
 }
 
+/* Compares the fields of adapter_config.json with their table. */
+static gg_status check_adapter_config(const peft *p, const char *folder, gg_error *err)
+{
+    gg_fields f = { gg_adapter_fields, "peft", false, "adapter_config.json" };
+    gg_status st = p->config ? gg_ck_check_fields(p->ck, &f, p->config, err) : GG_OK;
+    return st == GG_OK ? GG_OK : gg_at_file(err, folder);
+}
+
 static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_adapter *adapter,
                                      gg_error *err)
 {
+    if (check_adapter_config(p, folder, err) != GG_OK) return err->status;
     p->alpha = adapter_number(p->config, "lora_alpha", adapter->alpha);
     p->rslora = adapter_flag(p->config, "use_rslora");
     if (!(p->alpha > 0) || !(p->alpha < 1e30)) {
@@ -315,10 +324,6 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_ad
         gg_fix(err, "give its folder with adapter_config.json, or the alpha");
         return gg_at_file(err, folder);
     }
-    if (adapter_flag(p->config, "use_dora"))
-        return gg_fail(err, GG_EUNSUPPORTED,
-                       "the adapter uses DoRA, which GGUF adapters cannot express; merge it into "
-                       "its base with PEFT");
     return GG_OK;
 }
 
@@ -370,12 +375,13 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
     if (st == GG_OK) st = check_expert_count(&p, err);
     if (st == GG_OK) st = set_adapter_keys(&p, folder, err);
     if (st == GG_OK && p.folded)
-        snprintf(ck->note, sizeof ck->note,
-                 "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / r; "
-                 "these are folded into lora_b");
-    else if (st == GG_OK && p.skipped)
-        snprintf(ck->note, sizeof ck->note,
-                 "%zu pairs of other parts than the language model are left out", p.skipped);
+        st = gg_ck_note(
+            ck, false, err,
+            "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / r; "
+            "these are folded into lora_b");
+    if (st == GG_OK && p.skipped)
+        st = gg_ck_note(ck, false, err,
+                        "%zu pairs of other parts than the language model are left out", p.skipped);
     gg_meta_free(&named);
     return st;
 }

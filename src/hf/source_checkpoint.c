@@ -1,6 +1,9 @@
 /* source_checkpoint.c - checkpoints, safetensors files and PEFT adapters as sources. */
+#include "base/error.h"
 #include "checkpoint.h"
 #include "organ/source.h"
+
+#include <string.h>
 
 typedef struct checkpoint_source {
     gg_source s;
@@ -36,8 +39,17 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
     gg_status st = gg_checkpoint_open(path, &adapter, &c->ck, err);
     if (st != GG_OK) return st;
     show(c);
-    if (c->ck->note[0]) gg_source_note(s, path, c->ck->note);
-    return GG_OK;
+    for (char *p = c->ck->notes; p && *p;) { /* one per line */
+        size_t n = strcspn(p, "\n");
+        p[n] = '\0';
+        gg_source_note(s, path, p + 1);
+        p[n] = '\n';
+        p += n + 1;
+    }
+    if (!s->o.strict || !c->ck->doubt) return GG_OK;
+    gg_fail(err, GG_NO, "%s", c->ck->doubt);
+    gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+    return gg_at_file(err, path);
 }
 
 static void close_checkpoint(gg_source *s)
@@ -108,6 +120,12 @@ bool gg_source_is_checkpoint(const gg_source *s)
 {
     return s->kind == &gg_source_checkpoint && s->meta &&
            !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
+}
+
+const char *gg_source_remarks(const gg_source *s)
+{
+    while (s->of) s = s->of;
+    return s->kind == &gg_source_checkpoint ? checkpoint_of(s)->notes : NULL;
 }
 
 gg_hf_beside gg_source_hf_beside(const gg_source *s)

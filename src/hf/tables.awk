@@ -1,4 +1,5 @@
-# tables.awk - makes the C tables of hf.h from hf_tables.txt.
+# tables.awk - makes the C tables of hf.h from hf_tables.txt, and those of hf_fields.h
+# from a table of fields for each kind of JSON file.
 function text(s) { return s == "" ? "NULL" : "\"" s "\"" }
 # The part of `rest` behind the mark, which is cut off with it; "" if there is none.
 function cut(mark,   i, s) {
@@ -24,6 +25,15 @@ function finish(   part, archs, value, row, n, i) {
     } else if (kind == "class") {
         split(rest, part, " ")
         row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
+    } else if (kind ~ /^(used|harmless|noted|refused)$/) {
+        value = text(cut(" -- "))
+        archs = text(expanded(cut(" : ")))
+        row = cut(" if ")
+        row = archs ", " text(cut(" = ")) ", " text(row) ", " value
+        n = split(rest, part, " ")
+        for (i = 1; i <= n; i++)
+            rows[table] = rows[table] "    { GG_FIELD_" toupper(kind) ", " text(part[i]) ", " row " },\n"
+        row = ""
     } else if (kind != "") {
         archs = text(expanded(cut(" : ")))
         value = cut(" = ")
@@ -52,15 +62,21 @@ function print_table(type, name, kind, end) {
 {
     finish()
     kind = $1
+    table = FILENAME
+    sub(/.*\//, "", table)
+    sub(/\.txt$/, "", table)
     rest = substr($0, length($1) + 2)
 }
 END {
     finish()
-    print "/* Made by tables.awk. */\n#include \"hf/hf.h\""
+    print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\""
     print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL")
     print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL")
     print_table("gg_hf_field_row", "gg_hf_fields", "field", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_field_row", "gg_hf_flags", "flag", "NULL, NULL, NULL, NULL")
+    for (i = split("config adapter quantization index", table_name, " "); i > 0; i--)
+        print_table("gg_field_rule", "gg_" table_name[i] "_fields", table_name[i],
+            "GG_FIELD_USED, NULL, NULL, NULL, NULL, NULL")
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
 }

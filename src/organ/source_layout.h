@@ -20,6 +20,10 @@ const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a dire
 /* Whether the source is safetensors without a vocabulary. */
 bool gg_source_is_checkpoint(const gg_source *s);
 
+/* Remarks about a checkpoint or adapter as a whole: lines that begin with "!" if something
+ * is left out or not understood, else with a space. NULL = nothing. */
+const char *gg_source_remarks(const gg_source *s);
+
 /* Opens the tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
  * checkpoints have, and its keys; of a GGUF adapter, as PEFT has them (hf_write.c). `of` must stay
  * open as long. `base` is the model that an adapter is for, else NULL. Errors: GG_EUNSUPPORTED,

@@ -1115,6 +1115,7 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
 {
     gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY,
                             .spooled = kind == CLI_SPOOLED,
+                            .strict = c->run.strict,
                             .note = print_note,
                             .ctx = c,
                             .changed = &c->changed,

@@ -1,0 +1,219 @@
+/* hf_fields.c - compares the fields of a JSON file with their table. */
+#include "hf_fields.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "hf.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PATH_MAX_LEN 160
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* Whether a text fits a pattern, in which * is any text. */
+static bool fits(const char *pattern, const char *text)
+{
+    const char *star = NULL, *resume = text;
+    while (*text) {
+        if (*pattern == '*') star = ++pattern, resume = text;
+        else if (*pattern == *text) pattern++, text++;
+        else if (star) pattern = star, text = ++resume;
+        else return false;
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}
+
+/* Whether a text fits a pattern, in upper or lower case. */
+static bool is_text(const gg_json_node *node, const char *pattern)
+{
+    const char *text;
+    size_t len;
+    char copy[128], lower[128];
+    gg_error none = GG_ERROR_INIT;
+    if (gg_json_type_of(node) != GG_JSON_STRING ||
+        gg_json_string(node, &text, &len, &none) != GG_OK || len >= sizeof copy)
+        return false;
+    for (size_t i = 0; i < len; i++) copy[i] = (char)tolower((unsigned char)text[i]);
+    copy[len] = '\0';
+    for (len = 0; pattern[len] && len + 1 < sizeof lower; len++)
+        lower[len] = (char)tolower((unsigned char)pattern[len]);
+    lower[len] = '\0';
+    return fits(lower, copy);
+}
+
+static bool is_number(const gg_json_node *node, double *x)
+{
+    gg_error none = GG_ERROR_INIT;
+    return gg_json_type_of(node) == GG_JSON_NUMBER && gg_json_f64(node, x, &none) == GG_OK;
+}
+
+static bool all_are(const gg_json_node *list, const char *word)
+{
+    if (gg_json_type_of(list) != GG_JSON_ARRAY || !gg_json_first(list)) return false;
+    for (const gg_json_node *n = gg_json_first(list); n; n = gg_json_next(n))
+        if (!is_text(n, word)) return false;
+    return true;
+}
+
+/* Whether a value is the one that a word of the table stands for. */
+static bool value_fits(const gg_json_node *root, const gg_json_node *node, const char *word)
+{
+    double x, y;
+    bool least = strncmp(word, ">=@", 3) == 0, absent = !node;
+    gg_error none = GG_ERROR_INIT;
+    bool yes;
+    if (strcmp(word, "absent") == 0) return absent;
+    if (strncmp(word, "all:", 4) == 0) return all_are(node, word + 4);
+    if (least || word[0] == '@')
+        return is_number(node, &x) && gg_hf_value(root, word + (least ? 3 : 1), &y) &&
+               (least ? x >= y : x == y);
+    switch (gg_json_type_of(node)) {
+    case GG_JSON_BOOL:
+        return gg_json_bool(node, &yes, &none) == GG_OK &&
+               strcmp(word, yes ? "true" : "false") == 0;
+    case GG_JSON_NUMBER: {
+        char *end;
+        y = strtod(word, &end);
+        return end != word && *end == '\0' && is_number(node, &x) && x == y;
+    }
+    case GG_JSON_STRING: return is_text(node, word);
+    case GG_JSON_ARRAY: return strcmp(word, "[]") == 0 && gg_json_count(node) == 0;
+    case GG_JSON_OBJECT: return strcmp(word, "{}") == 0 && gg_json_count(node) == 0;
+    default: return false;
+    }
+}
+
+/* Whether one of the words fits; true without words. */
+static bool any_fits(const gg_json_node *root, const gg_json_node *node, const char *words)
+{
+    char word[96];
+    for (const char *p = words; p && *p;) {
+        size_t n = strcspn(p, " ");
+        snprintf(word, sizeof word, "%.*s", (int)n, p);
+        if (value_fits(root, node, word)) return true;
+        p += n + strspn(p + n, " ");
+    }
+    return !words;
+}
+
+/* "FIELD VALUE...", which must hold. */
+static bool condition_holds(const gg_json_node *root, const char *when)
+{
+    char field[64];
+    size_t n = when ? strcspn(when, " ") : 0;
+    if (!when) return true;
+    snprintf(field, sizeof field, "%.*s", (int)n, when);
+    return any_fits(root, gg_hf_field(root, field), when + n + strspn(when + n, " "));
+}
+
+/* ---- fields ------------------------------------------------------------------------------- */
+
+/* Whether a key of the architecture is made of the field. */
+static bool makes_a_key(const char *arch, const char *path)
+{
+    size_t n = strlen(path);
+    for (int t = 0; t < 2; t++)
+        for (const gg_hf_key *k = t ? gg_hf_yarn_keys : gg_hf_keys; k->key; k++) {
+            if (!gg_hf_has(k->archs, arch)) continue;
+            for (const char *p = k->value; *p;) {
+                size_t m = strcspn(p, " */+-");
+                if (m == n && memcmp(p, path, n) == 0) return true;
+                p += m + strspn(p + m, " */+-");
+            }
+        }
+    return false;
+}
+
+/* The row that decides, or NULL. */
+static const gg_field_rule *rule_of(const gg_fields *f, const gg_json_node *root, const char *path,
+                                    const gg_json_node *node)
+{
+    for (const gg_field_rule *r = f->rules; r->field; r++)
+        if (fits(r->field, path) && gg_hf_has(r->archs, f->arch) &&
+            any_fits(root, node, r->values) && condition_holds(root, r->when))
+            return r;
+    return NULL;
+}
+
+/* Whether the table has members of this object. */
+static bool has_members(const gg_fields *f, const char *path)
+{
+    size_t n = strlen(path);
+    for (const gg_field_rule *r = f->rules; r->field; r++)
+        if (strncmp(r->field, path, n) == 0 && r->field[n] == '.') return true;
+    return false;
+}
+
+static gg_status refuse_field(const gg_fields *f, const char *path, const gg_json_node *node,
+                              const char *why, gg_error *err)
+{
+    char name[100], value[80];
+    gg_escape(path, strlen(path), name, sizeof name);
+    gg_hf_value_text(node, value);
+    return gg_fail(err, GG_EUNSUPPORTED, "%s has %s = %s: %s", f->file, name, value, why);
+}
+
+static gg_status check_object(const gg_fields *f, const gg_json_node *root,
+                              const gg_json_node *object, const char *prefix, gg_buf *unknown,
+                              gg_error *err);
+
+static gg_status check_field(const gg_fields *f, const gg_json_node *root, const char *path,
+                             const gg_json_node *node, gg_buf *unknown, gg_error *err)
+{
+    char name[400], value[80];
+    const gg_field_rule *r = rule_of(f, root, path, node);
+    if (r && r->verdict == GG_FIELD_REFUSED) return refuse_field(f, path, node, r->why, err);
+    bool noted = r && r->verdict == GG_FIELD_NOTED;
+    if (!noted && (r || (f->config && makes_a_key(f->arch, path)))) return GG_OK;
+    if (!noted && gg_json_type_of(node) == GG_JSON_OBJECT && has_members(f, path)) {
+        char below[PATH_MAX_LEN];
+        if (snprintf(below, sizeof below, "%s.", path) < (int)sizeof below)
+            return check_object(f, root, node, below, unknown, err);
+    }
+    gg_escape(path, strlen(path), name, sizeof name);
+    gg_hf_value_text(node, value);
+    return gg_buf_printf(unknown, err, "%s%s = %s%s%s%s", unknown->len ? ", " : "", name, value,
+                         noted ? " (" : "", noted ? r->why : "", noted ? ")" : "");
+}
+
+static gg_status check_object(const gg_fields *f, const gg_json_node *root,
+                              const gg_json_node *object, const char *prefix, gg_buf *unknown,
+                              gg_error *err)
+{
+    gg_status st = GG_OK;
+    for (const gg_json_node *m = gg_json_first(object); m && st == GG_OK; m = gg_json_next(m)) {
+        char key[PATH_MAX_LEN], path[2 * PATH_MAX_LEN + 2];
+        size_t len;
+        const char *text = gg_json_key(m, &len);
+        if (gg_json_type_of(m) == GG_JSON_NULL) continue;
+        snprintf(key, sizeof key, "%.*s", (int)len, text);
+        bool merged = f->config && !*prefix && gg_json_type_of(m) == GG_JSON_OBJECT &&
+                      (strcmp(key, "text_config") == 0 || strcmp(key, "llm_config") == 0);
+        if (merged) {
+            st = check_object(f, root, m, "", unknown, err);
+            continue;
+        }
+        snprintf(path, sizeof path, "%s%s", prefix, key);
+        if (f->config && gg_json_type_of(m) == GG_JSON_OBJECT && gg_hf_is_rope_object(path)) {
+            strcat(path, ".");
+            st = check_object(f, root, m, path, unknown, err);
+            continue;
+        }
+        if (f->config) gg_hf_old_path(path, sizeof path);
+        st = check_field(f, root, path, m, unknown, err);
+    }
+    return st;
+}
+
+gg_status gg_fields_check(const gg_fields *f, const gg_json_node *root, gg_buf *unknown,
+                          gg_error *err)
+{
+    if (gg_json_type_of(root) != GG_JSON_OBJECT)
+        return gg_fail(err, GG_EFORMAT, "%s is not a JSON object", f->file);
+    return check_object(f, root, root, "", unknown, err);
+}
