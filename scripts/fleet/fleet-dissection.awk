@@ -48,7 +48,7 @@ BEGIN {
     tensors = parameters = 0
     read_organs(dir "/organs.jsonl", $7)
     if (tensors == 0 && $2 != "failed") next # an organ directory, or only measured
-    printf "%s    {\"model\": %s, \"source\": %s, \"status\": \"%s\", \"error\": %s,\n", sep, json_str($7), json_str($1), $2, \
+    printf "%s    {\"model\": %s, \"source\": %s, \"status\": \"%s\", \"error\": %s,\n", sep, json_str(model_name($7)), json_str($1), $2, \
         ($2 == "failed" ? json_str($6) : "null")
     sep = ",\n"
     printf "     \"architecture\": %s, \"bytes\": %s, \"seconds\": %s, \"mb_per_s\": %s, \"tensors\": %s, \"parameters\": %s,\n", \

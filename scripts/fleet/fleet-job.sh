@@ -7,6 +7,8 @@ read_settings() {
     done
 }
 
+model_name() { printf '%s\n' "$1" | sed 's,%2F,/,g'; } # of a folder in models/
+
 # Is there a result of STEP for the present model and options?
 fresh() { # STEP RESULT
     [ -z "$force" ] && [ -e "$2" ] && [ -f "$model_dir/$1.done" ] || return 1
@@ -54,7 +56,10 @@ finish() { # STEP RESULT...
     shift
     seconds=$(elapsed "$started")
     wanted
-    for result; do mv -f "$scratch/$result" "$model_dir/$result" || return 1; done
+    for result; do
+        case $result in *.svg | histogram.jsonl) [ -f "$scratch/$result" ] || continue ;; esac # a model without tensors has none
+        mv -f "$scratch/$result" "$model_dir/$result" || return 1
+    done
     printf '%s\n' "$seconds" >"$model_dir/$step.seconds" && mv -f "$scratch/$step.done" "$model_dir/$step.done"
 }
 
@@ -186,7 +191,7 @@ job() { # RUN-FOLDER NUMBER
     if ! steps; then
         status=failed
         clear_progress
-        warn "$name: $(cat "$model_dir/error" 2>/dev/null)"
+        warn "$(model_name "$name"): $(cat "$model_dir/error" 2>/dev/null)"
     fi
     took=$(elapsed "$job_start")
     wanted

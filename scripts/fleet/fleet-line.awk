@@ -10,9 +10,9 @@ END {
     calibrated = G_measured[g] ? sprintf("%.2f", G_calibrated[g] / G_measured[g]) : "-"
     tensors = G_count[g] ? whole(G_count[g]) : "-"
     if (!json) {
-        print tsv_str(ENVIRON["name"]) "\t" status "\t" bytes "\t" seconds "\t" rate "\t" tensors "\t" theta "\t" calibrated
+        print tsv_str(model_name(ENVIRON["name"])) "\t" status "\t" bytes "\t" seconds "\t" rate "\t" tensors "\t" theta "\t" calibrated
     } else {
-        print "{\"model\": " json_str(ENVIRON["name"]) ", \"status\": \"" status "\", \"bytes\": " bytes \
+        print "{\"model\": " json_str(model_name(ENVIRON["name"])) ", \"status\": \"" status "\", \"bytes\": " bytes \
             ", \"seconds\": " none(seconds) ", \"mb_per_s\": " none(rate) ", \"tensors\": " none(tensors) \
             ", \"theta\": " none(theta) ", \"calibrated\": " none(calibrated) "}"
     }

@@ -1,4 +1,4 @@
 # fleet-pair.awk - the row of organ-compare --lineage with the names of both models, as a row of
-# lineage.tsv. Needs json.awk before it.
+# lineage.tsv. Needs json.awk and rows.awk before it.
 BEGIN { json_tables() }
-FNR == 2 { print tsv_str(ENVIRON["A"]) "\t" tsv_str(ENVIRON["B"]) "\t" $0 }
+FNR == 2 { print tsv_str(model_name(ENVIRON["A"])) "\t" tsv_str(model_name(ENVIRON["B"])) "\t" $0 }

@@ -3,7 +3,7 @@
 # the same type; types with more models come first. Needs json.awk and rows.awk before it. Columns of the index: see fleet-dissection.awk.
 function cell(sum) { return sprintf("%.4f", sum / G_measured[g]) }
 BEGIN { json_tables() }
-$2 != "failed" {
+$2 != "failed" && !is_side(info_kind(ENVIRON["FLEET_OUT"] "/models/" $7 "/info.tsv")) {
     file = ENVIRON["FLEET_OUT"] "/models/" $7 "/measures.jsonl"
     g = $7
     while ((getline line < file) > 0)
@@ -21,7 +21,7 @@ $2 != "failed" {
     kind[n] = type[g]
     count[type[g]]++
     if (!(type[g] in best) || score[n] > best[type[g]]) best[type[g]] = score[n]
-    text[n] = tsv_str($7) "\t" cell(G_theta[g]) "\t" cell(G_calibrated[g]) "\t" cell(G_signal[g]) "\t" cell(G_row[g]) "\t" \
+    text[n] = tsv_str(model_name($7)) "\t" cell(G_theta[g]) "\t" cell(G_calibrated[g]) "\t" cell(G_signal[g]) "\t" cell(G_row[g]) "\t" \
         whole(G_count[g]) "\t" whole(G_parameters[g]) "\t" $3 "\t" (e < 0 ? "-" : sprintf("%.4f", e)) "\t" type[g]
 }
 function before(a, b,   x, y) {

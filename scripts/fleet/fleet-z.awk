@@ -8,25 +8,26 @@ BEGIN {
 }
 {
     if ($2 == "failed") {
-        failed = failed (failed ? "," : "") "\n    {\"model\": " json_str($7) ", \"source\": " json_str($1) ", \"error\": " json_str($6) "}"
+        failed = failed (failed ? "," : "") "\n    {\"model\": " json_str(model_name($7)) ", \"source\": " json_str($1) ", \"error\": " json_str($6) "}"
         next
     }
     file = out "/models/" $7 "/measures.jsonl"
     n = 0
+    side = is_side(info_kind(out "/models/" $7 "/info.tsv"))
     while ((getline line < file) > 0) {
         if (!row_json(line)) continue
         scope_add($7)
-        scope_add("")
+        if (!side) scope_add("")
         edge_add($7, F["edge"])
         n++
     }
     close(file)
     if (!n) next
-    printf "%s    {\"model\": %s, \"source\": %s, \"bytes\": %s, \"seconds\": %s,\n     %s,\n%s}", sep, json_str($7), json_str($1), \
+    printf "%s    {\"model\": %s, \"source\": %s, \"bytes\": %s, \"seconds\": %s,\n     %s,\n%s}", sep, json_str(model_name($7)), json_str($1), \
         ($3 == "" ? "null" : $3), ($5 == "" ? "null" : number($5)), group_json($7), scope_json($7, "     ")
     sep = ",\n"
     value = by == "signal" ? G_signal[$7] : by == "calibrated" ? G_calibrated[$7] : by == "row_theta" ? G_row[$7] : G_theta[$7]
-    if (G_measured[$7]) { ranked[++n_ranked] = $7; score[n_ranked] = by == "edge" ? edge_mean($7) : value / G_measured[$7] }
+    if (G_measured[$7] && !side) { ranked[++n_ranked] = $7; score[n_ranked] = by == "edge" ? edge_mean($7) : value / G_measured[$7] }
 }
 END {
     print (sep ? "\n" : "") "  ],"
@@ -38,6 +39,6 @@ END {
             t = ranked[k]; ranked[k] = ranked[k - 1]; ranked[k - 1] = t
         }
     for (i = 1; i <= n_ranked; i++)
-        print "    {\"rank\": " i ", \"model\": " json_str(ranked[i]) ", \"" by "\": " (score[i] < 0 ? "null" : number(score[i])) "}" (i < n_ranked ? "," : "")
+        print "    {\"rank\": " i ", \"model\": " json_str(model_name(ranked[i])) ", \"" by "\": " (score[i] < 0 ? "null" : number(score[i])) "}" (i < n_ranked ? "," : "")
     print "  ]},\n  \"failed\": [" failed (failed ? "\n  " : "") "]\n}"
 }

@@ -58,6 +58,19 @@ function edge_add(g, edge) {
 # -1 without any, which ranks last.
 function edge_mean(g) { return G_edges[g] ? G_edge[g] / G_edges[g] : -1 }
 
+# Other files than models, whose tensors can be measured: they are never ranked with models.
+function is_side(kind) { return kind ~ /^(adapter|importance matrix|projector|control vector|patch|organ records|vocabulary)$/ }
+# The kind in the row of `organ-info --table`, "" if there is no such file.
+function info_kind(file,   line, n, i, at, part, kind) {
+    if ((getline line < file) > 0) n = split(line, part, "\t")
+    for (i = 1; i <= n; i++) if (part[i] == "kind") at = i
+    if (at && (getline line < file) > 0 && split(line, part, "\t") == n) kind = part[at]
+    close(file)
+    return kind
+}
+# The name of a model of a fleet, whose folder cannot have a slash.
+function model_name(folder) { gsub(/%2F/, "/", folder); return folder }
+
 function number(v) { return sprintf("%.9g", v) }
 function whole(v) { return sprintf("%.0f", v) }
 function mean(sum, g) { return G_measured[g] ? number(sum / G_measured[g]) : "null" }

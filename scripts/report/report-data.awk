@@ -1,7 +1,17 @@
 # report-data.awk - reads the measurements of all models of a report. Needs rows.awk before it, and
 # report-overview.awk. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
 # complete), what a chimera was made of (a JSON array), seconds of its dissection; or name,
-# "failed", the error. Columns of the pairs: numbers of two models, verdict, median cosine, map. The groups of the whole report have the scope "all", those of a model its number.
+# "failed", the error; "gone" if its file is gone. Columns of the pairs: numbers of two models, verdict, median cosine, map. The groups of the whole report have the scope "all", those of a model its number.
+
+# Files other than models appear in the list of files only. Without organ-info, the parts of the tensors tell.
+function side_parts(file,   line, n, i, at, part, other) {
+    if ((getline line < file) > 0) n = split(line, part, "\t")
+    for (i = 1; i <= n; i++) if (part[i] == "part") at = i
+    other = !at
+    while (!other && (getline line < file) > 0) { split(line, part, "\t"); other = part[at] !~ /^(adapter|imatrix|vision|audio)$/ }
+    close(file)
+    return !other
+}
 
 # Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
@@ -23,15 +33,16 @@ function read_rows(m, file,   line, n, i, part, col, at) {
 
 function take_row(m,   role, t, d) {
     scope_add(m)
-    scope_add("all")
     role = role_of(F["name"])
-    edge_seen(m, role)
     D_elements[m, F["dtype"]] += F["elements"]
     d = D_top[m]
     if (d == "" || D_elements[m, F["dtype"]] > D_elements[m, d]) D_top[m] = F["dtype"]
+    if (F["theta"] != "-" && F["theta"] != "") tensor_seen(m)
+    if (Side[m]) return
+    scope_add("all")
+    edge_seen(m, role)
     if (F["theta"] == "-" || F["theta"] == "") return
     component_add(role)
-    tensor_seen(m)
     t = F["theta"] + 0
     if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
     Seen_at[int(2 * t)]++
@@ -115,6 +126,9 @@ function well(list, m,   k, t) {
     W_row[list, k] = m "\t" F["name"] "\t" F["class"] "\t" F["dtype"] "\t" F["elements"] "\t" F["calibrated"] "\t" F["row_theta"]
 }
 
+# Whether a file is a model with measures, which is ranked and shown.
+function has_card(m) { return G_measured[m] && !Side[m] }
+
 # The mean by which models are ranked: that of the edge where any table has one, else of theta.
 function score(m) { return By_edge ? edge_mean(m) : avg(G_theta, m) }
 
@@ -130,7 +144,7 @@ function ranks_before(a, b,   x, y) {
 # "all" by theta.
 function rank_all(   i, k, m, t) {
     for (m = 1; m <= N; m++)
-        if (G_measured[m]) {
+        if (has_card(m)) {
             Rank[++N_ranked] = m
             if (!Type_n[D_top[m]]++ || score(m) > Type_best[D_top[m]]) Type_best[D_top[m]] = score(m)
         }
@@ -256,12 +270,11 @@ function size(v,   i, unit) {
 }
 
 # Fits theta against log10(parameters): Slope (degrees per factor of ten), Corr, Fit_n
-# models. Returns 0 unless there are models of three sizes, as two sizes show no trend.
-# Adapters are left out, because their size is not that of a model.
+# models. Returns 0 unless there are language models of three sizes, as two sizes show no trend.
 function fit(   i, k, m, x, y, sizes, seen, sx, sy, sxx, syy, sxy, vx, vy) {
     for (i = 1; i <= N_ranked; i++) {
         m = Rank[i]
-        if (G_parameters[m] <= 0 || G_parameters[class_group(m, "adapter")] > G_parameters[m] / 2) continue
+        if (G_parameters[m] <= 0 || info(m, "kind") !~ /^(language model)?$/) continue
         x = log10(G_parameters[m]); y = avg(G_theta, m)
         for (k = 1; k <= sizes && (x - seen[k] > 0.04 || seen[k] - x > 0.04); k++);
         if (k > sizes) seen[++sizes] = x
@@ -304,10 +317,13 @@ BEGIN {
         Bytes[N] = part[3]
         Progress[N] = part[4] == "" ? "-" : part[4]
         Origins[N] = part[5] == "" ? "[]" : part[5]
-        read_rows(N, part[2])
-        sort_map(N)
+        Gone[N] = part[7] == "gone"
         Base[N] = substr(part[2], 1, length(part[2]) - 4)
         read_info(N, Base[N] ".info")
+        Side[N] = info(N, "kind") == "" ? side_parts(part[2]) : is_side(info(N, "kind"))
+        if (!Side[N]) N_models++
+        read_rows(N, part[2])
+        sort_map(N)
         read_values(N, Base[N] ".values")
         read_organs(N, Base[N] ".organs", part[6])
     }

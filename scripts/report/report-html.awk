@@ -87,15 +87,15 @@ function head() {
     print "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" h(ENVIRON["REPORT_TITLE"]) "</title>\n<style>"
     include(ENVIRON["REPORT_ROOM"] "/report.css")
     print "</style>\n</head>\n<body>\n<div class=\"page\">\n<header>\n<h1>" h(ENVIRON["REPORT_TITLE"]) "</h1>"
-    print "<p class=\"sub\">What " (N == 1 ? "this model is" : "these models are") ", and how much structure " (N == 1 ? "its" : "their") " tensors show. Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
-    print "<nav aria-label=\"Sections\"><a href=\"#problems\">Problems</a><a href=\"#duplicates\">Duplicates</a>" (N_pairs ? "<a href=\"#families\">Families</a>" : "") "<a href=\"#files\">Models</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
+    print "<p class=\"short\">" h(in_short()) "</p><p class=\"sub\">Made " h(ENVIRON["REPORT_TIME"]) ".</p>\n</header>"
+    print "<nav aria-label=\"Sections\"><a href=\"#problems\">Problems</a><a href=\"#duplicates\">Duplicates</a>" (N_pairs ? "<a href=\"#families\">Families</a>" : "") "<a href=\"#files\">Files</a>" (N_pairs ? "<a href=\"#lineage\">Lineage</a>" : "") (N_dissected ? "<a href=\"#dissection\">Dissection</a>" : "") "<a href=\"#ranking\">Ranking</a>" (N_ranked > 1 ? "<a href=\"#scale\">Scale</a>" : "") \
         "<a href=\"#types\">Organ types</a><a href=\"#kinds\">Tensor kinds</a><a href=\"#models\">Anatomy</a><a href=\"#wells\">Wells</a>" \
         "<a href=\"#reading\">Reading</a><button type=\"button\" id=\"theme\" hidden>Dark</button></nav>\n<main" (N_ranked > MANY ? " class=\"many\"" : "") ">"
 }
 function tile(value, label) { print "<div class=\"card tile\"><b>" value "</b><span>" label "</span></div>" }
 function summary() {
     print "<div class=\"tiles\">"
-    tile(N, N == 1 ? "model" : "models")
+    tile(N_models, N_models == 1 ? "model" : "models")
     tile(G_count["all"] < 1e6 ? commas(G_count["all"]) : short(G_count["all"]), "tensors")
     tile(short(G_parameters["all"]), "parameters")
     tile(fixed(avg(G_theta, "all"), 1) "\302\260", "mean \316\270")

@@ -15,6 +15,20 @@ function group_row(label, g) {
 }
 function escaped(s) { gsub(/[]\\`*_<>#|&[]/, "\\\\&", s); return s }
 
+# The exact copies, or folded the files of which only tensors are the same: their measures agree in every digit.
+function same_md(copies,   i, m, n, rows) {
+    for (i = 1; i <= N_same; i++) {
+        m = Same_b[i]
+        if (is_copy(m) != copies || ++n > 100) continue
+        rows = rows "| " code(Name[m]) " | " code(Name[Same_a[m]]) " | " (copies ? size(Bytes[m]) : same_text(m)) " |\n"
+    }
+    if (!n) return
+    if (!copies) print "\n<details><summary>" many(n, "other file has", "other files have") " tensors of another</summary>"
+    printf "%s", "\n| file | " (copies ? "is a copy of | size |\n|:---|:---|---:|\n" : "has tensors of | how many |\n|:---|:---|:---|\n") rows
+    if (n > 100) print "\nThe first 100 of " n "."
+    if (!copies) print "\n</details>"
+}
+
 # What the owner of the models wants to know first.
 function overview_md(   i, k, n, part, text) {
     print "## Problems\n"
@@ -23,10 +37,9 @@ function overview_md(   i, k, n, part, text) {
     print "\n## Duplicates\n"
     if (!N_same) print "No two files share tensors."
     else {
-        print "Tensors whose measures agree in every digit. Without the copies, " size(Saved) " would be saved.\n"
-        print "| model | has tensors of | how many |\n|:---|:---|:---|"
-        for (i = 1; i <= N_same && i <= 30; i++) print "| " code(Name[Same_b[i]]) " | " code(Name[Same_a[Same_b[i]]]) " | " same_text(Same_b[i]) (is_copy(Same_b[i]) ? ": all" : "") " |"
-        if (N_same > 30) print "\nThe first 30 of " N_same " pairs."
+        print "Without the tensors that are stored several times, " size(Saved) " would be saved."
+        same_md(1)
+        same_md(0)
     }
     if (N_pairs) {
         print "\n## Families\n\nModels of one lineage, by organ-compare --lineage. Grafts and merges work within a family.\n"
@@ -38,9 +51,9 @@ function overview_md(   i, k, n, part, text) {
         }
         if (!N_families) print "No two models have a common lineage."
     }
-    print "\n## Models\n\n| model | kind | architecture | parameters | context | types | bits per weight | size |\n|:---|:---|:---|---:|---:|:---|---:|---:|"
+    print "\n## Files\n\n| file | kind | architecture | parameters | context | types | bits per weight | size |\n|:---|:---|:---|---:|---:|:---|---:|---:|"
     for (i = 1; i <= N; i++)
-        print "| " code(Name[i]) " | " or_dash(escaped(info(i, "kind"))) " | " or_dash(escaped(info(i, "architecture"))) " | " short(G_parameters[i]) " | " \
+        print "| " code(Name[i]) (Gone[i] ? " (its file is gone)" : "") " | " or_dash(escaped(info(i, "kind"))) " | " or_dash(escaped(info(i, "architecture"))) " | " short(G_parameters[i]) " | " \
             or_dash(info(i, "context")) " | " escaped(info(i, "types") == "" ? D_top[i] : info(i, "types")) " | " bits_text(i) " | " size(Bytes[i]) " |"
 }
 
@@ -67,7 +80,8 @@ function dissection(   i, m) {
 BEGIN {
     a = "all"
     print "# " escaped(ENVIRON["REPORT_TITLE"]) "\n"
-    print N " model" (N == 1 ? "" : "s") ", " whole(G_count[a]) " tensors, " short(G_parameters[a]) " parameters. Made " ENVIRON["REPORT_TIME"] ".\n"
+    print in_short() ".\n"
+    print N_models + 0 " model" (N_models == 1 ? "" : "s") ", " whole(G_count[a]) " tensors, " short(G_parameters[a]) " parameters. Made " ENVIRON["REPORT_TIME"] ".\n"
     overview_md()
     pairs()
     dissection()
@@ -110,7 +124,7 @@ BEGIN {
     if (Fitted)
         print "\nA model ten times as large scores " (Slope < 0 ? "lower" : "higher") " by " fixed(Slope < 0 ? -Slope : Slope, 2) \
             " degrees (least squares over " Fit_n " models, correlation " fixed(Corr, 2) ")."
-    else print "\nNo trend is fitted, because that needs models of three different sizes, not counting adapters."
+    else print "\nNo trend is fitted, because that needs language models of three different sizes."
 
     print "\n## Organ types\n"
     print "| class | tensors | parameters | theta | stars | range | calibrated | signal | row theta |" (By_edge ? " edge |" : "")

@@ -19,6 +19,7 @@ function tensor_seen(m) {
     if (F["elements"] + 0 < 256 || F["std"] !~ /[1-9]/ || F["kurtosis"] == "-") return
     Print[++N_prints] = F["dtype"] " " F["elements"] " " F["mean"] " " F["std"] " " F["min"] " " F["max"] " " F["kurtosis"] " " F["cv"] " " F["entropy"]
     Print_of[N_prints] = m
+    Print_n[m]++
 }
 # Counts what each model shares with each earlier one. A block that is repeated within a model counts
 # once.
@@ -29,7 +30,7 @@ function count_same(   p, k, m, i, n, bytes) {
         split(k, Word, " ")
         bytes = Word[1] in Bits ? Word[2] * Bits[Word[1]] / 8 : 0
         n = k in Holders ? split(Holders[k], Holder, " ") : 0
-        if (n && Holder[n] + 0 == m + 0) continue
+        if (n && Holder[n] + 0 == m + 0) { Print_n[m]--; continue }
         if (n) Saved += bytes
         for (i = 1; i <= n; i++) { Same_n[Holder[i] + 0, m]++; Same_bytes[Holder[i] + 0, m] += bytes }
         if (n < 100) Holders[k] = (n ? Holders[k] " " : "") m
@@ -53,7 +54,16 @@ function same_text(m,   n) {
     n = Same_n[Same_a[m], m]
     return n " of " whole(G_count[m]) " tensors, " size(same_size(m))
 }
-function is_copy(m) { return Same_n[Same_a[m], m] == G_count[m] }
+# All tensors are the same, and so is all that organ-info tells: the file is an exact copy.
+function is_copy(m,   a, k, part) {
+    a = Same_a[m]
+    if (Same_n[a, m] != Print_n[m] || Print_n[a] != Print_n[m] || G_count[a] != G_count[m] || Bytes[a] != Bytes[m]) return 0
+    for (k in I) {
+        split(k, part, SUBSEP)
+        if (part[1] == m && part[2] != "file" && I[k] != I[a, part[2]]) return 0
+    }
+    return 1
+}
 
 # ---- families ----------------------------------------------------------------------
 
@@ -78,12 +88,31 @@ function find_families(   i, m, a, b, f, at) {
 # ---- what is wrong -----------------------------------------------------------------
 
 function problem(model, what) { Problem_of[++N_problems] = model; Problem[N_problems] = what }
+# Broken[name]: the files with a problem, each counted once.
 function find_problems(   i, m) {
     for (i = 1; i <= N_failed; i++) problem(Failed[i], Why[i])
     for (m = 1; m <= N; m++) {
         if (info(m, "missing") + 0) problem(Name[m], "incomplete: " info(m, "missing") " of " info(m, "shards") + info(m, "missing") " shards are missing")
         if (info(m, "errors") + 0) problem(Name[m], "an engine will not load it: " info(m, "verdict"))
     }
+    for (i = 1; i <= N_problems; i++) if (!Broken[Problem_of[i]]++) N_broken++
+    for (m = 1; m <= N; m++) {
+        if (Broken[Name[m]]) continue
+        if (Gone[m]) N_gone++
+        else if (info(m, "kind") == "") N_unknown++
+        else N_fine++
+    }
+}
+
+function many(n, one, more) { return n " " (n == 1 ? one : more) }
+# "46 files: 42 fine, 4 broken, 2 exact copies (3.4 MB), 2 families". Of a table of measures alone nothing was checked.
+function in_short(   i, m, n, bytes, text) {
+    for (i = 1; i <= N_same; i++) if (is_copy(m = Same_b[i])) { n++; bytes += Bytes[m] }
+    text = many(N + N_failed, "file", "files") ": " N_fine + 0 " fine, " N_broken + 0 " broken"
+    if (N_unknown) text = text ", " N_unknown " not checked"
+    if (N_gone) text = text ", " N_gone " gone"
+    text = text ", " many(n + 0, "exact copy", "exact copies") (n ? " (" size(bytes) ")" : "")
+    return text (N_pairs ? ", " many(N_families + 0, "family", "families") : "")
 }
 
 # Called once all tables are read.

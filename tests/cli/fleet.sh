@@ -374,6 +374,34 @@ if have setsid; then
     PATH=$OLD_PATH
 fi
 
+# ---- equal names, the output among the models, adapters and the like, failures, lost files
+mkdir -p "$T/tree/sub/deep" "$T/tree/other/deep"
+for d in . sub sub/deep other/deep; do cp "$data/lab/lab-code-q4_k_m.gguf" "$T/tree/$d/lab.gguf"; done
+cp "$data/lab/lab-base.imatrix.gguf" "$data/lab/lab-lora-code.gguf" "$T/tree"
+mkmodel "$T/tree/none.gguf"
+echo GGUF > "$T/tree/sub/bad.gguf"
+ln -s tree "$T/link"
+fleet pipeline --lineage --sample 500 --output "$T/tree/out" "$T/link"
+check_text "$(cut -f 1 "$T/table" | sort | tr '\n' ' ')" \
+    "bad deep/lab lab lab-base.imatrix lab-lora-code model none sub/deep/lab sub/lab " "names of models in folders"
+check_text "$(cut -f 2 "$T/tree/out/ranking.tsv" | sort | tr '\n' ' ')" "deep/lab lab model sub/deep/lab sub/lab " \
+    "the ranking has models only"
+check_text "$(cut -f 1,2 "$T/tree/out/lineage.tsv" | grep -c 'imatrix\|lora')" 0 "and so has the lineage"
+check_text "$(grep -c '"rank"' "$T/tree/out/z_report_complete.json") $(grep -c '"rank".*"sub/lab"' \
+    "$T/tree/out/z_report_complete.json")" "4 1" "as data"
+check "which model failed" grep -q 'models that failed: 1 of 8: bad$' "$T/fleet.err"
+fleet pipeline --sample 500 --output "$T/link/out" "$T/link"
+check_text "$(cut -f 1,2 "$T/table" | grep -c kept) $(wc -l < "$T/table" | tr -d ' ')" "7 9" \
+    "its own output is not taken for models"
+(cd "$T/tree" && "$scripts/organ-fleet" measure --sample 500 --output sub sub) > "$T/table" 2> "$T/fleet.err"
+(cd "$T/tree" && "$scripts/organ-fleet" measure --sample 500 --output sub sub) > "$T/table" 2> "$T/fleet.err"
+check_text "$(cut -f 1 "$T/table" | sort | tr '\n' ' ')" "bad lab model sub/lab " "not even if it is the folder itself"
+rm "$T/tree/lab.gguf"
+check "a report on a lost file" "$scripts/organ-report" -q --format md --output "$T/gone" "$T/tree/out"
+check_text "$(sed -n 3p "$T/gone/Z_MEASURE_REPORT.md" | cut -d , -f 1-4)" \
+    "8 files: 5 fine, 2 broken, 1 gone, 3 exact copies (5.68 MB)" "a file that is gone is counted"
+check "and marked" grep -q '^| `lab` (its file is gone) |' "$T/gone/Z_MEASURE_REPORT.md"
+
 # ---- names that are numbers; a model that is gone keeps its verdicts
 for name in 01 1 1e0 2; do cp "$models/lab-code-q4_k_m.gguf" "$T/$name.gguf"; done
 verdicts() { cut -f 1-3 "$T/numbers/lineage.tsv" | tail -n +2 | tr '\t\n' ' ;'; }

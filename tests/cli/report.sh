@@ -124,19 +124,51 @@ organ-keys -q "$LAB/lab-base-q4_k_m.gguf" --set llama.attention.head_count=u32:3
 head -c 100000 "$LAB/lab-base-q4_k_m.gguf" > "$T/own/cut.gguf"
 check_exit 1 "a folder with a broken file" "$scripts/organ-report" -q --output "$T/owner" "$T/own"
 own=$T/owner/Z_MEASURE_REPORT
-check_text "$(grep '^## ' "$own.md" | head -n 4 | tr '\n' ' ')" "## Problems ## Duplicates ## Models ## Measures " \
+check_text "$(grep '^## ' "$own.md" | head -n 4 | tr '\n' ' ')" "## Problems ## Duplicates ## Files ## Measures " \
     "what comes first"
 check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep -c '^- `cut`.*incomplete')" 1 \
     "an incomplete file is a problem"
 check_text "$(sed -n '/^## Problems/,/^## Dup/p' "$own.md" | grep \
     -c '^- `heads`.*will not load it.*do not divide 3 heads')" 1 "a model that no engine loads is a problem"
 check_text "$(grep -c '^- `' "$own.md")" 2 "the sound models are no problems"
-check "a copy" grep -q '^| `copy` | `a` | 39 of 39 tensors, 1.87 MB: all |' "$own.md"
-check "a model with other keys has the same tensors" grep \
-    -q '^| `other` | `heads` | 39 of 39 tensors, 1.87 MB: all |' "$own.md"
+check "a copy" grep -q '^| `copy` | `a` | 1.89 MB |' "$own.md"
+check "a model with other keys has the same tensors, but is another file" grep \
+    -q '^| `other` | `heads` | 39 of 39 tensors, 1.87 MB |' "$own.md"
+check "which is folded" grep -q '^<details><summary>1 other file has tensors of another</summary>' "$own.md"
+check_text "$(sed -n 3p "$own.md")" "5 files: 3 fine, 2 broken, 1 exact copy (1.89 MB)." "the report in one line"
+check "the page begins with it" grep -q \
+    '<p class="short">5 files: 3 fine, 2 broken, 1 exact copy (1.89 MB)</p>' "$own.html"
+check_text "$(sed -n 3p "$T/one/Z_MEASURE_REPORT.md")" "1 file: 0 fine, 0 broken, 1 not checked, 0 exact copies." \
+    "of a table alone nothing was checked"
+
+# Importance matrices, adapters and projectors are among the files, and nowhere else.
+mkdir "$T/mixed"
+cp "$LAB/lab-code-q4_k_m.gguf" "$LAB/lab-lora-code.gguf" "$LAB/lab-base.imatrix.gguf" "$T/mixed"
+mkmodel "$T/vision" v.blk.0.ffn_up.weight:F32:64,64 v.blk.0.ln1.weight:F32:64 mm.0.weight:F32:64,64
+organ-keys -q "$T/vision" --set general.architecture=str:clip --set clip.has_vision_encoder=bool:true \
+    --set clip.projector_type=str:mlp --output "$T/mixed/mmproj.gguf" 2> /dev/null || bad "a projector"
+report --output "$T/mixed-report" "$T/mixed"
+report --format md --output "$T/alone" "$T/mixed/lab-code-q4_k_m.gguf"
+mixed=$T/mixed-report/Z_MEASURE_REPORT
+check_text "$(sed -n '/^## Files/,/^## Measures/p' "$mixed.md" | awk -F ' [|] ' '/^[|] `/ { print $2 }' | sort \
+    | tr '\n' ',')" \
+    "adapter,importance matrix,language model,projector," "the kinds of the files"
+sed -n '/^## Measures/,$p' "$mixed.md" > "$T/have"
+sed -n '/^## Measures/,$p' "$T/alone/Z_MEASURE_REPORT.md" > "$T/want"
+check_same "$T/have" "$T/want" "the measures are those of the model alone"
+check_text "$(sed -n 's,<div class="card tile"><b>\([^<]*\)</b>.*,\1,p' "$mixed.html" | head -n 3 | tr '\n' ' ')" \
+    "1 39 2.89M " "the tiles too"
+check_text "$(grep -c 'class="card model' "$mixed.html")" 1 "one card"
+# Tables alone have no kind, but the parts of their tensors.
+mkdir "$T/tables"
+for f in "$T/mixed"/*.gguf; do organ-measure -q "$f" > "$T/tables/$(basename "$f" .gguf).tsv"; done
+report --format md --output "$T/tables-report" "$T/tables"
+sed -n '/^## Measures/,$p' "$T/tables-report/Z_MEASURE_REPORT.md" | sed 's/| 1.89 MB |/| - |/' > "$T/have"
+sed 's/| 1.89 MB |/| - |/' "$T/want" > "$T/want2"
+check_same "$T/have" "$T/want2" "of tables too"
 check "what the copies cost" grep -q '3.74 MB would be saved' "$own.md"
 check "what a model is" grep -q '^| `a` | language model | llama | 2.89M | 512 | Q4.*| 5.18 | 1.89 MB |' "$own.md"
-check "the page has them too" grep -q '39 of 39 tensors, 1.87 MB: <b>all</b>' "$own.html"
+check "the page has them too" grep -q '<summary>1 other file has tensors of another</summary>' "$own.html"
 check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" \
     'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
 if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' \
@@ -237,12 +269,11 @@ check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" \
     "$(printf '%s;' 'model_a model_b verdict' 'lab-base-q4_k_m lab-code-q4_k_m same lineage' \
         'lab-base-q4_k_m lab-stranger-q4_k_m strangers' 'lab-code-q4_k_m lab-stranger-q4_k_m strangers')" \
     "every pair once"
-cosine=$(awk -F '\t' 'NR == 2 { printf "%.2f", $4 }' "$T/verdict")
+cosine=$(awk -F '\t' 'NR == 2 { printf "%.3f\">%.0f", $4, 100 * $4 }' "$T/verdict")
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
-    -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage\"><span>same</span><b>$cosine</b></td>")" 2 \
-    "a pair in two cells, in words"
+    -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage, $cosine</td>")" 2 "a pair in two cells"
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
-    -c '<td class="pair far".*<span>strangers</span>')" 4 "strangers"
+    -c '<td class="pair far" title="[^"]*: strangers, ')" 4 "strangers"
 check "in Markdown" grep -q '^| `lab-base-q4_k_m` | `lab-code-q4_k_m` | same lineage | 0.98' "$both.md"
 if have jq; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
     "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
