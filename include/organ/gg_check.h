@@ -93,6 +93,11 @@ typedef struct gg_check_report {
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_check_report *report, gg_error *err);
 
+/* For gg_run.review: runs the rules on a model before it is written. Errors and warnings that its
+ * base does not have become notes, of which eight are told one by one. With run->strict, returns
+ * GG_NO if there are errors, including those of the base. */
+gg_status gg_check_review(const gg_planned *planned, gg_error *err);
+
 /* ---- SHA-256 lists -------------------------------------------------------------------- */
 
 /* The SHA-256 of a file, of all keys in their order ("metadata"), of one key (type and value), or

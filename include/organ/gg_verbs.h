@@ -32,17 +32,34 @@ typedef struct gg_progress {
     gg_atomic_u64 done, total;
 } gg_progress;
 
+/* A model before it is written. */
+typedef struct gg_planned {
+    const gg_meta *meta;      /* NULL for bare records */
+    const gg_tensor *tensors; /* name, name_len, n_dims, dims and dtype are set */
+    size_t n;
+    uint32_t files;  /* number of its files */
+    gg_source *base; /* the model that it was made from; NULL = none */
+    const struct gg_run *run;
+    /* Keeps a line, which becomes a note once the output is complete. */
+    gg_status (*note)(void *ctx, const char *line, gg_error *err);
+    void *ctx; /* first argument of note */
+} gg_planned;
+
 /* How to run: the same for every verb. All zero is the default. A run is not changed, and can be
  * used for several calls at the same time. */
 typedef struct gg_run {
     unsigned threads;      /* 0 = one per processor */
     bool force;            /* replace an existing output */
-    bool strict;           /* refuse to write a model in which gg_check_model would find errors */
+    bool strict;           /* refuse to write a model in which the review finds errors */
     gg_progress *progress; /* may be NULL */
     /* Called with each note or warning: one line without a newline, escaped as gg_escape does,
      * valid during the call. May be NULL. */
     void (*note)(void *ctx, const char *line);
-    void *ctx;            /* first argument of note */
+    void *ctx; /* first argument of note */
+    /* Called with each model before it is written, if there is a note function or `strict` is set.
+     * An error refuses the output. gg_check_review is such a function. NULL = no review, and
+     * `strict` is refused. */
+    gg_status (*review)(const gg_planned *planned, gg_error *err);
     struct gg_turn *turn; /* private; leave it NULL */
 } gg_run;
 

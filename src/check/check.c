@@ -197,7 +197,7 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
 #define SHOWN 8 /* number of findings with their own note */
 
 typedef struct output_findings {
-    gg_check_notes *notes;
+    const gg_planned *planned;
     uint64_t *known; /* hashes of the findings in the base */
     size_t n, cap;
     size_t fresh;    /* errors and warnings that the base does not have */
@@ -241,8 +241,10 @@ static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
         (all->n && bsearch(&id, all->known, all->n, sizeof id, by_identity)))
         return GG_OK;
     if (all->fresh++ >= SHOWN) return GG_OK;
-    return gg_check_notes_add(all->notes, err, "check: %s%s%s (%s)", f->where,
-                              f->where[0] ? ": " : "", f->message, f->rule);
+    char line[500];
+    snprintf(line, sizeof line, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "", f->message,
+             f->rule);
+    return all->planned->note(all->planned->ctx, line, err);
 }
 
 static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err)
@@ -257,44 +259,24 @@ static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err
     return st;
 }
 
-gg_status gg_check_output(const gg_check_input *in, gg_source *base, const gg_run *run,
-                          gg_check_notes *notes, gg_error *err)
+gg_status gg_check_review(const gg_planned *planned, gg_error *err)
 {
-    output_findings all = { .notes = notes };
+    const gg_run *run = planned->run;
+    gg_check_input in = { planned->meta, planned->tensors, planned->n, planned->files };
+    output_findings all = { .planned = planned };
     check c = { .o = &(gg_check_options){ .row = note_finding, .ctx = &all },
-                .in = in,
+                .in = &in,
                 .err = err };
-    if (!run || !(run->note || run->strict)) return GG_OK;
-    gg_status st = learn_base(&all, base, err);
+    gg_status st = learn_base(&all, planned->base, err);
     if (st == GG_OK) st = run_rules(&c);
-    if (st == GG_OK && all.fresh > SHOWN)
-        st = gg_check_notes_add(notes, err,
-                                "check: %zu more findings; organ-check lists all of them",
-                                all.fresh - SHOWN);
+    if (st == GG_OK && all.fresh > SHOWN) {
+        char line[80];
+        snprintf(line, sizeof line, "check: %zu more findings; organ-check lists all of them",
+                 all.fresh - SHOWN);
+        st = planned->note(planned->ctx, line, err);
+    }
     free(all.known);
     if (st != GG_OK || !run->strict || c.found[GG_CHECK_ERROR] == 0) return st;
     gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
     return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
-}
-
-gg_status gg_check_notes_add(gg_check_notes *notes, gg_error *err, const char *fmt, ...)
-{
-    if (notes->n >= sizeof notes->lines / sizeof notes->lines[0]) return GG_OK;
-    char line[500];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(line, sizeof line, fmt, args);
-    va_end(args);
-    if (!(notes->lines[notes->n] = strdup(line))) return gg_fail(err, GG_ENOMEM, "no memory");
-    notes->n++;
-    return GG_OK;
-}
-
-void gg_check_notes_end(gg_check_notes *notes, const gg_run *run, bool done)
-{
-    for (size_t i = 0; i < notes->n; i++) {
-        if (done) gg_note(run, "%s", notes->lines[i]);
-        free(notes->lines[i]);
-    }
-    *notes = (gg_check_notes){ 0 };
 }

@@ -216,8 +216,10 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
     if (!list) return GG_ENOMEM;
     bool experts = false;
     for (size_t i = 0; i < d->plan.n; i++) experts = experts || d->items[i].a.expert >= 0;
-    gg_check_input in = { meta, list, d->plan.n, 1 };
-    gg_status st = experts ? GG_OK : gg_check_output(&in, d->base, d->run, &d->notes, err);
+    gg_planned planned = {
+        .meta = meta, .tensors = list, .n = d->plan.n, .files = 1, .base = d->base
+    };
+    gg_status st = experts ? GG_OK : gg_review(planned, d->run, &d->notes, err);
     free(list);
     return st;
 }
@@ -477,7 +479,7 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
     }
     free(d->items);
     gg_plan_free(&d->plan);
-    gg_check_notes_end(&d->notes, d->run, st == GG_OK);
+    gg_held_end(&d->notes, d->run, st == GG_OK);
     *d = (gg_organ_dir){ 0 };
     return st;
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/output.h"
-#include "check/check_output.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "plan.h"
@@ -26,8 +25,8 @@ typedef struct gg_organ_dir {
     gg_plan plan;       /* the tensors; without files */
     gg_dir_item *items; /* one per tensor; owned */
     size_t cap;
-    const gg_meta *meta;  /* instead of the base's, or NULL */
-    gg_check_notes notes; /* of gg_organ_dir_check */
+    const gg_meta *meta; /* instead of the base's, or NULL */
+    gg_held_notes notes; /* of gg_organ_dir_check */
     bool whole; /* nothing of the base is left out: keep its unusual padding and trailing bytes */
     bool link;  /* unchanged files of a base directory are hard links */
 } gg_organ_dir;
@@ -47,7 +46,7 @@ gg_status gg_organ_dir_copy(gg_organ_dir *d, const gg_selected *p, gg_error *err
 /* Give every item its file name. Call it when all items are added. */
 gg_status gg_organ_dir_names(gg_organ_dir *d, gg_error *err);
 
-/* Check the planned directory by the rules of gg_check_model; see gg_check_output. Notes are
+/* Has the run review the planned directory, see gg_review. Notes are
  * given when the directory is complete. A directory with experts in separate records is not a
  * model and is not checked. */
 gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err);

@@ -5,7 +5,6 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "base/text.h"
-#include "check/check_output.h"
 #include "copy.h"
 #include "gguf/gguf.h"
 #include "hf/safetensors.h"
@@ -425,13 +424,17 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
     return st;
 }
 
-static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_check_notes *notes,
+static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_held_notes *notes,
                             gg_error *err)
 {
     if ((!run->note && !run->strict) || p->hf_order) return GG_OK; /* rules know GGUF names only */
     gg_tensor *list = gg_plan_list(p, 0, p->n, err);
-    gg_check_input in = { p->n_files ? &p->files[0].meta : NULL, list, p->n, (uint32_t)p->n_files };
-    gg_status st = list ? gg_check_output(&in, p->base, run, notes, err) : GG_ENOMEM;
+    gg_planned planned = { .meta = p->n_files ? &p->files[0].meta : NULL,
+                           .tensors = list,
+                           .n = p->n,
+                           .files = (uint32_t)p->n_files,
+                           .base = p->base };
+    gg_status st = list ? gg_review(planned, run, notes, err) : GG_ENOMEM;
     free(list);
     return st;
 }
@@ -463,7 +466,7 @@ static gg_status write_plan(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_e
 
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
-    gg_check_notes notes = { 0 };
+    gg_held_notes notes = { 0 };
     *bytes = 0;
     gg_status st = gg_plan_watch(p, err);
     for (size_t f = 0; f < p->n_files; f++) /* shards have other names than the output */
@@ -471,6 +474,6 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
             st = gg_guard_output(p->files[f].path, p->watch.list[i], err);
     if (st == GG_OK) st = check_plan(p, run, &notes, err);
     if (st == GG_OK) st = write_plan(p, run, bytes, err);
-    gg_check_notes_end(&notes, run, st == GG_OK);
+    gg_held_end(&notes, run, st == GG_OK);
     return st;
 }

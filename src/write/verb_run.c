@@ -28,6 +28,44 @@ void gg_note(const gg_run *run, const char *fmt, ...)
     va_end(ap);
 }
 
+gg_status gg_held_add(gg_held_notes *notes, gg_error *err, const char *fmt, ...)
+{
+    if (notes->n >= sizeof notes->lines / sizeof notes->lines[0]) return GG_OK;
+    char line[500];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (!(notes->lines[notes->n] = strdup(line))) return gg_fail(err, GG_ENOMEM, "no memory");
+    notes->n++;
+    return GG_OK;
+}
+
+void gg_held_end(gg_held_notes *notes, const gg_run *run, bool done)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        if (done) gg_note(run, "%s", notes->lines[i]);
+        free(notes->lines[i]);
+    }
+    *notes = (gg_held_notes){ 0 };
+}
+
+static gg_status hold(void *notes, const char *line, gg_error *err)
+{
+    return gg_held_add(notes, err, "%s", line);
+}
+
+gg_status gg_review(gg_planned planned, const gg_run *run, gg_held_notes *notes, gg_error *err)
+{
+    if (!run->note && !run->strict) return GG_OK;
+    if (!run->review && run->strict)
+        return gg_fail(err, GG_EUSAGE, "nothing reviews the model that a strict run is to write");
+    planned.run = run;
+    planned.note = hold;
+    planned.ctx = notes;
+    return run->review ? run->review(&planned, err) : GG_OK;
+}
+
 gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,
                      const char *fmt, ...)
 {

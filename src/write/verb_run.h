@@ -18,6 +18,24 @@ void gg_note(const gg_run *run, const char *fmt, ...) GG_PRINTF(2, 3);
 /* The same with the arguments of a printf-style function. */
 void gg_note_list(const gg_run *run, const char *fmt, va_list ap);
 
+/* Notes that are given once the output is complete, so that a run that fails prints only its error.
+ * Initialize with zeros. */
+typedef struct gg_held_notes {
+    char *lines[20]; /* owned */
+    size_t n;
+} gg_held_notes;
+
+/* Adds a note. Does nothing if there are already twenty. */
+gg_status gg_held_add(gg_held_notes *notes, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
+
+/* Gives the notes to the run if `done`, and frees them. */
+void gg_held_end(gg_held_notes *notes, const gg_run *run, bool done);
+
+/* Has the run review a model before anything is written; of `planned`, meta, tensors, n, files and
+ * base are set. Notes of the review are added to `notes`. Errors: those of the review; GG_EUSAGE if
+ * run->strict is set without a review. */
+gg_status gg_review(gg_planned planned, const gg_run *run, gg_held_notes *notes, gg_error *err);
+
 /* gg_fail, with the name of the source and, unless t is NULL, of the tensor. */
 gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,
                      const char *fmt, ...) GG_PRINTF(5, 6);

@@ -3,6 +3,7 @@
 
 #include "base/isa.h"
 #include "base/output.h"
+#include "organ/gg_check.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const gg_run room_run = { .threads = 1 };
+const gg_run room_run = { .threads = 1, .review = gg_check_review };
 
 static char folder[200];
 

@@ -3,6 +3,7 @@
 #include "common/lists.h"
 #include "common/output_options.h"
 #include "common/pictures.h"
+#include "organ/gg_check.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -165,6 +166,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, assemble);
     cli_start(&c, argc, argv, options);
+    c.run.review = gg_check_review;
     if (opt.dir) opt.model = opt.dir;
     check_values(&c);
     set_options(&c);

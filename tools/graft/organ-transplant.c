@@ -2,6 +2,7 @@
 #include "common/cli.h"
 #include "common/output_options.h"
 #include "match_options.h"
+#include "organ/gg_check.h"
 #include "organ/gg_patch.h"
 
 #include <string.h>
@@ -79,6 +80,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, transplant);
     cli_start(&c, argc, argv, options);
+    c.run.review = gg_check_review;
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
     opt.m.o.adapter = opt.adapter != NULL;

@@ -10,7 +10,6 @@
 #include "base/parallel.h"
 #include "base/platform.h"
 #include "base/text.h"
-#include "check/check_output.h"
 #include "compute/compute.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
@@ -105,7 +104,7 @@ typedef struct transplant {
     gg_meta meta;
     const gg_model *model; /* in place: the base, which is changed itself */
     int *fds;              /* writable, one per file of it */
-    gg_check_notes notes;
+    gg_held_notes notes;
     gg_transplant_report *report;
     gg_error *err;
 } transplant;
@@ -256,7 +255,7 @@ static gg_status fill_moved(transplant *m, const gg_move *move, gg_plan_tensor *
 #define SHOWN ((size_t)3) /* notes of one kind */
 
 typedef struct kinship {
-    gg_check_notes *notes;
+    gg_held_notes *notes;
     size_t n; /* findings of the current kind */
     gg_error *err;
 } kinship;
@@ -265,12 +264,12 @@ static void note_key_conflict(void *ctx, gg_conflict kind, const char *line)
 {
     (void)kind;
     kinship *k = ctx;
-    if (k->n++ < SHOWN) gg_check_notes_add(k->notes, k->err, "%s", line);
+    if (k->n++ < SHOWN) gg_held_add(k->notes, k->err, "%s", line);
 }
 
 static void note_rest(kinship *k, const char *what)
 {
-    if (k->n > SHOWN) gg_check_notes_add(k->notes, k->err, "%zu more %s", k->n - SHOWN, what);
+    if (k->n > SHOWN) gg_held_add(k->notes, k->err, "%zu more %s", k->n - SHOWN, what);
     k->n = 0;
 }
 
@@ -320,9 +319,9 @@ static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
     gg_compare_options few = { .sample = GG_JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
     gg_status st = gg_judge_strangers(base, donor, &few, experts, &doubtful, k->err);
     if (st != GG_OK || !doubtful) return st;
-    return gg_check_notes_add(k->notes, k->err,
-                              "the models share no lineage, or their hidden units or experts have "
-                              "changed places: the moved tensors will not fit the others");
+    return gg_held_add(k->notes, k->err,
+                       "the models share no lineage, or their hidden units or experts have "
+                       "changed places: the moved tensors will not fit the others");
 }
 
 /* The value of a per-layer key for a block, as bits; false if there is none. The key may also
@@ -362,12 +361,11 @@ static void compare_block(kinship *k, const gg_meta *base, const gg_meta *donor,
             !layer_value(other, (uint64_t)from, &b) || a == b)
             continue;
         if (k->n++ < SHOWN)
-            gg_check_notes_add(
-                k->notes, k->err,
-                "block %lld gets tensors of the donor's block %lld, which has a different "
-                "%.*s; the base's value is used",
-                (long long)to, (long long)from, (int)(kv->key_len < 100 ? kv->key_len : 100),
-                kv->key);
+            gg_held_add(k->notes, k->err,
+                        "block %lld gets tensors of the donor's block %lld, which has a different "
+                        "%.*s; the base's value is used",
+                        (long long)to, (long long)from,
+                        (int)(kv->key_len < 100 ? kv->key_len : 100), kv->key);
     }
 }
 
@@ -393,7 +391,7 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
  * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
  * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
  * takes no notes, or if one of the models is a pipe or bare records. */
-static gg_status note_kinship(const transplant *m, gg_check_notes *notes)
+static gg_status note_kinship(const transplant *m, gg_held_notes *notes)
 {
     gg_source *base = m->base, *donor = m->donor;
     const gg_moves *moves = &m->moves;
@@ -748,7 +746,7 @@ static gg_status make_model(transplant *t, const char *output)
     if (st == GG_OK) st = note_kinship(t, &t->notes);
     if (st == GG_OK) st = add_tensors(t);
     if (st == GG_OK) st = write_model(t, output);
-    gg_check_notes_end(&t->notes, t->run, st == GG_OK);
+    gg_held_end(&t->notes, t->run, st == GG_OK);
     return st;
 }
 
@@ -1000,9 +998,12 @@ static gg_status check_result(transplant *j, gg_error *err)
 {
     size_t n = gg_source_count(j->base);
     if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
-    gg_check_input in = { gg_source_meta(j->base), gg_source_tensor(j->base, 0), n,
-                          (uint32_t)j->model->n_files };
-    gg_status st = gg_check_output(&in, j->base, j->run, &j->notes, err);
+    gg_planned planned = { .meta = gg_source_meta(j->base),
+                           .tensors = gg_source_tensor(j->base, 0),
+                           .n = n,
+                           .files = (uint32_t)j->model->n_files,
+                           .base = j->base };
+    gg_status st = gg_review(planned, j->run, &j->notes, err);
     return st == GG_OK ? note_kinship(j, &j->notes) : st;
 }
 
@@ -1034,7 +1035,7 @@ static gg_status change_base(transplant *j, const char *undo, gg_error *err)
     for (size_t i = 0; j->fds && i < j->model->n_files; i++)
         if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(err, "close failed");
-    gg_check_notes_end(&j->notes, j->run, st == GG_OK);
+    gg_held_end(&j->notes, j->run, st == GG_OK);
     return st;
 }
 

@@ -4,6 +4,7 @@
 #include "common/cli.h"
 #include "common/output_options.h"
 #include "common/table.h"
+#include "organ/gg_check.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,6 +191,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, keys);
     cli_start(&c, argc, argv, options);
+    c.run.review = gg_check_review;
     check_values(&c);
     gg_status st = strcmp(opt.model, "-") == 0 ? GG_OK : recover(&c);
     if (st == GG_OK && !opt.recover) st = edits() ? edit(&c) : read_keys(&c);

@@ -7,7 +7,6 @@
 #include "base/output.h"
 #include "base/platform.h"
 #include "base/sha256.h"
-#include "check/check_output.h"
 #include "gguf/gguf.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
@@ -413,7 +412,7 @@ typedef struct change {
     const gg_model *model;
     const gg_key_edits *edits;
     const gg_run *run;
-    gg_check_notes notes;
+    gg_held_notes notes;
     gg_keys_report *report;
     uint8_t *after; /* the new header, with the padding up to the tensor data */
     size_t end;     /* its length without padding */
@@ -426,14 +425,17 @@ static gg_status new_header(change *c, gg_error *err)
     gg_meta meta = GG_META_INIT; /* its values are those of the source, which stays open */
     uint64_t alignment = 1;
     size_t n = gg_source_count(c->source);
-    gg_check_input in = { &meta, n ? gg_source_tensor(c->source, 0) : NULL, n,
-                          (uint32_t)c->model->n_files };
+    gg_planned planned = { .meta = &meta,
+                           .tensors = n ? gg_source_tensor(c->source, 0) : NULL,
+                           .n = n,
+                           .files = (uint32_t)c->model->n_files,
+                           .base = c->source };
     meta.cap = g->meta.n + 1;
     meta.kv = malloc(meta.cap * sizeof *meta.kv);
     if (!meta.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
     for (; meta.n < g->meta.n; meta.n++) meta.kv[meta.n] = g->meta.kv[meta.n];
     gg_status st = edit_keys_of(&meta, c->edits, err);
-    if (st == GG_OK) st = gg_check_output(&in, c->source, c->run, &c->notes, err);
+    if (st == GG_OK) st = gg_review(planned, c->run, &c->notes, err);
     if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
     if (st == GG_OK && alignment != g->alignment)
         st = refuse_to_move("general.alignment", alignment, g->alignment, err);
@@ -508,7 +510,7 @@ static gg_status change_in_place(gg_source *model, const gg_key_edits *edits, co
     }
     report->files = 1;
     gg_status st = change_first(&c, err);
-    gg_check_notes_end(&c.notes, run, st == GG_OK);
+    gg_held_end(&c.notes, run, st == GG_OK);
     return st;
 }
 

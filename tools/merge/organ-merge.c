@@ -5,6 +5,7 @@
 #include "common/pictures.h"
 #include "gg_merge.h"
 #include "gguf/gguf.h" /* gg_shard_parse */
+#include "organ/gg_check.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -460,6 +461,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, merge);
     cli_start(&c, argc, argv, options);
+    c.run.review = gg_check_review;
     check_inputs(&c);
     if (opt.finished)
         return cli_end(&c, picture_finished(&c, opt.finished, opt.svg, HOW_MERGED, draw_recalled));

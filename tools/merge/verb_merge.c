@@ -11,7 +11,6 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "check/check_output.h"
 #include "compute/compute.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
@@ -61,7 +60,7 @@ typedef struct merge_run {
     gg_computations made;
     gg_imatrix *imatrix; /* NULL = none */
     gg_dtype_rules *rules;
-    gg_check_notes notes;
+    gg_held_notes notes;
     gg_merge_report *report;
     bool head; /* the result has a head although the first model has none of its own */
     gg_error *err;
@@ -269,7 +268,7 @@ static void note_conflict(void *ctx, gg_conflict kind, const char *line)
     }
     bool tokens = strncmp(line, "tokenizer.", 10) == 0;
     if (tokens && k->g->o->embeddings_from_base) return;
-    if (k->n++ < SHOWN) gg_check_notes_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
+    if (k->n++ < SHOWN) gg_held_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
 }
 
 static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_error *err)
@@ -326,10 +325,10 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     st = judge_lineage(first, s, &doubtful, err);
     if (st != GG_OK || !doubtful) return st;
     if (!g->run->strict)
-        return gg_check_notes_add(&g->notes, err,
-                                  "%.100s shares no lineage with %.100s, or its hidden units or "
-                                  "experts have changed places: the result will be noise",
-                                  k.name, gg_source_name(first));
+        return gg_held_add(&g->notes, err,
+                           "%.100s shares no lineage with %.100s, or its hidden units or "
+                           "experts have changed places: the result will be noise",
+                           k.name, gg_source_name(first));
     gg_fail_in(err, GG_NO, s, NULL,
                "it shares no lineage with %.200s, or its hidden units or experts have changed "
                "places: the result would be noise",
@@ -882,7 +881,7 @@ static gg_status merge_tensors(merge_run *g, const char *output)
         st = gg_watch_add(&g->plan.watch, g->all[i].source, g->err);
     if (st == GG_OK && output) st = write_files(g);
     if (st == GG_OK) note_left_out(g);
-    gg_check_notes_end(&g->notes, g->run, st == GG_OK);
+    gg_held_end(&g->notes, g->run, st == GG_OK);
     return st;
 }
 

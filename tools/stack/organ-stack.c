@@ -2,6 +2,7 @@
 #include "common/cli.h"
 #include "common/pictures.h"
 #include "common/table.h"
+#include "organ/gg_check.h"
 
 #include "fuse.h"
 
@@ -225,6 +226,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, stack);
     cli_start(&c, argc, argv, options);
+    c.run.review = gg_check_review;
     check_arguments(&c);
     return cli_end(&c, opt.experts              ? mix(&c)
                        : opt.fuse || opt.unfuse ? change_forms(&c)
