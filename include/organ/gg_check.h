@@ -6,7 +6,8 @@
  *     if (st == GG_OK && report.found[GG_CHECK_ERROR] > 0) puts("the model is broken");
  *
  * The rules read only the keys and the list of tensors, so they also work on a pipe and on a file
- * whose data are incomplete. Each rule has a name and a reason (gg_check_rule_at and
+ * whose data are incomplete. gg_check_verdict sums up: a file is sound only if every rule for files
+ * of its kind was applied. Each rule has a name and a reason (gg_check_rule_at and
  * docs/checks.md). What a model must have is derived from the model where possible; tables per
  * architecture supply the rest. The facts are those of llama.cpp v0.5.0. The general rules of
  * organ.h apply.
@@ -65,31 +66,53 @@ typedef struct gg_check_rule {
 /* Returns rule i, from 0, or NULL past the last. The rules are static. Use it from any thread. */
 const gg_check_rule *gg_check_rule_at(size_t i);
 
+/* What a check found out about a file. */
+typedef enum gg_verdict {
+    GG_VERDICT_SOUND,    /* all rules for files of its kind were applied; there are no findings */
+    GG_VERDICT_FINDINGS, /* at least one rule found something */
+    GG_VERDICT_UNCHECKED /* no findings, but not all rules were, or could be, applied */
+} gg_verdict;
+
 typedef struct gg_check_options {
     bool data; /* read the weights too, to find NaN, infinities, zeros and repeated blocks */
     /* The model for which the checked model drafts tokens, to check that they fit: NULL = none.
      * Findings have the rule "target". */
     const char *target;
+    /* What the file must be: "model", "adapter" or another word of gg_kind_word. A file of another
+     * kind is an error then. NULL = any. */
+    const char *as;
     gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err); /* for each finding */
     void *ctx;
 } gg_check_options;
 
 typedef struct gg_check_report {
+    /* Notes of the rules "kind" and "unchecked" are not counted: they tell what the file is and
+     * what was not judged, and are no findings. */
     size_t found[GG_CHECK_LEVELS];
-    bool incomplete; /* the file is cut short, so only its header was checked */
+    bool incomplete; /* the file is cut short, or shards are missing */
     gg_kind kind;
+    char worst[320];       /* the first finding of the highest level, escaped; "" = none */
+    char unchecked[200];   /* why not all rules were applied, escaped; "" = they were */
     size_t tensors;        /* whose names are known: of a pipe those in its header */
     char architecture[64]; /* escaped; "" if there is none */
 } gg_check_report;
 
+/* The word for a kind in options and tables: "model", "adapter", "imatrix" and so on; static. */
+const char *gg_kind_word(gg_kind kind);
+
+/* The verdict of a report, and the same in words: "no findings", "not checked: " and the reason, or
+ * the number of findings of each level and the first of the highest. */
+gg_verdict gg_check_verdict(const gg_check_report *report);
+void gg_check_verdict_text(const gg_check_report *report, char out[700]);
+
 /* Checks a model. Unlike the other verbs it takes what gg_source_open_with accepts, and not a
  * source, because it also judges files that cannot be opened. Findings do not make it fail: look at
  * report->found. A file of another kind, such as an adapter, is checked by the rules of its kind,
- * and a finding of the rule "kind" names the kind. Of a pipe only the header is read, unless
- * o->data is set. A GGUF file that cannot be opened but has a sound header is checked by its
- * header, and a finding describes the rest. If there is no usable header, a finding of the rule
- * "format" is reported and the error returned. Uses some hundred KiB per thread besides the header.
- */
+ * and a note of the rule "kind" names the kind. What was not checked has a note of the rule
+ * "unchecked". Of a pipe only the header is read, unless o->data is set. A GGUF file that is cut
+ * short is checked by its header, and a finding describes the rest. If there is no usable header, a
+ * finding of the rule "format" is reported and the error returned. GG_EUSAGE for an unknown word in
+ * o->as. Uses some hundred KiB per thread besides the header. */
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_check_report *report, gg_error *err);
 

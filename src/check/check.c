@@ -8,13 +8,10 @@
 #include "organ/source_layout.h"
 #include "write/verb_run.h"
 
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 const char *gg_check_level_name(gg_check_level level)
 {
@@ -40,19 +37,52 @@ const char *gg_kind_name(gg_kind kind)
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
-/* Reports a file that no engine loads as a model. */
+typedef struct kind_row {
+    const char *word; /* in options */
+    const char *use;  /* "this is ..."; NULL for a model */
+    const char *gap;  /* why files of this kind are not checked; NULL = there are rules for them */
+} kind_row;
+
+static const kind_row kinds[GG_KIND_COUNT] = {
+    [GG_KIND_MODEL] = { "model", NULL, NULL },
+    [GG_KIND_ADAPTER] = { "adapter", "an adapter: engines apply it to its base", NULL },
+    [GG_KIND_CONTROL] = { "control-vector", "a control vector: engines add it to a model",
+                          "there are no rules for control vectors" },
+    [GG_KIND_IMATRIX] = { "imatrix", "an importance matrix: it tells how to quantize a model",
+                          NULL },
+    [GG_KIND_PROJECTOR] = { "projector", "a projector: engines load it beside its language model",
+                            "there are no rules for projectors" },
+    [GG_KIND_PATCH] = { "patch", "a patch: apply it to its base to get a model",
+                        "a patch is judged by its result" },
+    [GG_KIND_VOCABULARY] = { "vocabulary", "a vocabulary: keys without tensors", NULL },
+    [GG_KIND_RECORDS] = { "records",
+                          "organ records without keys: graft them, or assemble a "
+                          "directory",
+                          "organ records have no keys" },
+    [GG_KIND_DRAFT] = { "draft",
+                        "a draft head: engines use it beside the model for which it drafts", NULL },
+    [GG_KIND_MTP] = { "prediction-blocks", "prediction blocks without the trunk of their model",
+                      NULL },
+};
+
+const char *gg_kind_word(gg_kind kind)
+{
+    return (unsigned)kind < GG_KIND_COUNT ? kinds[kind].word : "unknown";
+}
+
+/* Tells what the file is, if it is no model or not what was asked for. */
 static void check_kind(check *c)
 {
-    static const char *const uses[GG_KIND_COUNT] = {
-        [GG_KIND_ADAPTER] = "an adapter: engines apply it to its base",
-        [GG_KIND_CONTROL] = "a control vector: engines add it to a model",
-        [GG_KIND_IMATRIX] = "an importance matrix: it tells how to quantize a model",
-        [GG_KIND_PROJECTOR] = "a projector: engines load it beside its language model",
-        [GG_KIND_PATCH] = "a patch: apply it to its base to get a model",
-        [GG_KIND_RECORDS] = "organ records without keys: graft them, or assemble a directory",
-    };
-    if (uses[c->kind])
-        say_error(c, "kind", at_name(""), "this is not a model but %s", uses[c->kind]);
+    const char *as = c->o->as, *use = kinds[c->kind].use;
+    char text[300];
+    if (as && strcmp(as, kinds[c->kind].word) != 0) {
+        say_error(c, "kind", at_name(""), "it is not of the kind '%s': this is %s", as,
+                  use ? use : "a language model");
+        return;
+    }
+    if (!use || c->status != GG_OK || !c->o->row) return;
+    snprintf(text, sizeof text, "this is %s", use);
+    c->status = c->o->row(c->o->ctx, &(gg_finding){ GG_CHECK_NOTE, "kind", "", text }, c->err);
 }
 
 /* Reports the remarks about a checkpoint as a whole. */
@@ -72,10 +102,16 @@ static gg_status run_rules(check *c)
     gg_status st = gg_check_open(c);
     c->kind = GG_KIND_RECORDS;
     if (st == GG_OK && c->in->meta) gg_check_find_architecture(c);
-    if (st == GG_OK && c->names_kind) check_kind(c);
+    if (st == GG_OK && c->of_file) check_kind(c);
     if (st == GG_OK) report_remarks(c);
     if (st == GG_OK) {
+        bool runs = c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT;
+        if (kinds[c->kind].gap) gg_check_unchecked(c, "%s", kinds[c->kind].gap);
+        else if (runs && !c->text_model)
+            gg_check_unchecked(c, "there are no rules for the architecture %.*s",
+                               (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
         gg_check_file_rules(c);
+        if (c->kind == GG_KIND_VOCABULARY) gg_check_vocabulary_rules(c);
         if (c->text_model) {
             gg_check_key_rules(c);
             gg_check_vocabulary_rules(c);
@@ -90,61 +126,48 @@ static gg_status run_rules(check *c)
     return st;
 }
 
+/* ---- verdicts ------------------------------------------------------------------------------- */
+
+gg_verdict gg_check_verdict(const gg_check_report *r)
+{
+    if (r->found[GG_CHECK_ERROR] + r->found[GG_CHECK_WARNING] + r->found[GG_CHECK_NOTE])
+        return GG_VERDICT_FINDINGS;
+    return r->unchecked[0] ? GG_VERDICT_UNCHECKED : GG_VERDICT_SOUND;
+}
+
+void gg_check_verdict_text(const gg_check_report *r, char out[700])
+{
+    const size_t *n = r->found;
+    switch (gg_check_verdict(r)) {
+    case GG_VERDICT_SOUND: snprintf(out, 700, "no findings"); break;
+    case GG_VERDICT_UNCHECKED: snprintf(out, 700, "not checked: %s", r->unchecked); break;
+    case GG_VERDICT_FINDINGS:
+        snprintf(out, 700, "%zu error%s, %zu warning%s, %zu note%s; %s", n[GG_CHECK_ERROR],
+                 n[GG_CHECK_ERROR] == 1 ? "" : "s", n[GG_CHECK_WARNING],
+                 n[GG_CHECK_WARNING] == 1 ? "" : "s", n[GG_CHECK_NOTE],
+                 n[GG_CHECK_NOTE] == 1 ? "" : "s", r->worst);
+    }
+}
+
+static void fill_report(const check *c, bool incomplete, gg_check_report *report)
+{
+    *report = (gg_check_report){ .incomplete = incomplete, .kind = c->kind, .tensors = c->tensors };
+    memcpy(report->found, c->found, sizeof c->found);
+    memcpy(report->architecture, c->architecture, sizeof c->architecture);
+    memcpy(report->worst, c->worst, sizeof c->worst);
+    memcpy(report->unchecked, c->unchecked, sizeof c->unchecked);
+}
+
 gg_status gg_check_rules(const gg_check_input *in, const gg_check_options *o,
                          gg_check_report *report, gg_error *err)
 {
     check c = { .o = o, .err = err, .in = in };
     gg_status st = run_rules(&c);
-    memcpy(report->found, c.found, sizeof c.found);
+    fill_report(&c, false, report);
     return st;
 }
 
 /* ---- a model ---------------------------------------------------------------------------- */
-
-/* Reads the header of a GGUF file whose data are damaged or incomplete. Returns NULL if it
- * cannot be read. */
-static gg_gguf *header_alone(const char *path, uint64_t *size)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    gg_gguf *g = NULL;
-    uint8_t *surplus = NULL;
-    size_t surplus_len;
-    struct stat s;
-    int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return NULL;
-    if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
-        gg_gguf_read_pipe(fd, NULL, 0, &g, &surplus, &surplus_len, &ignored) != GG_OK)
-        g = NULL;
-    free(surplus);
-    close(fd);
-    *size = (uint64_t)s.st_size;
-    return g;
-}
-
-/* Checks the header of a file that cannot be opened, and reports why it cannot. Returns that error
- * if there is no usable header. */
-static gg_status check_header(check *c, const char *spec, const gg_error *why, const gg_run *run,
-                              bool *incomplete)
-{
-    uint64_t size = 0, count = 0;
-    gg_gguf *g = header_alone(spec, &size);
-    *incomplete = g && size < g->data_start + g->data_bytes;
-    bool shards = g && gg_kv_u64(gg_meta_find(&g->meta, "split.count"), &count) && count > 1;
-    const char *rule = shards ? "split" : *incomplete ? "incomplete" : "format";
-    gg_check_report_finding(c, &(gg_finding){ GG_CHECK_ERROR, rule, why->tensor, why->what });
-    gg_status st = c->status;
-    if (!g) {
-        gg_error_merge(c->err, why);
-        return st == GG_OK ? why->status : st;
-    }
-    if (st == GG_OK && !shards) {
-        gg_note(run, "%s: only the header was checked", spec);
-        c->in = &(gg_check_input){ &g->meta, g->tensors, g->n_tensors, 1 };
-        st = run_rules(c);
-    }
-    gg_gguf_free(g);
-    return st;
-}
 
 static uint32_t files_of(const gg_source *s)
 {
@@ -154,41 +177,134 @@ static uint32_t files_of(const gg_source *s)
     return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
+/* Reports shards and data that are missing. */
+static void check_lack(check *c, const gg_source_lack *lack)
+{
+    if (lack->shards == 1 && lack->shard)
+        say_error(c, "split", at_name(""), "a shard of %u is missing: %s", lack->of, lack->shard);
+    else if (lack->shards)
+        say_error(c, "split", at_name(""), "%u of %u shards are missing%s%s", lack->shards,
+                  lack->of, lack->shard ? ", first " : "", lack->shard ? lack->shard : "");
+    if (lack->cut)
+        say_error(c, "incomplete", at_tensor(lack->cut),
+                  "the tensor needs %" PRIu64 " bytes at offset %" PRIu64
+                  ", but the file ends at %" PRIu64,
+                  lack->cut->bytes, lack->offset, lack->size);
+    else if (lack->bytes)
+        say_error(c, "incomplete", at_name(""), "at least %" PRIu64 " bytes of data are missing",
+                  lack->bytes);
+}
+
+/* The tensors of a source in one list. Those of a pipe that carries several shards are copied to
+ * *room, which the caller frees. */
+static gg_status list_tensors(const gg_source *s, const gg_tensor **list, gg_tensor **room,
+                              gg_error *err)
+{
+    size_t n = gg_source_count(s);
+    *list = n ? gg_source_tensor(s, 0) : NULL;
+    if (gg_source_seekable(s)) return GG_OK;
+    *room = calloc(n + 1, sizeof **room);
+    if (!*room) return gg_fail(err, GG_ENOMEM, "no memory to check %zu tensors", n);
+    for (size_t i = 0; i < n; i++) (*room)[i] = *gg_source_tensor(s, i);
+    *list = *room;
+    return GG_OK;
+}
+
+/* Checks what the source has, and tells what it lacks. c->in is set to *in. */
+static gg_status check_source(check *c, const gg_source *s, gg_check_input *in, gg_tensor **room)
+{
+    gg_source_lack lack = gg_source_lacks(s);
+    *in = (gg_check_input){ .meta = gg_source_meta(s),
+                            .n = gg_source_count(s),
+                            .files = files_of(s),
+                            .remarks = gg_source_remarks(s),
+                            .no_vocabulary = gg_source_is_checkpoint(s) };
+    gg_status st = list_tensors(s, &in->tensors, room, c->err);
+    if (st != GG_OK) return st;
+    c->in = in;
+    check_lack(c, &lack);
+    if (lack.shards) {
+        c->kind = gg_kind_of(s);
+        c->tensors = in->n;
+        gg_check_unchecked(c, "shards are missing");
+        st = c->status;
+    } else {
+        if (lack.bytes) gg_check_unchecked(c, "only the header was checked");
+        else if (lack.unread && !c->o->data)
+            gg_check_unchecked(c, "only the header of a pipe was read");
+        st = run_rules(c);
+    }
+    return st;
+}
+
+gg_status gg_check_source(const gg_source *s, const gg_check_options *o, gg_check_report *report,
+                          gg_error *err)
+{
+    check c = { .o = o, .err = err, .of_file = true };
+    gg_source_lack lack = gg_source_lacks(s);
+    gg_check_input in;
+    gg_tensor *room = NULL;
+    gg_status st = check_source(&c, s, &in, &room);
+    free(room);
+    fill_report(&c, lack.shards || lack.bytes, report);
+    return st;
+}
+
+/* Reports why a file cannot be opened. */
+static void check_format(check *c, const gg_error *why)
+{
+    gg_check_report_finding(c, &(gg_finding){ GG_CHECK_ERROR, "format", why->tensor, why->what });
+    snprintf(c->unchecked, sizeof c->unchecked, "it cannot be opened");
+}
+
+static gg_status check_as(const gg_check_options *o, gg_error *err)
+{
+    if (!o->as) return GG_OK;
+    for (size_t k = 0; k < GG_KIND_COUNT; k++)
+        if (strcmp(o->as, kinds[k].word) == 0) return GG_OK;
+    char shown[80];
+    gg_escape(o->as, strlen(o->as), shown, sizeof shown);
+    gg_fail(err, GG_EUSAGE, "'%s' is not a kind of file", shown);
+    return gg_fix(err, "give model, adapter, projector or imatrix");
+}
+
+/* With a function for notes, a shard whose set is incomplete is opened alone. */
+static void no_note(void *ctx, const char *line)
+{
+    (void)ctx, (void)line;
+}
+
 gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_run *run,
                          gg_check_report *report, gg_error *err)
 {
-    check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err, .names_kind = true };
-    bool incomplete = false;
+    check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err, .of_file = true };
     gg_error why = GG_ERROR_INIT, changed = GG_ERROR_INIT;
-    gg_source_options watched = { .changed = &changed };
+    gg_source_options lenient = { .header_only = true, .note = no_note, .changed = &changed };
+    gg_source_lack lack = { 0 };
+    gg_check_input in;
+    gg_tensor *room = NULL;
     gg_source *s = NULL;
     run = GG_OPTIONS(gg_run, run);
-    gg_status st = gg_source_open_with(spec, &watched, &s, &why);
+    gg_status st = check_as(c.o, err);
+    if (st == GG_OK) st = gg_source_open_with(spec, &lenient, &s, &why);
     if (st == GG_OK) {
-        size_t n = gg_source_count(s);
-        c.in = &(gg_check_input){ .meta = gg_source_meta(s),
-                                  .tensors = n ? gg_source_tensor(s, 0) : NULL,
-                                  .n = n,
-                                  .files = files_of(s),
-                                  .remarks = gg_source_remarks(s),
-                                  .no_vocabulary = gg_source_is_checkpoint(s) };
-        st = run_rules(&c);
-        if (st == GG_OK && c.o->target) st = gg_check_target(&c, s, c.o->target);
-        if (st == GG_OK && c.o->data) st = gg_check_data(&c, s, run);
-    } else if (st == GG_EFORMAT || st == GG_EUNSUPPORTED) {
-        st = check_header(&c, spec, &why, run, &incomplete);
+        lack = gg_source_lacks(s);
+        bool whole = !lack.shards && !lack.bytes;
+        st = check_source(&c, s, &in, &room);
+        if (st == GG_OK && c.o->target && !lack.shards) st = gg_check_target(&c, s, c.o->target);
+        if (st == GG_OK && c.o->data && whole) st = gg_check_data(&c, s, run);
+    } else if (why.status == GG_EFORMAT || why.status == GG_EUNSUPPORTED) {
+        check_format(&c, &why);
+        if (c.status != GG_OK) st = c.status;
+        else gg_error_merge(err, &why);
     } else {
         gg_error_merge(err, &why);
     }
+    free(room);
     gg_source_close(s);
     if (st == GG_OK) gg_error_merge(err, &changed);
     if (st == GG_OK) st = changed.status;
-    if (report) {
-        *report =
-            (gg_check_report){ .incomplete = incomplete, .kind = c.kind, .tensors = c.tensors };
-        memcpy(report->found, c.found, sizeof c.found);
-        memcpy(report->architecture, c.architecture, sizeof c.architecture);
-    }
+    if (report) fill_report(&c, lack.shards || lack.bytes, report);
     return st;
 }
 

@@ -15,8 +15,27 @@
 void gg_check_report_finding(check *c, const gg_finding *f)
 {
     if (c->status != GG_OK) return;
+    if (!c->worst[0] || f->level > c->worst_level) {
+        c->worst_level = f->level;
+        snprintf(c->worst, sizeof c->worst, "%s%s%s: %s", f->where, f->where[0] ? ": " : "",
+                 f->rule, f->message);
+    }
     c->found[f->level]++;
     if (c->o->row) c->status = c->o->row(c->o->ctx, f, c->err);
+}
+
+void gg_check_unchecked(check *c, const char *fmt, ...)
+{
+    char text[200], escaped[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    gg_escape(text, strlen(text), escaped, sizeof escaped);
+    if (!c->unchecked[0]) snprintf(c->unchecked, sizeof c->unchecked, "%.199s", escaped);
+    if (c->status == GG_OK && c->of_file && c->o->row)
+        c->status = c->o->row(c->o->ctx, &(gg_finding){ GG_CHECK_NOTE, "unchecked", "", escaped },
+                              c->err);
 }
 
 void gg_check_say(check *c, gg_check_level level, const char *rule, check_place where,
@@ -220,6 +239,8 @@ void gg_check_find_architecture(check *c)
                 gg_design_positive(&c->d, "hyper_connection.count");
     c->arch = gg_arch_is_text(c->d.arch) && !form ? c->d.arch : NULL;
     c->kind = kind_by_keys(c->in->meta);
+    if (c->kind == GG_KIND_MODEL && c->in->n == 0 && gg_design_key(&c->d, "tokenizer.ggml.tokens"))
+        c->kind = GG_KIND_VOCABULARY;
     c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     if (c->kind == GG_KIND_MODEL && only_predicts(c)) c->kind = GG_KIND_MTP;
 }

@@ -30,11 +30,13 @@ typedef struct check {
     size_t found[GG_CHECK_LEVELS]; /* number of findings */
     gg_status status;              /* first failure of o->row or of a rule, or GG_OK */
     gg_error *err;
-    bool names_kind; /* a file of another kind than a model is an error */
+    bool of_file; /* it is a file: tell its kind, and what was not checked */
     /* What the report tells. */
     gg_kind kind;
     size_t tensors;
     char architecture[64];
+    gg_check_level worst_level;
+    char worst[320], unchecked[200];
     /* The rest is for the rules on keys and tensors. */
     const gg_check_input *in;
     gg_design d;         /* what the keys tell */
@@ -84,6 +86,8 @@ void gg_check_say(check *c, gg_check_level level, const char *rule, check_place 
 #define say_note(c, ...) gg_check_say(c, GG_CHECK_NOTE, __VA_ARGS__)
 /* The same with a finding whose texts are escaped already. */
 void gg_check_report_finding(check *c, const gg_finding *f);
+/* Tells that rules for this file were not applied, and why: a note of the rule "unchecked". */
+void gg_check_unchecked(check *c, const char *fmt, ...) GG_PRINTF(2, 3);
 
 /* ---- look-ups: check_context.c ------------------------------------------------------------ */
 

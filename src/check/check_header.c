@@ -292,8 +292,8 @@ static bool check_architecture(check *c)
         say_error(c, "architecture", where, "llama.cpp v0.5.0 does not know architecture '%.*s'",
                   (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
     if (!c->arch)
-        say_note(c, "architecture", where, "no table for %.*s: only generic rules were applied",
-                 (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
+        gg_check_unchecked(c, "no table for %.*s: only generic rules were applied",
+                           (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
     return true;
 }
 

@@ -21,6 +21,12 @@ typedef struct gg_check_input {
     bool no_vocabulary;
 } gg_check_input;
 
+/* Judges an open source: what it lacks, and its keys and tensors. The one function behind all
+ * verdicts. Of a pipe it uses what is known so far. `o` must not be NULL; o->data and o->target are
+ * ignored. */
+gg_status gg_check_source(const gg_source *s, const gg_check_options *o, gg_check_report *report,
+                          gg_error *err);
+
 /* Runs all rules on keys and tensors. `report` gets the number of findings per level. Findings do
  * not make it fail. */
 gg_status gg_check_rules(const gg_check_input *in, const gg_check_options *o,

@@ -154,29 +154,11 @@ static void read_keys(gg_info *info, const gg_meta *meta)
 
 /* ---- the whole ----------------------------------------------------------------- */
 
-typedef struct worst_finding {
-    gg_check_level level;
-    char *text; /* of the first finding of that level */
-    size_t size;
-} worst_finding;
-
-static gg_status keep_worst(void *ctx, const gg_finding *f, gg_error *err)
-{
-    worst_finding *w = ctx;
-    (void)err;
-    if (w->text[0] && f->level <= w->level) return GG_OK;
-    w->level = f->level;
-    snprintf(w->text, w->size, "%s%s%s: %s", f->where, f->where[0] ? ": " : "", f->rule,
-             f->message);
-    return GG_OK;
-}
-
-/* What the keys of the architecture tell, and the findings of organ-check. */
-static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
+/* What the keys of the architecture tell. */
+static gg_status read_architecture(gg_source *s, gg_info *info, gg_error *err)
 {
     size_t n = gg_source_seekable(s) ? gg_source_count(s) : 0;
-    worst_finding w = { GG_CHECK_NOTE, info->verdict, sizeof info->verdict };
-    gg_check_options o = { .row = keep_worst, .ctx = &w };
+    gg_check_options o = { 0 };
     gg_check_input in = { .meta = gg_source_meta(s),
                           .tensors = n ? gg_source_tensor(s, 0) : NULL,
                           .n = n,
@@ -187,25 +169,21 @@ static gg_status judge(gg_source *s, gg_info *info, gg_error *err)
     gg_status st = gg_check_open(&c);
     if (st == GG_OK) {
         gg_check_find_architecture(&c);
-        if (c.kind == GG_KIND_MTP) info->kind = c.kind;
         if (c.d.name) read_numbers(info, &c.d);
         if (info->kind == GG_KIND_MODEL || info->kind == GG_KIND_DRAFT)
             info->cache = gg_info_cache(&c.d);
     }
     gg_check_close(&c);
-    if (st == GG_OK && gg_source_seekable(s)) st = gg_check_rules(&in, &o, &info->check, err);
     return st;
 }
 
 static void count_shards(const gg_source *s, gg_info *info)
 {
-    const gg_model *m = gg_source_model(s);
-    const gg_meta *meta = gg_source_meta(s);
-    uint64_t stated = 0;
-    info->shards = m && m->n_files > 1 ? (uint32_t)m->n_files : 1;
-    if (meta && gg_kv_u64(gg_meta_find(meta, "split.count"), &stated) && stated > info->shards &&
-        stated <= UINT16_MAX && !gg_source_manifest(s))
-        info->shards_missing = (uint32_t)stated - info->shards;
+    gg_source_lack lack = gg_source_lacks(s);
+    size_t n = gg_source_files(s);
+    info->shards = n > 1 ? (uint32_t)n : 1;
+    info->shards_missing = lack.shards;
+    info->shards_of = lack.shards ? lack.of : 0;
 }
 
 static const char *form_of(const gg_source *s, const gg_info *info)
@@ -226,7 +204,12 @@ gg_status gg_info_of(gg_source *s, const gg_run *run, gg_info *info, gg_error *e
     info->form = form_of(s, info);
     if (meta) {
         read_keys(info, meta);
-        st = judge(s, info, err);
+        st = read_architecture(s, info, err);
     }
-    return st == GG_OK ? count_tensors(s, info, err) : st;
+    if (st == GG_OK) st = count_tensors(s, info, err);
+    if (st != GG_OK) return st;
+    if (!gg_source_seekable(s)) count_shards(s, info);
+    st = gg_check_source(s, &(gg_check_options){ 0 }, &info->check, err);
+    info->kind = info->check.kind;
+    return st;
 }

@@ -54,7 +54,8 @@ typedef struct gg_model {
     uint32_t shard_count; /* shards of the whole set; 0 = the model is whole */
     uint32_t first_shard; /* number of files[0] in it, from 0 */
     uint64_t set_tensors; /* tensors of the whole set, 0 = not stated */
-    char *missing;        /* path of a shard that is not there, NULL = not known */
+    char *missing;        /* path of the first shard that is not there, NULL = not known */
+    uint32_t n_missing;   /* number of shards that are not there, or cannot be found by name */
 } gg_model;
 
 /* ---- keys and headers ---------------------------------------------------- */

@@ -184,12 +184,15 @@ static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_mod
     return st;
 }
 
-/* Returns the number of the first shard that does not exist, or `count`. */
-static uint32_t first_missing(const gg_model *set, uint32_t count)
+/* Returns the number of the first shard that does not exist, or `count`; *missing becomes the
+ * number of those that do not. */
+static uint32_t first_missing(const gg_model *set, uint32_t count, uint32_t *missing)
 {
-    uint32_t i = 0;
-    while (i < count && access(set->paths[i], F_OK) == 0) i++;
-    return i;
+    uint32_t first = count;
+    *missing = 0;
+    for (uint32_t i = count; i-- > 0;)
+        if (access(set->paths[i], F_OK) != 0) first = i, ++*missing;
+    return first;
 }
 
 static gg_status open_all_shards(gg_model *set, uint32_t count, bool cut, gg_error *err)
@@ -199,11 +202,12 @@ static gg_status open_all_shards(gg_model *set, uint32_t count, bool cut, gg_err
     return st;
 }
 
-/* Opens only a part of a split set, from shard `no` on. */
-static void set_partial(gg_model *m, uint64_t no, uint32_t count)
+/* Opens only a part of a split set, from shard `no` on, of which `missing` shards do not exist. */
+static void set_partial(gg_model *m, uint64_t no, uint32_t count, uint32_t missing)
 {
     m->first_shard = (uint32_t)no;
     m->shard_count = count;
+    m->n_missing = missing;
 }
 
 /* Replaces the one opened file by the whole set. If the set is incomplete and o->lone_shards is
@@ -214,10 +218,11 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
     gg_model set = { 0 };
     gg_error why = GG_ERROR_INIT;
     gg_status st = name_set(m, no, count, &set, &why);
-    uint32_t lost = st == GG_OK ? first_missing(&set, count) : count;
+    uint32_t missing = count - 1, lost = count;
+    if (st == GG_OK) lost = first_missing(&set, count, &missing);
     bool unnamed = st == GG_EFORMAT;
     if (o->lone_shards && (unnamed || (st == GG_OK && lost < count))) {
-        set_partial(m, no, count);
+        set_partial(m, no, count, missing);
         if (!unnamed) m->missing = set.paths[lost], set.paths[lost] = NULL;
         clear_model(&set);
         return GG_OK;
@@ -332,7 +337,7 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
     while (st == GG_OK && m->n_files < count - no && another_follows(m))
         st = add_joined(m, o->cut_data, err);
     if (st == GG_OK && m->n_files < count) {
-        if (o->lone_shards) return set_partial(m, no, count), GG_OK;
+        if (o->lone_shards) return set_partial(m, no, count, count - (uint32_t)m->n_files), GG_OK;
         st = gg_fail(err, GG_EFORMAT, "this file contains %zu of the %u shards", m->n_files, count);
         gg_fix(err, "concatenate all shards in order");
     }

@@ -139,6 +139,12 @@ gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
     return gg_at_file(err, s->name);
 }
 
+gg_source_lack gg_source_lacks(const gg_source *s)
+{
+    while (s->of) s = s->of;
+    return s->lack;
+}
+
 size_t gg_source_find(const gg_source *s, const char *name, size_t name_len)
 {
     if (!s->by_name) return SIZE_MAX;

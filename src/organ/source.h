@@ -83,6 +83,7 @@ struct gg_source {
     size_t admitted;    /* tensors that gg_source_admit has checked */
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
+    gg_source_lack lack;
 };
 
 /* Makes an empty source. NULL without memory. */

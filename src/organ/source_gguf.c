@@ -10,19 +10,40 @@ typedef struct gguf_source {
     gg_model *model;
 } gguf_source;
 
-static void note_model(const gg_source *s)
+/* Finds what the data of a file lacks. Returns the number of bytes. */
+static uint64_t find_cut(const gg_model *m, size_t f, gg_source_lack *lack)
+{
+    const gg_gguf *g = m->files[f];
+    const gg_tensor *last = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
+    uint64_t end = last ? g->data_start + last->offset + last->bytes : g->data_start;
+    uint64_t size = m->file_sizes[f];
+    if (end <= size) return 0;
+    lack->bytes += end - size;
+    for (size_t i = 0; i < g->n_tensors && !lack->cut; i++) {
+        const gg_tensor *t = &g->tensors[i];
+        uint64_t at = g->data_start + t->offset;
+        if (t->bytes == 0 || at + t->bytes <= size) continue;
+        lack->cut = t;
+        lack->offset = at;
+        lack->size = size;
+    }
+    return end - size;
+}
+
+static void note_model(gg_source *s)
 {
     const gg_model *m = s->model;
     if (m->shard_count) {
         gg_partial_set set = { m->first_shard, m->n_files,     m->shard_count,
                                m->n_tensors,   m->set_tensors, m->missing };
         gg_source_note_partial(s, &set);
+        s->lack.shards = m->n_missing;
+        s->lack.of = m->shard_count;
+        s->lack.shard = m->missing;
     }
     for (size_t f = 0; f < m->n_files && s->o.header_only; f++) {
-        const gg_gguf *g = m->files[f];
-        const gg_tensor *t = g->n_tensors ? &g->tensors[g->n_tensors - 1] : NULL;
-        uint64_t end = t ? g->data_start + t->offset + t->bytes : g->data_start;
-        if (end > m->file_sizes[f]) gg_source_note_cut(s, m->paths[f], end - m->file_sizes[f]);
+        uint64_t missing = find_cut(m, f, &s->lack);
+        if (missing) gg_source_note_cut(s, m->paths[f], missing);
     }
 }
 

@@ -15,6 +15,19 @@ const gg_gguf *gg_source_header(const gg_source *s);
 size_t gg_source_files(const gg_source *s);
 const gg_gguf *gg_source_file(const gg_source *s, size_t i);
 
+/* What a source lacks that was opened for its header, or alone of its set. Of a pipe this is known
+ * once gg_source_next has reached its end. */
+typedef struct gg_source_lack {
+    bool unread;           /* a pipe whose data was not read to its end */
+    uint32_t shards;       /* number of missing shards; 0 = none */
+    uint32_t of;           /* the number of shards of the set */
+    const char *shard;     /* path of the first missing shard, or NULL if it is not known */
+    uint64_t bytes;        /* of data that are missing, at least; 0 = none */
+    const gg_tensor *cut;  /* the first tensor whose data are missing; NULL = not known */
+    uint64_t offset, size; /* offset of its data in its file, and the size of that file */
+} gg_source_lack;
+gg_source_lack gg_source_lacks(const gg_source *s);
+
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 
 /* Whether the source is safetensors without a vocabulary. */

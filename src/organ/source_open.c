@@ -60,6 +60,16 @@ static const gg_source_kind *kind_of(const char *path, gg_error *err)
     return kinds[i];
 }
 
+bool gg_is_part_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (; (name = strstr(name, "part")) != NULL; name += 4) {
+        const char *number = name + 4 + strspn(name + 4, "-_.");
+        if (*number >= '0' && *number <= '9') return true;
+    }
+    return false;
+}
+
 /* Opens `path`, whose name for users is `name`. The source then owns fd, unless it is -1; on
  * failure fd is closed. */
 static gg_status open_named(const char *path, const char *name, int fd, const gg_source_options *o,
@@ -71,7 +81,12 @@ static gg_status open_named(const char *path, const char *name, int fd, const gg
     if (!s) return err->status;
     if (o) s->o = *o;
     s->own_fd = fd + 1;
-    return gg_source_opened(s, kind->open(s, path, err), out, err);
+    gg_status st = kind->open(s, path, err);
+    if (st == GG_EFORMAT && gg_is_part_name(path)) {
+        err->fix[0] = '\0'; /* another download would not help */
+        gg_fix(err, GG_PART_ADVICE);
+    }
+    return gg_source_opened(s, st, out, err);
 }
 
 /* Opens `path` and o->more as one source. */

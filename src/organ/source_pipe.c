@@ -181,6 +181,8 @@ static gg_status end_of_set(gg_source *s, gg_error *err)
                            .tensors = s->n };
     gg_kv_u64(gg_meta_find(s->meta, "split.tensors.count"), &set.of);
     bool whole = set.shards == set.count;
+    s->lack.shards = (uint32_t)(set.count - set.shards);
+    s->lack.of = (uint32_t)set.count;
     p->count = 1; /* so that this runs only once */
     s->grows = false;
     if (s->n_headers > 1 && check_unique_tensors(s, err) != GG_OK) return err->status;
@@ -215,6 +217,7 @@ static gg_status start_pipe(gg_source *s, gg_error *err)
     source_pipe *p = pipe_of(s);
     widen_pipe(p->fd);
     p->current = SIZE_MAX;
+    s->lack.unread = true;
     p->records = s->grows = true;
     gg_status st = fill_pipe(p, 4, err);
     if (st != GG_OK) return st;
@@ -229,7 +232,10 @@ static gg_status start_pipe(gg_source *s, gg_error *err)
 /* The data of a header_only source may end early. This is noted once, and reading stops. */
 static gg_status tolerate_end(gg_source *s, uint64_t missing)
 {
-    if (!pipe_of(s)->cut) gg_source_note_cut(s, s->name, missing);
+    if (!pipe_of(s)->cut) {
+        gg_source_note_cut(s, s->name, missing);
+        s->lack.bytes = missing;
+    }
     pipe_of(s)->cut = true;
     return GG_OK;
 }
@@ -363,6 +369,7 @@ static gg_status next_of_pipe(gg_source *s, size_t i, bool *more, gg_error *err)
     p->current = st == GG_OK && *more ? i : SIZE_MAX;
     p->taken = 0;
     p->next = i + 1;
+    if (st == GG_OK && !*more) s->lack.unread = false;
     return st;
 }
 

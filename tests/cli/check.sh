@@ -33,11 +33,15 @@ for f in "$LAB"/*-q*.gguf; do
 done
 organ-extract -q "$V" --output "$T/verse" || bad "extract"
 organ-assemble -q "$T/verse" --output "$T/s.gguf" --shards 3 || bad "shards"
-for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" "organ-check - < $V" \
+for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" \
     "organ-check --data - < $V" "organ-check -j 7 --data $T/verse"; do
     check "$how" sh -c "$how"
     check_text "$(cat "$T/out")" "$HEAD" "$how: no findings"
 done
+check "a pipe" sh -c "organ-check - < $V"
+check_text "$(sed 1d "$T/out" | cut -f 2,3,5)" "note${TAB}unchecked${TAB}only the header of a pipe was read" \
+    "the header of a pipe is not the whole"
+check_exit 1 "a pipe, strictly" sh -c "organ-check --strict - < $V"
 # Of two shards, one alone is not an incomplete file.
 organ-assemble -q "$V" --output "$T/two.gguf" --shards 2 || bad "two shards"
 rm "$T/two-00002-of-00002.gguf"
@@ -206,10 +210,18 @@ organ-check "$V" --target "$T/no-such.gguf" > "$T/out" 2> "$T/err"
 check_text "$? $(grep -c no-such.gguf "$T/err")" "4 1" "a target that is absent"
 
 # ---- files of other kinds -----------------------------------------------------------------------
-# kind MODEL WORDS: an error of the rule kind names it, and nothing else is found.
+# kind WORD MODEL WORDS [REASON]: a note of the rule kind names it, and another says why it was not checked; it
+# is an error only as a model, and nothing else is found.
 kind() {
-    finds error kind - "$2" "$1"
-    check_text "$(sed 1d "$T/out" | cut -f 3,5)" "kind${TAB}this is not a model but $2" "$2: the only finding"
+    why=${4:-}
+    check "$3" organ-check -q "$2"
+    check_text "$(sed 1d "$T/out" | cut -f 2,3,5)" "note${TAB}kind${TAB}this is $3${why:+
+note${TAB}unchecked${TAB}$why}" "$3: the only finding"
+    check_exit $((${#why} > 0)) "$1 --strict" organ-check -q --strict "$2"
+    check "--as $1" organ-check -q --as "$1" "$2"
+    finds error kind - "$1 --as model" "$2" --as model
+    grep -qF "it is not of the kind 'model': this is $3" "$T/out" && ok || bad "$1 --as model: $(cat "$T/out")"
+    finds error kind - "a model --as $1" "$V" --as "$1"
 }
 # only WHERE LEVEL RULE KEYS...: the lab adapter or importance matrix, with a change.
 only() {
@@ -217,23 +229,30 @@ only() {
     shift 4
     organ-keys -q "$o_from" "$@" --output "$T/only.gguf" --force 2> "$T/err" || bad "$*: $(cat "$T/err")"
     organ-check -q "$T/only.gguf" | sed 1d | cut -f 2-4 > "$T/out"
-    check_text "$(cat "$T/out")" "error${TAB}kind${TAB}-
+    check_text "$(cat "$T/out")" "note${TAB}kind${TAB}-
 $o_level${TAB}$o_rule${TAB}$o_where" "$*"
 }
 A=$LAB/lab-lora-code.gguf I=$LAB/lab-verse.imatrix.gguf
-kind "$A" "an adapter: engines apply it to its base"
-kind "$I" "an importance matrix: it tells how to quantize a model"
+kind adapter "$A" "an adapter: engines apply it to its base"
+kind imatrix "$I" "an importance matrix: it tells how to quantize a model"
 organ-keys -q "$V" --set general.type=str:mmproj --output "$T/mmproj.gguf"
-kind "$T/mmproj.gguf" "a projector: engines load it beside its language model"
+kind projector "$T/mmproj.gguf" "a projector: engines load it beside its language model" \
+    "there are no rules for projectors"
 organ-keys -q "$V" --set general.architecture=str:controlvector --output "$T/control.gguf"
-kind "$T/control.gguf" "a control vector: engines add it to a model"
+kind control-vector "$T/control.gguf" "a control vector: engines add it to a model" \
+    "there are no rules for control vectors"
 organ-compare -q "$V" $LAB/lab-code-q4_k_m.gguf --patch "$T/code.patch" > /dev/null 2>&1
-kind "$T/code.patch" "a patch: apply it to its base to get a model"
-kind "$(echo "$T"/verse/*/output_norm.bin)" "organ records without keys: graft them, or assemble a directory"
+kind patch "$T/code.patch" "a patch: apply it to its base to get a model" "a patch is judged by its result"
+kind records "$(echo "$T"/verse/*/output_norm.bin)" "organ records without keys: graft them, or assemble a directory" \
+    "organ records have no keys"
+check_exit 2 "an unknown kind" organ-check --as modell "$V"
 head -c 9000 "$I" > "$T/cut.imatrix"
-finds error kind - "the header of an importance matrix" "$T/cut.imatrix"
+check_exit 1 "the header of an importance matrix" organ-check "$T/cut.imatrix"
+check_text "$(sed 1d "$T/out" | cut -f 2,3 | tr '\t\n' ' ;')" "error incomplete;note unchecked;note kind;" \
+    "the header of an importance matrix: findings"
 organ-check - < "$A" > "$T/out" 2> "$T/err"
-check_text "$? $(sed 1d "$T/out" | cut -f 3)" "1 kind" "an adapter on a pipe"
+check_text "$? $(sed 1d "$T/out" | cut -f 3)" "0 unchecked
+kind" "an adapter on a pipe"
 only adapter.type error adapter "$A" --delete adapter.type
 only adapter.type error adapter "$A" --set adapter.type=str:dora
 only general.architecture error adapter "$A" --delete general.architecture
@@ -278,7 +297,7 @@ for a in internlm2 mystery; do
     sed '/"name": "blk\.2\.attn_v\./d' "$T/other/manifest.json" > "$T/m" && cp "$T/m" "$T/other/manifest.json"
     if [ $a = mystery ]; then
         finds error block-roles "block 2" "$a: a block that lacks what the others have" "$T/other"
-        grep -q "note.architecture.*no table for mystery: only generic rules were applied" "$T/out" &&
+        grep -q "note.unchecked.*no table for mystery: only generic rules were applied" "$T/out" &&
             ok || bad "$a: no note about the table"
     else
         finds error tensor-missing blk.2.attn_v.weight "$a: a tensor is missing" "$T/other"
@@ -305,8 +324,7 @@ check_text "$(cat "$T/out")" "$HEAD" "a template without special tokens: no find
 # ---- files that do not open ---------------------------------------------------------------------
 head -c 1000000 "$V" > "$T/cut.gguf"
 finds error incomplete blk.2.attn_v.weight "an incomplete file" "$T/cut.gguf"
-organ-check "$T/cut.gguf" > /dev/null 2> "$T/err"
-grep -q "only the header was checked" "$T/err" && ok || bad "an incomplete file: $(cat "$T/err")"
+grep -q "note.unchecked.*only the header was checked" "$T/out" && ok || bad "an incomplete file: $(cat "$T/out")"
 check "the header on a pipe" sh -c "head -c 100000 $V | organ-check -"
 check_exit 3 "its data on a pipe" sh -c "head -c 100000 $V | organ-check --data -"
 echo "<!DOCTYPE html>" > "$T/page.gguf"

@@ -130,7 +130,7 @@ shows "(merged: linear)" "how it was made" "$T/m.gguf"
 organ-assemble -q "$V" --output "$T/s.gguf" --shards 3 || bad "shards"
 check_text "$(cell shards "$T/s-00002-of-00003.gguf")" 3 "all shards"
 rm "$T/s-00003-of-00003.gguf"
-check_text "$(cell missing "$T/s-00002-of-00003.gguf")" 2 "only one of the shards is used"
+check_text "$(cell missing "$T/s-00002-of-00003.gguf")" 1 "one of the shards is missing"
 organ-keys -q "$V" --set llama.attention.head_count=u32:3 --output "$T/bad.gguf" 2> /dev/null || bad "bad"
 case $(cell verdict "$T/bad.gguf") in *head*) ok ;; *) bad "verdict: $(cell verdict "$T/bad.gguf")" ;; esac
 shows "no findings" "a sound model" "$V"

@@ -45,17 +45,24 @@ static gg_status print_row(void *ctx, const gg_finding *f, gg_error *err)
     return GG_OK;
 }
 
-/* How many findings a model without errors has: on request, or to a person. */
-static void tell_counts(const cli *c, const char *model, const gg_check_report *report)
+/* The verdict on a model without errors: on request, or to a person. */
+static void tell_verdict(const cli *c, const char *model, const gg_check_report *report)
 {
-    size_t warnings = report->found[GG_CHECK_WARNING], notes = report->found[GG_CHECK_NOTE];
+    char text[700];
     if (report->found[GG_CHECK_ERROR] || !(c->verbose || isatty(STDERR_FILENO))) return;
-    if (warnings + notes)
-        cli_note(c, "%s: no errors, %zu warning%s, %zu note%s", model, warnings, cli_s(warnings),
-                 notes, cli_s(notes));
-    else
-        cli_note(c, "%s: no findings: %s, %zu tensor%s", model, report->architecture,
+    gg_check_verdict_text(report, text);
+    if (gg_check_verdict(report) == GG_VERDICT_SOUND)
+        cli_note(c, "%s: %s: %s, %zu tensor%s", model, text,
+                 report->kind == GG_KIND_MODEL ? report->architecture : gg_kind_name(report->kind),
                  report->tensors, cli_s(report->tensors));
+    else cli_note(c, "%s: %s", model, text);
+}
+
+/* Whether the answer is no: with --strict also for warnings, and for what was not checked. */
+static bool is_refused(const gg_check_report *report)
+{
+    return report->found[GG_CHECK_ERROR] ||
+           (opt.strict && (report->found[GG_CHECK_WARNING] || report->unchecked[0]));
 }
 
 static gg_status check_all(cli *c)
@@ -71,10 +78,8 @@ static gg_status check_all(cli *c)
         r.model = c->args.items[i];
         gg_status st = gg_check_model(r.model, &opt.o, &c->run, &report, &err);
         if (st == GG_OK && !isatty(STDOUT_FILENO)) table_begin(&r.t, columns);
-        if (st == GG_OK) tell_counts(c, r.model, &report);
-        if (st == GG_OK &&
-            (report.found[GG_CHECK_ERROR] || (opt.strict && report.found[GG_CHECK_WARNING])))
-            st = GG_NO;
+        if (st == GG_OK) tell_verdict(c, r.model, &report);
+        if (st == GG_OK && is_refused(&report)) st = GG_NO;
         if (gg_status_exit(st) > gg_status_exit(worst)) worst = st;
         if (st == GG_ECANCELLED || (st == GG_EIO && ferror(stdout)) || (last && worst == st)) {
             c->err = err;

@@ -30,7 +30,7 @@ double bits_per_weight(const gg_info *i)
 /* What one can do next, by kind; %s is the file. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size)
 {
-    enum { OTHER, MODEL, FOLDER, ADAPTER, IMATRIX, PATCH };
+    enum { OTHER, MODEL, FOLDER, ADAPTER, IMATRIX, PATCH, BROKEN };
     static const char *const commands[][3] = {
         [OTHER] = { "organ-extract %s --list", "organ-keys %s", "organ-check %s" },
         [MODEL] = { "organ-measure %s --summary", "organ-extract %s --list",
@@ -43,14 +43,18 @@ void next_command(const gg_info *i, const char *file, size_t k, char *out, size_
                       "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list" },
         [PATCH] = { "organ-transplant BASE %s -o NEW.gguf", "organ-extract %s --list",
                     "organ-keys %s" },
+        [BROKEN] = { "organ-check %s", "", "" },
     };
-    int kind = i->kind == GG_KIND_ADAPTER   ? ADAPTER
+    int kind = i->check.incomplete          ? BROKEN
+               : i->kind == GG_KIND_ADAPTER ? ADAPTER
                : i->kind == GG_KIND_IMATRIX ? IMATRIX
                : i->kind == GG_KIND_PATCH   ? PATCH
                : i->kind != GG_KIND_MODEL   ? OTHER
                : i->form[0] == 'o'          ? FOLDER
                                             : MODEL;
     const char *command = commands[kind][k], *at = strstr(command, "%s");
+    *out = 0;
+    if (!at) return;
     bool plain = file[0] && file[0] != '-' &&
                  strspn(file, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
                               "_./-+=,@%:") == strlen(file);
@@ -144,6 +148,7 @@ void tell_what_was_written(const cli *c, bool in_place)
     struct stat s;
     gg_source *source = NULL;
     gg_info info;
+    char verdict[700];
     gg_error ignored = GG_ERROR_INIT;
     if (c->quiet || !isatty(STDERR_FILENO)) return;
     if (!path) {
@@ -162,9 +167,9 @@ void tell_what_was_written(const cli *c, bool in_place)
         gg_escape(path, strlen(path), name, sizeof name);
         size_text(info.bytes, size);
         next_command(&info, path, 0, next, sizeof next);
+        gg_check_verdict_text(&info.check, verdict);
         fprintf(stderr, "%s: %s%s%s: %s, %.2f bits per weight; check: %s; next: %s\n", c->tool,
-                from, from[0] ? " -> " : "", name, size, bits_per_weight(&info),
-                info.verdict[0] ? info.verdict : "no findings", next);
+                from, from[0] ? " -> " : "", name, size, bits_per_weight(&info), verdict, next);
     }
     gg_source_close(source);
 }

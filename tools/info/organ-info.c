@@ -104,9 +104,12 @@ static table_cell cell_cache(const gg_info *i, uint64_t context, uint32_t dtype)
 
 static void print_row(table *t, const char *file, const gg_info *i)
 {
-    char types[600], origins[600];
+    char types[600], origins[600], verdict[700];
     types_text(i, types, sizeof types);
     origins_text(i, origins, sizeof origins);
+    if (gg_check_verdict(&i->check) == GG_VERDICT_FINDINGS)
+        snprintf(verdict, sizeof verdict, "%s", i->check.worst);
+    else gg_check_verdict_text(&i->check, verdict);
     table_line(t, cell_text(file), cell_text(gg_kind_name(i->kind)), cell_text(i->form),
                cell_key(i->architecture), cell_key(i->name), cell_u64(i->elements),
                cell_u64(i->active), cell_u64(i->bytes), cell_f64(bits_per_weight(i)),
@@ -119,7 +122,7 @@ static void print_row(table *t, const char *file, const gg_info *i)
                cell_cache(i, i->context, GG_F16), cell_cache(i, i->context, GG_Q8_0),
                opt.fit ? cell_u64(fitting_context(i)) : cell_null(),
                cell_u64(i->check.found[GG_CHECK_ERROR]), cell_u64(i->check.found[GG_CHECK_WARNING]),
-               cell_text_if(i->verdict));
+               cell_escaped(verdict));
 }
 
 /* ---- one screen for one model -------------------------------------------------------- */
@@ -223,13 +226,9 @@ static void print_memory(const gg_info *i)
 
 static void print_check(const gg_info *i)
 {
-    const size_t *n = i->check.found;
-    if (i->form && strcmp(i->form, "pipe") == 0) return;
-    if (!i->verdict[0]) line("check", "no findings");
-    else
-        line("check", "%zu error%s, %zu warning%s, %zu note%s; %s", n[GG_CHECK_ERROR],
-             cli_s(n[GG_CHECK_ERROR]), n[GG_CHECK_WARNING], cli_s(n[GG_CHECK_WARNING]),
-             n[GG_CHECK_NOTE], cli_s(n[GG_CHECK_NOTE]), i->verdict);
+    char text[700];
+    gg_check_verdict_text(&i->check, text);
+    line("check", "%s", text);
 }
 
 static void print_next(const gg_info *i, const char *file)
@@ -237,6 +236,7 @@ static void print_next(const gg_info *i, const char *file)
     char command[1200];
     for (size_t k = 0; k < 3; k++) {
         next_command(i, file, k, command, sizeof command);
+        if (!command[0]) continue;
         printf("%s%s\n", k ? "       " : "next:  ", command);
     }
 }
@@ -254,8 +254,10 @@ static void print_screen(const char *file, const gg_info *i)
     size_text(i->bytes, size);
     count_text(i->elements, count);
     if (i->shards + i->shards_missing > 1)
-        snprintf(shards, sizeof shards, " in %u shards%s", i->shards,
-                 i->shards_missing ? ", others are missing" : "");
+        snprintf(shards, sizeof shards,
+                 i->shards_missing ? " in %u of %u shards, of which %u %s missing"
+                                   : " in %u shards",
+                 i->shards, i->shards_of, i->shards_missing, i->shards_missing == 1 ? "is" : "are");
     line("size", "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size, shards, count,
          i->tensors, bits_per_weight(i));
     print_types(i);
