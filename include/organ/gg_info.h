@@ -78,10 +78,9 @@ typedef struct gg_info {
      * imatrix.datasets and similar keys, in the order of the keys. */
     gg_text origins[GG_INFO_ORIGINS];
     size_t n_origins;
-    gg_text made_by;         /* organ.merge.method; at is NULL if it is not a merge */
-    uint32_t shards;         /* that were read; 1 for a single file */
-    uint32_t shards_missing; /* of a set: those that are not there */
-    uint32_t shards_of;      /* the number of all, if some are missing */
+    gg_text made_by;                 /* organ.merge.method; at is NULL if it is not a merge */
+    uint32_t shards, shards_missing; /* that are there, and that are not; 1 and 0 for a single
+                                        file. If one is missing, only one is read. */
     gg_cache cache;
     gg_check_report check; /* as of gg_check_model; of a pipe after it was read */
 } gg_info;

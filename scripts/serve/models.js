@@ -157,7 +157,7 @@ function infoCard(name, i, t) {
     row("Vocabulary", i.vocabulary && number(i.vocabulary) + " tokens (" + (i.tokenizer ?? "–") + ")"), row("Chat template", i.kind === "language model" ? i.template : null), row("Licence", i.license), row("Made from", i.origin),
     row("Shards", i.shards + i.missing > 1 ? i.shards + " present, " + i.missing + " missing" : null),
     row("Memory", cache.length ? bytes(i.bytes) + " of weights, and for keys and values " + cache.map(([c, b]) => bytes(b) + " at " + c + " tokens").join(", ") + (i.cache_full_q8_0 ? " (" + bytes(i.cache_full_q8_0) + " as q8_0)" : "") : null),
-    row("Check", i.verdict ? h("span", { class: i.errors ? "error" : "warn" }, i.verdict) : i.kind === "language model" ? h("span", { class: "good" }, "no findings") : null)),
+    row("Check", i.verdict ? h("span", { class: i.errors ? "error" : i.verdict === "no findings" ? "good" : "warn" }, i.verdict) : null)),
     command(commandText(["organ-info", name])));
 }
 

@@ -178,7 +178,7 @@ static uint32_t files_of(const gg_source *s)
 }
 
 /* Reports shards and data that are missing. */
-static void check_lack(check *c, const gg_source_lack *lack)
+static void check_lack(check *c, const gg_source_lack *lack, const char *path)
 {
     if (lack->shards == 1 && lack->shard)
         say_error(c, "split", at_name(""), "a shard of %u is missing: %s", lack->of, lack->shard);
@@ -188,8 +188,9 @@ static void check_lack(check *c, const gg_source_lack *lack)
     if (lack->cut)
         say_error(c, "incomplete", at_tensor(lack->cut),
                   "the tensor needs %" PRIu64 " bytes at offset %" PRIu64
-                  ", but the file ends at %" PRIu64,
-                  lack->cut->bytes, lack->offset, lack->size);
+                  ", but the file ends at %" PRIu64 "%s",
+                  lack->cut->bytes, lack->offset, lack->size,
+                  gg_is_part_name(path) ? "; " GG_PART_ADVICE : "");
     else if (lack->bytes)
         say_error(c, "incomplete", at_name(""), "at least %" PRIu64 " bytes of data are missing",
                   lack->bytes);
@@ -222,7 +223,7 @@ static gg_status check_source(check *c, const gg_source *s, gg_check_input *in, 
     gg_status st = list_tensors(s, &in->tensors, room, c->err);
     if (st != GG_OK) return st;
     c->in = in;
-    check_lack(c, &lack);
+    check_lack(c, &lack, gg_source_name(s));
     if (lack.shards) {
         c->kind = gg_kind_of(s);
         c->tensors = in->n;

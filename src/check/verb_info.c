@@ -181,9 +181,8 @@ static void count_shards(const gg_source *s, gg_info *info)
 {
     gg_source_lack lack = gg_source_lacks(s);
     size_t n = gg_source_files(s);
-    info->shards = n > 1 ? (uint32_t)n : 1;
     info->shards_missing = lack.shards;
-    info->shards_of = lack.shards ? lack.of : 0;
+    info->shards = lack.shards ? lack.of - lack.shards : n > 1 ? (uint32_t)n : 1;
 }
 
 static const char *form_of(const gg_source *s, const gg_info *info)

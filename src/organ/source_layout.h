@@ -28,6 +28,10 @@ typedef struct gg_source_lack {
 } gg_source_lack;
 gg_source_lack gg_source_lacks(const gg_source *s);
 
+/* Whether a file's name is that of a part of a file, such as m.gguf.part1of2. */
+bool gg_is_part_name(const char *path);
+#define GG_PART_ADVICE "by its name this is a part of a file: join all parts with cat"
+
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 
 /* Whether the source is safetensors without a vocabulary. */

@@ -101,4 +101,63 @@ row "05 nan" 3 "not finite" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --im
 row "05 count-0" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/count-0.dat"
 row "05 unused" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q8_0" --imatrix "$T/expert.dat"
 
+# ---- 14 parts of files, and one verdict for files of all kinds: llama.cpp#6885,
+# text-generation-webui#6080, 1bit-MONSTER#1606
+
+V=$LAB/lab-verse-q4_k_m.gguf
+head -c 1500000 "$V" > "$T/m.gguf.part1of2"
+tail -c +1500001 "$V" > "$T/m.gguf.part2of2"
+head -c 24000 "$V" > "$T/keys-cut.gguf"
+head -c 26000 "$V" > "$T/header.gguf"
+head -c $(($(wc -c < "$V") - 4096)) "$V" > "$T/last.gguf"
+head -c 9000 "$LAB/lab-verse.imatrix.gguf" > "$T/cut.imatrix.gguf"
+organ-assemble -q "$V" --shards 3 -o "$T/set.gguf"
+rm "$T/set-00002-of-00003.gguf"
+organ-extract -q "$V" -o "$T/dir"
+organ-keys -q "$V" --set general.type=str:mmproj -o "$T/projector.gguf"
+organ-keys -q "$V" --set general.architecture=str:controlvector -o "$T/control.gguf"
+organ-keys -q "$V" --set general.architecture=str:mystery -o "$T/mystery.gguf"
+organ-keys -q "$V" --set llama.embedding_length=u32:128 -o "$T/wrong.gguf" 2> /dev/null
+organ-keys -q "$V" --set general.file_type=u32:7 -o "$T/note.gguf"
+organ-keys -q "$LAB/lab-lora-code.gguf" --delete adapter.type -o "$T/adapter.gguf"
+organ-compare -q "$V" "$LAB/lab-code-q4_k_m.gguf" --patch "$T/patch.gguf" > /dev/null 2>&1
+mkmodel "$T/image.gguf" model.diffusion_model.final_layer.linear.weight:F16:64x64
+organ-keys -q "$T/image.gguf" --set general.architecture=str:flux -o "$T/flux.gguf" 2> /dev/null
+row "14 part1of2" 1 "join all parts with cat" organ-check "$T/m.gguf.part1of2"
+row "14 part2of2" 3 "join all parts with cat" organ-check "$T/m.gguf.part2of2"
+row "14 part1of2" 0 "incomplete" organ-info "$T/m.gguf.part1of2"
+row "14 part2of2" 3 "join all parts with cat" organ-info "$T/m.gguf.part2of2"
+row "14 header" 0 "next:  organ-check" organ-info "$T/header.gguf"
+row "14 a middle shard" 0 "1 of 3 shards is missing" organ-info "$T/set-00001-of-00003.gguf"
+
+# verdict FILE: from the rows of organ-check: errors, warnings and the verdict.
+verdict() {
+    organ-check "$@" 2> /dev/null | awk -F '\t' 'NR == 1 || $3 == "kind" { next }
+        $3 == "unchecked" { if (why == "") why = $5; next }
+        { n[$2]++; if (!($2 in worst)) worst[$2] = ($4 == "-" ? "" : $4 ": ") $3 ": " $5 }
+        END { w = "error" in n ? "error" : "warning" in n ? "warning" : "note" in n ? "note" : ""
+            print n["error"] + 0, n["warning"] + 0, w ? worst[w] : why ? "not checked: " why : "no findings" }'
+}
+for f in "$V" "$LAB/lab-lora-code.gguf" "$LAB/lab-verse.imatrix.gguf" "$T/m.gguf.part1of2" "$T/header.gguf" \
+    "$T/last.gguf" "$T/cut.imatrix.gguf" "$T/set-00001-of-00003.gguf" "$T/dir" "$T/projector.gguf" "$T/control.gguf" \
+    "$T/mystery.gguf" "$T/wrong.gguf" "$T/note.gguf" "$T/adapter.gguf" "$T/patch.gguf" "$T/flux.gguf" \
+    "$T/dir/norm/output_norm.bin"; do
+    told=$(organ-info --table "$f" 2> /dev/null | tail -n 1 | cut -f 30-32 | tr '\t' ' ')
+    check_text "$told" "$(verdict "$f")" "one verdict: $f"
+    shown=$(organ-info "$f" 2> /dev/null | sed -n 's/^  check *//p')
+    case $told in
+    '0 0 no findings' | '0 0 not checked'*) check_text "$shown" "${told#0 0 }" "one verdict on the screen: $f" ;;
+    *) check_text "${shown#*; }" "${told#* * }" "one verdict on the screen: $f" ;;
+    esac
+done
+for f in "$V" "$T/wrong.gguf" "$LAB/lab-lora-code.gguf"; do
+    check_text "$(organ-info --table - < "$f" 2> /dev/null | tail -n 1 | cut -f 30-32 | tr '\t' ' ')" \
+        "$(verdict --data - < "$f")" "one verdict on a pipe: $f"
+done
+row "a kind without rules" 0 "not checked: there are no rules for control vectors" organ-info "$T/control.gguf"
+row "no table" 0 "does not know architecture" organ-info "$T/mystery.gguf"
+row "an image model" 0 "not checked: " organ-info "$T/flux.gguf"
+row "an adapter" 0 "no findings" organ-info "$LAB/lab-lora-code.gguf"
+row "a damaged adapter" 1 "error" organ-check "$T/adapter.gguf"
+
 finish

@@ -253,11 +253,11 @@ static void print_screen(const char *file, const gg_info *i)
     if (i->name.at) line("name", "%s", text);
     size_text(i->bytes, size);
     count_text(i->elements, count);
-    if (i->shards + i->shards_missing > 1)
-        snprintf(shards, sizeof shards,
-                 i->shards_missing ? " in %u of %u shards, of which %u %s missing"
-                                   : " in %u shards",
-                 i->shards, i->shards_of, i->shards_missing, i->shards_missing == 1 ? "is" : "are");
+    if (i->shards_missing)
+        snprintf(shards, sizeof shards, " of a set in which %u of %u shards %s missing",
+                 i->shards_missing, i->shards + i->shards_missing,
+                 i->shards_missing == 1 ? "is" : "are");
+    else if (i->shards > 1) snprintf(shards, sizeof shards, " in %u shards", i->shards);
     line("size", "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size, shards, count,
          i->tensors, bits_per_weight(i));
     print_types(i);
