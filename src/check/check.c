@@ -70,7 +70,7 @@ const char *gg_kind_word(gg_kind kind)
     return (unsigned)kind < GG_KIND_COUNT ? kinds[kind].word : "unknown";
 }
 
-/* Tells what the file is, if it is no model or not what was asked for. */
+/* Names the kind of the file, unless it is a model or has the kind that was asked for. */
 static void check_kind(check *c)
 {
     const char *as = c->o->as, *use = kinds[c->kind].use;

@@ -22,7 +22,7 @@ typedef struct gg_check_input {
 } gg_check_input;
 
 /* Judges an open source: what it lacks, and its keys and tensors. The one function behind all
- * verdicts. Of a pipe it uses what is known so far. `o` must not be NULL; o->data and o->target are
+ * verdicts. Of a pipe it uses what was read so far. `o` must not be NULL; o->data and o->target are
  * ignored. */
 gg_status gg_check_source(const gg_source *s, const gg_check_options *o, gg_check_report *report,
                           gg_error *err);
