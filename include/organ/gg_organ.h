@@ -155,6 +155,12 @@ typedef struct gg_source_options {
      * during the call only. NULL = those of the base that the adapter names. */
     const gg_meta *adapter_base;
     double adapter_alpha; /* the lora_alpha of an adapter's file without adapter_config.json */
+    /* Of a checkpoint: the name that tokenizer.ggml.pre gets. NULL = the one whose expressions its
+     * tokenizer.json has. Used during the call only. */
+    const char *pre;
+    /* A checkpoint whose tokenizer cannot be converted is refused. Without it the source has no
+     * keys of a tokenizer, and a note tells why. */
+    bool whole;
     /* Set by gg_source_close, unless it holds an error already: GG_EIO if a file of the source has
      * changed since it was opened, so that what was read may be a mixture. May be NULL. */
     gg_error *changed;

@@ -116,6 +116,7 @@ typedef enum gg_hint {
     GG_HINT_BASE,          /* gg_merge_options.base */
     GG_HINT_EMBEDDINGS,    /* gg_merge_options.embeddings_from_base */
     GG_HINT_IN_PLACE,      /* gg_transplant_in_place, gg_key_edits.in_place */
+    GG_HINT_PRE,           /* gg_source_options.pre */
     GG_HINT_COUNT
 } gg_hint;
 

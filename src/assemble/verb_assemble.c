@@ -520,13 +520,14 @@ static gg_status write_beside(const assembly *a, const char *output, gg_error *e
     return err->status;
 }
 
-static void note_vocabulary(const assembly *a)
+/* Notes that a checkpoint has no tokenizer. */
+static void note_tokenizer(const assembly *a)
 {
-    if (!a->named && gg_source_is_checkpoint(a->source) && !a->o->vocabulary &&
+    if (a->named || a->o->vocabulary) return;
+    if (gg_source_is_checkpoint(a->source) &&
         !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
-        gg_note(a->run,
-                "the vocabulary of a checkpoint is not converted: take it from a GGUF model of the "
-                "same family, or use convert_hf_to_gguf.py of llama.cpp");
+        gg_note(a->run, "the checkpoint has no tokenizer.json or tokenizer.model: take the "
+                        "vocabulary from a GGUF model of the same family");
 }
 
 /* Opens the activations, and notes if they are those of another file. A re-encoded model has nearly
@@ -564,7 +565,7 @@ static gg_status open_model(assembly *a, gg_error *err)
     if (st == GG_OK && a->o->keep_experts && !a->o->keep_by && !(a->o->expert_share > 0))
         st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
-    note_vocabulary(a);
+    note_tokenizer(a);
     if (!gg_source_meta(a->source)) {
         gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
         gg_fix(err, "give a model or an organ directory");

@@ -10,6 +10,7 @@
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "quant/quant.h"
+#include "tokenizer.h"
 
 #include <dirent.h>
 #include <stdarg.h>
@@ -664,25 +665,41 @@ static bool is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_s
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
-static uint64_t count_tokens(const gg_checkpoint *ck, const char *folder)
+static gg_status count_tokens(const gg_checkpoint *ck, const char *folder, uint64_t *n,
+                              gg_error *err)
 {
-    uint64_t most = 0, id;
     gg_error ignored = GG_ERROR_INIT;
-    gg_json *json = NULL;
-    if (!has_file(folder, "tokenizer.model") && has_file(folder, "tokenizer.json")) {
-        gg_ck_parse(folder, "tokenizer.json", &json, &ignored);
-        const gg_json_node *root = root_of(json),
-                           *vocab = gg_json_get(gg_json_get(root, "model"), "vocab"),
-                           *added = gg_json_get(root, "added_tokens");
-        for (const gg_json_node *n = gg_json_first(vocab); n; n = gg_json_next(n))
-            if (gg_json_u64(n, &id, &ignored) == GG_OK && id >= most) most = id + 1;
-        for (const gg_json_node *n = gg_json_first(added); n; n = gg_json_next(n))
-            if (gg_json_u64(gg_json_get(n, "id"), &id, &ignored) == GG_OK && id >= most)
-                most = id + 1;
-        gg_json_free(json);
+    *n = 0;
+    if (!has_file(folder, "tokenizer.model") && gg_hf_count_tokens(folder, n, err) != GG_OK)
+        return err->status;
+    if (*n == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), n, &ignored);
+    if (*n == 0) *n = UINT64_MAX;
+    return GG_OK;
+}
+
+/* Makes the keys of the tokenizer, and notes what is wrong with it: the tensors do not need it. */
+static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const char *arch,
+                                const char *pre, gg_error *err)
+{
+    gg_gguf *g = &ck->header;
+    size_t n = g->meta.n;
+    gg_hf_tokenizer_from from = { folder, arch, root_of(ck->config), pre, 0 };
+    gg_buf notes = GG_BUF_INIT;
+    if (!gg_hf_has_tokenizer(folder)) return GG_OK;
+    for (size_t i = 0; i < g->n_tensors; i++)
+        if (strcmp(g->tensors[i].name, "token_embd.weight") == 0) from.rows = g->tensors[i].dims[1];
+    if (gg_hf_tokenizer(&from, &g->meta, &notes, &ck->no_tokenizer) != GG_OK) {
+        g->meta.n = n;
+        gg_buf_clear(&notes);
+        gg_ck_note(ck, true, err, "the tokenizer is not converted: %s", ck->no_tokenizer.what);
     }
-    if (most == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), &most, &ignored);
-    return most ? most : UINT64_MAX;
+    for (char *p = notes.data, *end; p && *p && err->status == GG_OK; p = end + 1) {
+        end = strchr(p, '\n');
+        *end = '\0';
+        gg_ck_note(ck, false, err, "%s", p);
+    }
+    gg_buf_free(&notes);
+    return err->status;
 }
 
 /* ---- keys ----------------------------------------------------------------------------------- */
@@ -845,7 +862,7 @@ static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err
 }
 
 /* Makes the keys and tensors of a model of Hugging Face. */
-static gg_status open_model(gg_checkpoint *ck, const char *folder, gg_error *err)
+static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *pre, gg_error *err)
 {
     char arch[64];
     gg_error ignored = GG_ERROR_INIT;
@@ -857,12 +874,14 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, gg_error *err
     gg_status st = gg_ck_keys(root, folder, &ck->header.meta, err);
     ck->has_keys = true;
     gg_hf_arch(&ck->header.meta, arch);
-    uint64_t tokens = strcmp(arch, "gemma3") == 0 ? count_tokens(ck, folder) : UINT64_MAX;
+    uint64_t tokens = UINT64_MAX;
+    if (st == GG_OK && strcmp(arch, "gemma3") == 0) st = count_tokens(ck, folder, &tokens, err);
     if (st == GG_OK) st = check_config(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
     if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
-    return st == GG_OK ? type_keys(ck, err) : st;
+    if (st == GG_OK) st = type_keys(ck, err);
+    return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;
 }
 
 /* Whether the open file is an adapter of PEFT. */
@@ -915,7 +934,7 @@ static gg_status open_path(gg_checkpoint *ck, const char *path, bool folder,
     if (st == GG_OK) st = stored_keys(ck, header, &order, err);
     if (st == GG_OK)
         st = pairs || (!model && has_pairs(ck)) ? open_pairs(ck, path, &order, adapter, err)
-             : model && !ck->has_keys           ? open_model(ck, path, err)
+             : model && !ck->has_keys           ? open_model(ck, path, adapter->pre, err)
                                                 : open_own(ck, &order, err);
     gg_json_free(header);
     return st;
@@ -944,6 +963,7 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
     struct stat s;
     gg_checkpoint *ck = calloc(1, sizeof *ck);
     if (!ck) return gg_ck_no_room(err);
+    ck->no_tokenizer = (gg_error)GG_ERROR_INIT;
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/io.h"
 #include "gguf/gguf.h"
 #include "hf.h"
@@ -66,11 +67,12 @@ typedef struct gg_checkpoint {
     gg_st_list in;                /* all stored tensors, file after file */
     const gg_st_tensor **by_name; /* sorted */
     gg_json *config;
-    uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
-    char *notes;       /* about the model as a whole: see gg_source_remarks */
-    char *doubt;       /* the first of them that a strict run refuses; NULL = none */
-    char note[256];    /* about the text of `beside`; "" = none */
-    bool all_f32;      /* every tensor becomes F32 */
+    uint64_t block[2];     /* rows and columns that share a scale of F8 values; 0 = not stated */
+    char *notes;           /* about the model as a whole: see gg_source_remarks */
+    char *doubt;           /* the first of them that a strict run refuses; NULL = none */
+    char note[256];        /* about the text of `beside`; "" = none */
+    gg_error no_tokenizer; /* why its tokenizer has not become keys; else GG_OK */
+    bool all_f32;          /* every tensor becomes F32 */
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
      * GGUF names of the tensors in their order, one per line. */
     char *beside, *order;
@@ -81,10 +83,11 @@ typedef struct gg_checkpoint {
  * adapter_config.json and without a manifest.json. */
 bool gg_is_checkpoint(const char *path);
 
-/* Facts about an adapter that its folder may lack. */
+/* Facts that a folder may lack. */
 typedef struct gg_ck_adapter {
     const gg_meta *base; /* keys of the model that it is for; NULL = those of the named base */
     double alpha;        /* for a file alone; 0 = not known */
+    const char *pre;     /* the pre-tokenizer of a model; NULL = as gg_hf_tokenizer finds */
 } gg_ck_adapter;
 
 /* Opens it. `adapter` is for PEFT adapters.

@@ -35,9 +35,11 @@ static bool is_checkpoint(const gg_spec *spec)
 static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
 {
     checkpoint_source *c = (checkpoint_source *)s;
-    gg_ck_adapter adapter = { s->o.adapter_base, s->o.adapter_alpha };
+    gg_ck_adapter adapter = { s->o.adapter_base, s->o.adapter_alpha, s->o.pre };
     gg_status st = gg_checkpoint_open(path, &adapter, &c->ck, err);
     if (st != GG_OK) return st;
+    if (s->o.whole && c->ck->no_tokenizer.status != GG_OK)
+        return *err = c->ck->no_tokenizer, err->status;
     show(c);
     for (char *p = c->ck->notes; p && *p;) { /* one per line */
         size_t n = strcspn(p, "\n");

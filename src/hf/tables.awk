@@ -1,5 +1,5 @@
-# tables.awk - makes the C tables of hf.h from hf_tables.txt, and those of hf_fields.h
-# from a table of fields for each kind of JSON file.
+# tables.awk - makes the C tables of hf.h from hf_tables.txt, those of hf_fields.h from a table of
+# fields for each kind of JSON file, and that of tokenizer_parts.h from pretokenizers.txt.
 function text(s) { return s == "" ? "NULL" : "\"" s "\"" }
 # The part of `rest` behind the mark, which is cut off with it; "" if there is none.
 function cut(mark,   i, s) {
@@ -53,6 +53,31 @@ function finish(   part, archs, value, row, n, i) {
 function print_table(type, name, kind, end) {
     print "\nconst " type " " name "[] = {\n" rows[kind] "    { " end " },\n};"
 }
+# A text as the inside of a C string.
+function quoted(s,   i, c, out) {
+    for (i = 1; i <= length(s); i++) {
+        c = substr(s, i, 1)
+        out = out (c == "\\" || c == "\"" || c == "?" ? "\\" : "") c
+    }
+    return out
+}
+# A row of gg_pre_rows is complete when the next begins.
+function finish_pre() {
+    if (pre_name != "") pre_rows = pre_rows "    { \"" pre_name "\", " pre_archs ", " pre_merges ", " pre_differs ",\n" pre_steps " },\n"
+    pre_name = ""
+}
+FILENAME ~ /pretokenizers/ {
+    if (/^#/ || NF == 0) next
+    if (/^differs /) { differs[$2] = substr($0, length($2) + 10); next }
+    if (/^  /) { pre_steps = pre_steps "      \"" quoted(substr($0, 3)) "\\n\"\n"; next }
+    finish_pre()
+    pre_name = $2
+    pre_differs = differs[pre_name] == "" ? "NULL" : "\"" quoted(differs[pre_name]) "\""
+    pre_merges = $3 ~ /^merges=/ ? "\"" substr($3, 8) "\"" : "NULL"
+    pre_archs = index($0, " : ") ? "\"" substr($0, index($0, " : ") + 3) "\"" : "NULL"
+    pre_steps = ""
+    next
+}
 /^#/ || NF == 0 { next }
 { sub(/^ +/, " ") }
 /^ / {
@@ -69,7 +94,8 @@ function print_table(type, name, kind, end) {
 }
 END {
     finish()
-    print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\""
+    finish_pre()
+    print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\"\n#include \"hf/tokenizer_parts.h\""
     print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL")
     print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL")
@@ -79,4 +105,5 @@ END {
         print_table("gg_field_rule", "gg_" table_name[i] "_fields", table_name[i],
             "GG_FIELD_USED, NULL, NULL, NULL, NULL, NULL")
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
+    print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL },\n};"
 }

@@ -304,6 +304,13 @@ if sh tests/engine/memory.sh > "$M/memory" 2>&1; then
 else
     left_out memory "the memory for caches was not compared"
 fi
+progress "comparing token ids of real tokenizers"
+sh tests/engine/tokenizers.sh > "$M/tokenizers" 2> "$M/tokenizers.err"
+case $? in
+0) ok ;;
+2) clear_progress && echo "engine: token ids were not compared; the packages could not be installed" ;;
+*) bad "tokenizers: $(tail -n 3 "$M/tokenizers.err")" ;;
+esac
 progress "running organ-probe"
 if sh tests/engine/probe.sh > "$M/probe" 2>&1; then ok; else bad "organ-probe: $(grep FAIL "$M/probe" || tail -n 3 \
     "$M/probe")"; fi

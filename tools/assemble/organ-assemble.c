@@ -174,6 +174,7 @@ int main(int argc, char **argv)
     gg_source *source = NULL, *vocabulary = NULL;
     gg_status st = text_open(&c, opt.report.out.path, &opt.report.out.file);
     if (st == GG_OK) st = text_open(&c, opt.sizes.rules.path, &opt.sizes.rules.file);
+    c.whole = !opt.vocabulary && opt.names != NAMES_HF;
     if (st == GG_OK) st = cli_open(&c, opt.model, CLI_DATA, &source);
     if (st == GG_OK && opt.vocabulary)
         st = cli_open(&c, opt.vocabulary, CLI_HEADER_ONLY, &vocabulary);

@@ -131,7 +131,9 @@ typedef struct cli {
     size_t n_inputs;
     const gg_source *adapter_base; /* for cli_open of a PEFT adapter; may be NULL */
     double adapter_alpha;
-    cli_row *rows; /* all options */
+    const char *pre; /* for cli_open of a checkpoint: its pre-tokenizer; may be NULL */
+    bool whole;      /* for cli_open of a checkpoint: its tokenizer is needed */
+    cli_row *rows;   /* all options */
     size_t n_rows;
     void (*act)(struct cli *c);
 } cli;

@@ -1,0 +1,299 @@
+/* tokenizer.c - which files of a checkpoint have its tokenizer, and the keys of its tokens. */
+#include "tokenizer.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/io.h"
+#include "gguf/gguf.h"
+#include "tokenizer_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gg_status no_room(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
+}
+
+/* Fills ids without a token as the converter does. */
+static gg_status fill_holes(gg_tk *tk, gg_error *err)
+{
+    size_t inside = 0, last = tk->n;
+    char text[32];
+    while (last > 0 && !tk->tokens[last - 1].text) last--;
+    for (size_t i = 0; i < tk->n; i++) {
+        gg_hf_token *t = &tk->tokens[i];
+        if (t->text) continue;
+        if (i < last) inside++;
+        t->len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", i);
+        t->type = GG_TOKEN_UNUSED;
+        t->score = -10000;
+        if (!(t->text = gg_names_add(&tk->names, text, t->len, err))) return err->status;
+    }
+    if (inside)
+        gg_tk_note(tk, err, "%zu ids below %zu have no token; they get unused ones", inside, last);
+    if (tk->replaced > 1)
+        gg_tk_note(tk, err, "%zu tokens have the text of an added token with their id",
+                   tk->replaced);
+    return err->status;
+}
+
+/* ---- keys --------------------------------------------------------------------------------------
+ */
+
+static gg_status set_array(gg_tk *tk, const char *key, uint32_t type, const gg_buf *b, uint64_t n,
+                           gg_error *err)
+{
+    gg_kv kv = { .key = key,
+                 .key_len = strlen(key),
+                 .type = GG_TYPE_ARR,
+                 .elem_type = type,
+                 .count = n,
+                 .data = (const uint8_t *)b->data,
+                 .size = b->len };
+    return gg_meta_set(tk->meta, &kv, err);
+}
+
+/* Sets the arrays of texts, scores and types. */
+static gg_status set_tokens(gg_tk *tk, gg_error *err)
+{
+    gg_buf texts = GG_BUF_INIT, scores = GG_BUF_INIT, types = GG_BUF_INIT;
+    for (size_t i = 0; i < tk->n && err->status == GG_OK; i++) {
+        const gg_hf_token *t = &tk->tokens[i];
+        uint8_t bytes[4];
+        uint32_t bits;
+        gg_tk_put_string(&texts, t->text, t->len, err);
+        memcpy(&bits, &t->score, sizeof bits);
+        gg_put_le32(bytes, bits);
+        if (tk->scores) gg_buf_append(&scores, bytes, 4, err);
+        gg_put_le32(bytes, (uint32_t)t->type);
+        gg_buf_append(&types, bytes, 4, err);
+    }
+    if (err->status == GG_OK)
+        set_array(tk, "tokenizer.ggml.tokens", GG_TYPE_STR, &texts, tk->n, err);
+    gg_buf_free(&texts);
+    if (err->status == GG_OK && tk->scores)
+        set_array(tk, "tokenizer.ggml.scores", GG_TYPE_F32, &scores, tk->n, err);
+    if (err->status == GG_OK)
+        set_array(tk, "tokenizer.ggml.token_type", GG_TYPE_I32, &types, tk->n, err);
+    if (err->status == GG_OK && tk->n_merges)
+        set_array(tk, "tokenizer.ggml.merges", GG_TYPE_STR, &tk->merges, tk->n_merges, err);
+    gg_buf_free(&scores);
+    gg_buf_free(&types);
+    return err->status;
+}
+
+static gg_status set_keys(gg_tk *tk, gg_error *err)
+{
+    if (fill_holes(tk, err) != GG_OK) return err->status;
+    gg_meta_set_str(tk->meta, "tokenizer.ggml.model", tk->model, strlen(tk->model), err);
+    if (err->status == GG_OK && tk->pre)
+        gg_meta_set_str(tk->meta, "tokenizer.ggml.pre", tk->pre, strlen(tk->pre), err);
+    if (err->status == GG_OK) set_tokens(tk, err);
+    return err->status == GG_OK ? gg_tk_special_keys(tk, err) : err->status;
+}
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
+
+static bool has_file(const char *folder, const char *name)
+{
+    struct stat s;
+    gg_error ignored = GG_ERROR_INIT;
+    char *path = gg_path_in(folder, name, &ignored);
+    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    free(path);
+    return yes;
+}
+
+/* Reads a file of the folder, malloc'd; *bytes stays NULL if it is absent. */
+static gg_status read_file(const char *folder, const char *name, char **bytes, size_t *len,
+                           gg_error *err)
+{
+    struct stat s;
+    char *path = gg_path_in(folder, name, err);
+    if (!path) return err->status;
+    int fd = has_file(folder, name) ? gg_open_read(path, err) : -1;
+    if (fd >= 0) {
+        if (fstat(fd, &s) != 0) gg_fail_errno(err, "cannot get the file's size");
+        else if ((uint64_t)s.st_size > GG_TOKENIZER_MOST)
+            gg_fail(err, GG_EUNSUPPORTED, "it has %lld bytes; a tokenizer's file may have %llu",
+                    (long long)s.st_size, (unsigned long long)GG_TOKENIZER_MOST);
+        else if (!(*bytes = malloc((size_t)s.st_size + 1))) no_room(err);
+        else gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
+        close(fd);
+    }
+    gg_at_file(err, path);
+    free(path);
+    return err->status;
+}
+
+/* Parses a file of the folder; *out stays NULL if it is absent. */
+static gg_status read_json(const char *folder, const char *name, gg_json **out, gg_error *err)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+    if (err->status == GG_OK && read_file(folder, name, &bytes, &len, err) == GG_OK && bytes &&
+        gg_json_parse(bytes, len, out, err) != GG_OK) {
+        char *path = gg_path_in(folder, name, err);
+        if (path) gg_at_file(err, path);
+        free(path);
+    }
+    free(bytes);
+    return err->status;
+}
+
+bool gg_hf_has_tokenizer(const char *folder)
+{
+    return has_file(folder, "tokenizer.json") || has_file(folder, "tokenizer.model") ||
+           (has_file(folder, "vocab.json") && has_file(folder, "merges.txt"));
+}
+
+gg_status gg_hf_count_tokens(const char *folder, uint64_t *n, gg_error *err)
+{
+    gg_json *json = NULL;
+    *n = 0;
+    if (read_json(folder, "tokenizer.json", &json, err) != GG_OK || !json) return err->status;
+    const gg_json_node *root = gg_json_root(json),
+                       *vocab = gg_json_get(gg_json_get(root, "model"), "vocab");
+    gg_tk_count(vocab, gg_json_get(root, "added_tokens"), n, err);
+    gg_json_free(json);
+    return err->status;
+}
+
+/* ---- added tokens of other files ---------------------------------------------------------------
+ */
+
+/* added_tokens.json: an object of texts and ids. */
+static gg_status add_listed(gg_tk *tk, gg_error *err)
+{
+    const gg_json_node *list = gg_tk_root(tk->added);
+    for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
+         a = gg_json_next(a)) {
+        gg_tk_added added = { .special = false };
+        added.text = gg_json_key(a, &added.len);
+        if (!added.text) return gg_fail(err, GG_EFORMAT, "added_tokens.json is not an object");
+        if (gg_json_u64(a, &added.id, err) == GG_OK) gg_tk_add(tk, &added, err);
+    }
+    return err->status;
+}
+
+/* The added_tokens_decoder of tokenizer_config.json: an object of ids and tokens. */
+static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
+{
+    const gg_json_node *list = tk->config
+                                   ? gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder")
+                                   : NULL;
+    for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
+         a = gg_json_next(a)) {
+        gg_tk_added added = { .special = false };
+        gg_error ignored = GG_ERROR_INIT;
+        size_t n, used = 0;
+        const char *key = gg_json_key(a, &n);
+        while (used < n && used < 10 && key[used] >= '0' && key[used] <= '9')
+            added.id = added.id * 10 + (uint64_t)(key[used++] - '0');
+        if (n == 0 || used < n)
+            return gg_fail_at(gg_json_offset(a), err,
+                              "added_tokens_decoder has a key that is not "
+                              "the id of a token");
+        gg_json_bool(gg_json_get(a, "special"), &added.special, &ignored);
+        if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) != GG_OK) break;
+        if (only_new && added.id < tk->n && tk->tokens[added.id].text &&
+            tk->tokens[added.id].type != GG_TOKEN_NORMAL)
+            continue;
+        gg_tk_add(tk, &added, err);
+    }
+    return err->status;
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------
+ */
+
+static gg_status at_file(const gg_tk *tk, const char *name, gg_error *err)
+{
+    gg_error ignored = GG_ERROR_INIT;
+    if (err->status == GG_OK) return GG_OK;
+    char *path = gg_path_in(tk->from->folder, name, &ignored);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return err->status;
+}
+
+/* Reads the added tokens that belong to a SentencePiece model, in the converter's order. */
+static gg_status add_to_pieces(gg_tk *tk, gg_error *err)
+{
+    bool decoder = gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder") != NULL;
+    if (add_listed(tk, err) != GG_OK) return at_file(tk, "added_tokens.json", err);
+    if (add_decoded(tk, false, err) != GG_OK) return at_file(tk, "tokenizer_config.json", err);
+    if (decoder && strcmp(tk->from->arch, "phi3") != 0) return GG_OK;
+    const gg_json_node *list = gg_json_get(gg_tk_root(tk->json), "added_tokens");
+    for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
+         a = gg_json_next(a)) {
+        gg_tk_added added = { .special = false };
+        gg_error ignored = GG_ERROR_INIT;
+        gg_json_bool(gg_json_get(a, "special"), &added.special, &ignored);
+        gg_json_u64(gg_json_get(a, "id"), &added.id, err);
+        if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) == GG_OK)
+            gg_tk_add(tk, &added, err);
+    }
+    return at_file(tk, "tokenizer.json", err);
+}
+
+/* Reads the tokens from the first of the files that the folder has. */
+static gg_status read_tokens(gg_tk *tk, gg_error *err)
+{
+    const char *folder = tk->from->folder;
+    size_t len = 0;
+    if (read_file(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
+    if (tk->bytes && (gg_tk_is_sp(tk->bytes, len) || !has_file(folder, "tokenizer.json"))) {
+        read_json(folder, "tokenizer.json", &tk->json, err);
+        if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
+        at_file(tk, "tokenizer.model", err);
+        return err->status == GG_OK ? add_to_pieces(tk, err) : err->status;
+    }
+    if (has_file(folder, "tokenizer.json")) {
+        read_json(folder, "tokenizer.json", &tk->json, err);
+        if (err->status == GG_OK) gg_tk_read_json(tk, err);
+        at_file(tk, "tokenizer.json", err);
+    } else {
+        free(tk->bytes);
+        tk->bytes = NULL;
+        read_json(folder, "vocab.json", &tk->vocab, err);
+        if (err->status == GG_OK) read_file(folder, "merges.txt", &tk->bytes, &len, err);
+        if (err->status == GG_OK && (!tk->vocab || !tk->bytes))
+            return gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has no files of a tokenizer");
+        if (err->status == GG_OK) gg_tk_read_vocab(tk, tk->bytes, len, err);
+        at_file(tk, "vocab.json", err);
+        if (err->status == GG_OK) add_listed(tk, err);
+        at_file(tk, "added_tokens.json", err);
+    }
+    if (err->status == GG_OK) add_decoded(tk, true, err);
+    return at_file(tk, "tokenizer_config.json", err);
+}
+
+gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_buf *notes,
+                          gg_error *err)
+{
+    gg_tk tk = { .from = from, .meta = meta, .notes = notes };
+    read_json(from->folder, "tokenizer_config.json", &tk.config, err);
+    read_json(from->folder, "special_tokens_map.json", &tk.map, err);
+    read_json(from->folder, "added_tokens.json", &tk.added, err);
+    read_json(from->folder, "generation_config.json", &tk.generation, err);
+    if (err->status == GG_OK) read_tokens(&tk, err);
+    if (err->status == GG_OK) set_keys(&tk, err);
+    gg_json_free(tk.json);
+    gg_json_free(tk.config);
+    gg_json_free(tk.map);
+    gg_json_free(tk.added);
+    gg_json_free(tk.generation);
+    gg_json_free(tk.vocab);
+    gg_names_free(&tk.names);
+    gg_buf_free(&tk.merges);
+    free(tk.bytes);
+    free(tk.tokens);
+    free(tk.slots);
+    return gg_at_file(err, from->folder);
+}

@@ -1,0 +1,550 @@
+/* tokenizer_keys.c - special tokens, flags, chat templates, and what generation_config.json has. */
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "gguf/gguf.h"
+#include "tokenizer_parts.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- special tokens ----------------------------------------------------------------------------
+ */
+
+enum { BOS, EOS, UNK, SEP, PAD, CLS, MASK, EOT, EOM, ROLES };
+
+static const struct role_row {
+    const char *name; /* in NAME_token, NAME_token_id and add_NAME_token */
+    const char *key;  /* tokenizer.ggml.KEY_token_id */
+    bool flag;        /* GGUF has tokenizer.ggml.add_NAME_token */
+} role_rows[ROLES] = {
+    { "bos", "bos", true },       { "eos", "eos", true },      { "unk", "unknown", false },
+    { "sep", "seperator", true }, { "pad", "padding", false }, { "cls", "cls", false },
+    { "mask", "mask", false },    { "eot", "eot", false },     { "eom", "eom", false },
+};
+
+typedef struct role {
+    const char *text; /* of the token, or NULL */
+    size_t len;
+    uint64_t id;
+    bool has_id, has_flag, flag;
+} role;
+
+typedef struct specials {
+    gg_tk *tk;
+    role role[ROLES];
+} specials;
+
+static bool text_of(const gg_json_node *node, const char **text, size_t *len)
+{
+    gg_error ignored = GG_ERROR_INIT;
+    if (gg_json_type_of(node) == GG_JSON_OBJECT) node = gg_json_get(node, "content");
+    return gg_json_string(node, text, len, &ignored) == GG_OK && *len > 0;
+}
+
+static bool is_role(const role *r, const char *text, size_t len)
+{
+    return r->text && r->len == len && memcmp(r->text, text, len) == 0;
+}
+
+static bool type_is(const gg_json_node *node, const char *text)
+{
+    const char *s;
+    size_t n;
+    return text_of(gg_json_get(node, "type"), &s, &n) && gg_text_is(s, n, text);
+}
+
+static void set_role_text(role *r, const char *text, size_t len)
+{
+    r->text = text;
+    r->len = len;
+}
+
+static void set_role_flag(role *r, bool flag)
+{
+    r->has_flag = true;
+    r->flag = flag;
+}
+
+/* The texts that tokenizer_config.json names, or special_tokens_map.json if there is none. */
+static void read_texts(specials *s)
+{
+    const gg_json_node *from = gg_tk_root(s->tk->config ? s->tk->config : s->tk->map);
+    char field[32];
+    for (int i = 0; i < EOT; i++) {
+        role *r = &s->role[i];
+        snprintf(field, sizeof field, "%s_token", role_rows[i].name);
+        text_of(gg_json_get(from, field), &r->text, &r->len);
+    }
+    if (!s->tk->json) return;
+    if (!s->role[BOS].text) s->role[BOS] = s->role[CLS];
+    if (!s->role[EOS].text) s->role[EOS] = s->role[SEP];
+}
+
+/* ---- post-processors: which tokens are put around a text ----------------------------------------
+ */
+
+static bool special_of(const gg_json_node *item, const char **text, size_t *len)
+{
+    return text_of(gg_json_get(gg_json_get(item, "SpecialToken"), "id"), text, len);
+}
+
+static bool sequence_is(const gg_json_node *item, const char *name)
+{
+    const char *text;
+    size_t len;
+    return text_of(gg_json_get(gg_json_get(item, "Sequence"), "id"), &text, &len) &&
+           gg_text_is(text, len, name);
+}
+
+static const gg_json_node *item_at(const gg_json_node *list, size_t i)
+{
+    const gg_json_node *n = gg_json_first(list);
+    while (n && i-- > 0) n = gg_json_next(n);
+    return n;
+}
+
+/* Whether a pair is A, separators, B. Around it are the tokens of a single text. */
+static void read_pair_template(specials *s, const gg_json_node *pair, bool first, bool last)
+{
+    size_t from = first ? 1 : 0, n = gg_json_count(pair), to = n - (last && n ? 1 : 0);
+    const char *text;
+    size_t len;
+    if (to < from + 3 || !sequence_is(item_at(pair, from), "A") ||
+        !sequence_is(item_at(pair, to - 1), "B"))
+        return;
+    bool add = false;
+    for (size_t i = from + 1; i + 1 < to && i < from + 3; i++) {
+        bool known = special_of(item_at(pair, i), &text, &len) &&
+                     (is_role(&s->role[SEP], text, len) || is_role(&s->role[EOS], text, len));
+        if (known && (i > from + 1 || !last)) {
+            add = true;
+            if (!s->role[SEP].text) set_role_text(&s->role[SEP], text, len);
+        }
+    }
+    set_role_flag(&s->role[SEP], add);
+}
+
+static void read_template(specials *s, const gg_json_node *processor)
+{
+    const gg_json_node *single = gg_json_get(processor, "single"),
+                       *pair = gg_json_get(processor, "pair");
+    size_t n = gg_json_count(single), first_len = 0, last_len = 0;
+    const char *first = NULL, *last = NULL;
+    bool config = s->tk->config != NULL;
+    if (n > 1 && special_of(item_at(single, 0), &first, &first_len)) {
+        if (!config) set_role_text(&s->role[BOS], first, first_len);
+        set_role_flag(&s->role[BOS], is_role(&s->role[BOS], first, first_len) ||
+                                         is_role(&s->role[CLS], first, first_len));
+    }
+    if (n > 1 && special_of(item_at(single, n - 1), &last, &last_len)) {
+        role *eos = &s->role[EOS];
+        if (config && !is_role(eos, last, last_len)) {
+            int other = s->role[EOT].text ? EOM : EOT;
+            if (eos->text) set_role_text(&s->role[other], eos->text, eos->len);
+        }
+        set_role_text(eos, last, last_len);
+        set_role_flag(eos, true);
+    }
+    const char *text;
+    size_t len, pairs = gg_json_count(pair);
+    bool starts = first && special_of(item_at(pair, 0), &text, &len) && len == first_len &&
+                  memcmp(text, first, len) == 0;
+    bool ends = last && pairs && special_of(item_at(pair, pairs - 1), &text, &len) &&
+                len == last_len && memcmp(text, last, len) == 0;
+    if (pairs) read_pair_template(s, pair, starts, ends);
+}
+
+static void read_roberta(specials *s, const gg_json_node *processor)
+{
+    role *cls = &s->role[CLS], *sep = &s->role[SEP];
+    set_role_flag(&s->role[BOS], true);
+    set_role_flag(&s->role[EOS], true);
+    set_role_flag(sep, true);
+    if (!cls->text) text_of(gg_json_first(gg_json_get(processor, "cls")), &cls->text, &cls->len);
+    if (!sep->text) text_of(gg_json_first(gg_json_get(processor, "sep")), &sep->text, &sep->len);
+}
+
+static void read_processors(specials *s)
+{
+    const gg_json_node *post = gg_json_get(gg_tk_root(s->tk->json), "post_processor"),
+                       *list = gg_json_get(post, "processors"),
+                       *p = list ? gg_json_first(list) : post;
+    for (; p; p = list ? gg_json_next(p) : NULL) {
+        if (type_is(p, "RobertaProcessing")) read_roberta(s, p);
+        if (type_is(p, "TemplateProcessing")) read_template(s, p);
+    }
+}
+
+/* ---- ids ---------------------------------------------------------------------------------------
+ */
+
+static gg_status set_id(specials *s, int i, uint64_t id, gg_error *err)
+{
+    role *r = &s->role[i];
+    if (r->has_id) return GG_OK;
+    if (id >= s->tk->n)
+        return gg_tk_note(s->tk, err,
+                          "%s_token_id is %llu, but there are %zu tokens: it is left out",
+                          role_rows[i].name, (unsigned long long)id, s->tk->n);
+    r->has_id = true;
+    r->id = id;
+    return GG_OK;
+}
+
+/* The ids of texts that are added tokens of tokenizer.json. */
+static gg_status ids_of_texts(specials *s, gg_error *err)
+{
+    const gg_json_node *added = gg_json_get(gg_tk_root(s->tk->json), "added_tokens");
+    for (const gg_json_node *a = gg_json_first(added); a; a = gg_json_next(a)) {
+        gg_error ignored = GG_ERROR_INIT;
+        const char *text;
+        size_t len;
+        uint64_t id;
+        if (!text_of(gg_json_get(a, "content"), &text, &len) ||
+            gg_json_u64(gg_json_get(a, "id"), &id, &ignored) != GG_OK)
+            continue;
+        for (int i = 0; i < ROLES; i++)
+            if (is_role(&s->role[i], text, len) && set_id(s, i, id, err) != GG_OK)
+                return err->status;
+    }
+    return GG_OK;
+}
+
+/* The ids that config.json states, and after them those of generation_config.json, of which a list
+ * gives its first. */
+static gg_status stated_ids(specials *s, const gg_json_node *from, bool lists, gg_error *err)
+{
+    const gg_json_node *inner = gg_json_get(from, "text_config");
+    char field[32];
+    for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
+        gg_error ignored = GG_ERROR_INIT;
+        uint64_t id;
+        snprintf(field, sizeof field, "%s_token_id", role_rows[i].name);
+        const gg_json_node *node = gg_json_get(from, field);
+        gg_json_type type = gg_json_type_of(node);
+        if (type == GG_JSON_NONE || type == GG_JSON_NULL) node = gg_json_get(inner, field);
+        if (lists && gg_json_type_of(node) == GG_JSON_ARRAY) node = gg_json_first(node);
+        if (gg_json_u64(node, &id, &ignored) == GG_OK) set_id(s, i, id, err);
+    }
+    return err->status;
+}
+
+/* The flags that tokenizer_config.json states. */
+static void stated_flags(specials *s)
+{
+    char field[32];
+    for (int i = 0; i < ROLES; i++) {
+        gg_error ignored = GG_ERROR_INIT;
+        bool flag;
+        snprintf(field, sizeof field, "add_%s_token", role_rows[i].name);
+        if (gg_json_bool(gg_json_get(gg_tk_root(s->tk->config), field), &flag, &ignored) == GG_OK)
+            set_role_flag(&s->role[i], flag);
+    }
+}
+
+/* What the converter adds for some architectures. */
+static void exceptions(specials *s)
+{
+    const char *arch = s->tk->from->arch;
+    role *eot = &s->role[EOT], *bos = &s->role[BOS];
+    bool llama = strcmp(arch, "llama") == 0 || strcmp(arch, "granite") == 0;
+    if (strcmp(arch, "gemma") == 0) eot->has_id = true, eot->id = 107;
+    if (llama && s->tk->n == 32016) eot->has_id = true, eot->id = 32010; /* Code Llama */
+    if (llama && s->tk->n == 49152) set_role_flag(bos, false);           /* Granite Code */
+    if (strcmp(arch, "phi2") == 0 && !bos->has_flag) set_role_flag(bos, false);
+}
+
+static gg_status set_bool(gg_tk *tk, const char *key, bool value, gg_error *err)
+{
+    uint8_t byte = value;
+    gg_kv kv = { .key = key,
+                 .key_len = strlen(key),
+                 .type = GG_TYPE_BOOL,
+                 .count = 1,
+                 .data = &byte,
+                 .size = 1 };
+    return gg_meta_set(tk->meta, &kv, err);
+}
+
+static gg_status set_roles(specials *s, gg_error *err)
+{
+    char key[64];
+    for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
+        const role *r = &s->role[i];
+        snprintf(key, sizeof key, "tokenizer.ggml.%s_token_id", role_rows[i].key);
+        if (r->has_id) gg_meta_set_u32(s->tk->meta, key, (uint32_t)r->id, err);
+    }
+    for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
+        const role *r = &s->role[i];
+        snprintf(key, sizeof key, "tokenizer.ggml.add_%s_token", role_rows[i].name);
+        if (r->has_flag && role_rows[i].flag) set_bool(s->tk, key, r->flag, err);
+    }
+    return err->status;
+}
+
+/* tokenizer.ggml.add_space_prefix, where the converter writes it. */
+static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
+{
+    static const char key[] = "tokenizer.ggml.add_space_prefix";
+    const char *arch = tk->from->arch;
+    gg_error ignored = GG_ERROR_INIT;
+    bool value;
+    if (gg_text_has_word("gemma gemma2 gemma3 gemma3n", arch, strlen(arch)) && tk->scores)
+        return set_bool(tk, key, false, err);
+    if ((strcmp(arch, "llama") == 0 || strcmp(arch, "granite") == 0) &&
+        gg_json_bool(gg_json_get(gg_tk_root(tk->config), "add_prefix_space"), &value, &ignored) ==
+            GG_OK)
+        return set_bool(tk, key, value, err);
+    return GG_OK;
+}
+
+/* ---- chat templates ----------------------------------------------------------------------------
+ */
+
+/* Reads FOLDER/NAME, malloc'd; *text stays NULL if it is absent. */
+static gg_status read_text(const char *folder, const char *name, char **text, size_t *len,
+                           gg_error *err)
+{
+    struct stat s;
+    char *path = gg_path_in(folder, name, err);
+    if (!path) return err->status;
+    if (stat(path, &s) == 0 && S_ISREG(s.st_mode)) {
+        int fd = gg_open_read(path, err);
+        if (fd >= 0 && (uint64_t)s.st_size > GG_TOKENIZER_MOST)
+            gg_fail(err, GG_EUNSUPPORTED, "a chat template cannot have %lld bytes",
+                    (long long)s.st_size);
+        else if (fd >= 0 && !(*text = malloc((size_t)s.st_size + 1)))
+            gg_fail(err, GG_ENOMEM, "no memory for a chat template");
+        else if (fd >= 0) gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
+        if (fd >= 0) close(fd);
+        gg_at_file(err, path);
+    }
+    free(path);
+    return err->status;
+}
+
+/* Templates that have names. */
+typedef struct names_list {
+    gg_buf data; /* as the elements of a GGUF array */
+    uint64_t n;
+} names_list;
+
+typedef struct template
+{
+    const char *name, *text;
+    size_t name_len, len;
+}
+template;
+
+/* Sets a template. Any but the default one gets a key with its name. */
+static gg_status set_template(gg_tk *tk, const template *t, names_list *names, gg_error *err)
+{
+    char key[160], plain[100];
+    size_t n = t->name_len < sizeof plain - 1 ? t->name_len : sizeof plain - 1;
+    if (n == 0) return GG_OK;
+    for (size_t i = 0; i < n; i++) {
+        char c = t->name[i];
+        bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        plain[i] = kept ? c : '_';
+    }
+    plain[n] = '\0';
+    if (strcmp(plain, "default") == 0)
+        return gg_meta_set_str(tk->meta, "tokenizer.chat_template", t->text, t->len, err);
+    uint8_t head[8] = { (uint8_t)n };
+    snprintf(key, sizeof key, "tokenizer.chat_template.%s", plain);
+    bool again = gg_meta_find(tk->meta, key) != NULL;
+    if (!again && gg_buf_append(&names->data, head, 8, err) == GG_OK &&
+        gg_buf_append(&names->data, plain, n, err) == GG_OK)
+        names->n++;
+    if (err->status != GG_OK) return err->status;
+    return gg_meta_set_str(tk->meta, key, t->text, t->len, err);
+}
+
+static gg_status set_names(gg_tk *tk, names_list *names, gg_error *err)
+{
+    gg_kv kv = { .key = "tokenizer.chat_templates",
+                 .type = GG_TYPE_ARR,
+                 .elem_type = GG_TYPE_STR,
+                 .count = names->n,
+                 .data = (const uint8_t *)names->data.data,
+                 .size = names->data.len };
+    kv.key_len = strlen(kv.key);
+    if (err->status == GG_OK && names->n) gg_meta_set(tk->meta, &kv, err);
+    gg_buf_free(&names->data);
+    return err->status;
+}
+
+/* A template in JSON: a text, or a list of names and texts. */
+static gg_status set_stated(gg_tk *tk, const gg_json_node *stated, gg_error *err)
+{
+    names_list names = { .n = 0 };
+    template t;
+    if (gg_json_type_of(stated) == GG_JSON_STRING) {
+        gg_json_string(stated, &t.text, &t.len, err);
+        return gg_meta_set_str(tk->meta, "tokenizer.chat_template", t.text, t.len, err);
+    }
+    for (const gg_json_node *c = gg_json_first(stated); c && err->status == GG_OK;
+         c = gg_json_next(c))
+        if (text_of(gg_json_get(c, "name"), &t.name, &t.name_len) &&
+            text_of(gg_json_get(c, "template"), &t.text, &t.len))
+            set_template(tk, &t, &names, err);
+    return set_names(tk, &names, err);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The names of the .jinja files in a folder, sorted; each is malloc'd. */
+static gg_status list_templates(const char *folder, char ***list, size_t *n, gg_error *err)
+{
+    DIR *dir = opendir(folder);
+    *list = NULL;
+    *n = 0;
+    if (!dir) return GG_OK;
+    for (struct dirent *e = readdir(dir); e && err->status == GG_OK; e = readdir(dir)) {
+        if (!gg_text_ends(e->d_name, strlen(e->d_name), ".jinja")) continue;
+        if (GG_ROOM(*list, *n, NULL, err) != GG_OK) break;
+        if (((*list)[*n] = strdup(e->d_name))) ++*n;
+        else gg_fail(err, GG_ENOMEM, "no memory for the chat templates");
+    }
+    closedir(dir);
+    if (*n) qsort(*list, *n, sizeof **list, by_text);
+    return err->status;
+}
+
+static gg_status set_additional(gg_tk *tk, gg_error *err)
+{
+    names_list names = { .n = 0 };
+    char **list = NULL, *folder = gg_path_in(tk->from->folder, "additional_chat_templates", err);
+    size_t n = 0;
+    if (folder) list_templates(folder, &list, &n, err);
+    for (size_t i = 0; i < n; i++) {
+        char *text = NULL;
+        size_t len = 0;
+        if (err->status == GG_OK) read_text(folder, list[i], &text, &len, err);
+        template t = { list[i], text, strlen(list[i]) - strlen(".jinja"), len };
+        if (text && err->status == GG_OK) set_template(tk, &t, &names, err);
+        free(text);
+        free(list[i]);
+    }
+    free(list);
+    free(folder);
+    return set_names(tk, &names, err);
+}
+
+static gg_status set_templates(gg_tk *tk, gg_error *err)
+{
+    const gg_json_node *stated = gg_json_get(gg_tk_root(tk->config), "chat_template");
+    gg_json *json = NULL;
+    char *text = NULL;
+    size_t len = 0;
+    gg_json_type type = gg_json_type_of(stated);
+    if (type == GG_JSON_STRING || type == GG_JSON_ARRAY) return set_stated(tk, stated, err);
+    if (read_text(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
+        gg_meta_set_str(tk->meta, "tokenizer.chat_template", text, len, err);
+        if (err->status == GG_OK) set_additional(tk, err);
+    } else if (err->status == GG_OK &&
+               read_text(tk->from->folder, "chat_template.json", &text, &len, err) == GG_OK &&
+               text && gg_json_parse(text, len, &json, err) == GG_OK) {
+        set_stated(tk, gg_json_get(gg_json_root(json), "chat_template"), err);
+    }
+    gg_json_free(json);
+    free(text);
+    return err->status;
+}
+
+/* ---- generation_config.json --------------------------------------------------------------------
+ */
+
+static const struct sampling_row {
+    const char *field, *key;
+    uint32_t type;
+} sampling_rows[] = {
+    { "temperature", "general.sampling.temp", GG_TYPE_F32 },
+    { "top_k", "general.sampling.top_k", GG_TYPE_I32 },
+    { "top_p", "general.sampling.top_p", GG_TYPE_F32 },
+    { "min_p", "general.sampling.min_p", GG_TYPE_F32 },
+    { "repetition_penalty", "general.sampling.penalty_repeat", GG_TYPE_F32 },
+};
+
+static gg_status set_sampling(gg_tk *tk, gg_error *err)
+{
+    const gg_json_node *root = gg_tk_root(tk->generation);
+    for (size_t i = 0; i < sizeof sampling_rows / sizeof *sampling_rows; i++) {
+        const struct sampling_row *row = &sampling_rows[i];
+        gg_error ignored = GG_ERROR_INIT;
+        uint8_t bytes[4];
+        uint32_t bits = 0;
+        float f;
+        int64_t n;
+        const gg_json_node *node = gg_json_get(root, row->field);
+        if (row->type == GG_TYPE_F32) {
+            if (gg_json_f32(node, &f, &ignored) != GG_OK) continue;
+            memcpy(&bits, &f, sizeof bits);
+        } else {
+            if (gg_json_i64(node, &n, &ignored) != GG_OK || n < INT32_MIN || n > INT32_MAX)
+                continue;
+            bits = (uint32_t)(int32_t)n;
+        }
+        for (int k = 0; k < 4; k++) bytes[k] = (uint8_t)(bits >> (8 * k));
+        gg_kv kv = { .key = row->key,
+                     .key_len = strlen(row->key),
+                     .type = row->type,
+                     .count = 1,
+                     .data = bytes,
+                     .size = 4 };
+        if (gg_meta_set(tk->meta, &kv, err) != GG_OK) return err->status;
+    }
+    return GG_OK;
+}
+
+/* Notes further tokens that end a text, for which GGUF has no list. */
+static gg_status note_ends(specials *s, gg_error *err)
+{
+    const gg_json_node *list = gg_json_get(gg_tk_root(s->tk->generation), "eos_token_id");
+    char text[200] = "";
+    size_t used = 0, n = 0;
+    if (gg_json_type_of(list) != GG_JSON_ARRAY) return GG_OK;
+    for (const gg_json_node *e = gg_json_first(list); e; e = gg_json_next(e)) {
+        gg_error ignored = GG_ERROR_INIT;
+        uint64_t id;
+        if (gg_json_u64(e, &id, &ignored) != GG_OK || id >= s->tk->n) continue;
+        if (s->role[EOS].has_id && s->role[EOS].id == id) continue;
+        const gg_hf_token *t = &s->tk->tokens[id];
+        if (used < 120)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s'%.*s'", n ? ", " : "",
+                                     t->len < 30 ? (int)t->len : 30, t->text);
+        n++;
+    }
+    if (n == 0) return GG_OK;
+    return gg_tk_note(s->tk, err,
+                      "generation_config.json also ends a text at %s; engines know such tokens by "
+                      "their texts, or not at all",
+                      text);
+}
+
+gg_status gg_tk_special_keys(gg_tk *tk, gg_error *err)
+{
+    specials s = { .tk = tk };
+    read_texts(&s);
+    read_processors(&s);
+    stated_flags(&s);
+    ids_of_texts(&s, err);
+    if (err->status == GG_OK) stated_ids(&s, tk->from->config, false, err);
+    if (err->status == GG_OK) stated_ids(&s, gg_tk_root(tk->generation), true, err);
+    if (err->status == GG_OK) stated_ids(&s, tk->from->config, true, err);
+    exceptions(&s);
+    if (err->status == GG_OK) set_roles(&s, err);
+    if (err->status == GG_OK) set_space_prefix(tk, err);
+    if (err->status == GG_OK) set_templates(tk, err);
+    if (err->status == GG_OK) set_sampling(tk, err);
+    return err->status == GG_OK ? note_ends(&s, err) : err->status;
+}

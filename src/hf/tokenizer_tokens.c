@@ -1,0 +1,198 @@
+/* tokenizer_tokens.c - the list of tokens and merges of a tokenizer while it is read. */
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "tokenizer_parts.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
+#define MOST_TOKENS ((uint64_t)1 << 24)
+
+static gg_status no_room(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
+}
+
+gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    gg_buf_text(tk->notes, line, err);
+    return gg_buf_text(tk->notes, "\n", err);
+}
+
+/* ---- tokens ------------------------------------------------------------------------------------
+ */
+
+static gg_status fail_rows(const gg_tk *tk, uint64_t n, gg_error *err)
+{
+    gg_fail(err, GG_EFORMAT, "the tokenizer has %llu tokens, but the embeddings have %llu rows",
+            (unsigned long long)n, (unsigned long long)tk->from->rows);
+    return gg_fix(err, "use the tokenizer that belongs to these weights");
+}
+
+gg_status gg_tk_room(gg_tk *tk, uint64_t n, gg_error *err)
+{
+    if (tk->from->rows && n > tk->from->rows) return fail_rows(tk, n, err);
+    if (tk->from->rows) n = tk->from->rows;
+    if (n > MOST_TOKENS)
+        return gg_fail(err, GG_EUNSUPPORTED, "the tokenizer has an id of %llu; %llu is the largest",
+                       (unsigned long long)(n - 1), (unsigned long long)MOST_TOKENS - 1);
+    if (!(tk->tokens = calloc((size_t)n + 1, sizeof *tk->tokens))) return no_room(err);
+    tk->n = (size_t)n;
+    return GG_OK;
+}
+
+gg_status gg_tk_set(gg_tk *tk, uint64_t id, const gg_hf_token *token, gg_error *err)
+{
+    if (id >= tk->n) return fail_rows(tk, id + 1, err);
+    gg_hf_token *t = &tk->tokens[id];
+    if (t->text)
+        return gg_fail(err, GG_EFORMAT, "the tokens '%.*s' and '%.*s' have the same id, %llu",
+                       t->len < 80 ? (int)t->len : 80, t->text,
+                       token->len < 80 ? (int)token->len : 80, token->text, (unsigned long long)id);
+    *t = *token;
+    return GG_OK;
+}
+
+/* The slot of a text, or the empty one where it belongs. The start of the hash is an address, so
+ * that nobody can choose texts that share a slot. */
+static uint32_t *slot_of(const gg_tk *tk, const char *text, size_t len)
+{
+    uint64_t h = (uint64_t)(uintptr_t)tk->slots * 0x9e3779b97f4a7c15u;
+    for (size_t i = 0; i < len; i++) {
+        h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
+        h ^= h >> 29;
+    }
+    for (size_t i = (size_t)(h ^ h >> 32);; i++) {
+        uint32_t *slot = &tk->slots[i & (tk->n_slots - 1)];
+        const gg_hf_token *t = *slot ? &tk->tokens[*slot - 1] : NULL;
+        if (!t || (t->len == len && memcmp(t->text, text, len) == 0)) return slot;
+    }
+}
+
+gg_status gg_tk_index(gg_tk *tk, gg_error *err)
+{
+    free(tk->slots);
+    for (tk->n_slots = 1024; tk->n_slots < 2 * tk->n;) tk->n_slots *= 2;
+    if (!(tk->slots = calloc(tk->n_slots, sizeof *tk->slots))) return no_room(err);
+    for (size_t i = 0; i < tk->n; i++) {
+        if (!tk->tokens[i].text) continue;
+        uint32_t *slot = slot_of(tk, tk->tokens[i].text, tk->tokens[i].len);
+        if (!*slot) *slot = (uint32_t)i + 1;
+    }
+    return GG_OK;
+}
+
+size_t gg_tk_find(const gg_tk *tk, const char *text, size_t len)
+{
+    uint32_t slot = *slot_of(tk, text, len);
+    return slot ? slot - 1 : SIZE_MAX;
+}
+
+/* ---- added tokens ------------------------------------------------------------------------------
+ */
+
+/* Texts that the converter takes for control tokens whatever their flag says. */
+static bool looks_special(const char *text, size_t len)
+{
+    static const char *const whole[] = { "<pad>", "<mask>", "<2mass>", "[@BOS@]" };
+    static const char *const ends[][2] = { { "<|", "|>" },
+                                           { "<\xef\xbd\x9c", "\xef\xbd\x9c>" },
+                                           { "<unused", ">" } };
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        if (gg_text_is(text, len, whole[i])) return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (gg_text_begins(text, len, ends[i][0]) && gg_text_ends(text, len, ends[i][1]))
+            return true;
+    return false;
+}
+
+/* The text with U+2581 as spaces. */
+static const char *with_spaces(gg_tk *tk, const char *text, size_t *len, gg_error *err)
+{
+    gg_buf b = GG_BUF_INIT;
+    const char *at = text, *end = text + *len;
+    while (at < end && err->status == GG_OK) {
+        bool space = end - at >= 3 && memcmp(at, SPACE, 3) == 0;
+        gg_buf_append(&b, space ? " " : at, 1, err);
+        at += space ? 3 : 1;
+    }
+    const char *copy = err->status == GG_OK
+                           ? gg_names_add(&tk->names, b.data ? b.data : "", b.len, err)
+                           : NULL;
+    *len = b.len;
+    gg_buf_free(&b);
+    return copy;
+}
+
+static bool has_text(const gg_hf_token *t, const char *text, size_t len)
+{
+    return t->len == len && memcmp(t->text, text, len) == 0;
+}
+
+gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
+{
+    bool phi3 = strcmp(tk->from->arch, "phi3") == 0 && tk->scores;
+    if (added->id >= tk->n) {
+        if (!tk->scores || !tk->from->rows) return fail_rows(tk, added->id + 1, err);
+        return gg_tk_note(tk, err,
+                          "added token '%.*s' has id %llu, but the embeddings have %zu rows: it is "
+                          "left out",
+                          added->len < 80 ? (int)added->len : 80, added->text,
+                          (unsigned long long)added->id, tk->n);
+    }
+    gg_hf_token *t = &tk->tokens[added->id];
+    bool control = added->special || (!phi3 && looks_special(added->text, added->len));
+    gg_hf_token made = { added->text, added->len,
+                         control ? GG_TOKEN_CONTROL : GG_TOKEN_USER_DEFINED, -1000 };
+    if (!control && !phi3) made.text = with_spaces(tk, added->text, &made.len, err);
+    if (err->status != GG_OK) return err->status;
+    bool other = t->text && t->type != GG_TOKEN_UNUSED && !has_text(t, added->text, added->len) &&
+                 !has_text(t, made.text, made.len);
+    if (other && tk->replaced++ == 0)
+        gg_tk_note(tk, err, "added token '%.*s' replaces '%.*s', which has the same id, %llu",
+                   added->len < 80 ? (int)added->len : 80, added->text,
+                   t->len < 80 ? (int)t->len : 80, t->text, (unsigned long long)added->id);
+    *t = made;
+    return err->status;
+}
+
+/* ---- merges ------------------------------------------------------------------------------------
+ */
+
+gg_status gg_tk_put_string(gg_buf *b, const char *text, size_t len, gg_error *err)
+{
+    uint8_t head[8];
+    gg_put_le64(head, len);
+    gg_buf_append(b, head, sizeof head, err);
+    return gg_buf_append(b, text, len, err);
+}
+
+gg_status gg_tk_add_merge(gg_tk *tk, const char *const text[2], const size_t len[2], gg_error *err)
+{
+    static const char encoded[] = "\xc4\xa0"; /* a space, as byte-level tokens have it */
+    gg_buf *b = &tk->merges;
+    size_t start = b->len;
+    if (gg_tk_put_string(b, "", 0, err) != GG_OK) return err->status;
+    for (int i = 0; i < 2; i++) {
+        if (i) gg_buf_text(b, " ", err);
+        for (size_t k = 0, n; k < len[i] && err->status == GG_OK; k += n) {
+            const char *space = memchr(text[i] + k, ' ', len[i] - k);
+            n = space ? (size_t)(space - text[i]) - k : len[i] - k;
+            gg_buf_append(b, text[i] + k, n, err);
+            if (space) gg_buf_text(b, encoded, err), n++;
+        }
+    }
+    if (err->status != GG_OK) return err->status;
+    gg_put_le64((uint8_t *)b->data + start, b->len - start - 8);
+    tk->n_merges++;
+    return GG_OK;
+}
