@@ -314,6 +314,55 @@ check_exit 3 "no model" organ-info "$at/good/text.gguf"
 dd if="$T/verse.gguf" bs=100 count=10 of="$T/cut.gguf" 2> /dev/null
 check_exit 3 "a header that ends" organ-info "$at/good/cut.gguf"
 
+# Numbers that no file has, as dash, awk and curl would each take them otherwise.
+for n in 9007199254740993 9223372036854775807 18446744073709551616 99999999999999999999; do
+    refused 4 'a size that no file has' total:$n
+    check_exit 4 "a length of $n" organ-info "$at/length:$n/verse.gguf" --retries 0
+done
+refused 4 'a range that cannot be' total:0
+refused 4 'does not say which bytes it sent' total:-5
+refused 4 'does not say which bytes it sent' total:1e9
+check_exit 4 "a size that no disk has" organ-info "$at/total:999999999999999/verse.gguf" --retries 0
+check_text "$(grep -c 'Illegal\|rror near\|bytes 524288-524287' "$T/err")" 0 "no message of a shell"
+# A list of pieces is made as it is used, so that a promise of 900 TB costs nothing.
+head -c 600000 "$T/verse.gguf" > "$T/part.gguf"
+check_exit 4 "a completion that is promised 900 TB" organ-remote -q --retries 0 --piece 4096 --complete \
+    "$at/total:900000000000000/verse.gguf" "$T/part.gguf"
+check_text "$(cmp "$T/part.gguf" "$T/verse.gguf" 2>&1 | sed 's/.*: EOF on .*part.gguf.*/a part/')" "a part" \
+    "the bytes that came are right"
+# --whole takes no more than was promised.
+check_exit 4 "--whole without a promise" organ-merge -q --whole "$code" "$at/unending/verse.gguf" -o "$T/no.gguf"
+check_text "$(grep -c 'does not say how large this file is; give --limit SIZE' "$T/err")" 1 "its reason"
+check_exit 4 "--whole beyond the limit" organ-merge -q --whole --limit 3M "$code" "$at/unending/verse.gguf" \
+    -o "$T/no.gguf"
+check_text "$(grep -c 'the server sends more than 3000000 bytes' "$T/err")" 1 "its reason"
+check_exit 4 "a promise beyond the limit" organ-merge -q --whole --limit 1M "$code" "$verse" -o "$T/no.gguf"
+check_text "$(grep -c 'more than --limit' "$T/err")" 1 "its reason"
+check_absent "$T/no.gguf" "nothing is merged"
+# A signal ends the requests at once: those of a server that stalls, too.
+for args in "organ-info $at/stalls/verse.gguf" \
+    "--whole --limit 9G organ-merge $code $at/unending/verse.gguf -o $T/no.gguf" \
+    "--complete $at/stalls/verse.gguf $T/verse-part.gguf"; do
+    head -c 5000 "$T/verse.gguf" > "$T/verse-part.gguf"
+    # shellcheck disable=SC2086
+    organ-remote -q $args > "$T/out" 2> "$T/err" &
+    pid=$!
+    n=0
+    while [ -z "$(find "$T"/organ-remote.* -name '*.pid' 2> /dev/null)" ] && [ $n -lt 300 ]; do
+        n=$((n + 1))
+        sleep 0.1
+    done
+    curls=$(find "$T"/organ-remote.* -name '*.pid' -exec cat {} +)
+    kill -TERM $pid
+    wait $pid
+    check_text "$?" 143 "stopped: ${args%% *}"
+    n=0
+    # shellcheck disable=SC2086
+    while kill -0 $curls 2> /dev/null && [ $n -lt 50 ]; do n=$((n + 1)); sleep 0.1; done
+    [ $n -lt 50 ] && ok || bad "curl goes on after a signal: ${args%% *}"
+    check_text "$(find "$T" -name 'organ-remote.*')" "" "nothing stays: ${args%% *}"
+done
+
 refused 4 'does not say which bytes it sent' unsaid
 refused 4 'HTTP status 416' shorter
 refused 4 'HTTP status 302' loop

@@ -50,8 +50,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 except OSError:
                     return
             return
+        if how == "unending":  # of no stated size, for longer than a test runs
+            self.send_response(200)
+            self.end_headers()
+            for i in range(100000):
+                try:
+                    self.wfile.write(bytes(65536))
+                except OSError:
+                    return
+            return
         given = self.headers.get("Range")
-        if how == "whole" or not given:
+        if how in ("whole",) or how.startswith("length:") or not given:
             first, last, status = 0, size - 1, 200
         else:
             first, last = [int(x) for x in given.split("=")[1].split("-")]
@@ -62,12 +71,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = file.read(last + 1 - first)
         self.send_response(status)
         total, tag = size, '"one"'
+        if how.startswith("total:"):
+            total = how[6:]
         if how == "changed" and first:
             tag = '"two"'
         if how == "grown" and first:
             total += 1
         if status == 206 and how != "unsaid":
-            self.send_header("Content-Range", "bytes %d-%d/%d" % (first + (how == "shifted"), last, total))
+            self.send_header("Content-Range", "bytes %d-%d/%s" % (first + (how == "shifted"), last, total))
         self.send_header("ETag", tag)
         if how == "more":
             body += bytes(1 << 20)
@@ -77,6 +88,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif how == "parts":  # never more than 1.5 MB
             self.send_header("Content-Length", str(len(body)))
             body = body[:1500000]
+        elif how.startswith("length:"):
+            self.send_header("Content-Length", how[7:])
         elif how != "more":
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
