@@ -22,7 +22,7 @@ for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/*/tables.c; do
     sed 's|/\*.*||; /^ \*/d' "$f" | tr -c 'A-Za-z0-9_' '[\n*]' | grep '^gg_' | sort -u
 done | sort | uniq -d > "$T/used"
 comm -23 "$T/names" "$T/used" | while read -r name; do
-    case $name in gg_codec_* | gg_room | gg_search_positive) continue ;; esac # macros and inline functions name them
+    case $name in gg_decode_* | gg_encode_* | gg_room | gg_search_positive) continue ;; esac # macros and inline functions name them
     grep -qw -e "$name" include/organ/*.h tools/*/*.[ch] tools/*/*/*.[ch] tests/*/*.[ch] || echo "$name: only its own file uses this global symbol; make it static"
 done > "$T/dead"
 if [ -s "$T/dead" ]; then

@@ -1,6 +1,8 @@
 /* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
  * (codec.h). */
 #include "codec.h"
+#include "iq_grid.h"
+#include "qtable.h"
 #include "quant.h"
 #include "quant/kernel/lanes.h"
 
@@ -8,34 +10,58 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* All codecs, which are defined in kernel/. The files of a line are named at its end. */
+/* clang-format off */
+#define CODECS(X) \
+    X(F32, f32) X(F16, f16) X(BF16, bf16) X(F64, f64) X(I8, i8) X(I16, i16) X(I32, i32) X(I64, i64) /* plain.c */ \
+    X(Q4_0, q4_0) X(Q4_1, q4_1) X(Q5_0, q5_0) X(Q5_1, q5_1) X(Q8_0, q8_0) X(Q8_1, q8_1)             /* legacy.c */ \
+    X(Q2_K, q2_k) X(Q3_K, q3_k)                                     /* k23.c */ \
+    X(Q4_K, q4_k) X(Q5_K, q5_k) X(Q6_K, q6_k) X(Q8_K, q8_k)         /* k456.c */ \
+    X(TQ1_0, tq1_0) X(TQ2_0, tq2_0) X(Q1_0, q1_0) X(Q2_0, q2_0)     /* lowbit.c */ \
+    X(MXFP4, mxfp4) X(NVFP4, nvfp4)                                 /* fp4.c */ \
+    X(IQ1_S, iq1_s) X(IQ1_M, iq1_m)                                 /* iq1.c */ \
+    X(IQ2_XXS, iq2_xxs) X(IQ2_XS, iq2_xs) X(IQ2_S, iq2_s)           /* iq2.c */ \
+    X(IQ3_XXS, iq3_xxs) X(IQ3_S, iq3_s)                             /* iq3.c */ \
+    X(IQ4_NL, iq4_nl) X(IQ4_XS, iq4_xs)                             /* iq4.c */
+#define DECLARE(id, name) \
+    GG_DECLARE_K(const gg_decoder, gg_decode_##name); \
+    GG_DECLARE_K(const gg_encoder, gg_encode_##name);
+CODECS(DECLARE)
+#ifdef GG_HAVE_L1
+#define LEVELS(x) { &GG_CAT(x, _l0), &GG_CAT(x, _l1) }
+#else
+#define LEVELS(x) { &GG_CAT(x, _l0) }
+#endif
+#define DECODER(id, name) [GG_##id] = LEVELS(gg_decode_##name),
+#define ENCODER(id, name) [GG_##id] = LEVELS(gg_encode_##name),
+/* clang-format on */
+
+static gg_decoder decoder_of(uint32_t dtype)
+{
+    static const gg_decoder *const decoders[GG_DTYPE_COUNT][2] = { CODECS(DECODER) };
+    if (!gg_can_decode(dtype)) return NULL;
+    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
+    return *decoders[dtype][gg_isa() > 0];
+}
+
+static const gg_encoder *encoder_of(uint32_t dtype)
+{
+    static const gg_encoder *const encoders[GG_DTYPE_COUNT][2] = { CODECS(ENCODER) };
+    if (!gg_can_encode(dtype) && !gg_encode_needs_imatrix(dtype)) return NULL;
+    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
+    return encoders[dtype][gg_isa() > 0];
+}
+
 /* The functions of level 2 for n values, or NULL. */
 static const gg_wide *wide(uint32_t dtype, size_t n)
 {
     return n >= GG_WIDE_LEAST && gg_isa() >= 2 ? gg_wide_get(dtype) : NULL;
 }
 
-bool gg_can_decode(uint32_t dtype)
-{
-    const gg_codec *c = gg_codec_get(dtype);
-    return c && c->decode;
-}
-
-bool gg_encode_needs_imatrix(uint32_t dtype)
-{
-    const gg_codec *c = gg_codec_get(dtype);
-    return c && c->encode && c->weighing == GG_NEEDS_WEIGHTS;
-}
-
-bool gg_can_encode(uint32_t dtype)
-{
-    const gg_codec *c = gg_codec_get(dtype);
-    return c && c->encode && c->weighing != GG_NEEDS_WEIGHTS;
-}
-
 gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
 {
-    const gg_codec *c = gg_codec_get(dtype);
-    if (!c || !c->decode)
+    gg_decoder decode = decoder_of(dtype);
+    if (!decode)
         return gg_fail(err, GG_EUNSUPPORTED, "cannot decode tensor type %u (%s)", dtype,
                        gg_dtype_name(dtype));
     size_t block = gg_dtype_get(dtype)->block_elems;
@@ -43,7 +69,7 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
         return gg_fail(err, GG_EUSAGE, "%zu values are not a whole number of %s blocks", elems,
                        gg_dtype_name(dtype));
     const gg_wide *w = wide(dtype, elems);
-    (w ? w->decode : c->decode)(blocks, out, elems / block);
+    (w ? w->decode : decode)(blocks, out, elems / block);
     return GG_OK;
 }
 
@@ -66,8 +92,8 @@ static bool usable(float w)
 
 size_t gg_settle_weights(uint32_t dtype, const float *w, size_t n, float *out)
 {
-    const gg_codec *c = gg_codec_get(dtype);
-    if (!c || !c->encode || c->weighing == GG_BLIND) return 0;
+    const gg_type_row *row = gg_type_row_get(dtype);
+    if (!row || row->weighing == GG_ENC_NONE || row->weighing == GG_ENC_BLIND) return 0;
     size_t block = gg_dtype_get(dtype)->block_elems, settled = 0;
     for (size_t first = 0; first < n; first += block) {
         size_t end = n - first < block ? n : first + block;
@@ -102,13 +128,13 @@ static gg_status settle_row(uint32_t dtype, const float *imatrix, size_t n, cons
 gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, size_t row_elems,
                     const float *imatrix, gg_error *err)
 {
-    const gg_codec *c = gg_codec_get(dtype);
-    if (!c || !c->encode) {
+    const gg_encoder *c = encoder_of(dtype);
+    if (!c) {
         gg_fail(err, GG_EUNSUPPORTED, "cannot encode tensor type %u (%s)", dtype,
                 gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q8_0 or F16");
     }
-    if (c->weighing == GG_NEEDS_WEIGHTS && !imatrix) {
+    if (gg_encode_needs_imatrix(dtype) && !imatrix) {
         gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
                 gg_dtype_name(dtype));
         return gg_fix(err, "choose another dtype, for example Q2_K or IQ4_XS");
@@ -121,7 +147,7 @@ gg_status gg_encode(uint32_t dtype, const float *x, void *blocks, size_t elems, 
     size_t nblocks = row_elems / info->block_elems;
     uint8_t *out = blocks;
     const gg_wide *w = wide(dtype, row_elems);
-    bool (*quick)(const float *, uint8_t *, size_t) = w && w->quick ? w->quick : c->quick;
+    gg_quick_encoder quick = w && w->quick ? w->quick : c->quick;
     const float *weights;
     float *room = NULL;
     gg_status st = settle_row(dtype, imatrix, row_elems, &weights, &room, err);

@@ -28,7 +28,7 @@ extern uint64_t gg_iq2xxs_grid[256], gg_iq2xs_grid[512], gg_iq2s_grid[1024], gg_
 extern uint32_t gg_iq3xxs_grid[256], gg_iq3s_grid[512];
 
 /* Fills the grids. Only the first call does something, which takes less than a tenth of a
- * millisecond. May be called from any thread. gg_codec_get and gg_pick_of call it. */
+ * millisecond. May be called from any thread. codec.c and gg_pick_of call it. */
 void gg_iq_grids_fill(void);
 
 /* Maps a sign byte to a byte mask: byte i is 0xFF if bit i is set, otherwise 0. */

@@ -1,16 +1,15 @@
-/* qtable.c - looks up tensor types in the table that is made of types.txt: sizes and codecs. */
+/* qtable.c - looks up tensor types in the table that is made of types.txt: sizes, and what can be
+ * decoded and encoded. */
 #include "qtable.h"
 
 #include "base/nearest.h"
-#include "iq_grid.h"
 #include "quant.h"
 
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
-/* Returns NULL if the table has no row for the id. */
-static const gg_type_row *find_row(uint32_t id)
+const gg_type_row *gg_type_row_get(uint32_t id)
 {
     if (id < GG_DTYPE_COUNT) {
         assert(gg_type_rows[id].info.id == id);
@@ -27,7 +26,7 @@ static const gg_type_row *find_row(uint32_t id)
 
 const gg_dtype_info *gg_dtype_get(uint32_t id)
 {
-    const gg_type_row *row = find_row(id);
+    const gg_type_row *row = gg_type_row_get(id);
     return row ? &row->info : NULL;
 }
 
@@ -115,9 +114,20 @@ gg_status gg_tensor_extent(uint32_t dtype, uint32_t n_dims, const uint64_t *dims
     return GG_OK;
 }
 
-const gg_codec *gg_codec_get(uint32_t dtype)
+bool gg_can_decode(uint32_t dtype)
 {
-    const gg_type_row *row = find_row(dtype);
-    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
-    return row ? row->codec[gg_isa() > 0] : NULL;
+    const gg_type_row *row = gg_type_row_get(dtype);
+    return row && row->info.kind == GG_DTYPE_LIVE;
+}
+
+bool gg_encode_needs_imatrix(uint32_t dtype)
+{
+    const gg_type_row *row = gg_type_row_get(dtype);
+    return row && row->weighing == GG_ENC_NEEDS;
+}
+
+bool gg_can_encode(uint32_t dtype)
+{
+    const gg_type_row *row = gg_type_row_get(dtype);
+    return row && (row->weighing == GG_ENC_BLIND || row->weighing == GG_ENC_WEIGHS);
 }

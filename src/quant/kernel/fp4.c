@@ -103,5 +103,5 @@ static void encode_nvfp4(const float *x, uint8_t *b, size_t nblocks, const float
         }
 }
 
-const gg_codec GG_K(gg_codec_mxfp4) = { decode_mxfp4, encode_mxfp4, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_nvfp4) = { decode_nvfp4, encode_nvfp4, GG_BLIND, NULL };
+GG_CODEC(mxfp4, decode_mxfp4, encode_mxfp4, NULL)
+GG_CODEC(nvfp4, decode_nvfp4, encode_nvfp4, NULL)

@@ -227,5 +227,5 @@ static void encode_iq1_m(const float *x, uint8_t *b, size_t nblocks, const float
     }
 }
 
-const gg_codec GG_K(gg_codec_iq1_s) = { decode_iq1_s, encode_iq1_s, GG_NEEDS_WEIGHTS, NULL };
-const gg_codec GG_K(gg_codec_iq1_m) = { decode_iq1_m, encode_iq1_m, GG_WEIGHS, NULL };
+GG_CODEC(iq1_s, decode_iq1_s, encode_iq1_s, NULL)
+GG_CODEC(iq1_m, decode_iq1_m, encode_iq1_m, NULL)

@@ -126,6 +126,6 @@ static void pack_iq2_s(const octet *o, const uint8_t *s, uint8_t *b)
 }
 GG_ENCODES_FITTED(encode_iq2_s, S_BYTES, s_spec, pack_iq2_s)
 
-const gg_codec GG_K(gg_codec_iq2_xxs) = { decode_iq2_xxs, encode_iq2_xxs, GG_NEEDS_WEIGHTS, NULL };
-const gg_codec GG_K(gg_codec_iq2_xs) = { decode_iq2_xs, encode_iq2_xs, GG_NEEDS_WEIGHTS, NULL };
-const gg_codec GG_K(gg_codec_iq2_s) = { decode_iq2_s, encode_iq2_s, GG_WEIGHS, NULL };
+GG_CODEC(iq2_xxs, decode_iq2_xxs, encode_iq2_xxs, NULL)
+GG_CODEC(iq2_xs, decode_iq2_xs, encode_iq2_xs, NULL)
+GG_CODEC(iq2_s, decode_iq2_s, encode_iq2_s, NULL)

@@ -104,5 +104,5 @@ static void pack_iq3_s(const octet *o, const uint8_t *s, uint8_t *b)
 }
 GG_ENCODES_FITTED(encode_iq3_s, S_BYTES, s_spec, pack_iq3_s)
 
-const gg_codec GG_K(gg_codec_iq3_xxs) = { decode_iq3_xxs, encode_iq3_xxs, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_iq3_s) = { decode_iq3_s, encode_iq3_s, GG_WEIGHS, NULL };
+GG_CODEC(iq3_xxs, decode_iq3_xxs, encode_iq3_xxs, NULL)
+GG_CODEC(iq3_s, decode_iq3_s, encode_iq3_s, NULL)

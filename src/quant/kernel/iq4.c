@@ -238,5 +238,5 @@ static void encode_iq4_xs(const float *x, uint8_t *b, size_t nblocks, const floa
     }
 }
 
-const gg_codec GG_K(gg_codec_iq4_nl) = { decode_iq4_nl, encode_iq4_nl, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_iq4_xs) = { decode_iq4_xs, encode_iq4_xs, GG_WEIGHS, NULL };
+GG_CODEC(iq4_nl, decode_iq4_nl, encode_iq4_nl, NULL)
+GG_CODEC(iq4_xs, decode_iq4_xs, encode_iq4_xs, NULL)

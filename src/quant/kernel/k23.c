@@ -222,5 +222,5 @@ static void encode_q3_block(const float *x, uint8_t *b, const float *imatrix)
 
 GG_ENCODES_256(encode_q3_k, 110, encode_q3_block)
 
-const gg_codec GG_K(gg_codec_q2_k) = { decode_q2_k, encode_q2_k, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q3_k) = { decode_q3_k, encode_q3_k, GG_WEIGHS, NULL };
+GG_CODEC(q2_k, decode_q2_k, encode_q2_k, NULL)
+GG_CODEC(q3_k, decode_q3_k, encode_q3_k, NULL)

@@ -316,7 +316,7 @@ static void encode_q8_k(const float *x, uint8_t *b, size_t nblocks, const float 
     }
 }
 
-const gg_codec GG_K(gg_codec_q4_k) = { decode_q4_k, encode_q4_k, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q5_k) = { decode_q5_k, encode_q5_k, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q6_k) = { decode_q6_k, encode_q6_k, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q8_k) = { decode_q8_k, encode_q8_k, GG_BLIND, NULL };
+GG_CODEC(q4_k, decode_q4_k, encode_q4_k, NULL)
+GG_CODEC(q5_k, decode_q5_k, encode_q5_k, NULL)
+GG_CODEC(q6_k, decode_q6_k, encode_q6_k, NULL)
+GG_CODEC(q8_k, decode_q8_k, encode_q8_k, NULL)

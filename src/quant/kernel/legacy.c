@@ -331,9 +331,9 @@ static void encode_q8_1(const float *x, uint8_t *b, size_t nblocks, const float 
     }
 }
 
-const gg_codec GG_K(gg_codec_q4_0) = { decode_q4_0, encode_q4_0, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q4_1) = { decode_q4_1, encode_q4_1, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q5_0) = { decode_q5_0, encode_q5_0, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q5_1) = { decode_q5_1, encode_q5_1, GG_WEIGHS, NULL };
-const gg_codec GG_K(gg_codec_q8_0) = { decode_q8_0, encode_q8_0, GG_BLIND, quick_q8_0 };
-const gg_codec GG_K(gg_codec_q8_1) = { decode_q8_1, encode_q8_1, GG_BLIND, NULL };
+GG_CODEC(q4_0, decode_q4_0, encode_q4_0, NULL)
+GG_CODEC(q4_1, decode_q4_1, encode_q4_1, NULL)
+GG_CODEC(q5_0, decode_q5_0, encode_q5_0, NULL)
+GG_CODEC(q5_1, decode_q5_1, encode_q5_1, NULL)
+GG_CODEC(q8_0, decode_q8_0, encode_q8_0, quick_q8_0)
+GG_CODEC(q8_1, decode_q8_1, encode_q8_1, NULL)

@@ -185,7 +185,7 @@ static void encode_q2_0(const float *x, uint8_t *b, size_t nblocks, const float 
     }
 }
 
-const gg_codec GG_K(gg_codec_tq1_0) = { decode_tq1_0, encode_tq1_0, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_tq2_0) = { decode_tq2_0, encode_tq2_0, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_q1_0) = { decode_q1_0, encode_q1_0, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_q2_0) = { decode_q2_0, encode_q2_0, GG_BLIND, NULL };
+GG_CODEC(tq1_0, decode_tq1_0, encode_tq1_0, NULL)
+GG_CODEC(tq2_0, decode_tq2_0, encode_tq2_0, NULL)
+GG_CODEC(q1_0, decode_q1_0, encode_q1_0, NULL)
+GG_CODEC(q2_0, decode_q2_0, encode_q2_0, NULL)

@@ -218,14 +218,14 @@ static void encode_f64(const float *x, uint8_t *out, size_t n, const float *imat
     }
 }
 
-const gg_codec GG_K(gg_codec_f32) = { decode_f32, encode_f32, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_f16) = { decode_f16, encode_f16, GG_BLIND, quick_f16 };
-const gg_codec GG_K(gg_codec_bf16) = { decode_bf16, encode_bf16, GG_BLIND, quick_bf16 };
-const gg_codec GG_K(gg_codec_f64) = { decode_f64, encode_f64, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_i8) = { decode_i8, NULL, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_i16) = { decode_i16, NULL, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_i32) = { decode_i32, NULL, GG_BLIND, NULL };
-const gg_codec GG_K(gg_codec_i64) = { decode_i64, NULL, GG_BLIND, NULL };
+GG_CODEC(f32, decode_f32, encode_f32, NULL)
+GG_CODEC(f16, decode_f16, encode_f16, quick_f16)
+GG_CODEC(bf16, decode_bf16, encode_bf16, quick_bf16)
+GG_CODEC(f64, decode_f64, encode_f64, NULL)
+GG_CODEC(i8, decode_i8, NULL, NULL)
+GG_CODEC(i16, decode_i16, NULL, NULL)
+GG_CODEC(i32, decode_i32, NULL, NULL)
+GG_CODEC(i64, decode_i64, NULL, NULL)
 
 /* The loop does not stop early: a test with an early exit would take longer than the simple
  * encodings themselves. */
