@@ -252,9 +252,8 @@ format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
 lint: all $(OPTION_TABLES)
-	sh scripts/check-layers.sh
 	sh scripts/check-symbols.sh $(LIB)
-	sh scripts/check-circles.sh $(B)
+	sh scripts/check-links.sh $(B)
 	sh scripts/check-size.sh
 	sh scripts/count-api.sh
 	sh scripts/check-options.sh

@@ -9,13 +9,13 @@ T=$(mktemp -d) || exit 2
 trap 'rm -rf "$T"' EXIT
 
 # Lines "FILE uses FILE NAME". Kernels are compiled once per level, with the same calls.
-find "${1:?the build folder}/obj/src" "$1/obj/tools" -name '*.o' -exec nm -A -g -P {} + |
-    sed 's/^[^ ]*\/obj\///; s/\(_l[0-9]\)*\.o: / /' | awk '
+cd "${1:?the build folder}" || exit 2
+tr ' ' '\n' < obj/list | xargs nm -A -g -P | sed 's/^obj\///; s/\(_l[0-9]\)*\.o: / /' | awk '
         $3 == "U" { file[++n] = $1; used[n] = $2; next }
         $2 != "main" { home[$2] = $1 }
         END { for (i = 1; i <= n; i++) if (home[used[i]] && file[i] != home[used[i]]) print file[i], home[used[i]], used[i] }
     ' > "$T/calls"
-[ -s "$T/calls" ] || { echo "$1: no calls found"; exit 2; }
+[ -s "$T/calls" ] || { echo "no calls found"; exit 2; }
 
 # organ has the list of all kinds of sources, of which hf offers one.
 awk -v order="$order" '
