@@ -66,34 +66,11 @@ typedef struct gg_stack_tensor {
     struct gg_plan_tensor *planned; /* internal: the copy, which other verbs may compute instead */
 } gg_stack_tensor;
 
-/* A mixture of experts: the base, in which the feed-forward layer of each block becomes a choice of
- * those of the experts. Architecture llama, qwen3 (becomes qwen3moe) or qwen2 (qwen2moe). */
-typedef struct gg_expert_mix {
-    gg_source *base;
-    gg_source **experts; /* n of them; a model may occur several times, as copies */
-    size_t n;
-    /* One file per expert with the activations of the base on a text for which the expert is
-     * meant. The row of the router is the mean input of the layer on this text, minus the mean over
-     * all experts. NULL = random rows. */
-    gg_source **router;
-    uint64_t used; /* experts per token; 0 = 2, or all for qwen2moe, whose weights engines do not
-                      scale to 1 */
-    double noise;  /* values of a second or later copy are multiplied by 1 + noise * a normal
-                      number, and encoded again */
-    uint64_t seed; /* of random rows and of noise */
-} gg_expert_mix;
-
 typedef struct gg_stack_options {
     /* Write the multi-token-prediction blocks, and the tensors outside the blocks, without the
      * trunk. The order must be all blocks of one model. Keys and numbers stay, as engines expect of
      * such a file. GG_NO if the model has no such blocks. */
     bool mtp_only;
-    /* Make this mixture; `order` is not used and may be NULL, and no function is called. Data are
-     * copied byte for byte, except for copies with noise. Errors: GG_EUNSUPPORTED for other
-     * architectures and for tensors without a place in a mixture; GG_NO for experts of another
-     * architecture, shape or type, and for files of activations that lack a block; GG_EUSAGE for a
-     * wrong number of experts. */
-    const gg_expert_mix *mixture;
     /* The importance matrix of the only model, and where to write that of the new model; or NULL.
      */
     const char *imatrix, *imatrix_out;

@@ -45,7 +45,6 @@
 #include "gg_keys.h"
 #include "gg_patch.h"
 #include "gg_compare_model.h"
-#include "gg_picture.h"
 #include "gg_align.h"
 #include "gg_write.h"
 #include "gg_check.h"

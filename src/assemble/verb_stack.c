@@ -1,6 +1,6 @@
 /* verb_stack.c - makes a model of blocks of one or more models in a new order: parses the order,
  * checks that the models are compatible, and plans the result. */
-#include "verb_mix.h"
+#include "organ/gg_stack.h"
 
 #include "arch/design.h"
 #include "base/error.h"
@@ -637,7 +637,6 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_stack_report, report);
-    if (o && o->mixture) return gg_stack_mixture(o->mixture, output, run, report, err);
     stacker s = {
         .order = order, .o = GG_OPTIONS(gg_stack_options, o), .plan = { .verify = true }, .err = err
     };

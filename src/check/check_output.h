@@ -2,7 +2,6 @@
  * Internal. */
 #pragma once
 
-#include "organ/fused.h"
 #include "organ/gg_check.h"
 
 /* The kind of a source, from its keys and its tensors' names. A pipe must have been opened, but
@@ -31,18 +30,3 @@ gg_status gg_check_source(const gg_source *s, const gg_check_options *o, gg_chec
  * not make it fail. */
 gg_status gg_check_rules(const gg_check_input *in, const gg_check_options *o,
                          gg_check_report *report, gg_error *err);
-
-/* ---- fused tensors: check_fused.c ----------------------------------------------------------- */
-
-/* Which forms of a kind of tensors an engine loads in a block, by the table of the architecture. */
-typedef struct gg_fused_rule {
-    int64_t block;
-    gg_fused_kind kind;
-    uint64_t rows; /* of the fused tensor */
-    bool fused, separate;
-    bool divided; /* `parts` has the rows of the parts, which have `rows` together */
-    uint64_t parts[GG_FUSED_PARTS];
-} gg_fused_rule;
-
-/* Fills the rules, of which block, kind and rows are set. GG_NO if there is no table. */
-gg_status gg_fused_rules(const gg_meta *meta, gg_fused_rule *rules, size_t n, gg_error *err);

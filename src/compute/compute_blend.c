@@ -2,7 +2,7 @@
 #include "compute.h"
 
 #include "base/error.h"
-#include "numeric/merge.h"
+#include "numeric/arc.h"
 #include "numeric/mix.h"
 #include "organ/tensor_names.h"
 

@@ -2,6 +2,7 @@
  * best. */
 #include "align_core.h"
 
+#include "assign.h"
 #include "base/error.h"
 #include "base/parallel.h"
 #include "numeric/matrix.h"

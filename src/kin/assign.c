@@ -5,7 +5,7 @@
  * Dijkstra search over the reduced costs finds the cheapest way to a free column, and the matches
  * along the way move on by one. The prices of the columns keep all reduced costs positive.
  */
-#include "numeric/matrix.h"
+#include "assign.h"
 
 #include "base/error.h"
 #include "base/grow.h"

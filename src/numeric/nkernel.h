@@ -48,9 +48,6 @@ GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_
 /* Sum of a[i] b[i]; to[i] -= factor from[i]. */
 GG_DECLARE_KF(double, gg_nk_dot, (const float *a, const float *b, size_t n));
 GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor, size_t n));
-/* z = sum over the rows w of x (rows x cols) of (w . v) w, in float. */
-GG_DECLARE_KF(void, gg_nk_gram_times,
-              (const float *x, size_t rows, size_t cols, const float *v, float *z));
 
 /* ---- sort.c ---- */
 

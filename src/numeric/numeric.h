@@ -99,18 +99,6 @@ GG_DECLARE_KF(void, gg_pearson_add,
               (gg_pair_sums * sums, const float *a, const float *b, size_t n));
 double gg_pearson_of(const gg_pair_sums *sums);
 
-/* Sums |r| over the pairs, added in the order of i. Start from {0}. For a tensor with a single row,
- * add (x, x + 1, n - 1). */
-typedef struct gg_row_theta {
-    double sum_abs;
-    uint64_t pairs;
-} gg_row_theta;
-
-void gg_row_theta_add_sums(gg_row_theta *acc, const gg_pair_sums *sums);
-
-/* arccos(mean |r|) in degrees; 90 if nothing was added. */
-double gg_row_theta_degrees(const gg_row_theta *acc);
-
 /* ---- null model -------------------------------------------------------- */
 
 #define GG_NULL_SEED UINT64_C(0x676775665f6e756c)

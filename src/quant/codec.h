@@ -47,12 +47,3 @@ typedef struct gg_wide {
 
 /* Returns the functions of level 2 for a type, or NULL if they are those of level 1. */
 const gg_wide *gg_wide_get(uint32_t dtype);
-
-/* ---- single values: kernel/pick.c ---- */
-
-/* Returns value j < block_elems of the block, with the same bits as gg_decode. */
-typedef float (*gg_pick_fn)(const uint8_t *block, unsigned j);
-
-/* Returns the function for a type, or NULL if the whole block must be decoded. Call it as
- * GG_PICK(gg_pick_of). */
-GG_DECLARE_KF(gg_pick_fn, gg_pick_of, (uint32_t dtype));

@@ -3,6 +3,7 @@
 #define T_MEASURES_H
 
 #include "base/float_bits.h"
+#include "measure/rowtheta.h"
 #include "numeric/nkernel.h"
 #include "numeric/numeric.h"
 

@@ -1,4 +1,5 @@
 /* t_assign.c - assignments against the best of all permutations. */
+#include "kin/assign.h"
 #include "numeric/matrix.h"
 #include "t.h"
 

@@ -1,4 +1,5 @@
 /* LoRA adapters folded in, against W + scale B A done naively in double. */
+#include "graft/fold_lora.h"
 #include "tensors.h"
 
 /* ---- LoRA ---------------------------------------------------------------------------- */

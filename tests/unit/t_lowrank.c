@@ -1,5 +1,6 @@
 /* t_lowrank.c - truncated singular value decompositions against exact ones. */
 #include "base/isa.h"
+#include "lora/lowrank.h"
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "svd.h"

@@ -1,6 +1,7 @@
 /* t_matmul.c - products of matrices against the definition, and the polar factor against a
  * singular value decomposition. */
 #include "base/isa.h"
+#include "merge/polar.h"
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "svd.h"

@@ -1,5 +1,6 @@
 /* t_measure.c - measures, scores, sampling, row angle, null model, comparison. */
 #include "base/isa.h"
+#include "measure/rowtheta.h"
 #include "measures.h"
 #include "numeric/numeric.h"
 #include "organ/gg_quant.h"

@@ -2,8 +2,9 @@
  * probabilities. */
 #include "t.h"
 
+#include "merge/merge_values.h"
 #include "merge/merging.h"
-#include "numeric/merge.h"
+#include "numeric/arc.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #include "files.h"
 
 #include "merge/gg_merge.h"
-#include "numeric/merge.h"
+#include "numeric/arc.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* t_picture.c - pictures of models: escapes, the colour scale, sources. */
-#include "organ/gg_picture.h"
+#include "common/picture.h"
 #include "organ/tensor_names.h"
 #include "t.h"
 

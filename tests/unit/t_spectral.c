@@ -1,6 +1,7 @@
 /* t_spectral.c - the edge of a matrix against a singular value decomposition. */
 #include "base/isa.h"
 #include "measure/measure_core.h"
+#include "measure/spectral.h"
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "svd.h"

@@ -8,6 +8,8 @@
 
 #include "base/isa.h"
 #include "measure/measure_core.h"
+#include "measure/pick.h"
+#include "measure/rowtheta.h"
 #include "numeric/numeric.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"

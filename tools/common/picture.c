@@ -1,6 +1,6 @@
 /* picture.c - draws the tensors of a model as a grid with one column per block and one row per
  * role: the layout, an SVG file and a map for terminals. */
-#include "organ/gg_picture.h"
+#include "picture.h"
 
 #include "base/buf.h"
 #include "base/grow.h"

@@ -4,7 +4,7 @@
 
 #include "cli.h"
 
-#include "organ/gg_picture.h"
+#include "picture.h"
 
 #include "base/buf.h"    /* texts */
 #include "base/output.h" /* outputs that appear only when whole */

@@ -1,6 +1,6 @@
-/* compute_lora.c - checks whether a LoRA adapter matches a base completely, and applies it to a
+/* fold_lora.c - checks whether a LoRA adapter matches a base completely, and applies it to a
  * tensor, row by row. */
-#include "compute.h"
+#include "fold_lora.h"
 
 #include "base/error.h"
 #include "base/text.h"

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "compute/compute.h"
 #include "compute/dtype_rules.h"
+#include "fold_lora.h"
 #include "gguf/gguf.h"
 #include "kin/strangers.h"
 #include "numeric/numeric.h"

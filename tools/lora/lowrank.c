@@ -8,10 +8,11 @@
  * Vectors are rows throughout, so that they are contiguous. Orthonormalisation is Gram-Schmidt,
  * twice, with sums in double.
  */
-#include "matrix.h"
+#include "lowrank.h"
 
 #include "base/error.h"
-#include "nkernel.h"
+#include "numeric/matrix.h"
+#include "numeric/nkernel.h"
 
 #include <math.h>
 #include <stdlib.h>

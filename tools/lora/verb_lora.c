@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "compute/compute.h"
+#include "lowrank.h"
 #include "numeric/matrix.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"

@@ -7,6 +7,7 @@
 #include "numeric/numeric.h"
 #include "organ/gg_gguf.h"
 #include "organ/gg_status.h"
+#include "rowtheta.h"
 #include "write/column_weights.h"
 #include "write/selected_tensors.h"
 

@@ -7,6 +7,7 @@
 #include "numeric/matrix.h"
 #include "numeric/numeric.h"
 #include "organ/gg_quant.h"
+#include "spectral.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* rowtheta.c - the angle between adjacent rows. */
-#include "numeric.h"
+#include "rowtheta.h"
 
-#include "ownmath.h"
+#include "numeric/ownmath.h"
 
 #include <math.h>
 

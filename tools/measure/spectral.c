@@ -4,12 +4,12 @@
  * from below. Without a direction outside the noise, the error falls as 1 / k^2. Steps end when the
  * last CHECK of them have changed the eigenvalue so little that the error is far below 1 %.
  */
-#include "matrix.h"
+#include "spectral.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"
 #include "base/parallel.h"
-#include "nkernel.h"
+#include "numeric/nkernel.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/source_watch.h"
+#include "rowtheta.h"
 #include "write/verb_run.h"
 
 #include <stdlib.h>

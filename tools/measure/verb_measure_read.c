@@ -10,7 +10,9 @@
 #include "base/io.h"
 #include "numeric/numeric.h"
 #include "organ/source_layout.h"
+#include "pick.h"
 #include "quant/codec.h"
+#include "rowtheta.h"
 #include "write/verb_run.h"
 
 #include <stdlib.h>

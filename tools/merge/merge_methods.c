@@ -1,9 +1,11 @@
 /* merge_methods.c - how the methods compute the values of the result; methods.txt lists them. */
 #include "merging.h"
 
+#include "merge_values.h"
+#include "numeric/arc.h"
 #include "numeric/matrix.h"
-#include "numeric/merge.h"
 #include "numeric/ownmath.h"
+#include "polar.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* merge_quantile.c - finds the border of the K largest magnitudes by counting. */
-#include "merge.h"
+#include "merge_values.h"
 
 #include "base/float_bits.h"
 

@@ -6,7 +6,6 @@
 #include "merging.h"
 
 #include "numeric/matrix.h"
-#include "numeric/merge.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "compute/compute.h"
-#include "numeric/merge.h"
+#include "merge_values.h"
 #include "organ/tensor_names.h"
 #include "write/verb_run.h"
 

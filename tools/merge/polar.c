@@ -5,11 +5,12 @@
  * Express" (2025), computed for the interval 0.001 .. 1: each step maximises the smallest value
  * without losing the bound. A wide matrix uses X X' from the left, so that G has the shorter side.
  */
-#include "matrix.h"
+#include "polar.h"
 
 #include "base/error.h"
 #include "base/float_bits.h"
-#include "numeric.h"
+#include "numeric/matrix.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,8 @@
 /* check_fused.c - which forms of fused tensors an engine loads, and how many rows their parts have,
  * as the tables of architectures tell. */
-#include "check_context.h"
+#include "check_fused.h"
+
+#include "check/check_context.h"
 
 #include "base/error.h"
 #include "base/text.h"

@@ -5,6 +5,7 @@
 #include "organ/gg_check.h"
 
 #include "fuse.h"
+#include "verb_mix.h"
 
 #include "base/grow.h" /* lists that grow */
 
@@ -86,7 +87,7 @@ static gg_status mix(cli *c)
     char *experts = strdup(opt.experts), *router = strdup(opt.router ? opt.router : "");
     models m = { 0 };
     gg_expert_mix *x = &opt.mix;
-    gg_stack_report r;
+    gg_stack_report r = { 0 };
     size_t n = 0;
     gg_status st = experts && router ? GG_OK : gg_fail(&c->err, GG_ENOMEM, "out of memory");
     if (st == GG_OK && opt.base) st = open_model(c, &m, opt.base, &x->base);
@@ -95,9 +96,7 @@ static gg_status mix(cli *c)
     if (st == GG_OK && opt.router) st = open_list(c, &m, router, 1, &x->router, &n);
     if (st == GG_OK && opt.router && n != x->n)
         cli_usage(c, "--router: %zu file%s for %zu experts", n, cli_s(n), x->n);
-    gg_stack_options o = { .mixture = x };
-    if (st == GG_OK)
-        st = gg_stack_blocks(NULL, &o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK) st = gg_stack_mixture(x, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%zu experts in %zu block%s, %zu tensors, %llu bytes", x->n, r.blocks,
                  cli_s(r.blocks), r.tensors, (unsigned long long)r.bytes);

@@ -7,7 +7,7 @@
 #include "compute/compute.h"
 #include "compute/samples.h"
 #include "gguf/gguf.h"
-#include "numeric/merge.h"
+#include "numeric/arc.h"
 #include "numeric/numeric.h"
 #include "organ/gg_compare_model.h"
 #include "organ/record.h"

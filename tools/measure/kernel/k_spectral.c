@@ -1,4 +1,5 @@
 /* k_spectral.c - the product of a Gram matrix and a vector, in one pass over the rows. */
+#include "measure/spectral.h"
 #include "numeric/nkernel.h"
 
 #include <string.h>

@@ -3,10 +3,10 @@
  * The layouts are drawn in the files of the codecs. The arithmetic is the same as there, operation
  * by operation, so the bits are the same. Positions of samples have no pattern, so branches on them
  * would often be mispredicted: fields are shifted instead. */
-#include "quant/codec.h"
+#include "measure/pick.h"
 
-#include "fields.h"
 #include "quant/iq_grid.h"
+#include "quant/kernel/fields.h"
 
 /* Nibble j of a run of 32 values, of which value j and value j + 16 share a byte. */
 static inline unsigned nibble32(const uint8_t *p, unsigned j)

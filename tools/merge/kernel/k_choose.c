@@ -1,6 +1,6 @@
 /* k_choose.c - the hot loops of merging that choose values: borders of magnitudes, masks, and
  * counts of magnitudes. */
-#include "numeric/merge.h"
+#include "merge/merge_values.h"
 #include "numeric/nlanes.h"
 
 #include <float.h>

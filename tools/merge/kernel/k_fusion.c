@@ -3,7 +3,7 @@
  * The arithmetic follows that of the reference (float32, sums in eight lanes): of rows that differ
  * little, the divergence is hardly larger than the rounding of its terms, so another order of
  * the same sums would choose other values. */
-#include "numeric/merge.h"
+#include "merge/merge_values.h"
 
 #include "numeric/nlanes.h"
 

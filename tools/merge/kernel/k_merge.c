@@ -2,7 +2,7 @@
  *
  * The functions for a tile are inlined twice: for whole tiles, whose sums stay in registers, and
  * for what remains. */
-#include "numeric/merge.h"
+#include "merge/merge_values.h"
 #include "numeric/nlanes.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* gg_picture.h - draw a model as a grid: one column per block, one row per role, and a list of the
+/* picture.h - draw a model as a grid: one column per block, one row per role, and a list of the
  * tensors outside the blocks. Squares are coloured by a value, or by the source of the tensor.
  *
  *     gg_picture p = { .title = "my model", .column = "theta", .unit = "degrees" };
@@ -10,7 +10,7 @@
 #ifndef GG_PICTURE_H
 #define GG_PICTURE_H
 
-#include "gg_organ.h"
+#include "organ/gg_organ.h"
 
 GG_BEGIN_DECLS
 
