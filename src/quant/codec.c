@@ -10,11 +10,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* All codecs, which are defined in kernel/. The files of a line are named at its end. */
+/* All codecs. The comments name their files in kernel/. */
 /* clang-format off */
 #define CODECS(X) \
-    X(F32, f32) X(F16, f16) X(BF16, bf16) X(F64, f64) X(I8, i8) X(I16, i16) X(I32, i32) X(I64, i64) /* plain.c */ \
-    X(Q4_0, q4_0) X(Q4_1, q4_1) X(Q5_0, q5_0) X(Q5_1, q5_1) X(Q8_0, q8_0) X(Q8_1, q8_1)             /* legacy.c */ \
+    X(F32, f32) X(F16, f16) X(BF16, bf16) X(F64, f64) \
+    X(I8, i8) X(I16, i16) X(I32, i32) X(I64, i64)                   /* plain.c */ \
+    X(Q4_0, q4_0) X(Q4_1, q4_1) X(Q5_0, q5_0) X(Q5_1, q5_1) \
+    X(Q8_0, q8_0) X(Q8_1, q8_1)                                     /* legacy.c */ \
     X(Q2_K, q2_k) X(Q3_K, q3_k)                                     /* k23.c */ \
     X(Q4_K, q4_k) X(Q5_K, q5_k) X(Q6_K, q6_k) X(Q8_K, q8_k)         /* k456.c */ \
     X(TQ1_0, tq1_0) X(TQ2_0, tq2_0) X(Q1_0, q1_0) X(Q2_0, q2_0)     /* lowbit.c */ \
