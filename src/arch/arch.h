@@ -19,7 +19,7 @@ typedef struct gg_arch {
     gg_arch_words keys, globals, block;
     gg_arch_words experts, weights, mixture;
     gg_arch_words window, recurrent, state, cache;
-    gg_arch_words reads, traits;
+    gg_arch_words reads, arrays, traits;
 } gg_arch;
 
 /* A word that records have as a trait. */

@@ -18,6 +18,9 @@ gg_status gg_design_open(gg_design *d, const gg_meta *meta, gg_error *err)
     d->blocks = gg_design_number_or(d, "block_count", 0);
     uint64_t nextn = gg_design_number_or(d, "nextn_predict_layers", 0);
     d->trunk = nextn < d->blocks ? d->blocks - nextn : d->blocks;
+    bool predicts = !gg_arch_is_text(d->arch) || gg_arch_has(d->arch, "predicts") ||
+                    strstr(d->arch->block.text, "mtp:");
+    d->read = predicts ? d->blocks : d->trunk;
     return GG_OK;
 }
 
@@ -73,6 +76,11 @@ uint64_t gg_design_vocabulary(const gg_design *d)
     return gg_design_number_or(d, "vocab_size", 0);
 }
 
+bool gg_design_per_block(const gg_design *d, const char *key)
+{
+    return !gg_arch_is_text(d->arch) || gg_text_has_word(d->arch->arrays.text, key, strlen(key));
+}
+
 /* ---- formulas of shapes ------------------------------------------------------------- */
 
 static bool dimension(const gg_design *d, const char *text, size_t len, uint64_t block,
@@ -103,8 +111,8 @@ static uint64_t most_used(const gg_design *d)
 /* The value of a name in a formula: its key has it, or else another formula computes it. */
 static bool named_value(const gg_design *d, const gg_arch_name *n, uint64_t block, uint64_t *v)
 {
-    if (n->key && gg_design_number(d, n->key, n->per_block ? block : 0, v) &&
-        (!n->positive || *v > 0))
+    bool own = n->per_block && gg_design_per_block(d, n->key);
+    if (n->key && gg_design_number(d, n->key, own ? block : 0, v) && (!n->positive || *v > 0))
         return true;
     if (!n->otherwise || (n->strict && gg_design_arch_key(d, n->key))) return false;
     return dimension(d, n->otherwise, strlen(n->otherwise), block, v);

@@ -15,6 +15,8 @@ typedef struct gg_design {
     const gg_arch *arch; /* NULL if there is no record of it */
     uint64_t blocks;     /* block_count; 0 when absent */
     uint64_t trunk;      /* number of blocks before the prediction (MTP) blocks */
+    uint64_t read; /* blocks that engines read: the trunk, if the architecture has no prediction
+                      blocks */
 } gg_design;
 
 /* Reads the keys, which stay the caller's. End it with gg_design_close, also after an error. */
@@ -43,6 +45,10 @@ static inline bool gg_design_has(const gg_design *d, const char *trait)
 {
     return gg_arch_has(d->arch, trait);
 }
+
+/* Whether each block has its own value of that key. Engines use the first value of an array for all
+ * blocks otherwise. */
+bool gg_design_per_block(const gg_design *d, const char *key);
 
 /* ---- formulas of shapes ------------------------------------------------------------------- */
 

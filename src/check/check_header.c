@@ -404,6 +404,31 @@ static void check_types_of_keys(check *c)
 
 /* ---- language models: values --------------------------------------------------------------- */
 
+/* An array with values that differ, of which engines use the first for all blocks, or which makes
+ * them fail. */
+static void check_first_values(check *c)
+{
+    static const char *const keys[] = { "attention.head_count", "attention.head_count_kv",
+                                        "feed_forward_length", "expert_feed_forward_length",
+                                        "expert_used_count" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const gg_kv *kv = gg_design_arch_key(&c->d, keys[i]);
+        uint64_t first, v, b = 1;
+        if (!kv || kv->type != GG_TYPE_ARR || gg_design_per_block(&c->d, keys[i]) ||
+            !gg_kv_u64_at(kv, 0, &first))
+            continue;
+        while (b < kv->count && gg_kv_u64_at(kv, b, &v) && v == first) b++;
+        if (b >= kv->count) continue;
+        bool fails = i == 4 ||
+                     (i == 1 && strcmp(c->d.arch->cache.text, "none") != 0 &&
+                      !gg_design_has(&c->d, "any_kv_heads") && !gg_design_recurrent(&c->d, 0));
+        gg_check_say(
+            c, fails ? GG_CHECK_ERROR : GG_CHECK_WARNING, "layer-array", at_key(kv),
+            "its values differ, but engines use the first for all blocks of this architecture%s",
+            fails ? ", and then fail" : "");
+    }
+}
+
 static void check_heads(check *c)
 {
     check_place where = gg_check_at_key(c, "attention.head_count_kv");
@@ -438,6 +463,7 @@ void gg_check_key_rules(check *c)
     check_required_keys(c);
     check_types_of_keys(c);
     gg_check_limits(c, "values");
+    check_first_values(c);
     check_heads(c);
     check_rope(c);
     gg_check_limits(c, "experts");

@@ -185,7 +185,7 @@ static void check_unexpected(check *c)
         const gg_tensor *t = &c->in->tensors[i];
         if (c->expected[i] || is_scale(c, t)) continue;
         bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
-                      (uint64_t)c->anatomy[i].block >= c->d.blocks;
+                      (uint64_t)c->anatomy[i].block >= c->d.read;
         if (beyond && c->d.blocks > 0) continue; /* block-count reports these */
         say_error(c, "tensor-unexpected", at_tensor(t),
                   "architecture %.*s has no such tensor here, and an engine refuses the model",
@@ -225,7 +225,7 @@ void gg_check_table_rules(check *c)
     apply_table(&p, c->arch->globals.text);
     const char *const *prefix = strstr(c->arch->block.text, "enc:") ? coder : none;
     for (; *prefix; prefix++) {
-        uint64_t n = c->d.blocks;
+        uint64_t n = *prefix[0] ? c->d.blocks : c->d.read;
         bool decoder = strcmp(*prefix, "dec.") == 0;
         if (decoder && !strstr(c->arch->block.text, "dec:")) continue;
         if (decoder) n = gg_design_number_or(&c->d, "decoder_block_count", n);
@@ -312,11 +312,25 @@ static bool gather_parts(body *b)
     return true;
 }
 
+static void say_missing_block(check *c, uint64_t block)
+{
+    if (block < c->d.trunk)
+        say_error(c, "block-missing", at_block((int64_t)block),
+                  "the model has no tensor of this block; block_count is %" PRIu64, c->d.blocks);
+    else
+        say_error(c, "block-missing", at_block((int64_t)block),
+                  "the model has no tensor of this prediction block, which nextn_predict_layers "
+                  "declares; without "
+                  "such blocks it must be 0, and block_count %" PRIu64,
+                  c->d.trunk);
+}
+
 /* Compares the numbers of the blocks with block_count. */
 static void check_block_numbers(body *b)
 {
     check *c = b->c;
-    uint64_t missing = 0, next = 0, trunk = 0, needed = c->d.trunk, stack;
+    uint64_t missing = 0, next = 0, trunk = 0, stack,
+             needed = is_apart(c, (int64_t)c->d.trunk) ? c->d.trunk : c->d.read;
     /* its blocks are used several times, and block_count counts the uses */
     if (gg_design_has(&c->d, "cycles") &&
         gg_design_number(&c->d, "hrm.layers_per_stack", 0, &stack) && stack < c->d.trunk / 2)
@@ -331,10 +345,7 @@ static void check_block_numbers(body *b)
     for (size_t i = 0; i <= b->n_groups; i++) {
         uint64_t at = i < b->n_groups ? (uint64_t)b->groups[i].block : needed,
                  end = at < needed ? at : needed;
-        for (; next < end && missing < FEW; next++, missing++)
-            say_error(c, "block-missing", at_block((int64_t)next),
-                      "the model has no tensor of this block; block_count is %" PRIu64,
-                      c->d.blocks);
+        for (; next < end && missing < FEW; next++, missing++) say_missing_block(c, next);
         if (next < end) missing += end - next; /* there may be billions */
         next = at + 1;
     }
@@ -347,6 +358,12 @@ static void check_block_numbers(body *b)
         say_error(c, "block-count", at_name(""),
                   "there are tensors of block %" PRIu64 ", but block_count is %" PRIu64, last,
                   c->d.blocks);
+    else if (last >= c->d.read)
+        say_error(c, "block-count", gg_check_at_key(c, "nextn_predict_layers"),
+                  "it leaves %" PRIu64
+                  " blocks that engines read, but there are tensors of block %" PRIu64
+                  "; architecture %.*s has no prediction blocks",
+                  c->d.read, last, (int)c->d.name_len, c->d.name);
 }
 
 /* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if

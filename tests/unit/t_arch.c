@@ -205,6 +205,18 @@ static void check_words(const gg_arch *a, const gg_arch_words *w, const char *al
     }
 }
 
+static void check_arrays(const gg_arch *a)
+{
+    const char *at = a->arrays.text, *word;
+    size_t len;
+    while (gg_text_next_word(&at, &word, &len)) {
+        const gg_arch_key_type *t = type_of_key(word, len);
+        if (!t || strcmp(t->type, "u32|arr") != 0)
+            fault(line_of(a->arrays.line, a->arrays.text, word), a->name,
+                  "the key is never an array", word, len);
+    }
+}
+
 static void check_traits(const gg_arch *a)
 {
     const char *at = a->traits.text, *word;
@@ -266,6 +278,7 @@ static void check_record(const gg_arch *a)
     check_words(a, &a->state, "heads");
     check_words(a, &a->cache, "none kv unknown indexer values shared first_20");
     check_mixture(a);
+    check_arrays(a);
     check_traits(a);
     gg_design_close(&d);
     gg_meta_free(&meta);
@@ -354,6 +367,7 @@ static void test_faults(void)
     SPOIL("llama", traits, "rope_whole_head", "rope_whole_heads");
     SPOIL("llama", experts, "leading", "trailing");
     SPOIL("qwen2", mixture, "qwen2moe", "qwen2mo");
+    SPOIL("deci", arrays, "feed_forward_length", "context_length");
     SPOIL("qwen2", cache, "kv", "vk");
 }
 
