@@ -62,6 +62,36 @@ dat() {
     u32 "$3"
 }
 
+# ---- 01 prediction blocks that keys declare and the file lacks: llama.cpp#24737, #26916, #24211
+
+# declare ARCHITECTURE BLOCKS PREDICTION [TENSOR...]: a model with two stored blocks
+declare() {
+    arch=$1 blocks=$2 prediction=$3
+    shift 3
+    mkmodel "$T/x.gguf" -k "$arch.block_count=$blocks" -k "$arch.nextn_predict_layers=$prediction" "$@" \
+        -n 2 blk.%.attn_norm.weight:F32:32 blk.%.attn_output.weight:F32:32x32 &&
+        organ-keys "$T/x.gguf" --set "general.architecture=str:$arch" --in-place -q
+}
+absent="no tensor of this prediction block" eh=blk.2.nextn.eh_proj.weight:F32:64x32
+for a in bailingmoe2 exaone-moe exaone4 glm4 qwen35 qwen35moe; do
+    declare $a 3 1
+    row "01 $a" 1 "$absent" organ-check "$T/x.gguf"
+    mv "$T/x.gguf" "$T/y.gguf"
+    row "01 $a: written" 1 "an engine would refuse the result" new assemble "$T/y.gguf" --strict
+    declare $a 2 0
+    row "01 $a-repaired" 1 "!$absent" organ-check "$T/x.gguf"
+done
+for a in deepseek32 glm-dsa glm4moe hy_v3 mimo2 step35; do
+    declare $a 3 1
+    row "01 $a" 1 "!$absent" organ-check "$T/x.gguf"
+    declare $a 4 2 $eh
+    row "01 $a: two declared, one stored" 1 "block-missing	block 3	the model has $absent" organ-check "$T/x.gguf"
+done
+declare qwen35 4 2 $eh
+row "01 qwen35: two declared, one stored" 1 "$absent" organ-check "$T/x.gguf"
+declare llama 2 1
+row "01 llama has none" 1 "architecture llama has no prediction blocks" organ-check "$T/x.gguf"
+
 # ---- 05 importance matrices with zeros: llama.cpp#8661, #11764, #12439, #7805, auto-round#667,
 # ik_llama.cpp#202
 
@@ -159,5 +189,22 @@ row "no table" 0 "does not know architecture" organ-info "$T/mystery.gguf"
 row "an image model" 0 "not checked: " organ-info "$T/flux.gguf"
 row "an adapter" 0 "no findings" organ-info "$LAB/lab-lora-code.gguf"
 row "a damaged adapter" 1 "error" organ-check "$T/adapter.gguf"
+
+# ---- arrays of one value per block, of which engines read the first
+
+A=tests/data/lab/lab-base-q4_k_m.gguf
+first="engines use the first for all blocks"
+for v in feed_forward_length attention.head_count attention.head_count_kv; do
+    one=$(organ-keys $A --get llama.$v)
+    row "arrays $v" 0 '' new keys $A --set "llama.$v=u32[]:$one,$one,$one,$one"
+    row "arrays $v: equal values" 0 "!$first" organ-check "$T/x.gguf"
+    row "arrays $v: differing values" 0 '' new keys $A --set "llama.$v=u32[]:$one,$((one * 2)),$one,$one"
+    case $v in *_kv) want=1 ;; *) want=0 ;; esac # it makes the engine fail
+    row "arrays $v: differing values" $want "$first" organ-check "$T/x.gguf"
+    row "arrays $v: the first" 0 '' new keys $A --set "llama.$v=u32[]:$((one * 2)),$one,$one,$one"
+    row "arrays $v: the first decides all shapes" 1 "blk.3." organ-check "$T/x.gguf"
+    organ-keys "$T/x.gguf" -q --rename "llama.$v=deci.$v" --set general.architecture=str:deci --in-place
+    row "arrays $v: deci reads each" 1 "!$first" organ-check "$T/x.gguf"
+done
 
 finish
