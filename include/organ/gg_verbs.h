@@ -140,6 +140,8 @@ typedef struct gg_size_row {
     const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
                                 table that lacks the tensor), "-" (unchanged); static */
     uint32_t from;           /* without a size: its type in the source */
+    uint32_t wanted;         /* without a size: the type that the preset has for it, if its rows do
+                                not fit that type; else UINT32_MAX */
     const char *file;        /* without a size: the file it would be in */
 } gg_size_row;
 

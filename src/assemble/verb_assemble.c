@@ -227,6 +227,7 @@ static gg_status tell_files(const assembly *a, gg_error *err)
             gg_size_row row = { .tensor = &a->plan.tensors[i].t,
                                 .basis = "-",
                                 .from = a->from[i],
+                                .wanted = gg_dtype_rules_wanted(a->rules, i),
                                 .file = file->path };
             st = a->o->planned(a->o->planned_ctx, &row, err);
         }

@@ -183,7 +183,8 @@ typedef struct chooser {
     uint64_t layers, experts;
     bool gqa4, falcon, large; /* large: llama.cpp calls the model 70B */
     bool imatrix;
-    bool tied; /* no output.weight: token_embd is used instead */
+    bool any_row; /* the type that is wanted, whatever the rows */
+    bool tied;    /* no output.weight: token_embd is used instead */
     uint64_t n_attn_v;
 } chooser;
 
@@ -234,7 +235,8 @@ static bool meets(const chooser *c, const gg_tensor *t, uint64_t i, uint64_t n, 
                  { "low", c->low },
                  { "imatrix", c->imatrix },
                  { "stack", t->dims[2] > 1 },
-                 { "odd_rows", t->dims[0] % gg_dtype_get(c->p->dtype)->block_elems != 0 },
+                 { "odd_rows",
+                   !c->any_row && t->dims[0] % gg_dtype_get(c->p->dtype)->block_elems != 0 },
                  { "first_2", i < 2 },
                  { "first_4", i < 4 },
                  { "first_8th", i < n / 8 },
@@ -328,22 +330,27 @@ static place *order_blocks(const gg_tensor *tensors, size_t n)
     return list;
 }
 
-/* The type of tensor t. `seen` counts the earlier tensors of its kind. */
-static gg_status choose_by_preset(const chooser *c, const gg_tensor *t, int64_t block,
-                                  uint64_t seen, uint32_t *dtype, gg_error *err)
+/* The type of tensor t, and the one it would have if its rows fitted. `seen` counts the earlier
+ * tensors of its kind. */
+static gg_status choose_by_preset(chooser *c, const gg_tensor *t, int64_t block, uint64_t seen,
+                                  uint32_t *dtype, uint32_t *wanted, gg_error *err)
 {
     size_t kind = kind_of(t);
-    if (is_plain(c->p->dtype)) return *dtype = c->p->dtype, GG_OK;
+    if (is_plain(c->p->dtype)) return *wanted = *dtype = c->p->dtype, GG_OK;
     uint64_t n = is_kind(kind, "attn_v") ? c->n_attn_v : c->layers, i = seen;
     if (is_kind(kind, "ffn_up|ffn_gate|ffn_down") && c->experts > 1 && block >= 0)
         i = (uint64_t)block;
     if (c->tied && strcmp(t->name, "token_embd.weight") == 0) kind = 0; /* output */
+    c->any_row = true;
+    *wanted = by_rules(c, kind, t, i, n);
+    c->any_row = false;
     *dtype = gg_preset_fit_row(by_rules(c, kind, t, i, n), t->dims[0]);
+    if (t->dims[0] % gg_dtype_get(*wanted)->block_elems == 0) *wanted = *dtype;
     return check_imatrix(c, t, kind, *dtype, err);
 }
 
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
-                           gg_error *err)
+                           uint32_t *wanted, gg_error *err)
 {
     static const gg_meta none = GG_META_INIT;
     const gg_tensor *tensors = m->tensors;
@@ -360,10 +367,11 @@ gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_
     gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
     for (size_t k = 0; k < n && st == GG_OK; k++) {
         const gg_tensor *t = &tensors[order[k].i];
-        uint32_t *dtype = &dtypes[order[k].i];
-        *dtype = t->dtype;
+        uint32_t *dtype = &dtypes[order[k].i], ignored;
+        uint32_t *want = wanted ? &wanted[order[k].i] : &ignored;
+        *want = *dtype = t->dtype;
         if (gg_is_delicate(t, &part) || gg_is_integer(t->dtype)) continue;
-        st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, dtype, err);
+        st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, dtype, want, err);
     }
     free(order);
     return st;
@@ -397,6 +405,8 @@ struct gg_dtype_rules {
     const gg_preset *preset; /* for tensors that no glob matches; NULL = none */
     uint32_t fallback;       /* KEEP = none */
     const gg_imatrix *imatrix;
+    uint32_t *wanted; /* per tensor of the plan: see gg_dtype_rules_wanted */
+    size_t n_wanted;
 };
 
 /* ---- the text, with files of rules inserted -------------------------------------------- */
@@ -633,6 +643,7 @@ void gg_dtype_rules_free(gg_dtype_rules *r)
     free(r->text);
     free(r->list);
     free(r->order);
+    free(r->wanted);
     free(r);
 }
 
@@ -757,7 +768,83 @@ static void note_summary(const summary *s, const gg_run *run)
                 s->twice);
 }
 
+/* ---- fallbacks ------------------------------------------------------------------------ */
+
+#define FALLBACK_SHOWN 4 /* of each: types that are given, row lengths, types that are wanted */
+
+/* Tensors whose rows do not fit the type that the preset has for them. */
+typedef struct fallbacks {
+    size_t n;
+    uint32_t given[FALLBACK_SHOWN], wanted[FALLBACK_SHOWN];
+    size_t counts[FALLBACK_SHOWN];
+    uint64_t rows[FALLBACK_SHOWN];
+    size_t n_given, n_rows, n_wanted;
+} fallbacks;
+
+static void add_fallback(fallbacks *f, const gg_tensor *t, uint32_t given, uint32_t wanted)
+{
+    size_t i = 0;
+    f->n++;
+    while (i < f->n_given && f->given[i] != given) i++;
+    if (i < FALLBACK_SHOWN) f->given[i] = given, f->counts[i]++;
+    if (i == f->n_given && i < FALLBACK_SHOWN) f->n_given++;
+    for (i = 0; i < f->n_rows && f->rows[i] != t->dims[0];) i++;
+    if (i == f->n_rows && i < FALLBACK_SHOWN) f->rows[f->n_rows++] = t->dims[0];
+    for (i = 0; i < f->n_wanted && f->wanted[i] != wanted;) i++;
+    if (i == f->n_wanted && i < FALLBACK_SHOWN) f->wanted[f->n_wanted++] = wanted;
+}
+
+/* "13 tensors as Q5_0, 3 as Q8_0: their rows of 320 do not fit Q4_K or Q6_K" */
+static void fallback_text(const fallbacks *f, char out[500])
+{
+    size_t at = 0, named = 0;
+    for (size_t i = 0; i < f->n_given; named += f->counts[i++])
+        at += (size_t)snprintf(out + at, 500 - at, "%s%zu%s as %s", i ? ", " : "", f->counts[i],
+                               i                   ? ""
+                               : f->counts[i] == 1 ? " tensor"
+                                                   : " tensors",
+                               gg_dtype_get(f->given[i])->name);
+    if (named < f->n)
+        at += (size_t)snprintf(out + at, 500 - at, ", %zu in other types", f->n - named);
+    at += (size_t)snprintf(out + at, 500 - at, ": their rows of ");
+    for (size_t i = 0; i < f->n_rows; i++)
+        at += (size_t)snprintf(out + at, 500 - at, "%s%llu", i ? ", " : "",
+                               (unsigned long long)f->rows[i]);
+    at += (size_t)snprintf(out + at, 500 - at, " do not fit ");
+    for (size_t i = 0; i < f->n_wanted; i++)
+        at += (size_t)snprintf(out + at, 500 - at, "%s%s", i ? " or " : "",
+                               gg_dtype_get(f->wanted[i])->name);
+}
+
+/* Tells which tensors did not get the type of the preset, or refuses that. */
+static gg_status tell_fallbacks(const fallbacks *f, const gg_run *run, gg_error *err)
+{
+    char text[500];
+    if (f->n == 0) return GG_OK;
+    fallback_text(f, text);
+    if (!run || !run->strict) return gg_note(run, "%s", text), GG_OK;
+    gg_fail(err, GG_NO, "%s", text);
+    return gg_fix_hint(err, GG_HINT_STRICT, "choose a type whose blocks fit, or write it anyway");
+}
+
+uint32_t gg_dtype_rules_wanted(const gg_dtype_rules *r, size_t i)
+{
+    return r && i < r->n_wanted ? r->wanted[i] : KEEP;
+}
+
 /* ---- choosing -------------------------------------------------------------------------- */
+
+/* A preset alone, in a model of which it changes no tensor. */
+static gg_status nothing_to_encode(const gg_dtype_rules *r, size_t n, gg_error *err)
+{
+    gg_fail(
+        err, GG_NO,
+        "all %zu tensors keep their types: %s encodes only matrices whose names end in .weight, "
+        "and none of small and delicate roles",
+        n, r->preset->name);
+    gg_about(err, GG_HINT_DTYPE);
+    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "name the tensors to encode them, as in '*=f16'");
+}
 
 static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
 {
@@ -800,44 +887,53 @@ bool gg_dtype_rules_preset(const gg_dtype_rules *r)
 }
 
 /* Chooses the dtypes of n tensors of a model with keys `meta`. */
-static gg_status choose_all(const gg_dtype_rules *r, const gg_tensor *list, size_t n,
-                            const gg_meta *meta, const gg_run *run, uint32_t *dtypes, gg_error *err)
+static gg_status choose_all(gg_dtype_rules *r, const gg_tensor *list, size_t n, const gg_meta *meta,
+                            const gg_run *run, uint32_t *dtypes, gg_error *err)
 {
     bool *used = calloc(r->n + 1, sizeof *used), any = false;
     gg_status st = used ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     summary s = { 0 };
+    fallbacks f = { 0 };
     const char *part;
-    for (size_t i = 0; i < n; i++) dtypes[i] = list[i].dtype;
+    for (size_t i = 0; i < n; i++) r->wanted[i] = dtypes[i] = list[i].dtype;
     gg_preset_model model = { list, n, meta, r->imatrix != NULL };
-    if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, &model, dtypes, err);
+    if (st == GG_OK && r->preset) st = gg_preset_choose(r->preset, &model, dtypes, r->wanted, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         size_t k = find_rule(r, list[i].name);
         any = any || k < r->n || (r->preset && !gg_is_delicate(&list[i], &part));
         if (k < r->n) {
             used[k] = true;
             st = choose_by_rule(r, &r->list[k], &list[i], &dtypes[i], err);
+            r->wanted[i] = dtypes[i];
         }
+        if (r->wanted[i] == dtypes[i]) r->wanted[i] = KEEP;
+        else add_fallback(&f, &list[i], dtypes[i], r->wanted[i]);
         if (st == GG_OK) count_choice(&s, &list[i], dtypes[i]);
     }
-    if (st == GG_OK && !any) st = nothing_matches(r, err);
+    if (st == GG_OK && !any) st = r->n ? nothing_matches(r, err) : nothing_to_encode(r, n, err);
     size_t unused = 0;
     for (size_t k = 0; k < r->n && st == GG_OK; k++)
         if (used[k] || unused++ < UNUSED_SHOWN) note_rule(&r->list[k], used[k], run);
     if (unused > UNUSED_SHOWN)
         gg_note(run, "%zu more rules match no tensor", unused - UNUSED_SHOWN);
+    if (st == GG_OK) st = tell_fallbacks(&f, run, err);
     if (st == GG_OK) note_summary(&s, run);
     free(used);
     return st;
 }
 
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
+gg_status gg_dtype_rules_apply(gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err)
 {
     gg_tensor *tensors = gg_plan_list(p, 0, p->n, err);
     uint32_t *dtypes = calloc(p->n + 1, sizeof *dtypes);
-    gg_status st = tensors && dtypes ? GG_OK
-                                     : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
+    free(r->wanted);
+    r->wanted = calloc(p->n + 1, sizeof *r->wanted);
+    r->n_wanted = r->wanted ? p->n : 0;
+    gg_status st = tensors && dtypes && r->wanted
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for the rules of types");
     *changed = 0;
     if (st == GG_OK) st = choose_all(r, tensors, p->n, meta, run, dtypes, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {

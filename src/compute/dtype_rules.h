@@ -50,13 +50,17 @@ bool gg_dtype_rules_preset(const gg_dtype_rules *r);
  * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
  * GG_EUNSUPPORTED names a type that needs an importance matrix, or that cannot be decoded or
  * encoded. */
-gg_status gg_dtype_rules_apply(const gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
+gg_status gg_dtype_rules_apply(gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err);
 
 /* Adapt the type keys of the first file: for a preset as llama-quantize does, else by
  * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged; those of
  * the importance matrix that is used are added. */
+/* After gg_dtype_rules_apply: the type that the preset has for tensor i of the plan, if the tensor
+ * got another one because its rows do not fit it; else GG_DTYPE_KEEP. r may be NULL. */
+uint32_t gg_dtype_rules_wanted(const gg_dtype_rules *r, size_t i);
+
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
 
@@ -79,10 +83,11 @@ typedef struct gg_preset_model {
 } gg_preset_model;
 
 /* Choose the types of all tensors of a model by preset p. dtypes[i] is tensors[i].dtype if
- * llama-quantize does not change the tensor. Without an importance matrix, GG_EUNSUPPORTED names
- * the first tensor whose type needs one. */
+ * llama-quantize does not change the tensor. wanted[i] is the type that the preset has for such a
+ * tensor, which differs from dtypes[i] if its rows do not fit that type; wanted may be NULL.
+ * Without an importance matrix, GG_EUNSUPPORTED names the first tensor whose type needs one. */
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
-                           gg_error *err);
+                           uint32_t *wanted, gg_error *err);
 
 /* dtype, or the type that llama-quantize uses instead if rows of `row` values are not whole blocks
  * of it; F16 if no other fits. */

@@ -131,6 +131,30 @@ row "05 nan" 3 "not finite" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --im
 row "05 count-0" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/count-0.dat"
 row "05 unused" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q8_0" --imatrix "$T/expert.dat"
 
+# ---- 10 rows that do not fit the blocks of a preset: llama.cpp#26616, #28474, #14996
+
+fitting() { # OUT ROW: a small model with rows of that length
+    mkmodel "$1" -k llama.block_count=2 "token_embd.weight:F16:$2x64" "output.weight:F16:$2x64" -n 2 \
+        "blk.%.attn_q.weight:F16:$2x64" "blk.%.attn_norm.weight:F32:$2" "blk.%.ffn_down.weight:F16:512x64"
+}
+for n in 288 320 672 72; do
+    case $n in
+    72) text="4 tensors as F16: their rows of 72 do not fit Q4_K or Q6_K" ;;
+    *) text="3 tensors as Q5_0, 1 as Q8_0: their rows of $n do not fit Q4_K or Q6_K" ;;
+    esac
+    fitting "$T/rows.gguf" $n
+    row "10 rows-$n" 0 "$text" new assemble "$T/rows.gguf" --dtype q4_k_m
+    row "10 rows-$n --strict" 1 "$text" new assemble "$T/rows.gguf" --dtype q4_k_m --strict
+    check_text "$(wc -l < "$T/err" | tr -d ' ')" 1 "10 rows-$n --strict: one line"
+    check_text "$(organ-assemble -q "$T/rows.gguf" --dtype q4_k_m --dry-run | awk -F '\t' '$6 != "-" { print $6 }' |
+        sort | uniq -c | tr -s ' \n' ' ')" " 3 Q4_K 1 Q6_K 1 wanted " "10 rows-$n --dry-run"
+done
+fitting "$T/rows.gguf" 512
+row "10 rows that fit" 0 "!do not fit" new assemble "$T/rows.gguf" --dtype q4_k_m
+row "10 a rule that says so" 0 "!do not fit" new assemble "$T/rows.gguf" --dtype '*attn_q*=q5_0,q4_k_m'
+row "10 an adapter" 1 "all 56 tensors keep their types" new assemble "$LAB/lab-lora-code.gguf" --dtype q8_0
+row "10 no such tensor" 1 "no tensor matches" new assemble "$T/rows.gguf" --dtype 'ffn=q8_0'
+
 # ---- 14 parts of files, and one verdict for files of all kinds: llama.cpp#6885,
 # text-generation-webui#6080, 1bit-MONSTER#1606
 

@@ -23,7 +23,7 @@ organ-assemble "$Q8" -q --dtype q4_k_s,output.weight=keep -o "$T/p.gguf" --shard
 for with in "--shards 3 --dtype q4_k_s,output.weight=keep -o $T/none.gguf" \
     "--shards 3 --dtype output.weight=keep,q4_k_s"; do
     check "dry run: $with" organ-assemble "$Q8" $with --dry-run
-    check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "tensor type bytes from file" "columns without a size"
+    check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "tensor type bytes from file wanted" "columns without a size"
     check_text "$(sed 1d "$T/out" | cut -f 1-3)" "$(organ-extract -q "$T/p-00001-of-00003.gguf" --list | sed 1d | cut \
         -f 1,5,8)" "types as written, $with"
     check_text "$(cut -f 4 "$T/out" | sort | uniq -c | tr -s ' ' | tr '\n' ' ')" " 9 F32  30 Q8_0  1 from " \

@@ -96,7 +96,7 @@ static void check_preset(model *m, char *field[], size_t n)
     if (!p) return;
     list_tensors(m);
     gg_preset_model whole = { m->list, m->n, &m->meta, m->imatrix };
-    gg_status st = gg_preset_choose(p, &whole, dtypes, &e);
+    gg_status st = gg_preset_choose(p, &whole, dtypes, NULL, &e);
     presets++;
     if (strcmp(field[2], "refused") == 0) {
         refused++;

@@ -101,10 +101,11 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
         st = gg_buf_printf(&s->rules.text, err, "%s=%s\n", r->tensor->name, type);
     if (!opt.o.dry_run) return st;
     if (r->file) {
-        table_begin(&s->rows, "tensor\ttype\tbytes\tfrom\tfile");
+        const gg_dtype_info *wanted = gg_dtype_get(r->wanted);
+        table_begin(&s->rows, "tensor\ttype\tbytes\tfrom\tfile\twanted");
         table_line(&s->rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
                    cell_u64(r->tensor->bytes), cell_text(gg_dtype_get(r->from)->name),
-                   cell_text(r->file));
+                   cell_text(r->file), cell_text_if(wanted ? wanted->name : NULL));
         return st;
     }
     table_begin(&s->rows, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
