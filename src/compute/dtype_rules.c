@@ -330,23 +330,28 @@ static place *order_blocks(const gg_tensor *tensors, size_t n)
     return list;
 }
 
-/* The type of tensor t, and the one it would have if its rows fitted. `seen` counts the earlier
- * tensors of its kind. */
+/* The type of a tensor, and the one it would have if its rows fitted. */
+typedef struct choice {
+    uint32_t dtype, wanted;
+} choice;
+
+/* The type of tensor t. `seen` counts the earlier tensors of its kind. */
 static gg_status choose_by_preset(chooser *c, const gg_tensor *t, int64_t block, uint64_t seen,
-                                  uint32_t *dtype, uint32_t *wanted, gg_error *err)
+                                  choice *to, gg_error *err)
 {
     size_t kind = kind_of(t);
-    if (is_plain(c->p->dtype)) return *wanted = *dtype = c->p->dtype, GG_OK;
+    to->wanted = to->dtype = c->p->dtype;
+    if (is_plain(c->p->dtype)) return GG_OK;
     uint64_t n = is_kind(kind, "attn_v") ? c->n_attn_v : c->layers, i = seen;
     if (is_kind(kind, "ffn_up|ffn_gate|ffn_down") && c->experts > 1 && block >= 0)
         i = (uint64_t)block;
     if (c->tied && strcmp(t->name, "token_embd.weight") == 0) kind = 0; /* output */
     c->any_row = true;
-    *wanted = by_rules(c, kind, t, i, n);
+    to->wanted = by_rules(c, kind, t, i, n);
     c->any_row = false;
-    *dtype = gg_preset_fit_row(by_rules(c, kind, t, i, n), t->dims[0]);
-    if (t->dims[0] % gg_dtype_get(*wanted)->block_elems == 0) *wanted = *dtype;
-    return check_imatrix(c, t, kind, *dtype, err);
+    to->dtype = gg_preset_fit_row(by_rules(c, kind, t, i, n), t->dims[0]);
+    if (t->dims[0] % gg_dtype_get(to->wanted)->block_elems == 0) to->wanted = to->dtype;
+    return check_imatrix(c, t, kind, to->dtype, err);
 }
 
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
@@ -367,11 +372,11 @@ gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_
     gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
     for (size_t k = 0; k < n && st == GG_OK; k++) {
         const gg_tensor *t = &tensors[order[k].i];
-        uint32_t *dtype = &dtypes[order[k].i], ignored;
-        uint32_t *want = wanted ? &wanted[order[k].i] : &ignored;
-        *want = *dtype = t->dtype;
-        if (gg_is_delicate(t, &part) || gg_is_integer(t->dtype)) continue;
-        st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, dtype, want, err);
+        choice to = { t->dtype, t->dtype };
+        if (!gg_is_delicate(t, &part) && !gg_is_integer(t->dtype))
+            st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, &to, err);
+        dtypes[order[k].i] = to.dtype;
+        if (wanted) wanted[order[k].i] = to.wanted;
     }
     free(order);
     return st;
@@ -846,11 +851,11 @@ static gg_status nothing_to_encode(const gg_dtype_rules *r, size_t n, gg_error *
     return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "name the tensors to encode them, as in '*=f16'");
 }
 
-static gg_status nothing_matches(const gg_dtype_rules *r, gg_error *err)
+static gg_status nothing_matches(const gg_dtype_rules *r, size_t n, gg_error *err)
 {
     char shown[80];
-    const char *what = r->n ? r->list[0].glob : r->preset->name;
-    gg_escape(what, strlen(what), shown, sizeof shown);
+    if (r->n == 0) return nothing_to_encode(r, n, err);
+    gg_escape(r->list[0].glob, strlen(r->list[0].glob), shown, sizeof shown);
     gg_fail(err, GG_NO, "no tensor matches '%s'%s", shown, r->n > 1 ? " or another pattern" : "");
     gg_about(err, GG_HINT_DTYPE);
     return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "patterns match whole names, as in '*%s*'",
@@ -886,6 +891,15 @@ bool gg_dtype_rules_preset(const gg_dtype_rules *r)
     return r && r->preset;
 }
 
+static void note_rules(const gg_dtype_rules *r, const bool *used, const gg_run *run)
+{
+    size_t unused = 0;
+    for (size_t k = 0; k < r->n; k++)
+        if (used[k] || unused++ < UNUSED_SHOWN) note_rule(&r->list[k], used[k], run);
+    if (unused > UNUSED_SHOWN)
+        gg_note(run, "%zu more rules match no tensor", unused - UNUSED_SHOWN);
+}
+
 /* Chooses the dtypes of n tensors of a model with keys `meta`. */
 static gg_status choose_all(gg_dtype_rules *r, const gg_tensor *list, size_t n, const gg_meta *meta,
                             const gg_run *run, uint32_t *dtypes, gg_error *err)
@@ -910,12 +924,8 @@ static gg_status choose_all(gg_dtype_rules *r, const gg_tensor *list, size_t n, 
         else add_fallback(&f, &list[i], dtypes[i], r->wanted[i]);
         if (st == GG_OK) count_choice(&s, &list[i], dtypes[i]);
     }
-    if (st == GG_OK && !any) st = r->n ? nothing_matches(r, err) : nothing_to_encode(r, n, err);
-    size_t unused = 0;
-    for (size_t k = 0; k < r->n && st == GG_OK; k++)
-        if (used[k] || unused++ < UNUSED_SHOWN) note_rule(&r->list[k], used[k], run);
-    if (unused > UNUSED_SHOWN)
-        gg_note(run, "%zu more rules match no tensor", unused - UNUSED_SHOWN);
+    if (st == GG_OK && !any) st = nothing_matches(r, n, err);
+    if (st == GG_OK) note_rules(r, used, run);
     if (st == GG_OK) st = tell_fallbacks(&f, run, err);
     if (st == GG_OK) note_summary(&s, run);
     free(used);
