@@ -361,6 +361,10 @@ $(B)/faults/inject.so: tests/faults/inject.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
 
+.PHONY: test-bare
+test-bare: ## run the README's commands in minimal roots of Debian 12 and 13 (needs root, mmdebstrap and git)
+	sh tests/bare.sh
+
 .PHONY: test-schedulers
 test-schedulers: all units ## run organ-fleet with a real Slurm (as root), sshd and rclone on 127.0.0.1 (Debian: three minutes)
 	B=$(B) BIN=$(B)/bin sh tests/schedulers/run.sh
