@@ -4,7 +4,7 @@
 #
 #   B=build        the build folder            BIN=build/bin  the tools
 #   JOBS=N         how many run at a time      ONLY='TEXT...' names that contain a text
-#                  (processors + 1)            TIMES=1        print the seconds of each
+#                  (processors + 1)            TIMES=1        print the processor time of each
 #
 # A program that ends without its own "NAME: P passed, F failed" line, or with a status
 # that this line does not explain, counts as one more failure. The failed checks are printed
@@ -46,6 +46,13 @@ if [ -z "${ONLY:-}" ] && [ -z "${SANITIZED:-}" ]; then
     echo "tests: $n files, $JOBS at a time; about two minutes on two idle processors"
 fi
 
+# seconds FILE TIMES: the processor time of a test, from what the shell's `times` prints of its children.
+seconds() {
+    awk -v name="$1" '
+        function seconds(text,   part) { split(text, part, /[ms]/); return part[1] * 60 + part[2] }
+        NR == 2 { printf "%6.1f s  %s\n", seconds($1) + seconds($2), name }' "$2"
+}
+
 # Each worker goes down the list and takes what no other has: mkdir is the lock.
 worker() {
     i=0
@@ -53,13 +60,15 @@ worker() {
         i=$((i + 1))
         mkdir "$T/$i.taken" 2> /dev/null || continue
         f=$(cat "$T/$i.name")
-        date +%s > "$T/$i.began"
-        case $f in
-        *.sh) sh "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
-        *) "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
-        esac
-        echo $? > "$T/$i.status"
-        [ -z "${TIMES:-}" ] || echo "$(($(date +%s) - $(cat "$T/$i.began"))) s  $f"
+        (
+            case $f in
+            *.sh) sh "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
+            *) "$f" > "$T/$i.log" 2>&1 < /dev/null ;;
+            esac
+            echo $? > "$T/$i.status"
+            times > "$T/$i.times"
+        )
+        [ -z "${TIMES:-}" ] || seconds "$f" "$T/$i.times"
     done
 }
 w=0
