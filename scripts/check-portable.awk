@@ -1,13 +1,17 @@
 # check-portable.awk - reads shell scripts and makefiles, and checks which utilities and options
-# they use. Used by check-portable.sh, whose table comes first (-v table=FILE).
+# they use. Used by check-portable.sh, whose table comes first (-v table=FILE). Of the files in
+# `awk_only_files`, only the programs for awk are checked.
 #
 # A script is read character by character. The stack has a letter for each open bracket or quote: c $(,
 # p (, q double quotes, b ${ }, a arithmetic. Words of commands are collected without their quotes.
 
-function complain(text) { print FILENAME ":" line_no ": " text; bad = 1 }
+function complain(text) {
+    if (awk_only && !in_awk) return
+    print FILENAME ":" line_no ": " text; bad = 1 }
 
 # ---- the table: KIND TAB NAME TAB DETAIL ---------------------------------------------------
 # posix NAME OPTIONS (as for getopts)      find NAME of a primary      other NAME of a program
+# tests NAME of what tests use, too, if they do not ask for a program with `have`
 # extra "NAME OPTION" PATTERN, which the line must match: the test at run time
 function read_table(   line, f) {
     while ((getline line < table) > 0) {
@@ -15,6 +19,7 @@ function read_table(   line, f) {
         if (f[1] == "posix") options[f[2]] = f[3]
         else if (f[1] == "find") primary[f[2]] = 1
         else if (f[1] == "other") other[f[2]] = 1
+        else if (f[1] == "tests") of_tests[f[2]] = 1
         else if (f[1] == "extra") extra[f[2]] = f[3]
     }
     n = split("if then else elif fi while until do done for case esac in { } ! : . break continue eval exec exit export " \
@@ -26,7 +31,7 @@ function read_table(   line, f) {
 function beyond(name, option,   key) {
     key = name " " option
     seen[key " (not in POSIX)"] = 1
-    if (key in extra && text_of[line_no] ~ extra[key]) return
+    if (key in extra && text_of[line_no] ~ extra[key] || is_test && key in of_tests) return
     complain("'" key "' is not in POSIX" (key in extra ? ", and the line does not test for it" : ""))
 }
 function check_options(name, i,   w, k, c, at) {
@@ -48,6 +53,7 @@ function check_command(i,   name, k, w) {
     while (i <= n_words && (word[i] ~ /^[A-Za-z_][A-Za-z_0-9]*=/ || word[i] ~ /^(if|then|else|elif|while|until|do|!|[{])$/)) i++
     if (i > n_words) return
     name = word[i]
+    if (name ~ /awk"?$/ || word[i + 1] == "awk") check_program(name ~ /awk"?$/ ? i : i + 1)
     if (name == "for" || name == "case" || name ~ /^[$"\/~]/ || name ~ /^[0-9]*$/ || name ~ /[$*?]/ || name ~ /^organ(-|$)/) return
     if (name ~ /^(exec|command|run_tool|run_step|env|nice|put_file)$/) {
         if (name == "env" && word[i + 1] == "-i") seen["env -i"] = 1
@@ -58,8 +64,8 @@ function check_command(i,   name, k, w) {
         return
     }
     if (name in builtin || (name "()") in defined) return
-    if (name in other) { seen[name] = 1; return }
-    if (!(name in options)) { complain("the utility '" name "' is not in the table of scripts/check-portable.sh"); return }
+    if (name in other || is_test && (name in of_tests || name in asked)) { seen[name] = 1; return }
+    if (!(name in options)) { complain("the utility '" name "' is not in the table of scripts/check-portable.sh" (is_test ? ", and `have` does not ask for it" : "")); return }
     seen[name] = 1
     if (name == "find") {
         for (k = i + 1; k <= n_words; k++) {
@@ -72,7 +78,7 @@ function check_command(i,   name, k, w) {
     check_options(name, i + 1)
     for (k = i + 1; k <= n_words; k++) {
         w = word[k]
-        if ((name == "sed" || name == "grep") && w ~ /\\[|+?<>bwsn]/) complain("'" name " " w "': \\| \\+ \\? \\< \\b \\w \\s and \\n are not in POSIX")
+        if (name == "sed" && w ~ /\\[|+?<>bws]/ || name == "grep" && w ~ /\\[|+?<>bwsn]/) complain("'" name " " w "': \\| \\+ \\? \\< \\b \\w \\s, and \\n in grep, are not in POSIX")
         if (name == "date" && w ~ /%N/) beyond("date", "%N")
         if (name == "sleep" && w ~ /[.]/) beyond("sleep", "0.1")
         if (name == "getconf") beyond("getconf", w)
@@ -80,13 +86,100 @@ function check_command(i,   name, k, w) {
         if (name == "xargs" && w !~ /^-/ && w !~ /^[0-9$]/) { check_command(k); break }
     }
 }
-function end_word() { if (in_word) { word[++n_words] = text; if (n_words == 1 && text == "case") cases[depth]++; if (text == "esac") cases[depth]--; }; in_word = 0; text = "" }
+function end_word() { if (in_word) { word[++n_words] = text; word_line[n_words] = line_no - gsub(/\n/, "&", text); if (n_words == 1 && text == "case") cases[depth]++; if (text == "esac") cases[depth]--; }; in_word = 0; text = "" }
 function end_command() { end_word(); if (n_words) check_command(1); n_words = 0 }
 function push(kind) { kept_n[depth] = n_words; kept_text[depth] = text; kept_in[depth] = in_word
-    for (k_ = 1; k_ <= n_words; k_++) kept[depth, k_] = word[k_]
+    for (k_ = 1; k_ <= n_words; k_++) { kept[depth, k_] = word[k_]; kept_line[depth, k_] = word_line[k_] }
     stack[++depth] = kind; cases[depth] = 0; if (kind == "c" || kind == "p") { n_words = 0; text = ""; in_word = 0 } }
 function pop(   was) { was = stack[depth]; if (was == "c" || was == "p") end_command(); depth--
-    if (was == "c" || was == "p") { n_words = kept_n[depth]; for (k_ = 1; k_ <= n_words; k_++) word[k_] = kept[depth, k_]; text = kept_text[depth] "$"; in_word = was == "c" || kept_in[depth] } }
+    if (was == "c" || was == "p") { n_words = kept_n[depth]; for (k_ = 1; k_ <= n_words; k_++) { word[k_] = kept[depth, k_]; word_line[k_] = kept_line[depth, k_] }; text = kept_text[depth] "$"; in_word = was == "c" || kept_in[depth] } }
+
+# ---- awk programs: what mawk 1.3.4-20200120, gawk, busybox and the awk of BSD do not all read alike --------
+
+# The next token of `awk_text` from `at` on: sets `token` and its `sort`, which is "name", "number", "string", "regexp",
+# "end" of a statement or of the text, or "sign", and moves `at` behind it.
+function next_token(   c, begin, escaped, inside) {
+    while ((c = substr(awk_text, at, 1)) == " " || c == "\t" || c == "#" || c == "\\") {
+        if (c == "\\" && substr(awk_text, ++at, 1) == "\n") line_no++
+        if (c == "#") while (substr(awk_text, at + 1, 1) != "\n" && at < length(awk_text)) at++
+        at++
+    }
+    begin = at++
+    before = sort == "sign" && token != ")" && token != "]" && token !~ /^([+][+]|--|[$])$/ || sort == "end" || token ~ /^(return|print|printf|in)$/
+    token = c
+    if (c == "\n" || c == ";" || c == "}" || c == "") { sort = "end"; line_no += c == "\n"; return }
+    if (c == "{") { sort = "end"; return }
+    if (c == "\"" || c == "/" && before) {
+        sort = c == "/" ? "regexp" : "string"
+        for (; at <= length(awk_text); at++) {
+            token = substr(awk_text, at, 1)
+            if (token == "\\") { if (substr(awk_text, ++at, 1) == "\n") line_no++; continue }
+            if (token == "\n") { complain("a " (c == "/" ? "regular expression" : "string") " of awk goes on in the next line"); line_no++; sort = "end"; at++; return }
+            if (c == "/" && token == "[" && !inside) { inside = at; if (substr(awk_text, at + 1, 1) == "^") at++; if (substr(awk_text, at + 1, 1) == "]") at++ }
+            else if (token == "]") inside = 0
+            else if (token == c) { if (!inside) break; complain("original-awk ends a regular expression at the / in its brackets; write \\/") }
+        }
+        token = substr(awk_text, begin, ++at - begin)
+        if (c == "/" && token ~ /[^\\]?[{][0-9]/) complain("mawk 1.3.4-20200120 has no {n} in regular expressions")
+        return
+    }
+    if (c ~ /[A-Za-z_]/) {
+        sort = "name"
+        while (substr(awk_text, at, 1) ~ /[A-Za-z_0-9]/) at++
+    } else if (c ~ /[0-9]/) {
+        sort = "number"
+        while (substr(awk_text, at, 1) ~ /[0-9.]/) at++
+    } else {
+        sort = "sign"
+        if (c == ">" && substr(awk_text, at, 1) ~ /[>=]/ || substr(awk_text, begin, 2) ~ /^(&&|[|][|]|[=!<]=|[+][+]|--)/) at++
+    }
+    token = substr(awk_text, begin, at - begin)
+}
+# Moves behind the bracket that closes the one just read.
+function skip_brackets(   level) {
+    for (level = 1; level > 0 && token != "";) {
+        next_token()
+        if (sort == "sign") level += (token == "(" || token == "[") - (token == ")" || token == "]")
+    }
+}
+# Behind print or printf, > is a redirection. What follows must be one name, string or text in parentheses: awks
+# differ about anything longer, and a comparison is none.
+function check_print(   unclear) {
+    for (next_token(); sort != "end"; next_token()) {
+        if (sort != "sign") continue
+        if (token == "(" || token == "[") skip_brackets()
+        unclear = token == ">="
+        if (token == ">" || token == ">>") {
+            next_token()
+            if (token == "$") next_token()
+            if (token == "(") skip_brackets()
+            next_token()
+            if (token == "[") { skip_brackets(); next_token() }
+            unclear = sort != "end"
+        }
+        if (unclear) { complain("put the comparison, or the file of the redirection, in parentheses: some awks take > for the one and some for the other"); return }
+        if (sort == "end") return
+    }
+}
+function check_awk(program, first,   was) {
+    was = line_no; line_no = first; in_awk = 1
+    awk_text = program; at = 1; sort = "end"; token = "\n"
+    do {
+        next_token()
+        if (sort == "name" && (token == "print" || token == "printf")) check_print()
+        else if (sort == "name" && token ~ /^(gensub|strftime|systime|strtonum|asorti?|patsplit|IGNORECASE|PROCINFO|FPAT|FIELDWIDTHS)$/) complain("only gawk has " token)
+    } while (at <= length(awk_text))
+    line_no = was; in_awk = 0
+}
+# The program among the words of a command, unless it is in a file.
+function check_program(i) {
+    for (i++; i <= n_words && word[i] ~ /^-./; i++) {
+        if (word[i] ~ /^-f/) return
+        if (word[i] == "--") { i++; break }
+        if (word[i] ~ /^-[vF]$/) i++
+    }
+    if (i <= n_words && word[i] ~ /[ {]/) check_awk(word[i], word_line[i])
+}
 
 # The commands of a whole text, whose first line has the number `first`.
 function check_shell(s, first,   i, c, d, n, kind, end, quote, rest) {
@@ -139,8 +232,9 @@ function check_shell(s, first,   i, c, d, n, kind, end, quote, rest) {
         }
         if (c == "(") { if (substr(s, i + 1, 1) == ")") { in_word = 0; text = ""; n_words = 0; i++; continue }; end_word(); push("p"); continue }
         if (c == ")") {
+            if (text == "esac") end_command()
             if (cases[depth] > 0) {
-                if (stack[depth] == "c" && depth) complain("bash 3.2 cannot read a case inside $(...)")
+                if (stack[depth] == "c" && depth && !is_test) complain("bash 3.2 cannot read a case inside $(...)")
                 in_word = 0; text = ""; n_words = 0; continue
             }
             if (depth) pop()
@@ -160,7 +254,7 @@ function skip_quoted(s, i,   end, part) {
 # The last character of the target of a redirection; commands in it are not read.
 function target(s, i,   rest) {
     rest = substr(s, i)
-    if (substr(rest, 1, 1) == "\"") { match(substr(rest, 2), /"/); return i + RSTART }
+    if (substr(rest, 1, 1) == "\"") { match(substr(rest, 2), /^([^"\\]|\\.)*"/); return i + RLENGTH }
     match(rest, /^[^ \t\n;|&()]*/)
     return i + RLENGTH - 1
 }
@@ -220,6 +314,11 @@ function check_make(   i, s, first) {
 
 function check_file(   i, s) {
     if (is_make) { check_make(); return }
+    if (FILENAME ~ /[.]awk$/) {
+        for (i = 1; i <= n_lines; i++) s = s text_of[i] "\n"
+        check_awk(s, 1)
+        return
+    }
     s = ""
     for (i = 1; i <= n_lines; i++) s = s text_of[i] "\n"
     check_shell(s, 1)
@@ -229,13 +328,22 @@ BEGIN {
     # Functions may be called before the file that defines them is read.
     for (f = 1; f < ARGC; f++)
         while ((getline line < ARGV[f]) > 0)
-            if (match(line, /^ *[a-z_]+\(\)/)) { name = substr(line, 1, RLENGTH); gsub(/ /, "", name); defined[name] = 1 }
+            if (match(line, /^ *[a-z_][a-z_0-9]*\(\)/)) { name = substr(line, 1, RLENGTH); gsub(/ /, "", name); defined[name] = 1 }
     for (f = 1; f < ARGC; f++) {
         FILENAME = ARGV[f]
         close(FILENAME)
         n_lines = 0
         while ((getline line < FILENAME) > 0) text_of[++n_lines] = line
         is_make = FILENAME ~ /(\.mk|Makefile)$/
+        is_test = FILENAME ~ /(^|\/)tests\//
+        awk_only = index(awk_only_files, " " FILENAME " ")
+        split("", asked)
+        for (i = 1; i <= n_lines; i++)
+            for (line = text_of[i]; match(line, /(^|[^a-z])have [a-z0-9-]+/); line = substr(line, RSTART + RLENGTH)) {
+                name = substr(line, RSTART, RLENGTH)
+                sub(/.*have /, "", name)
+                asked[name] = 1
+            }
         check_file()
     }
     if (list_all) { sorter = "sort"; for (key in seen) print key | sorter; close(sorter) }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2016
-# portable.sh - scripts/check-portable.sh notices options outside POSIX, and features that make 3.81 lacks.
+# portable.sh - scripts/check-portable.sh notices options outside POSIX, programs that awks read differently, and
+# features that make 3.81 lacks.
 . "$(dirname "$0")/lib.sh"
 
 # noticed FILE TEXT COMMANDS: a file with these commands is refused, and the message names TEXT.
@@ -43,6 +44,37 @@ noticed a.sh "bash 3.2" 'x=$(case $1 in a) echo b ;; esac)'
 printf '%s\n' '#!/bin/sh' '# sed -i' "echo 'sed -i' \"readlink -f\" # tac" "cat <<'EOF' | sed -n p" 'sed -i' EOF \
     'case $1 in stat | seq) echo "$(cat "${x:-"a b"}")" ;; esac' 'f() { echo tac; }; f' > "$T/a.sh"
 check "comments, texts and patterns are no commands" sh "$PWD/scripts/check-portable.sh" "$T/a.sh"
+
+# ---- what awks read differently -----------------------------------------------------------------
+paren='put the comparison, or the file of the redirection, in parentheses'
+noticed a.sh "$paren" "awk '{ printf k >= 99.95 ? \"%.0f\" : \"%.1f\", k }'"
+noticed a.sh "$paren" "x=\$(awk -F '\\t' -v a=\"\$b\" '{ print \$1 > 4 ? 1 : 0 }' \"\$f\")"
+noticed a.sh "$paren" "awk '{ print a, (b) > c d }' file"
+noticed a.sh "$paren" "awk '
+    { if (a) print b > dir \"/\" c }' file"
+noticed a.sh 'a regular expression of awk goes on' "busybox awk '\$0 !~ /^a,
+    b/ { bad = 1 }'"
+noticed a.sh 'a string of awk goes on' "awk '{ x = \"a
+    b\" }'"
+noticed a.sh 'mawk 1.3.4-20200120 has no {n}' "awk '/^[0-9]{4}\$/ { n++ }'"
+noticed a.sh 'original-awk ends a regular expression' "awk '{ gsub(/[/]/, \"\") }'"
+noticed a.sh 'only gawk has gensub' "awk '{ x = gensub(/a/, \"b\", 1) }'"
+noticed a.awk "$paren" '{ print x > y ? 1 : 2 }'
+mkdir "$T/tests" "$T/tests/cli"
+noticed tests/cli/a.sh "the utility 'jq'" 'jq . file'
+noticed tests/cli/a.sh "'sed -i'" 'sed -i s/a/b/ file'
+cat > "$T/tests/cli/a.sh" << 'END'
+have() { :; }
+if have jq "JSON read by jq"; then jq . file | grep -o x; fi
+mkmodel "$T/x.gguf" a
+END
+check "what tests may use" sh "$PWD/scripts/check-portable.sh" "$T/tests/cli/a.sh"
+cat > "$T/a.sh" << 'END'
+awk '{ print > "file"; printf("%s\n", a > b) > (dir "/" c); print (a > b) ? 1 : 2 >> f[a > b] } # print a >= b
+    $1 > 3 && a / 2 > b / 3 { x = $2 / 4; print x / 2, y++ / 2, "a/b" > out; n = length / 2 }
+    /^[^"\/]*[{]/ || !/[]a]/ { print a[b > c] | "sort > file"; if (a > b) print; else print c > $1 }'
+END
+check "awk that each awk reads alike" sh "$PWD/scripts/check-portable.sh" "$T/a.sh"
 
 noticed a.mk 'make 3.81 has no $(file ...)' 'x := $(if y,$(file < name))'
 noticed a.mk 'make 3.81 has neither != nor ::=' 'x != date'
