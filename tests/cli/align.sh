@@ -137,7 +137,7 @@ made "$T/moe.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x3 blk.0.ffn_gate_exp
     blk.1.attn_qkv.weight:F32:64x128 blk.1.attn_output.weight:F32:64x64 2> /dev/null
 permute "$T/moe.gguf" "$T/pm.gguf" ffn > "$T/pm.tsv"
 check "experts" organ-compare "$T/moe.gguf" "$T/pm.gguf" --align --type organ
-grep '^ffn\|^expert' "$T/pm.tsv" > "$T/pm.ffn"
+grep -E '^ffn|^expert' "$T/pm.tsv" > "$T/pm.ffn"
 recovered "$T/pm.ffn" "the units of each expert"
 check "a graft of experts" organ-transplant -q --base "$T/moe.gguf" --donor "$T/pm.gguf" --align --output "$T/x.gguf" \
     --force
@@ -152,7 +152,7 @@ made "$T/five.gguf" "$KEYS" blk.0.ffn_gate_inp.weight:F32:64x5 blk.0.ffn_gate_in
 for what in experts experts,ffn; do
     permute "$T/five.gguf" "$T/pm.gguf" $what 0 4 > "$T/pm.tsv"
     check "$what" organ-compare "$T/five.gguf" "$T/pm.gguf" --align
-    grep '^ffn\|^expert' "$T/pm.tsv" > "$T/pm.ffn"
+    grep -E '^ffn|^expert' "$T/pm.tsv" > "$T/pm.ffn"
     recovered "$T/pm.ffn" "the order of $what"
     check "a graft of $what" organ-transplant -q --base "$T/five.gguf" --donor "$T/pm.gguf" --align \
         --output "$T/x.gguf" --force

@@ -11,8 +11,9 @@ PATH=$PATH:/usr/sbin:/sbin
 has_server() {
     if [ "$1" = busybox ]; then busybox --list 2> /dev/null | grep -qx httpd; else have "$1"; fi
 }
-if ! have curl || { ! has_server lighttpd && ! has_server busybox; }; then
-    echo "skipped: no curl, or neither lighttpd nor busybox httpd: nothing is served"
+have curl "organ-serve and organ-api behind a server" || finish
+if ! has_server lighttpd && ! has_server busybox; then
+    echo "left out: organ-serve and organ-api behind a server (lighttpd)"
     finish
 fi
 if [ ! -x "$BIN/organ-api" ]; then
@@ -566,7 +567,7 @@ many() { # HOW-MANY-AT-ONCE
     n=0
     while [ $n -lt 2000 ]; do
         request GET /v1/jobs
-        grep -q '"state": "queued"\|"state": "running"' "$T/body" || break
+        grep -Eq '"state": "queued"|"state": "running"' "$T/body" || break
         sleep 0.05
         n=$((n + 1))
     done
@@ -743,7 +744,7 @@ options
 first=''
 # lighttpd comes first, because tests that are not repeated need its features.
 for server in lighttpd busybox; do
-    has_server $server || { echo "skipped: no $server"; continue; }
+    has_server $server || { echo "left out: organ-api behind $server ($server)"; continue; }
     upload=PUT
     [ $server = lighttpd ] || upload=POST
     serve "$BIN" --server $server --max-body 4M --host models.example

@@ -94,7 +94,7 @@ for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 
     'llama.rope.dimension_sections=u32[]:1,2' 'llama.attention.head_count=bool[]:true,true,true,true'; do
     key unread "$pair"
     organ-check -q "$T/unread.gguf" > "$T/out"
-    check_text "$(grep -c 'key-type\|layer-array' "$T/out")" 0 "$pair is not read, or read so"
+    check_text "$(grep -Ec 'key-type|layer-array' "$T/out")" 0 "$pair is not read, or read so"
 done
 for pair in t5/0 qwen2/1; do # t5 has no RoPE
     a=${pair%/*}
@@ -290,9 +290,8 @@ check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" \
 for a in internlm2 mystery; do
     sed "s/llama\./$a./; s/\"value\": \"llama\"/\"value\": \"$a\"/" "$T/verse/manifest.json" > "$T/m" &&
         rm -rf "$T/other" && cp -r "$T/verse" "$T/other" && cp "$T/m" "$T/other/manifest.json"
-    sed -i.bak \
-        '/"key": "tokenizer.ggml.model"/s/"type": "str", "value": "internlm2"/"type": "str", "value": "llama"/' \
-        "$T/other/manifest.json"
+    sed '/"key": "tokenizer.ggml.model"/s/"type": "str", "value": "internlm2"/"type": "str", "value": "llama"/' \
+        "$T/m" > "$T/other/manifest.json"
     [ $a = mystery ] || check "$a" organ-check "$T/other"
     sed '/"name": "blk\.2\.attn_v\./d' "$T/other/manifest.json" > "$T/m" && cp "$T/m" "$T/other/manifest.json"
     if [ $a = mystery ]; then
@@ -375,8 +374,10 @@ done
 
 # ---- hash lists -----------------------------------------------------------------------------------
 organ-check --hash "$V" > "$T/list" || bad "--hash"
-check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" \
-    "the file's hash is that of sha256sum"
+if have sha256sum "hashes compared with those of sha256sum"; then
+    check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" \
+        "the file's hash is that of sha256sum"
+fi
 organ-assemble -q "$T/verse" --output "$T/h.gguf" --shards 3 --force
 for m in "$V" "$T/verse"; do check "verify $m" organ-check --verify "$T/list" "$m"; done
 check "verify a pipe" sh -c "organ-check --verify $T/list - < $V"

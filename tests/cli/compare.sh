@@ -55,7 +55,7 @@ check_same "$T/out" "$T/sampled" "a sample of a pipe"
 check "one byte is still one lineage" organ-compare $BASE "$T/one.gguf" --lineage
 
 # ---- measures, computed again
-if have python3; then
+if have python3 "what Python checks"; then
     for t in blk.2.ffn_norm.weight output_norm.weight blk.0.attn_norm.weight; do
         organ-extract -q $BASE --tensors $t --output - > "$T/a.bin"
         organ-extract -q $VERSE --tensors $t --output - > "$T/b.bin"
@@ -87,7 +87,7 @@ PY
 fi
 
 # Rows too long for one chunk, sampled: rows 0 and 2 of 5.
-if have python3; then
+if have python3 "what Python checks"; then
     python3 - "$T" << 'PY' > "$T/want"
 import array, math, random, struct, sys
 random.seed(7)
@@ -236,7 +236,7 @@ new.key	only-b	-	true	-	bool	-
 END
 check_same "$T/out" "$T/want" "the table of keys"
 check_exit 1 "keys in json" organ-compare $VERSE "$T/k.gguf" --keys --json
-if have jq; then
+if have jq "JSON read by jq"; then
     check_text "$(jq -c 'select(.index) | [.value_a, .value_b]' "$T/out")" "[3,4]" "an element in json"
     check_text "$(jq -c 'select(.status == "only-a") | .value_b' "$T/out")" null "no value in json"
 fi

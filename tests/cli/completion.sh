@@ -3,10 +3,7 @@
 # completion.sh - the completion of bash offers every option that --help lists, the
 # values that are accepted, and files where a file is wanted.
 . "$(dirname "$0")/lib.sh"
-if ! have bash; then
-    check_text "no bash" "no bash" ""
-    finish
-fi
+have bash "completion in bash" || finish
 mkdir "$T/here" && mkdir "$T/here/some.organs" && touch "$T/here/a.gguf" "$T/here/a b.gguf" "$T/here/notes.txt"
 
 sh scripts/options.sh "$BIN" > "$T/options.tsv"
@@ -110,8 +107,8 @@ grep -q "^organ-measure) .* '--type=:type:_values -s , value attention .* '-j+:j
 grep -qx "complete -c organ-graft -l match -x -a 'exact retype convert'" "$T/organ.fish" && ok \
     || bad "fish: organ-graft"
 grep -qx "complete -c organ-graft -l link" "$T/organ.fish" && ok || bad "fish: a flag"
-if have zsh; then check "zsh reads it" zsh -n "$T/_organ"; fi
-if have fish; then
+if have zsh "completion in zsh"; then check "zsh reads it" zsh -n "$T/_organ"; fi
+if have fish "completion in fish"; then
     check_text "$(HOME=$T fish -c \
         "source '$T/organ.fish'; complete -C 'organ-measure --samp'; complete -C 'organ-graft --match re'" | cut -f 1 \
         | tr '\n' ' ')" \

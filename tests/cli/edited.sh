@@ -109,7 +109,7 @@ check_text "$(sed -n 's/^    "alignment": \([0-9]*\),/\1/p' "$T/again/manifest.j
 organ-extract "$T/out.gguf" --list | awk -F '\t' 'NR > 1 && $9 % 4096' > "$T/a"
 check_text "$(cat "$T/a")" "" "offsets are aligned to 4096"
 
-if have jq; then
+if have jq "JSON read by jq"; then
     reset
     jq '(.metadata[] | select(.key == "general.name") | .value) = "by jq" |
         del(.tensors[] | select(.class == "organ" and .block == 1))' "$T/manifest" > "$MF"
@@ -186,7 +186,8 @@ check_absent "$T/out2.gguf" "after mistakes"
 
 # An edited class counts wherever organs are selected, listed or copied.
 organ-extract -q $LAB/lab-verse-q4_k_m.gguf --output "$T/cls"
-sed -i.was '/"blk.0.attn_q.weight"/s/"class": "skeleton"/"class": "other"/' "$T/cls/manifest.json"
+sed '/"blk.0.attn_q.weight"/s/"class": "skeleton"/"class": "other"/' "$T/cls/manifest.json" > "$T/cls.json"
+mv "$T/cls.json" "$T/cls/manifest.json"
 class_of() { "$@" | awk -F '\t' '$1 == "blk.0.attn_q.weight" { print $2 }'; }
 check "class edited, listed" test "$(class_of organ-extract "$T/cls" --list)" = other
 check "class edited, measured" test "$(class_of organ-measure -q "$T/cls" --type other)" = other

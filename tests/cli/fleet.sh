@@ -96,7 +96,7 @@ check "a worker killed with -9: the rest was done and is kept" equal "$(status_o
 check "and its model is done in the next run" equal "$(status_of lab-code-q4_k_m)" "done"
 
 # Stopped in the midst: the signal goes to the whole group, as a terminal does it.
-if have setsid; then
+if have setsid "runs that a signal stops" util-linux; then
     cat > "$T/organ-measure" << EOF
 #!/bin/sh
 case \$* in *lab-code*) : > "$T/reached"; sleep 5 ;; esac
@@ -115,8 +115,6 @@ EOF
     fleet measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
     check "what was done before is kept, the rest done" equal "$(status_of lab-verse-q4_k_m) $(status_of \
         lab-code-q4_k_m)" "kept done"
-else
-    echo "skipped: no setsid, a run is not stopped in its midst"
 fi
 
 # Only the fleet's own process is stopped, or killed: its workers go on for a while.
@@ -201,7 +199,7 @@ rm "$models/in a folder/x-00001-of-00003.gguf"
 fleet measure --output "$T/no-first" "$models/in a folder"
 check "shards without their first: one failure" equal "$(tail -n +2 "$T/table" | cut -f 2)" failed
 
-if have python3; then
+if have python3 "what Python checks"; then
     valid='import json, sys
 for f in sys.argv[1:]: json.load(open(f, encoding="utf-8"))'
     check "the reports are JSON" python3 -c "$valid" "$out/z_report_complete.json" "$pipe/dissection_report.json" \
@@ -230,8 +228,6 @@ EOF
     fleet measure --json --output "$T/list" "$models"
     check "the lines are JSON" python3 -c 'import json, sys
 for l in open(sys.argv[1], encoding="utf-8"): json.loads(l)' "$T/table"
-else
-    echo "skipped: no python3, JSON is not parsed"
 fi
 
 # ---- links: to the folder, to a model in it, as download caches have them
@@ -301,7 +297,7 @@ EOF
     check "a host that is not there is a failure" equal $? 1
     check "and says for which model" grep -q "lab-verse-q4_k_m: the worker of this model ended early" "$T/fleet.err"
 else
-    echo "skipped: no GNU parallel"
+    echo "left out: workers of GNU parallel (parallel)"
 fi
 
 # ---- a cluster: its tasks are processes of their own, which no signal of the fleet reaches
@@ -360,12 +356,13 @@ stopped() {
         "$stopped_what: its tools stop"
     rm -rf "$T/far-stopped"
 }
-if have setsid; then
+if have setsid "runs that a signal stops" util-linux; then
     OLD_PATH=$PATH PATH=$T/slurm:$PATH
     stopped Slurm --slurm -j 9
     check_text "$(cat "$T/slurm.log.cancelled")" 42 "Slurm: the job is cancelled"
     if [ -x "$T/hosts/ssh" ]; then
-        sed -i.old 's/^exec sh/exec setsid sh/' "$T/hosts/ssh"
+        sed 's/^exec sh/exec setsid sh/' "$T/hosts/ssh" > "$T/ssh.setsid"
+        cat "$T/ssh.setsid" > "$T/hosts/ssh"
         PATH=$T/hosts:$PATH
         SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh
         export SSH_LOG PARALLEL_SSH
@@ -386,7 +383,7 @@ check_text "$(cut -f 1 "$T/table" | sort | tr '\n' ' ')" \
     "bad deep/lab lab lab-base.imatrix lab-lora-code model none sub/deep/lab sub/lab " "names of models in folders"
 check_text "$(cut -f 2 "$T/tree/out/ranking.tsv" | sort | tr '\n' ' ')" "deep/lab lab model sub/deep/lab sub/lab " \
     "the ranking has models only"
-check_text "$(cut -f 1,2 "$T/tree/out/lineage.tsv" | grep -c 'imatrix\|lora')" 0 "and so has the lineage"
+check_text "$(cut -f 1,2 "$T/tree/out/lineage.tsv" | grep -Ec 'imatrix|lora')" 0 "and so has the lineage"
 check_text "$(grep -c '"rank"' "$T/tree/out/z_report_complete.json") $(grep -c '"rank".*"sub/lab"' \
     "$T/tree/out/z_report_complete.json")" "4 1" "as data"
 check "which model failed" grep -q 'models that failed: 1 of 8: bad$' "$T/fleet.err"
@@ -448,7 +445,7 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
         -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else
-    echo "skipped: no script(1) to make a terminal"
+    echo "left out: what is printed on a terminal (bsdutils)"
 fi
 
 # ---- usage

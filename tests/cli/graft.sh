@@ -102,7 +102,7 @@ check "donor of records on stdin" sh -c \
 check_same "$T/p2/organs/blk_1_ffn_up.bin" "$T/g/organs/blk_1_ffn_up.bin" "donor of records on stdin"
 check "base on stdin" sh -c \
     "cat $VERSE | organ-graft --source $CODE --target - --type organ --layers 1 --output '$T/p3'"
-check_text "$(grep -c '/dev/fd\|/tmp' "$T/p3/manifest.json")" 0 "no name of a temporary file in the manifest"
+check_text "$(grep -Ec '/dev/fd|/tmp' "$T/p3/manifest.json")" 0 "no name of a temporary file in the manifest"
 check "base on stdin: assemble" organ-assemble "$T/p3" --output "$T/a.gguf" --force
 organ-transplant --base "$VERSE" --donor "$CODE" --type organ --layers 1 --output "$T/b.gguf" --force
 check_same "$T/a.gguf" "$T/b.gguf" "base on stdin"

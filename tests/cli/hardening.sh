@@ -17,10 +17,9 @@ refused() {
 refused little-endian -std=c11 -U__BYTE_ORDER__ -D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__
 refused 64-bit -std=c11 -ffreestanding -m32
 
-if ! have readelf || ! have nm || [ -n "${SANITIZED:-}" ]; then
-    echo "hardening.sh: left out, no readelf, or a sanitized build"
-    finish
-fi
+[ -z "${SANITIZED:-}" ] || finish
+have readelf "hardening of the programs" binutils || finish
+have nm "hardening of the programs" binutils || finish
 for t in "$BIN"/organ-*; do
     readelf -d "$t" > "$T/dynamic" 2> "$T/err"
     grep -q 'There is no dynamic section' "$T/dynamic" && continue # a static build

@@ -280,7 +280,7 @@ hash_tensors() {
     organ-check --hash "$1" 2> /dev/null | awk -F'\t' '$2 == "tensor" { print $3 "\t" $4 "\t" $1 }' | sort
 }
 arch_keys() {
-    organ-keys "$1" | grep -v '^general\|^tokenizer' | sort
+    organ-keys "$1" | grep -Ev '^general|^tokenizer' | sort
 }
 
 # hide_keys FILE: the keys in its metadata get another name, so that config.json is used.
@@ -316,7 +316,7 @@ stored() {
         cp "$f" "$T/plain.safetensors"
         head -c 60 "$f" | grep -aqF '"gguf.keys"' && hide_keys "$T/plain.safetensors"
         hash_tensors "$T/plain.safetensors"
-    done | grep -v 'norm.weight\|A_log\|rope_freqs' | sort
+    done | grep -Ev 'norm.weight|A_log|rope_freqs' | sort
 }
 
 # shape ARCH CLASS TYPE SHARDS [VARIABLE=VALUE...]

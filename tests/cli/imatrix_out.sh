@@ -67,13 +67,15 @@ wanted "the same entries" "$B0${R0}1 ${D0}1 gate_inp - 110 11;"
 check "a copy" organ-assemble -q "$T/base.gguf" --imatrix "$T/base.im" --imatrix-out "$T/out.im" -o "$T/x.gguf" --force
 wanted "all entries" "$B0$R0$B1$R1"
 organ-extract -q "$T/base.gguf" --split-experts -o "$T/fewer"
-sed -i.old '/ffn_[a-z]*\.1\.weight/d' "$T/fewer/manifest.json"
+sed '/ffn_[a-z]*\.1\.weight/d' "$T/fewer/manifest.json" > "$T/fewer.json"
+mv "$T/fewer.json" "$T/fewer/manifest.json"
 check "experts that were removed from a directory" organ-assemble -q "$T/fewer" --imatrix "$T/base.im" --force \
     --imatrix-out "$T/out.im" -o "$T/x.gguf"
 wanted "entries of the others" \
     "0 down 0 10 1;0 down 1 30 3;0 down 2 40 4;${R0}1 down 0 50 5;1 down 1 70 7;1 down 2 80 8;$R1"
 # With a smaller number in the keys too, expert 3 is past the end of an entry of three.
-sed -i.old '/expert_count/s/"value": 4/"value": 3/' "$T/fewer/manifest.json"
+sed '/expert_count/s/"value": 4/"value": 3/' "$T/fewer/manifest.json" > "$T/fewer.json"
+mv "$T/fewer.json" "$T/fewer/manifest.json"
 imatrix "$T/three.im" blk.0.ffn_down_exps.weight:96:1,2,3:10,20,30 blk.1.ffn_down_exps.weight:96:5,6,7:50,60,70
 check_error 3 "tensor 'blk.0.ffn_down_exps.weight': the importance matrix has no expert 3 of it" \
     "an expert past the end" \

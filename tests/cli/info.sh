@@ -164,7 +164,7 @@ check_error 3 "bytes at offset 64, more than any file can have" "more than a fil
 
 # ---- organ -----------------------------------------------------------------------------
 organ > "$T/out"
-check_text "$(grep -c 'transplant\|merge\|stack\|quantize\|extract\|info' "$T/out")" 6 "organ lists six tasks"
+check_text "$(grep -Ec 'transplant|merge|stack|quantize|extract|info' "$T/out")" 6 "organ lists six tasks"
 organ "$V" > "$T/a"
 organ-info "$V" > "$T/b"
 check_same "$T/a" "$T/b" "organ FILE is organ-info"

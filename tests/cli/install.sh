@@ -27,7 +27,7 @@ int main()
 }
 END
     cp "$T/x.c" "$T/x.cc"
-    if have pkg-config; then
+    if have pkg-config "libgguf.pc"; then
         flags=$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --cflags --libs libgguf) \
             || bad "pkg-config does not find libgguf"
         check_text "$(PKG_CONFIG_PATH=$1/lib/pkgconfig pkg-config --modversion libgguf)" "$VERSION" \
@@ -38,7 +38,7 @@ END
     check "compile against it" eval "${CC:-cc} -std=c11 -Wall -Werror -o '$T/x' '$T/x.c' $flags"
     check "run it" "$T/x"
     check_text "$(cat "$T/out")" "$VERSION" "gg_version() and --version agree"
-    if have "${CXX:-c++}"; then
+    if have "${CXX:-c++}" "the library in C++" g++; then
         check "compile C++ against it" eval "${CXX:-c++} -std=c++17 -Wall -Werror -o '$T/x' '$T/x.cc' $flags"
         check "run the C++ program" "$T/x"
     fi
@@ -139,7 +139,7 @@ examples() { # PREFIX
         printf '#!/bin/sh\nfor url; do :; done\nexec cat "$url"\n' > "$T/stubs/curl"
     }
     chmod +x "$T/stubs"/*
-    have jq "the examples that edit manifests"
+    have jq "JSON read by jq"
     # shellcheck disable=SC2046 # words
     made "$T/deep.gguf" '{"key": "llama.block_count", "type": "u32", "value": 32},' \
         $(i=0; while [ $i -lt 32 ]; do echo "blk.$i.attn_q.weight:F32:8x8 blk.$i.ffn_up.weight:F32:8x8"; \

@@ -27,10 +27,10 @@ for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-emp
     check_text "$(awk -F '\t' 'NF != 4' "$T/out")" "" "$f: four columns a row"
     check_text "$(tr -d '\11\12\40-\176\200-\377' < "$T/out" | wc -c | tr -d ' ')" 0 "$f: no control bytes"
     check "$f: json" organ-keys $G/$f.gguf --json
-    if have jq; then check "$f: json is json" jq \
+    if have jq "JSON read by jq"; then check "$f: json is json" jq \
         -es 'all(has("key") and has("type") and has("count") and has("value"))' "$T/out"; fi
 done
-if have jq; then
+if have jq "JSON read by jq"; then
     organ-keys $VERSE --json > "$T/json"
     check_text "$(jq -s 'map(select(.key == "tokenizer.ggml.scores"))[0].value | length' "$T/json")" 1024 \
         "json has arrays whole"

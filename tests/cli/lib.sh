@@ -230,7 +230,7 @@ math_awk() {
 # each_awk COMMAND...: runs it with each installed awk in front of PATH. $awk is its name.
 each_awk() {
     for awk in "busybox awk" gawk mawk original-awk; do
-        have "${awk%% *}" || continue
+        have "${awk%% *}" "each awk" || continue
         mkdir -p "$T/awk.d"
         printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
         chmod +x "$T/awk.d/awk"

@@ -131,7 +131,7 @@ by_number() { # FORM TENSOR...
         bad "a graft of $form"
     check "experts of $form" organ-lora "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=2,1 \
         --rank 8 -o "$T/e-lora.gguf" --force
-    if grep -q "attn_q\|gate_inp" "$T/out"; then bad "more than experts of $form: $(cat "$T/out")"; else ok; fi
+    if grep -Eq "attn_q|gate_inp" "$T/out"; then bad "more than experts of $form: $(cat "$T/out")"; else ok; fi
     organ-transplant -q "$T/e-a.gguf" --adapter "$T/e-lora.gguf" -o "$T/e-got.gguf" --force || bad "folded into $form"
     organ-compare -q "$T/e-got.gguf" "$T/e-want.gguf" > "$T/out" 2> "$T/err"
     check_text "$(awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }

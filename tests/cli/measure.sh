@@ -181,7 +181,7 @@ if paste -d ' ' "$T/want" "$T/got" |
     END { exit bad || NR != 1 || $1 < 2 }'; then ok
     else bad "awk finds other measures: $(cat "$T/want") against $(cat "$T/got")"; fi
 
-if have python3; then
+if have python3 "what Python checks"; then
     reference() {
         python3 tests/cli/measure_reference.py "$@"
     }
@@ -257,7 +257,7 @@ check_text "$(diff "$T/before.json" "$T/d/manifest.json" | grep -c '^>')" "$(awk
     "$T/verse.tsv" | wc -l | tr -d ' ')" "only the selected lines change"
 sed 's/, "z": {[^}]*}//' "$T/d/manifest.json" > "$T/out"
 check_same "$T/out" "$T/before.json" "and only by their z"
-if have jq; then
+if have jq "JSON read by jq"; then
     check_text "$(jq -r \
         '.tensors[] | select(.name == "output_norm.weight") | .z | [.elements, .sampled, .theta, .row_theta] | @tsv' \
         "$T/d/manifest.json" 2>&1 | wc -w | tr -d ' ')" 4 "z in the manifest"
@@ -286,7 +286,7 @@ check_same "$T/out" "$T/edited.json" "what a user wrote stays"
 cp "$T/edited/manifest.json" "$T/edited.json"
 check "update again" organ-measure --update "$T/edited" --tensors output_norm.weight
 check_same "$T/edited/manifest.json" "$T/edited.json" "updating again changes nothing"
-if have jq; then
+if have jq "JSON read by jq"; then
     jq . "$T/d/manifest.json" > "$T/edited/manifest.json"
     check "update of what jq laid out" organ-measure --update "$T/edited"
     check_text "$(jq -c 'del(.tensors[].z)' "$T/edited/manifest.json")" "$(jq -c 'del(.tensors[].z)' \

@@ -95,7 +95,7 @@ check_text "$(organ-keys "$T/m.gguf" --get organ.merge.method)" ties "method"
 check_text "$(organ-keys "$T/m.gguf" --get organ.merge.parameters)" lambda=0.7 "parameters"
 check_text "$(head -n 1 "$T/card.md")" "# lab-verse + lab-code (ties)" "the title of the card"
 check_text "$(organ-keys "$T/m.gguf" --get general.name)" "lab-verse + lab-code (ties)" "the name of the model"
-sha=$(sha256sum < $C | cut -d' ' -f1)
+sha=$(organ-check --hash "$C" | awk -F "$TAB" '$2 == "file" { print $1 }')
 if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
 # Names in a card are text, whatever they contain.

@@ -323,7 +323,7 @@ grep -q tokenizer "$T/err" && bad "tokenizer_source base: $(cat "$T/err")" || ok
 
 # ---- YAML -------------------------------------------------------------------------------------------------
 
-if have python3 && python3 -c 'import yaml' 2> /dev/null; then
+if have python3 "what Python checks" && python3 -c 'import yaml' 2> /dev/null; then
     printf 'merge_method: linear\nmodels: [{model: plain}]\n' > "$T/one.yml"
     check "YAML" sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q --no-hash --force -o "$T/out.gguf"
     same "YAML" --method linear --model $a

@@ -146,11 +146,11 @@ run() { # BYTES COMMAND
         ;;
     esac
     rm -rf "$o" "$o".* "$o"-0*
-    if grep -q 'runtime error\|Sanitizer' "$T/err"; then bad "$what: $(grep -m 1 'runtime error\|Sanitizer' "$T/err")"
+    if grep -Eq 'runtime error|Sanitizer' "$T/err"; then bad "$what: $(grep -E 'runtime error|Sanitizer' "$T/err")"
     elif [ $got -gt 4 ]; then bad "$what: exit $got"
     elif [ "$1" -le $LIMIT ] || [ "${2%% *}" = organ-api ]; then ok
     elif [ $got != 3 ]; then bad "$what: exit $got, 3 wanted: $(head -n 1 "$T/err" | cut -c 1-200)"
-    elif ! grep -q "$1 bytes\|an entry has no name" "$T/err"; then bad "$what: $(head -n 1 "$T/err" | cut -c 1-200)"
+    elif ! grep -Eq "$1 bytes|an entry has no name" "$T/err"; then bad "$what: $(head -n 1 "$T/err" | cut -c 1-200)"
     else ok
     fi
 }

@@ -35,7 +35,7 @@ if [ "$(wc -c < "$T/p.gguf")" -lt 1000 ]; then ok; else bad "a patch of one key 
 check_text "$(organ-keys "$T/p.gguf" | tail -n +2 | cut -f 1 | tr '\n' ' ')" \
     "patch.version patch.base.sha256 patch.result.sha256 patch.delete.keys patch.delete.tensors general.name " \
     "its keys"
-if have sha256sum; then
+if have sha256sum "hashes compared with those of sha256sum"; then
     check_text "$(organ-keys "$T/p.gguf" --get patch.base.sha256)" "$(sha256sum < $VERSE | cut -d ' ' -f 1)" \
         "the base's hash"
     check_text "$(organ-keys "$T/p.gguf" --get patch.result.sha256)" "$(sha256sum < "$T/k.gguf" | cut -d ' ' -f 1)" \

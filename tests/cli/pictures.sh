@@ -20,7 +20,7 @@ check_error 2 "m.svg" "an existing picture" organ-measure "$VERSE" --svg "$T/m.s
 check "an existing picture, forced" organ-measure "$VERSE" --svg "$T/m.svg" --force
 check "svg of odd names" organ-measure "$D/gguf/names-odd.gguf" --svg - --color calibrated
 cp "$T/out" "$T/odd.svg"
-if have python3; then check "svg is XML" python3 \
+if have python3 "what Python checks"; then check "svg is XML" python3 \
     -c "import sys, xml.dom.minidom as m; m.parse('$T/odd.svg'); m.parse('$T/m.svg')"; fi
 check "heat" organ-measure --heat "$VERSE"
 check_text "$(grep -c "$(printf '\033')" "$T/out")" 0 "no colours unless stdout is a terminal"
@@ -43,7 +43,7 @@ check_error 2 "does not replace a model" "a model as the picture" organ-measure 
 check_exit 1 "compare, svg" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
 check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "no table beside it"
 check_text "$(grep -c '<rect.*<title>' "$T/c.svg")" "$N" "a square a tensor"
-check_text "$(grep -c 'same lineage: median cosine\|Each square compares' "$T/c.svg")" 2 \
+check_text "$(grep -Ec 'same lineage: median cosine|Each square compares' "$T/c.svg")" 2 \
     "the verdict in words, and what a square is"
 cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' |
     awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
@@ -127,7 +127,7 @@ check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 
 check_error 2 "" "a finished merge with another option" organ-merge --svg "$T/no.svg" --card "$T/no.md" "$T/f.gguf"
 check_absent "$T/no.svg" "a finished merge with another option"
 check_error 2 "f1.svg" "an existing picture of a merge" organ-merge --svg "$T/f1.svg" "$T/f.gguf"
-if have python3; then check "XML" python3 \
+if have python3 "what Python checks"; then check "XML" python3 \
     -c "import sys, xml.dom.minidom as m; [m.parse(f) for f in sys.argv[1:]]" "$T/c.svg" "$T/g2.svg" "$T/s.svg" \
     "$T/f.svg" "$T/f1.svg" "$T/d.svg"; fi
 finish

@@ -94,7 +94,7 @@ grep -v '^#' tests/cli/promises.rows | grep -F -e "${ONLY_ROWS:-organ}" > "$T/ro
 if [ ! -x "$BIN/organ-probe" ]; then
     grep -v ' organ-probe ' "$T/rows" > "$T/built"
     mv "$T/built" "$T/rows"
-    echo "note: promises.sh: organ-probe is not built, so its rows are left out; tests/engine/probe.sh runs them"
+    echo "left out: promises of organ-probe, which tests/engine/probe.sh runs (make probe)"
 fi
 
 empty() { # whether $O is; many runs leave it so, and no program needs to look
@@ -194,7 +194,7 @@ each() { # FUNCTION: calls it for each row, parsed
     [ -z "$missing" ] && ok || bad "promises.rows has no row of $tool for $missing"
 done
 # organ-api has routes instead of options.
-[ -n "${ONLY_ROWS:-}" ] || for route in $(awk -F '[/:]' '/^  [/]v1[/]/ { name = $3 }
+[ -n "${ONLY_ROWS:-}" ] || for route in $(awk -F '[/:]' '/^  \/v1\// { name = $3 }
         /^    (get|put|post|delete):/ { sub(/^ */, ""); print toupper($1) "/" name }' docs/openapi.yaml | sort -u); do
     grep -q -e "^[0-9] organ-api ${route%/*} ${route#*/} " -e "^# not organ-api ${route%/*} ${route#*/}: " \
         tests/cli/promises.rows && ok ||
@@ -300,7 +300,7 @@ keep_for_python() { # FILE MEDIUM
     echo "$line" > "$T/parse/$kept.line"
 }
 parse_kept() {
-    have python3 || return 0
+    have python3 "what Python checks" || return 0
     python3 -c 'import json, os, sys, xml.dom.minidom
 os.chdir(sys.argv[1])
 for name in os.listdir("."):

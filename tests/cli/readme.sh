@@ -51,7 +51,7 @@ if [ "$(grep -c '^    [$]' "$T/shown")" -ge 20 ]; then ok; else bad "docs/first-
 
 if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
     # The headers in C++: every name is found by the linker as C has it.
-    if have "${CXX:-c++}"; then
+    if have "${CXX:-c++}" "the library in C++" g++; then
         for f in include/organ/*.h; do echo "#include \"organ/$(basename "$f")\""; done > "$T/use.cc"
         cat >> "$T/use.cc" <<'EOF'
 int main()

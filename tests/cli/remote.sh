@@ -2,9 +2,8 @@
 # remote.sh - models behind URLs: which bytes are fetched, the results of the tools, and servers that misbehave.
 . "$(dirname "$0")/lib.sh"
 PATH=$PWD/scripts:$PATH
-for program in curl python3; do
-    command -v $program > /dev/null 2>&1 || { echo "$NAME: $program is not here, so nothing was tested"; finish; }
-done
+have curl "models behind URLs" || finish
+have python3 "models behind URLs" || finish
 
 cp "$LAB/lab-verse-q4_k_m.gguf" "$T/verse.gguf"
 organ-stack -q --drop 0-2 "$T/verse.gguf" -o "$T/small.gguf"
@@ -23,9 +22,9 @@ for tool in organ-info organ-keys 'organ-extract --list' organ-check; do
     : > "$T/log"
     # shellcheck disable=SC2086
     check "$tool of a URL" $tool "$verse"
-    grep -v '^ *organ-\|^next' "$T/out" | sed "s|$at/good/|$T/|g" > "$T/remote"
+    grep -Ev '^ *organ-|^next' "$T/out" | sed "s|$at/good/|$T/|g" > "$T/remote"
     # shellcheck disable=SC2086
-    $tool "$T/verse.gguf" 2> "$T/err" | grep -v '^ *organ-\|^next' > "$T/local"
+    $tool "$T/verse.gguf" 2> "$T/err" | grep -Ev '^ *organ-|^next' > "$T/local"
     check_text "$(cat "$T/remote")" "$(cat "$T/local")" "$tool: as for the file"
     check_text "$(wc -l < "$T/log" | tr -d ' ')" 1 "$tool: one request"
 done
@@ -460,12 +459,12 @@ chmod +x "$T/bin/curl"
 PATH=$T/bin:$PATH
 echo "$at/secret/verse.gguf?key=hidden" > "$T/by-list"
 check "a token, and a URL in a file" organ-remote --curl "$T/curlrc" --urls "$T/by-list" organ-info http://127.0.0.1/
-check_text "$(cat "$T/arguments" "$T/processes" | grep -c 'hush\|key=hidden')" 0 \
+check_text "$(cat "$T/arguments" "$T/processes" | grep -Ec 'hush|key=hidden')" 0 \
     "no process has a secret in its arguments"
 check "a token" organ-info --curl "$T/curlrc" "$at/secret/verse.gguf?key=hidden"
 cat "$T/out" "$T/err" > "$T/said"
 check_exit 4 "no token" organ-info "$at/secret/verse.gguf?key=hidden" --retries 0
 cat "$T/out" "$T/err" >> "$T/said"
-check_text "$(grep -c 'hush\|hidden' "$T/said")" 0 "no message has a secret"
+check_text "$(grep -Ec 'hush|hidden' "$T/said")" 0 "no message has a secret"
 check_text "$(find "$T" -name 'organ-remote.*' | grep -c .)" 0 "no temporary folder is left"
 finish

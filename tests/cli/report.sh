@@ -37,7 +37,7 @@ organ-measure --layers 0 "$LAB/lab-code-q4_k_m.gguf" > "$T/kin/part/measures.tsv
 printf '{\n  "complete": false,\n  "progress": "9 of 1039 tensors",\n}\n' > "$T/kin/part/z_report_part.json"
 report --output "$T/data" "$T/kin" "$T/kin/part" "$LAB/lab-base-q4_k_m.gguf"
 data=$T/data/z_measure_report.json
-if have jq; then
+if have jq "JSON read by jq"; then
     check_text "$(jq -r '.format + " " + .ranking.by + " " + (.ranking.models | length | tostring)' "$data")" \
         "organ-measure-report theta 4" "the ranking as data"
     check_text "$(jq -c '.ranking.models[] | select(.model == "graft").made_of' "$data")" \
@@ -111,8 +111,8 @@ check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] 
 check "the limits of theta are beside its ranking" grep -q 'random numbers can rank first' "$md"
 check "in the page too" grep -q 'random numbers can rank first' "$html"
 # Noise is 0 in one column, and in no other.
-check_text "$(grep -i -c 'above noise\|null theta\|noise scores about' "$md")" 0 "one null value in the Markdown"
-check_text "$(grep -i -c 'above noise\|null \|(noise ' "$html")" 0 "one null value in the page"
+check_text "$(grep -E -i -c 'above noise|null theta|noise scores about' "$md")" 0 "one null value in the Markdown"
+check_text "$(grep -E -i -c 'above noise|null |\(noise ' "$html")" 0 "one null value in the page"
 
 # What the owner of the models wants to know comes first: broken files, copies, what each model is.
 mkdir "$T/own"
@@ -169,9 +169,9 @@ check_same "$T/have" "$T/want2" "of tables too"
 check "what the copies cost" grep -q '3.74 MB would be saved' "$own.md"
 check "what a model is" grep -q '^| `a` | language model | llama | 2.89M | 512 | Q4.*| 5.18 | 1.89 MB |' "$own.md"
 check "the page has them too" grep -q '<summary>1 other file has tensors of another</summary>' "$own.html"
-check_text "$(grep -o 'id="\(problems\|duplicates\|files\|ranking\)"' "$own.html" | tr '\n' ' ')" \
+check_text "$(grep -Eo 'id="(problems|duplicates|files|ranking)"' "$own.html" | tr '\n' ' ')" \
     'id="problems" id="duplicates" id="files" id="ranking" ' "their order in the page"
-if have jq; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' \
+if have jq "JSON read by jq"; then check_text "$(jq -c '[.saved, (.duplicates | length), (.problems | length)]' \
     "$T/owner/z_measure_report.json")" '[3735552,2,2]' "the same as data"; fi
 
 # With many models each is folded, and only the facts about the files are printed.
@@ -180,7 +180,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cp "$T/in/table.tsv" "$T/fifty/m$i.ts
 report --output "$T/fifties" "$T/fifty"
 check_text "$(grep -c '<details class="fold"' "$T/fifties/Z_MEASURE_REPORT.html")" 13 "thirteen models are folded"
 check "for the rules of printing" grep -q '<main class="many">' "$T/fifties/Z_MEASURE_REPORT.html"
-check_text "$(grep -c 'class="fold"\|class="many"' "$own.html")" 0 "a few models are not"
+check_text "$(grep -Ec 'class="fold"|class="many"' "$own.html")" 0 "a few models are not"
 
 # With the edge: ranked by it, whatever theta says, and those without one come last.
 organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
@@ -275,7 +275,7 @@ check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
     -c '<td class="pair far" title="[^"]*: strangers, ')" 4 "strangers"
 check "in Markdown" grep -q '^| `lab-base-q4_k_m` | `lab-code-q4_k_m` | same lineage | 0.98' "$both.md"
-if have jq; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
+if have jq "JSON read by jq"; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
     "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
 bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
     'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')
@@ -361,9 +361,9 @@ done
 "$scripts/organ-report" -q --output "$T/mutants/out" "$T/mutants" > "$T/mutants/said" 2>&1
 made=$T/mutants/out/Z_MEASURE_REPORT
 check_text "$(grep -c '<article' "$made.html")" $((2 * columns + 2)) "a model for each changed column"
-check_text "$(grep -v '^<script>$' "$made.html" | grep '<script\|<img' | head -n 3)" "" \
+check_text "$(grep -v '^<script>$' "$made.html" | grep -E '<script|<img' | head -n 3)" "" \
     "no column becomes markup in the page"
-check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep '[^\]<script\|[^\]<img' | head -n 3)" "" \
+check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep -E '[^\]<script|[^\]<img' | head -n 3)" "" \
     "no column becomes markup in the Markdown"
 
 # Nor do the other files of a fleet, or the names in the map of a chimera.
@@ -388,10 +388,10 @@ check_text "$?" 0 "a hostile fleet"
 html3=$T/hostile/Z_MEASURE_REPORT.html
 for part in lineage dissection 'm1' 'm3'; do check "it has $part" grep -q "id=\"$part\"" "$html3"; done
 check "the map of a hostile chimera" grep -q '<title>blk.0.&lt;img.*: &lt;img.*.gguf, replace</title>' "$html3"
-check_text "$(grep -c '<img\|<script>a' "$html3")" 0 "no markup from a fleet"
+check_text "$(grep -Ec '<img|<script>a' "$html3")" 0 "no markup from a fleet"
 check_text "$(grep '[^\`]<img' "$T/hostile/Z_MEASURE_REPORT.md" | grep -v '`[^`]*<img[^`]*`')" "" \
     "none in the Markdown"
-if have openssl; then
+if have openssl "the hash of the report's script"; then
     check_text "$(sed -n "s/.*script-src 'sha256-\([^']*\)'.*/\1/p" "$html")" \
         "$(awk '/^<\/script>/ { on = 0 } on { print } /^<script>/ { on = 1; print "" }' "$html" | openssl dgst \
         -sha256 -binary | openssl base64)" \
@@ -406,7 +406,7 @@ grep -o 'href="#[a-z0-9]*"' "$html" | sed 's/href="#//; s/"//' | sort -u | while
     grep -q "id=\"$id\"" "$html" || echo "$id"
 done > "$T/dangling"
 check_text "$(cat "$T/dangling")" "" "each link has its target"
-if have python3; then
+if have python3 "what Python checks"; then
     cat > "$T/balance.py" << 'EOF'
 import html.parser, sys
 class Balance(html.parser.HTMLParser):
@@ -424,8 +424,6 @@ for page in sys.argv[1:]:
 EOF
     check "tags are balanced" python3 "$T/balance.py" "$html" "$html2" "$html3" "$both.html" \
         "$T/none/Z_MEASURE_REPORT.html"
-else
-    echo "skipped: no python3, tags are not balanced"
 fi
 
 # What a browser makes of it.
@@ -447,7 +445,7 @@ if [ -n "$chromium" ] && have node; then
         "$T/folders/Z_MEASURE_REPORT.html" "$html3" "$T/fifty/Z_MEASURE_REPORT.html"
     grep FAIL "$T/out"
 else
-    echo "skipped: no chromium or no node, the page is not rendered"
+    echo "left out: the report in a browser (chromium, nodejs)"
 fi
 
 # A signal to the script alone ends it with what it measures.

@@ -49,7 +49,7 @@ check_same "$T/out" "$T/list.tsv" "list by name and on a pipe"
 check "json list" organ-extract $VERSE --list --json
 cp "$T/out" "$T/list.json"
 check_text "$(wc -l < "$T/list.json" | tr -d ' ')" "$tensors" "rows of the json list"
-if have jq; then
+if have jq "JSON read by jq"; then
     jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")),
         .elements, .bytes, .offset, .part] | @tsv' < "$T/list.json" > "$T/back.tsv"
     sed 1d "$T/list.tsv" > "$T/rows.tsv"
@@ -57,7 +57,7 @@ if have jq; then
 fi
 for f in kv-only names-odd names-not-utf8 dims-0; do
     check "$f: json list" organ-extract $D/gguf/$f.gguf --list --json
-    if have jq; then check "$f: json is json" jq -e . "$T/out"; fi
+    if have jq "JSON read by jq"; then check "$f: json is json" jq -e . "$T/out"; fi
     organ-extract -q $D/gguf/$f.gguf --list > "$T/out"
     check_text "$(awk -F '\t' 'NF != 10' "$T/out" | wc -l | tr -d ' ')" 0 "$f: ten columns in each row"
 done

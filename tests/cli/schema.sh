@@ -6,9 +6,11 @@
 SCHEMA=docs/manifest.schema.json
 how=${HOW:-}
 if [ "$how" ]; then :
-elif python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2> /dev/null; then how="jsonschema"
-elif have jq; then how="jq"
-else how="awk"
+elif have python3 && python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2> /dev/null; then how="jsonschema"
+else
+    echo "left out: the schema by jsonschema (python3-jsonschema)"
+    how=awk
+    if have jq "JSON read by jq"; then how=jq; fi
 fi
 
 cat > "$T/validate.py" << 'END'

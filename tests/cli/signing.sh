@@ -19,10 +19,7 @@ cp $LAB/lab-verse-q4_k_m.gguf "$T/release/model.gguf"
 run "the list of a release is written" 'organ-check --hash model.gguf'
 check "the model is the one of the list" organ-check --verify "$T/release/model.hashes.tsv" "$T/release/model.gguf"
 
-if ! have minisign; then
-    echo "skipped: no minisign"
-    finish
-fi
+have minisign "signatures of releases" || finish
 # The page lets it ask for a password.
 check "keys are made" minisign -G -W -p "$T/release/organ.pub" -s "$T/release/organ.key"
 run "the list is signed" 'minisign -S'

@@ -81,7 +81,7 @@ organ-assemble "$T/d" -q -o "$T/dir.gguf" --types $TYPES --size 1300000 --imatri
 check_same "$T/m.gguf" "$T/dir.gguf" "from an organ directory"
 check "to a pipe" sh -c \
     "organ-assemble '$Q8' -q -o - --types $TYPES --size 1300000 --imatrix '$IM' | cmp - '$T/m.gguf'"
-if have jq; then
+if have jq "JSON read by jq"; then
     organ-assemble "$Q8" -q --size 1300000 --types $TYPES --imatrix "$IM" --dry-run --json > "$T/json"
     check_text "$(jq -r '[.tensor, .type, (.bytes | tostring)] | join("\t")' "$T/json")" "$(tail -n +2 "$T/plan" \
         | cut -f 1-3)" "--json"

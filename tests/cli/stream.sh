@@ -106,7 +106,7 @@ printf '%s\n' "$T/o d'd \$x/\"m\" & <b>.gguf" "$D/gguf/names-not-utf8.gguf" | "$
 check_text $? 0 "odd names, on stdin"
 { organ-measure "$D/gguf/names-odd.gguf"; organ-measure "$D/gguf/names-not-utf8.gguf" | tail -n +2; } > "$T/odd.tsv"
 check_same "$T/odd out/measures.tsv" "$T/odd.tsv" "their rows"
-if have python3; then
+if have python3 "what Python checks"; then
     check "the reports are JSON, and true" python3 - "$T/paths/z_report_verse.json" \
         "$T/odd out" "$T/table" "$T/whole.jsonl" << 'EOF'
 import glob, json, math, sys
@@ -124,12 +124,10 @@ assert len(odd["rows"]) == 21 and odd["rows"][19]["name"] == {"base64": "//6A"},
 assert odd["model"] == '"m" & <b>', odd["model"]
 for l in open(sys.argv[3], encoding="utf-8"): json.loads(l)
 EOF
-else
-    echo "skipped: no python3, JSON is not parsed"
 fi
 
 # ---- HTTP
-if have curl && have python3; then
+if have curl "models behind URLs" && have python3 "models behind URLs"; then
     # Serves $T/www with ranges; a name with "flaky" is cut once; each request is logged.
     # While port.stop exists, shard 1 stops after 70000 bytes. Then port.sent appears, and the
     # connection ends when that is removed.
@@ -269,8 +267,6 @@ EOF
     check_same "$T/with-rc/measures.tsv" "$T/whole.tsv" "--curl FILE"
     kill "$server"
     server=
-else
-    echo "skipped: no curl or no python3, nothing is served over HTTP"
 fi
 
 # ---- whatever awk there is

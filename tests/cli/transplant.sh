@@ -161,8 +161,8 @@ check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra
 keys() {
     rm -rf "$T/k"
     organ-extract -q "$1" --output "$T/k"
-    grep -c '"general.\(file_type", "type": "u32", "value": 7\|quantization_version", "type": "u32", "value": 2\)' \
-        "$T/k/manifest.json"
+    grep -c -e '"general.file_type", "type": "u32", "value": 7' \
+        -e '"general.quantization_version", "type": "u32", "value": 2' "$T/k/manifest.json"
 }
 mkmodel "$T/floats.gguf" -k general.file_type=7 blk.0.attn_q.weight:F16:64x64
 mkmodel "$T/more.gguf" -s 3 blk.0.ffn_gate.weight:Q8_0:64x64 blk.0.ffn_down.weight:F16:64x64
@@ -195,7 +195,7 @@ check_exit 0 "--check in place" organ-transplant --base "$T/in.gguf" --donor "$T
 check_same "$T/in.gguf" "$T/b.gguf" "--check in place writes nothing"
 check_absent "$T/u3.bin" "--check in place writes no undo stream"
 check_exit 0 "--check of a match" organ-transplant --base $BASE --donor $DONOR $S --check
-if have jq; then
+if have jq "JSON read by jq"; then
     organ-transplant --base $BASE --donor $DONOR $S --check --json 2> "$T/err" > "$T/out"
     check "--check --json" jq -e . "$T/out"
 fi
