@@ -25,7 +25,9 @@ fishcompdir = $(datarootdir)/fish/vendor_completions.d
 # The version is defined only in include/organ/gg_version.h.
 version := $(shell awk '$$2 ~ /^GG_VERSION_(MAJOR|MINOR|PATCH)$$/ { v = v dot $$3; dot = "." } END { print v }' include/organ/gg_version.h)
 
+# Relative if it lies here, because files of dependencies name objects as they were called.
 B := build
+override B := $(patsubst $(CURDIR)/%,%,$(B))
 comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi \
