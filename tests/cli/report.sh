@@ -275,7 +275,8 @@ check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
     -c '<td class="pair far" title="[^"]*: strangers, ')" 4 "strangers"
 check "in Markdown" grep -q '^| `lab-base-q4_k_m` | `lab-code-q4_k_m` | same lineage | 0.98' "$both.md"
-if have jq "JSON read by jq"; then check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
+if have jq "JSON read by jq"; then
+    check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
     "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
 bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
     'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')

@@ -6,7 +6,8 @@
 SCHEMA=docs/manifest.schema.json
 how=${HOW:-}
 if [ "$how" ]; then :
-elif have python3 && python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2> /dev/null; then how="jsonschema"
+elif have python3 && python3 -c 'import jsonschema; jsonschema.Draft202012Validator' 2> /dev/null; then
+    how="jsonschema"
 else
     echo "left out: the schema by jsonschema (python3-jsonschema)"
     how=awk
