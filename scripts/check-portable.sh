@@ -10,7 +10,7 @@ case ${1-} in */*) ;; *) cd "$(dirname "$0")/.." || exit 2 ;; esac
 here=$(cd "$(dirname "$0")" && pwd)
 list=
 if [ "${1-}" = --list ]; then list=1; shift; fi
-# What is installed, what builds and what `make test` runs may use these utilities only. Of the scripts of
+# Installed scripts, the build and the tests of `make test` may use these utilities only. Of the scripts of
 # developers, only their programs for awk are checked.
 developers=
 if [ $# = 0 ]; then

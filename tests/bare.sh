@@ -3,7 +3,7 @@
 # libc6-dev and make and nothing else, as an ordinary user whose environment is empty but for PATH.
 #
 # Needs root, mmdebstrap and git. SUITE is bookworm (Debian 12) or trixie (13), or both at once if none is given.
-# The mirror is the one that apt has here, and what is tested is the last commit. If a root cannot be made, that is
+# The mirror is the one that apt has here, and the last commit is tested. If a root cannot be made, that is
 # a failure. LOGS=DIR keeps the logs (build/bare-logs).
 set -u
 cd "$(dirname "$0")/.." || exit 1

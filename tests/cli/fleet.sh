@@ -445,7 +445,7 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
         -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else
-    echo "left out: what is printed on a terminal (bsdutils)"
+    echo "left out: output on a terminal (bsdutils)"
 fi
 
 # ---- usage

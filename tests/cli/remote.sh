@@ -322,7 +322,7 @@ refused 4 'a range that cannot be' total:0
 refused 4 'does not say which bytes it sent' total:-5
 refused 4 'does not say which bytes it sent' total:1e9
 check_exit 4 "a size that no disk has" organ-info "$at/total:999999999999999/verse.gguf" --retries 0
-check_text "$(grep -c 'Illegal\|rror near\|bytes 524288-524287' "$T/err")" 0 "no message of a shell"
+check_text "$(grep -Ec 'Illegal|rror near|bytes 524288-524287' "$T/err")" 0 "no message of a shell"
 # A list of pieces is made as it is used, so that a promise of 900 TB costs nothing.
 head -c 600000 "$T/verse.gguf" > "$T/part.gguf"
 check_exit 4 "a completion that is promised 900 TB" organ-remote -q --retries 0 --piece 4096 --complete \

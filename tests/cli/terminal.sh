@@ -50,7 +50,7 @@ check_text "$(wc -l < "$T/out" | tr -d ' ')" "$N" "a picture and rows"
 # ---- on a terminal ----
 check "no terminal" organ-assemble "$V" --output "$T/none.gguf"
 check_text "$(cat "$T/err")" "" "no such line without a terminal"
-if have script "what is printed on a terminal" bsdutils && script -qec true /dev/null > /dev/null 2>&1; then
+if have script "output on a terminal" bsdutils && script -qec true /dev/null > /dev/null 2>&1; then
     terminal() { # COMMAND LINE
         script -qec "$1" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
     }

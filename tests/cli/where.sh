@@ -148,7 +148,7 @@ wrong "unknown column 'theta calibrated'" 'theta calibrated<40'
 check_error 2 "unknown option '--where'" "a tool without tables of measures" organ-stack --where 'x<1' "$VERSE" 0
 
 # ---- on a terminal ----
-if have script "what is printed on a terminal" bsdutils && script -qec true /dev/null > /dev/null 2>&1; then
+if have script "output on a terminal" bsdutils && script -qec true /dev/null > /dev/null 2>&1; then
     terminal() { # COMMAND LINE
         script -qec "$1" /dev/null < /dev/null | tr -d '\r'
     }
