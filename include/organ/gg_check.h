@@ -42,6 +42,8 @@ typedef enum gg_kind {
     GG_KIND_RECORDS,    /* organ records, which have no keys */
     GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
     GG_KIND_MTP,        /* multi-token-prediction blocks without the trunk of their model */
+    GG_KIND_IMAGE,      /* an image or video model, which llama.cpp does not load */
+    GG_KIND_SPEECH,     /* a speech model, likewise */
     GG_KIND_COUNT
 } gg_kind;
 

@@ -15,7 +15,7 @@ typedef struct gg_arch_words {
 typedef struct gg_arch {
     const char *name;
     unsigned line;
-    gg_arch_words kind, engines;
+    gg_arch_words kind;
     gg_arch_words keys, globals, block;
     gg_arch_words experts, weights, mixture;
     gg_arch_words window, recurrent, state, cache;

@@ -50,7 +50,7 @@ function print_table(declaration, table, end,   i) {
     print "    { " end " },\n};"
 }
 BEGIN {
-    fields = "kind engines keys globals block experts weights mixture window recurrent state cache reads arrays traits"
+    fields = "kind keys globals block experts weights mixture window recurrent state cache reads arrays traits"
     n_fields = split(fields, field, " ")
     for (i = 1; i <= n_fields; i++) is_field[field[i]] = 1
 }

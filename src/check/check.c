@@ -33,7 +33,7 @@ const char *gg_kind_name(gg_kind kind)
     static const char *const names[] = { "language model",    "adapter",       "control vector",
                                          "importance matrix", "projector",     "patch",
                                          "vocabulary",        "organ records", "draft head",
-                                         "prediction blocks" };
+                                         "prediction blocks", "image model",   "speech model" };
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
@@ -63,6 +63,12 @@ static const kind_row kinds[GG_KIND_COUNT] = {
                         "a draft head: engines use it beside the model for which it drafts", NULL },
     [GG_KIND_MTP] = { "prediction-blocks", "prediction blocks without the trunk of their model",
                       NULL },
+    [GG_KIND_IMAGE] = { "image-model",
+                        "an image model; llama.cpp does not load it (stable-diffusion.cpp and "
+                        "ComfyUI do)",
+                        "llama.cpp does not load image models, and there are no rules for them" },
+    [GG_KIND_SPEECH] = { "speech-model", "a speech model; llama.cpp does not load it",
+                         "llama.cpp does not load speech models, and there are no rules for them" },
 };
 
 const char *gg_kind_word(gg_kind kind)

@@ -191,7 +191,9 @@ static gg_kind kind_by_record(const gg_arch *a)
         gg_kind kind;
     } kinds[] = { { "draft", GG_KIND_DRAFT },
                   { "projector", GG_KIND_PROJECTOR },
-                  { "control", GG_KIND_CONTROL } };
+                  { "control", GG_KIND_CONTROL },
+                  { "image", GG_KIND_IMAGE },
+                  { "speech", GG_KIND_SPEECH } };
     for (size_t i = 0; a && i < sizeof kinds / sizeof kinds[0]; i++)
         if (strcmp(a->kind.text, kinds[i].word) == 0) return kinds[i].kind;
     return GG_KIND_MODEL;
@@ -212,9 +214,25 @@ static gg_kind kind_by_keys(const gg_meta *meta)
     return kind_by_record(gg_arch_find(text, len));
 }
 
+/* Whether a file without a record of its architecture has the tensors of an image model. */
+static bool is_image(const gg_design *d, size_t diffusion, size_t n)
+{
+    return !d->arch && diffusion * 2 > n;
+}
+
 gg_kind gg_kind_of(const gg_source *s)
 {
-    gg_kind kind = kind_by_keys(gg_source_meta(s));
+    const gg_meta *meta = gg_source_meta(s);
+    gg_kind kind = kind_by_keys(meta);
+    size_t n = gg_source_count(s), diffusion = 0;
+    gg_design d = { 0 };
+    const char *name;
+    size_t len;
+    if (kind == GG_KIND_MODEL && gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len))
+        d.arch = gg_arch_find(name, len);
+    for (size_t i = 0; i < n && kind == GG_KIND_MODEL && !d.arch; i++)
+        diffusion += gg_source_anatomy(s, i).part == GG_PART_DIFFUSION;
+    if (kind == GG_KIND_MODEL && is_image(&d, diffusion, n)) return GG_KIND_IMAGE;
     bool empty = kind == GG_KIND_MODEL && gg_source_seekable(s) && gg_source_count(s) == 0;
     return empty ? GG_KIND_VOCABULARY : kind;
 }
@@ -241,6 +259,9 @@ void gg_check_find_architecture(check *c)
     c->kind = kind_by_keys(c->in->meta);
     if (c->kind == GG_KIND_MODEL && c->in->n == 0 && gg_design_key(&c->d, "tokenizer.ggml.tokens"))
         c->kind = GG_KIND_VOCABULARY;
+    size_t diffusion = 0;
+    for (size_t i = 0; i < c->in->n; i++) diffusion += c->anatomy[i].part == GG_PART_DIFFUSION;
+    if (c->kind == GG_KIND_MODEL && is_image(&c->d, diffusion, c->in->n)) c->kind = GG_KIND_IMAGE;
     c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     if (c->kind == GG_KIND_MODEL && only_predicts(c)) c->kind = GG_KIND_MTP;
 }

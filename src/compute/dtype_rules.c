@@ -11,6 +11,7 @@
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "organ/select.h"
+#include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/keys.h"
 #include "write/verb_run.h"
@@ -164,12 +165,27 @@ static bool is_kind(size_t kind, const char *name)
     return kind < gg_preset_kinds_n && in_list(name, gg_preset_kinds[kind].kind);
 }
 
+/* The part of an image model that image quantizers keep and that the tensor belongs to, or NULL. */
+static const char *image_part(const gg_tensor *t)
+{
+    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
+    if (a.part != GG_PART_DIFFUSION) return NULL;
+    for (size_t i = 0; i < gg_delicate_image_parts_n; i++) {
+        const char *part = gg_delicate_image_parts[i], *at = strstr(t->name, part);
+        size_t n = strlen(part);
+        if (a.block >= 0 && !strstr(part, "refiner")) continue;
+        if (at && (at == t->name || at[-1] == '.') && (at[n] == '.' || !at[n])) return part;
+    }
+    return NULL;
+}
+
 bool gg_is_delicate(const gg_tensor *t, const char **part)
 {
     const char *dot = strrchr(t->name, '.'), *last = dot ? dot + 1 : t->name;
     *part = NULL;
     for (size_t i = 0; i < gg_delicate_parts_n; i++)
         if (strstr(t->name, gg_delicate_parts[i])) return *part = gg_delicate_parts[i], true;
+    if ((*part = image_part(t))) return true;
     if (strcmp(last, "weight") != 0) return *part = last, true;
     return t->dims[1] == 1 && t->dims[2] == 1 && t->dims[3] == 1;
 }

@@ -214,6 +214,40 @@ row "an image model" 0 "not checked: " organ-info "$T/flux.gguf"
 row "an adapter" 0 "no findings" organ-info "$LAB/lab-lora-code.gguf"
 row "a damaged adapter" 1 "error" organ-check "$T/adapter.gguf"
 
+# ---- 12 image and speech models: lmstudio-bug-tracker#2280, llama.cpp#10103
+
+mkmodel "$T/image.gguf" double_blocks.0.img_attn.qkv.weight:F16:64x192 img_in.weight:F16:64x64
+for a in flux sd3 sdxl wan qwen_image z_image krea2 lumina2 another_image_model; do
+    row "12 $a" 0 '' organ-keys "$T/image.gguf" -q --set "general.architecture=str:$a" -o "$T/x.gguf" --force
+    row "12 $a" 0 "$T/x.gguf: image model, $a" organ-info "$T/x.gguf"
+    row "12 $a: verdict" 0 "not checked: llama.cpp does not load image models" organ-info "$T/x.gguf"
+    row "12 $a" 0 "this is an image model; llama.cpp does not load it" organ-check "$T/x.gguf"
+    row "12 $a on a pipe" 0 "image model, $a" sh -c 'organ-info - < "$1"' - "$T/x.gguf"
+    row "12 $a as a model" 1 "this is an image model" organ-check --as model "$T/x.gguf"
+done
+new keys "$T/image.gguf" -q --delete general.architecture
+row "12 no architecture" 0 "image model" organ-info "$T/x.gguf"
+row "12 no architecture" 0 "this is an image model" organ-check "$T/x.gguf"
+row "12 whisper" 0 '' new keys "$T/image.gguf" -q --set general.architecture=str:whisper
+row "12 whisper" 0 "speech model, whisper" organ-info "$T/x.gguf"
+row "12 a language model keeps its kind" 0 "language model, llama" organ-info tests/data/lab/lab-base-q4_k_m.gguf
+
+# ---- 27 what image quantizers keep: ComfyUI-GGUF#364
+
+mkmodel "$T/image.gguf" img_in.weight:F16:256x256 txt_in.weight:F16:256x256 time_in.in_layer.weight:F16:256x256 \
+    vector_in.in_layer.weight:F16:256x256 guidance_in.in_layer.weight:F16:256x256 \
+    final_layer.linear.weight:F16:256x256 cond_type_embedding.weight:F16:256x3 patch_embedding.weight:F16:256x4 \
+    double_blocks.0.img_attn.qkv.weight:F16:256x768 single_blocks.0.linear1.weight:F16:256x512
+organ-keys "$T/image.gguf" -q --set general.architecture=str:flux --in-place
+for p in q4_k_m q8_0 iq4_xs; do
+    row "27 $p" 0 "2 re-encoded, 8 left" new assemble "$T/image.gguf" --dtype $p
+    check_text "$(organ-extract --list "$T/x.gguf" 2> "$T/err" | awk -F '\t' '$5 == "F16" { n++ } END { print n }')" \
+        8 "27 $p: what keeps its type"
+done
+row "27 spelled out" 0 '' new assemble "$T/image.gguf" --dtype 'img_in*=q8_0'
+check_text "$(organ-extract --list "$T/x.gguf" 2> "$T/err" | awk -F '\t' '$1 == "img_in.weight" { print $5 }')" Q8_0 \
+    "27 spelled out: its type"
+
 # ---- arrays of one value per block, of which engines read the first
 
 A=tests/data/lab/lab-base-q4_k_m.gguf

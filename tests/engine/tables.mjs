@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 const words = (text) => (text ?? "").split(" ").filter(Boolean);
-const fields = new Set("kind engines keys globals block experts weights mixture window recurrent state cache reads arrays traits".split(" "));
+const fields = new Set("kind keys globals block experts weights mixture window recurrent state cache reads arrays traits".split(" "));
 
 const lines = readFileSync(new URL("../../src/arch/architectures.txt", import.meta.url), "utf8").replace(/\n +/g, " ").split("\n")
     .map((line) => line.match(/^([a-z]+) (.*)$/)?.slice(1)).filter(Boolean);

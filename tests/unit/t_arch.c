@@ -254,11 +254,7 @@ static void check_record(const gg_arch *a)
     bool draft = strcmp(a->kind.text, "draft") == 0;
     check_words(a, &a->kind, "draft projector control imatrix image speech");
     if (gg_arch_has(a, "no_code")) return;
-    if (a->kind.line && !draft) {
-        require(a, &a->engines, "engines",
-                is_one_of("image speech", a->kind.text, strlen(a->kind.text)));
-        return;
-    }
+    if (a->kind.line && !draft) return;
     make_keys(a, &meta);
     T_EQ(gg_design_open(&d, &meta, &err), GG_OK);
     require(a, &a->keys, "keys", true);
