@@ -148,18 +148,6 @@ typedef struct gg_size_row {
 typedef struct gg_assemble_options {
     gg_output_options output;
     bool no_verify; /* do not compare the data with the hashes in the manifest */
-    /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
-     * block: number, tab, experts. Stacks, routers, their biases and <arch>.expert_count
-     * follow; the kept experts get new numbers from 0 in their order. NULL = all. */
-    const char *keep_experts;
-    /* NULL: keep_experts is a list. "importance": it is the number N of experts to keep in every
-     * block, and those with the largest scores are kept; needs output.imatrix. The score of an
-     * expert is the sum of its squared outputs on the calibration text: that of
-     * gg_measure_options.imatrix of its down projection. In a block that the file lacks, such as a
-     * prediction block, those with the largest weights are kept. Otherwise the name of a table of
-     * scores: block, tab, expert, tab, score. `model` is read once more and cannot be a pipe; no
-     * output.dtype can be given. All of this also holds for keep_units and expert_share. */
-    const char *keep_by;
     /* Keys of another model, whose tokenizer.* keys replace those of `model`: for checkpoints,
      * which have none. token_embd.weight must have as many rows as there are tokens. May be
      * NULL. */
@@ -170,23 +158,6 @@ typedef struct gg_assemble_options {
      * and needs `base`, the model that it is for. A missing folder of the output is made. */
     bool hf_names;
     const gg_source *base;
-    /* Hidden units to keep in each expert, or in each FFN of a model without experts: those with
-     * the largest squared outputs. Rounded down to whole blocks of the types. 0 = all. */
-    uint64_t keep_units;
-    /* The share of the experts' weights to keep, above 0 and below 1: the number of experts, up to
-     * keep_experts if that is given, and of units that keep most of the scores. 0 = all. */
-    double expert_share;
-    /* Importance matrices of single texts: notes tell which share of each text's score the blocks
-     * keep, and which experts are removed that carry much of it. */
-    gg_texts texts;
-    /* A file of activations (organ-probe). Where units are removed, the remaining ones replace
-     * them: by least squares on samples of the hidden units, expert by expert, instead of one
-     * factor per expert. Where experts are removed, the down projections of the others are changed
-     * together, by ridge regression, so that the outputs of the block on samples of its inputs are
-     * those of all experts. A note tells where that is not possible, and whether the file names
-     * another model. NULL = none. */
-    const char *refit;
-    const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;
@@ -202,6 +173,7 @@ typedef struct gg_assemble_options {
     /* Called for each tensor in order before writing. */
     gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
     void *planned_ctx;
+    const struct gg_plan_edit *edit; /* private; leave it NULL */
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {

@@ -24,5 +24,5 @@ $(OUTPUT): $(BASE) $(IMATRIX) $(ACTIVATIONS) $(firstword $(MAKEFILE_LIST))
 	@arch=$$($(call tool,organ-keys) '$(BASE)' --get general.architecture) && \
 	  count=$$($(call tool,organ-keys) '$(BASE)' --get "$$arch.expert_count") && \
 	  left=$$(awk -v n="$$count" 'BEGIN { printf "%d", n * $(percent) / 100 + 0.5 }') && \
-	  $(call tool,organ-assemble) '$(BASE)' --imatrix '$(IMATRIX)' --expert-share '$(SHARE)' --keep-experts "$$left" \
+	  $(call tool,organ-prune) '$(BASE)' --imatrix '$(IMATRIX)' --share '$(SHARE)' --keep-experts "$$left" \
 	    --by importance $(if $(ACTIVATIONS),--refit '$(ACTIVATIONS)') --output '$(OUTPUT)' --force

@@ -1,5 +1,5 @@
 /* experts.h - the experts of a model that is assembled: single ones become stacks again, and a
- * model can lose some of them, or hidden units. Internal. */
+ * model can lose some of them. Internal. */
 #pragma once
 
 #include "compute/compute.h"
@@ -55,14 +55,6 @@ gg_status gg_kept_line_list(kept_line *l, uint64_t was, gg_error *err);
  * GG_EFORMAT if the value is not a number. */
 gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *value, gg_error *err);
 
-/* The dimension of a tensor of FFNs that counts hidden units; -1 for other tensors. *down: it is
- * the down projection. */
-int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down);
-
-/* Reads n bytes from byte `at` of the parts on, which lie in one of them. */
-gg_status gg_read_parts(const gg_plan_part *parts, size_t n_parts, uint64_t at, void *to, size_t n,
-                        gg_error *err);
-
 /* Plans the tensors of an organ directory. Single experts become stacks again. If experts were
  * removed from the manifest of a directory made with split_experts, the model has fewer: *missing
  * lists those that are there, and the plan is cut as by gg_keep_experts_cut. Free it even on error;
@@ -76,57 +68,19 @@ gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_erro
 
 /* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
  * their order and are numbered from 0: rows of the router (ffn_gate_inp.weight, dims[1]), elements
- * of its bias and of exp_probs_b.bias, and the last dimension of stacks. Matrices that lose hidden
- * units get producers of the list `made`. With p->verify, data of several experts with a known
- * sha256 are read and compared first. GG_NO (GG_EFORMAT for a directory) for a model without
- * experts, an expert or block that does not exist, a block without a line, and blocks that would
- * keep different numbers; GG_EFORMAT where tensors count different numbers of experts;
- * GG_EUNSUPPORTED for tensors that cannot lose any, such as ffn_gate_tid2eid, whose values name
- * experts. */
-gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg_error *err);
+ * of its bias and of exp_probs_b.bias, and the last dimension of stacks. With p->verify, data of
+ * several experts with a known sha256 are read and compared first. GG_NO (GG_EFORMAT for a
+ * directory) for a model without experts, an expert or block that does not exist, a block without a
+ * line, and blocks that would keep different numbers; GG_EFORMAT where tensors count different
+ * numbers of experts; GG_EUNSUPPORTED for tensors that cannot lose any, such as ffn_gate_tid2eid,
+ * whose values name experts. */
+gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err);
 
-/* Updates <arch>.expert_count and the length of the FFNs. Call it after gg_keep_experts_cut.
+/* Reads the data of parts of more than `step` bytes with a known sha256, and compares them. */
+gg_status gg_verify_parts(const gg_plan_tensor *pt, uint64_t step, gg_error *err);
+
+/* Updates <arch>.expert_count. Call it after gg_keep_experts_cut.
  * GG_EFORMAT if expert_count is neither the old nor the new number, or expert_used_count or
  * expert_group_count does not allow so few experts. */
 gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                gg_error *err);
-
-/* Which experts and hidden units to keep. */
-typedef struct gg_expert_choice {
-    const char *number;      /* of experts per block; NULL = all, or those of `listed` */
-    gg_keep_experts *listed; /* NULL = the best */
-    uint64_t units;          /* hidden units per expert, or of a dense FFN; 0 = all */
-    double share;            /* of the experts' weights, instead of both numbers; 0 = not given */
-    const char *scores;      /* instead of the importance: a table of block, expert, score, or a
-                                file of activations, of which the mean weighted outputs count */
-    const gg_imatrix *imatrix;
-    gg_imatrix *const *texts; /* importance matrices of single texts, for notes */
-    size_t n_texts;
-    bool tell;        /* note the experts that go, and the share of the score that blocks keep */
-    gg_source *refit; /* activations; NULL = none. Must live until the plan is written */
-} gg_expert_choice;
-
-/* Chooses the experts to keep, and their hidden units, by what they contribute to the output on a
- * calibration text: reads the down projections of the plan, which must not have producers yet and
- * whose sources must be seekable, and lists the choice in *keep. The score of a unit is the sum of
- * its squared outputs on the text of the importance matrix, times the squared norm of its column of
- * the down projection. The score of an expert is the sum over its units, or over those that are
- * kept. Of equal ones the first is kept. If expert_group_count in `meta` divides the number of
- * experts, each of so many groups keeps the same number. The number of units is rounded down to
- * whole blocks of the types. For a share, the number of experts is the one with the largest mean
- * score of a block; at most 16 are compared, from expert_used_count on.
- *
- * If the importance matrix lacks the down projection of a block, its other stacks count. In a block
- * that it lacks, such as a prediction block, experts are ranked by their squared weights, with a
- * note. GG_NO if there are no stacks, if a block has fewer experts or units, if the importance
- * matrix has no block's experts at all or no inputs for those of a block, or if scores are missing
- * or name other experts; GG_EUSAGE for a wrong number and for a plan that reads a pipe; errors of
- * gg_imatrix_read; GG_EUNSUPPORTED for a dtype that cannot be decoded. Free *keep even on error.
- * Memory: 4 bytes per hidden unit of the model, if units are chosen. */
-gg_status gg_rank_experts(const gg_plan *p, const gg_meta *meta, const gg_expert_choice *o,
-                          gg_keep_experts **keep, const gg_run *run, gg_error *err);
-
-/* Writes an importance matrix for the model of the plan, after the cut; k may be NULL. Errors:
- * GG_EFORMAT for one of another model; GG_NO if no entry is left; as gg_plan_write. */
-gg_status gg_keep_experts_imatrix(const gg_keep_experts *k, const gg_plan *p, gg_imatrix *im,
-                                  const char *output, const gg_run *run, gg_error *err);

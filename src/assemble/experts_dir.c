@@ -194,7 +194,7 @@ static gg_status cut_missing(const directory *d, gg_plan *p, gg_keep_experts **m
     if (whole) return GG_OK;
     gg_status st = gg_keep_experts_new(NULL, missing, err);
     if (st == GG_OK) st = list_present(d, *missing, err);
-    if (st == GG_OK) st = gg_keep_experts_cut(*missing, p, NULL, err);
+    if (st == GG_OK) st = gg_keep_experts_cut(*missing, p, err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++)
         for (size_t k = 0; k < p->tensors[i].n_parts; k++)
             if (!p->tensors[i].parts[k].source)

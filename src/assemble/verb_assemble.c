@@ -78,9 +78,7 @@ typedef struct assembly {
     bool unpacked;          /* there is something that it cannot hold */
     const gg_manifest *m;   /* NULL unless the source is a directory */
     gg_keep_experts *there; /* the experts of a directory, if some are missing; else NULL */
-    gg_keep_experts *keep;  /* NULL = keep all experts */
     gg_imatrix *imatrix;    /* NULL = none */
-    gg_source *probe;       /* activations; NULL = none */
     gg_dtype_rules *rules;  /* NULL = keep all dtypes */
     gg_computations made;
     gg_plan plan;
@@ -141,7 +139,8 @@ static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
     if (st == GG_OK && a->o->vocabulary) st = take_vocabulary(a, meta, err);
     if (st == GG_OK && a->there) st = gg_keep_experts_keys(a->there, meta, a->run, err);
-    return st == GG_OK && a->keep ? gg_keep_experts_keys(a->keep, meta, a->run, err) : st;
+    const gg_plan_edit *edit = a->o->edit;
+    return st == GG_OK && edit && edit->keys ? edit->keys(edit->ctx, meta, err) : st;
 }
 
 static gg_status note_types(assembly *a, gg_error *err)
@@ -245,12 +244,6 @@ static gg_status tell_sizes(const assembly *a, gg_error *err)
     return st;
 }
 
-/* Whether experts or units are chosen by their scores. */
-static bool chooses(const gg_assemble_options *o)
-{
-    return o->keep_by || o->keep_units || o->expert_share > 0 || o->refit;
-}
-
 /* Plans dtypes and files. A preset uses the final keys. */
 static gg_status plan_files(assembly *a, gg_error *err)
 {
@@ -258,40 +251,10 @@ static gg_status plan_files(assembly *a, gg_error *err)
     gg_status st = has_size(a->o) ? choose_size(a, err) : GG_OK;
     if (st == GG_OK && a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, a->meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK && !chooses(a->o) && !a->o->imatrix_out)
-        st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
+    if (st == GG_OK && !a->o->edit) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->output.shard_size, a->run);
     return st == GG_OK ? tell_sizes(a, err) : st;
-}
-
-/* Experts that the user listed may lose units. */
-static gg_status choose_experts(assembly *a, gg_error *err)
-{
-    const gg_assemble_options *o = a->o;
-    bool named = o->keep_by && strcmp(o->keep_by, "importance") != 0;
-    gg_imatrix **texts = calloc(o->texts.n + 1, sizeof *texts);
-    gg_keep_experts *listed = a->keep, *chosen = NULL;
-    gg_expert_choice choice = { .number = listed ? NULL : o->keep_experts,
-                                .listed = listed,
-                                .units = o->keep_units,
-                                .share = o->expert_share,
-                                .scores = named ? o->keep_by : NULL,
-                                .imatrix = a->imatrix,
-                                .texts = texts,
-                                .n_texts = o->texts.n,
-                                .tell = o->dry_run,
-                                .refit = a->probe };
-    gg_status st = texts ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
-    for (size_t i = 0; i < o->texts.n && st == GG_OK; i++)
-        st = gg_imatrix_open(o->texts.items[i], &texts[i], err);
-    if (st == GG_OK)
-        st = gg_rank_experts(&a->plan, gg_source_meta(a->source), &choice, &chosen, a->run, err);
-    a->keep = chosen;
-    gg_keep_experts_free(listed);
-    for (size_t i = 0; texts && i < o->texts.n; i++) gg_imatrix_close(texts[i]);
-    free(texts);
-    return st;
 }
 
 /* Plans tensors, files and keys. Nothing is written yet. */
@@ -299,9 +262,10 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
-    if (st == GG_OK && chooses(a->o)) st = choose_experts(a, err);
-    bool edited = a->there || a->keep || a->o->vocabulary;
-    if (st == GG_OK && a->keep) st = gg_keep_experts_cut(a->keep, &a->plan, &a->made, err);
+    const gg_plan_edit *edit = a->o->edit;
+    bool edited = a->there || edit || a->o->vocabulary;
+    if (st == GG_OK && edit && edit->tensors)
+        st = edit->tensors(edit->ctx, &a->plan, &a->made, a->imatrix, err);
     if (st == GG_OK && edited) st = edit_keys(a, &meta, err);
     if (st == GG_OK) st = note_types(a, err);
     a->meta = edited ? &meta : gg_source_meta(a->source);
@@ -317,28 +281,12 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 /* Refuses options that do not fit together. */
 static gg_status check_options(const gg_assemble_options *o, gg_error *err)
 {
-    const char *by = o->keep_by, *imatrix = o->output.imatrix;
-    bool share = o->expert_share > 0, units = o->keep_units, number = o->keep_experts || share,
-         sized = has_size(o), weighs = (by && !strcmp(by, "importance")) || units || share;
+    bool sized = has_size(o);
     const struct {
         bool wrong;
         const char *what, *fix;
         gg_hint hint;
     } list[] = {
-        { o->imatrix_out && !imatrix, "there is no importance matrix that could follow the model",
-          "give one", GG_HINT_IMATRIX },
-        { o->imatrix_out && o->hf_names, "an importance matrix has only GGUF names", NULL,
-          GG_HINT_NONE },
-        { o->refit && !(units || number), "without fewer units or experts there is nothing to fit",
-          NULL, GG_HINT_NONE },
-        { by && !number, "the number of experts to keep is not given", NULL, GG_HINT_NONE },
-        { weighs && !imatrix, "the importance of experts is unknown", "give an importance matrix",
-          GG_HINT_NONE },
-        { units && share, "a share of the experts' weights decides the number of units", NULL,
-          GG_HINT_NONE },
-        { chooses(o) && (o->output.dtype || sized),
-          "an importance matrix of the whole model does not fit one with fewer experts",
-          "re-encode the whole model first, then remove experts", GG_HINT_NONE },
         { !sized && o->types, "a list of types serves only for a size", "add it", GG_HINT_SIZE },
         { !sized && o->sensitivity, "a table of losses serves only for a size", "add it",
           GG_HINT_SIZE },
@@ -531,40 +479,14 @@ static void note_tokenizer(const assembly *a)
                         "vocabulary from a GGUF model of the same family");
 }
 
-/* Opens the activations, and notes if they are those of another file. A re-encoded model has nearly
- * the same. */
-static gg_status open_activations(assembly *a, gg_error *err)
-{
-    const gg_model *m = gg_source_model(a->source);
-    const gg_meta *meta;
-    const char *named;
-    char sha[65];
-    size_t n;
-    gg_status st = gg_source_open(a->o->refit, &a->probe, err);
-    const gg_kv *kv = st == GG_OK && (meta = gg_source_meta(a->probe))
-                          ? gg_meta_find(meta, "activations.model.sha256")
-                          : NULL;
-    if (!kv || !gg_kv_str(kv, &named, &n) || !m || m->n_files != 1) return st;
-    st = gg_file_sha256(m->fds[0], 0, m->file_sizes[0], sha, NULL, err);
-    if (st == GG_OK && (n != 64 || memcmp(named, sha, n) != 0))
-        gg_note(a->run,
-                "%s: these are the activations of another file; if it is not the same model in "
-                "another type, compute them again",
-                a->o->refit);
-    return st;
-}
-
 static gg_status open_model(assembly *a, gg_error *err)
 {
     gg_status st = check_options(a->o, err);
     if (st == GG_OK && a->o->output.imatrix)
         st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
-    if (st == GG_OK && a->o->refit) st = open_activations(a, err);
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK) st = parse_rules(a, err);
-    if (st == GG_OK && a->o->keep_experts && !a->o->keep_by && !(a->o->expert_share > 0))
-        st = gg_keep_experts_parse(a->o->keep_experts, &a->keep, err);
     if (st != GG_OK) return st;
     note_tokenizer(a);
     if (!gg_source_meta(a->source)) {
@@ -606,8 +528,6 @@ static void close_all(assembly *a)
     gg_computations_free(&a->made);
     gg_dtype_rules_free(a->rules);
     gg_imatrix_close(a->imatrix);
-    gg_source_close(a->probe);
-    gg_keep_experts_free(a->keep);
     gg_keep_experts_free(a->there);
     gg_source_close(a->stored);
     gg_source_close(a->named);
@@ -619,9 +539,9 @@ static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes,
 {
     bool shards = a->plan.n_files > 1, safetensors = output && gg_is_safetensors_name(output);
     gg_status st = safetensors && !shards ? refuse_old_index(output, err) : GG_OK;
+    const gg_plan_edit *edit = a->o->edit;
     /* First, because it may not fit, and the model takes long. */
-    if (st == GG_OK && a->o->imatrix_out)
-        st = gg_keep_experts_imatrix(a->keep, &a->plan, a->imatrix, a->o->imatrix_out, a->run, err);
+    if (st == GG_OK && edit && edit->beside) st = edit->beside(edit->ctx, &a->plan, err);
     if (st == GG_OK) st = gg_plan_write(&a->plan, a->run, bytes, err);
     if (st == GG_OK && shards && safetensors) st = write_index(a, output, err);
     if (st == GG_OK && a->named) st = write_beside(a, output, err);

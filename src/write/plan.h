@@ -10,6 +10,7 @@
 #include "copy.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "organ/imatrix.h"
 #include "organ/manifest.h"
 #include "verb_run.h"
 
@@ -70,6 +71,21 @@ typedef struct gg_plan {
      * their order, one per line; NULL = they have GGUF names. */
     const char *hf_order;
 } gg_plan;
+
+struct gg_computations;
+
+/* Changes of a plan by a caller of gg_assemble. Functions may be NULL. */
+typedef struct gg_plan_edit {
+    void *ctx; /* first argument of all */
+    /* Changes tensors, which are planned as copies. Producers belong to the list `made`. The
+     * importance matrix is that of the options, which stays open, or NULL. */
+    gg_status (*tensors)(void *ctx, gg_plan *p, struct gg_computations *made, gg_imatrix *imatrix,
+                         gg_error *err);
+    /* Then changes the keys. */
+    gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
+    /* Writes what belongs to the model, before it. */
+    gg_status (*beside)(void *ctx, const gg_plan *p, gg_error *err);
+} gg_plan_edit;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
  * next append. GG_EFORMAT when the name is too long for a model. */

@@ -140,7 +140,7 @@ check_error 2 "GG_ISA is '3'" "a level that does not exist" env GG_ISA=3 organ-e
 for tool in "$BIN"/organ-*; do
     case ${tool##*/} in
     organ-api | organ-probe) continue ;; # started by a web server, and optional
-    organ-assemble | organ-purify | organ-stack) set -- --output "$T/x.gguf" ;;
+    organ-assemble | organ-prune | organ-purify | organ-stack) set -- --output "$T/x.gguf" ;;
     organ-extract) set -- --list ;;
     organ-lora) set -- --tuned "$V" --rank 1 --output "$T/x.gguf" ;;
     organ-transplant) set -- --donor "$V" --check ;;

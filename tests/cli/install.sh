@@ -99,6 +99,7 @@ page_models() { # PAGE
     organ-measure.1) set -- model.gguf d donor.gguf ;;
     organ-merge.1) set -- a.gguf b.gguf base.gguf config.yml ;;
     organ-keys.1) set -- m.gguf model.gguf ;;
+    organ-prune.1) set -- moe.gguf model.gguf model.imatrix.gguf ;;
     organ-stack.1) set -- deep/m.gguf deep/a.gguf deep/b.gguf ;;
     organ-transplant.1) set -- b.gguf d.gguf ;;
     organ-fleet.1 | organ-report.1) set -- models/one.gguf model.gguf ;;
@@ -107,7 +108,7 @@ page_models() { # PAGE
     esac
     from=$T/small
     [ "$1" != b.gguf ] || from=$T/lab # whose example names layers
-    [ "${2:-}" != model.imatrix.gguf ] || from=$T/lab
+    [ "${2:-}" != model.imatrix.gguf ] && [ "${3:-}" != model.imatrix.gguf ] || from=$T/lab
     for name; do
         case $name in
         *.imatrix.gguf) cp "$T/lab/verse.imatrix.gguf" "$name" ;;

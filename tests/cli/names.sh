@@ -85,7 +85,7 @@ organ-assemble $s -o $o
 organ-assemble $s -o $o.safetensors
 organ-assemble $s --dtype q8_0 -o $o
 organ-assemble $s --shards 2 -o $o
-organ-assemble $s --keep-experts 1 -o $o
+organ-prune $s --experts 1 -o $o
 organ-check $s
 organ-check $s --data
 organ-check $s --hash

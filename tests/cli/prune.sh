@@ -274,7 +274,8 @@ keep_no() { # STATUS TEXT LIST
     check_absent "$T/c.gguf" "$2"
 }
 keep_no 1 "tensor 'blk.1.ffn_gate_inp.weight': its block has no expert 6, only 0 to 5" 4-6
-keep_no 3 "2 are used at a time" 3
+keep_no 3 "2 are used at a time" 3-3
+keep_no 2 "to keep expert number 3, use organ-prune --experts 3" 3
 keep_no 3 "divided into 2 groups" 0-2
 keep_no 2 "expected numbers and ranges" ''
 keep_no 2 "expected numbers and ranges" 3-
@@ -292,7 +293,7 @@ bad_list 2 "expected numbers and ranges" '1\t0-3\n2\t\n'
 bad_list 2 "the file lists no experts" '\n'
 mkmodel "$T/dense.gguf" blk.0.ffn_up.weight:F32:8x8
 organ-extract -q "$T/dense.gguf" --output "$T/dense" --force
-check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0
+check_error 1 "the model has no stacks of experts" "a dense model" keep "$T/dense" 0-0
 rm -rf "$T/d" "$T/p.gguf"
 
 # One expert has another dtype. Its record and its line agree, and it has as many bytes as the

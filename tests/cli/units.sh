@@ -281,7 +281,7 @@ refuse 1 "has no expert 4" --keep-experts 0,4 --keep-units 4
 refuse 2 "use a share such as" --expert-share 200%
 refuse 2 "re-encode the whole model first" --keep-units 4 --dtype q8_0
 refuse 2 "chooses the number of units" --keep-units 4 --expert-share 50%
-refuse 2 "refit needs --keep-units, --expert-share or --keep-experts" --refit "$T/act.gguf"
+refuse 2 "refit needs --keep-units, --share, --keep-experts or --experts" --refit "$T/act.gguf"
 refuse 1 "removed experts cannot be replaced: its experts have biases" --keep-experts 0,1,3 --refit "$T/act.gguf"
 # A router without a best expert: NaN, the last of its values.
 cp "$T/m4.gguf" "$T/nan.gguf"
@@ -324,4 +324,50 @@ check_error 1 "counts no inputs for any expert of block 0" "counts of zero" orga
 imatrix "$T/other.gguf" blk.0.ffn_down_exps.weight:x16:1,1,1,1:9,9,9,9
 check_error 3 "its rows have 8 columns, but the importance matrix has 16" "another model" organ-assemble \
     -q "$T/m.gguf" --imatrix "$T/other.gguf" --keep-units 4 -o "$T/c.gguf"
+
+# ---- a side of 0 -------------------------------------------------------------------------------------------
+
+# Whatever side of an FFN is 0: one line, no output, no temporary file.
+imatrix "$T/flat.im.gguf" blk.0.ffn_down.weight:8:2:10
+for shapes in 0x8:8x8:8x8 8x0:8x8:8x8 8x8:0x8:8x8 8x8:8x0:8x8 8x8:8x8:0x8 8x8:8x8:8x0 0x0:0x0:0x0; do
+    mkmodel "$T/flat.gguf" -k llama.feed_forward_length=8 "blk.0.ffn_gate.weight:F32:${shapes%%:*}" \
+        "blk.0.ffn_up.weight:F32:$(echo "$shapes" | cut -d: -f2)" "blk.0.ffn_down.weight:F32:${shapes##*:}" ||
+        bad "mkmodel $shapes"
+    for options in "--keep-units 4" "--share 50%" "--keep-units 4 --imatrix-out $T/flat.out.gguf"; do
+        mkdir "$T/empty"
+        # shellcheck disable=SC2086 # words
+        organ-prune -q "$T/flat.gguf" --imatrix "$T/flat.im.gguf" $options -o "$T/empty/c.gguf" > "$T/out" 2> "$T/err"
+        got=$?
+        case $got in 1 | 3) ok ;; *) bad "$shapes $options: exit $got: $(cat "$T/err")" ;; esac
+        one_line "$T/err" && ok || bad "$shapes $options: $(cat "$T/err")"
+        rmdir "$T/empty" && ok || bad "$shapes $options: $(ls -A "$T/empty")"
+    done
+done
+mkmodel "$T/flat.gguf" blk.0.ffn_down.weight:F32:8x0
+organ-transplant -q "$T/flat.gguf" "$T/flat.gguf" --imatrix "$T/flat.im.gguf" --donor-imatrix "$T/flat.im.gguf" \
+    --imatrix-out "$T/flat.out.gguf" -o "$T/c.gguf" --force > "$T/out" 2> "$T/err"
+got=$?
+[ $got -le 4 ] && ok || bad "a donor of height 0: exit $got"
+
+# ---- organ-prune and the options of organ-assemble ----------------------------------------------------------
+
+# alias "OPTIONS OF ORGAN-ASSEMBLE" "OPTIONS OF ORGAN-PRUNE": they write the same.
+alias_of() {
+    # shellcheck disable=SC2086 # words
+    check "organ-assemble $1" organ-assemble -q "$T/m.gguf" --imatrix "$T/im.gguf" $1 -o "$T/old.gguf" --force
+    # shellcheck disable=SC2086
+    check "organ-prune $2" organ-prune -q "$T/m.gguf" --imatrix "$T/im.gguf" $2 -o "$T/new.gguf" --force
+    check_same "$T/old.gguf" "$T/new.gguf" "$1"
+}
+alias_of "--keep-experts 0,2" "--experts 0,2"
+alias_of "--keep-experts=2 --by=importance" "--keep-experts 2"
+alias_of "--keep-experts 2 --by importance --keep-units 4" "--keep-units 4 --by importance --keep-experts 2"
+alias_of "--expert-share 50%" "--share 50%"
+check_error 2 "--experts 2 keeps the expert of that number" "a number without a ranking" \
+    organ-prune -q "$T/m.gguf" --keep-experts 2 -o "$T/never.gguf"
+check_error 2 "to keep expert number 2, use organ-prune --experts 2" "a bare number" \
+    organ-assemble -q "$T/m.gguf" --keep-experts 2 -o "$T/never.gguf"
+check_error 2 "give --keep-experts, --experts, --keep-units or --share" "nothing to remove" \
+    organ-prune -q "$T/m.gguf" -o "$T/never.gguf"
+check_absent "$T/never.gguf" "refused"
 finish

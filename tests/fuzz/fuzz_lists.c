@@ -46,10 +46,9 @@ static void names(void)
 static void keep_experts(void)
 {
     gg_error e = GG_ERROR_INIT;
-    gg_assemble_options o = { .keep_experts = room("list") };
-    gg_assemble_report r = { 0 };
+    gg_prune_options o = { .list = room("list") };
     size_t count = room_count();
-    gg_status st = room_assemble(room("base.gguf"), &o, room("out.gguf"), &room_run, &r, &e);
+    gg_status st = room_prune(room("base.gguf"), &o, room("out.gguf"), &room_run, &e);
     room_settle(st, &e, "out.gguf", count);
 }
 

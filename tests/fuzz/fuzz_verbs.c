@@ -79,6 +79,7 @@ static void stream(input *in)
 
 typedef struct assembling {
     gg_assemble_options o;
+    const char *experts; /* those to keep; NULL = all */
     bool strict;
 } assembling;
 
@@ -88,6 +89,8 @@ static gg_status write_types(void *ctx, const gg_run *run, const char *output, g
     gg_assemble_report r = { 0 };
     gg_run used = *run;
     used.strict = a->strict;
+    gg_prune_options fewer = { .output = a->o.output, .list = a->experts };
+    if (a->experts) return room_prune(room("in.gguf"), &fewer, output, &used, e);
     return room_assemble(room("in.gguf"), &a->o, output, &used, &r, e);
 }
 
@@ -104,7 +107,7 @@ static void assemble_types(input *in)
     gg_error e = GG_ERROR_INIT;
     assembling a = { .o.output.dtype = types[in->c[WAY] % 16], .strict = in->c[MORE] & 0x40 };
     if (in->c[MORE] & 1) a.o.output.fallback = in->c[MORE] & 2 ? "f16" : "q8_0";
-    if (in->c[MORE] & 4) a.o.keep_experts = in->c[MORE] & 8 ? "1" : "0-1";
+    if (in->c[MORE] & 4) a.experts = in->c[MORE] & 8 ? "1" : "0-1";
     if ((in->c[MORE] & 0x30) == 0x30) a.o.output.dtype = NULL;
     size_t count = room_count();
     gg_status st = write_types(&a, &room_run, room("out.gguf"), &e);

@@ -31,6 +31,7 @@ static void check(void)
 typedef struct job {
     const char *path;
     gg_assemble_options o;
+    const char *experts; /* those to keep; NULL = all */
     bool strict;
 } job;
 
@@ -40,6 +41,8 @@ static gg_status assemble(void *ctx, const gg_run *run, const char *output, gg_e
     gg_assemble_report r = { 0 };
     gg_run used = *run;
     used.strict = j->strict;
+    gg_prune_options fewer = { .output = j->o.output, .list = j->experts };
+    if (j->experts) return room_prune(j->path, &fewer, output, &used, e);
     return room_assemble(j->path, &j->o, output, &used, &r, e);
 }
 
@@ -77,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     j.o.output.imatrix = room("in.bin");
     j.o.output.dtype = small ? narrow[c[TYPE] % 8] : wide[c[TYPE] % 16];
     j.o.output.fallback = c[WAY] & 2 ? "q8_0" : NULL;
-    if (c[WAY] & 8) j.o.keep_experts = "1";
+    if (c[WAY] & 8) j.experts = "1";
     gg_status st = assemble(&j, &room_run, room("out.gguf"), &e);
     if (st == GG_OK && room_has("out.gguf")) {
         check();

@@ -197,3 +197,14 @@ gg_status room_assemble(const char *path, const gg_assemble_options *o, const ch
     gg_source_close(s);
     return st;
 }
+
+gg_status room_prune(const char *path, const gg_prune_options *o, const char *output,
+                     const gg_run *run, gg_error *e)
+{
+    gg_source *s = NULL;
+    gg_assemble_report report;
+    gg_status st = gg_source_open_with(path, NULL, &s, e);
+    if (st == GG_OK) st = gg_prune(s, o, output, run, &report, e);
+    gg_source_close(s);
+    return st;
+}

@@ -7,6 +7,7 @@
 
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
+#include "prune/prune.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +52,7 @@ gg_source *room_open(const char *name);
 /* gg_assemble for the model at a path. */
 gg_status room_assemble(const char *path, const gg_assemble_options *o, const char *output,
                         const gg_run *run, gg_assemble_report *report, gg_error *e);
+gg_status room_prune(const char *path, const gg_prune_options *o, const char *output,
+                     const gg_run *run, gg_error *e);
 
 #endif

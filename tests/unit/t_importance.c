@@ -2,8 +2,8 @@
  * value, and the experts that are kept by importance. */
 #include "measure/gg_measure_model.h"
 #include "organ/gg_compare_model.h"
+#include "prune/prune.h"
 
-#include "assemble.h"
 #include "tensors.h"
 
 #define COLUMNS 37 /* not a multiple of any lane */
@@ -277,6 +277,17 @@ static void damage(void)
     free(gate);
 }
 
+static gg_status prune_path(const char *path, const gg_prune_options *o, const char *output,
+                            const gg_run *run, gg_error *e)
+{
+    gg_source *s = NULL;
+    gg_assemble_report r;
+    gg_status st = gg_source_open_with(path, NULL, &s, e);
+    if (st == GG_OK) st = gg_prune(s, o, output, run, &r, e);
+    gg_source_close(s);
+    return st;
+}
+
 /* ---- keeping experts -------------------------------------------------------------- */
 
 static void kept(void)
@@ -292,11 +303,9 @@ static void kept(void)
     T_EQ(gg_measures_rank(&split, true, &r, &n, &e), GG_OK);
     int64_t first = r[0].expert < r[1].expert ? r[0].expert : r[1].expert,
             second = r[0].expert + r[1].expert - first;
-    gg_assemble_options o = { .keep_experts = "2",
-                              .keep_by = "importance",
-                              .output.imatrix = imatrix };
+    gg_prune_options o = { .experts = 2, .output.imatrix = imatrix };
     gg_run run = { .force = true, .threads = 2 };
-    T_CHECKF(assemble_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(prune_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
     gg_source *k = NULL;
     T_EQ(gg_source_open(out, &k, &e), GG_OK);
     for (size_t i = 2; i < 6 && k; i++) {
@@ -309,15 +318,15 @@ static void kept(void)
         free(now);
     }
     gg_source_close(k);
-    o.keep_experts = "5";
-    T_EQ(assemble_path(path, &o, out, &run, &e), GG_NO);
+    o.experts = 5;
+    T_EQ(prune_path(path, &o, out, &run, &e), GG_NO);
     T_CHECKF(strstr(e.what, "5 experts cannot be kept: block 1 has 4"), "%s", e.what);
     e = (gg_error)GG_ERROR_INIT;
-    o.keep_experts = "0-1";
-    T_EQ(assemble_path(path, &o, out, &run, &e), GG_EUSAGE);
+    o.experts = 2, o.list = "0-1";
+    T_EQ(prune_path(path, &o, out, &run, &e), GG_EUSAGE);
     e = (gg_error)GG_ERROR_INIT;
-    o.keep_experts = "2", o.output.dtype = "*=f16";
-    T_EQ(assemble_path(path, &o, out, &run, &e), GG_EUSAGE);
+    o.list = NULL, o.output.dtype = "*=f16";
+    T_EQ(prune_path(path, &o, out, &run, &e), GG_EUSAGE);
     free(r);
     gg_measures_free(&split);
     gg_source_close(s);
@@ -339,11 +348,9 @@ static void kept_by_the_gates(void)
     gg_source *s = model_of(dense, stack[0]), *k = NULL;
     last_path(path, sizeof path);
     snprintf(out, sizeof out, "%s/gates.gguf", dir);
-    gg_assemble_options o = { .keep_experts = "3",
-                              .keep_by = "importance",
-                              .output.imatrix = gates };
+    gg_prune_options o = { .experts = 3, .output.imatrix = gates };
     gg_run run = { .force = true };
-    T_CHECKF(assemble_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
+    T_CHECKF(prune_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
     T_EQ(gg_source_open(out, &k, &e), GG_OK);
     static const size_t stay[] = { 0, 1, 3 }; /* expert 2 was never chosen */
     const size_t size = VALUES * sizeof(float);

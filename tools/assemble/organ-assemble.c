@@ -5,10 +5,12 @@
 #include "common/pictures.h"
 #include "organ/gg_check.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A text beside the model: a table, rules. The file is opened before the work begins, so that an
  * existing one is refused. */
@@ -67,7 +69,12 @@ static void print_presets(cli *c)
 enum { NAMES_GGUF, NAMES_HF }; /* --names */
 
 static struct {
-    const char *dir, *model, *output, *vocabulary, *share;
+    const char *dir, *model, *output, *vocabulary;
+    struct {
+        const char *experts, *by, *share, *refit, *imatrix_out;
+        uint64_t units;
+        gg_texts texts;
+    } pruned; /* options that start organ-prune */
     int names;
     report report;
     sizes sizes;
@@ -117,13 +124,51 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
 
 /* ---- the run ------------------------------------------------------------------------------ */
 
-static void read_share(const cli *c)
+/* ---- options of organ-prune ---------------------------------------------------------------- */
+
+#define PRUNED "keep-experts by keep-units expert-share refit imatrix-out text-imatrix"
+
+/* A number that may mean an expert or how many is refused; a list is one of numbers. */
+static const char *experts_option(const cli *c, const char *value)
 {
-    char *end = NULL;
-    opt.o.expert_share = strtod(opt.share, &end);
-    if (*end == '%') opt.o.expert_share /= 100, end++;
-    if (*end || !(opt.o.expert_share > 0 && opt.o.expert_share < 1))
-        cli_usage(c, "--expert-share %s: use a share such as 50%% or 0.5", opt.share);
+    if (!value || !*value || value[strspn(value, "0123456789")]) return "--experts";
+    if (!cli_given_any(c, "by expert-share"))
+        cli_usage(c,
+                  "--keep-experts %s may mean two things: to keep %s experts, add --by importance "
+                  "and --imatrix F; to keep expert number %s, use organ-prune --experts %s",
+                  value, value, value, value);
+    return "--keep-experts";
+}
+
+/* Replaces this program by organ-prune, with the options as it names them. */
+static void start_prune(const cli *c, int argc, char **argv)
+{
+    char **args = calloc((size_t)argc + 2, sizeof *args);
+    const char *slash = strrchr(argv[0], '/');
+    size_t dir = slash ? (size_t)(slash + 1 - argv[0]) : 0;
+    char *path = malloc(dir + sizeof "organ-prune");
+    if (!args || !path) cli_usage(c, "no memory to start organ-prune");
+    memcpy(path, argv[0], dir);
+    memcpy(path + dir, "organ-prune", sizeof "organ-prune");
+    args[0] = path;
+    for (int i = 1, end = 0; i < argc; i++) {
+        static const char experts[] = "--keep-experts", share[] = "--expert-share";
+        size_t n = strcspn(argv[i], "=");
+        const char *name = NULL, *value = argv[i][n] ? argv[i] + n + 1 : argv[i + 1];
+        end = end || strcmp(argv[i], "--") == 0;
+        if (!end && n == sizeof experts - 1 && strncmp(argv[i], experts, n) == 0)
+            name = experts_option(c, value);
+        else if (!end && n == sizeof share - 1 && strncmp(argv[i], share, n) == 0) name = "--share";
+        args[i] = argv[i];
+        if (!name) continue;
+        size_t size = strlen(name) + strlen(argv[i] + n) + 1;
+        if (!(args[i] = malloc(size))) cli_usage(c, "no memory to start organ-prune");
+        snprintf(args[i], size, "%s%s", name, argv[i] + n);
+    }
+    if (dir) execv(path, args);
+    else execvp(path, args);
+    cli_usage(c, "organ-prune, which removes experts and units, cannot be started: %s",
+              strerror(errno));
 }
 
 /* Checks what depends on the values of options. */
@@ -134,13 +179,6 @@ static void check_values(const cli *c)
         cli_usage(c, "--bpw must be between 0 and 1000");
     if ((opt.o.dry_run || table_path) && cli_is_stdout(rules))
         cli_usage(c, "--rules - would mix with a table: name a file");
-    bool importance = opt.o.keep_by && strcmp(opt.o.keep_by, "importance") == 0;
-    if ((importance || opt.o.keep_units || opt.share) && !opt.o.output.imatrix)
-        cli_usage(c, "--%s needs --imatrix FILE",
-                  importance         ? "by importance"
-                  : opt.o.keep_units ? "keep-units"
-                                     : "expert-share");
-    if (opt.share) read_share(c);
 }
 
 static void set_options(cli *c)
@@ -168,6 +206,7 @@ int main(int argc, char **argv)
     CLI_TOOL(c, assemble);
     cli_start(&c, argc, argv, options);
     c.run.review = gg_check_review;
+    if (cli_given_any(&c, PRUNED)) start_prune(&c, argc, argv);
     if (opt.dir) opt.model = opt.dir;
     check_values(&c);
     set_options(&c);

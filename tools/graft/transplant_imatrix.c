@@ -1,6 +1,7 @@
 /* transplant_imatrix.c - the importance matrix follows a transplant. */
 #include "graft.h"
 
+#include "base/error.h"
 #include "compute/imatrix_write.h"
 #include "organ/output_guard.h"
 #include "organ/select.h"
@@ -25,6 +26,10 @@ static gg_status donor_part(follower *f, size_t tensor, uint64_t matrix, gg_imat
                             gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(f->m->donor, tensor);
+    if (t->elements == 0) {
+        gg_fail(err, GG_EFORMAT, "it has no values");
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
     uint64_t row = matrix * t->dims[1], moved = 0;
     uint32_t *from = malloc((size_t)t->dims[0] * sizeof *from + 1);
     if (!from) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");

@@ -1,5 +1,5 @@
 /* experts_rank.c - chooses the experts and hidden units that a model keeps. */
-#include "experts.h"
+#include "prune.h"
 
 #include "base/error.h"
 #include "base/grow.h"
