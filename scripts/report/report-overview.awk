@@ -94,14 +94,14 @@ function find_problems(   i, m) {
     for (m = 1; m <= N; m++) {
         if (info(m, "missing") + 0) problem(Name[m], "incomplete: " info(m, "missing") " of " info(m, "shards") + info(m, "missing") " shards are missing")
         if (info(m, "errors") + 0) problem(Name[m], "an engine will not load it: " info(m, "verdict"))
-        else if (info(m, "verdict") ~ /^not checked/) problem(Name[m], info(m, "verdict"))
     }
     for (i = 1; i <= N_problems; i++) if (!Broken[Problem_of[i]]++) N_broken++
     for (m = 1; m <= N; m++) {
         if (Broken[Name[m]]) continue
         if (Gone[m]) N_gone++
-        else if (info(m, "kind") == "") N_unknown++
+        else if (info(m, "kind") == "" || info(m, "verdict") ~ /^not checked/) N_unknown++
         else N_fine++
+        if (info(m, "verdict") ~ /^not checked/) problem(Name[m], info(m, "verdict"))
     }
 }
 

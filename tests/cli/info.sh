@@ -106,10 +106,34 @@ check_text "$(cell cache_4k "$T/ds4.gguf")" - "an unknown cache is not guessed"
 shows "the cache of this architecture is not known" "an unknown cache" "$T/ds4.gguf"
 
 # ---- a context that fits --------------------------------------------------------------
-# Weights 1867776, 2048 bytes per token: 256 tokens are half a MiB.
-check_text "$(cell fit "$V" --fit $((1867776 + 256 * 2048)))" 256 "room for exactly 256 tokens"
+# Weights 1867776, 2048 bytes per token: 256 tokens are half a MiB. 512 tokens compute with 2 feed-forward layers of
+# 512 values and 3 rows of 256, in F32.
+C=$((512 * 4 * (2 * 512 + 3 * 256)))
+check_text "$(cell computation "$V")" $C "memory to compute with"
+check_text "$(cell fit "$V" --fit $((1867776 + C + 256 * 2048)))" 256 "room for exactly 256 tokens"
 check_text "$(cell fit "$V" --fit 1G)" 512 "no more than the context of the model"
-check_exit 1 "one byte too few" organ-info "$V" --fit $((1867776 + 256 * 2048 - 1))
+check_exit 1 "one byte too few" organ-info "$V" --fit $((1867776 + C + 256 * 2048 - 1))
+check "room for a context" organ-info "$V" --fit $((1867776 + C + 1024 * 2048)) --context 1024
+check_exit 1 "no room for a context" organ-info "$V" --fit $((1867776 + C + 1024 * 2048 - 1)) --context 1024
+shows "3.00 MiB is too small: about 6.28 MiB are needed for 512 tokens; no type makes it that small" \
+    "how much is needed" "$V" --fit 3M
+organ-info -q "$V" --fit 3M > "$T/out" 2> "$T/err"
+organ-assemble -q "$V" --dtype f32 -o "$T/f32.gguf"
+shows "10.0 MiB is too small: about 15.5 MiB are needed for 512 tokens; as q8_0 it would fit" "which type would fit" \
+    "$T/f32.gguf" --fit 10M
+check_text "$(cell fit "$V" --fit 24)" 512 "24 is 24 GiB"
+check_text "$(grep -c -e '--fit 24 is read as 24G' "$T/err")" 1 "which is said"
+shows "in all about 6.28 MiB for 512 tokens, with about 3.50 MiB to compute" "one total" "$V"
+shows "cache 16.0 MiB for 8192 tokens" "a context" "$V" --context 8192
+shows "# Q4_K 59%, = Q6_K 40%, + F32 0.5%" "the legend of the bar" "$V"
+shows "size        1.80 MiB, 2.89 million" "the size of the file" "$V"
+shows "adapter     rank 8, alpha 16" "rank and alpha" "$LAB/lab-lora-code.gguf"
+shows "targets     attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down" "targets" "$LAB/lab-lora-code.gguf"
+check_text "$(cell type "$V") $(cell type "$LAB/lab-lora-code.gguf") $(cell type "$T/f32.gguf")" "Q4_K_M F32 F32" \
+    "the type as people say it"
+organ-assemble -q "$V" --dtype q8_0 --set-kv general.file_type=u32:15 -o "$T/wrong.gguf" 2> /dev/null
+check_text "$(cell type "$T/wrong.gguf")" Q8_0 "a wrong file_type is not believed"
+check_text "$(cell file_bytes "$V")" "$(wc -c < "$V" | tr -d ' ')" "bytes of the file"
 check "room" organ-info "$V" --fit 1G
 shows "room for a context of 512 tokens" "fit on the screen" "$V" --fit 1G
 
@@ -134,7 +158,14 @@ check_text "$(cell missing "$T/s-00002-of-00003.gguf")" 1 "one of the shards is 
 organ-keys -q "$V" --set llama.attention.head_count=u32:3 --output "$T/bad.gguf" 2> /dev/null || bad "bad"
 case $(cell verdict "$T/bad.gguf") in *head*) ok ;; *) bad "verdict: $(cell verdict "$T/bad.gguf")" ;; esac
 shows "no findings" "a sound model" "$V"
-shows "next:" "what to do next" "$V"
+# The right next thing: F16 is quantized, a broken file mended, a mixture has shares.
+shows "next:  organ-validate $V" "what to do with a quantized model" "$V"
+organ-assemble -q "$V" --dtype f16 -o "$T/f16.gguf"
+shows "next:  organ-assemble $T/f16.gguf --dtype q4_k_m -o NEW.gguf" "with F16" "$T/f16.gguf"
+shows "next:  organ-check $T/bad.gguf" "with a broken model" "$T/bad.gguf"
+check_text "$(grep -c -e '^next' -e '^       organ' "$T/out")" 1 "and nothing else"
+head -c 1000000 "$V" > "$T/cut.gguf"
+shows "organ-remote --complete URL $T/cut.gguf" "with a part of a file" "$T/cut.gguf"
 
 # ---- several files, mistakes -------------------------------------------------------------
 check "several" organ-info "$V" "$LAB/lab-base-q4_k_m.gguf"
@@ -145,7 +176,9 @@ check "where" organ-info --where 'kind=adapter' "$V" "$LAB/lab-lora-code.gguf"
 check_text "$(wc -l < "$T/out" | tr -d ' ')" 2 "one row is selected"
 echo nonsense > "$T/text.gguf"
 check_exit 3 "a broken file does not hide the others" organ-info "$T/text.gguf" "$V"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 2 "the other file has its row"
+check_text "$(cut -f 2 "$T/out" | tr '\n' ',')" "kind,not readable,language model," "both have a row"
+organ-info -q --json "$T/text.gguf" "$V" > "$T/out" 2> /dev/null
+check_text "$(sed 's/.*"kind": "\([^"]*\)".*/\1/' "$T/out" | tr '\n' ',')" "not readable,language model," "as JSON"
 check_error 3 "text file" "not a model" organ-info "$T/text.gguf"
 check_error 4 "" "no such file" organ-info "$T/none.gguf"
 check_error 2 "no model given" "nothing given" organ-info

@@ -77,23 +77,23 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
             "class=$class on a terminal"
     done
     told "organ-measure -q $V --svg $T/one.svg" "" # silent
-    told "organ-measure $V --svg $T/one.svg --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/one.svg: $(kib \
+    told "organ-measure $V --svg $T/one.svg --force" "organ-measure: $V -> $T/one.svg: $(kib \
         "$T/one.svg"); next: open it in a browser"
     told "organ-measure -q $V --svg $T/one.svg --force --histogram $T/h.tsv" ""
-    told "organ-measure $V --histogram $T/h.tsv --force" "organ-measure: lab-verse-q4_k_m.gguf -> $T/h.tsv: $(kib \
+    told "organ-measure $V --histogram $T/h.tsv --force" "organ-measure: $V -> $T/h.tsv: $(kib \
         "$T/h.tsv")"
     size="1.78 MiB, 5.18 bits per weight; check: no findings; next:"
     told "organ-assemble $V -o $T/a.gguf" \
-        "organ-assemble: lab-verse-q4_k_m.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+        "organ-assemble: $V -> $T/a.gguf: $size organ-validate $T/a.gguf --reference $V --text TEXT"
     told "organ-extract $V --output $T/d" \
-        "organ-extract: lab-verse-q4_k_m.gguf -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
+        "organ-extract: $V -> $T/d: $size organ-assemble $T/d -o NEW.gguf"
     told "organ-assemble $T/d -o $T/s.gguf --shards 2" \
-        "organ-assemble: d -> $T/s-00001-of-00002.gguf: $size organ-measure $T/s-00001-of-00002.gguf --summary"
+        "organ-assemble: $T/d -> $T/s-00001-of-00002.gguf: $size organ-validate $T/s-00001-of-00002.gguf --text TEXT"
     told "organ-keys $A --set general.name=str:x --output $T/x.gguf" \
-        "organ-keys: lab-lora-code.gguf -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; \
+        "organ-keys: $A -> $T/x.gguf: 512 KiB, 32.00 bits per weight; check: no findings; \
 next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
     told "organ-keys $T/a.gguf --set general.name=str:y --in-place" \
-        "organ-keys: a.gguf -> $T/a.gguf: $size organ-measure $T/a.gguf --summary"
+        "organ-keys: $T/a.gguf -> $T/a.gguf: $size organ-validate $T/a.gguf --text TEXT"
     told "organ-assemble -q $V -o $T/quiet.gguf" ""
     check_text "$(cat "$T/seen")" "" "-q silences it"
     told "organ-transplant --base $V --donor $T/a.gguf --layers 1 --check --output $T/none.gguf --force > $T/rows" \
@@ -101,6 +101,15 @@ next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
     grep -q "next:" "$T/seen" && bad "a check wrote nothing" || ok
     told "organ-check $V" "organ-check: $V: no findings: llama, 39 tensors"
     check_text "$(wc -l < "$T/seen" | tr -d ' ')" 1 "and no empty table"
+    # organ-info of several files fits; a pipe gets all columns.
+    terminal "organ-info $V $A $LAB/lab-base.imatrix.gguf tests/cli/lib.sh 2> $T/err; true"
+    check_text "$(awk 'length > 120' "$T/seen")" "" "rows of organ-info fit"
+    check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "file kind name parameters type size context check" "its columns"
+    check_text "$(awk '/lab-verse/ { print $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2) }' "$T/seen")" \
+        "Q4_K_M 1.80 MiB 512" "the type as people say it"
+    check_text "$(awk '/lib.sh/ { print $2, $3 }' "$T/seen")" "not readable" "a file that cannot be read has a row"
+    terminal "organ-info $V $A --where bpw\\>20"
+    check_text "$(awk 'NR > 1 { print $(NF - 5) }' "$T/seen")" F32 "conditions on columns that are not shown"
     terminal "organ-measure -q $V"
     check_text "$(awk 'length > 80' "$T/seen")" "" "rows of at most 80 columns"
     check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "name dtype theta calibrated row_theta kurtosis" "a narrow table"

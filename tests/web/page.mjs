@@ -126,7 +126,7 @@ async function kinds() {
   const card = (await text(".info")).replaceAll("\u00a0", " ");
   for (const part of ["2.89 M", "5.18", "bits per weight", "Q4_K 59 %, Q6_K 40 %", "4 heads (2 for keys and values)", "1,024 tokens (llama)", "1.05 MB at 512 tokens", "no findings"]) good(card.includes(part), "the card has " + part + ": " + card);
   same(await lineOf("organ-info"), "organ-info verse.gguf", "the command of the card");
-  await set(await labelled("Memory"), "4M");
+  await set(await labelled("Memory"), "8M");
   await press("Try");
   await p.until(`document.querySelector(".fit .output").textContent === "It fits with a context of 512 tokens, all that it was trained for."`, "it fits");
   await set(await labelled("Memory"), "1M");

@@ -27,14 +27,33 @@ double bits_per_weight(const gg_info *i)
     return i->elements ? 8 * (double)i->bytes / (double)i->elements : 0;
 }
 
+/* A path as it is given to a shell, or `otherwise` if it would need quotes. */
+static const char *as_word(const char *path, const char *otherwise)
+{
+    bool plain = path[0] && path[0] != '-' &&
+                 strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "_./-+=,@%:") == strlen(path);
+    return plain ? path : otherwise;
+}
+
+/* Whether most bytes are floating-point numbers of at least 16 bits, which one would quantize. */
+static bool is_float(const gg_info *i)
+{
+    uint32_t most = i->n_types ? i->types[0].dtype : GG_DTYPE_COUNT;
+    return most == GG_F16 || most == GG_BF16 || most == GG_F32;
+}
+
 /* What one can do next, by kind; %s is the file. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size)
 {
-    enum { OTHER, MODEL, FOLDER, ADAPTER, IMATRIX, PATCH, BROKEN };
+    enum { OTHER, MODEL, FLOATS, MIXTURE, FOLDER, ADAPTER, IMATRIX, PATCH, CUT, BROKEN };
     static const char *const commands[][3] = {
         [OTHER] = { "organ-extract %s --list", "organ-keys %s", "organ-check %s" },
-        [MODEL] = { "organ-measure %s --summary", "organ-extract %s --list",
-                    "organ-assemble %s --dtype q4_k_m -o NEW.gguf" },
+        [MODEL] = { "organ-validate %s", "organ-measure %s --summary", "organ-extract %s --list" },
+        [FLOATS] = { "organ-assemble %s --dtype q4_k_m -o NEW.gguf", "organ-measure %s --summary",
+                     "organ-extract %s --list" },
+        [MIXTURE] = { "organ-measure %s --imatrix IMATRIX --rank experts",
+                      "organ-measure %s --summary", "organ-extract %s --list" },
         [FOLDER] = { "organ-assemble %s -o NEW.gguf", "organ-measure %s --summary",
                      "organ-graft %s DONOR -o NEW" },
         [ADAPTER] = { "organ-transplant BASE --adapter %s -o NEW.gguf", "organ-extract %s --list",
@@ -43,41 +62,43 @@ void next_command(const gg_info *i, const char *file, size_t k, char *out, size_
                       "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list" },
         [PATCH] = { "organ-transplant BASE %s -o NEW.gguf", "organ-extract %s --list",
                     "organ-keys %s" },
+        [CUT] = { "organ-check %s", "organ-remote --complete URL %s", "" },
         [BROKEN] = { "organ-check %s", "", "" },
     };
-    int kind = i->check.incomplete          ? BROKEN
-               : i->kind == GG_KIND_ADAPTER ? ADAPTER
-               : i->kind == GG_KIND_IMATRIX ? IMATRIX
-               : i->kind == GG_KIND_PATCH   ? PATCH
-               : i->kind != GG_KIND_MODEL   ? OTHER
-               : i->form[0] == 'o'          ? FOLDER
-                                            : MODEL;
+    bool model = i->kind == GG_KIND_MODEL;
+    int kind = i->check.incomplete              ? (i->shards_missing ? BROKEN : CUT)
+               : i->check.found[GG_CHECK_ERROR] ? BROKEN
+               : i->kind == GG_KIND_ADAPTER     ? ADAPTER
+               : i->kind == GG_KIND_IMATRIX     ? IMATRIX
+               : i->kind == GG_KIND_PATCH       ? PATCH
+               : !model                         ? OTHER
+               : i->form[0] == 'o'              ? FOLDER
+               : is_float(i)                    ? FLOATS
+               : i->experts                     ? MIXTURE
+                                                : MODEL;
     const char *command = commands[kind][k], *at = strstr(command, "%s");
     *out = 0;
-    if (!at) return;
-    bool plain = file[0] && file[0] != '-' &&
-                 strspn(file, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-                              "_./-+=,@%:") == strlen(file);
-    snprintf(out, size, "%.*s%s%s", (int)(at - command), command, plain ? file : "FILE", at + 2);
+    if (at)
+        snprintf(out, size, "%.*s%s%s", (int)(at - command), command, as_word(file, "FILE"),
+                 at + 2);
 }
 
 /* ---- the last line of a run ---------------------------------------------------------- */
 
-/* Adds the value of a row that names a model to be read. */
+/* Adds the value of a row that names a model to be read, as it was given. */
 static void add_input(char *out, size_t size, const char *path, size_t *n)
 {
     size_t at = strlen(out);
-    const char *name = strrchr(path, '/') && strrchr(path, '/')[1] ? strrchr(path, '/') + 1 : path;
     if (at + 8 >= size) return;
     at += (size_t)snprintf(out + at, size - at, "%s", *n ? ", " : "");
-    if ((*n)++ < 3) gg_escape(name, strcspn(name, ","), out + at, size - at);
+    if ((*n)++ < 3) gg_escape(path, strcspn(path, ","), out + at, size - at);
     else if (*n == 4) snprintf(out + at, size - at, "...");
     else out[at - 2] = 0;
 }
 
 static void inputs_text(const cli *c, char *out, size_t size)
 {
-    size_t n = 0;
+    size_t n = 0; /* of the inputs */
     out[0] = 0;
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
@@ -125,7 +146,7 @@ static bool find_shard(const char *path, char *out, size_t size)
 /* One line for each picture or table in a file, which is all that a tool wrote. */
 static void tell_files_written(const cli *c)
 {
-    char from[200], name[300], size[24];
+    char from[600], name[300], size[24];
     struct stat s;
     inputs_text(c, from, sizeof from);
     for (size_t i = 0; i < c->n_rows; i++) {
@@ -141,10 +162,25 @@ static void tell_files_written(const cli *c)
     }
 }
 
+/* A model is tried next, beside the only model that it was made from. */
+static void next_step(const cli *c, const gg_info *info, const char *path, char *out, size_t size)
+{
+    char from[1200];
+    inputs_text(c, from, sizeof from);
+    struct stat s;
+    bool one = !strchr(from, ',') && strcmp(from, path) != 0;
+    const char *source = one && stat(from, &s) == 0 && S_ISREG(s.st_mode) ? as_word(from, "") : "";
+    next_command(info, path, 0, out, size);
+    if (info->kind == GG_KIND_MODEL && strcmp(info->form, "organ directory") != 0 &&
+        strncmp(out, "organ-check", 11) != 0)
+        snprintf(out, size, "organ-validate %s%s%s --text TEXT", as_word(path, "FILE"),
+                 source[0] ? " --reference " : "", source);
+}
+
 void tell_what_was_written(const cli *c, bool in_place)
 {
     const char *path = written_path(c, in_place);
-    char from[200], name[300], size[24], next[1200], shard[1100];
+    char from[600], name[300], size[24], next[2600], shard[1100];
     struct stat s;
     gg_source *source = NULL;
     gg_info info;
@@ -166,7 +202,7 @@ void tell_what_was_written(const cli *c, bool in_place)
         inputs_text(c, from, sizeof from);
         gg_escape(path, strlen(path), name, sizeof name);
         size_text(info.bytes, size);
-        next_command(&info, path, 0, next, sizeof next);
+        next_step(c, &info, path, next, sizeof next);
         gg_check_verdict_text(&info.check, verdict);
         fprintf(stderr, "%s: %s%s%s: %s, %.2f bits per weight; check: %s; next: %s\n", c->tool,
                 from, from[0] ? " -> " : "", name, size, bits_per_weight(&info), verdict, next);

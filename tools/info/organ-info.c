@@ -3,23 +3,39 @@
 #include "common/model_text.h"
 #include "common/table.h"
 
+#include "base/text.h"          /* endings of names */
+#include "gguf/gguf.h"          /* the value of a key */
+#include "organ/source_watch.h" /* the files of a source, for their size */
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char columns[] =
     "file\tkind\tform\tarchitecture\tname\tparameters\tactive\tbytes\tbpw\ttypes\tblocks\tcontext\t"
     "embedding\theads\theads_kv\texperts\texperts_used\tvocabulary\ttokenizer\ttemplate\tlicense\t"
     "origin\tshards\tmissing\tcache_4k\tcache_32k\tcache_full\tcache_full_q8_0\tfit\terrors\t"
-    "warnings\tverdict";
+    "warnings\tverdict\ttype\tfile_bytes\tcomputation";
+/* What fits on a terminal. */
+static const char short_columns[] = "file\tkind\tname\tparameters\ttype\tsize\tcontext\tcheck";
 
 static struct {
-    uint64_t fit;
+    uint64_t fit, context;
     bool table;
 } opt;
 
 #include "options/info.h"
+
+/* A model, and what the tables and the screen tell about it. */
+typedef struct subject {
+    const char *file;
+    gg_source *source;
+    gg_info info;
+    uint64_t file_bytes; /* of all its files */
+    const char *type;    /* "Q4_K_M", or the type of most bytes */
+} subject;
 
 /* The contexts of the table, in tokens. */
 enum { SHORT_CONTEXT = 4096, LONG_CONTEXT = 32768 };
@@ -40,20 +56,35 @@ static void count_text(uint64_t n, char out[32])
     snprintf(out, 32, v >= 99.95 ? "%.0f %s" : v >= 9.995 ? "%.1f %s" : "%.2f %s", v, words[u]);
 }
 
+/* "2.89M" */
+static void number_text(uint64_t n, char out[24])
+{
+    double v = (double)n;
+    size_t u = 0;
+    while (v >= 999.5 && u < 4) v /= 1000, u++;
+    snprintf(out, 24,
+             u == 0 || v >= 99.95 ? "%.0f%.1s"
+             : v >= 9.995         ? "%.1f%.1s"
+                                  : "%.2f%.1s",
+             v, &" KMBT"[u] + (u == 0 ? 5 : 0));
+}
+
 static void escaped(gg_text t, char *out, size_t size)
 {
     gg_escape(t.at ? t.at : "-", t.at ? t.len : 1, out, size);
 }
 
-/* "Q4_K 62%, Q6_K 37%, F32 1%", by bytes. */
-static void types_text(const gg_info *info, char *out, size_t size)
+/* "Q4_K 62%, Q6_K 37%, F32 1%", by bytes, each after its sign in a bar if there is one. */
+static void types_text(const gg_info *info, const char *fills, char *out, size_t size)
 {
     size_t at = 0;
     out[0] = 0;
     for (size_t i = 0; i < info->n_types && at + 24 < size; i++) {
         const gg_dtype_info *d = gg_dtype_get(info->types[i].dtype);
         double share = info->bytes ? 100 * (double)info->types[i].bytes / (double)info->bytes : 0;
-        at += (size_t)snprintf(out + at, size - at, "%s%s %.*f%%", i ? ", " : "", d ? d->name : "?",
+        at += (size_t)snprintf(out + at, size - at, "%s", i ? ", " : "");
+        if (fills) at += (size_t)snprintf(out + at, size - at, "%c ", fills[i < 5 ? i : 5]);
+        at += (size_t)snprintf(out + at, size - at, "%s %.*f%%", d ? d->name : "?",
                                share >= 1 || share == 0 ? 0 : 1, share);
     }
 }
@@ -76,12 +107,91 @@ static void origins_text(const gg_info *info, char *out, size_t size)
     }
 }
 
+/* About what an engine needs to compute with: the values of a batch of 512 tokens in F32, which are
+ * most for the vocabulary or for a feed-forward layer. */
+static uint64_t computation(const gg_info *i)
+{
+    const uint64_t limit = (uint64_t)1 << 40;
+    uint64_t ff = i->feed_forward < limit ? i->feed_forward : limit;
+    uint64_t width = i->embedding < limit ? i->embedding : limit;
+    uint64_t inner = 2 * ff + 3 * width, words = i->vocabulary < limit ? i->vocabulary : limit;
+    return 512 * sizeof(float) * (words > inner ? words : inner);
+}
+
+/* The memory for weights, a cache for `tokens` tokens of context, and computing. */
+static uint64_t memory_for(const gg_info *i, uint64_t weights, uint64_t tokens)
+{
+    uint64_t cache = gg_cache_bytes(&i->cache, tokens, GG_F16), more = computation(i);
+    if (cache > UINT64_MAX - more || weights > UINT64_MAX - more - cache) return UINT64_MAX;
+    return weights + cache + more;
+}
+
+/* The context that memory is computed for: that of --context, or at most 4096 tokens. */
+static uint64_t usual_context(const gg_info *i)
+{
+    if (opt.context) return opt.context;
+    return i->context && i->context < SHORT_CONTEXT ? i->context : SHORT_CONTEXT;
+}
+
 static uint64_t fitting_context(const gg_info *i)
 {
-    if (!i->cache.known || i->bytes >= opt.fit) return 0;
+    uint64_t least = memory_for(i, i->bytes, 0);
+    if (!i->cache.known || least >= opt.fit) return 0;
     uint64_t most = i->context ? i->context : SHORT_CONTEXT;
-    uint64_t fits = gg_cache_fit(&i->cache, most + 255, GG_F16, opt.fit - i->bytes);
+    if (opt.context > most) most = opt.context;
+    uint64_t fits = gg_cache_fit(&i->cache, most + 255, GG_F16, opt.fit - least);
     return fits < most ? fits : most;
+}
+
+/* Whether the context that was asked for, or any, fits. */
+static bool does_fit(const gg_info *i)
+{
+    uint64_t fits = fitting_context(i);
+    return fits > 0 && fits >= opt.context;
+}
+
+/* The preset with the most bits per weight of those that would fit; NULL if none does, or if the
+ * model has fewer bits already. The bits are those of usual language models. */
+static const char *fitting_preset(const gg_info *i)
+{
+    static const struct {
+        const char *name;
+        double bits;
+    } presets[] = { { "q8_0", 8.5 },   { "q6_k", 6.57 },   { "q5_k_m", 5.7 },
+                    { "q4_k_m", 4.9 }, { "q3_k_m", 3.95 }, { "q2_k", 3.2 } };
+    for (size_t k = 0; k < sizeof presets / sizeof presets[0]; k++) {
+        double weights = (double)i->elements * presets[k].bits / 8;
+        if (presets[k].bits < bits_per_weight(i) && weights < 1e18 &&
+            memory_for(i, (uint64_t)weights, usual_context(i)) <= opt.fit)
+            return presets[k].name;
+    }
+    return NULL;
+}
+
+/* ---- facts beyond gg_info ------------------------------------------------------------ */
+
+static gg_status add_file(void *ctx, const gg_stamp *was, int fd, const char *path, gg_error *err)
+{
+    (void)fd;
+    (void)path;
+    (void)err;
+    *(uint64_t *)ctx += was->size;
+    return GG_OK;
+}
+
+/* The name of the preset in general.file_type if it fits the tensors, or the type of most bytes. */
+static const char *type_of(const gg_source *s, const gg_info *i)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    uint64_t given;
+    if (i->n_types == 0) return NULL;
+    uint32_t most = i->types[0].dtype;
+    if (meta && i->kind == GG_KIND_MODEL &&
+        gg_kv_u64(gg_meta_find(meta, "general.file_type"), &given))
+        for (size_t k = 0; gg_preset_at(k); k++)
+            if (gg_preset_at(k)->file_type == given && gg_preset_at(k)->dtype == most)
+                return gg_preset_at(k)->name;
+    return gg_dtype_get(most) ? gg_dtype_get(most)->name : NULL;
 }
 
 /* ---- one row per model ------------------------------------------------------------ */
@@ -102,27 +212,81 @@ static table_cell cell_cache(const gg_info *i, uint64_t context, uint32_t dtype)
                                      : cell_null();
 }
 
-static void print_row(table *t, const char *file, const gg_info *i)
+static bool print_row(table *t, const subject *x)
 {
+    const gg_info *i = &x->info;
     char types[600], origins[600], verdict[700];
-    types_text(i, types, sizeof types);
+    types_text(i, NULL, types, sizeof types);
     origins_text(i, origins, sizeof origins);
     if (gg_check_verdict(&i->check) == GG_VERDICT_FINDINGS)
         snprintf(verdict, sizeof verdict, "%s", i->check.worst);
     else gg_check_verdict_text(&i->check, verdict);
-    table_line(t, cell_text(file), cell_text(gg_kind_name(i->kind)), cell_text(i->form),
-               cell_key(i->architecture), cell_key(i->name), cell_u64(i->elements),
-               cell_u64(i->active), cell_u64(i->bytes), cell_f64(bits_per_weight(i)),
-               cell_text(types), cell_number(i->blocks), cell_number(i->context),
-               cell_number(i->embedding), cell_number(i->heads), cell_number(i->heads_kv),
-               cell_number(i->experts), cell_number(i->experts_used), cell_number(i->vocabulary),
-               cell_key(i->tokenizer), cell_text(template_text(i)), cell_key(i->license),
-               cell_text_if(origins), cell_u64(i->shards), cell_u64(i->shards_missing),
-               cell_cache(i, SHORT_CONTEXT, GG_F16), cell_cache(i, LONG_CONTEXT, GG_F16),
-               cell_cache(i, i->context, GG_F16), cell_cache(i, i->context, GG_Q8_0),
-               opt.fit ? cell_u64(fitting_context(i)) : cell_null(),
-               cell_u64(i->check.found[GG_CHECK_ERROR]), cell_u64(i->check.found[GG_CHECK_WARNING]),
-               cell_escaped(verdict));
+    table_put(t, cell_text(x->file), cell_text(gg_kind_name(i->kind)), cell_text(i->form),
+              cell_key(i->architecture), cell_key(i->name), cell_u64(i->elements),
+              cell_u64(i->active), cell_u64(i->bytes), cell_f64(bits_per_weight(i)),
+              cell_text(types), cell_number(i->blocks), cell_number(i->context),
+              cell_number(i->embedding), cell_number(i->heads), cell_number(i->heads_kv),
+              cell_number(i->experts), cell_number(i->experts_used), cell_number(i->vocabulary),
+              cell_key(i->tokenizer), cell_text(template_text(i)), cell_key(i->license),
+              cell_text_if(origins), cell_u64(i->shards), cell_u64(i->shards_missing),
+              cell_cache(i, SHORT_CONTEXT, GG_F16), cell_cache(i, LONG_CONTEXT, GG_F16),
+              cell_cache(i, i->context, GG_F16), cell_cache(i, i->context, GG_Q8_0),
+              opt.fit ? cell_u64(fitting_context(i)) : cell_null(),
+              cell_u64(i->check.found[GG_CHECK_ERROR]), cell_u64(i->check.found[GG_CHECK_WARNING]),
+              cell_escaped(verdict), cell_text_if(x->type), cell_number(x->file_bytes),
+              i->cache.known ? cell_u64(computation(i)) : cell_null());
+    return table_row(t);
+}
+
+/* If the row is short, of a long path only the last part. */
+static void put_file(table *t, const char *file, bool brief)
+{
+    char text[300];
+    const char *name = strrchr(file, '/');
+    if (brief && strlen(file) > 32 && name && name[1]) {
+        snprintf(text, sizeof text, "...%s", name);
+        file = text;
+    }
+    table_put(t, cell_text(file));
+}
+
+static void print_short_row(table *t, const subject *x)
+{
+    const gg_info *i = &x->info;
+    char count[24], size[24] = "", check[60] = "not checked";
+    const size_t *found = i->check.found;
+    number_text(i->elements, count);
+    size_text(x->file_bytes ? x->file_bytes : i->bytes, size);
+    if (gg_check_verdict(&i->check) == GG_VERDICT_SOUND)
+        snprintf(check, sizeof check, "no findings");
+    for (int level = 0; level < GG_CHECK_LEVELS; level++) {
+        static const char *const words[GG_CHECK_LEVELS] = {
+            [GG_CHECK_ERROR] = "error", [GG_CHECK_WARNING] = "warning", [GG_CHECK_NOTE] = "note"
+        };
+        if (found[level])
+            snprintf(check, sizeof check, "%zu %s%s", found[level], words[level],
+                     cli_s(found[level]));
+    }
+    put_file(t, x->file, true);
+    table_line(t, cell_text(gg_kind_name(i->kind)), cell_key(i->name), cell_text(count),
+               cell_text_if(x->type), cell_text(size), cell_number(i->context), cell_text(check));
+}
+
+/* A file that cannot be read has a row too. */
+static void print_failure(table *t, const char *list, const char *file, const gg_error *err)
+{
+    char why[500];
+    gg_error_line(err, "", why, sizeof why);
+    for (const char *name = list; name; name = strchr(name, '\t') ? strchr(name, '\t') + 1 : NULL) {
+        size_t n = strcspn(name, "\t");
+        if (gg_text_is(name, n, "file")) put_file(t, file, list == short_columns);
+        else if (gg_text_is(name, n, "kind")) table_put(t, cell_text("not readable"));
+        else if (gg_text_is(name, n, "errors")) table_put(t, cell_u64(1));
+        else if (gg_text_is(name, n, "verdict"))
+            table_put(t, cell_escaped(strncmp(why, ": ", 2) == 0 ? why + 2 : why));
+        else table_put(t, cell_null());
+    }
+    table_row(t);
 }
 
 /* ---- one screen for one model -------------------------------------------------------- */
@@ -139,7 +303,7 @@ static void GG_PRINTF(2, 3) line(const char *name, const char *fmt, ...)
 
 static void print_types(const gg_info *i)
 {
-    static const char fills[] = "#=+:-.";
+    static const char fills[] = "#=+:-."; /* those from the sixth type on share one */
     char bar[41], text[400];
     size_t at = 0;
     double end = 0;
@@ -149,7 +313,7 @@ static void print_types(const gg_info *i)
     }
     while (at < 40 && at > 0) bar[at] = bar[at - 1], at++;
     bar[at] = 0;
-    types_text(i, text, sizeof text);
+    types_text(i, i->n_types > 1 ? fills : NULL, text, sizeof text);
     line("types", "%s", text);
     line("", "%s", bar);
 }
@@ -192,7 +356,44 @@ static void print_origin(const gg_info *i)
     if (i->license.at) line("licence", "%s", names);
     escaped(i->made_by, method, sizeof method);
     origins_text(i, names, sizeof names);
-    line("made from", i->made_by.at ? "%s (merged: %s)" : "%s", names, method);
+    line(i->kind == GG_KIND_ADAPTER ? "base" : "made from",
+         i->made_by.at ? "%s (merged: %s)" : "%s", names, method);
+}
+
+/* Adds a word to a list separated by ", " unless it is there, or the list is full. */
+static void add_word(char *list, size_t size, const char *word)
+{
+    size_t at = strlen(list), n = strlen(word);
+    for (const char *p = list; *p; p += strcspn(p, ","), p += *p ? 2 : 0)
+        if (strcspn(p, ",") == n && memcmp(p, word, n) == 0) return;
+    if (at + n + 3 < size) snprintf(list + at, size - at, "%s%s", at ? ", " : "", word);
+}
+
+/* Rank, alpha and the matrices of a LoRA adapter. */
+static void print_adapter(gg_source *s)
+{
+    char targets[300] = "", role[80], rank[60];
+    uint64_t low = UINT64_MAX, high = 0;
+    const gg_meta *meta = gg_source_meta(s);
+    float alpha;
+    for (size_t k = 0; k < gg_source_count(s); k++) {
+        const gg_tensor *t = gg_source_tensor(s, k);
+        gg_anatomy a = gg_source_anatomy(s, k);
+        const char *name = t->name + a.role_at;
+        if (!gg_text_ends(t->name, t->name_len, ".lora_a")) continue;
+        uint64_t one = t->n_dims > 1 ? t->dims[1] : 1;
+        low = one < low ? one : low;
+        high = one > high ? one : high;
+        const char *dot = memchr(name, '.', t->name_len - a.role_at);
+        gg_escape(name, dot ? (size_t)(dot - name) : t->name_len - a.role_at, role, sizeof role);
+        add_word(targets, sizeof targets, role);
+    }
+    if (high == 0) return;
+    snprintf(rank, sizeof rank, low == high ? "%" PRIu64 : "%" PRIu64 " to %" PRIu64, low, high);
+    if (meta && gg_kv_f32(gg_meta_find(meta, "adapter.lora.alpha"), &alpha))
+        line("adapter", "rank %s, alpha %g", rank, (double)alpha);
+    else line("adapter", "rank %s", rank);
+    line("targets", "%s", targets);
 }
 
 /* The cache for `tokens` tokens of context: "512 KiB at 4096". */
@@ -204,9 +405,26 @@ static void print_cache(const gg_info *i, uint64_t tokens)
     line("", "cache %s for %" PRIu64 " tokens (%s as q8_0)", f16, tokens, q8);
 }
 
+static void print_fit(const gg_info *i)
+{
+    char size[24], needed[24];
+    size_text(opt.fit, size);
+    if (does_fit(i)) {
+        line("fit", "%s has room for a context of %" PRIu64 " tokens", size, fitting_context(i));
+        return;
+    }
+    uint64_t tokens = usual_context(i);
+    const char *preset = fitting_preset(i);
+    size_text(memory_for(i, i->bytes, tokens), needed);
+    line("fit", "%s is too small: about %s are needed for %" PRIu64 " tokens; %s%s%s", size, needed,
+         tokens, preset ? "as " : "no type makes it that small", preset ? preset : "",
+         preset ? " it would fit" : "");
+}
+
 static void print_memory(const gg_info *i)
 {
     char size[24];
+    char total[24];
     if (i->kind != GG_KIND_MODEL) return;
     size_text(i->bytes, size);
     line("memory", "weights %s", size);
@@ -217,11 +435,12 @@ static void print_memory(const gg_info *i)
     if (i->context > SHORT_CONTEXT) print_cache(i, SHORT_CONTEXT);
     if (i->context > LONG_CONTEXT) print_cache(i, LONG_CONTEXT);
     if (i->context) print_cache(i, i->context);
-    if (!opt.fit) return;
-    size_text(opt.fit, size);
-    uint64_t fits = fitting_context(i);
-    if (fits) line("fit", "%s has room for a context of %" PRIu64 " tokens", size, fits);
-    else line("fit", "%s is too small", size);
+    if (opt.context && opt.context != i->context) print_cache(i, opt.context);
+    size_text(computation(i), size);
+    size_text(memory_for(i, i->bytes, usual_context(i)), total);
+    line("", "in all about %s for %" PRIu64 " tokens, with about %s to compute", total,
+         usual_context(i), size);
+    if (opt.fit) print_fit(i);
 }
 
 static void print_check(const gg_info *i)
@@ -241,8 +460,10 @@ static void print_next(const gg_info *i, const char *file)
     }
 }
 
-static void print_screen(const char *file, const gg_info *i)
+static void print_screen(const subject *x)
 {
+    const gg_info *i = &x->info;
+    const char *file = x->file;
     char text[500], arch[80], size[24], count[32], shards[80] = "";
     const char *form = strcmp(i->form, "file") == 0 ? "" : i->form;
     escaped(i->architecture, arch, sizeof arch);
@@ -251,7 +472,7 @@ static void print_screen(const char *file, const gg_info *i)
            i->architecture.at ? arch : "", form[0] ? ", " : "", form);
     escaped(i->name, text, sizeof text);
     if (i->name.at) line("name", "%s", text);
-    size_text(i->bytes, size);
+    size_text(x->file_bytes ? x->file_bytes : i->bytes, size);
     count_text(i->elements, count);
     if (i->shards_missing)
         snprintf(shards, sizeof shards, " of a set in which %u of %u shards %s missing",
@@ -261,6 +482,7 @@ static void print_screen(const char *file, const gg_info *i)
     line("size", "%s%s, %s parameters in %zu tensors, %.2f bits per weight", size, shards, count,
          i->tensors, bits_per_weight(i));
     print_types(i);
+    if (i->kind == GG_KIND_ADAPTER && gg_source_seekable(x->source)) print_adapter(x->source);
     print_shape(i);
     print_vocabulary(i);
     print_origin(i);
@@ -271,20 +493,37 @@ static void print_screen(const char *file, const gg_info *i)
 
 /* ---- the run -------------------------------------------------------------------- */
 
-static gg_status tell_about(cli *c, const char *file, table *t)
+static gg_status tell_about(cli *c, const char *file, table *t, bool brief)
 {
-    gg_source *s;
-    gg_info info;
-    gg_status st = cli_open(c, file, CLI_HEADER_ONLY, &s);
-    if (st != GG_OK) return st;
-    st = gg_info_of(s, &c->run, &info, &c->err);
-    if (st == GG_OK && t) print_row(t, file, &info);
-    else if (st == GG_OK) print_screen(file, &info);
-    if (st == GG_OK && opt.fit && info.kind == GG_KIND_MODEL && fitting_context(&info) == 0)
-        st = gg_fail(&c->err, GG_NO, "its weights and cache need more memory");
-    if (st != GG_OK) gg_at_file(&c->err, file);
-    gg_source_close(s);
+    subject x = { .file = file };
+    gg_status st = cli_open(c, file, CLI_HEADER_ONLY, &x.source);
+    if (st == GG_OK) st = gg_info_of(x.source, &c->run, &x.info, &c->err);
+    if (st == GG_OK) {
+        (void)gg_source_each_file(x.source, add_file, &x.file_bytes, &c->err);
+        x.type = type_of(x.source, &x.info);
+        if (!t) print_screen(&x);
+        else if (!brief) print_row(t, &x);
+        else {
+            table probe = table_silent(columns); /* the conditions are about all columns */
+            if (c->wheres.n == 0 || print_row(&probe, &x)) print_short_row(t, &x);
+        }
+        if (opt.fit && x.info.kind == GG_KIND_MODEL && !does_fit(&x.info))
+            st = gg_fail(&c->err, GG_NO, "its weights, its cache and computing need more memory");
+        if (st != GG_OK) gg_at_file(&c->err, file);
+    } else if (t && st != GG_ECANCELLED && st != GG_ENOMEM) {
+        if (!brief || c->wheres.n == 0)
+            print_failure(t, brief ? short_columns : columns, file, &c->err);
+    }
+    gg_source_close(x.source);
     return st;
+}
+
+/* "--fit 24" means 24 GiB: nobody has 24 bytes. */
+static void read_fit(cli *c)
+{
+    if (opt.fit == 0 || opt.fit > 4096) return;
+    cli_note(c, "--fit %" PRIu64 " is read as %" PRIu64 "G", opt.fit, opt.fit);
+    opt.fit <<= 30;
 }
 
 int main(int argc, char **argv)
@@ -292,12 +531,14 @@ int main(int argc, char **argv)
     CLI_TOOL(c, info);
     cli_start(&c, argc, argv, options);
     if (c.args.n == 0) cli_usage(&c, "no model given");
+    read_fit(&c);
     bool rows = c.args.n > 1 || c.json || opt.table || c.wheres.n;
+    bool brief = rows && !c.json && !opt.table && isatty(STDOUT_FILENO);
     table t = { .json = c.json };
     gg_status st = GG_OK;
     for (size_t i = 0; i < c.args.n; i++) {
-        if (rows) table_begin(&t, columns);
-        gg_status one = tell_about(&c, c.args.items[i], rows ? &t : NULL);
+        if (rows) table_begin(&t, brief ? short_columns : columns);
+        gg_status one = tell_about(&c, c.args.items[i], rows ? &t : NULL, brief);
         if (one != GG_OK) st = one;
         if (one == GG_OK || i + 1 == c.args.n) continue; /* cli_end prints the last error */
         cli_print_error(&c, &c.err);
