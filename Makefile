@@ -32,115 +32,88 @@ comma := ,
 WARN := -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wstrict-prototypes \
 	-Wmissing-prototypes -Wpointer-arith -Wcast-qual -Wwrite-strings -Wvla -Wno-psabi \
 	-Wno-attribute-warning -Wno-missing-field-initializers
-# No contraction and no fast-math, so that results are the same bits on every machine.
-BASE := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -ffp-contract=off -fno-math-errno -pthread $(WARN)
-L1 := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),1,)
-BASE += $(if $(L1),-DGG_HAVE_L1,)
 
-# Hardening, if the compiler supports it: stack canaries, checked libc calls (which need an
-# optimising build without sanitizers), control-flow protection, position-independent
-# programs and read-only relocations. HARDEN= and HARDEN_LD= turn it off. Each is computed
-# when first used, and only then. (A variable that redefines itself would not be safe in make 3.81.)
-once = $(if $(found-$(1)),,$(eval found-$(1) := $$($(1)) .))$(filter-out .,$(found-$(1)))
-# $(call takes,FLAGS): those that the compiler takes. It is asked once if it takes them all.
-accepts = $(shell echo 'int main(void){return 0;}' | $(CC) -Werror $(1) -x c -o /dev/null - 2> /dev/null && echo y)
-takes = $(if $(call accepts,$(1)),$(1),$(foreach f,$(1),$(if $(call accepts,$f),$f)))
-hardening = $(call takes,-fstack-protector-strong -fstack-clash-protection -fcf-protection=full -fPIE) \
-	$(if $(findstring -fsanitize,$(CFLAGS)),,$(if $(filter -O1 -O2 -O3 -Os,$(CFLAGS)),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(fortify)))
-# Level 3 also checks sizes that are known only at run time (gcc 12 or clang 9, with glibc 2.34), but gcc then
-# warns of sizes on paths that cannot be taken (-Wno-attribute-warning).
-fortify = $(if $(shell printf '\043include <stdio.h>\n' | $(CC) -Werror -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -x c -E - > /dev/null 2>&1 && echo y),3,2)
-hardening_ld = $(call takes,$(if $(filter -static,$(LDFLAGS)),,-pie) -Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
-HARDEN = $(call once,hardening)
-HARDEN_LD = $(call once,hardening_ld)
-
-# Small programs that start quickly: a tool gets only the functions that it can reach, and neither
-# libm if it needs nothing from it, nor tables for C++ exceptions (debuggers use those of -g).
-# Sanitizers and coverage keep all of it.
-whole = $(findstring -fsanitize,$(CFLAGS))$(findstring -fprofile,$(CFLAGS))
-lean = $(if $(whole),,$(call takes,-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables))
-lean_ld = $(call takes,$(if $(whole),,-Wl$(comma)--gc-sections) -Wl$(comma)--as-needed) $(packed)
-# Packed relocations save 30 KB per program. Libraries before glibc 2.36 do not know them although
-# their linker may, so that a program must prove it by running. `make PACK=` leaves them out, for
-# programs that will run on older systems than this one.
+# What this compiler takes: HARDEN, HARDEN_LD, LEAN, LEAN_LD, SPARED, VECTOR and L1, which says whether kernels are
+# compiled for AVX2 too. scripts/flags.sh explains them. `make HARDEN= HARDEN_LD=` turns hardening off; `make PACK=`
+# leaves packed relocations out, for programs that will run on older systems than this one.
 PACK := -Wl,-z,pack-relative-relocs
-packed = $(if $(PACK),$(if $(shell exec 2> /dev/null; ulimit -c 0; t=$$(mktemp) && echo 'int main(void){return 0;}' | \
-	$(CC) -Werror $(CFLAGS) $(HARDEN) $(HARDEN_LD) $(PACK) $(LDFLAGS) -x c -o $$t - && $$t && echo y; rm -f $$t),$(PACK)))
-LEAN = $(call once,lean)
-LEAN_LD = $(call once,lean_ld)
+ifeq ($(filter clean help,$(MAKECMDGOALS)),)
+-include $(B)/flags.mk
+endif
+$(B)/flags.mk: FORCE
+	@CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' PACK='$(PACK)' sh scripts/flags.sh $@
+
+# No contraction and no fast-math, so that results are the same bits on every machine.
+BASE = -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -ffp-contract=off -fno-math-errno \
+	-pthread $(WARN) $(if $(L1),-DGG_HAVE_L1)
+
+# ---- sources ---------------------------------------------------------------------
 
 # src/ becomes the library. Each folder of tools/ is the room of one tool or two: their main files, organ-NAME.c,
 # and what only they need; tools/common has what all share. organ-probe is built by `make probe` only.
-SRC := $(sort $(wildcard src/*/*.c))
-KERNEL := $(sort $(wildcard src/*/kernel/*.c))
 MAIN := $(sort $(filter-out tools/probe/%,$(wildcard tools/*/organ-*.c)))
-PARTS := $(sort $(filter-out $(MAIN) tools/probe/%,$(wildcard tools/*/*.c)))
-PART_KERNEL := $(sort $(wildcard tools/*/kernel/*.c))
+SRC := $(sort $(filter-out $(MAIN) tools/probe/%,$(wildcard src/*/*.c tools/*/*.c)))
+KERNEL := $(sort $(wildcard src/*/kernel/*.c tools/*/kernel/*.c))
+TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt tools/*/*.txt))))
 TOOLS := $(notdir $(MAIN:.c=))
-LIB := $(B)/lib/libgguf.a
-ROOMS := $(B)/lib/rooms.a
 BINS := $(TOOLS:%=$(B)/bin/%)
 
-# make V=1 prints full commands. Otherwise each is one short line.
-say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
+# Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
+# would add half to their size and gain nothing, because the loops that must be unrolled are marked.
+objects = $(1:%.c=$(B)/obj/%.o)
+L0 := $(KERNEL:%.c=$(B)/obj/%_l0.o)
+L1_OBJ := $(if $(L1),$(KERNEL:%.c=$(B)/obj/%_l1.o))
+MAIN_OBJ := $(call objects,$(MAIN))
+PARTS := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
+OBJ := $(PARTS) $(MAIN_OBJ)
+LIB := $(B)/lib/libgguf.a
+ROOMS := $(B)/lib/rooms.a
+API_OPTIONS := $(B)/obj/tools/api/options.o
 
 .PHONY: all
 all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## build the library and the tools (default)
 
+# ---- compile ---------------------------------------------------------------------
+
 # Code that decides what others compute is built for size. The rules of names are an exception: a
 # model may have very many tensors, and -O2 makes them three times faster. json_format.c would need
 # libm, and verb_measure_read.c gathers samples.
-SMALL = $(if $(filter -O2,$(CFLAGS)),-Os)
-# Passes of gcc that take a third of the time there, and make such code neither smaller nor faster.
-spared = $(call takes,$(addprefix -fno-,gcse tree-pre tree-vrp thread-jumps tree-dominator-opts \
-	schedule-insns2 tree-pta expensive-optimizations ivopts tree-loop-optimize) -fira-algorithm=priority)
-SPARED = $(call once,spared)
-LOGIC = $(SMALL) $(if $(SMALL),$(SPARED))
-SMALL_SRC := $(filter-out src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c,\
-	$(filter-out src/base/% src/quant/% src/numeric/%,$(SRC)) \
-	$(wildcard $(patsubst %,src/base/%.c,io output escape status nearest confine_path)) $(MAIN) $(PARTS))
+LOGIC = $(if $(filter -O2,$(CFLAGS)),-Os $(SPARED))
+FAST := src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c src/quant/% src/numeric/% \
+	$(filter-out $(patsubst %,src/base/%.c,io output escape status nearest confine_path),$(wildcard src/base/*.c))
+$(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) tools/common/tables.c tools/merge/tables.c) $(API_OPTIONS): FLAGS = $(LOGIC)
+$(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
+$(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
-# Objects have the paths of their sources. Kernels are compiled once per instruction-set level: -O3
-# would add half to their size and gain nothing, because the loops that must be unrolled are marked.
-vector = $(call takes,-ftree-vectorize -fvect-cost-model=dynamic)
-VECTOR = $(call once,vector)
-objects = $(1:%.c=$(B)/obj/%$(2).o)
-L0 := $(call objects,$(KERNEL),_l0)
-L1_OBJ := $(if $(L1),$(call objects,$(KERNEL),_l1))
-PART_L0 := $(call objects,$(PART_KERNEL),_l0)
-PART_L1 := $(if $(L1),$(call objects,$(PART_KERNEL),_l1))
-TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard src/*/*.txt))))
-PART_TABLES := $(patsubst %/,%/tables.c,$(sort $(dir $(wildcard tools/*/*.txt))))
-LIB_OBJ := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
-ROOM_OBJ := $(call objects,$(PARTS) $(PART_TABLES)) $(PART_L0) $(PART_L1)
-API_OPTIONS := $(B)/obj/tools/api/options.o
-MAIN_OBJ := $(call objects,$(MAIN))
-OBJ := $(LIB_OBJ) $(ROOM_OBJ) $(MAIN_OBJ)
-$(call objects,$(SMALL_SRC) $(PART_TABLES)): FLAGS = $(LOGIC)
-$(L0) $(PART_L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
-$(L1_OBJ) $(PART_L1): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
-
+# make V=1 prints full commands. Otherwise each is one short line.
+say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 compile = $(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
 define compile_rule
 @mkdir -p $(@D)
 $(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 endef
-$(call objects,$(SRC) $(PARTS) $(MAIN)): $(B)/obj/%.o: %.c
+$(call objects,$(SRC) $(MAIN)): $(B)/obj/%.o: %.c
 	$(compile_rule)
-$(L0) $(PART_L0): $(B)/obj/%_l0.o: %.c
+$(L0): $(B)/obj/%_l0.o: %.c
 	$(compile_rule)
-$(L1_OBJ) $(PART_L1): $(B)/obj/%_l1.o: %.c
+$(L1_OBJ): $(B)/obj/%_l1.o: %.c
+	$(compile_rule)
+$(call objects,$(TABLES)): %.o: %.c
 	$(compile_rule)
 
-# Tables that are text: those of a folder become a C source, made by its own script if it has one.
-define tables_rule
-$$(B)/obj/$(1)/tables.c: $(or $(wildcard $(1)/*tables.awk),scripts/tables.awk) $(sort $(wildcard $(1)/*.txt))
-	@mkdir -p $$(@D)
-	$$(call say,GEN)awk -f $$^ > $$@.tmp && mv $$@.tmp $$@
-$$(B)/obj/$(1)/tables.o: $$(B)/obj/$(1)/tables.c
-	$$(compile_rule)
-endef
-$(foreach d,$(patsubst %/tables.c,%,$(TABLES) $(PART_TABLES)),$(eval $(call tables_rule,$d)))
+# Tables that are text become a C source.
+$(B)/obj/src/arch/tables.c: src/arch/tables.awk $(wildcard src/arch/*.txt)
+$(B)/obj/src/check/tables.c: src/check/tables.awk $(wildcard src/check/*.txt)
+$(B)/obj/src/compute/tables.c: scripts/tables.awk $(wildcard src/compute/*.txt)
+$(B)/obj/src/hf/tables.c: src/hf/tables.awk $(wildcard src/hf/*.txt)
+$(B)/obj/src/kin/tables.c: scripts/tables.awk $(wildcard src/kin/*.txt)
+$(B)/obj/src/organ/tables.c: src/organ/tables.awk $(wildcard src/organ/*.txt)
+$(B)/obj/src/quant/tables.c: scripts/tables.awk $(wildcard src/quant/*.txt)
+$(B)/obj/tools/common/tables.c: tools/common/help_tables.awk $(wildcard tools/common/*.txt)
+$(B)/obj/tools/merge/tables.c: tools/merge/tables.awk $(wildcard tools/merge/*.txt)
+$(TABLES:%=$(B)/obj/%):
+	@mkdir -p $(@D)
+	$(call say,GEN)awk -f $^ > $@.tmp && mv $@.tmp $@
 
 # The options of each tool, and those that tools share.
 OPTION_TABLES := $(patsubst organ-%,$(B)/obj/tools/options/%.h,$(filter-out organ-api,$(TOOLS))) \
@@ -150,27 +123,29 @@ $(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/common/help.txt tools/common
 	$(call say,GEN)awk -v name=$* -f tools/common/option_table.awk $< > $@.tmp && mv $@.tmp $@
 .PHONY: options
 options: $(OPTION_TABLES)
-WITH_OPTIONS := $(call objects,$(MAIN) $(PARTS))
+WITH_OPTIONS := $(call objects,$(filter tools/%,$(SRC)) $(MAIN))
 $(WITH_OPTIONS): CPPFLAGS += -I$(B)/obj/tools
 $(WITH_OPTIONS): | $(OPTION_TABLES)
 
-# The library is made again if a source was removed.
+# ---- link ------------------------------------------------------------------------
+
+# The archives are made again if a source was removed.
 .PHONY: FORCE
 $(B)/obj/list: FORCE
 	@mkdir -p $(@D)
 	@echo '$(OBJ:$(B)/%=%)' | cmp -s - $@ || echo '$(OBJ:$(B)/%=%)' > $@
-
-$(LIB): $(LIB_OBJ) $(B)/obj/list
-$(ROOMS): $(ROOM_OBJ) $(B)/obj/list
+$(LIB): $(filter $(B)/obj/src/%,$(PARTS)) $(B)/obj/list
+$(ROOMS): $(filter $(B)/obj/tools/%,$(PARTS)) $(B)/obj/list
 $(LIB) $(ROOMS):
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(call say,AR)$(AR) rcs $@ $(filter %.o,$^)
 
-# A tool takes what it calls from the rooms and from the library.
+# A tool is its main file, and what that calls from the rooms and from the library.
+link = $(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS)
 $(BINS): $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(CFLAGS) -pthread $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $(filter %.o,$^) $(ROOMS) $(LIB) -lm
+	$(call say,LINK)$(link) -o $@ $(filter %.o,$^) $(ROOMS) $(LIB) -lm
 $(foreach o,$(MAIN_OBJ),$(eval $(B)/bin/$(basename $(notdir $o)): $o))
 $(B)/bin/organ-api $(B)/fuzz/fuzz_api: $(API_OPTIONS)
 
@@ -186,20 +161,20 @@ $(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(B)/obj/tools/options/probe.
 		$(PROBE) $(ROOMS) $(LIB) $(LLAMA_LIBS) -ldl -lm
 	@rm -f $(B)/options.tsv # made again with its options
 
-# The options of all tools and scripts. Tools built for another machine run with RUN, an emulator, or the table is
-# that of other tools: OPTIONS=FILE.
-$(B)/options.tsv: $(or $(OPTIONS),$(filter-out %/organ-api,$(BINS)) $(wildcard scripts/options*))
+# The options of all tools and scripts. The tools print theirs, again after a change of what has options and lists.
+# Tools built for another machine run with RUN, an emulator, or the table is that of other tools: OPTIONS=FILE.
+$(B)/options.tsv: $(or $(OPTIONS),$(MAIN) $(wildcard scripts/options* src/*/*.txt tools/*/*.txt tools/common/*.c tools/*/*options.c)) \
+		$(if $(OPTIONS),,| $(filter-out %/organ-api,$(BINS)))
 	@mkdir -p $(@D)
 	$(call say,GEN)$(if $(OPTIONS),cat $(OPTIONS),RUN='$(RUN)' sh scripts/options.sh $(B)/bin) > $@.tmp && mv $@.tmp $@
 $(B)/obj/tools/api/options.c: $(B)/options.tsv tools/api/options.awk
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -f tools/api/options.awk $< > $@.tmp && mv $@.tmp $@
-$(API_OPTIONS): FLAGS = $(LOGIC)
 $(API_OPTIONS): $(B)/obj/tools/api/options.c
 	$(compile_rule)
 
 # Every source once, for editors: kernels with the highest level that is compiled from them.
-COMMANDS = $(SRC) $(KERNEL) $(PART_KERNEL) $(sort $(wildcard tools/*/*.c tests/*/*.c))
+COMMANDS = $(SRC) $(MAIN) $(KERNEL) $(sort $(wildcard tools/probe/*.c tests/*/*.c))
 .PHONY: compile_commands.json
 compile_commands.json: $(OPTION_TABLES) ## list how each source is compiled, for clangd
 	@for f in $(COMMANDS); do \
@@ -218,7 +193,7 @@ BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench
 
 $(B)/test/%: tests/unit/%.c $(wildcard tests/unit/*.h) $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -lm
+	$(call say,LINK)$(compile) $(LOGIC) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -lm
 
 # A target is linked with replay.c, which mutates the seeds by itself, or, with FUZZ_ENGINE, with
 # libFuzzer.
@@ -226,11 +201,11 @@ FUZZ_MAIN = $(if $(FUZZ_ENGINE),tests/fuzz/engine.c,tests/fuzz/replay.c) tests/f
 $(B)/fuzz/%: tests/fuzz/%.c tests/fuzz/replay.c tests/fuzz/engine.c tests/fuzz/room.c tests/fuzz/mutate.c \
 		$(wildcard tests/fuzz/*.h) $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -o $@ $< $(FUZZ_MAIN) $(filter %.o,$^) $(ROOMS) $(LIB) -lm
+	$(call say,LINK)$(compile) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) $(FUZZ_ENGINE) -o $@ $< $(FUZZ_MAIN) $(filter %.o,$^) $(ROOMS) $(LIB) -lm
 
 $(B)/bench/%: tests/bench/%.c $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -ldl -lm
+	$(call say,LINK)$(compile) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -ldl -lm
 
 .PHONY: demo test mutants units fuzz check asan lint bench test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify

@@ -242,7 +242,7 @@ every_file() { # DESTDIR+PREFIX
 
 # A make that throws objects away builds the tools again at the next, under the feet of
 # the tests that run them.
-$MAKE -n B=no-such-folder all > "$T/out" 2>&1
+$MAKE -n B="$T/no-such-folder" all > "$T/out" 2>&1
 check_text "$(grep -c '^rm .*tools/[a-z_/-]*\.o' "$T/out")" 0 "make keeps the tools' objects"
 if grep -q 'organ-extract' "$T/out"; then ok; else bad "make -n all says nothing"; fi
 try "$T/root" /usr/local
