@@ -121,8 +121,10 @@ extern const char gg_check_pre_tokenizers[], gg_check_only_f32[], gg_check_token
 void gg_check_file_rules(check *c);       /* check_header.c: for every kind of file */
 void gg_check_key_rules(check *c);        /* check_header.c */
 void gg_check_vocabulary_rules(check *c); /* check_header.c */
-void gg_check_table_rules(check *c);      /* check_tensors.c: compares with the table */
-void gg_check_block_rules(check *c);      /* check_tensors.c: compares the blocks */
+void gg_check_token_rules(check *c, const gg_kv *tokens); /* check_tokens.c: single tokens */
+void gg_check_template_tokens(check *c); /* check_tokens.c: what the chat template writes */
+void gg_check_table_rules(check *c);     /* check_tensors.c: compares with the table */
+void gg_check_block_rules(check *c);     /* check_tensors.c: compares the blocks */
 
 /* Compares a draft model with the model for which it drafts, the source `spec`. */
 gg_status gg_check_target(check *head, gg_source *s, const char *spec);

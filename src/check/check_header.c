@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
-#include "write/chat_template.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -643,7 +642,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
     check_place where = at_name("tokenizer.chat_template");
     const char *text;
     size_t len;
-    char list[256], name[64];
+    char name[64];
     uint64_t id, end;
     if (!gg_kv_str(gg_design_key(&c->d, where.name), &text, &len)) {
         if (find_token(tokens, gg_check_chat_starts, NULL, 0, name) != UINT64_MAX)
@@ -653,12 +652,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
                         name);
         return;
     }
-    size_t n = gg_template_unknown(text, len, tokens, list, sizeof list);
-    if (n > 0)
-        say_warning(c, "chat-template", where,
-                    "it writes %zu special token%s that the vocabulary lacks, and that become "
-                    "plain text: %s",
-                    n, n == 1 ? "" : "s", list);
+    gg_check_template_tokens(c);
     end = find_token(tokens, gg_check_chat_ends, text, len, name);
     if (end == UINT64_MAX) return;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -694,6 +688,7 @@ void gg_check_vocabulary_rules(check *c)
     check_list_length(c, "tokenizer.ggml.scores", tokens->count, false);
     check_list_length(c, "tokenizer.ggml.token_type", tokens->count, true);
     check_special_tokens(c, tokens->count);
+    gg_check_token_rules(c, tokens);
     check_chat_template(c, tokens);
     check_embedding_rows(c, tokens->count);
     uint64_t stated = gg_design_number_or(&c->d, "vocab_size", tokens->count);

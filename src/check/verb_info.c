@@ -102,11 +102,12 @@ static void read_numbers(gg_info *info, const gg_design *d)
 
 static void read_template(gg_info *info, const gg_meta *meta)
 {
-    gg_text t = text_key(meta, "tokenizer.chat_template");
-    if (!t.at) return;
-    size_t n = gg_template_unknown(t.at, t.len, gg_meta_find(meta, "tokenizer.ggml.tokens"),
-                                   info->template_unknown, sizeof info->template_unknown);
-    info->template_state = n ? GG_TEMPLATE_UNKNOWN_TOKENS : GG_TEMPLATE_SOUND;
+    gg_template_tokens found;
+    if (!text_key(meta, "tokenizer.chat_template").at) return;
+    info->template_state = GG_TEMPLATE_SOUND;
+    if (!gg_template_tokens_find(meta, &found) || found.unknown == 0) return;
+    info->template_state = GG_TEMPLATE_UNKNOWN_TOKENS;
+    snprintf(info->template_unknown, sizeof info->template_unknown, "%.199s", found.unknown_list);
 }
 
 static bool is_origin_key(const gg_kv *kv)

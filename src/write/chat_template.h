@@ -3,9 +3,15 @@
 
 #include "organ/gg_gguf.h"
 
-/* Collects the special tokens that a template of `len` bytes writes, in the forms <|name|> and
- * <start_of_turn>, and that `tokens`, an array of strings, lacks: escaped and separated by spaces
- * in `out`, as many as fit. Returns their number; each is counted once, and at most 32 are looked
- * at. */
-size_t gg_template_unknown(const char *text, size_t len, const gg_kv *tokens, char *out,
-                           size_t size);
+/* The special tokens that a template writes in the forms <|name|>, <|name>, <name|>, [NAME] and
+ * <start_of_turn>, and that do not work. Each is counted once, and at most 64 are looked at. The
+ * lists are escaped, have spaces between the names, and as many of them as fit. */
+typedef struct gg_template_tokens {
+    size_t unknown; /* not in the vocabulary */
+    size_t split;   /* of a type that engines split into pieces: neither control nor user-defined */
+    char unknown_list[256], split_list[256];
+} gg_template_tokens;
+
+/* Compares tokenizer.chat_template with tokenizer.ggml.tokens and token_type. Returns false if
+ * there is no template or no vocabulary. */
+bool gg_template_tokens_find(const gg_meta *meta, gg_template_tokens *out);

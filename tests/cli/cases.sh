@@ -232,6 +232,67 @@ row "12 whisper" 0 '' new keys "$T/image.gguf" -q --set general.architecture=str
 row "12 whisper" 0 "speech model, whisper" organ-info "$T/x.gguf"
 row "12 a language model keeps its kind" 0 "language model, llama" organ-info tests/data/lab/lab-base-q4_k_m.gguf
 
+# ---- 24 tokens that the template writes, and their types: unsloth#5070, #6228
+
+A=tests/data/lab/lab-base-q4_k_m.gguf
+organ-extract -q $A -o "$T/tokens" && mv "$T/tokens/manifest.json" "$T/manifest" || bad "24: extract"
+# tokens [OLD NEW]: a model in which the text of a token is replaced
+tokens() {
+    sed "s#\"${1-}\"#\"${2-}\"#" "$T/manifest" > "$T/tokens/manifest.json"
+    organ-assemble -q "$T/tokens" -o "$T/y.gguf" --force
+}
+# types N TYPE: token N gets this type, and all others are normal
+types() { awk -v n="$1" -v t="$2" 'BEGIN { for (i = 0; i < 1024; i++) printf "%s%d", i ? "," : "", i == n ? t : 1 }'; }
+template() { new keys "$T/y.gguf" -q --set "tokenizer.chat_template=str:$1"; }
+split="engines split into pieces" lacks="special tokens that the vocabulary lacks"
+lack1="special token that the vocabulary lacks"
+number() { organ-keys "$T/y.gguf" --get tokenizer.ggml.tokens | awk -v t="$1" '$0 == t { print NR - 1; exit }'; }
+for t in '<start_of_turn>' '<|im_start|>' '<|turn>' '<turn|>' '[INST]' '[TOOL_CALLS]' '<｜User｜>'; do
+    tokens alloc "$t"
+    id=$(number "$t")
+    template "$t user"
+    row "24 $t normal" 0 "$split" organ-check "$T/x.gguf"
+    row "24 $t: its number" 0 "$t ($id)" organ-check "$T/x.gguf"
+    for k in 3 4 2 5 6; do
+        row "24 $t type $k" 0 '' new keys "$T/y.gguf" -q --set "tokenizer.chat_template=str:$t user" \
+            --set "tokenizer.ggml.token_type=i32[]:$(types "$id" $k)"
+        case $k in 5 | 6) text=$split ;; *) text=!$split ;; esac
+        row "24 $t type $k" 0 "$text" organ-check "$T/x.gguf"
+    done
+done
+tokens '' ''
+template '<|turn>user<turn|>'
+row "24 gemma4-absent" 0 "2 $lacks, and that become plain text: <|turn> <turn|>" organ-check "$T/x.gguf"
+template '[SYSTEM_PROMPT]{{s}}[/SYSTEM_PROMPT][INST]{{ x }}[/INST]'
+row "24 mistral-absent" 0 "4 $lacks, and that become plain text: [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [INST] [/INST]" \
+    organ-check "$T/x.gguf"
+template '[TOOL_CALLS]'
+row "24 tool-calls-absent" 0 "1 $lack1, and that become plain text: [TOOL_CALLS]" organ-check "$T/x.gguf"
+template '[INST] {{ m[0] }} {{ m["A"] }} [/INST]'
+row "24 plain text in Llama 2" 0 "!$lacks" organ-check "$T/x.gguf"
+template '<tool_call>{"name": x}</tool_call> <think> a < b | c > d <<SYS>>'
+row "24 plain tags" 0 "!that the vocabulary lacks" organ-check "$T/x.gguf"
+tokens alloc '<tool_call>'
+template '<tool_call>{"name": x}</tool_call>'
+row "24 a plain tag that is a normal token" 0 "!$split" organ-check "$T/x.gguf"
+tokens alloc ''
+row "24 an empty token" 0 "1 token is empty, the first of them token" organ-check "$T/y.gguf"
+tokens '<0xE3>' '(0xE3)'
+row "24 a byte is missing" 1 "and an engine stops at a text that needs one: <0xE3>" \
+    organ-check "$T/y.gguf"
+tokens '<0x41>' 'AA'
+row "24 a byte that is a token as text" 0 "!single bytes" organ-check "$T/y.gguf"
+for name in 'my Phi-3 merge' PHI3 xphi-3.5; do
+    row "24 $name" 0 "" new keys $A -q --set "general.name=str:$name"
+    row "24 $name" 1 "as the vocabulary lacks <|endoftext|>" organ-check "$T/x.gguf"
+    tokens alloc '<|endoftext|>'
+    row "24 $name" 0 "" new keys "$T/y.gguf" -q --set "general.name=str:$name"
+    row "24 $name with its tokens" 0 "!as the vocabulary lacks" organ-check "$T/x.gguf"
+done
+row "24 a name that causes it" 0 "as the vocabulary lacks <|endoftext|>" new keys $A --set general.name=str:phi-3-mini
+row "24 phi 3 without" 0 "" new keys $A -q --set "general.name=str:phi-2 and phi 3"
+row "24 phi 3 without" 0 "!as the vocabulary lacks" organ-check "$T/x.gguf"
+
 # ---- 27 what image quantizers keep: ComfyUI-GGUF#364
 
 mkmodel "$T/image.gguf" img_in.weight:F16:256x256 txt_in.weight:F16:256x256 time_in.in_layer.weight:F16:256x256 \
