@@ -26,8 +26,8 @@
 
 GG_BEGIN_DECLS
 
-#define GG_MAX_DIMS 4
-#define GG_MAX_NAME 63 /* most bytes of a tensor name, as in ggml (64 with the NUL) */
+#define GG_MAX_DIMS 8
+#define GG_MAX_NAME 255 /* most bytes of a tensor name */
 #define GG_DEFAULT_ALIGNMENT 32
 
 /* ---- metadata ------------------------------------------------------------ */
@@ -121,7 +121,7 @@ gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err);
 typedef struct gg_tensor {
     const char *name; /* name_len bytes and a NUL; the name itself may contain NULs too */
     size_t name_len;
-    uint32_t n_dims;            /* 0..4, as stored */
+    uint32_t n_dims;            /* 0..GG_MAX_DIMS, as stored */
     uint64_t dims[GG_MAX_DIMS]; /* GGUF order: dims[0] is the length of a row; 1 from n_dims on */
     uint32_t dtype;             /* a gg_dtype, or an id of a fork type */
     uint64_t elements, bytes;   /* size of the data, without padding */

@@ -31,6 +31,16 @@ static inline bool gg_text_ends(const char *bytes, size_t n, const char *end)
     return n > m && memcmp(bytes + n - m, end, m) == 0;
 }
 
+/* Copies n bytes and a NUL to out[size]. Returns false, and makes it empty, if they do not fit. */
+static inline bool gg_text_copy(char *out, size_t size, const char *text, size_t n)
+{
+    bool fits = n < size;
+    if (!fits) n = 0;
+    if (n) memcpy(out, text, n);
+    out[n] = '\0';
+    return fits;
+}
+
 /* Gets the next word of a list at *at, whose words are separated by spaces or line breaks. Returns
  * false at the end. */
 static inline bool gg_text_next_word(const char **at, const char **word, size_t *len)

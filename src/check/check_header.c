@@ -19,15 +19,43 @@ static void check_names(check *c)
 {
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
-        if (t->name_len > GG_MAX_NAME)
-            say_error(c, "name", at_tensor(t), "its name has %zu bytes; llama.cpp takes at most %d",
-                      t->name_len, GG_MAX_NAME);
-        else if (t->name_len == 0)
+        if (t->name_len == 0)
             say_warning(c, "name", at_name(""), "tensor %zu has an empty name", i);
         else if (memchr(t->name, 0, t->name_len))
             say_warning(c, "name", at_tensor(t),
                         "its name contains a zero byte, where engines cut it off");
     }
+}
+
+/* What ggml, and with it llama.cpp, has room for. Other engines load more. */
+#define GGML_NAME 63
+#define GGML_DIMS 4
+
+static bool is_beyond_ggml(const gg_tensor *t, bool dims)
+{
+    return dims ? t->n_dims > GGML_DIMS : t->name_len > GGML_NAME;
+}
+
+/* One finding for all tensors beyond a limit, at the first of them: an error if llama.cpp should
+ * run the model, otherwise a note. */
+static void check_ggml_limit(check *c, bool dims)
+{
+    size_t n = 0, first = 0;
+    char more[64] = "";
+    for (size_t i = c->in->n; i-- > 0;)
+        if (is_beyond_ggml(&c->in->tensors[i], dims)) n++, first = i;
+    if (n == 0) return;
+    const gg_tensor *t = &c->in->tensors[first];
+    gg_check_level level = c->text_model ? GG_CHECK_ERROR : GG_CHECK_NOTE;
+    if (n > 1) snprintf(more, sizeof more, " (%zu tensors exceed it)", n);
+    if (dims)
+        gg_check_say(c, level, "dims", at_tensor(t),
+                     "it has %u dimensions; llama.cpp takes at most %d%s", t->n_dims, GGML_DIMS,
+                     more);
+    else
+        gg_check_say(c, level, "name", at_tensor(t),
+                     "its name has %zu bytes; llama.cpp takes at most %d%s", t->name_len, GGML_NAME,
+                     more);
 }
 
 static bool name_has(const gg_tensor *t, const char *const *parts)
@@ -247,6 +275,8 @@ static void check_imatrix(check *c)
 void gg_check_file_rules(check *c)
 {
     check_names(c);
+    check_ggml_limit(c, false);
+    check_ggml_limit(c, true);
     check_tensor_types(c);
     if (!c->in->meta) return;
     check_alignment(c);

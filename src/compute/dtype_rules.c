@@ -187,7 +187,7 @@ bool gg_is_delicate(const gg_tensor *t, const char **part)
         if (strstr(t->name, gg_delicate_parts[i])) return *part = gg_delicate_parts[i], true;
     if ((*part = image_part(t))) return true;
     if (strcmp(last, "weight") != 0) return *part = last, true;
-    return t->dims[1] == 1 && t->dims[2] == 1 && t->dims[3] == 1;
+    return gg_dims_from(t, 1) == 1;
 }
 
 /* ---- the model ------------------------------------------------------------------------ */
@@ -679,7 +679,7 @@ static bool spares_delicate(const gg_tensor *t, const rule *r)
 
 static bool is_matrix(const gg_tensor *t)
 {
-    return t->dims[1] > 1 || t->dims[2] > 1 || t->dims[3] > 1;
+    return gg_dims_from(t, 1) > 1;
 }
 
 static bool leave_alone(const gg_tensor *t, const rule *r)

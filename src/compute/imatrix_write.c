@@ -171,7 +171,7 @@ gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg
 {
     const gg_tensor *was = cut->was;
     size_t at;
-    uint64_t n = t->dims[2] * t->dims[3], columns = t->dims[0];
+    uint64_t n = gg_dims_from(t, 2), columns = t->dims[0];
     gg_status st = gg_imatrix_entry_of(im, was, &at, err);
     if (st != GG_OK || at == SIZE_MAX) return st;
     gg_imatrix_part *parts = calloc(n + 1, sizeof *parts);
@@ -181,7 +181,7 @@ gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg
         uint64_t from = cut->matrices ? cut->matrices[m] : m;
         parts[m] = (gg_imatrix_part){ im, at, from,
                                       cut->columns ? cut->columns + m * columns : NULL };
-        if (from < was->dims[2] * was->dims[3]) continue;
+        if (from < gg_dims_from(was, 2)) continue;
         gg_fail(err, GG_EFORMAT, "the importance matrix has no expert %llu of it",
                 (unsigned long long)from);
         st = gg_at_tensor(err, was->name, was->name_len);

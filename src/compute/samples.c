@@ -23,7 +23,7 @@ gg_status gg_samples_find(gg_source *s, const gg_tensor *of, uint64_t columns, u
     *at = gg_source_find(s, name, strlen(name));
     if (*at == SIZE_MAX) return GG_OK;
     const gg_tensor *sample = gg_source_tensor(s, *at);
-    uint64_t has = sample->dims[2] * sample->dims[3];
+    uint64_t has = gg_dims_from(sample, 2);
     if (sample->dims[0] == columns && has == matrices && gg_can_decode(sample->dtype)) return GG_OK;
     gg_fail(err, GG_NO,
             "its samples have %llu columns of %llu matrices, but the tensor has %llu of %llu",

@@ -8,7 +8,8 @@
 
 /* ---- limits of the reader --------------------------------------------------
  *
- * GG_LIMIT_STRING, GG_LIMIT_ARRAY and GG_MAX_NAME are limits of ggml, the others are ours. ggml
+ * GG_LIMIT_STRING and GG_LIMIT_ARRAY are limits of ggml, the others are ours. Of tensors, ggml has
+ * only those with at most 63 bytes in the name and 4 dimensions; other programs write more. ggml
  * accepts any power of two as alignment, but then padding could reach 4 GiB per tensor; no known
  * model uses more than 4096. GG_LIMIT_ENTRIES and GG_LIMIT_HEADER bound the memory that a header
  * can use. The size of the input cannot bound it: a pipe has no known size, and a huge sparse file
@@ -79,6 +80,21 @@ bool gg_same_value(const gg_kv *a, const gg_kv *b);
 /* Whether the dimensions are equal; those after n_dims count as 1. */
 bool gg_same_dims(const gg_tensor *a, const gg_tensor *b);
 
+/* The product of the dimensions from number `first` on: rows from 1, matrices from 2. */
+static inline uint64_t gg_dims_from(const gg_tensor *t, uint32_t first)
+{
+    uint64_t n = 1;
+    for (uint32_t i = first; i < t->n_dims; i++) n *= t->dims[i];
+    return n;
+}
+
+/* The dimensions of a tensor before they are set. */
+#define GG_DIMS_ONE \
+    { \
+        1, 1, 1, 1, 1, 1, 1, 1 \
+    }
+static_assert(GG_MAX_DIMS == 8, "GG_DIMS_ONE has as many");
+
 /* Like gg_meta_set_str, for a u32. */
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
 
@@ -136,8 +152,8 @@ const gg_kv *gg_arch_kv(const gg_meta *meta, const char *name);
 uint64_t gg_arch_number(const gg_meta *meta, const char *name);
 
 /* Writes the header, from the magic to the last tensor info and without padding, to a malloc'd
- * buffer. The bytes of tensor names are not checked, but a name of more than 63 bytes fails with
- * GG_EFORMAT. */
+ * buffer. The bytes of tensor names are not checked, but a name of more than GG_MAX_NAME bytes
+ * fails with GG_EFORMAT. */
 gg_status gg_header_emit(uint32_t version, const gg_meta *meta, const gg_tensor *tensors, size_t n,
                          uint8_t **out, size_t *out_len, gg_error *err);
 
@@ -183,7 +199,7 @@ bool gg_shard_parse(const char *path, size_t *prefix_len, uint32_t *no, uint32_t
 
 /* Reads split.no and split.count. A file without them is shard 0 of 1. Fails with GG_EFORMAT if
  * the values are impossible. */
-gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err);
+gg_status gg_split_numbers(const gg_meta *meta, uint64_t *no, uint64_t *count, gg_error *err);
 
 /* Reads the header of a regular file. The position of `fd` does not change. With `cut`, tensor data
  * may lie beyond the end of the file. *out is freed with gg_gguf_free. Errors: GG_EFORMAT or

@@ -266,7 +266,9 @@ bool gg_same_value(const gg_kv *a, const gg_kv *b)
 
 bool gg_same_dims(const gg_tensor *a, const gg_tensor *b)
 {
-    return memcmp(a->dims, b->dims, sizeof a->dims) == 0;
+    for (uint32_t i = 0; i < a->n_dims || i < b->n_dims; i++)
+        if ((i < a->n_dims ? a->dims[i] : 1) != (i < b->n_dims ? b->dims[i] : 1)) return false;
+    return true;
 }
 
 bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *len)

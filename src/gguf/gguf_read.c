@@ -410,7 +410,7 @@ static gg_status read_tensor(parser *p)
         GG_ROOM(p->name_at, g->n_tensors, &p->name_cap, p->err) != GG_OK)
         return GG_ENOMEM;
     gg_tensor *t = &g->tensors[g->n_tensors];
-    *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
+    *t = (gg_tensor){ .dims = GG_DIMS_ONE };
     uint64_t len, *name = &p->name_at[g->n_tensors];
     gg_status st = read_string(p, "a tensor name", GG_MAX_NAME, name, &len);
     if (st != GG_OK) return st;
@@ -419,7 +419,8 @@ static gg_status read_tensor(parser *p)
     uint64_t at = c->pos;
     if ((st = gg_cursor_u32(c, &t->n_dims, "a dimension count", p->err)) != GG_OK) return st;
     if (t->n_dims > GG_MAX_DIMS) {
-        gg_fail_at(at, p->err, "the tensor has %u dimensions; the maximum is 4", t->n_dims);
+        gg_fail_at(at, p->err, "the tensor has %u dimensions; the maximum is %d", t->n_dims,
+                   GG_MAX_DIMS);
         return gg_at_tensor(p->err, (const char *)c->base + *name, t->name_len);
     }
     for (uint32_t i = 0; i < t->n_dims && st == GG_OK; i++) {

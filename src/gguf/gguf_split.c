@@ -127,9 +127,9 @@ static gg_status open_shard_file(gg_model *m, size_t i, bool cut, gg_error *err)
     return gg_at_file(err, m->paths[i]);
 }
 
-gg_status gg_shard_numbers(const gg_gguf *g, uint64_t *no, uint64_t *count, gg_error *err)
+gg_status gg_split_numbers(const gg_meta *meta, uint64_t *no, uint64_t *count, gg_error *err)
 {
-    const gg_kv *c = gg_meta_find(&g->meta, "split.count"), *n = gg_meta_find(&g->meta, "split.no");
+    const gg_kv *c = gg_meta_find(meta, "split.count"), *n = gg_meta_find(meta, "split.no");
     *no = 0;
     *count = 1;
     if (!c) return GG_OK;
@@ -244,7 +244,7 @@ static gg_status check_shard_set(gg_model *m, gg_error *err)
     uint64_t total = 0, claimed = 0;
     for (size_t i = 0; i < m->n_files; i++) {
         uint64_t no, count;
-        gg_status st = gg_shard_numbers(m->files[i], &no, &count, err);
+        gg_status st = gg_split_numbers(&m->files[i]->meta, &no, &count, err);
         uint64_t of = m->shard_count ? m->shard_count : m->n_files;
         if (st == GG_OK && (no != m->first_shard + i || count != of))
             st = gg_fail(err, GG_EFORMAT, "according to its metadata this is shard %llu of %llu",
@@ -349,7 +349,7 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
 static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *err)
 {
     uint64_t no = 0, count = 1;
-    gg_status st = gg_shard_numbers(m->files[0], &no, &count, err);
+    gg_status st = gg_split_numbers(&m->files[0]->meta, &no, &count, err);
     if (st != GG_OK) return gg_at_file(err, m->paths[0]);
     if (count < 2) return GG_OK;
     st = another_follows(m) ? open_joined(m, no, (uint32_t)count, o, err)

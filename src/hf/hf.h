@@ -121,7 +121,7 @@ bool gg_hf_is_f32(const char *name, uint32_t n_dims);
 
 /* ---- movement of values ------------------------------------------------------------------- */
 
-#define GG_HF_AXES 6
+#define GG_HF_AXES 8
 #define GG_HF_VIEWS 3
 
 /* Elements of a row-major array in another order: axis i has count[i] items that are step[i]

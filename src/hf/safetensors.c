@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/manifest_json.h"
-#include "organ/record.h"
+#include "organ/source.h"
 #include "quant/quant.h"
 
 #include <stdlib.h>
@@ -171,12 +171,7 @@ static gg_status list_tensors(const st_header *h, gg_names *names, gg_st_tensor 
         if (gg_json_key_is(m, "__metadata__")) continue;
         *t = (gg_st_tensor){ .name_len = len };
         if (!(t->name = gg_names_add(names, key, len, err))) return err->status;
-        if (len > GG_RECORD_NAME) {
-            gg_fail(err, GG_EUNSUPPORTED, "its name has %zu bytes, but the limit is %d", len,
-                    GG_RECORD_NAME);
-            gg_fix(err, "rename the tensor");
-            return gg_at_tensor(err, t->name, t->name_len);
-        }
+        if (gg_admit_name(t->name, len, err) != GG_OK) return err->status;
         gg_status st = read_dtype(t, gg_json_get(m, "dtype"), err);
         if (st == GG_OK) st = read_shape(t, gg_json_get(m, "shape"), err);
         if (st == GG_OK)

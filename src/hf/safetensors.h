@@ -66,7 +66,7 @@ typedef struct gg_st_list {
  * which the caller frees.
  * Errors: GG_EFORMAT, with the tensor or the offset, for a header that is malformed, for sizes that
  * contradict each other, and for data that overlap or lie outside the file; GG_EUNSUPPORTED for a
- * header over GG_ST_HEADER, for unknown types, names over GG_RECORD_NAME bytes and more than
+ * header over GG_ST_HEADER, for unknown types, names over GG_MAX_NAME bytes and more than
  * GG_ST_DIMS axes; GG_EIO; GG_ENOMEM. */
 gg_status gg_st_read(int fd, gg_st_list *list, gg_json **metadata, gg_error *err);
 

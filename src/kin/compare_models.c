@@ -5,6 +5,7 @@
  * difference, so that a pair that is entirely equal is never decoded. The others are summed in a
  * second round. A pipe cannot be read again, so both are done at once there.
  */
+#include "base/text.h"
 #include "lineage.h"
 
 #include "base/error.h"
@@ -485,7 +486,7 @@ static bool find_partner(const job *j, const gg_selected *like, const char *name
     if (i != SIZE_MAX) {
         const gg_tensor *t = gg_source_tensor(j->other, i);
         out->t = *t;
-        memcpy(out->name, t->name, t->name_len + 1);
+        if (!gg_text_copy(out->name, sizeof out->name, t->name, t->name_len)) return false;
     } else {
         if (!(j->o->split_experts || gg_select_has_experts(j->o->select)) ||
             !gg_stack_name(name, len, stack, sizeof stack, &stack_len))

@@ -334,7 +334,7 @@ static span find_span(const gg_imatrix *im, const gg_tensor *t, matrices_rule ru
 /* Checks that the entry has the tensor's columns and matrices. */
 static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tensor *t, gg_error *err)
 {
-    uint64_t columns = t->dims[0], matrices = t->dims[2] * t->dims[3], n = s->e->n;
+    uint64_t columns = t->dims[0], matrices = gg_dims_from(t, 2), n = s->e->n;
     if (im->source) {
         const gg_tensor *sums = gg_source_tensor(im->source, s->e->sums);
         n = sums->elements;
@@ -412,7 +412,7 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
     gg_status st = check_shape(im, &s, t, err);
     if (st != GG_OK) return gg_at_file(err, im->path);
     out->columns = t->dims[0];
-    out->matrices = t->dims[2] * t->dims[3];
+    out->matrices = gg_dims_from(t, 2);
     out->mean2 = calloc(out->columns * out->matrices, sizeof *out->mean2);
     if (im->source) out->counts = calloc(out->matrices, sizeof *out->counts);
     if (!out->mean2 || (im->source && !out->counts)) st = gg_fail(err, GG_ENOMEM, "out of memory");

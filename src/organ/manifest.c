@@ -184,7 +184,7 @@ static gg_status read_sha(const gg_json_node *node, char out[65], gg_error *err)
 /* Reads name, dims and dtype of a tensor, and computes bytes and elements from them. */
 static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *err)
 {
-    *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
+    *t = (gg_tensor){ .dims = GG_DIMS_ONE };
     char *name = NULL;
     gg_status st = gg_mj_bytes(gg_json_get(node, "name"), "\"name\"", &name, &t->name_len, err);
     t->name = name;
@@ -193,7 +193,7 @@ static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *e
     const gg_json_node *dims = gg_json_get(node, "dims");
     if (st == GG_OK &&
         (gg_json_type_of(dims) != GG_JSON_ARRAY || gg_json_count(dims) > GG_MAX_DIMS))
-        st = wrong_member(node, err, "\"dims\" must be a list of at most 4 numbers");
+        st = wrong_member(node, err, "\"dims\" must be a list of at most 8 numbers");
     for (const gg_json_node *d = gg_json_first(dims); d && st == GG_OK; d = gg_json_next(d))
         if ((st = gg_json_u64(d, &t->dims[t->n_dims], err)) == GG_OK &&
             t->dims[t->n_dims++] > INT64_MAX)

@@ -7,6 +7,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "gguf/gguf.h"
 #include "quant/quant.h"
 #include "record.h"
 
@@ -31,7 +32,7 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
                           gg_error *err)
 {
     *used = 0;
-    *t = (gg_tensor){ .dims = { 1, 1, 1, 1 } };
+    *t = (gg_tensor){ .dims = GG_DIMS_ONE };
     if (size < 4) return GG_OK;
     uint32_t name_len = gg_le32(bytes);
     if (name_len > GG_RECORD_NAME) {
@@ -49,7 +50,8 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
     t->n_dims = gg_le32(bytes + at);
     at += 4;
     if (t->n_dims > GG_MAX_DIMS) {
-        gg_fail(err, GG_EFORMAT, "an organ record has %u dimensions; the maximum is 4", t->n_dims);
+        gg_fail(err, GG_EFORMAT, "an organ record has %u dimensions; the maximum is %d", t->n_dims,
+                GG_MAX_DIMS);
         return gg_at_tensor(err, t->name, t->name_len);
     }
     if (size < at + 8u * t->n_dims + 4) return GG_OK;

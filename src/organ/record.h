@@ -6,8 +6,10 @@
 #include "organ/gg_organ.h"
 
 /* [name_len:u32][name][n_dims:u32][dims:u64 x n][dtype:u32][data], little-endian. */
-#define GG_RECORD_NAME 255                                 /* maximum bytes of a name */
-#define GG_RECORD_HEADER (4 + GG_RECORD_NAME + 4 + 32 + 4) /* maximum bytes of a header */
+#define GG_RECORD_NAME GG_MAX_NAME
+#define GG_RECORD_HEADER \
+    (4 + GG_MAX_NAME + 4 + 8 * GG_MAX_DIMS + 4) /* maximum bytes of a header \
+                                                 */
 
 /* Writes the header of t to out and returns its length. t->name_len must be at most
  * GG_RECORD_NAME. */

@@ -48,8 +48,21 @@ static gg_status index_names(gg_source *s, gg_error *err)
     return GG_OK;
 }
 
+gg_status gg_source_admit(gg_source *s, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (s->n > GG_LIMIT_ENTRIES)
+        st = gg_fail(err, GG_EUNSUPPORTED, "it has %zu tensors; the maximum is 2^22", s->n);
+    if (st == GG_OK && s->meta && !s->of && !s->admitted_keys) st = gg_admit_keys(s->meta, err);
+    s->admitted_keys = s->meta != NULL;
+    for (; s->admitted < s->n && st == GG_OK; s->admitted++)
+        st = gg_admit_tensor(gg_source_tensor(s, s->admitted), err);
+    return st == GG_OK ? GG_OK : gg_at_file(err, s->name);
+}
+
 gg_status gg_source_opened(gg_source *s, gg_status st, gg_source **out, gg_error *err)
 {
+    if (st == GG_OK) st = gg_source_admit(s, err);
     if (st == GG_OK) st = index_names(s, err);
     if (st == GG_OK) *out = s;
     else gg_source_close(s);
@@ -135,7 +148,9 @@ gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     *more = i < s->n;
     if (!s->kind->next) return GG_OK;
-    if (s->kind->next(s, i, more, err) == GG_EFORMAT) gg_source_advise_records(err);
+    gg_status st = s->kind->next(s, i, more, err);
+    if (st == GG_OK) st = gg_source_admit(s, err);
+    if (st == GG_EFORMAT) gg_source_advise_records(err);
     return gg_at_file(err, s->name);
 }
 

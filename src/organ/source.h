@@ -80,6 +80,7 @@ struct gg_source {
     gg_source *of;      /* that a view or a join shows */
     bool owned;         /* and closes */
     size_t *by_name;    /* indices sorted by name; NULL if it grows */
+    bool admitted_keys; /* gg_source_admit has checked them */
     size_t admitted;    /* tensors that gg_source_admit has checked */
     int own_fd;         /* descriptor to close with the source, plus 1; 0 = none */
     uint64_t pad_bytes; /* unusual padding noted so far, of all files */
@@ -92,6 +93,17 @@ gg_source *gg_source_new(const gg_source_kind *kind, const char *name, gg_error 
 /* Ends the opening of a source: checks what it shows, and returns it in *out; or closes it if that
  * fails, or if st is an error. */
 gg_status gg_source_opened(gg_source *s, gg_status st, gg_source **out, gg_error *err);
+
+/* Checks the tensors and keys that have not been checked yet. Every source passes it when it is
+ * opened and after gg_source_next. Errors: GG_EUNSUPPORTED for a name over GG_MAX_NAME bytes, more
+ * than GG_MAX_DIMS dimensions, or more than GG_LIMIT_ENTRIES tensors or keys; GG_EFORMAT for a size
+ * that contradicts the shape, a key that occurs twice, a damaged value, and for numbers of
+ * shards that no reader accepts. */
+gg_status gg_source_admit(gg_source *s, gg_error *err);
+/* The parts of it, for kinds that must know earlier. */
+gg_status gg_admit_name(const char *name, size_t len, gg_error *err);
+gg_status gg_admit_tensor(const gg_tensor *t, gg_error *err);
+gg_status gg_admit_keys(const gg_meta *meta, gg_error *err);
 
 gg_status gg_source_no_memory(gg_error *err);
 void gg_source_advise_records(gg_error *err);

@@ -65,7 +65,8 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
 
 gg_status gg_source_join_end(gg_source *s, bool owned, gg_error *err)
 {
-    gg_status st = gg_name_index(s->tensors, s->n, &s->by_name, err);
+    gg_status st = gg_source_admit(s, err);
+    if (st == GG_OK) st = gg_name_index(s->tensors, s->n, &s->by_name, err);
     s->owned = owned && st == GG_OK;
     return st;
 }

@@ -149,7 +149,7 @@ static gg_status read_pipe_header(gg_source *s, gg_error *err)
     p->buf = surplus;
     p->pos = 0;
     p->len = p->cap = surplus_len;
-    st = gg_shard_numbers(g, &no, &count, err);
+    st = gg_split_numbers(&g->meta, &no, &count, err);
     if (st == GG_OK && s->n_headers > 1) st = check_shard_order(p, no, count, err);
     if (st != GG_OK) return st;
     p->no = no;

@@ -125,8 +125,8 @@ size_t gg_find_scale(const gg_source *s, const char *weight, size_t len,
     static const char tail[] = ".weight";
     size_t n = sizeof tail - 1;
     if (len <= n || len > GG_RECORD_NAME || memcmp(weight + len - n, tail, n) != 0) return SIZE_MAX;
-    memcpy(name, weight, len - n);
-    memcpy(name + len - n, ".scale", 7);
+    gg_text_copy(name, GG_RECORD_NAME + 1, weight, len - n);
+    memcpy(name + len - n, ".scale", 7); /* one byte less than the tail */
     return gg_source_find(s, name, len - 1);
 }
 

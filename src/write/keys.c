@@ -280,7 +280,7 @@ bool gg_is_quantized(uint32_t dtype)
 
 static bool is_matrix(const gg_tensor *t)
 {
-    return t->dims[1] > 1 || t->dims[2] > 1 || t->dims[3] > 1;
+    return gg_dims_from(t, 1) > 1;
 }
 
 /* Returns the dtype of most tensors; UINT32_MAX without tensors. Linear search, few types. */

@@ -1,5 +1,6 @@
 /* selected_tensors.c - finds the tensors, or experts of stacked tensors, of a selection. */
 #include "selected_tensors.h"
+#include "base/text.h"
 
 #include "organ/select.h"
 #include "organ/tensor_names.h"
@@ -11,7 +12,7 @@ static gg_status visit_whole(const gg_source *s, size_t i, const gg_visit *v, gg
     const gg_tensor *t = gg_source_tensor(s, i);
     gg_selected p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
     if (!gg_select_match(v->select, t->name, t->name_len, &p.a)) return GG_OK;
-    memcpy(p.name, t->name, t->name_len + 1);
+    gg_text_copy(p.name, sizeof p.name, t->name, t->name_len); /* sources have no longer names */
     p.t.name = p.name;
     return v->fn(v->ctx, &p, err);
 }

@@ -134,7 +134,7 @@ static gg_status shape_of(const gg_override *v, const gg_tensor *was, gg_tensor 
     if (!was && (!v->dtype || v->n_dims == 0))
         return fail_at_override(v, GG_EUSAGE, "a tensor that is added needs a dtype and dims", err);
     if (v->n_dims > GG_MAX_DIMS)
-        return fail_at_override(v, GG_EUSAGE, "a tensor has at most 4 dimensions", err);
+        return fail_at_override(v, GG_EUSAGE, "a tensor has at most 8 dimensions", err);
     if (v->dtype) t->dtype = v->dtype->id;
     if (v->n_dims) t->n_dims = v->n_dims;
     for (uint32_t d = 0; v->n_dims && d < GG_MAX_DIMS; d++)

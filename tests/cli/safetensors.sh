@@ -443,8 +443,9 @@ model_of() { # ARCHITECTURE TENSORS BYTES MESSAGE
 square() { printf '"%s": {"dtype": "F32", "shape": [2, 2], "data_offsets": [%d, %d]}' "$1" "$2" $(($2 + 16)); }
 model_of LlamaForCausalLM "$(square model.norm.weight 0), $(square language_model.model.norm.weight 16)" 32 \
     "both become the same GGUF tensor"
-model_of LlamaForCausalLM '"model.norm.weight": {"dtype": "F32", "shape": [1, 1, 1, 1, 2], "data_offsets": [0, 8]}' 8 \
-    "a shape that GGUF tensors cannot have"
+model_of LlamaForCausalLM \
+    '"model.norm.weight": {"dtype": "F32", "shape": [1, 1, 1, 1, 1, 1, 1, 1, 2], "data_offsets": [0, 8]}' 8 \
+    "it has more than 8 axes"
 e=model.layers.0.block_sparse_moe.experts
 model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), $(square $e.2.w1.weight 16)" 32 "expert 1 is missing"
 model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), $(square $e.1.w1.weight 16)" 32 \

@@ -135,7 +135,7 @@ broken 's|"file": "norm/|"file": "/norm/|'
 broken 's/"sha256": "[0-9a-f]/"sha256": "X/'
 if [ "$how" != awk ]; then
     broken 's|"file": "norm/|"file": "../norm/|'
-    broken 's/"dims": \[256\]/"dims": [1, 1, 1, 1, 256]/'
+    broken 's/"dims": \[256\]/"dims": [1, 1, 1, 1, 1, 1, 1, 1, 256]/'
     broken 's/"type": "u32", "value": 512/"type": "u32"/'
 fi
 if [ "$how" = jsonschema ]; then

@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "base/error.h"
+#include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "organ/manifest.h"
 #include "organ/record.h"
@@ -48,8 +49,7 @@ static void names(const uint8_t *data, size_t size)
                keep = len > GG_RECORD_NAME ? GG_RECORD_NAME : len;
         memcpy(text[n], data + at, keep);
         text[n][keep] = '\0';
-        t[n] =
-            (gg_tensor){ .name = text[n], .name_len = keep, .n_dims = 1, .dims = { 1, 1, 1, 1 } };
+        t[n] = (gg_tensor){ .name = text[n], .name_len = keep, .n_dims = 1, .dims = GG_DIMS_ONE };
         at += len + 1;
         gg_anatomy a = gg_anatomy_of(text[n], keep);
         FUZZ_MUST(a.role_at + a.role_len <= keep && a.cls < GG_CLASS_COUNT);

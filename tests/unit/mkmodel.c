@@ -33,7 +33,7 @@ static void die(const char *what, const char *why)
 
 static gg_tensor parse(char *spec)
 {
-    gg_tensor t = { .dims = { 1, 1, 1, 1 } };
+    gg_tensor t = { .dims = GG_DIMS_ONE };
     char *dims = strrchr(spec, ':');
     if (dims) *dims++ = '\0';
     char *type = dims ? strrchr(spec, ':') : NULL;

@@ -5,6 +5,7 @@
 
 #include "base/output.h"
 #include "compare/compare_keys.h"
+#include "gguf/gguf.h"
 #include "graft/gg_transplant.h"
 #include "imatrix/gg_imatrix.h"
 #include "keys/keys_write.h"
@@ -112,7 +113,7 @@ static void make_records(const char *path)
     for (unsigned i = 0; i < RECORDS; i++) {
         char name[32];
         uint8_t head[GG_RECORD_HEADER];
-        gg_tensor t = { .name = name, .n_dims = 1, .dims = { 1, 1, 1, 1 }, .dtype = GG_I8 };
+        gg_tensor t = { .name = name, .n_dims = 1, .dims = GG_DIMS_ONE, .dtype = GG_I8 };
         t.name_len = (size_t)snprintf(name, sizeof name, "t%u", i);
         fwrite(head, 1, gg_record_header(&t, head), f);
         fputc((int)(i & 127), f);

@@ -385,10 +385,10 @@ static void old_and_foreign(void)
 
 static void long_names_are_refused(void)
 {
-    char name[80];
+    char name[GG_MAX_NAME + 2];
     memset(name, 'n', sizeof name);
     gg_tensor t = { .name = name,
-                    .name_len = 63,
+                    .name_len = GG_MAX_NAME,
                     .n_dims = 1,
                     .dims = { 4, 1, 1, 1 },
                     .dtype = GG_F32,
@@ -398,9 +398,10 @@ static void long_names_are_refused(void)
     uint8_t *out = NULL;
     size_t n;
     gg_error e = GG_ERROR_INIT;
-    T_CHECK(gg_header_emit(3, &meta, &t, 1, &out, &n, &e) == GG_OK && n == 24 + 24 + 63 + 8);
+    T_CHECK(gg_header_emit(3, &meta, &t, 1, &out, &n, &e) == GG_OK &&
+            n == 24 + 24 + GG_MAX_NAME + 8);
     free(out);
-    t.name_len = 64;
+    t.name_len = GG_MAX_NAME + 1;
     T_CHECK(gg_header_emit(3, &meta, &t, 1, &out, &n, &e) == GG_EFORMAT && e.tensor[0]);
 }
 

@@ -3,6 +3,7 @@
 #include "files.h"
 
 #include "base/output.h"
+#include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 #include "organ/manifest.h"
@@ -480,7 +481,7 @@ static void too_long_to_write(void)
     history[len] = '\0';
     for (int i = 0; i < N; i++)
         entries[i] =
-            (gg_entry){ .t = { .name = name, .name_len = 1, .n_dims = 1, .dims = { 1, 1, 1, 1 } },
+            (gg_entry){ .t = { .name = name, .name_len = 1, .n_dims = 1, .dims = GG_DIMS_ONE },
                         .file = file,
                         .history = history };
     gg_manifest m = { .version = 3, .entries = entries, .files = &layout, .n_files = 1 };

@@ -4,6 +4,7 @@
 #include "files.h"
 
 #include "compute/dtype_rules.h"
+#include "gguf/gguf.h"
 #include "organ/gg_quant.h"
 
 #define TENSORS 1024 /* of a model, at most */
@@ -30,8 +31,7 @@ static uint32_t type_of(const char *name)
 static void add_pattern(model *m, char *field[])
 {
     gg_tensor *t = &m->patterns[m->n_patterns++];
-    *t =
-        (gg_tensor){ .name = strdup(field[1]), .dtype = type_of(field[2]), .dims = { 1, 1, 1, 1 } };
+    *t = (gg_tensor){ .name = strdup(field[1]), .dtype = type_of(field[2]), .dims = GG_DIMS_ONE };
     t->name_len = strlen(t->name);
     for (char *d = strtok(field[3], "x"); d; d = strtok(NULL, "x"))
         t->dims[t->n_dims++] = strtoull(d, NULL, 10);

@@ -2,6 +2,7 @@
  * to break one. */
 #include "t.h"
 
+#include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 #include "organ/record.h"
 
@@ -34,12 +35,12 @@ static void there_and_back(void)
 {
     char name[GG_RECORD_NAME];
     for (size_t i = 0; i < sizeof name; i++) name[i] = (char)i;
-    for (uint32_t dims = 0; dims <= 4; dims++)
+    for (uint32_t dims = 0; dims <= GG_MAX_DIMS; dims++)
         for (size_t len = 0; len <= GG_RECORD_NAME; len += len < 3 ? 1 : 84) {
             gg_tensor t = { .name = name,
                             .name_len = len,
                             .n_dims = dims,
-                            .dims = { 1, 1, 1, 1 },
+                            .dims = GG_DIMS_ONE,
                             .dtype = GG_I16 },
                       back;
             for (uint32_t d = 0; d < dims; d++) t.dims[d] = d + 3;
@@ -85,7 +86,7 @@ static void broken_headers(void)
     refused(0, 256, GG_EFORMAT);
     refused(0, UINT32_MAX, GG_EFORMAT);
     refused(0, 0x46554747, GG_EFORMAT); /* "GGUF" */
-    refused(7, 5, GG_EFORMAT);
+    refused(7, GG_MAX_DIMS + 1, GG_EFORMAT);
     refused(7, UINT32_MAX, GG_EFORMAT);
     refused(15, 0x80000000u, GG_EFORMAT); /* a negative dimension */
     refused(11, 33, GG_EFORMAT);          /* not whole blocks */

@@ -1,5 +1,6 @@
 /* t_verb_purify.c - purification of what files hold: records in, records out. */
 #include "files.h"
+#include "gguf/gguf.h"
 #include "measures.h"
 #include "numeric/numeric.h"
 #include "organ/record.h"
@@ -18,7 +19,7 @@ static void put(FILE *f, const char *name, uint32_t dtype, uint32_t n_dims, cons
     gg_tensor t = { .name = name,
                     .name_len = strlen(name),
                     .n_dims = n_dims,
-                    .dims = { 1, 1, 1, 1 },
+                    .dims = GG_DIMS_ONE,
                     .dtype = dtype };
     uint8_t head[GG_RECORD_HEADER];
     gg_error err = GG_ERROR_INIT;

@@ -377,8 +377,8 @@ static void mistakes(void)
         .name = GATE, .dtype = q8, .n_dims = 2, .dims = { 33, 2 }, .read_rows = give_up
     };
     refused(a, &dims, 1, GG_EFORMAT, "", GATE);
-    gg_override five = { .name = GATE, .n_dims = 5, .read_rows = give_up };
-    refused(a, &five, 1, GG_EUSAGE, "at most 4", GATE);
+    gg_override nine = { .name = GATE, .n_dims = 9, .read_rows = give_up };
+    refused(a, &nine, 1, GG_EUSAGE, "at most 8", GATE);
     gg_override silent = { .name = GATE, .read_rows = give_up };
     refused(a, &silent, 1, GG_EIO, "failed to provide its values", GATE);
     gg_override says = { .name = GATE, .read_rows = give_up, .ctx = why };

@@ -19,7 +19,7 @@
 typedef struct tensor_spec {
     const char *name;
     uint32_t dtype, n_dims;
-    uint64_t dims[4];
+    uint64_t dims[GG_MAX_DIMS];
     const float *x;
 } tensor_spec;
 
@@ -59,7 +59,7 @@ T_MAYBE static gg_source *model(const tensor_spec *spec, size_t n, gg_meta *meta
         t[i] = (gg_tensor){ .name = spec[i].name,
                             .name_len = strlen(spec[i].name),
                             .n_dims = spec[i].n_dims,
-                            .dims = { 1, 1, 1, 1 },
+                            .dims = GG_DIMS_ONE,
                             .dtype = spec[i].dtype };
         for (uint32_t d = 0; d < spec[i].n_dims; d++) t[i].dims[d] = spec[i].dims[d];
         gg_tensor_extent(t[i].dtype, t[i].n_dims, t[i].dims, &t[i].elements, &t[i].bytes, &e);

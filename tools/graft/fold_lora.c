@@ -70,8 +70,8 @@ static bool find_halves(const gg_source *adapter, const char *of, size_t len, si
 static bool shapes_fit(const gg_tensor *w, const gg_tensor *a, const gg_tensor *b, bool share,
                        const lora_pair *p)
 {
-    bool fits = w->dims[3] == 1 && a->dims[3] == 1 && b->dims[3] == 1 && a->dims[2] == b->dims[2] &&
-                p->r > 0;
+    bool fits = gg_dims_from(w, 3) == 1 && gg_dims_from(a, 3) == 1 && gg_dims_from(b, 3) == 1 &&
+                a->dims[2] == b->dims[2] && p->r > 0;
     if (share) fits = fits && w->dims[2] == 1 && p->at < p->of;
     else fits = fits && a->dims[2] == w->dims[2];
     if (p->swapped)

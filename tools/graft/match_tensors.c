@@ -1,6 +1,7 @@
 /* match_tensors.c - matches tensors of a donor with those of a base, or gives the reason; and the
  * blocks that a base gets in addition, with their keys. About multi-token-prediction blocks see the
  * section on MTP in docs/grafting.md. */
+#include "base/text.h"
 #include "graft.h"
 
 #include "base/error.h"
@@ -481,7 +482,7 @@ static const char *with_expert(const char *as, size_t *len, uint64_t expert,
     if (!gg_stack_name(as, *len, stack, sizeof stack, &n) ||
         !gg_expert_name(stack, n, expert, other, sizeof other, &other_len))
         return NULL;
-    memcpy(name, other, other_len + 1);
+    gg_text_copy(name, GG_RECORD_NAME + 1, other, other_len);
     *len = other_len;
     return name;
 }

@@ -73,7 +73,7 @@ static gg_status follow_move(follower *f, const gg_move *move, gg_error *err)
     const gg_tensor *d = gg_source_tensor(f->m->donor, move->donor);
     bool added = move->base == SIZE_MAX, lacking = false;
     const gg_tensor *t = f->t = added ? d : gg_source_tensor(f->m->base, move->base);
-    uint64_t n = t->dims[2] * t->dims[3];
+    uint64_t n = gg_dims_from(t, 2);
     f->at[0] = f->at[1] = SIZE_MAX;
     gg_status st = added ? GG_OK : gg_imatrix_entry_of(f->from[0], t, &f->at[0], err);
     if (st == GG_OK && f->from[1]) st = gg_imatrix_entry_of(f->from[1], d, &f->at[1], err);

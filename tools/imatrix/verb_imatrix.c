@@ -1,11 +1,13 @@
 /* verb_imatrix.c - adds up, converts and describes importance matrices, and writes those of models
  * that were restructured. */
+#include "base/text.h"
 #include "gg_imatrix.h"
 
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/sha256.h"
 #include "compute/imatrix_write.h"
+#include "gguf/gguf.h"
 #include "numeric/ownmath.h"
 #include "organ/imatrix.h"
 #include "organ/output_guard.h"
@@ -27,7 +29,7 @@ static gg_status entry_shape(const gg_imatrix *im, size_t i, const gg_source *mo
     if (e->columns) return GG_OK;
     size_t at = model ? gg_source_find(model, e->name, e->name_len) : SIZE_MAX;
     const gg_tensor *t = at != SIZE_MAX ? gg_source_tensor(model, at) : NULL;
-    e->matrices = t ? t->dims[2] * t->dims[3] : 1;
+    e->matrices = t ? gg_dims_from(t, 2) : 1;
     e->columns = e->values / e->matrices;
     if (t && e->columns == t->dims[0] && e->values % e->matrices == 0) return GG_OK;
     if (t)
@@ -399,8 +401,8 @@ static size_t find_by_name(const follower *f, const gg_tensor *t, size_t *of)
     gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     char name[GG_RECORD_NAME + 64];
     size_t len = t->name_len;
-    memcpy(name, t->name, len);
     *of = 0;
+    if (!gg_text_copy(name, sizeof name, t->name, len)) return SIZE_MAX;
     for (size_t i = 0; i < gg_source_count(f->model) && a.block >= 0; i++) {
         gg_anatomy b = gg_source_anatomy(f->model, i);
         if (b.block != a.block || f->first[i] == SIZE_MAX) continue;

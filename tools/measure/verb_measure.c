@@ -1,6 +1,7 @@
 /* verb_measure.c - measures a model. Threads take tensors in order, each thread measures its own
  * tensor, and rows are delivered in the order of the tensors. The same loop serves files and pipes.
  * Only one thread can read a pipe, so its values are read while the lock `draw` is held. */
+#include "base/text.h"
 #include "measure_core.h"
 
 #include "base/error.h"
@@ -136,7 +137,7 @@ static gg_status leave(job *j, uint64_t no, const gg_tensor_measure *row, uint64
     done_row *d = malloc(sizeof *d);
     if (!d) return gg_fail(err, GG_ENOMEM, "no memory for a row");
     *d = (done_row){ .no = no, .count = count, .row = *row };
-    memcpy(d->name, row->t.name, row->t.name_len + 1);
+    gg_text_copy(d->name, sizeof d->name, row->t.name, row->t.name_len);
     d->row.t.name = d->name;
     gg_status st = GG_OK;
     pthread_mutex_lock(&j->leave);

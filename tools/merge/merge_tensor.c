@@ -6,6 +6,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "compute/compute.h"
+#include "gguf/gguf.h"
 #include "merge_values.h"
 #include "organ/tensor_names.h"
 #include "write/verb_run.h"
@@ -320,8 +321,7 @@ static gg_status find_samples(const work *w, gg_regmean_samples *list, size_t *n
         gg_samples *of = &list[k].of;
         list[k] = (gg_regmean_samples){ { m->inputs[k], SIZE_MAX, 0 }, j->p[k][GG_MP_WEIGHT] };
         if (j->t.elements) of->matrix = j->skip / j->t.elements;
-        st = gg_samples_find(of->source, stack, j->t.dims[0], stack->dims[2] * stack->dims[3],
-                             &of->at, err);
+        st = gg_samples_find(of->source, stack, j->t.dims[0], gg_dims_from(stack, 2), &of->at, err);
         *n += of->at != SIZE_MAX;
         if (st != GG_OK || *n == 0 || *n == k + 1) continue;
         st = gg_fail(err, GG_NO, "not all activations have samples of this tensor");

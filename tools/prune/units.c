@@ -16,6 +16,7 @@
 #include "write/copy.h"
 #include "write/verb_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -187,10 +188,9 @@ int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down)
     char role[32] = ""; /* without the _exps of a stack */
     const char *exps = a->stack ? strstr(t->name + a->role_at, "_exps") : NULL;
     size_t n = exps ? (size_t)(exps - t->name) - a->role_at : a->role_len, skip = exps ? 5 : 0;
-    if (a->role_len < sizeof role) {
-        memcpy(role, t->name + a->role_at, n);
-        memcpy(role + n, t->name + a->role_at + n + skip, a->role_len - n - skip);
-    }
+    if (a->role_len < sizeof role && n + skip <= a->role_len)
+        snprintf(role, sizeof role, "%.*s%.*s", (int)n, t->name + a->role_at,
+                 (int)(a->role_len - n - skip), t->name + a->role_at + n + skip);
     *down = strcmp(role, columns[0]) == 0;
     for (size_t i = 0; i < 4; i++)
         if (strcmp(role, columns[i]) == 0) return 0;
