@@ -110,6 +110,7 @@ bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *l
  * - "KEY=VALUE" keeps the type that the key has in `meta`. For a new key the type is guessed:
  *   u32 or i64 for an integer, f32 for another number, bool for true and false, str for the rest.
  * - "KEY=" deletes the key.
+ * - "KEY[7]=VALUE" replaces element 7, counted from 0, of an array.
  * - A value may contain colons ("note: x", "https://x"), but a word before the first colon that
  *   looks like a mistyped type (u9:1, int32:1, string:x) is refused.
  * Returns GG_EUSAGE, with the reason, if the text is wrong; `meta` is then unchanged. */

@@ -25,7 +25,8 @@ typedef struct gg_key_form {
         GG_KEY_LINE,  /* numbers in their shortest exact form, strings escaped (gg_escape), arrays
                          as [1, 2, ...] with strings in quotation marks */
         GG_KEY_PLAIN, /* the bytes of a string and nothing else, a number and a newline, or an array
-                         with one element per line and strings escaped */
+                         with one element per line and strings escaped, also a quotation mark at
+                         their start */
         GG_KEY_JSON,  /* as in manifest.json */
     } as;
     uint64_t elements; /* GG_KEY_LINE: shown elements of an array, followed by "..."; 0 = all */

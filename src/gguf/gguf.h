@@ -213,6 +213,15 @@ gg_status gg_gguf_open_fd(int fd, bool cut, gg_gguf **out, uint64_t *file_size, 
 gg_status gg_gguf_read_part(int fd, uint64_t from, uint64_t size, bool cut, gg_gguf **out,
                             gg_error *err);
 
+/* Replaces element i of the array `key`, whose elements have the type of `value`. GG_EUSAGE if
+ * there is none; GG_ENOMEM. */
+gg_status gg_meta_set_element(gg_meta *meta, const char *key, uint64_t i, const gg_kv *value,
+                              gg_error *err);
+
+/* Reads a number or bool from a text, as gg_meta_set_text does, into the bytes of a value. False if
+ * it does not fit the type. */
+bool gg_parse_scalar(const char *text, uint32_t type, uint8_t le[8]);
+
 /* Whether the first `size` bytes are those of another known format, as gg_fail_kind names it. */
 bool gg_is_other_kind(const uint8_t *m, uint64_t size);
 

@@ -154,6 +154,72 @@ gg_status gg_meta_set(gg_meta *meta, const gg_kv *kv, gg_error *err)
     return store_copy(meta, NULL, kv, find_key(meta, kv->key, kv->key_len), err);
 }
 
+/* The block of `meta` that alone has these bytes of an entry's value; NULL if they are the source's
+ * or shared with a copy of the entry. *link gets the place of its link in the list. */
+static block *own_block(const gg_meta *meta, const gg_kv *kv, block ***link)
+{
+    owner *o = meta->owned;
+    for (int k = 0; o && k < 2; k++)
+        for (block **at = k ? &o->others : &o->longs; *at; at = &(*at)->next) {
+            const uint8_t *data = (*at)->value ? (*at)->value->bytes : (*at)->bytes + kv->key_len;
+            if (data != kv->data) continue;
+            *link = at;
+            return (*at)->value && atomic_load(&(*at)->value->users) != 1 ? NULL : *at;
+        }
+    return NULL;
+}
+
+/* Replaces text i of an array of texts. */
+static gg_status set_text_element(gg_meta *meta, gg_kv *kv, uint64_t i, const gg_kv *value,
+                                  gg_error *err)
+{
+    uint64_t pos = 0, at = 0;
+    const char *text;
+    size_t len = 0;
+    block **link = NULL, *old = own_block(meta, kv, &link);
+    for (uint64_t k = 0; k <= i; k++) {
+        at = pos;
+        if (!gg_kv_next_str(kv, &pos, &text, &len))
+            return gg_fail(err, GG_EUSAGE, "the array has no such element");
+    }
+    gg_kv made = *kv;
+    made.size = kv->size - len + value->size;
+    uint8_t *bytes = malloc(made.size + 1);
+    if (!bytes) return gg_fail(err, GG_ENOMEM, "no memory for a metadata value");
+    memcpy(bytes, kv->data, (size_t)at);
+    gg_put_le64(bytes + at, value->size);
+    memcpy(bytes + at + 8, value->data, value->size);
+    memcpy(bytes + at + 8 + value->size, kv->data + pos, kv->size - (size_t)pos);
+    made.data = bytes;
+    gg_status st = store_copy(meta, NULL, &made, kv, err);
+    free(bytes);
+    if (st != GG_OK || !old) return st;
+    (void)own_block(meta,
+                    &(gg_kv){ .key_len = made.key_len,
+                              .data = old->value ? old->value->bytes : old->bytes + made.key_len },
+                    &link);
+    *link = old->next;
+    release(old->value);
+    free(old);
+    return st;
+}
+
+gg_status gg_meta_set_element(gg_meta *meta, const char *key, uint64_t i, const gg_kv *value,
+                              gg_error *err)
+{
+    gg_kv *kv = find_key(meta, key, strlen(key)), one;
+    block **link;
+    if (!kv || kv->type != GG_TYPE_ARR || kv->elem_type != value->type)
+        return gg_fail(err, GG_EUSAGE, "there is no array '%s' of this type", key);
+    if (kv->elem_type == GG_TYPE_STR) return set_text_element(meta, kv, i, value, err);
+    if (!own_block(meta, kv, &link) && store_copy(meta, NULL, kv, kv, err) != GG_OK)
+        return err->status;
+    if (!gg_kv_element(kv, i, &one))
+        return gg_fail(err, GG_EUSAGE, "the array has no such element");
+    memcpy((uint8_t *)(uintptr_t)one.data, value->data, one.size);
+    return GG_OK;
+}
+
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
 {
     uint8_t le[4];

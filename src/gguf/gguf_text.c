@@ -61,7 +61,7 @@ static bool parse_float(const char *s, uint32_t type, uint64_t *bits)
     return end != s && *end == '\0' && !too_large;
 }
 
-static bool parse_scalar(const char *s, uint32_t type, uint8_t le[8])
+bool gg_parse_scalar(const char *s, uint32_t type, uint8_t le[8])
 {
     uint64_t bits = 0;
     unsigned width = (unsigned)gg_type_size(type) * 8;
@@ -86,10 +86,10 @@ static bool parse_scalar(const char *s, uint32_t type, uint8_t le[8])
 static uint32_t guess_type(const char *value)
 {
     uint8_t le[8];
-    if (parse_scalar(value, GG_TYPE_U32, le)) return GG_TYPE_U32;
-    if (parse_scalar(value, GG_TYPE_I64, le)) return GG_TYPE_I64;
-    if (parse_scalar(value, GG_TYPE_BOOL, le)) return GG_TYPE_BOOL;
-    return parse_scalar(value, GG_TYPE_F32, le) ? GG_TYPE_F32 : GG_TYPE_STR;
+    if (gg_parse_scalar(value, GG_TYPE_U32, le)) return GG_TYPE_U32;
+    if (gg_parse_scalar(value, GG_TYPE_I64, le)) return GG_TYPE_I64;
+    if (gg_parse_scalar(value, GG_TYPE_BOOL, le)) return GG_TYPE_BOOL;
+    return gg_parse_scalar(value, GG_TYPE_F32, le) ? GG_TYPE_F32 : GG_TYPE_STR;
 }
 
 /* Sets an array from "a,b,c". Modifies `value`. */
@@ -106,7 +106,7 @@ static gg_status set_array(gg_meta *meta, gg_kv *kv, char *value, const char *te
             gg_put_le64(le, strlen(item));
             st = gg_buf_append(&data, le, 8, err);
             if (st == GG_OK) st = gg_buf_append(&data, item, strlen(item), err);
-        } else if (!parse_scalar(item, kv->elem_type, le)) {
+        } else if (!gg_parse_scalar(item, kv->elem_type, le)) {
             st = bad(err, text, "an element does not fit the type");
         } else {
             st = gg_buf_append(&data, le, gg_type_size(kv->elem_type), err);
@@ -128,7 +128,7 @@ static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *te
         kv->data = (const uint8_t *)value;
         kv->size = strlen(value);
     } else {
-        if (!parse_scalar(value, kv->type, le))
+        if (!gg_parse_scalar(value, kv->type, le))
             return bad(err, text, "the value does not fit the type");
         kv->data = le;
         kv->size = gg_type_size(kv->type);
@@ -187,6 +187,47 @@ static gg_status check_unknown_type(const char *value, const char *text, gg_erro
                   n, value);
 }
 
+/* Whether `key` names an element of an array, as in "tokenizer.ggml.token_type[7]", and is not a
+ * key itself. Cuts the number off the key then. */
+static bool names_element(const gg_meta *meta, char *key, uint64_t *i)
+{
+    char *open = strrchr(key, '['), *end;
+    if (!open || open == key || open[1] < '0' || open[1] > '9' || gg_meta_find(meta, key))
+        return false;
+    errno = 0;
+    *i = strtoull(open + 1, &end, 10);
+    if (errno || strcmp(end, "]") != 0) return false;
+    *open = '\0';
+    return true;
+}
+
+static gg_status set_element(gg_meta *meta, const char *key, uint64_t i, char *value,
+                             const char *text, gg_error *err)
+{
+    uint8_t le[8];
+    gg_kv one = { .count = 1 };
+    const gg_kv *array = gg_meta_find(meta, key);
+    if (!array || array->type != GG_TYPE_ARR)
+        return gg_fail(err, GG_EUSAGE, "%s: there is no array '%s'", text, key);
+    if (i >= array->count) {
+        gg_fail(err, GG_EUSAGE, "%s: the array has %llu elements, which are numbered from 0", text,
+                (unsigned long long)array->count);
+        return err->status;
+    }
+    if (!parse_type(&value, &one)) one.type = array->elem_type;
+    if (one.type != array->elem_type) return bad(err, text, "the elements have another type");
+    if (one.type == GG_TYPE_STR) {
+        one.data = (const uint8_t *)value;
+        one.size = strlen(value);
+    } else if (!gg_parse_scalar(value, one.type, le)) {
+        return bad(err, text, "the value does not fit the type");
+    } else {
+        one.data = le;
+        one.size = gg_type_size(one.type);
+    }
+    return gg_meta_set_element(meta, key, i, &one, err);
+}
+
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
 {
     char *copy = strdup(text);
@@ -199,7 +240,10 @@ gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)
         *value++ = '\0';
         gg_kv kv = { .key = copy, .key_len = strlen(copy), .count = 1 };
         const gg_kv *old = gg_meta_find(meta, copy);
-        if (*value == '\0') {
+        uint64_t i = 0;
+        if (*value && names_element(meta, copy, &i)) {
+            st = set_element(meta, copy, i, value, text, err);
+        } else if (*value == '\0') {
             st = gg_meta_delete(meta, copy) ? GG_OK
                                             : bad(err, text, "the key to delete does not exist");
         } else {

@@ -145,8 +145,13 @@ static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
     if (kv->type == GG_TYPE_STR) return gg_json_put_raw(o, (const char *)kv->data, kv->size, err);
     for (uint64_t i = 0; i < kv->count && err->status == GG_OK; i++) {
         gg_kv one;
-        if (gg_kv_element(kv, i, &one) || next_text(kv, &pos, &one))
+        if (gg_kv_element(kv, i, &one) || next_text(kv, &pos, &one)) {
+            /* A quotation mark at its start would make a JSON string of it in a file. */
+            bool quote = one.type == GG_TYPE_STR && one.size && one.data[0] == '"';
+            if (quote) gg_json_put_text(o, "\\x22", err);
+            if (quote) one.data++, one.size--;
             put_one(o, &one, false, 0, err);
+        }
         gg_json_put_text(o, "\n", err);
     }
     return err->status;
@@ -207,6 +212,61 @@ static gg_status read_value_file(const char *path, gg_buf *out, gg_error *err)
     return gg_at_file(err, path);
 }
 
+/* Appends the text of a line of a file; modifies it. */
+static gg_status add_text_line(gg_buf *to, char *line, size_t n, gg_error *err)
+{
+    gg_json *json = NULL;
+    const char *text = line;
+    if (n == 0 || line[0] != '"') {
+        if (!gg_unescape(line, &n))
+            return gg_fail(err, GG_EUSAGE,
+                           "it has a \\ that begins no escape: write \\\\, \\n, \\t or "
+                           "\\x and two hex digits");
+        return gg_array_add_str(to, text, n, err);
+    }
+    gg_error why = GG_ERROR_INIT;
+    gg_status st = gg_json_parse(line, n, &json, &why);
+    if (st == GG_OK) st = gg_json_string(gg_json_root(json), &text, &n, &why);
+    if (st == GG_OK) st = gg_array_add_str(to, text, n, err);
+    else st = gg_fail(err, GG_EUSAGE, "it begins with a quotation mark, but is not a JSON string");
+    gg_json_free(json);
+    return st;
+}
+
+/* Sets an array to the lines of a file, which are modified. */
+static gg_status set_array_lines(gg_meta *meta, const char *key, uint32_t type, gg_buf *lines,
+                                 gg_error *err)
+{
+    gg_buf bytes = GG_BUF_INIT;
+    uint64_t count = 0;
+    gg_status st = gg_buf_append(lines, "", 1, err); /* a NUL at the end of the last line */
+    char *at = lines->data, *end = st == GG_OK ? at + lines->len - 1 : at;
+    while (st == GG_OK && at < end) {
+        char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
+        if (!stop) stop = end;
+        if (stop > at && stop[-1] == '\r') stop--;
+        *stop = '\0';
+        uint8_t le[8];
+        count++;
+        if (type == GG_TYPE_STR) st = add_text_line(&bytes, at, (size_t)(stop - at), err);
+        else if (gg_parse_scalar(at, type, le))
+            st = gg_buf_append(&bytes, le, gg_type_size(type), err);
+        else
+            st = gg_fail(err, GG_EUSAGE, "'%.40s' does not fit the type %s", at,
+                         gg_type_name(type));
+        if (st == GG_EUSAGE) {
+            char what[sizeof err->what];
+            snprintf(what, sizeof what, "%s", err->what);
+            snprintf(err->what, sizeof err->what, "line %llu: %.280s", (unsigned long long)count,
+                     what);
+        }
+        at = next;
+    }
+    if (st == GG_OK) st = gg_meta_set_array(meta, key, type, count, &bytes, err);
+    gg_buf_free(&bytes);
+    return st;
+}
+
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
 {
     const char *eq = strchr(text, '=');
@@ -219,14 +279,19 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err)
     const gg_kv *old = gg_meta_find(meta, key);
     gg_buf value = GG_BUF_INIT;
     gg_status st = GG_OK;
-    if (old && old->type != GG_TYPE_STR) {
+    bool array = old && old->type == GG_TYPE_ARR;
+    if (old && old->type != GG_TYPE_STR && !array) {
         char type[GG_KEY_TYPE];
         gg_key_type(old, type);
-        st = gg_fail(err, GG_EUSAGE, "%s is of type %s; a file can only replace a string", key,
-                     type);
+        st = gg_fail(err, GG_EUSAGE,
+                     "%s is of type %s; a file can only replace a string or an array", key, type);
     }
     if (st == GG_OK) st = read_value_file(eq + 1, &value, err);
-    if (st == GG_OK) st = gg_meta_set_str(meta, key, value.len ? value.data : "", value.len, err);
+    if (st == GG_OK && array) {
+        st = set_array_lines(meta, key, old->elem_type, &value, err);
+        if (st == GG_EUSAGE) gg_at_file(err, eq + 1);
+    } else if (st == GG_OK)
+        st = gg_meta_set_str(meta, key, value.len ? value.data : "", value.len, err);
     gg_buf_free(&value);
     free(key);
     return st;

@@ -6,8 +6,10 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
-/* "KEY=FILE": set KEY to a string, the bytes of FILE ("-" is stdin). GG_EUSAGE if it has no
- * "=", if the file is over 2^30 bytes, or if KEY exists with a type other than str. */
+/* "KEY=FILE": set KEY to a string, the bytes of FILE ("-" is stdin); if KEY is an array, to the
+ * lines of FILE, one element per line as GG_KEY_PLAIN writes them. A line that begins with a
+ * quotation mark is a JSON string. GG_EUSAGE if it has no "=", if the file is over 2^30 bytes, if a
+ * line does not fit the type, or if KEY exists with another type than str or an array. */
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
 
 /* Adds an entry at the end, without looking for its key. */

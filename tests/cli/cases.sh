@@ -92,6 +92,21 @@ row "01 qwen35: two declared, one stored" 1 "$absent" organ-check "$T/x.gguf"
 declare llama 2 1
 row "01 llama has none" 1 "architecture llama has no prediction blocks" organ-check "$T/x.gguf"
 
+# ---- 02 an export with a tensor under another name: llama.cpp#25334, acestep.cpp#31
+
+mkmodel "$T/foreign.gguf" -n 3 blk.%.ssm_dt:F32:16 blk.%.ssm_dt.scale:F32:1 blk.%.ffn_up.weight:F32:16x16
+row "02 rename" 0 "3 tensors renamed" new stack "$T/foreign.gguf" --rename 'blk.*.ssm_dt=blk.*.ssm_dt.bias' -v
+check_text "$(organ-extract --list "$T/x.gguf" | grep -c 'ssm_dt\.bias')" 3 "02 renamed in all blocks"
+cp "$T/x.gguf" "$T/renamed.gguf"
+row "02 back" 0 '' new stack "$T/renamed.gguf" --rename 'blk.*.ssm_dt.bias=blk.*.ssm_dt'
+check_same "$T/x.gguf" "$T/foreign.gguf" "02 renamed back"
+row "02 exchanged" 0 "2 tensors renamed" new stack "$T/foreign.gguf" --rename blk.0.ssm_dt=blk.1.ssm_dt -v \
+    --rename blk.1.ssm_dt=blk.0.ssm_dt
+row "02 taken" 1 "two tensors would have this name" new stack "$T/foreign.gguf" --rename blk.0.ssm_dt=blk.1.ssm_dt
+row "02 absent" 1 "there is no tensor 'blk.0.ssm'" new stack "$T/foreign.gguf" --rename blk.0.ssm=x
+row "02 two stars" 2 "stands for the same text" new stack "$T/foreign.gguf" --rename 'blk.*=x'
+row "02 no name" 2 "expected OLD=NEW" new stack "$T/foreign.gguf" --rename 'blk='
+
 # ---- 05 importance matrices with zeros: llama.cpp#8661, #11764, #12439, #7805, auto-round#667,
 # ik_llama.cpp#202
 
@@ -325,5 +340,47 @@ for v in feed_forward_length attention.head_count attention.head_count_kv; do
     organ-keys "$T/x.gguf" -q --rename "llama.$v=deci.$v" --set general.architecture=str:deci --in-place
     row "arrays $v: deci reads each" 1 "!$first" organ-check "$T/x.gguf"
 done
+
+# ---- 25 elements of arrays: unsloth#5070, #6228
+
+awk 'BEGIN { for (i = 0; i < 70000; i++) print "t" i }' > "$T/tokens"
+awk 'BEGIN { for (i = 0; i < 70000; i++) print 1 }' > "$T/types"
+mkmodel "$T/no-array.gguf" t:F32:4
+organ-keys -q "$T/no-array.gguf" --set a.tokens=str[]:x --set a.types=i32[]:1 --set a.scores=f32[]:0.5,-1e-30 \
+    --set-file "a.tokens=$T/tokens" --set-file "a.types=$T/types" -o "$T/array.gguf" 2> /dev/null
+check_text "$(organ-keys "$T/array.gguf" --get a.types | wc -l | tr -d ' ')" 70000 "25 an array from a file"
+row "25 one element" 0 '' new keys "$T/array.gguf" --set 'a.types[1234]=3' --set 'a.types[69999]=i32:-4' \
+    --set 'a.tokens[5]=<x y>' --set 'a.tokens[6]=str:' --set 'a.scores[1]=2'
+check_text "$(organ-keys "$T/x.gguf" --get a.types | sed -n '1234p;1235p;70000p' | tr '\n' ' ')" "1 3 -4 " "25 numbers"
+check_text "$(organ-keys "$T/x.gguf" --get a.tokens | sed -n '5,8p' | tr '\n' ' ')" "t4 <x y>  t7 " "25 texts"
+check_text "$(organ-keys "$T/x.gguf" --get a.scores | tr '\n' ' ')" "0.5 2 " "25 floats"
+cp "$T/array.gguf" "$T/place.gguf"
+row "25 in place" 0 '' organ-keys "$T/place.gguf" --set 'a.types[7]=6' --set 'a.tokens[9]=xx' --in-place
+check_text "$(cmp -l "$T/array.gguf" "$T/place.gguf" | wc -l | tr -d ' ')" 3 "25 in place: the bytes of the elements"
+organ-keys "$T/place.gguf" --get a.tokens > "$T/tokens"
+organ-keys "$T/place.gguf" --get a.types > "$T/types"
+row "25 as printed" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/tokens" --set-file "a.types=$T/types"
+check_same "$T/x.gguf" "$T/place.gguf" "25 as printed"
+printf '%s\n' '"a \"b\"\n\u00e9"' '\x22c"' 'tab\tx\\y' '' '"' > "$T/lines"
+row "25 a line that is not a JSON string" 2 "line 5: it begins with a quotation mark" \
+    new keys "$T/place.gguf" --set-file "a.tokens=$T/lines"
+sed '$d' "$T/lines" > "$T/four"
+row "25 JSON strings and escapes" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/four"
+check_text "$(organ-keys "$T/x.gguf" --json --get a.tokens | sed 's/.*"value": *//')" \
+    '["a \"b\"\né", "\"c\"", "tab\tx\\y", ""]}' "25 JSON strings and escapes"
+organ-keys "$T/x.gguf" --get a.tokens > "$T/four"
+cp "$T/x.gguf" "$T/four.gguf"
+row "25 quotation marks again" 0 '' new keys "$T/four.gguf" --set-file "a.tokens=$T/four"
+check_same "$T/x.gguf" "$T/four.gguf" "25 quotation marks again"
+row "25 past the end" 2 "has 70000 elements" new keys "$T/place.gguf" --set 'a.types[70000]=1'
+row "25 no array" 2 "there is no array 'a.typo'" new keys "$T/place.gguf" --set 'a.typo[0]=1'
+row "25 another type" 2 "the elements have another type" new keys "$T/place.gguf" --set 'a.types[0]=u32:1'
+row "25 no number" 2 "does not fit the type" new keys "$T/place.gguf" --set 'a.types[0]=x'
+printf '1\n2.5\n' > "$T/lines"
+row "25 a line of another type" 2 "line 2: '2.5'" new keys "$T/place.gguf" --set-file "a.types=$T/lines"
+row "25 --set-kv-file" 0 '' new assemble "$T/array.gguf" --set-kv-file "a.types=$T/types" --set-kv 'a.types[1]=9'
+: > "$T/lines"
+row "25 no lines" 0 '' new keys "$T/place.gguf" --set-file "a.types=$T/lines"
+check_text "$(organ-keys "$T/x.gguf" a.types | sed 1d | cut -f 3)" 0 "25 no lines"
 
 finish

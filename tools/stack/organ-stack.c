@@ -5,6 +5,7 @@
 #include "organ/gg_check.h"
 
 #include "fuse.h"
+#include "rename.h"
 #include "verb_mix.h"
 
 #include "base/grow.h" /* lists that grow */
@@ -19,6 +20,7 @@ static struct {
     uint64_t copies;
     gg_expert_mix mix;
     gg_fuse_options forms;
+    gg_texts renames;
 } opt = { .copies = 1 };
 
 #include "options/stack.h"
@@ -195,6 +197,19 @@ static gg_status change_forms(cli *c)
     return st;
 }
 
+static gg_status rename_tensors(cli *c)
+{
+    gg_source *source = NULL;
+    gg_stack_report r;
+    gg_status st = cli_open(c, c->args.items[0], CLI_SPOOLED, &source);
+    if (st == GG_OK) st = gg_stack_rename(source, &opt.renames, opt.output, &c->run, &r, &c->err);
+    if (st == GG_OK && c->verbose)
+        cli_note(c, "%zu tensor%s renamed, %llu bytes", r.tensors, cli_s(r.tensors),
+                 (unsigned long long)r.bytes);
+    gg_source_close(source);
+    return st;
+}
+
 /* Checks the models and blocks. */
 static void check_arguments(const cli *c)
 {
@@ -204,11 +219,13 @@ static void check_arguments(const cli *c)
         return;
     }
     if (c->args.n == 0) cli_usage(c, "no model given");
-    if (opt.fuse || opt.unfuse) {
+    if (opt.fuse || opt.unfuse || opt.renames.n) {
         if (c->args.n != 1)
             cli_usage(c, "--%s takes one model and no list of blocks",
-                      opt.fuse ? "fuse" : "unfuse");
-        read_forms(c, opt.fuse ? opt.fuse : opt.unfuse);
+                      opt.renames.n ? "rename"
+                      : opt.fuse    ? "fuse"
+                                    : "unfuse");
+        if (!opt.renames.n) read_forms(c, opt.fuse ? opt.fuse : opt.unfuse);
         return;
     }
     if (drops && c->args.n != 1)
@@ -228,6 +245,7 @@ int main(int argc, char **argv)
     c.run.review = gg_check_review;
     check_arguments(&c);
     return cli_end(&c, opt.experts              ? mix(&c)
+                       : opt.renames.n          ? rename_tensors(&c)
                        : opt.fuse || opt.unfuse ? change_forms(&c)
                                                 : stack(&c));
 }
