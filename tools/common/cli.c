@@ -22,6 +22,7 @@
 #include "base/io.h"            /* whole reads and writes */
 #include "base/nearest.h"       /* the option that was meant */
 #include "base/output.h"        /* all outputs get their names at the end */
+#include "gguf/gguf.h"          /* names of shards */
 #include "organ/output_guard.h" /* an output must not replace an input */
 #include "organ/tensor_names.h" /* names of classes for people */
 #include "write/verb_run.h"     /* notes as the verbs write them */
@@ -730,6 +731,80 @@ static const char *output_of(const cli_row *row)
     return writes && row->to ? *(const char **)row->to : NULL;
 }
 
+/* The first model that is read, in the order of the options; NULL if there is none. */
+static const char *first_model(const cli *c)
+{
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        if (row->o->kind < CLI_MODEL || row->o->kind > CLI_DIR || !row->to) continue;
+        const gg_texts *list = row->o->many ? row->to : NULL;
+        const char *one = !list ? *(const char **)row->to : list->n > 0 ? list->items[0] : NULL;
+        if (one) return one;
+    }
+    return c->args.n ? c->args.items[0] : NULL;
+}
+
+static bool has_manifest(const char *folder)
+{
+    char manifest[4096];
+    int n = snprintf(manifest, sizeof manifest, "%s/manifest.json", folder);
+    return n > 0 && (size_t)n < sizeof manifest && access(manifest, F_OK) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* The name of what a source becomes: of a split model without the number of the shard, and with
+ * .gguf; of a folder that is purified without. NULL if the source is stdin or has no name. */
+static char *name_of(cli *c, const char *source)
+{
+    size_t end = source ? strlen(source) : 0, stem;
+    uint32_t no, count;
+    while (end > 0 && source[end - 1] == '/') end--;
+    size_t from = end;
+    while (from > 0 && source[from - 1] != '/') from--;
+    if (end == from || source[from] == '.' || (end - from == 1 && source[from] == '-')) return NULL;
+    char *name = allocated(c, calloc(1, end - from + sizeof ".gguf"));
+    memcpy(name, source + from, end - from);
+    if (strcmp(c->tool, "organ-purify") == 0 && is_folder(source)) return name;
+    if (gg_shard_parse(name, &stem, &no, &count)) name[stem] = 0;
+    else if (cli_has_ending(name, ".gguf")) name[strlen(name) - 5] = 0;
+    strcat(name, ".gguf");
+    return name;
+}
+
+/* A folder as the output means a file in it that is named like the source. An organ directory is an
+ * output of its own. */
+static void place_in_folder(cli *c, const char **output)
+{
+    const char *path = *output;
+    size_t n = strlen(path);
+    if (n > 0 && path[n - 1] == '/' && !is_folder(path))
+        cli_usage(c, "%s: there is no such folder: make it, or name a file", path);
+    if (!is_folder(path) || has_manifest(path)) return;
+    char *name = name_of(c, first_model(c));
+    if (!name) cli_usage(c, "%s is a folder: name the file in it", path);
+    size_t size = n + strlen(name) + 2;
+    char *whole = allocated(c, malloc(size));
+    snprintf(whole, size, "%s%s%s", path, path[n - 1] == '/' ? "" : "/", name);
+    free(name);
+    *output = whole;
+}
+
+static void place_outputs(cli *c)
+{
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        if (row->o->kind != CLI_NEW_MODEL || strcmp(row->o->name, "output") != 0 || !row->to)
+            continue;
+        const char **output = row->to;
+        if (*output && strcmp(*output, "-") != 0) place_in_folder(c, output);
+    }
+}
+
 static const char *without_dots(const char *path)
 {
     while (strncmp(path, "./", 2) == 0) path += 2;
@@ -818,6 +893,7 @@ static void read_options(cli *c, int argc, char **argv, const cli_option *option
     for (size_t i = 0; i < c->n_rows; i++)
         if (c->rows[i].first == i) check_conditions(c, &c->rows[i]);
     check_stdout(c);
+    place_outputs(c);
     note_inputs(c);
     check_overwriting(c);
     apply_selection(c);

@@ -1,0 +1,49 @@
+#!/bin/sh
+# shellcheck disable=SC1091
+# folders.sh - a folder as the output means a file in it with the name of the source, in every tool that writes
+# a model.
+. "$(dirname "$0")/lib.sh"
+V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf
+mkdir "$T/to" "$T/in"
+organ-assemble -q "$V" -o "$T/in/split.gguf" --shards 2
+organ-extract -q "$V" -o "$T/in/organs"
+n=0
+# into NAME TOOL ARGUMENT...: the tool writes to/NAME, and the same as when it is named.
+into() {
+    name=$1 n=$((n + 1))
+    shift
+    mkdir "$T/to/$n"
+    check "$*: named" "$@" -q -o "$T/want$n"
+    case $n in *[13579]) folder=$T/to/$n ;; *) folder=$T/to/$n/ ;; esac
+    check "$*: a folder" "$@" -q -o "$folder"
+    check_text "$(ls "$T/to/$n")" "$name" "$*: the name of the source"
+    if [ -d "$T/want$n" ]; then
+        check_text "$(organ-compare -q "$T/want$n" "$T/to/$n/$name" > "$T/rows" && echo same)" same \
+            "$*: the same folder"
+    else check_same "$T/to/$n/$name" "$T/want$n" "$*: the same file"; fi
+}
+into lab-verse-q4_k_m.gguf organ-assemble "$V"
+into split.gguf organ-assemble "$T/in/split-00001-of-00002.gguf"
+into organs.gguf organ-assemble "$T/in/organs"
+into organs.gguf organ-assemble "$T/in/organs/"
+into lab-verse-q4_k_m.gguf organ-keys "$V" --set general.name=x
+into lab-verse-q4_k_m.gguf organ-transplant "$V" "$C" --type ffn
+into lab-verse-q4_k_m.gguf organ-merge "$V" "$C"
+into lab-verse-q4_k_m.gguf organ-stack --drop 1 "$V"
+into lab-verse-q4_k_m.gguf organ-purify "$V"
+into organs organ-purify "$T/in/organs"
+
+# What cannot be named is refused before any work, and nothing is replaced without --force.
+check_exit 2 "a folder that is not there" organ-assemble "$V" -o "$T/none/"
+check_text "$(grep -c 'there is no such folder: make it, or name a file' "$T/err")" 1 "what to do"
+check_exit 2 "stdin has no name" sh -c "organ-assemble - -o '$T/to' < '$V'"
+check_text "$(grep -c 'is a folder: name the file in it' "$T/err")" 1 "what to do"
+cp "$V" "$T/in"
+check_exit 2 "the folder of the source" organ-assemble "$T/in/lab-verse-q4_k_m.gguf" -o "$T/in" --force
+check_same "$T/in/lab-verse-q4_k_m.gguf" "$V" "the source"
+check_exit 2 "a file that exists" organ-assemble "$V" -o "$T/to/1"
+check "it is replaced" organ-assemble -q "$V" -o "$T/to/1" --force
+# An organ directory is an output of its own.
+check_exit 2 "an organ directory" organ-purify -q "$T/in/organs" -o "$T/to/10/organs"
+check "which can be replaced" organ-purify -q "$T/in/organs" -o "$T/to/10/organs" --force
+finish
