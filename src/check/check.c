@@ -123,6 +123,7 @@ static gg_status run_rules(check *c)
             gg_check_vocabulary_rules(c);
             gg_check_table_rules(c);
             gg_check_block_rules(c);
+            if (c->kind == GG_KIND_DRAFT) gg_check_head_rules(c);
         }
         st = c->status;
     }

@@ -126,6 +126,8 @@ void gg_check_template_tokens(check *c); /* check_tokens.c: what the chat templa
 void gg_check_table_rules(check *c);     /* check_tensors.c: compares with the table */
 void gg_check_block_rules(check *c);     /* check_tensors.c: compares the blocks */
 
+/* Checks a draft head without its target. */
+void gg_check_head_rules(check *c);
 /* Compares a draft model with the model for which it drafts, the source `spec`. */
 gg_status gg_check_target(check *head, gg_source *s, const char *spec);
 

@@ -474,6 +474,32 @@ static void check_heads(check *c)
     gg_check_limits(c, "heads");
 }
 
+/* Whether the model has the factors of long contexts that its keys need. */
+static void check_long_context(check *c)
+{
+    const char *type = "";
+    size_t len = 0;
+    uint64_t context = gg_design_number_or(&c->d, "context_length", 0),
+             original = gg_design_number_or(&c->d, "rope.scaling.original_context_length", 0);
+    bool small = gg_check_find(c, "rope_factors_short.weight", 25) != SIZE_MAX,
+         large = gg_check_find(c, "rope_factors_long.weight", 24) != SIZE_MAX,
+         read = c->arch && strstr(c->arch->globals.text, "rope_factors_long") != NULL;
+    if (!read || (small && large)) return;
+    gg_kv_str(gg_design_arch_key(&c->d, "rope.scaling.type"), &type, &len);
+    bool longrope = gg_text_is(type, len, "longrope"),
+         needed = longrope || (gg_design_has(&c->d, "long_factors") && original > 0 &&
+                               context > original && !gg_text_has_word("linear yarn", type, len));
+    if (!needed && !small && !large) return;
+    say_warning(c, "rope", gg_check_at_key(c, "rope.scaling.original_context_length"),
+                "the model lacks %s, so that engines rotate positions beyond the original context "
+                "as those before; use "
+                "at most %" PRIu64 " tokens of context",
+                small   ? "rope_factors_long.weight"
+                : large ? "rope_factors_short.weight"
+                        : "rope_factors_long.weight and rope_factors_short.weight",
+                original ? original : context);
+}
+
 static void check_rope(check *c)
 {
     const char *type;
@@ -483,6 +509,7 @@ static void check_rope(check *c)
         say_error(
             c, "rope", gg_check_at_key(c, "rope.scaling.type"),
             "no engine supports this kind of scaling; expected none, linear, yarn or longrope");
+    check_long_context(c);
     gg_check_limits(c, "rope");
 }
 

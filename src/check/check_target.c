@@ -6,11 +6,13 @@
 
 #include "base/error.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define RULE "target"
 #define MOST_DIFFERENT 128 /* tokens that one vocabulary may have more */
 #define FIRST_COMPARED 5   /* the tokens before are not compared */
+#define MOST_TOKENS (1u << 28)
 
 /* ---- vocabularies --------------------------------------------------------------------------- */
 
@@ -83,32 +85,56 @@ static void check_layers(check *head, const check *target)
                       target->d.trunk);
 }
 
+/* Tells of numbers of d2t that are not tokens of the target, and of tokens that are there twice,
+ * which the draft then never proposes. */
+static gg_status check_numbers(check *head, const gg_tensor *t, gg_data *d, uint64_t vocab,
+                               uint8_t *seen)
+{
+    uint64_t twice = 0, zeros = 0, first = 0;
+    for (uint64_t i = 0; i < t->dims[0]; i++) {
+        int64_t id;
+        gg_status st = gg_data_read(d, i * sizeof id, &id, sizeof id, head->err);
+        if (st != GG_OK) return st;
+        if (id < 0 || (uint64_t)id >= vocab) {
+            say_error(head, RULE, at_tensor(t),
+                      "number %" PRIu64 " is %" PRId64 ", but the target has %" PRIu64 " tokens", i,
+                      id, vocab);
+            return head->status;
+        }
+        zeros += id == 0;
+        uint8_t bit = (uint8_t)(1 << (id & 7));
+        if (seen[id >> 3] & bit && twice++ == 0) first = (uint64_t)id;
+        seen[id >> 3] |= bit;
+    }
+    if (zeros == t->dims[0] && zeros > 1)
+        say_error(head, RULE, at_tensor(t),
+                  "all of its %" PRIu64 " numbers are 0, so that every draft is token 0", zeros);
+    else if (twice)
+        say_error(head, RULE, at_tensor(t),
+                  "%" PRIu64 " of its numbers are there before, for example %" PRIu64
+                  "; each token of the draft needs a token of its own",
+                  twice, first);
+    return head->status;
+}
+
 /* d2t has the number that each token of the head's own vocabulary has in the target. */
 static gg_status check_map(check *head, gg_source *s, const check *target)
 {
-    size_t index = gg_check_find(head, "d2t", 3), out;
+    size_t index = gg_check_find(head, "d2t", 3);
     uint64_t vocab = gg_design_vocabulary(&target->d);
     if (index == SIZE_MAX || head->status != GG_OK) return head->status;
     const gg_tensor *t = &head->in->tensors[index];
-    out = gg_check_find(head, "output.weight", 13);
-    if (out != SIZE_MAX && head->in->tensors[out].dims[1] != t->dims[0])
-        say_error(head, RULE, at_tensor(t),
-                  "it has %" PRIu64 " numbers, but output.weight has %" PRIu64 " rows", t->dims[0],
-                  head->in->tensors[out].dims[1]);
-    if (t->dtype != GG_I64 || vocab == 0 || !gg_source_seekable(s)) return head->status;
+    if (t->dtype != GG_I64 || vocab == 0 || vocab > MOST_TOKENS || !gg_source_seekable(s))
+        return head->status;
+    uint8_t *seen = calloc((size_t)(vocab / 8 + 1), 1);
+    if (!seen) return gg_fail(head->err, GG_ENOMEM, "no memory for %" PRIu64 " tokens", vocab);
     gg_data d;
     gg_status st = gg_data_open(s, index, &d, head->err);
-    if (st != GG_OK) return st;
-    for (uint64_t i = 0; i < t->dims[0] && st == GG_OK; i++) {
-        int64_t id;
-        st = gg_data_read(&d, i * sizeof id, &id, sizeof id, head->err);
-        if (st != GG_OK || (id >= 0 && (uint64_t)id < vocab)) continue;
-        say_error(head, RULE, at_tensor(t),
-                  "number %" PRIu64 " is %" PRId64 ", but the target has %" PRIu64 " tokens", i, id,
-                  vocab);
-        break;
+    if (st == GG_OK) {
+        st = check_numbers(head, t, &d, vocab, seen);
+        gg_data_close(&d);
     }
-    gg_data_close(&d);
+    free(seen);
     return st == GG_OK ? head->status : st;
 }
 
@@ -135,6 +161,38 @@ static void compare_heads(check *head, const check *target)
                       "prediction blocks fit only the architecture of their model");
     }
     check_layers(head, target);
+}
+
+/* ---- heads alone --------------------------------------------------------------------------- */
+
+/* The rows of output.weight: those of d2t, or else one per token. */
+static void check_output_rows(check *c)
+{
+    size_t out = gg_check_find(c, "output.weight", 13), map = gg_check_find(c, "d2t", 3);
+    uint64_t vocab = gg_design_vocabulary(&c->d), rows;
+    if (out == SIZE_MAX) return;
+    rows = c->in->tensors[out].dims[1];
+    if (map != SIZE_MAX && rows != c->in->tensors[map].dims[0])
+        say_error(c, "tensor-shape", at_tensor(&c->in->tensors[map]),
+                  "it has %" PRIu64 " numbers, but output.weight has %" PRIu64 " rows",
+                  c->in->tensors[map].dims[0], rows);
+    else if (map == SIZE_MAX && vocab > 0 && rows != vocab)
+        say_error(c, "tensor-shape", at_tensor(&c->in->tensors[out]),
+                  "it has %" PRIu64 " rows for %" PRIu64
+                  " tokens, and no tensor d2t tells which tokens they are",
+                  rows, vocab);
+}
+
+void gg_check_head_rules(check *c)
+{
+    const gg_kv *kv = gg_design_arch_key(&c->d, "target_layers");
+    uint64_t layer;
+    check_output_rows(c);
+    for (uint64_t i = 0; kv && kv->type == GG_TYPE_ARR && i < kv->count && i < 512; i++)
+        if (!gg_kv_u64_at(kv, i, &layer)) {
+            say_error(c, "key-value", at_key(kv), "layer %" PRIu64 " of the list is below 0", i);
+            return;
+        }
 }
 
 gg_status gg_check_target(check *head, gg_source *s, const char *spec)

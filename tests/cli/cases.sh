@@ -247,6 +247,96 @@ row "12 whisper" 0 '' new keys "$T/image.gguf" -q --set general.architecture=str
 row "12 whisper" 0 "speech model, whisper" organ-info "$T/x.gguf"
 row "12 a language model keeps its kind" 0 "language model, llama" organ-info tests/data/lab/lab-base-q4_k_m.gguf
 
+# ---- 16 draft heads: Automodel#2447, EAGLE#222, ROCmFPX#44, llama.cpp#25116
+
+A=tests/data/lab/lab-base-q4_k_m.gguf
+# i64 N...: eight bytes each; N below 65536, or -1
+i64() {
+    for n; do
+        case $n in -1) bytes 8 '\377' ;; *) u32 "$n" && bytes 4 '\000' ;; esac
+    done
+}
+# head D2T [TENSOR...]: an eagle3 head for lab-base, with the numbers of d2t unless D2T is -
+head() {
+    numbers=$1
+    shift
+    [ "$numbers" = - ] || set -- "$@" d2t:I64:4
+    mkmodel "$T/x.gguf" "$@" && command head -c "$(($(wc -c < "$T/x.gguf") - 32))" "$T/x.gguf" > "$T/y.gguf"
+    # shellcheck disable=SC2086 # several
+    if [ "$numbers" = - ]; then mv "$T/x.gguf" "$T/y.gguf"; else i64 $numbers >> "$T/y.gguf"; fi
+    organ-keys -q "$T/y.gguf" --set general.architecture=str:eagle3 --set 'eagle3.target_layers=i32[]:0,1,2' \
+        --set eagle3.vocab_size=u32:1024 -o "$T/x.gguf" --force
+}
+fits() { organ-check --target $A "$T/x.gguf"; }
+out4=output.weight:F32:64x4
+head "1 7 5 3" $out4
+row "16 d2t-ok" 1 "!d2t" fits
+head "0 0 0 0" $out4
+row "16 d2t-all-zero" 1 "all of its 4 numbers are 0" fits
+head "1 7 5 7" $out4
+row "16 d2t-twice" 1 "1 of its numbers are there before, for example 7" fits
+head "1 7 5 1024" $out4
+row "16 d2t-past-end" 1 "number 3 is 1024, but the target has 1024 tokens" fits
+head "1 -1 5 3" $out4
+row "16 d2t below 0" 1 "number 1 is -1" fits
+head "1 7 5 3" output.weight:F32:64x5
+row "16 d2t of another length" 1 "it has 4 numbers, but output.weight has 5 rows" organ-check "$T/x.gguf"
+head - $out4
+row "16 small-output-no-d2t" 1 "it has 4 rows for 1024 tokens, and no tensor d2t" organ-check "$T/x.gguf"
+head - output.weight:F32:64x1024
+row "16 eagle3-ok" 1 "!d2t" organ-check "$T/x.gguf"
+row "16 layers" 1 "!below 0" organ-check "$T/x.gguf"
+row "16 layer-minus-1" 0 '' organ-keys -q "$T/x.gguf" --set 'eagle3.target_layers=i32[]:0,-1,2' -o "$T/y.gguf" --force
+row "16 layer-minus-1" 1 "layer 1 of the list is below 0" organ-check "$T/y.gguf"
+row "16 layer-past-end" 0 '' organ-keys -q "$T/x.gguf" --set 'eagle3.target_layers=i32[]:0,1,9' -o "$T/y.gguf" --force
+row "16 layer-past-end" 1 "it names layer 9, but the target has 4 blocks" organ-check --target $A "$T/y.gguf"
+mask="the head drafts by filling in this token"
+for a in dflash eagle3 llama; do
+    case $a in dflash) text=$mask ;; *) text=!$mask ;; esac
+    row "16 $a-no-mask-token" 0 '' organ-keys -q "$T/x.gguf" --set "general.architecture=str:$a" -o "$T/y.gguf" --force
+    row "16 $a-no-mask-token" 1 "$text" organ-check "$T/y.gguf"
+done
+row "16 dflash" 0 '' organ-keys -q "$T/x.gguf" --set general.architecture=str:dflash \
+    --set tokenizer.ggml.mask_token_id=u32:3 -o "$T/y.gguf" --force
+row "16 dflash with a mask token" 1 "!$mask" organ-check "$T/y.gguf"
+
+# ---- 21 long contexts without factors: llama.cpp#24820
+
+# long ARCHITECTURE CONTEXT KEYS... [-- TENSOR...]
+long() {
+    arch=$1 context=$2 keys=
+    shift 2
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        keys="$keys --set $arch.rope.scaling.$1"
+        shift
+    done
+    [ $# = 0 ] || shift
+    # shellcheck disable=SC2086 # several
+    mkmodel "$T/y.gguf" blk.0.attn_norm.weight:F32:64 "$@" && organ-keys -q "$T/y.gguf" $keys \
+        --set "general.architecture=str:$arch" --set "$arch.context_length=u32:$context" -o "$T/x.gguf" --force
+}
+l=rope_factors_long.weight:F32:8 s=rope_factors_short.weight:F32:8 of=original_context_length=u32:4096
+lacks="so that engines rotate positions beyond the original context as those before"
+for a in phi3 phimoe minicpm3; do
+    long $a 131072 $of
+    row "21 $a no-factors" 1 "lacks rope_factors_long.weight and rope_factors_short.weight, $lacks" \
+        organ-check "$T/x.gguf"
+    long $a 131072 $of -- $l $s
+    row "21 $a ok" 1 "!$lacks" organ-check "$T/x.gguf"
+    long $a 131072 $of -- $l
+    row "21 $a only-long" 1 "lacks rope_factors_short.weight, $lacks" organ-check "$T/x.gguf"
+    long $a 131072 $of -- $s
+    row "21 $a only-short" 1 "lacks rope_factors_long.weight, $lacks" organ-check "$T/x.gguf"
+    long $a 4096 $of
+    row "21 $a short" 1 "!$lacks" organ-check "$T/x.gguf"
+    long $a 131072 $of type=str:yarn
+    row "21 $a yarn" 1 "!$lacks" organ-check "$T/x.gguf"
+done
+long llama 131072 $of
+row "21 llama" 1 "!$lacks" organ-check "$T/x.gguf"
+long llama 131072 $of type=str:longrope
+row "21 llama type-but-no-factors" 1 "$lacks" organ-check "$T/x.gguf"
+
 # ---- 24 tokens that the template writes, and their types: unsloth#5070, #6228
 
 A=tests/data/lab/lab-base-q4_k_m.gguf

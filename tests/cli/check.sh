@@ -204,8 +204,9 @@ eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" \
 fits "d2t past its end" "d2t " "$T/head.gguf"
 check_text "$(organ-check -q "$T/head.gguf" --target "$V" | awk -F '\t' '$3 == "target" { print $5 }')" \
     "number 1 is 1024, but the target has 1024 tokens" "which one"
-eagle "output.weight:F32:64x5" "\\0001\\0000$zeros\\0000\\0000$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
-fits "d2t of another length, and an embedding to share" "eagle3.embedding_length d2t " "$T/head.gguf"
+eagle "output.weight:F32:64x5" "\\0001\\0000$zeros\\0000\\0000$zeros\\0002\\0000$zeros\\0003\\0000$zeros"
+fits "d2t of another length, and an embedding to share" "eagle3.embedding_length " "$T/head.gguf"
+finds error tensor-shape d2t "d2t of another length" "$T/head.gguf"
 organ-check "$V" --target "$T/no-such.gguf" > "$T/out" 2> "$T/err"
 check_text "$? $(grep -c no-such.gguf "$T/err")" "4 1" "a target that is absent"
 
