@@ -495,8 +495,11 @@ static gg_status open_model(assembly *a, gg_error *err)
         return gg_at_file(err, a->model);
     }
     /* Every shard must be known before the header of one file can be written. */
-    if (gg_source_grows(a->source)) st = gg_source_store(a->source, &a->stored, err);
+    if (st == GG_OK && gg_source_grows(a->source)) st = gg_source_store(a->source, &a->stored, err);
     if (a->stored) a->source = a->stored;
+    /* A single shard on a pipe is taken with a note. */
+    bool alone = a->stored && gg_source_files(a->stored) == 1;
+    if (st == GG_OK && !a->o->dry_run && !alone) st = gg_require_whole(a->source, a->run, err);
     if (st == GG_OK) st = check_passes(a, err);
     a->m = gg_source_manifest(a->source);
     if (!gg_source_seekable(a->source)) a->plan.pipe = a->source;

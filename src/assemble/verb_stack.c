@@ -642,6 +642,8 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     };
     gg_status st = read_stack(&s, run);
     *report = (gg_stack_report){ .blocks = order->n };
+    for (size_t k = 0; k < order->n_models && output && st == GG_OK; k++)
+        st = gg_require_whole(order->models[k], run, err);
     if (st == GG_OK) st = plan_files(&s, output);
     if (st == GG_OK) st = report_stack(&s);
     if (st == GG_OK && output) st = write_stack(&s, run, report);

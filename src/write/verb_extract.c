@@ -126,9 +126,11 @@ static gg_status write_in_order(extraction *x, gg_error *err)
 
 static gg_status extract_to_dir(extraction *x, const char *output, gg_error *err)
 {
-    gg_status st = gg_organ_dir_open(&x->dir, x->source, output, x->run, err);
+    bool whole = gg_select_empty(x->o->select);
+    gg_status st = whole ? gg_require_whole(x->source, x->run, err) : GG_OK;
+    if (st == GG_OK) st = gg_organ_dir_open(&x->dir, x->source, output, x->run, err);
     if (st != GG_OK) return st;
-    x->dir.whole = gg_select_empty(x->o->select);
+    x->dir.whole = whole;
     st = gg_source_seekable(x->source) ? write_known(x, err) : write_in_order(x, err);
     if (st == GG_OK) st = check_selection(x, true, err);
     if (st == GG_OK) st = require_tensors(x, err);

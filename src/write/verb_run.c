@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "organ/gg_verbs.h"
+#include "organ/source_layout.h"
 #include "organ/source_watch.h"
 
 #include <stdarg.h>
@@ -64,6 +65,22 @@ gg_status gg_review(gg_planned planned, const gg_run *run, gg_held_notes *notes,
     planned.note = hold;
     planned.ctx = notes;
     return run->review ? run->review(&planned, err) : GG_OK;
+}
+
+gg_status gg_require_whole(const gg_source *s, const gg_run *run, gg_error *err)
+{
+    if (!s || run->partial || !gg_source_seekable(s)) return GG_OK;
+    gg_source_lack lack = gg_source_lacks(s);
+    char first[300] = "";
+    if (lack.shards == 0) return GG_OK;
+    if (lack.shard) {
+        gg_escape(lack.shard, strlen(lack.shard), first, sizeof first - 2);
+        memmove(first + 2, first, strlen(first) + 1);
+        memcpy(first, ": ", 2);
+    }
+    gg_fail(err, GG_EFORMAT, "%u of %u shards are missing%s", lack.shards, lack.of, first);
+    gg_fix(err, "fetch them first");
+    return gg_at_file(err, gg_source_name(s));
 }
 
 gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,

@@ -36,6 +36,11 @@ void gg_held_end(gg_held_notes *notes, const gg_run *run, bool done);
  * run->strict is set without a review. */
 gg_status gg_review(gg_planned planned, const gg_run *run, gg_held_notes *notes, gg_error *err);
 
+/* GG_EFORMAT if shards of a source are missing, unless run->partial is set. For sources whose
+ * tensors decide which tensors an output has. Does nothing for NULL, and for a pipe, of which a
+ * single shard is taken with a note. */
+gg_status gg_require_whole(const gg_source *s, const gg_run *run, gg_error *err);
+
 /* gg_fail, with the name of the source and, unless t is NULL, of the tensor. */
 gg_status gg_fail_in(gg_error *err, gg_status st, const gg_source *s, const gg_tensor *t,
                      const char *fmt, ...) GG_PRINTF(5, 6);

@@ -294,7 +294,7 @@ check_error 3 "tensor 'blk.0.ffn_up.weight': it has values that are too large fo
     organ-assemble -q "$T/big.gguf" --names hf -o "$T/big.safetensors"
 check_absent "$T/big.safetensors" "too large for F16"
 check "as BF16" organ-assemble "$T/big.gguf" --names hf --dtype bf16 -q -o "$T/big.safetensors"
-check_error 2 "an importance matrix has only GGUF names" "other names and an importance matrix" \
+check_error 2 "prune first, then use --names" "other names and an importance matrix" \
     organ-assemble "$T/f16.gguf" \
     --names hf --imatrix "$LAB/lab-base.imatrix.gguf" --imatrix-out "$T/no.im" -o "$T/no.safetensors"
 check_absent "$T/no.safetensors" "other names and an importance matrix"

@@ -116,7 +116,8 @@ for i in 1 3; do
     check "a missing shard, given $i" organ-extract "$T/bad/x-0000$i-of-00003.gguf" --list
     note "x-0000$i-of-00003.gguf: shard $i of 3; 3 of 7 tensors; .*x-00002-of-00003.gguf is missing" "given $i"
 done
-check "a missing shard: extracted" organ-extract "$T/bad/x-00001-of-00003.gguf" --output "$T/none"
+check_exit 3 "a missing shard: extracted" organ-extract "$T/bad/x-00001-of-00003.gguf" --output "$T/none"
+check_absent "$T/none" "a missing shard"
 note "shard 1 of 3; 3 of 7 tensors" "extracted"
 check "a missing shard: no note with -q" organ-measure -q "$T/bad/x-00003-of-00003.gguf"
 check_text "$(cat "$T/err")" "" "-q"
@@ -201,4 +202,42 @@ done
 head -c 10000 $VERSE > "$T/cut.gguf"
 for from in "$T/cut.gguf" -; do check_error 3 "" "a cut header, --list, $from" organ-extract "$from" \
     --list < "$T/cut.gguf"; done
+
+# ---- a missing shard: whatever writes refuses it ---------------------------------------------------------------
+
+organ-assemble -q $LAB/lab-verse-q4_k_m.gguf --shards 3 -o "$T/lost.gguf"
+L1=$T/lost-00001-of-00003.gguf L3=$T/lost-00003-of-00003.gguf C=$LAB/lab-code-q4_k_m.gguf
+mv "$T/lost-00002-of-00003.gguf" "$T/second"
+mkdir "$T/none"
+lost() { # COMMAND... with the output $T/none/x
+    check_exit 3 "$*" "$@"
+    grep -q 'missing' "$T/err" && ok || bad "$*: $(cat "$T/err")"
+    rmdir "$T/none" && ok || { bad "$*: left $(ls -A "$T/none")"; rm -rf "$T/none"; }
+    mkdir "$T/none"
+}
+for shard in "$L1" "$L3"; do
+    lost organ-assemble "$shard" -o "$T/none/x.gguf"
+    lost organ-assemble "$shard" --shards 2 --dtype q8_0 -o "$T/none/x.gguf"
+    lost organ-merge --method linear "$shard" $C -o "$T/none/x.gguf"
+    lost organ-merge --method linear $C "$shard" -o "$T/none/x.gguf"
+    lost organ-merge --method ties --base "$shard" $C -o "$T/none/x.gguf"
+    lost organ-keys "$shard" --set a=u32:1 -o "$T/none/x.gguf"
+    lost organ-extract "$shard" -o "$T/none/x"
+    lost organ-transplant "$shard" $C --tensors output_norm.weight --skip-mismatched -o "$T/none/x.gguf"
+    lost organ-purify "$shard" -o "$T/none/x.gguf"
+    lost organ-lora "$shard" $C --rank 2 -o "$T/none/x.gguf"
+    lost organ-lora $C "$shard" --rank 2 -o "$T/none/x.gguf"
+    lost organ-prune "$shard" --experts 0 -o "$T/none/x.gguf"
+done
+lost sh -c "cat $L1 $T/second | organ-assemble - -o $T/none/x.gguf"
+for tool in "organ-assemble $L1 --dtype q8_0" "organ-keys $L1 --set a=u32:1" "organ-purify $L1"; do
+    # shellcheck disable=SC2086 # words
+    check "$tool --partial" $tool -q --partial -o "$T/part.gguf" --force
+    check_text "$(organ-extract -q --list "$T/part.gguf" | grep -c .)" 14 "$tool --partial"
+done
+check "extract --partial" organ-extract -q --partial "$L1" -o "$T/part"
+check "one shard on a pipe" sh -c "organ-assemble -q - -o $T/part.gguf --force < $L1"
+check "a donor may be a part" organ-transplant -q $C "$L1" --tensors token_embd.weight -o "$T/part.gguf" --force
+check "tables are not refused" organ-measure -q "$L1"
+
 finish

@@ -206,6 +206,9 @@ int main(int argc, char **argv)
     CLI_TOOL(c, assemble);
     cli_start(&c, argc, argv, options);
     c.run.review = gg_check_review;
+    if (cli_given_any(&c, PRUNED) && opt.names == NAMES_HF)
+        cli_usage(&c,
+                  "experts and units are removed under GGUF names: prune first, then use --names");
     if (cli_given_any(&c, PRUNED)) start_prune(&c, argc, argv);
     if (opt.dir) opt.model = opt.dir;
     check_values(&c);

@@ -709,6 +709,7 @@ static gg_status refuse_sources(const transplant *t)
 {
     const gg_transplant_options *o = t->o;
     gg_status st = gg_require_model(t->base, t->err);
+    if (st == GG_OK) st = gg_require_whole(t->base, t->run, t->err);
     if (st == GG_OK && (o->match.mtp || o->match.add))
         st = gg_refuse_split_experts(t->donor, t->err);
     return st;

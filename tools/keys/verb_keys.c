@@ -388,6 +388,7 @@ static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, co
     bool pipe = !gg_source_seekable(model);
     gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
     gg_status st = gg_guard_output(output, model, err);
+    if (st == GG_OK) st = gg_require_whole(model, run, err);
     if (st == GG_OK) st = gg_plan_same(&p, model, output, err);
     if (st == GG_OK) st = edit_keys_of(&p.files[0].meta, edits, err);
     if (st != GG_OK) gg_at_file(err, gg_source_name(model));

@@ -437,6 +437,8 @@ static gg_status check_lora_call(const lora_job *x, const char *output, gg_error
     if (!gg_source_seekable(x->base) || !gg_source_seekable(x->tuned))
         return gg_fail(err, GG_EUSAGE, "the models must be files, not pipes");
     gg_status st = gg_select_check(x->o->select, x->base, x->tuned, &(gg_select_when){ 0 }, err);
+    if (st == GG_OK) st = gg_require_whole(x->base, x->run, err);
+    if (st == GG_OK) st = gg_require_whole(x->tuned, x->run, err);
     if (st == GG_OK) st = gg_guard_output(output, x->base, err);
     if (st == GG_OK) st = gg_guard_output(output, x->tuned, err);
     if (st == GG_OK && strcmp(output, "-") != 0)

@@ -69,9 +69,11 @@ typedef struct merge_run {
 /* ---- taking the models ---------------------------------------------------------------- */
 
 /* A model must have keys and whole stacks. `blocks`: 0, or how many it must have. */
-static gg_status check_member(const gg_source *s, uint64_t blocks, gg_error *err)
+static gg_status check_member(const merge_run *g, const gg_source *s, uint64_t blocks)
 {
+    gg_error *err = g->err;
     gg_status st = gg_require_model(s, err);
+    if (st == GG_OK) st = gg_require_whole(s, g->run, err);
     uint64_t has = st == GG_OK ? gg_arch_number(gg_source_meta(s), "block_count") : 0;
     if (!blocks || blocks == has || st != GG_OK) return st;
     gg_fail_in(err, GG_EUNSUPPORTED, s, NULL,
@@ -102,7 +104,7 @@ static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *
 static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_base use)
 {
     gg_source *s = one->source, *base = g->all[0].source;
-    gg_status st = check_member(s, one->blocks, g->err);
+    gg_status st = check_member(g, s, one->blocks);
     bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
                      strcmp(gg_source_name(base), gg_source_name(s)) == 0;
     for (size_t k = keys_only || !base; k <= g->n && st == GG_OK; k++)
@@ -117,7 +119,7 @@ static gg_status take_models(merge_run *g, gg_merge_base use)
 {
     const gg_merge_models *given = g->given;
     g->all[0].source = given->base;
-    gg_status st = given->base ? check_member(given->base, 0, g->err) : GG_OK;
+    gg_status st = given->base ? check_member(g, given->base, 0) : GG_OK;
     for (size_t i = 0; i < given->n && st == GG_OK; i++) st = take_model(g, &given->list[i], use);
     return st;
 }

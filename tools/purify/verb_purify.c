@@ -691,7 +691,8 @@ gg_status gg_purify(gg_source *s, const gg_purify_options *o, const char *output
     j.fd = STDOUT_FILENO;
     j.dry = !output;
     gg_output *out = NULL;
-    gg_status st = GG_OK;
+    gg_status st = output ? gg_require_whole(s, run, err) : GG_OK;
+    if (st != GG_OK) return st;
     if (j.dry) {
         j.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (j.fd < 0) return gg_fail_errno(err, "cannot open /dev/null");

@@ -228,6 +228,7 @@ gg_status gg_stack_fuse(gg_source *model, const gg_fuse_options *o, const char *
     report = GG_REPORT(gg_stack_report, report);
     fuser f = { .model = model, .o = GG_OPTIONS(gg_fuse_options, o), .err = err };
     gg_status st = gg_require_model(model, err);
+    if (st == GG_OK && output) st = gg_require_whole(model, run, err);
     if (st == GG_OK) st = list_candidates(&f);
     if (st == GG_OK) st = choose_all_groups(&f);
     if (st == GG_OK) st = gg_fused_open(model, f.groups, f.n, false, &f.view, err);

@@ -98,6 +98,7 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
     for (size_t k = 0; k < i; k++)
         if (x->m->experts[k] == s) return GG_OK;
     gg_status st = gg_require_model(s, x->err);
+    if (st == GG_OK) st = gg_require_whole(s, run, x->err);
     if (st != GG_OK || s == x->m->base) return st;
     if (!gg_arch_is(meta, x->arch->dense) || gg_arch_number(meta, "expert_count"))
         return gg_fail_in(x->err, GG_NO, s, NULL,
@@ -115,6 +116,7 @@ static gg_status check_models(mixer *x, const gg_run *run)
 {
     const gg_expert_mix *m = x->m;
     gg_status st = gg_require_model(m->base, x->err);
+    if (st == GG_OK) st = gg_require_whole(m->base, run, x->err);
     if (st == GG_OK) st = find_arch(x);
     if (st != GG_OK) return st;
     if (m->n < 2 || m->n > GG_EXPERTS_MAX)
