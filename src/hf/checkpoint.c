@@ -448,13 +448,36 @@ const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *
     return s;
 }
 
+/* The number of blocks before those that predict further tokens. */
+static uint64_t trunk_of(const gg_meta *meta)
+{
+    uint64_t blocks = gg_arch_number(meta, "block_count"),
+             mtp = gg_arch_number(meta, "nextn_predict_layers");
+    return mtp < blocks ? blocks - mtp : 0;
+}
+
+/* What PEFT leaves in the names of a model that it wraps. */
+static bool is_of_adapter(const char *name)
+{
+    return strstr(name, ".base_layer.") || strstr(name, ".lora_A") || strstr(name, ".lora_B") ||
+           strstr(name, ".lora_embedding_") || strstr(name, ".lora_magnitude_vector") ||
+           strstr(name, ".modules_to_save.");
+}
+
 static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_sizes *sizes,
                             uint64_t blocks, const gg_st_tensor *in, gg_error *err)
 {
     gg_hf_match m = gg_hf_find(arch, in->name, in->name_len);
+    if (m.mtp) m.block += (int64_t)trunk_of(&ck->header.meta);
+    if (m.part) return GG_OK; /* note_parts names it */
     bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
     if (beyond && strcmp(arch, "deepseek2") == 0) return GG_OK; /* multi-token prediction */
     if (!m.rule && (is_scale_of_inputs(in) || is_scale_of_f8(ck, in))) return GG_OK;
+    if (!m.rule && is_of_adapter(in->name)) {
+        gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has an adapter that was not merged into it");
+        gg_fix(err, "merge it with merge_and_unload of PEFT, and save the model again");
+        return gg_ck_at(ck, in, err);
+    }
     if (!m.rule) {
         gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor", arch);
         gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
@@ -639,29 +662,79 @@ static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error 
     return st;
 }
 
-bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b)
+gg_status gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b,
+                            bool *same, gg_error *err)
 {
     enum { STEP = 1 << 18 };
-    gg_error ignored = GG_ERROR_INIT;
     uint8_t *buf = malloc((size_t)2 * STEP);
-    bool same = buf && a->type == b->type && a->bytes == b->bytes;
-    for (uint64_t at = 0; same && at < a->bytes; at += STEP) {
+    gg_status st = buf ? GG_OK : gg_ck_no_room(err);
+    *same = a->type == b->type && a->bytes == b->bytes;
+    for (uint64_t at = 0; *same && at < a->bytes && st == GG_OK; at += STEP) {
         size_t n = a->bytes - at < STEP ? (size_t)(a->bytes - at) : STEP;
-        same = gg_pread_all(ck->files[a->file].fd, buf, n, a->at + at, &ignored) == GG_OK &&
-               gg_pread_all(ck->files[b->file].fd, buf + STEP, n, b->at + at, &ignored) == GG_OK &&
-               memcmp(buf, buf + STEP, n) == 0;
+        st = gg_pread_all(ck->files[a->file].fd, buf, n, a->at + at, err);
+        if (st != GG_OK) gg_ck_at(ck, a, err);
+        else if ((st = gg_pread_all(ck->files[b->file].fd, buf + STEP, n, b->at + at, err)) !=
+                 GG_OK)
+            gg_ck_at(ck, b, err);
+        else *same = memcmp(buf, buf + STEP, n) == 0;
     }
     free(buf);
-    return same;
+    return st;
+}
+
+/* The stored tensors that become the head and the embeddings; NULL if there is none. */
+static const gg_st_tensor *stored_as(const gg_checkpoint *ck, const char *arch, const char *hf,
+                                     const char *gguf)
+{
+    for (size_t i = 0; i < ck->in.n; i++) {
+        const gg_st_tensor *t = &ck->in.items[i];
+        gg_hf_match m = gg_hf_find(arch, t->name, t->name_len);
+        if (m.rule && m.block < 0 && strcmp(m.ending, ".weight") == 0 &&
+            (strcmp(m.rule->hf, hf) == 0 || strcmp(m.rule->gguf, gguf) == 0))
+            return t;
+    }
+    return NULL;
 }
 
 /* Whether lm_head is a copy of the embeddings, which mamba has and GGUF leaves out. */
-static bool is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_st_tensor *t)
+static gg_status is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_st_tensor *t,
+                                bool *copied, gg_error *err)
 {
-    if (!gg_hf_has("mamba mamba2", arch) || strcmp(t->name, "lm_head.weight") != 0) return false;
-    const gg_st_tensor *e = gg_ck_stored(ck, "backbone.embeddings.weight");
-    if (!e) e = gg_ck_stored(ck, "backbone.embedding.weight");
-    return e && gg_ck_same_values(ck, t, e);
+    *copied = false;
+    if (!gg_hf_has("mamba mamba2", arch) || strcmp(t->name, "lm_head.weight") != 0) return GG_OK;
+    const gg_st_tensor *e = stored_as(ck, arch, "embeddings", "token_embd");
+    return e ? gg_ck_same_values(ck, t, e, copied, err) : GG_OK;
+}
+
+/* Compares tie_word_embeddings with the head that is stored. */
+static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    const gg_json_node *field = gg_hf_field(root_of(ck->config), "tie_word_embeddings");
+    const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
+                       *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
+    bool tied = false, same = true;
+    if (!field || !embd) return GG_OK;
+    if (gg_json_bool(field, &tied, err) != GG_OK) return err->status;
+    if (!tied && !head)
+        return gg_ck_note(ck, true, err,
+                          "config.json says that the model has a head of its own "
+                          "(tie_word_embeddings is false), but no file has lm_head.weight, so "
+                          "engines use the embeddings; a shard may be missing");
+    if (!tied || !head) return GG_OK;
+    if (gg_ck_same_values(ck, head, embd, &same, err) != GG_OK || same) return err->status;
+    if (gg_hf_has("gemma gemma2", arch)) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "it differs from the embeddings, but engines give a model of architecture %s no "
+                "head of its own, and config.json ties both (tie_word_embeddings)",
+                arch);
+        gg_fix(err, "delete it from the checkpoint, if the embeddings are to be used as the head");
+        return gg_ck_at(ck, head, err);
+    }
+    return gg_ck_note(ck, true, err,
+                      "%s differs from the embeddings, although config.json ties both "
+                      "(tie_word_embeddings): it is kept as the head of its own, while "
+                      "transformers uses the embeddings",
+                      head->name);
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
@@ -764,15 +837,72 @@ static gg_status type_keys(gg_checkpoint *ck, gg_error *err)
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
+/* Sets the number of prediction blocks to that of the files, which may lack those that config.json
+ * tells of, or have others. */
+static gg_status count_predictions(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    gg_meta *meta = &ck->header.meta;
+    uint64_t declared = gg_arch_number(meta, "nextn_predict_layers"), trunk = trunk_of(meta), n = 0;
+    char key[96];
+    for (size_t i = 0; i < ck->in.n; i++) {
+        gg_hf_match m = gg_hf_find(arch, ck->in.items[i].name, ck->in.items[i].name_len);
+        if (m.mtp && m.rule && (uint64_t)m.block >= n) n = (uint64_t)m.block + 1;
+    }
+    if (n == declared || n > 1000) return GG_OK;
+    snprintf(key, sizeof key, "%s.block_count", arch);
+    gg_status st = gg_meta_set_u32(meta, key, (uint32_t)(trunk + n), err);
+    snprintf(key, sizeof key, "%s.nextn_predict_layers", arch);
+    if (st == GG_OK && n) st = gg_meta_set_u32(meta, key, (uint32_t)n, err);
+    else if (st == GG_OK) gg_meta_delete(meta, key);
+    return st == GG_OK ? gg_ck_note(ck, false, err,
+                                    "config.json declares %llu for multi-token prediction "
+                                    "(mtp_num_hidden_layers), but the files have "
+                                    "%llu such blocks; the model gets those of the files",
+                                    (unsigned long long)declared, (unsigned long long)n)
+                       : st;
+}
+
+/* Names what belongs to other parts than the language model, and blocks that engines do not have.
+ */
+static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    enum { PARTS = 8 };
+    struct {
+        const char *name;
+        size_t n;
+    } part[PARTS] = { { NULL, 0 } };
+    gg_buf text = GG_BUF_INIT;
+    uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
+    for (size_t i = 0; i < ck->in.n; i++) {
+        gg_hf_match m = gg_hf_find(arch, ck->in.items[i].name, ck->in.items[i].name_len);
+        bool beyond = strcmp(arch, "deepseek2") == 0 && (uint64_t)m.block >= blocks && m.block >= 0;
+        const char *name = beyond ? "multi-token prediction" : m.part;
+        size_t k = 0;
+        if (!name) continue;
+        while (k < PARTS - 1 && part[k].name && strcmp(part[k].name, name) != 0) k++;
+        part[k].name = name;
+        part[k].n++;
+    }
+    for (size_t k = 0; k < PARTS && part[k].name && err->status == GG_OK; k++)
+        gg_buf_printf(&text, err, "%s%zu of %s", k ? ", " : "", part[k].n, part[k].name);
+    if (text.len && err->status == GG_OK)
+        gg_ck_note(ck, false, err, "tensors that are left out: %s", text.data);
+    gg_buf_free(&text);
+    return err->status;
+}
+
 static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab, gg_error *err)
 {
     gg_hf_sizes sizes = gg_hf_sizes_of(&ck->header.meta);
     uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
     gg_status st = GG_OK;
     sizes.vocab = vocab;
-    for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
-        if (!is_copied_head(ck, arch, &ck->in.items[i]))
+    for (size_t i = 0; i < ck->in.n && st == GG_OK; i++) {
+        bool copied;
+        st = is_copied_head(ck, arch, &ck->in.items[i], &copied, err);
+        if (st == GG_OK && !copied)
             st = add_stored(ck, arch, &sizes, blocks, &ck->in.items[i], err);
+    }
     gg_ck_drop_empty(ck);
     for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
         gg_ck_tensor *t = &ck->made[i];
@@ -878,7 +1008,10 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     if (st == GG_OK && strcmp(arch, "gemma3") == 0) st = count_tokens(ck, folder, &tokens, err);
     if (st == GG_OK) st = check_config(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
+    if (st == GG_OK) st = count_predictions(ck, arch, err);
     if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
+    if (st == GG_OK) st = note_parts(ck, arch, err);
+    if (st == GG_OK) st = check_head(ck, arch, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
     if (st == GG_OK) st = type_keys(ck, err);
     return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;

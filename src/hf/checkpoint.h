@@ -153,8 +153,9 @@ gg_status gg_ck_note(gg_checkpoint *ck, bool doubt, gg_error *err, const char *f
 gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_json_node *root,
                              gg_error *err);
 
-/* Whether two stored tensors have the same type and bytes; false if they cannot be read. */
-bool gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b);
+/* Sets *same to whether two stored tensors have the same type and bytes. */
+gg_status gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, const gg_st_tensor *b,
+                            bool *same, gg_error *err);
 
 gg_status gg_ck_no_room(gg_error *err);
 

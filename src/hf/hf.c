@@ -389,6 +389,124 @@ static gg_status set_rope_sections(const gg_json_node *config, const char *arch,
     return gg_meta_set(meta, &kv, err);
 }
 
+/* ---- layers ------------------------------------------------------------------------------- */
+
+/* What layer_types tells: in which layers attention is full. */
+typedef struct layer_kinds {
+    const gg_json_node *list;
+    size_t n, full, first_full; /* first_full is counted from 1; 0 = none */
+    const char *other;          /* the kind of the others */
+    bool periodic; /* the layers first_full, 2 first_full, ... and no others are full */
+} layer_kinds;
+
+static bool kind_is(const gg_json_node *node, const char *kind)
+{
+    const char *text;
+    size_t len;
+    gg_error none = GG_ERROR_INIT;
+    return gg_json_string(node, &text, &len, &none) == GG_OK && gg_text_is(text, len, kind);
+}
+
+/* Reads the list. `other` is the kind of the layers that are not full. */
+static gg_status read_layer_kinds(const gg_json_node *config, const char *other, layer_kinds *k,
+                                  gg_error *err)
+{
+    double blocks = 0;
+    size_t i = 0;
+    char value[80];
+    *k = (layer_kinds){ .list = gg_hf_field(config, "layer_types"), .other = other };
+    if (!k->list) return GG_OK;
+    k->n = gg_json_count(k->list);
+    gg_hf_value(config, "num_hidden_layers n_layer n_layers num_layers", &blocks);
+    if (gg_json_type_of(k->list) != GG_JSON_ARRAY || (double)k->n != blocks)
+        return gg_fail(err, GG_EFORMAT,
+                       "layer_types in config.json has %zu entries, but the model has %.0f layers; "
+                       "correct the list",
+                       k->n, blocks);
+    for (const gg_json_node *n = gg_json_first(k->list); n; n = gg_json_next(n)) {
+        i++;
+        if (kind_is(n, "full_attention")) {
+            if (!k->full++) k->first_full = i;
+        } else if (!kind_is(n, other)) {
+            gg_hf_value_text(n, value);
+            return gg_fail(err, GG_EUNSUPPORTED,
+                           "layer_types in config.json has %s, which engines cannot do for this "
+                           "architecture",
+                           value);
+        }
+    }
+    k->periodic = true;
+    i = 0;
+    for (const gg_json_node *n = gg_json_first(k->list); n; n = gg_json_next(n))
+        if (kind_is(n, "full_attention") != (k->first_full && ++i % k->first_full == 0))
+            k->periodic = false;
+    return GG_OK;
+}
+
+static gg_status refuse_layers(const char *what, gg_error *err)
+{
+    gg_fail(err, GG_EUNSUPPORTED,
+            "layer_types in config.json has full attention %s, and engines read only a period for "
+            "this architecture",
+            what);
+    return gg_fix(err, "keep or remove whole periods of layers");
+}
+
+/* Which layers have a window, or linear attention. */
+static gg_status set_layers(const gg_json_node *config, const char *arch, gg_meta *meta,
+                            gg_error *err)
+{
+    bool linear = gg_hf_has("qwen3next qwen35", arch),
+         window = gg_hf_has("gemma2 gemma3 olmo2", arch);
+    double period = gg_hf_has("gemma3", arch)   ? 6
+                    : gg_hf_has("gemma2", arch) ? 2
+                                                : 4,
+           size = 0, most;
+    layer_kinds k;
+    if (read_layer_kinds(config, linear ? "linear_attention" : "sliding_attention", &k, err) !=
+        GG_OK)
+        return err->status;
+    if (!k.list || k.n == 0) return GG_OK;
+    char key[96];
+    if (linear) {
+        bool stated = gg_hf_value(config, "full_attention_interval", &period);
+        if (!k.periodic) return refuse_layers("in irregular places", err);
+        if (!k.full) return stated ? GG_OK : refuse_layers("nowhere", err);
+        if (stated && period != (double)k.first_full && period <= (double)k.n)
+            return gg_fail(err, GG_EFORMAT,
+                           "layer_types in config.json has full attention in every layer number "
+                           "%zu, but full_attention_interval is %.0f",
+                           k.first_full, period);
+        return set_number(meta, arch, "full_attention_interval", GG_TYPE_U32,
+                          stated ? period : (double)k.first_full, err);
+    }
+    gg_hf_value(config, "sliding_window", &size);
+    if (k.full == k.n || size <= 0) { /* no window */
+        snprintf(key, sizeof key, "%s.attention.sliding_window", arch);
+        gg_meta_delete(meta, key);
+        snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", arch);
+        gg_meta_delete(meta, key);
+        return GG_OK;
+    }
+    if (gg_hf_value(config, "max_position_embeddings", &most) && size >= most && !window)
+        return GG_OK; /* it never matters */
+    if (strcmp(arch, "phi3") == 0 && k.full == 0) return GG_OK;
+    if (!window)
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "layer_types in config.json has windows, which engines cannot do for the "
+                       "architecture %s",
+                       arch);
+    if (!k.periodic) return refuse_layers("in irregular places", err);
+    if (k.full && (double)k.first_full == period) {
+        snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", arch);
+        gg_meta_delete(meta, key);
+        return GG_OK;
+    }
+    if (!k.full && (double)k.n < period) return GG_OK;
+    return set_number(meta, arch, "attention.sliding_window_pattern", GG_TYPE_U32,
+                      k.full ? (double)k.first_full : 0, err);
+}
+
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
                           gg_error *err)
 {
@@ -404,6 +522,7 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
     if (st == GG_OK && strcmp(arch, "phi3") == 0) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
     if (st == GG_OK && strcmp(arch, "qwen35") == 0) st = set_rope_sections(config, arch, meta, err);
+    if (st == GG_OK) st = set_layers(config, arch, meta, err);
     return st;
 }
 
@@ -450,10 +569,11 @@ static int64_t number_in_name(const char **name, const char *end)
 /* Returns what follows the prefixes of models and "layers.N", and sets *block to N. */
 static const char *skip_prefixes(const char *name, const char *end, int64_t *block)
 {
-    static const char *const prefixes[] = { "model.",    "language_model.", "transformer.",
-                                            "backbone.", "gpt_neox.",       "text_model." };
+    static const char *const prefixes[] = { "model.",     "language_model.", "transformer.",
+                                            "backbone.",  "gpt_neox.",       "text_model.",
+                                            "_orig_mod.", "module.",         "base_model.model." };
     static const char *const lists[] = { "layers.", "h.", "blocks." };
-    for (size_t i = 0; i < 6; i++) {
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
         size_t n = strlen(prefixes[i]);
         if ((size_t)(end - name) <= n || memcmp(name, prefixes[i], n) != 0) continue;
         name += n;
@@ -492,17 +612,37 @@ static bool plain_name(const char *name, size_t len, gg_hf_match *m, char out[GG
     return true;
 }
 
-/* Tensors of image and sound encoders, and of multi-token prediction. */
-static bool is_other_part(const char *plain)
+/* Names of prediction blocks: mtp.layers.N.REST becomes L.REST, and mtp.REST L.mtp.REST. */
+static void plain_prediction(gg_hf_match *m, char plain[GG_HF_NAME])
 {
-    static const char *const parts[] = {
-        "vision_tower.",          "visual.",       "vision_model.",
-        "multi_modal_projector.", "audio_tower.",  "mtp.",
-        "vision_encoder.",        "embed_vision.", "embed_audio."
+    char rest[GG_HF_NAME];
+    const char *p = plain + strlen("mtp.");
+    m->mtp = true;
+    m->block = 0;
+    if (strncmp(p, "layers.", 7) == 0 && isdigit((unsigned char)p[7])) {
+        p += 7;
+        m->block = number_in_name(&p, p + strlen(p));
+        snprintf(rest, sizeof rest, "%s", p);
+        snprintf(plain, GG_HF_NAME, "L%.126s", rest);
+    } else {
+        snprintf(rest, sizeof rest, "%s", plain);
+        snprintf(plain, GG_HF_NAME, "L.%.120s", rest);
+    }
+}
+
+/* The part of a model that is not its language model, by the start of a tensor's name; or NULL. */
+static const char *other_part(const char *plain)
+{
+    static const char *const parts[][2] = {
+        { "vision_tower.", "the vision tower" }, { "visual.", "the vision tower" },
+        { "vision_model.", "the vision tower" }, { "vision_encoder.", "the vision tower" },
+        { "embed_vision.", "the vision tower" }, { "multi_modal_projector.", "the projector" },
+        { "audio_tower.", "the audio tower" },   { "embed_audio.", "the audio tower" },
+        { "mtp.", "multi-token prediction" },
     };
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strncmp(plain, parts[i], strlen(parts[i])) == 0) return true;
-    return false;
+        if (strncmp(plain, parts[i][0], strlen(parts[i][0])) == 0) return parts[i][1];
+    return NULL;
 }
 
 gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
@@ -511,7 +651,9 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     gg_hf_match m = { .block = -1, .expert = -1, .ending = "" };
     char plain[GG_HF_NAME];
     if (!plain_name(name, len, &m, plain)) return m;
-    if (is_other_part(plain)) return m.rule = &none, m;
+    if (strncmp(plain, "mtp.", 4) == 0 && gg_hf_has("qwen35", arch)) plain_prediction(&m, plain);
+    m.part = other_part(plain);
+    if (m.part) return m.rule = &none, m;
     size_t n = strlen(plain), stem = n;
     if (name_ends(plain, n, ".weight")) m.ending = ".weight";
     else if (name_ends(plain, n, ".bias")) m.ending = ".bias";
@@ -544,7 +686,8 @@ bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_H
 bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 {
     return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
-           name_ends(name, len, "norm.weight") && !name_ends(name, len, "linear_attn.norm.weight");
+           (name_ends(name, len, "norm.weight") || strstr(name, ".pre_fc_norm_")) &&
+           !name_ends(name, len, "linear_attn.norm.weight");
 }
 
 bool gg_hf_is_f32(const char *name, uint32_t n_dims)

@@ -101,7 +101,9 @@ double gg_hf_log(double x);
 typedef struct gg_hf_match {
     const gg_hf_name *rule; /* NULL = unknown name */
     int64_t block, expert;  /* -1 = none */
+    bool mtp;               /* `block` is counted from the first prediction block */
     const char *ending;     /* ".weight", ".bias" or "" */
+    const char *part;       /* what it belongs to if not to the language model, in words; or NULL */
 } gg_hf_match;
 
 /* Finds the row for a tensor name. */

@@ -59,9 +59,10 @@ static void split_gguf_name(const char *name, size_t len, gguf_name *out)
 }
 
 /* Writes the name without its ending: prefixes, the block for L and the expert for E. */
-static bool hf_name(const char *arch, const gg_hf_name *rule, long long block, uint64_t expert,
+static bool hf_name(const gg_hf_writer *w, const gg_hf_name *rule, long long block, uint64_t expert,
                     char out[GG_HF_NAME])
 {
+    const char *arch = w->arch;
     bool mamba = gg_hf_has("mamba mamba2", arch), old = gg_hf_has("gpt2 falcon bloom", arch);
     const char *model = old                            ? "transformer."
                         : mamba                        ? "backbone."
@@ -70,9 +71,13 @@ static bool hf_name(const char *arch, const gg_hf_name *rule, long long block, u
     const char *p = rule->hf;
     if (strncmp(p, "rope_", 5) == 0 || (p[0] != 'L' && strcmp(rule->gguf, "output") == 0))
         model = "";
-    int n = p[0] == 'L' ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, old ? "h" : "layers", block)
-                        : snprintf(out, GG_HF_NAME, "%s", model);
-    if (p[0] == 'L') p++;
+    bool mtp = p[0] == 'L' && block >= w->trunk, whole = mtp && strncmp(p, "L.mtp.", 6) == 0;
+    int n = whole ? snprintf(out, GG_HF_NAME, "mtp")
+            : mtp ? snprintf(out, GG_HF_NAME, "mtp.layers.%lld", block - w->trunk)
+            : p[0] == 'L'
+                ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, old ? "h" : "layers", block)
+                : snprintf(out, GG_HF_NAME, "%s", model);
+    if (p[0] == 'L') p += whole ? 5 : 1;
     const char *e = strstr(p, ".E.");
     int m = e ? snprintf(out + n, GG_HF_NAME - (size_t)n, "%.*s.%llu.%s", (int)(e - p), p,
                          (unsigned long long)expert, e + 3)
@@ -369,7 +374,7 @@ static bool fill_group(const gg_hf_writer *w, const gguf_name *name, const char 
     if (strcmp(r->hf, TWO_NORMS) == 0 && gg_source_find(w->s, norm, strlen(norm)) == SIZE_MAX)
         return false;
     *g = (hf_group){ .first = first_row(r), .ending = whole ? "" : name->ending };
-    bool ok = hf_name(w->arch, r, name->block, 0, hf);
+    bool ok = hf_name(w, r, name->block, 0, hf);
     size_t len = strlen(hf);
     snprintf(hf + len, sizeof hf - len, "%s", g->ending);
     ok = ok && gg_hf_find(w->arch, hf, strlen(hf)).rule == g->first;
@@ -399,7 +404,7 @@ static gg_status add_tensor(gg_hf_writer *w, size_t i, gg_error *err)
     }
     for (size_t k = 0; k < g.n; k++) w->done[g.parts[k].in] = true;
     for (uint64_t e = 0; e < (g.experts ? g.experts : 1) && st == GG_OK; e++) {
-        hf_name(w->arch, r, split.block, e, name);
+        hf_name(w, r, split.block, e, name);
         snprintf(full, sizeof full, "%s%s%s", w->base ? PREFIX : "", name, g.ending);
         const char *hf = full + (w->base ? strlen(PREFIX) : 0);
         gg_ck_op op = a.neg_exp                                    ? GG_CK_LOG_NEG
@@ -432,7 +437,7 @@ static gg_status write_pair(gg_hf_writer *w, const hf_group *g, const gguf_name 
     bool embedding = strcmp(name->plain, EMBEDDING) == 0;
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < (g->experts ? g->experts : 1) && st == GG_OK; e++) {
-        hf_name(w->arch, g->first, name->block, e, module);
+        hf_name(w, g->first, name->block, e, module);
         snprintf(full, sizeof full, PREFIX "%s.%s", module,
                  embedding ? "lora_embedding_A" : "lora_A.weight");
         st = add_array(w, full, a, e, GG_CK_NONE, err);
@@ -463,8 +468,10 @@ static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
     gg_status st = GG_OK;
     for (size_t k = 0; k < of_a.n && fits && st == GG_OK; k++) {
         w->done[of_a.parts[k].in] = w->done[of_b.parts[k].in] = true;
-        if (!gg_ck_same_values(w->ck, &w->ck->in.items[of_a.parts[0].in],
-                               &w->ck->in.items[of_a.parts[k].in]))
+        bool same;
+        st = gg_ck_same_values(w->ck, &w->ck->in.items[of_a.parts[0].in],
+                               &w->ck->in.items[of_a.parts[k].in], &same, err);
+        if (st == GG_OK && !same)
             st = refuse_tensor(
                 w, of_a.parts[k].in,
                 "its matrix is a part of one in the checkpoint, and the pairs of the "
@@ -520,6 +527,9 @@ static gg_status learn_model(gg_hf_writer *w, const gg_source *base, gg_error *e
     w->base = base;
     w->sizes = gg_hf_sizes_of(meta);
     w->sizes.vocab = UINT64_MAX;
+    uint64_t blocks = gg_arch_number(meta, "block_count"),
+             mtp = gg_arch_number(meta, "nextn_predict_layers");
+    w->trunk = mtp && mtp < blocks && blocks < 1000000 ? (int64_t)(blocks - mtp) : INT64_MAX;
     if (!known)
         gg_fail(err, GG_EUNSUPPORTED,
                 "the Hugging Face names of the architecture '%s' are not known", w->arch);

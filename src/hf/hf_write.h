@@ -17,7 +17,8 @@ typedef struct gg_hf_writer {
     gg_st_type decoded;    /* the type that quantized tensors get */
     char arch[64];
     gg_hf_sizes sizes;
-    bool *done; /* tensors that are written, as a part of an array */
+    int64_t trunk; /* the number of the first prediction block */
+    bool *done;    /* tensors that are written, as a part of an array */
     bool fan_in_fan_out;
     gg_names names;
     gg_hf_module *modules; /* malloc'd */

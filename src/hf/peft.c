@@ -20,7 +20,7 @@ typedef struct peft {
     const gg_meta *base;
     char arch[64];
     gg_hf_sizes sizes;
-    uint64_t blocks;
+    uint64_t blocks, trunk; /* with and without prediction blocks */
     double alpha;
     bool rslora, folded;
     size_t skipped; /* tensors of other parts */
@@ -177,7 +177,8 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
     peft_half a = { .t = pair->a }, b = { .t = pair->b };
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(pair->len < 480 ? pair->len : 480), pair->module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
-    if (m.rule && m.rule->gguf[0] == '-' && !m.rule->hf[0]) return p->skipped++, GG_OK;
+    if (m.part) return p->skipped++, GG_OK;
+    if (m.mtp && m.block >= 0) m.block += (int64_t)p->trunk;
     if (!m.rule || m.rule->gguf[0] == '-' || (m.block >= 0 && (uint64_t)m.block >= p->blocks))
         return refuse_stored(p, pair->b, "the base has no such tensor",
                              "use the model that the adapter was trained for", err);
@@ -335,7 +336,9 @@ static gg_status base_of_adapter(peft *p, gg_error *err)
                        p->arch);
     p->sizes = gg_hf_sizes_of(p->base);
     p->sizes.vocab = UINT64_MAX;
-    p->blocks = gg_arch_number(p->base, "block_count");
+    p->blocks = p->trunk = gg_arch_number(p->base, "block_count");
+    uint64_t mtp = gg_arch_number(p->base, "nextn_predict_layers");
+    if (mtp < p->trunk) p->trunk -= mtp;
     return GG_OK;
 }
 
