@@ -44,6 +44,8 @@ typedef enum gg_kind {
     GG_KIND_MTP,        /* multi-token-prediction blocks without the trunk of their model */
     GG_KIND_IMAGE,      /* an image or video model, which llama.cpp does not load */
     GG_KIND_SPEECH,     /* a speech model, likewise */
+    GG_KIND_CHECKPOINT, /* a checkpoint that cannot be converted, under its stored names */
+    GG_KIND_TENSORS,    /* a safetensors file without the configuration of a model */
     GG_KIND_COUNT
 } gg_kind;
 

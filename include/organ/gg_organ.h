@@ -144,6 +144,10 @@ typedef struct gg_source_options {
      * happen as late as its end. Without one, such a shard is refused with GG_EFORMAT. */
     void (*note)(void *ctx, const char *line);
     void *ctx; /* first argument of note */
+    /* Show a checkpoint or adapter that cannot be converted under its stored names, with
+     * __metadata__ as its keys, and note why, instead of failing. For looking at it: no GGUF file
+     * is written from such a source. */
+    bool stored_names;
     /* Refuse a checkpoint or adapter of which something is left out or not understood, instead of
      * noting it: GG_NO with the note as the reason. */
     bool strict;
@@ -151,9 +155,10 @@ typedef struct gg_source_options {
      * GG_EUSAGE if one of the files has no organ records. */
     char *const *more;
     size_t n_more;
-    /* The keys of the model that a PEFT adapter is for, which tell how its matrices are moved. Used
-     * during the call only. NULL = those of the base that the adapter names. */
-    const gg_meta *adapter_base;
+    /* The model that a PEFT adapter is for, which tells how its matrices are moved, and with which
+     * it is compared. Used during the call only. NULL = the base that the adapter names. */
+    gg_source *adapter_base;
+    bool pairs_only;      /* leave out whole matrices of an adapter, instead of refusing them */
     double adapter_alpha; /* the lora_alpha of an adapter's file without adapter_config.json */
     /* Of a checkpoint: the name that tokenizer.ggml.pre gets. NULL = the one whose expressions its
      * tokenizer.json has. Used during the call only. */

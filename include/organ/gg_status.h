@@ -114,6 +114,7 @@ typedef enum gg_hint {
     GG_HINT_SIZE,          /* the size or bpw of gg_assemble_options */
     GG_HINT_TYPES,         /* gg_assemble_options.types */
     GG_HINT_BASE,          /* gg_merge_options.base */
+    GG_HINT_PAIRS_ONLY,    /* gg_source_options.pairs_only */
     GG_HINT_EMBEDDINGS,    /* gg_merge_options.embeddings_from_base */
     GG_HINT_IN_PLACE,      /* gg_transplant_in_place, gg_key_edits.in_place */
     GG_HINT_PRE,           /* gg_source_options.pre */

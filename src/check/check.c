@@ -30,10 +30,11 @@ const gg_check_rule *gg_check_rule_at(size_t i)
 
 const char *gg_kind_name(gg_kind kind)
 {
-    static const char *const names[] = { "language model",    "adapter",       "control vector",
-                                         "importance matrix", "projector",     "patch",
-                                         "vocabulary",        "organ records", "draft head",
-                                         "prediction blocks", "image model",   "speech model" };
+    static const char *const names[] = { "language model",    "adapter",         "control vector",
+                                         "importance matrix", "projector",       "patch",
+                                         "vocabulary",        "organ records",   "draft head",
+                                         "prediction blocks", "image model",     "speech model",
+                                         "checkpoint",        "safetensors file" };
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
@@ -69,6 +70,10 @@ static const kind_row kinds[GG_KIND_COUNT] = {
                         "llama.cpp does not load image models, and there are no rules for them" },
     [GG_KIND_SPEECH] = { "speech-model", "a speech model; llama.cpp does not load it",
                          "llama.cpp does not load speech models, and there are no rules for them" },
+    [GG_KIND_CHECKPOINT] = { "checkpoint", "a checkpoint under its stored names",
+                             "there are no rules for models that are not converted" },
+    [GG_KIND_TENSORS] = { "safetensors", "a safetensors file without the configuration of a model",
+                          "there are no rules for tensors alone" },
 };
 
 const char *gg_kind_word(gg_kind kind)
@@ -102,15 +107,38 @@ static void report_remarks(check *c)
     }
 }
 
+/* Reports why tensors are not those of GGUF. Without its base an adapter can only be looked at. */
+static void report_refusal(check *c)
+{
+    const gg_error *why = c->in->refusal;
+    const char *gap = kinds[c->kind].gap;
+    if (c->kind == GG_KIND_TENSORS) {
+        gg_check_unchecked(c, "%s", gap);
+    } else if (why->status == GG_EUSAGE) {
+        gg_check_unchecked(c, "%s", why->what);
+    } else {
+        gg_check_report_finding(
+            c, &(gg_finding){ GG_CHECK_ERROR, "checkpoint", why->tensor, why->what });
+        gg_check_unchecked(c, "%s", gap ? gap : "it cannot be converted");
+    }
+}
+
 /* Runs all rules on c->in. Findings are reported in a fixed order. */
 static gg_status run_rules(check *c)
 {
     gg_status st = gg_check_open(c);
     c->kind = GG_KIND_RECORDS;
     if (st == GG_OK && c->in->meta) gg_check_find_architecture(c);
+    if (st == GG_OK && c->in->refusal) {
+        c->kind = c->in->kind;
+        c->text_model = false;
+    }
     if (st == GG_OK && c->of_file) check_kind(c);
     if (st == GG_OK) report_remarks(c);
-    if (st == GG_OK) {
+    if (st == GG_OK && c->in->refusal) {
+        report_refusal(c);
+        st = c->status;
+    } else if (st == GG_OK) {
         bool runs = c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT;
         if (kinds[c->kind].gap) gg_check_unchecked(c, "%s", kinds[c->kind].gap);
         else if (runs && !c->text_model)
@@ -226,7 +254,9 @@ static gg_status check_source(check *c, const gg_source *s, gg_check_input *in, 
                             .n = gg_source_count(s),
                             .files = files_of(s),
                             .remarks = gg_source_remarks(s),
-                            .no_vocabulary = gg_source_is_checkpoint(s) };
+                            .no_vocabulary = gg_source_is_checkpoint(s),
+                            .refusal = gg_source_refusal(s),
+                            .kind = gg_kind_of(s) };
     gg_status st = list_tensors(s, &in->tensors, room, c->err);
     if (st != GG_OK) return st;
     c->in = in;
@@ -287,7 +317,9 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
 {
     check c = { .o = GG_OPTIONS(gg_check_options, o), .err = err, .of_file = true };
     gg_error why = GG_ERROR_INIT, changed = GG_ERROR_INIT;
-    gg_source_options lenient = { .header_only = true, .note = no_note, .changed = &changed };
+    gg_source_options lenient = {
+        .header_only = true, .note = no_note, .stored_names = true, .changed = &changed
+    };
     gg_source_lack lack = { 0 };
     gg_check_input in;
     gg_tensor *room = NULL;

@@ -2,6 +2,8 @@
  * conditions on keys. */
 #include "check_context.h"
 
+#include "organ/source_layout.h"
+
 #include "base/text.h"
 #include "organ/tensor_names.h"
 
@@ -222,6 +224,10 @@ static bool is_image(const gg_design *d, size_t diffusion, size_t n)
 
 gg_kind gg_kind_of(const gg_source *s)
 {
+    static const gg_kind stored[] = { [GG_STORED_FILE] = GG_KIND_TENSORS,
+                                      [GG_STORED_MODEL] = GG_KIND_CHECKPOINT,
+                                      [GG_STORED_ADAPTER] = GG_KIND_ADAPTER };
+    if (gg_source_stored(s)) return stored[gg_source_stored(s)];
     const gg_meta *meta = gg_source_meta(s);
     gg_kind kind = kind_by_keys(meta);
     size_t n = gg_source_count(s), diffusion = 0;

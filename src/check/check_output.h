@@ -18,6 +18,8 @@ typedef struct gg_check_input {
     /* Of a checkpoint: what gg_source_remarks returns, and whether its vocabulary is not read. */
     const char *remarks;
     bool no_vocabulary;
+    const gg_error *refusal; /* of gg_source_refusal; then `kind` is that of the source */
+    gg_kind kind;
 } gg_check_input;
 
 /* Judges an open source: what it lacks, and its keys and tensors. The one function behind all

@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
+#include "hf_quantized.h"
 #include "organ/manifest.h"
 #include "organ/manifest_json.h"
 #include "quant/quant.h"
 #include "tokenizer.h"
 
-#include <dirent.h>
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,29 +71,15 @@ static bool name_ends_with(const char *name, const char *tail)
     return gg_text_ends(name, strlen(name), tail);
 }
 
-static bool has_file(const char *folder, const char *name)
-{
-    struct stat s;
-    gg_error ignored = GG_ERROR_INIT;
-    char *path = gg_path_in(folder, name, &ignored);
-    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-    free(path);
-    return yes;
-}
-
-#define INDEX "model.safetensors.index.json"
-#define ADAPTER_CONFIG "adapter_config.json"
-
 bool gg_is_checkpoint(const char *path)
 {
     struct stat s;
     if (stat(path, &s) != 0) return false;
     if (S_ISREG(s.st_mode))
-        return gg_is_safetensors_name(path) || name_ends_with(path, INDEX) ||
-               strcmp(path, INDEX) == 0;
-    return S_ISDIR(s.st_mode) && !has_file(path, GG_MANIFEST) &&
-           (has_file(path, "config.json") || has_file(path, ADAPTER_CONFIG) ||
-            has_file(path, INDEX) || has_file(path, "model.safetensors"));
+        return gg_is_safetensors_name(path) || name_ends_with(path, GG_HF_INDEX) ||
+               strcmp(path, GG_HF_INDEX) == 0;
+    return S_ISDIR(s.st_mode) && !gg_hf_has_file(path, GG_MANIFEST) &&
+           gg_hf_form_of(path, false) != GG_HF_NOTHING;
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -148,149 +135,90 @@ static gg_status index_stored(gg_checkpoint *ck, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
-{
-    char *text = NULL, *path = gg_path_in(folder, name, err);
-    size_t len;
-    gg_stamp stamp;
-    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : GG_ENOMEM;
-    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
-    free(text);
-    if (path) gg_at_file(err, path);
-    free(path);
-    return st;
-}
-
 /* ---- which files ------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
+/* A tensor of an index, and the file that has it. */
+typedef struct indexed {
+    const char *name, *file;
+    size_t name_len, file_len;
+} indexed;
+
+static int by_indexed_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const indexed *x = a, *y = b;
+    return gg_text_order(x->name, x->name_len, y->name, y->name_len);
 }
 
-typedef struct file_list {
-    char **list;
-    size_t n;
-} file_list;
-
-static gg_status add_file_name(file_list *files, const char *name, size_t len, gg_error *err)
+/* Lists the map of an index, sorted by name; malloc'd. NULL without memory. */
+static indexed *sorted_index(const gg_json_node *map, size_t *n, gg_error *err)
 {
-    if (GG_ROOM(files->list, files->n, NULL, err) != GG_OK) return err->status;
-    if (!(files->list[files->n] = strndup(name, len))) return gg_ck_no_room(err);
-    files->n++;
-    return GG_OK;
-}
-
-static void sort_file_names(file_list *files)
-{
-    size_t n = 0;
-    if (files->n) qsort(files->list, files->n, sizeof *files->list, by_text);
-    for (size_t i = 0; i < files->n; i++) {
-        if (n && strcmp(files->list[n - 1], files->list[i]) == 0) free(files->list[i]);
-        else files->list[n++] = files->list[i];
-    }
-    files->n = n;
-}
-
-/* The files that an index names. They must be plain names in its folder. */
-static gg_status files_of_index(const gg_json_node *map, file_list *files, gg_error *err)
-{
-    const char *last = "";
-    size_t last_len = SIZE_MAX;
-    if (gg_json_type_of(map) != GG_JSON_OBJECT)
-        return gg_fail(err, GG_EFORMAT, "the index has no weight_map");
+    indexed *list = calloc(gg_json_count(map) + 1, sizeof *list);
+    *n = 0;
+    if (!list) return gg_ck_no_room(err), NULL;
     for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
-        const char *name;
-        size_t len;
-        if (gg_json_string(m, &name, &len, err) != GG_OK) return err->status;
-        if (len == last_len && memcmp(name, last, len) == 0) continue;
-        last = name, last_len = len;
-        if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len))
-            return gg_fail_at(gg_json_offset(m), err,
-                              "the index names a file outside its folder: '%.*s'",
-                              len < 100 ? (int)len : 100, name);
-        if (add_file_name(files, name, len, err) != GG_OK) return err->status;
+        indexed *e = &list[(*n)++];
+        e->name = gg_json_key(m, &e->name_len);
+        if (gg_json_string(m, &e->file, &e->file_len, err) != GG_OK) return free(list), NULL;
     }
-    sort_file_names(files);
-    return GG_OK;
+    qsort(list, *n, sizeof *list, by_indexed_name);
+    return list;
 }
 
-/* Every tensor of the index must be in the file that it names, and no other may exist. */
-static gg_status compare_with_index(const gg_checkpoint *ck, const gg_json_node *map, gg_error *err)
+/* Drops what the index takes from another file, and compares it with what is there. */
+static gg_status follow_index(gg_checkpoint *ck, const gg_hf_files *files, gg_error *err)
 {
-    for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
-        const char *name, *file;
-        size_t name_len, len;
-        char text[512];
-        name = gg_json_key(m, &name_len);
-        gg_json_string(m, &file, &len, err);
-        snprintf(text, sizeof text, "%.*s", (int)name_len, name);
-        const gg_st_tensor *t = gg_ck_stored(ck, text);
-        const char *path = t ? ck->files[t->file].path : "", *base = strrchr(path, '/');
-        base = base ? base + 1 : path;
-        if (t && strlen(base) == len && memcmp(base, file, len) == 0) continue;
+    size_t n, kept = 0, found = 0;
+    indexed *list = sorted_index(gg_json_get(root_of(files->index), "weight_map"), &n, err);
+    bool *seen = list ? calloc(n + 1, sizeof *seen) : NULL;
+    if (!list || !seen) return free(list), list ? gg_ck_no_room(err) : err->status;
+    for (size_t i = 0; i < ck->in.n; i++) {
+        const gg_st_tensor *t = &ck->in.items[i];
+        const char *file = files->list[t->file];
+        const indexed *e = bsearch(&(indexed){ .name = t->name, .name_len = t->name_len }, list, n,
+                                   sizeof *list, by_indexed_name);
+        if (e && !gg_text_is(e->file, e->file_len, file)) continue; /* an older copy */
+        if (e && !seen[e - list]) seen[e - list] = true, found++;
+        ck->in.items[kept++] = *t;
+    }
+    ck->in.n = kept;
+    for (size_t i = 0; i < n && found < n && err->status == GG_OK; i++) {
+        if (seen[i]) continue;
         gg_fail(err, GG_EFORMAT, "the index says that %.*s has this tensor, but it has not",
-                len < 100 ? (int)len : 100, file);
+                list[i].file_len < 100 ? (int)list[i].file_len : 100, list[i].file);
         gg_fix(err, "download the files and their index again");
-        return gg_at_tensor(err, name, name_len);
+        gg_at_tensor(err, list[i].name, list[i].name_len);
     }
-    if (gg_json_count(map) == ck->in.n) return GG_OK;
-    return gg_fail(err, GG_EFORMAT, "the index names %zu tensors, but the files have %zu",
-                   gg_json_count(map), ck->in.n);
+    if (err->status == GG_OK && kept != n)
+        gg_fail(err, GG_EFORMAT, "the index names %zu tensors, but the files have %zu", n, kept);
+    free(list);
+    free(seen);
+    return err->status;
 }
 
-static gg_status files_of_folder(const char *folder, file_list *files, gg_error *err)
+/* Opens the files of a folder; *metadata gets the header of the first, if that has metadata. */
+static gg_status open_files(gg_checkpoint *ck, const char *folder, const char *only,
+                            gg_json **metadata, gg_error *err)
 {
-    DIR *dir = opendir(folder);
-    if (!dir) return gg_fail_errno(err, "cannot open");
-    gg_status st = GG_OK;
-    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir))
-        if (strncmp(e->d_name, "model", 5) == 0 && name_ends_with(e->d_name, ".safetensors"))
-            st = add_file_name(files, e->d_name, strlen(e->d_name), err);
-    closedir(dir);
-    sort_file_names(files);
-    if (st == GG_OK && files->n == 0) {
-        st = gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
-        gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
-    }
-    return st;
-}
-
-static gg_status open_files(gg_checkpoint *ck, const char *folder, gg_json **metadata,
-                            gg_error *err)
-{
-    file_list files = { 0 };
-    gg_json *index = NULL;
-    gg_status st = GG_OK;
-    bool indexed = has_file(folder, INDEX);
-    char *path = gg_path_in(folder, INDEX, err);
-    if (!path) return err->status;
-    if (indexed) {
-        st = gg_ck_parse(folder, INDEX, &index, err);
-        if (st == GG_OK)
-            st = gg_ck_check_fields(ck, &(gg_fields){ gg_index_fields, "", false, INDEX },
-                                    root_of(index), err);
-        if (st == GG_OK)
-            st = files_of_index(gg_json_get(root_of(index), "weight_map"), &files, err);
-        gg_at_file(err, path);
-    } else {
-        st = files_of_folder(folder, &files, err);
-    }
+    gg_hf_files files = { .list = NULL };
+    gg_status st = gg_hf_find_files(folder, ck->form, only, &files, err);
     for (size_t i = 0; i < files.n && st == GG_OK; i++) {
         char *file = gg_path_in(folder, files.list[i], err);
         st = file ? open_stored(ck, file, i == 0 ? metadata : NULL, err) : GG_ENOMEM;
         free(file);
     }
-    if (st == GG_OK) st = index_stored(ck, err);
-    if (st == GG_OK && indexed) {
-        st = compare_with_index(ck, gg_json_get(root_of(index), "weight_map"), err);
-        gg_at_file(err, path);
+    if (st == GG_OK && files.index) {
+        char *path = gg_path_in(folder, GG_HF_INDEX, err);
+        gg_fields f = { gg_index_fields, "", false, GG_HF_INDEX };
+        st = path ? gg_ck_check_fields(ck, &f, root_of(files.index), err) : GG_ENOMEM;
+        if (st == GG_OK) st = follow_index(ck, &files, err);
+        if (path) gg_at_file(err, path);
+        free(path);
     }
-    for (size_t i = 0; i < files.n; i++) free(files.list[i]);
-    free(files.list);
-    gg_json_free(index);
-    free(path);
-    return st;
+    if (st == GG_OK && files.skipped[0])
+        st = gg_ck_note(ck, false, err, "%s is used; other files are left out: %s", files.list[0],
+                        files.skipped);
+    gg_hf_files_free(&files);
+    return st == GG_OK ? index_stored(ck, err) : st;
 }
 
 /* ---- tensors of the model ------------------------------------------------------------------ */
@@ -347,6 +275,13 @@ static gg_ck_tensor *tensor_named(gg_checkpoint *ck, const char *name, size_t le
 gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err)
 {
     return tensor_named(ck, name, strlen(name), err);
+}
+
+bool gg_ck_find(const gg_checkpoint *ck, const char *name, size_t *index)
+{
+    *index = gg_name_index_find(ck->header.tensors, ck->header.by_name, ck->header.n_tensors, name,
+                                strlen(name));
+    return *index != SIZE_MAX;
 }
 
 void gg_ck_drop_empty(gg_checkpoint *ck)
@@ -417,6 +352,7 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
 static bool is_scale_of_inputs(const gg_st_tensor *t)
 {
     return name_ends_with(t->name, ".input_scale") || name_ends_with(t->name, ".output_scale") ||
+           name_ends_with(t->name, ".activation_scale") || name_ends_with(t->name, ".act_scale") ||
            name_ends_with(t->name, ".k_scale") || name_ends_with(t->name, ".v_scale");
 }
 
@@ -554,6 +490,7 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     for (size_t i = 1; i < t->n_pieces; i++)
         if (ck->in.items[t->pieces[i].in].type != type) return GG_F32;
     if (t->op || t->times != 0 || ck->all_f32) return t->wide ? GG_F64 : GG_F32;
+    if (ck->stored && gg_st_dtype(type) != GG_DTYPE_COUNT) return gg_st_dtype(type);
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
@@ -563,6 +500,7 @@ static gg_status check_f8_scales(const gg_checkpoint *ck, const gg_ck_tensor *t,
         const gg_st_tensor *in = &ck->in.items[t->pieces[i].in];
         if (in->type != GG_ST_F8_E4M3 && in->type != GG_ST_F8_E5M2) continue;
         const gg_st_tensor *s = gg_ck_scale_of(ck, in);
+        if (!s && !gg_hf_field(root_of(ck->config), "quantization_config")) continue; /* 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         bool fits = s && s->elements > 0 && s->elements <= in->elements &&
                     gg_st_type_size(s->type) >= 2 &&
@@ -722,19 +660,13 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
                           "engines use the embeddings; a shard may be missing");
     if (!tied || !head) return GG_OK;
     if (gg_ck_same_values(ck, head, embd, &same, err) != GG_OK || same) return err->status;
-    if (gg_hf_has("gemma gemma2", arch)) {
-        gg_fail(err, GG_EUNSUPPORTED,
-                "it differs from the embeddings, but engines give a model of architecture %s no "
-                "head of its own, and config.json ties both (tie_word_embeddings)",
-                arch);
-        gg_fix(err, "delete it from the checkpoint, if the embeddings are to be used as the head");
-        return gg_ck_at(ck, head, err);
-    }
+    bool left = gg_hf_has("gemma gemma2", arch); /* engines give these no head of their own */
     return gg_ck_note(ck, true, err,
                       "%s differs from the embeddings, although config.json ties both "
-                      "(tie_word_embeddings): it is kept as the head of its own, while "
-                      "transformers uses the embeddings",
-                      head->name);
+                      "(tie_word_embeddings): %s",
+                      head->name,
+                      left ? "it is left out, and the embeddings are used, as in transformers"
+                           : "it is kept as the head, while transformers uses the embeddings");
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
@@ -743,7 +675,7 @@ static gg_status count_tokens(const gg_checkpoint *ck, const char *folder, uint6
 {
     gg_error ignored = GG_ERROR_INIT;
     *n = 0;
-    if (!has_file(folder, "tokenizer.model") && gg_hf_count_tokens(folder, n, err) != GG_OK)
+    if (!gg_hf_has_file(folder, "tokenizer.model") && gg_hf_count_tokens(folder, n, err) != GG_OK)
         return err->status;
     if (*n == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), n, &ignored);
     if (*n == 0) *n = UINT64_MAX;
@@ -789,16 +721,62 @@ static gg_status fail_class(const char *name, size_t len, gg_error *err)
     return gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
 }
 
-static gg_status class_of_config(const gg_json_node *config, const gg_hf_class **out, gg_error *err)
+/* The class that belongs to model_type: qwen2_moe is that of Qwen2MoeForCausalLM. */
+static const gg_hf_class *class_of_type(const gg_json_node *config)
+{
+    const char *type;
+    size_t len;
+    gg_error none = GG_ERROR_INIT;
+    if (gg_json_string(gg_json_get(config, "model_type"), &type, &len, &none) != GG_OK) return NULL;
+    for (const gg_hf_class *c = gg_hf_classes; c->name; c++) {
+        const char *name = c->name;
+        if (c->model_type && gg_text_is(type, len, c->model_type)) return c;
+        size_t i = 0;
+        for (; i < len; i++) {
+            if (type[i] == '_') continue;
+            if (tolower((unsigned char)*name) != type[i]) break;
+            name++;
+        }
+        if (i == len && strcmp(name, "ForCausalLM") == 0) return c;
+    }
+    return NULL;
+}
+
+/* Finds the class. *by_type tells that config.json names none, and model_type decided. */
+static gg_status class_of_config(const gg_json_node *config, const gg_hf_class **out, bool *by_type,
+                                 gg_error *err)
 {
     const gg_json_node *first = gg_json_first(gg_json_get(config, "architectures"));
-    const char *name;
-    size_t len;
-    if (!first) return gg_fail(err, GG_EFORMAT, "config.json does not name the model's class");
-    gg_status st = gg_json_string(first, &name, &len, err);
-    if (st != GG_OK) return st;
+    const char *name = "";
+    size_t len = 0;
+    *by_type = false;
+    if (first && gg_json_string(first, &name, &len, err) != GG_OK) return err->status;
     *out = gg_hf_class_find(name, len);
-    return *out ? GG_OK : fail_class(name, len, err);
+    if (!*out && (!first || gg_text_begins(name, len, "PeftModel"))) {
+        *out = class_of_type(config);
+        *by_type = *out != NULL;
+    }
+    if (*out) return GG_OK;
+    if (first) return fail_class(name, len, err);
+    gg_fail(err, GG_EUNSUPPORTED, "config.json does not name the model's class (architectures)");
+    return gg_fix(err, "add it, as the model's base has it");
+}
+
+/* The end of a path, or in a cache of Hugging Face the name of the repository: the path ends with
+ * models--ORGANIZATION--NAME/snapshots/HASH there. */
+static const char *name_of_path(const char *path, size_t *len)
+{
+    size_t end, from = gg_folder_len(path, &end);
+    const char *p = strstr(path, "models--"), *snapshots = strstr(path, "/snapshots/");
+    if (p && snapshots && p < snapshots) {
+        const char *name = p;
+        for (const char *q = p; q + 2 < snapshots; q++)
+            if (q[0] == '-' && q[1] == '-') name = q + 2;
+        if (!memchr(name, '/', (size_t)(snapshots - name)))
+            return *len = (size_t)(snapshots - name), name;
+    }
+    *len = end - from;
+    return path + from;
 }
 
 gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err)
@@ -808,18 +786,19 @@ gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *me
     const char *stated;
     size_t len;
     char text[256];
-    if (class_of_config(config, &class, err) != GG_OK) return err->status;
+    bool by_type;
+    if (class_of_config(config, &class, &by_type, err) != GG_OK) return err->status;
     const char *path = folder;
     if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, &ignored) == GG_OK &&
         len > 0 && len < sizeof text) {
         snprintf(text, sizeof text, "%.*s", (int)len, stated);
         path = text;
     }
-    size_t end, from = gg_folder_len(path, &end);
+    const char *name = name_of_path(path, &len);
     gg_status st = gg_meta_set_str(meta, "general.architecture", class->arch, strlen(class->arch),
                                    err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
-    if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", path + from, end - from, err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", name, len, err);
     return st == GG_OK ? gg_hf_make_keys(config, class->arch, meta, err) : st;
 }
 
@@ -959,7 +938,7 @@ static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_err
     return GG_OK;
 }
 
-/* The tensors of a file that these tools have written, or that has no config.json. */
+/* The tensors of a file that these tools have written. */
 static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *err)
 {
     char arch[64];
@@ -969,6 +948,99 @@ static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *e
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
+}
+
+/* ---- under stored names -----------------------------------------------------------------------
+ */
+
+/* Forgets all tensors and keys. */
+static void clear_view(gg_checkpoint *ck)
+{
+    gg_gguf *g = &ck->header;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        free(ck->made[i].pieces);
+        free(ck->made[i].values);
+    }
+    free(ck->slots);
+    free(g->by_name);
+    gg_meta_free(&g->meta);
+    g->n_tensors = 0;
+    g->by_name = NULL;
+    ck->slots = NULL;
+    ck->n_slots = 0;
+    ck->all_f32 = false;
+}
+
+/* The texts of __metadata__ as keys. */
+static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_error *err)
+{
+    const gg_json_node *all = gg_json_get(root_of(header), "__metadata__");
+    gg_status st = GG_OK;
+    for (const gg_json_node *m = gg_json_first(all); m && st == GG_OK; m = gg_json_next(m)) {
+        size_t key_len, len;
+        const char *key = gg_json_key(m, &key_len), *text;
+        char name[256];
+        if (key_len >= sizeof name || gg_json_type_of(m) != GG_JSON_STRING) continue;
+        snprintf(name, sizeof name, "%.*s", (int)key_len, key);
+        st = gg_json_string(m, &text, &len, err);
+        if (st == GG_OK) st = gg_meta_set_str(&ck->header.meta, name, text, len, err);
+    }
+    return st;
+}
+
+/* Shows all tensors under their stored names, with their own types. Those of types without a
+ * counterpart are named in a note. */
+static gg_status open_view(gg_checkpoint *ck, const gg_json *header, gg_error *err)
+{
+    gg_status st = metadata_keys(ck, header, err);
+    gg_buf left = GG_BUF_INIT;
+    size_t n = 0;
+    ck->stored = true;
+    ck->has_keys = true;
+    for (size_t i = 0; i < ck->in.n && st == GG_OK; i++) {
+        const gg_st_tensor *t = &ck->in.items[i];
+        char name[100];
+        if (is_scale_of_f8(ck, t)) continue;
+        if (t->type != GG_ST_OTHER && t->n_dims <= GG_MAX_DIMS) {
+            st = add_unmoved(ck, t, err);
+        } else if (n++ < 3) {
+            gg_escape(t->name, t->name_len < 60 ? t->name_len : 60, name, sizeof name);
+            st = gg_buf_printf(&left, err, "%s%s (%s)", n > 1 ? ", " : "", name,
+                               t->type == GG_ST_OTHER ? t->type_name : "more than 4 axes");
+        }
+    }
+    if (st == GG_OK && n > 3) st = gg_buf_printf(&left, err, " and %zu more", n - 3);
+    if (st == GG_OK && n)
+        st = gg_ck_note(ck, true, err, "tensors that cannot be read are left out: %s", left.data);
+    gg_buf_free(&left);
+    return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
+}
+
+/* Whether an error says that something cannot be converted, and not that it cannot be read. */
+static bool is_about_conversion(const gg_error *err)
+{
+    return err->status == GG_EUNSUPPORTED || err->status == GG_EFORMAT || err->status == GG_EUSAGE;
+}
+
+/* After a conversion that failed, shows what is stored. The reason is kept, for who needs the keys
+ * and tensors of GGUF. */
+static gg_status fall_back(gg_checkpoint *ck, const gg_json *header, gg_error *err)
+{
+    if (!ck->may_store || !is_about_conversion(err)) return err->status;
+    char where[200] = "";
+    ck->refusal = *err;
+    *err = (gg_error)GG_ERROR_INIT;
+    clear_view(ck);
+    free(ck->notes);
+    free(ck->doubt);
+    ck->notes = ck->doubt = NULL;
+    if (ck->refusal.tensor[0]) snprintf(where, sizeof where, " (tensor '%s')", ck->refusal.tensor);
+    gg_status st = gg_ck_note(ck, false, err,
+                              "shown under its stored names, because it cannot be "
+                              "converted: %s%s",
+                              ck->refusal.what, where);
+    if (st == GG_OK && !(ck->doubt = strdup("it cannot be converted"))) st = gg_ck_no_room(err);
+    return st == GG_OK ? open_view(ck, header, err) : st;
 }
 
 /* Compares config.json and its quantization_config with their tables. */
@@ -1001,7 +1073,19 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
                        *columns = gg_json_next(gg_json_first(block));
     if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &ignored);
     if (columns) gg_json_u64(columns, &ck->block[1], &ignored);
-    gg_status st = gg_ck_keys(root, folder, &ck->header.meta, err);
+    bool by_type = false;
+    const gg_hf_class *class;
+    gg_status st = class_of_config(root, &class, &by_type, err);
+    if (st == GG_OK && by_type)
+        st = gg_ck_note(ck, false, err,
+                        "config.json does not name the class; model_type decides: %s", class->name);
+    const gg_st_tensor *quantized = NULL;
+    const gg_json_node *how = gg_hf_field(root, "quantization_config");
+    if (!how) how = gg_hf_field(root, "compression_config");
+    if (st == GG_OK && gg_hf_refuse_quantized(&ck->in, how, &quantized, err) != GG_OK)
+        return gg_ck_at(ck, quantized, err);
+    if (st == GG_OK) st = gg_ck_keys(root, folder, &ck->header.meta, err);
+    if (st != GG_OK) return st;
     ck->has_keys = true;
     gg_hf_arch(&ck->header.meta, arch);
     uint64_t tokens = UINT64_MAX;
@@ -1017,12 +1101,24 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;
 }
 
-/* Whether the open file is an adapter of PEFT. */
+/* Whether the open file has LoRA pairs of PEFT. */
 static bool has_pairs(const gg_checkpoint *ck)
 {
     for (size_t i = 0; i < ck->in.n; i++)
         if (strstr(ck->in.items[i].name, ".lora_A.") || strstr(ck->in.items[i].name, ".lora_B."))
             return true;
+    return false;
+}
+
+/* Whether the open file is an adapter of another program: of MLX, or for image models. */
+static bool has_other_pairs(const gg_checkpoint *ck)
+{
+    static const char *const ends[] = { ".lora_a",           ".lora_b",        ".lora_down.weight",
+                                        ".lora_up.weight",   ".lora_A",        ".lora_B",
+                                        ".lora.down.weight", ".lora.up.weight" };
+    for (size_t i = 0; i < ck->in.n; i++)
+        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+            if (name_ends_with(ck->in.items[i].name, ends[k])) return true;
     return false;
 }
 
@@ -1033,75 +1129,107 @@ static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order
 {
     ck->all_f32 = !order->hf;
     gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
-    if (st == GG_OK) st = gg_peft_open(ck, path, root_of(ck->config), adapter, err);
-    return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
+    return st == GG_OK ? gg_peft_open(ck, path, root_of(ck->config), adapter, err) : st;
 }
 
-/* Lists what a file stores, that of an adapter in a folder, or the files of a model. */
-static gg_status list_stored(gg_checkpoint *ck, const char *path, bool folder, bool pairs,
-                             gg_json **header, gg_error *err)
+/* What the stored tensors are: chooses the form of a file that is alone. */
+static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_adapter *adapter,
+                             gg_json *header, gg_error *err)
 {
-    if (folder && !pairs) return open_files(ck, path, header, err);
-    char *file = pairs ? gg_path_in(path, "adapter_model.safetensors", err) : NULL;
-    if (pairs && !file) return err->status;
-    gg_status st = open_stored(ck, file ? file : path, header, err);
-    free(file);
-    return st == GG_OK ? index_stored(ck, err) : st;
+    own_order order;
+    gg_status st = stored_keys(ck, header, &order, err);
+    bool config = ck->config && ck->form == GG_HF_MODEL;
+    if (st != GG_OK) return st;
+    ck->adapter = ck->form == GG_HF_PEFT || ck->form == GG_HF_MLX ||
+                  (!config && (has_pairs(ck) || has_other_pairs(ck)));
+    if (ck->adapter && (!ck->has_keys || order.hf)) {
+        st = open_pairs(ck, path, &order, adapter, err);
+    } else if (config && !ck->has_keys) {
+        st = open_model(ck, path, adapter->pre, err);
+    } else if (ck->has_keys) {
+        return open_own(ck, &order, err);
+    } else {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "a safetensors file without config.json has no keys of a model");
+        gg_fix(err, "write it as safetensors, or put the model's config.json beside it");
+        gg_at_file(err, path);
+        ck->refusal = *err;
+        *err = (gg_error)GG_ERROR_INIT;
+        st = open_view(ck, header, err);
+        ck->has_keys = ck->may_store;
+        return st;
+    }
+    if (st == GG_OK) return GG_OK;
+    st = fall_back(ck, header, err);
+    return st == GG_OK && ck->adapter ? gg_peft_stored_keys(ck, root_of(ck->config), err) : st;
 }
 
-/* Opens a file, or the files of a folder, with the configuration of an adapter or of a model beside
- * them, or without any. */
-static gg_status open_path(gg_checkpoint *ck, const char *path, bool folder,
+/* Opens a folder of that form, or only a file of it, or a file that is alone. */
+static gg_status open_path(gg_checkpoint *ck, const char *path, const char *only,
                            const gg_ck_adapter *adapter, gg_error *err)
 {
-    bool pairs = folder && has_file(path, ADAPTER_CONFIG);
-    bool model = folder && !pairs && has_file(path, "config.json");
-    const gg_hf_class *class;
-    own_order order;
+    static const char *const configs[GG_HF_FORMS] = { [GG_HF_MODEL] = GG_HF_CONFIG,
+                                                      [GG_HF_PEFT] = GG_HF_ADAPTER_CONFIG,
+                                                      [GG_HF_MLX] = GG_HF_ADAPTER_CONFIG };
+    const char *config = configs[ck->form];
     gg_json *header = NULL;
     gg_status st = GG_OK;
-    if (pairs || model)
-        st = gg_ck_parse(path, pairs ? ADAPTER_CONFIG : "config.json", &ck->config, err);
-    if (st == GG_OK && model) st = class_of_config(root_of(ck->config), &class, err);
-    if (st == GG_OK) st = list_stored(ck, path, folder, pairs, &header, err);
-    if (st == GG_OK) st = stored_keys(ck, header, &order, err);
-    if (st == GG_OK)
-        st = pairs || (!model && has_pairs(ck)) ? open_pairs(ck, path, &order, adapter, err)
-             : model && !ck->has_keys           ? open_model(ck, path, adapter->pre, err)
-                                                : open_own(ck, &order, err);
+    if (config && gg_hf_has_file(path, config)) st = gg_hf_parse(path, config, &ck->config, err);
+    if (st == GG_OK && ck->form != GG_HF_FILE) st = open_files(ck, path, only, &header, err);
+    else if (st == GG_OK && (st = open_stored(ck, path, &header, err)) == GG_OK)
+        st = index_stored(ck, err);
+    if (st == GG_OK && ck->form == GG_HF_MODEL && gg_hf_form_of(path, true) != GG_HF_MODEL &&
+        (gg_hf_has_file(path, "adapter_model.safetensors") ||
+         gg_hf_has_file(path, "adapters.safetensors")))
+        st = gg_ck_note(ck, false, err,
+                        "the folder has a model and an adapter; this is the model, and the "
+                        "adapter's safetensors file names the other");
+    if (st == GG_OK) st = choose_view(ck, path, adapter, header, err);
     gg_json_free(header);
     return st;
 }
 
-/* The folder of a file, if that is one file of a checkpoint in this folder; else NULL. */
-static char *checkpoint_of_file(const char *path)
+/* The folder of a file; malloc'd. */
+static char *folder_of_file(const char *path, const char **base)
 {
-    const char *base = strrchr(path, '/');
-    char *folder = !base          ? strdup(".")
-                   : base == path ? strdup("/")
-                                  : strndup(path, (size_t)(base - path));
-    base = base ? base + 1 : path;
-    bool part = folder && ((strncmp(base, "model", 5) == 0 &&
-                            (has_file(folder, "config.json") || has_file(folder, INDEX))) ||
-                           (strcmp(base, "adapter_model.safetensors") == 0 &&
-                            has_file(folder, ADAPTER_CONFIG)));
-    if (part) return folder;
-    free(folder);
-    return NULL;
+    const char *slash = strrchr(path, '/');
+    *base = slash ? slash + 1 : path;
+    return !slash          ? strdup(".")
+           : slash == path ? strdup("/")
+                           : strndup(path, (size_t)(slash - path));
+}
+
+/* The form of a file: it may stand for the folder that it is in. */
+static gg_hf_form form_of_file(const char *folder, const char *base)
+{
+    bool adapter = strcmp(base, "adapter_model.safetensors") == 0 ||
+                   strcmp(base, "adapters.safetensors") == 0;
+    if (adapter && gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG)) return gg_hf_form_of(folder, true);
+    bool model = strncmp(base, "model", 5) == 0 &&
+                 (gg_hf_has_file(folder, GG_HF_CONFIG) || gg_hf_has_file(folder, GG_HF_INDEX));
+    return model ? GG_HF_MODEL : GG_HF_FILE;
 }
 
 gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
                              gg_error *err)
 {
     struct stat s;
+    const char *base = NULL;
     gg_checkpoint *ck = calloc(1, sizeof *ck);
     if (!ck) return gg_ck_no_room(err);
     ck->no_tokenizer = (gg_error)GG_ERROR_INIT;
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
+    ck->may_store = adapter->stored;
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
-    char *folder = is_folder ? NULL : checkpoint_of_file(path);
-    gg_status st = open_path(ck, folder ? folder : path, is_folder || folder, adapter, err);
+    char *folder = is_folder ? strdup(path) : folder_of_file(path, &base);
+    gg_status st = folder ? GG_OK : gg_ck_no_room(err);
+    if (st == GG_OK) {
+        ck->form = is_folder ? gg_hf_form_of(path, false) : form_of_file(folder, base);
+        bool index = base && strcmp(base, GG_HF_INDEX) == 0;
+        st = open_path(ck, ck->form == GG_HF_FILE ? path : folder, index ? NULL : base, adapter,
+                       err);
+    }
     free(folder);
     if (st == GG_OK) return *out = ck, GG_OK;
     gg_checkpoint_close(ck);

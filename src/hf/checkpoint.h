@@ -11,6 +11,7 @@
 #include "gguf/gguf.h"
 #include "hf.h"
 #include "hf_fields.h"
+#include "hf_files.h"
 #include "organ/gg_organ.h"
 #include "safetensors.h"
 
@@ -66,11 +67,16 @@ typedef struct gg_checkpoint {
     size_t n_files;
     gg_st_list in;                /* all stored tensors, file after file */
     const gg_st_tensor **by_name; /* sorted */
-    gg_json *config;
-    uint64_t block[2];     /* rows and columns that share a scale of F8 values; 0 = not stated */
-    char *notes;           /* about the model as a whole: see gg_source_remarks */
-    char *doubt;           /* the first of them that a strict run refuses; NULL = none */
-    char note[256];        /* about the text of `beside`; "" = none */
+    gg_json *config;              /* config.json, or that of an adapter; NULL if there is none */
+    gg_hf_form form;
+    bool adapter;
+    bool may_store;    /* `stored` is allowed also where it is a conversion that fails */
+    bool stored;       /* tensors have their stored names and types, and keys are __metadata__ */
+    gg_error refusal;  /* why they are not those of GGUF, if `stored` */
+    uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
+    char *notes;       /* about the model as a whole: see gg_source_remarks */
+    char *doubt;       /* the first of them that a strict run refuses; NULL = none */
+    char note[256];    /* about the text of `beside`; "" = none */
     gg_error no_tokenizer; /* why its tokenizer has not become keys; else GG_OK */
     bool all_f32;          /* every tensor becomes F32 */
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
@@ -85,9 +91,11 @@ bool gg_is_checkpoint(const char *path);
 
 /* Facts that a folder may lack. */
 typedef struct gg_ck_adapter {
-    const gg_meta *base; /* keys of the model that it is for; NULL = those of the named base */
-    double alpha;        /* for a file alone; 0 = not known */
-    const char *pre;     /* the pre-tokenizer of a model; NULL = as gg_hf_tokenizer finds */
+    gg_source *base; /* the model that it is for; NULL = the one that the adapter names */
+    double alpha;    /* for a file alone; 0 = not known */
+    bool stored;     /* show what cannot be converted under its stored names */
+    bool pairs_only; /* leave whole matrices out, instead of refusing them */
+    const char *pre; /* the pre-tokenizer of a model; NULL = as gg_hf_tokenizer finds */
 } gg_ck_adapter;
 
 /* Opens it. `adapter` is for PEFT adapters.
@@ -132,6 +140,8 @@ const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *
 /* The tensor of that name, which has no pieces if it is new; NULL without memory. Valid until the
  * next call. */
 gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err);
+/* Whether the model has a tensor of that name; sets its index. */
+bool gg_ck_find(const gg_checkpoint *ck, const char *name, size_t *index);
 /* Drops those that have stayed new, when all tensors are named. */
 void gg_ck_drop_empty(gg_checkpoint *ck);
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err);
@@ -159,19 +169,19 @@ gg_status gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, cons
 
 gg_status gg_ck_no_room(gg_error *err);
 
-/* Parses FOLDER/NAME. */
-gg_status gg_ck_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
-
 /* Gives all tensors their shapes, types and offsets. With f32_rules some are always F32. */
 gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
 
 /* Adds the tensor and the file to an error. */
 gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
 
-/* Lists the tensors of an adapter, whose file is open, for gg_ck_finish. `config` is NULL or
+/* Makes the tensors of an adapter, whose file is open. `config` is NULL or
  * adapter_config.json. */
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
                        const gg_ck_adapter *adapter, gg_error *err);
+
+/* Adds the keys that adapter_config.json gives an adapter under its stored names. */
+gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_error *err);
 
 /* The keys of config.json. */
 gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err);

@@ -9,6 +9,10 @@
 #include "base/float_bits.h"
 #include "checkpoint.h"
 
+#include "gguf/gguf.h"
+#include "organ/gg_quant.h"
+
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +26,11 @@ typedef struct peft {
     gg_hf_sizes sizes;
     uint64_t blocks, trunk; /* with and without prediction blocks */
     double alpha;
+    gg_source *model; /* the base, if it is open; else NULL */
+    bool mlx;         /* halves are [in, r] and [r, out] */
+    bool pairs_only;  /* leave whole matrices out */
     bool rslora, folded;
-    size_t skipped; /* tensors of other parts */
+    size_t skipped, whole; /* tensors of other parts, and whole matrices, that are left out */
 } peft;
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -53,9 +60,18 @@ static gg_status refuse_name(const peft *p, const gg_st_tensor *t, gg_error *err
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strstr(t->name, kinds[i].part))
             return refuse_stored(p, t, kinds[i].what, kinds[i].fix, err);
-    return refuse_stored(
-        p, t, "it is a whole matrix (modules_to_save), which GGUF adapters cannot hold",
-        "merge the adapter into its base with PEFT, or train without new tokens", err);
+    refuse_stored(p, t, "it is a whole matrix (modules_to_save), which GGUF adapters cannot hold",
+                  "merge the adapter into its base with PEFT, or take its pairs only", err);
+    return gg_fix_hint(err, GG_HINT_PAIRS_ONLY,
+                       "merge the adapter into its base with PEFT, or take its pairs only");
+}
+
+/* Refuses a tensor that is no part of a pair, unless pairs are all that is wanted. */
+static gg_status leave_whole(peft *p, const gg_st_tensor *t, gg_error *err)
+{
+    bool matrix = !strstr(t->name, "lora_");
+    if (p->pairs_only && matrix) return p->whole++, GG_OK;
+    return refuse_name(p, t, err);
 }
 
 /* ---- strength ------------------------------------------------------------------------------- */
@@ -104,12 +120,12 @@ static gg_status alpha_of(const peft *p, const gg_st_tensor *t, const char *modu
 
 /* Sets *factor to what lora_B needs with rank r; 0 = none. */
 static gg_status strength_of(peft *p, const gg_st_tensor *t, const char *module, size_t len,
-                             float *factor, gg_error *err)
+                             uint64_t rank, float *factor, gg_error *err)
 {
     double alpha, x;
     gg_status st = alpha_of(p, t, module, len, &alpha, err);
     if (st != GG_OK) return st;
-    x = alpha / p->alpha * (p->rslora ? sqrt((double)t->dims[1]) : 1);
+    x = alpha / p->alpha * (p->rslora ? sqrt((double)rank) : 1);
     if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
         gg_fail(err, GG_EUNSUPPORTED,
                 "alpha_pattern gives it a strength of 0, or one out of range");
@@ -155,34 +171,69 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
     return gg_ck_add_moved(p->ck, m, t, expert, move, err);
 }
 
-/* Moves the rows of lora_B, or the columns of lora_A, as `ops` moves those of the matrix. */
+/* The rank of a pair; 0 if its halves do not fit each other. */
+static uint64_t rank_of(const peft *p, const peft_pair *pair)
+{
+    if (pair->a->n_dims != 2 || pair->b->n_dims != 2) return 0;
+    uint64_t a = pair->a->dims[p->mlx], b = pair->b->dims[!p->mlx];
+    return a == b ? a : 0;
+}
+
+/* Moves the rows of lora_B, or the columns of lora_A, as `ops` moves those of the matrix. MLX
+ * stores both halves transposed, but those of an embedding as GGUF does. */
 static bool move_pair(const peft *p, const peft_pair *pair, const char *ops, gg_hf_move *a,
                       gg_hf_move *b)
 {
     const char *of_a, *of_b;
+    char text_a[200], text_b[200];
     bool columns = gg_hf_pair_ops(ops, pair->embedding, &of_a, &of_b);
+    if (p->mlx) {
+        snprintf(text_a, sizeof text_a, "swap0,1%s%s", of_a ? " " : "", of_a ? of_a : "");
+        snprintf(text_b, sizeof text_b, "swap0,1%s%s", of_b ? " " : "", of_b ? of_b : "");
+        of_a = pair->embedding ? NULL : text_a;
+        of_b = text_b;
+    }
     if (!gg_hf_views(of_a, &p->sizes, 2, pair->a->dims, a) ||
         !gg_hf_views(of_b, &p->sizes, 2, pair->b->dims, b) || a->n_dims != 2 || b->n_dims != 2)
         return false;
+    uint64_t step = p->mlx ? pair->b->dims[1] : 1;
     for (uint32_t i = 0; i < b->n_views && !columns; i++) {
         const gg_hf_view *v = &b->view[i];
-        if (v->step[v->n - 1] != 1 || v->count[v->n - 1] != pair->b->dims[1]) return false;
+        if (v->step[v->n - 1] != step || v->count[v->n - 1] != rank_of(p, pair)) return false;
     }
     return true;
 }
 
+static gg_status refuse_module(const peft *p, const gg_st_tensor *t, gg_error *err)
+{
+    return refuse_stored(p, t, "the base has no such tensor",
+                         "use the model that the adapter was trained for", err);
+}
+
+/* Adds the halves as those of one tensor of the base. */
+static gg_status add_halves(peft *p, const peft_pair *pair, const char *name, int64_t expert,
+                            peft_half *a, peft_half *b, gg_error *err)
+{
+    char full[GG_HF_NAME + 8];
+    gg_status st = strength_of(p, pair->b, pair->module, pair->len, rank_of(p, pair), &b->times,
+                               err);
+    snprintf(full, sizeof full, "%s.lora_a", name);
+    if (st == GG_OK) st = add_half(p, a, full, expert, err);
+    snprintf(full, sizeof full, "%s.lora_b", name);
+    return st == GG_OK ? add_half(p, b, full, expert, err) : st;
+}
+
 static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
 {
-    char hf[512], name[GG_HF_NAME], full[GG_HF_NAME + 8];
+    char hf[512], name[GG_HF_NAME];
     peft_half a = { .t = pair->a }, b = { .t = pair->b };
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(pair->len < 480 ? pair->len : 480), pair->module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
     if (m.part) return p->skipped++, GG_OK;
     if (m.mtp && m.block >= 0) m.block += (int64_t)p->trunk;
     if (!m.rule || m.rule->gguf[0] == '-' || (m.block >= 0 && (uint64_t)m.block >= p->blocks))
-        return refuse_stored(p, pair->b, "the base has no such tensor",
-                             "use the model that the adapter was trained for", err);
-    if (pair->a->n_dims != 2 || pair->b->n_dims != 2 || pair->a->dims[0] != pair->b->dims[1])
+        return refuse_module(p, pair->b, err);
+    if (rank_of(p, pair) == 0)
         return refuse_stored(p, pair->b, "the halves of the pair do not fit each other",
                              "save the adapter again", err);
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
@@ -191,11 +242,52 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
                                  "adapters of this matrix cannot be converted, because it becomes "
                                  "several transposed ones",
                                  "merge the adapter into its base with PEFT", err);
-        gg_status st = strength_of(p, pair->b, pair->module, pair->len, &b.times, err);
+        gg_status st = add_halves(p, pair, name, m.expert, &a, &b, err);
+        if (st != GG_OK) return st;
+    }
+    return GG_OK;
+}
+
+/* ---- target_parameters -------------------------------------------------------------------- */
+
+/* A pair for the parameters of all experts at once: lora_A is [experts * r, in], and lora_B
+ * [out, r * experts]. The pair of gate_up_proj stands in the base_layer of that of down_proj. */
+static gg_status add_experts(peft *p, const peft_pair *pair, bool inner, gg_error *err)
+{
+    static const char *const names[] = { "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps" };
+    uint64_t experts = gg_arch_number(p->base, "expert_count"), rank,
+             embd = gg_arch_number(p->base, "embedding_length");
+    char hf[512], ops_a[80], ops_b[120], name[GG_HF_NAME];
+    peft_half a = { .t = pair->a }, b = { .t = pair->b };
+    snprintf(hf, sizeof hf, "%.*s.%s_proj", (int)(pair->len < 480 ? pair->len : 480), pair->module,
+             inner ? "gate_up" : "down");
+    gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
+    rank = pair->a->n_dims == 2 && experts ? pair->a->dims[0] / experts : 0;
+    if (!m.rule || m.block < 0 || (uint64_t)m.block >= p->blocks) return refuse_module(p, a.t, err);
+    if (rank == 0 || pair->a->dims[0] != rank * experts || pair->b->n_dims != 2 ||
+        pair->b->dims[1] != pair->a->dims[0] ||
+        (inner ? pair->a->dims[1] : pair->b->dims[0]) != embd)
+        return refuse_stored(p, pair->b,
+                             "the pair (target_parameters) does not fit the experts of the base",
+                             "use the model that the adapter was trained for", err);
+    for (int i = inner ? 0 : 2; i < (inner ? 2 : 3); i++) {
+        snprintf(ops_a, sizeof ops_a, "cut0:%llu,%llu keep", (unsigned long long)experts,
+                 (unsigned long long)rank);
+        snprintf(ops_b, sizeof ops_b, "%scut1:%llu,%llu swap0,2 swap1,2 keep",
+                 !inner   ? ""
+                 : i == 0 ? "half0:0 "
+                          : "half0:1 ",
+                 (unsigned long long)rank, (unsigned long long)experts);
+        if (!gg_hf_views(ops_a, &p->sizes, 2, pair->a->dims, &a.move) ||
+            !gg_hf_views(ops_b, &p->sizes, 2, pair->b->dims, &b.move))
+            return refuse_module(p, pair->b, err);
+        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, names[i]);
+        gg_status st = strength_of(p, pair->b, pair->module, pair->len, rank, &b.times, err);
+        char full[GG_HF_NAME + 8];
         snprintf(full, sizeof full, "%s.lora_a", name);
-        if (st == GG_OK) st = add_half(p, &a, full, m.expert, err);
+        if (st == GG_OK) st = add_half(p, &a, full, -1, err);
         snprintf(full, sizeof full, "%s.lora_b", name);
-        if (st == GG_OK) st = add_half(p, &b, full, m.expert, err);
+        if (st == GG_OK) st = add_half(p, &b, full, -1, err);
         if (st != GG_OK) return st;
     }
     return GG_OK;
@@ -233,58 +325,244 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     return gg_ck_add_moved(p->ck, made, t, -1, &move, err);
 }
 
+/* Whether a name ends so; sets the length of what stands before. */
+static bool ends_with(const gg_st_tensor *t, const char *end, size_t *stem)
+{
+    size_t n = strlen(end);
+    if (t->name_len <= n || strcmp(t->name + t->name_len - n, end) != 0) return false;
+    *stem = t->name_len - n;
+    return true;
+}
+
+/* Cuts ".base_layer" off the end of a module's name. */
+static bool cut_base_layer(const char *module, size_t *len)
+{
+    static const char end[] = ".base_layer";
+    size_t n = sizeof end - 1;
+    if (*len <= n || memcmp(module + *len - n, end, n) != 0) return false;
+    *len -= n;
+    return true;
+}
+
+/* Whether the module is one that holds all experts. */
+static bool is_experts(const char *module, size_t len)
+{
+    static const char end[] = ".experts";
+    size_t n = sizeof end - 1;
+    return len > n && memcmp(module + len - n, end, n) == 0;
+}
+
+/* Compares n values of the base's tensor with stored ones. */
+static gg_status same_as_base(const peft *p, const gg_st_tensor *t, size_t index, bool *same,
+                              gg_error *err)
+{
+    enum { STEP = 1 << 14 };
+    const gg_tensor *of = gg_source_tensor(p->model, index);
+    size_t size = gg_st_type_size(t->type), width = gg_dtype_get(of->dtype)->block_bytes;
+    uint8_t *raw = malloc((size_t)STEP * 16);
+    float *x = malloc(2 * (size_t)STEP * sizeof *x);
+    gg_data d;
+    gg_status st = raw && x ? gg_data_open(p->model, index, &d, err) : gg_ck_no_room(err);
+    if (st != GG_OK) return free(raw), free(x), st;
+    for (uint64_t at = 0; at < t->elements && *same && st == GG_OK; at += STEP) {
+        size_t n = t->elements - at < STEP ? (size_t)(t->elements - at) : STEP;
+        st = gg_pread_all(p->ck->files[t->file].fd, raw, n * size, t->at + at * size, err);
+        if (st == GG_OK) gg_st_decode(t->type, raw, x, n);
+        if (st == GG_OK) st = gg_data_read(&d, at * width, raw, n * width, err);
+        if (st == GG_OK) st = gg_decode(of->dtype, raw, x + STEP, n, err);
+        *same = memcmp(x, x + STEP, n * sizeof *x) == 0;
+    }
+    gg_data_close(&d);
+    free(raw);
+    free(x);
+    return st;
+}
+
+/* The matrix that a pair is for, which PEFT saves with those of the embeddings. It must be that of
+ * the base: it was not if the vocabulary was resized, or the matrix was trained. */
+static gg_status check_base_layer(peft *p, const gg_st_tensor *t, const char *module, size_t len,
+                                  gg_error *err)
+{
+    char hf[512], name[GG_HF_NAME];
+    bool same = true;
+    cut_base_layer(module, &len);
+    snprintf(hf, sizeof hf, "%.*s.weight", (int)(len < 480 ? len : 480), module);
+    gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
+    size_t i = SIZE_MAX;
+    if (m.part) return p->skipped++, GG_OK;
+    if (!m.rule || !gg_hf_gguf_name(m.rule, &m, name)) return refuse_module(p, t, err);
+    if (p->model) i = gg_source_find(p->model, name, strlen(name));
+    if (!p->model || m.rule->ops ||
+        (i != SIZE_MAX && gg_dtype_get(gg_source_tensor(p->model, i)->dtype)->block_elems > 1))
+        return gg_ck_note(p->ck, true, err,
+                          "%s is saved with the adapter; it was not compared with the base, and is "
+                          "left out",
+                          t->name);
+    const gg_tensor *of = i == SIZE_MAX ? NULL : gg_source_tensor(p->model, i);
+    same = of && t->n_dims == 2 && of->dims[0] == t->dims[1] && of->dims[1] == t->dims[0];
+    gg_status st = same ? same_as_base(p, t, i, &same, err) : GG_OK;
+    if (st != GG_OK || same) return st;
+    return refuse_stored(
+        p, t,
+        "this matrix is saved with the adapter, and differs from that of the base: "
+        "it was trained or resized, which GGUF adapters cannot hold",
+        "merge the adapter into its base with PEFT", err);
+}
+
 static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *err)
 {
     static const struct {
         const char *end, *other;
-        bool second;
+        bool second, embedding;
     } halves[] = {
-        { ".lora_A.weight", ".lora_B.weight", false },
-        { ".lora_B.weight", ".lora_A.weight", true },
-        { ".lora_embedding_A", ".lora_embedding_B", false },
-        { ".lora_embedding_B", ".lora_embedding_A", true },
+        { ".lora_A.weight", ".lora_B.weight", false, false },
+        { ".lora_B.weight", ".lora_A.weight", true, false },
+        { ".lora_embedding_A", ".lora_embedding_B", false, true },
+        { ".lora_embedding_B", ".lora_embedding_A", true, true },
+        { ".lora_a", ".lora_b", false, false },
+        { ".lora_b", ".lora_a", true, false },
     };
-    for (int i = 0; i < 4; i++) {
-        size_t n = strlen(halves[i].end), stem = t->name_len - n;
-        if (t->name_len <= n || strcmp(t->name + stem, halves[i].end) != 0) continue;
+    size_t stem;
+    for (int i = p->mlx ? 4 : 0; i < (p->mlx ? 6 : 4); i++) {
+        if (!ends_with(t, halves[i].end, &stem)) continue;
         const gg_st_tensor *other = other_half(p, t, stem, halves[i].other);
         if (!other)
             return refuse_stored(p, t, "the other half of this pair is missing",
                                  "save the adapter again", err);
         if (halves[i].second) return GG_OK;
         const char *module = after_prefix(t->name);
-        peft_pair pair = { t, other, module, stem - (size_t)(module - t->name), i == 2 };
+        size_t len = stem - (size_t)(module - t->name);
+        bool inner = cut_base_layer(module, &len), embedding = halves[i].embedding;
+        if (p->mlx && len >= 12 && memcmp(module + len - 12, "embed_tokens", 12) == 0)
+            embedding = true;
+        peft_pair pair = { t, other, module, len, embedding };
+        if (is_experts(module, len)) return add_experts(p, &pair, inner, err);
         return add_pair(p, &pair, err);
     }
-    size_t n = t->name_len;
-    if (n > 18 && strcmp(t->name + n - 18, ".base_layer.weight") == 0) return GG_OK;
+    const char *module = after_prefix(t->name);
+    if (ends_with(t, ".base_layer.weight", &stem) && stem > (size_t)(module - t->name))
+        return check_base_layer(p, t, module, stem - (size_t)(module - t->name), err);
     bool norm = strstr(t->name, "_layernorm") || strstr(t->name, ".norm");
-    return norm && t->n_dims == 1 ? add_norm(p, t, err) : refuse_name(p, t, err);
+    return norm && t->n_dims == 1 ? add_norm(p, t, err) : leave_whole(p, t, err);
+}
+
+/* ---- the base's tensors ------------------------------------------------------------------- */
+
+/* The tensors of the base, whether it was given or is the folder that the adapter names. */
+static const gg_tensor *tensor_of_base(const peft *p, const gg_checkpoint *named, const char *name,
+                                       size_t len)
+{
+    const gg_gguf *g = named ? &named->header : NULL;
+    size_t i = p->model ? gg_source_find(p->model, name, len)
+               : g      ? gg_name_index_find(g->tensors, g->by_name, g->n_tensors, name, len)
+                        : SIZE_MAX;
+    return i == SIZE_MAX ? NULL : p->model ? gg_source_tensor(p->model, i) : &g->tensors[i];
+}
+
+/* Compares half i of a pair with the tensor of the base that it is for. */
+static gg_status check_half(const peft *p, const gg_checkpoint *named, size_t i, gg_error *err)
+{
+    const gg_tensor *t = &p->ck->header.tensors[i];
+    bool a = t->name_len > 7 && strcmp(t->name + t->name_len - 7, ".lora_a") == 0;
+    bool b = t->name_len > 7 && strcmp(t->name + t->name_len - 7, ".lora_b") == 0;
+    size_t len = t->name_len - (a || b ? 7 : 0);
+    const gg_tensor *of = tensor_of_base(p, named, t->name, len);
+    const gg_st_tensor *in = &p->ck->in.items[p->ck->made[i].pieces[0].in];
+    bool embedding = len == 17 && memcmp(t->name, "token_embd.weight", 17) == 0;
+    if (!of && len == 13 && memcmp(t->name, "output.weight", 13) == 0)
+        return a ? gg_ck_note(
+                       p->ck, true, err,
+                       "it has a pair for lm_head, but the base has none of its own, because "
+                       "its embeddings are tied: engines refuse such an adapter")
+                 : GG_OK;
+    if (!of) return refuse_module(p, in, err);
+    if (!a && !b) return GG_OK;
+    uint64_t have = a && !embedding ? t->dims[0] : t->dims[1],
+             want = a == embedding ? of->dims[1] : of->dims[0];
+    if (have == want && (t->n_dims < 3 || t->dims[2] == of->dims[2])) return GG_OK;
+    char what[200];
+    snprintf(what, sizeof what, "it is for a matrix with %llu %s, but that of the base has %llu%s",
+             (unsigned long long)have, a == embedding ? "rows" : "columns",
+             (unsigned long long)want,
+             have != want && len < 20 ? " (was the vocabulary resized?)" : "");
+    return refuse_stored(p, in, what, "use the model that the adapter was trained for", err);
+}
+
+static gg_status check_against_base(const peft *p, const gg_checkpoint *named, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (!tensor_of_base(p, named, "token_embd.weight", 17)) return GG_OK; /* only keys are known */
+    for (size_t i = 0; i < p->ck->header.n_tensors && st == GG_OK; i++)
+        st = check_half(p, named, i, err);
+    size_t n;
+    bool pair = gg_ck_find(p->ck, "token_embd.weight.lora_a", &n);
+    if (st == GG_OK && pair && !tensor_of_base(p, named, "output.weight", 13))
+        st = gg_ck_note(p->ck, true, err,
+                        "it has a pair for the embeddings of a base whose embeddings are tied: "
+                        "engines abort when they apply it, but it can be folded into the model");
+    return st;
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The keys of the base that the adapter names, if that is a folder here. */
-static gg_status keys_of_named_base(const peft *p, const char *folder, gg_meta *meta, gg_error *err)
+/* The name of the base in the configuration, as a path; "" if there is none. */
+static void name_of_base(const gg_json_node *config, bool mlx, char path[1024])
 {
     const char *name = "";
     size_t len = 0;
-    gg_error ignored = GG_ERROR_INIT;
+    gg_error none = GG_ERROR_INIT;
+    gg_json_string(gg_json_get(config, mlx ? "model" : "base_model_name_or_path"), &name, &len,
+                   &none);
+    snprintf(path, 1024, "%.*s", (int)(len < 1000 ? len : 1000), name);
+}
+
+/* Opens the base that the adapter names, if that is a folder here with its files; takes only its
+ * keys if it has no files. */
+static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoint **out,
+                                 gg_meta *meta, gg_error *err)
+{
     char path[1024];
+    gg_error why = GG_ERROR_INIT;
     gg_json *config = NULL;
-    gg_json_string(gg_json_get(p->config, "base_model_name_or_path"), &name, &len, &ignored);
-    snprintf(path, sizeof path, "%.*s", (int)(len < 1000 ? len : 1000), name);
-    ignored = (gg_error)GG_ERROR_INIT;
-    if (len && gg_ck_parse(path, "config.json", &config, &ignored) == GG_OK) {
-        gg_status st = gg_ck_keys(gg_json_root(config), path, meta, err);
+    name_of_base(p->config, p->mlx, path);
+    if (path[0] && gg_hf_has_file(path, GG_HF_CONFIG)) {
+        const gg_ck_adapter none = { .alpha = 0 };
+        if (gg_checkpoint_open(path, &none, out, &why) == GG_OK && !(*out)->stored)
+            return gg_meta_copy(meta, &(*out)->header.meta, err);
+        gg_checkpoint_close(*out);
+        *out = NULL;
+        gg_status st = gg_hf_parse(path, GG_HF_CONFIG, &config, err);
+        if (st == GG_OK) st = gg_ck_keys(gg_json_root(config), path, meta, err);
         gg_json_free(config);
         return st;
     }
-    gg_json_free(config);
-    gg_fail(err, GG_EUSAGE, "this adapter is for the model '%.100s', which is not a folder here",
-            path);
+    if (path[0])
+        gg_fail(err, GG_EUSAGE,
+                "this adapter is for the model '%.100s', which is not a folder here", path);
+    else gg_fail(err, GG_EUSAGE, "this adapter does not name its base");
     gg_fix_hint(err, GG_HINT_BASE, "give the base, or work in the folder that contains it");
     return gg_at_file(err, folder);
+}
+
+/* The tokens after which an activated LoRA acts. */
+static gg_status set_invocation(const peft *p, gg_error *err)
+{
+    const gg_json_node *list = gg_json_get(p->config, "alora_invocation_tokens");
+    size_t n = gg_json_count(list), i = 0;
+    if (n == 0) return GG_OK;
+    uint8_t *le = malloc(4 * n);
+    if (!le) return gg_ck_no_room(err);
+    gg_status st = GG_OK;
+    for (const gg_json_node *t = gg_json_first(list); t && st == GG_OK; t = gg_json_next(t)) {
+        uint64_t token = 0;
+        st = gg_json_u64(t, &token, err);
+        gg_put_le32(le + 4 * i++, (uint32_t)token);
+    }
+    static const char key[] = "adapter.alora.invocation_tokens";
+    gg_kv kv = { key, sizeof key - 1, GG_TYPE_ARR, GG_TYPE_U32, n, le, 4 * n };
+    if (st == GG_OK) st = gg_meta_set(&p->ck->header.meta, &kv, err);
+    free(le);
+    return st;
 }
 
 static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *err)
@@ -309,23 +587,30 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
 /* Compares the fields of adapter_config.json with their table. */
 static gg_status check_adapter_config(const peft *p, const char *folder, gg_error *err)
 {
-    gg_fields f = { gg_adapter_fields, "peft", false, "adapter_config.json" };
+    gg_fields f = { gg_adapter_fields, p->mlx ? "mlx" : "peft", false, "adapter_config.json" };
     gg_status st = p->config ? gg_ck_check_fields(p->ck, &f, p->config, err) : GG_OK;
     return st == GG_OK ? GG_OK : gg_at_file(err, folder);
+}
+
+/* Adapters of MLX have a scale in place of alpha / r. */
+static double alpha_of_mlx(const gg_json_node *config)
+{
+    const gg_json_node *o = gg_json_get(config, "lora_parameters");
+    double rank = adapter_number(o, "rank", 0), alpha = adapter_number(o, "alpha", 0);
+    return adapter_number(o, "scale", rank > 0 ? alpha / rank : 0) * rank;
 }
 
 static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_adapter *adapter,
                                      gg_error *err)
 {
     if (check_adapter_config(p, folder, err) != GG_OK) return err->status;
-    p->alpha = adapter_number(p->config, "lora_alpha", adapter->alpha);
+    p->alpha = p->mlx && p->config ? alpha_of_mlx(p->config)
+                                   : adapter_number(p->config, "lora_alpha", adapter->alpha);
     p->rslora = adapter_flag(p->config, "use_rslora");
-    if (!(p->alpha > 0) || !(p->alpha < 1e30)) {
-        gg_fail(err, GG_EUSAGE, "the lora_alpha of this adapter is not known");
-        gg_fix(err, "give its folder with adapter_config.json, or the alpha");
-        return gg_at_file(err, folder);
-    }
-    return GG_OK;
+    if ((p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the lora_alpha of this adapter is not known");
+    gg_fix(err, "give its folder with adapter_config.json, or the alpha");
+    return gg_at_file(err, folder);
 }
 
 static gg_status base_of_adapter(peft *p, gg_error *err)
@@ -359,15 +644,38 @@ static gg_status check_expert_count(const peft *p, gg_error *err)
     return GG_OK;
 }
 
+/* Adapters for image models have other names, and no base that is a language model. */
+static gg_status check_names(peft *p, gg_error *err)
+{
+    size_t stem;
+    for (size_t i = 0; i < p->ck->in.n; i++) {
+        const gg_st_tensor *t = &p->ck->in.items[i];
+        if (ends_with(t, ".lora_down.weight", &stem) || ends_with(t, ".lora.down.weight", &stem) ||
+            strncmp(t->name, "lora_unet_", 10) == 0 || strncmp(t->name, "lora_te", 7) == 0 ||
+            strncmp(t->name, "unet.", 5) == 0 || strncmp(t->name, "transformer.", 12) == 0)
+            return refuse_stored(p, t, "this is an adapter for an image model",
+                                 "use it as it is: GGUF adapters are for language models", err);
+        if (ends_with(t, ".lora_a", &stem)) p->mlx = true;
+    }
+    return GG_OK;
+}
+
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
                        const gg_ck_adapter *adapter, gg_error *err)
 {
-    gg_meta named = GG_META_INIT;
-    peft p = { .ck = ck, .config = config, .base = adapter->base };
-    gg_status st = read_adapter_config(&p, folder, adapter, err);
+    gg_meta meta = GG_META_INIT;
+    gg_checkpoint *named = NULL;
+    peft p = { .ck = ck,
+               .config = config,
+               .model = adapter->base,
+               .mlx = ck->form == GG_HF_MLX,
+               .pairs_only = adapter->pairs_only };
+    if (p.model) p.base = gg_source_meta(p.model);
+    gg_status st = check_names(&p, err);
+    if (st == GG_OK) st = read_adapter_config(&p, folder, adapter, err);
     if (st == GG_OK && !p.base) {
-        p.base = &named;
-        st = keys_of_named_base(&p, folder, &named, err);
+        p.base = &meta;
+        st = open_named_base(&p, folder, &named, &meta, err);
     }
     if (st == GG_OK) st = base_of_adapter(&p, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++)
@@ -377,14 +685,54 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
         st = gg_fail(err, GG_EFORMAT, "the adapter has no pairs for the base");
     if (st == GG_OK) st = check_expert_count(&p, err);
     if (st == GG_OK) st = set_adapter_keys(&p, folder, err);
+    if (st == GG_OK) st = set_invocation(&p, err);
     if (st == GG_OK && p.folded)
-        st = gg_ck_note(
-            ck, false, err,
-            "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / r; "
-            "these are folded into lora_b");
+        st = gg_ck_note(ck, false, err,
+                        "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / "
+                        "r; these are folded into lora_b");
     if (st == GG_OK && p.skipped)
         st = gg_ck_note(ck, false, err,
                         "%zu pairs of other parts than the language model are left out", p.skipped);
-    gg_meta_free(&named);
+    if (st == GG_OK && p.whole)
+        st = gg_ck_note(ck, false, err, "%zu whole matrices are left out", p.whole);
+    if (st == GG_OK) st = gg_ck_finish(ck, false, err);
+    if (st == GG_OK) st = check_against_base(&p, named, err);
+    gg_checkpoint_close(named);
+    gg_meta_free(&meta);
+    return st;
+}
+
+gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_error *err)
+{
+    gg_meta *meta = &ck->header.meta;
+    bool mlx = ck->form == GG_HF_MLX;
+    const char *type = "lora";
+    size_t len = 4;
+    char text[1024], key[200];
+    gg_error none = GG_ERROR_INIT;
+    gg_status st = gg_meta_set_str(meta, "general.type", "adapter", 7, err);
+    if (!config) return st;
+    gg_json_string(gg_json_get(config, mlx ? "fine_tune_type" : "peft_type"), &type, &len, &none);
+    for (size_t i = 0; i < len && i < sizeof text; i++)
+        text[i] = (char)tolower((unsigned char)type[i]);
+    if (st == GG_OK) st = gg_meta_set_str(meta, "adapter.type", text, len < 1024 ? len : 1024, err);
+    double alpha = mlx ? alpha_of_mlx(config) : adapter_number(config, "lora_alpha", 0);
+    uint8_t le[4];
+    gg_put_le32(le, gg_float_bits((float)alpha));
+    gg_kv kv = { "adapter.lora.alpha", 18, GG_TYPE_F32, 0, 1, le, 4 };
+    if (st == GG_OK && alpha > 0) st = gg_meta_set(meta, &kv, err);
+    name_of_base(config, mlx, text);
+    if (st == GG_OK && text[0])
+        st = gg_meta_set_str(meta, "general.base_model.0.name", text, strlen(text), err);
+    for (const gg_json_node *m = gg_json_first(config); m && st == GG_OK; m = gg_json_next(m)) {
+        gg_buf json = GG_BUF_INIT;
+        gg_json_out out = gg_json_to_buf(&json);
+        const char *name = gg_json_key(m, &len);
+        if (gg_json_type_of(m) == GG_JSON_NULL || len > 100) continue;
+        snprintf(key, sizeof key, "adapter_config.%.*s", (int)len, name);
+        st = gg_json_put_node(&out, m, err);
+        if (st == GG_OK) st = gg_meta_set_str(meta, key, json.data, json.len, err);
+        gg_buf_free(&json);
+    }
     return st;
 }

@@ -31,6 +31,10 @@ static const struct {
     [GG_ST_I64] = { "I64", 8, GG_I64 },
     [GG_ST_U8] = { "U8", 1, GG_DTYPE_COUNT },
     [GG_ST_BOOL] = { "BOOL", 1, GG_DTYPE_COUNT },
+    [GG_ST_U16] = { "U16", 2, GG_DTYPE_COUNT },
+    [GG_ST_U32] = { "U32", 4, GG_DTYPE_COUNT },
+    [GG_ST_U64] = { "U64", 8, GG_DTYPE_COUNT },
+    [GG_ST_OTHER] = { "", 1, GG_DTYPE_COUNT },
 };
 
 size_t gg_st_type_size(gg_st_type type)
@@ -73,8 +77,14 @@ void gg_st_decode(gg_st_type type, const uint8_t *raw, float *out, size_t n)
         gg_decode(dtype, raw, out, n, &ignored);
         return;
     }
-    bool f8 = type == GG_ST_F8_E4M3 || type == GG_ST_F8_E5M2;
-    for (size_t i = 0; i < n; i++) out[i] = f8 ? decode_f8(type, raw[i]) : (float)raw[i];
+    for (size_t i = 0; i < n; i++) switch (type) {
+        case GG_ST_F8_E4M3:
+        case GG_ST_F8_E5M2: out[i] = decode_f8(type, raw[i]); break;
+        case GG_ST_U16: out[i] = (float)gg_le16(raw + 2 * i); break;
+        case GG_ST_U32: out[i] = (float)gg_le32(raw + 4 * i); break;
+        case GG_ST_U64: out[i] = (float)gg_le64(raw + 8 * i); break;
+        default: out[i] = (float)raw[i]; break;
+        }
 }
 
 /* ---- the header -------------------------------------------------------------------------- */
@@ -94,11 +104,11 @@ static gg_status read_dtype(gg_st_tensor *t, const gg_json_node *node, gg_error 
     size_t len;
     if (gg_json_string(node, &text, &len, err) != GG_OK)
         return gg_at_tensor(err, t->name, t->name_len);
-    for (int i = 0; i < GG_ST_TYPES; i++)
-        if (gg_text_is(text, len, st_types[i].name)) return t->type = (gg_st_type)i, GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "its type %.*s is not supported", len < 24 ? (int)len : 24, text);
-    gg_fix(err, "save the model as BF16, F16 or F32");
-    return gg_at_tensor(err, t->name, t->name_len);
+    gg_escape(text, len < 12 ? len : 12, t->type_name, sizeof t->type_name);
+    t->type = GG_ST_OTHER;
+    for (int i = 0; i < GG_ST_OTHER; i++)
+        if (gg_text_is(text, len, st_types[i].name)) t->type = (gg_st_type)i;
+    return GG_OK;
 }
 
 /* Shape and size. Products are checked, because the numbers may be hostile. */
@@ -133,6 +143,7 @@ static gg_status read_offsets(gg_st_tensor *t, const gg_json_node *node, uint64_
     if (gg_json_u64(first, &from, err) != GG_OK ||
         gg_json_u64(gg_json_next(first), &to, err) != GG_OK)
         return gg_at_tensor(err, t->name, t->name_len);
+    if (t->type == GG_ST_OTHER && to >= from) t->bytes = to - from;
     if (to < from || to - from != t->bytes)
         return bad_tensor(t, node, "its shape and the size of its data contradict each other", err);
     if (to > size - data) {
@@ -197,6 +208,10 @@ static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *
     gg_status st = gg_pread_all(fd, head, sizeof head, 0, err);
     if (st != GG_OK) return st;
     *len = gg_le64(head);
+    if (memcmp(head, "version ", sizeof head) == 0) {
+        gg_fail(err, GG_EFORMAT, "this is a Git LFS pointer, not the file itself");
+        return gg_fix(err, "fetch the file: git lfs pull");
+    }
     if (*len > size - 8) {
         gg_fail(err, GG_EFORMAT,
                 "the header should have %llu bytes, but the file has only %llu: it is not "
@@ -258,7 +273,7 @@ bool gg_is_safetensors_name(const char *path)
 
 static const char *name_of_dtype(uint32_t dtype)
 {
-    for (int i = 0; i < GG_ST_TYPES; i++)
+    for (int i = 0; i < GG_ST_OTHER; i++)
         if (st_types[i].dtype == dtype) return st_types[i].name;
     return NULL;
 }
@@ -281,7 +296,7 @@ static gg_status put_keys(gg_buf *to, const gg_meta *meta, gg_error *err)
     return err->status;
 }
 
-static gg_status put_tensor(gg_buf *to, const gg_tensor *t, gg_error *err)
+static gg_status put_tensor(gg_buf *to, const gg_tensor *t, bool comma, gg_error *err)
 {
     gg_json_out out = gg_json_to_buf(to);
     const char *type = name_of_dtype(t->dtype);
@@ -291,7 +306,7 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, gg_error *err)
         gg_fix_hint(err, GG_HINT_DTYPE, "choose f16, bf16 or f32");
         return gg_at_tensor(err, t->name, t->name_len);
     }
-    gg_json_put_text(&out, ",", err);
+    if (comma) gg_json_put_text(&out, ",", err);
     gg_json_put_string(&out, t->name, t->name_len, err);
     if (err->status == GG_OK) gg_buf_printf(to, err, ":{\"dtype\":\"%s\",\"shape\":[", type);
     for (uint32_t i = t->n_dims; i-- > 0 && err->status == GG_OK;)
@@ -302,21 +317,53 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, gg_error *err)
     return err->status;
 }
 
-gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
-                       const char *hf_order, gg_buf *out, gg_error *err)
+/* The metadata by which these tools read the file back as the same model. */
+static gg_status put_model(gg_buf *out, const gg_meta *meta, const char *hf_order, gg_error *err)
 {
-    uint8_t length[8] = { 0 };
-    gg_buf_append(out, length, sizeof length, err);
-    if (err->status == GG_OK) gg_buf_text(out, "{\"__metadata__\":{\"format\":\"pt\"", err);
-    if (err->status == GG_OK) put_keys(out, meta, err);
     gg_json_out json = gg_json_to_buf(out);
+    gg_buf_text(out, "\"format\":\"pt\"", err);
+    if (err->status == GG_OK) put_keys(out, meta, err);
     if (err->status == GG_OK)
         gg_buf_printf(out, err, ",\"gguf.names\":\"%s\"", hf_order ? "hf" : "gguf");
     if (err->status == GG_OK && hf_order) gg_buf_text(out, ",\"gguf.order\":", err);
     if (err->status == GG_OK && hf_order)
         gg_json_put_string(&json, hf_order, strlen(hf_order), err);
-    if (err->status == GG_OK) gg_buf_text(out, "}", err);
-    for (size_t i = 0; i < n && err->status == GG_OK; i++) put_tensor(out, &tensors[i], err);
+    return err->status;
+}
+
+/* The metadata of a file of other programs: texts only. */
+static gg_status put_texts(gg_buf *out, const gg_meta *meta, gg_error *err)
+{
+    gg_json_out json = gg_json_to_buf(out);
+    for (size_t i = 0; i < meta->n && err->status == GG_OK; i++) {
+        const gg_kv *kv = &meta->kv[i];
+        const char *text;
+        size_t len;
+        if (!gg_kv_str(kv, &text, &len))
+            return gg_fail(err, GG_EUSAGE,
+                           "the metadata of a safetensors file are texts, but '%.*s' "
+                           "is not a str",
+                           kv->key_len < 100 ? (int)kv->key_len : 100, kv->key);
+        if (i) gg_json_put_text(&json, ",", err);
+        gg_json_put_string(&json, kv->key, kv->key_len, err);
+        gg_json_put_text(&json, ":", err);
+        gg_json_put_string(&json, text, len, err);
+    }
+    return err->status;
+}
+
+gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
+                       const char *hf_order, bool stored, gg_buf *out, gg_error *err)
+{
+    uint8_t length[8] = { 0 };
+    bool metadata = !stored || meta->n > 0;
+    gg_buf_append(out, length, sizeof length, err);
+    if (err->status == GG_OK) gg_buf_text(out, metadata ? "{\"__metadata__\":{" : "{", err);
+    if (err->status == GG_OK && stored) put_texts(out, meta, err);
+    else if (err->status == GG_OK) put_model(out, meta, hf_order, err);
+    if (err->status == GG_OK && metadata) gg_buf_text(out, "}", err);
+    for (size_t i = 0; i < n && err->status == GG_OK; i++)
+        put_tensor(out, &tensors[i], metadata || i > 0, err);
     if (err->status == GG_OK) gg_buf_text(out, "}", err);
     while (err->status == GG_OK && out->len % 8 != 0) gg_buf_text(out, " ", err);
     if (err->status != GG_OK) return err->status;

@@ -30,6 +30,10 @@ typedef enum gg_st_type {
     GG_ST_I64,
     GG_ST_U8,
     GG_ST_BOOL,
+    GG_ST_U16,
+    GG_ST_U32,
+    GG_ST_U64,
+    GG_ST_OTHER, /* a type that is not read: only its place is known */
     GG_ST_TYPES
 } gg_st_type;
 
@@ -49,9 +53,10 @@ typedef struct gg_st_tensor {
     uint32_t n_dims;
     uint64_t dims[GG_ST_DIMS];
     uint64_t elements, bytes;
-    uint64_t at;     /* offset of the data in the file */
-    uint32_t file;   /* number of the file, set by the caller */
-    uint32_t packed; /* the gg_dtype of blocks that are decoded as `type`; 0 = none */
+    uint64_t at;        /* offset of the data in the file */
+    uint32_t file;      /* number of the file, set by the caller */
+    char type_name[16]; /* as the file has it, escaped */
+    uint32_t packed;    /* the gg_dtype of blocks that are decoded as `type`; 0 = none */
 } gg_st_tensor;
 
 /* A growing list. The names are its own. */
@@ -76,8 +81,9 @@ bool gg_is_safetensors_name(const char *path);
 /* Appends the header of a file with these tensors, whose offsets are set, to `out`, which must be
  * empty. Its metadata has the keys except those of shards, so that the file can be read back as the
  * same model; and `hf_order` if the names are those of Hugging Face: the GGUF names in the order of
- * the model, one per line (NULL = GGUF names). Its length is a multiple of 8. Errors:
- * GG_EUNSUPPORTED for a type that safetensors lacks, and a header that is too large; GG_EFORMAT for
- * a name that is not UTF-8. */
+ * the model, one per line (NULL = GGUF names). With `stored` the keys are texts of __metadata__,
+ * which get the same names there. Its length is a multiple of 8. Errors: GG_EUNSUPPORTED for a type
+ * that safetensors lacks, and a header that is too large; GG_EFORMAT for a name that is not UTF-8.
+ */
 gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
-                       const char *hf_order, gg_buf *out, gg_error *err);
+                       const char *hf_order, bool stored, gg_buf *out, gg_error *err);

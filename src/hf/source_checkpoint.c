@@ -35,7 +35,11 @@ static bool is_checkpoint(const gg_spec *spec)
 static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
 {
     checkpoint_source *c = (checkpoint_source *)s;
-    gg_ck_adapter adapter = { s->o.adapter_base, s->o.adapter_alpha, s->o.pre };
+    gg_ck_adapter adapter = { .base = s->o.adapter_base,
+                              .alpha = s->o.adapter_alpha,
+                              .stored = s->o.stored_names,
+                              .pairs_only = s->o.pairs_only,
+                              .pre = s->o.pre };
     gg_status st = gg_checkpoint_open(path, &adapter, &c->ck, err);
     if (st != GG_OK) return st;
     if (s->o.whole && c->ck->no_tokenizer.status != GG_OK)
@@ -122,6 +126,21 @@ bool gg_source_is_checkpoint(const gg_source *s)
 {
     return s->kind == &gg_source_checkpoint && s->meta &&
            !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
+}
+
+const gg_error *gg_source_refusal(const gg_source *s)
+{
+    while (s->of) s = s->of;
+    return s->kind == &gg_source_checkpoint && checkpoint_of(s)->stored ? &checkpoint_of(s)->refusal
+                                                                        : NULL;
+}
+
+gg_stored gg_source_stored(const gg_source *s)
+{
+    if (!gg_source_refusal(s)) return GG_STORED_NOTHING;
+    while (s->of) s = s->of;
+    const gg_checkpoint *ck = checkpoint_of(s);
+    return ck->adapter ? GG_STORED_ADAPTER : ck->config ? GG_STORED_MODEL : GG_STORED_FILE;
 }
 
 const char *gg_source_remarks(const gg_source *s)

@@ -41,6 +41,19 @@ bool gg_source_is_checkpoint(const gg_source *s);
  * is left out or not understood, else with a space. NULL = nothing. */
 const char *gg_source_remarks(const gg_source *s);
 
+/* If the source shows safetensors under their stored names, with __metadata__ as keys: the reason
+ * why they are not those of GGUF. Else NULL. */
+const gg_error *gg_source_refusal(const gg_source *s);
+
+/* What such a source shows. */
+typedef enum gg_stored {
+    GG_STORED_NOTHING, /* it is no such source */
+    GG_STORED_FILE,    /* a file with nothing beside it */
+    GG_STORED_MODEL,   /* a checkpoint */
+    GG_STORED_ADAPTER,
+} gg_stored;
+gg_stored gg_source_stored(const gg_source *s);
+
 /* Opens the tensors of a GGUF file under Hugging Face names, in the shapes and with the values that
  * checkpoints have, and its keys; of a GGUF adapter, as PEFT has them (hf_write.c). `of` must stay
  * open as long. `base` is the model that an adapter is for, else NULL. Errors: GG_EUNSUPPORTED,

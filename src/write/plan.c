@@ -98,9 +98,17 @@ gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err)
     return gg_at_file(err, gg_source_name(s));
 }
 
+gg_status gg_refuse_stored_names(const gg_source *s, gg_error *err)
+{
+    const gg_error *why = gg_source_refusal(s);
+    if (why) *err = *why;
+    return why ? err->status : GG_OK;
+}
+
 gg_status gg_require_model(const gg_source *s, gg_error *err)
 {
     if (gg_source_meta(s)) return gg_refuse_split_experts(s, err);
+    if (gg_refuse_stored_names(s, err) != GG_OK) return err->status;
     return gg_fail_in(err, GG_EUSAGE, s, NULL,
                       "it consists of organ records, but must be a model or an organ directory");
 }

@@ -115,6 +115,8 @@ gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
 
 /* The same, and GG_EUSAGE for organ records, which have no keys. */
 gg_status gg_require_model(const gg_source *s, gg_error *err);
+/* Fails for safetensors that cannot be converted, with the reason: GGUF is not made of them. */
+gg_status gg_refuse_stored_names(const gg_source *s, gg_error *err);
 
 /* The GGUF version of a model or of the one that an organ directory came from. */
 uint32_t gg_plan_version(const gg_source *s);

@@ -108,9 +108,10 @@ static gg_status make_header(const gg_plan *p, const gg_plan_file *pf, const gg_
                              gg_header *out, gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
+    bool stored = p->base && gg_source_refusal(p->base);
     if (!gg_is_safetensors_name(pf->path))
         return gg_header_plan(pf->version, &pf->meta, list, pf->n, out, err);
-    gg_status st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, &text, err);
+    gg_status st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, stored, &text, err);
     out->bytes = (uint8_t *)gg_buf_take(&text, &out->n);
     out->size = out->n;
     return st;
@@ -469,6 +470,8 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
     gg_held_notes notes = { 0 };
     *bytes = 0;
     gg_status st = gg_plan_watch(p, err);
+    for (size_t f = 0; f < p->n_files && p->base && st == GG_OK; f++)
+        if (!gg_is_safetensors_name(p->files[f].path)) st = gg_refuse_stored_names(p->base, err);
     for (size_t f = 0; f < p->n_files; f++) /* shards have other names than the output */
         for (size_t i = 0; i < p->watch.n && st == GG_OK; i++)
             st = gg_guard_output(p->files[f].path, p->watch.list[i], err);

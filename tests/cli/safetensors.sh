@@ -132,7 +132,8 @@ for c in "bad-modules-to-save|modules_to_save" "bad-dora|DoRA" "bad-adapter-name
     grep -qF "${c##*|}" "$T/err" || bad "${c%%|*}: $(cat "$T/err")"
     check_absent "$T/bad.gguf" "${c%%|*}"
 done
-check_error 2 "'lab/falcon', which is not a folder here" "an unknown base" organ-extract --list "$adapters/lora-falcon"
+check_error 2 "'lab/falcon', which is not a folder here" "an unknown base" \
+    organ-lora --from "$adapters/lora-falcon" -o "$T/bad.gguf"
 
 # Strength: alpha_pattern and rslora are equal to another alpha.
 mkdir "$T/ad1" "$T/ad2" "$T/ad3"
@@ -397,19 +398,24 @@ refused "wrong size" '{"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0
 refused "overlap" "{$one, \"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [12, 20]}}" 20 \
     "overlaps that of tensor 'a'"
 refused "a name twice" "{$one, $one}" 16 "appears twice"
-refused "unknown type" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]}}' 1 "F4 is not supported"
 refused "a huge shape" '{"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 1]}}' 1 \
     "impossibly large"
 refused "no offsets" '{"a": {"dtype": "F32", "shape": [1]}}' 4 "no place"
 refused "not an object" '[1]' 4 "not a JSON object"
 refused "not JSON" '{"a"' 4 "offset"
-refused "F8 without a scale" '{"a": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 4]}}' 4 "no scale"
 deep=$(printf '%070d' 0 | tr 0 '[')
 refused "nesting" "{\"a\": $deep}" 4 "nest"
 refused "a negative offset" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [-4, 0]}}' 4 "tensor 'a'"
 refused "offsets in descending order" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}' 4 "contradict"
 refused "nine axes" '{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}' 4 \
     "more than 8 axes"
+# A type that is not read hides no other tensor. F8 without a scale, and without a configuration, has the scale 1.
+st "$T/b.safetensors" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]},
+"b": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [1, 4]}, "c": {"dtype": "U16", "shape": [2],
+"data_offsets": [4, 8]}}' 8
+check "unknown type" organ-extract --list "$T/b.safetensors"
+check_text "$(awk -F'\t' 'NR > 1 { printf "%s ", $1 }' "$T/out")" "b c " "the tensors that are read"
+grep -qF 'left out: a (F4)' "$T/err" || bad "unknown type: $(cat "$T/err")"
 # 101 MiB of header, in a file with a hole.
 printf '\0\0\120\006\0\0\0\0{' > "$T/c.safetensors"
 printf x | dd of="$T/c.safetensors" bs=1 seek=106000000 conv=notrunc 2> /dev/null
@@ -418,7 +424,7 @@ printf '\377\377\377\377\377\377\377\377{}' > "$T/c.safetensors"
 check_error 3 "the file has only" "header length" organ-extract --list "$T/c.safetensors"
 
 # Folders that are no complete checkpoint.
-bad_folder() { check_error 3 "$1" "a folder: $1" organ-extract --list "$T/bad"; }
+bad_folder() { check_error 3 "$1" "a folder: $1" organ-assemble "$T/bad" -o "$T/bad.gguf"; }
 indexed() {
     echo "{$1}" > "$T/bad/model.safetensors.index.json"
     bad_folder "$2"
@@ -430,7 +436,7 @@ cp "$H/falcon/model.safetensors" "$T/bad/a.safetensors"
 cp "$H/falcon/model.safetensors" "$T/bad/b.safetensors"
 indexed '' "the index has no weight_map"
 indexed '"weight_map": {"lm_head.weight": "a.safetensors"}' "the index names 1 tensors, but the files have"
-indexed '"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}' "two files of the checkpoint"
+indexed '"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}' "but it has not"
 rm "$T/bad"/*
 
 # Tensors that do not make a model. Each has 2 x 2 values.
@@ -493,14 +499,14 @@ st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [3
 check_error 3 "the shape of its scale does not fit it" "another number of scales" organ-extract --list "$T/f8"
 
 mkdir "$T/ck"
+cp "$H/gptneox/model.safetensors" "$T/ck"
 echo '{"architectures": ["WeirdForCausalLM"]}' > "$T/ck/config.json"
 check_error 3 "class WeirdForCausalLM are not covered; architectures that are: llama qwen2" "unknown class" \
-    organ-extract --list "$T/ck"
+    organ-assemble "$T/ck" -o "$T/bad.gguf"
 sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' "$H/gptneox/config.json" > "$T/ck/config.json"
-cp "$H/gptneox/model.safetensors" "$T/ck"
-check_error 3 "only 1 blocks" "a block too many" organ-extract --list "$T/ck"
+check_error 3 "only 1 blocks" "a block too many" organ-assemble "$T/ck" -o "$T/bad.gguf"
 sed 's/"num_attention_heads": 2/"num_attention_heads": 7/' "$H/gptneox/config.json" > "$T/ck/config.json"
-check_error 3 "does not fit the sizes" "wrong heads" organ-extract --list "$T/ck"
+check_error 3 "does not fit the sizes" "wrong heads" organ-assemble "$T/ck" -o "$T/bad.gguf"
 cp "$H/gptneox/config.json" "$T/ck"
 for name in ../model.safetensors /etc/passwd ''; do
     echo "{\"weight_map\": {\"a\": \"$name\"}}" > "$T/ck/model.safetensors.index.json"

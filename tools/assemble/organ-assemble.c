@@ -217,6 +217,7 @@ int main(int argc, char **argv)
     gg_source *source = NULL, *vocabulary = NULL;
     gg_status st = text_open(&c, opt.report.out.path, &opt.report.out.file);
     if (st == GG_OK) st = text_open(&c, opt.sizes.rules.path, &opt.sizes.rules.file);
+    c.stored_names = opt.output && cli_has_ending(opt.output, ".safetensors");
     c.whole = !opt.vocabulary && opt.names != NAMES_HF;
     if (st == GG_OK) st = cli_open(&c, opt.model, CLI_DATA, &source);
     if (st == GG_OK && opt.vocabulary)

@@ -111,7 +111,7 @@ static gg_status hash(cli *c, const char *list, const char *model)
                           .finding = print_row,
                           .ctx = list ? (void *)&differences : (void *)&hashes };
     gg_check_report report;
-    gg_source_options watched = { .changed = &c->changed };
+    gg_source_options watched = { .stored_names = true, .changed = &c->changed };
     gg_status st = gg_source_open_with(model, &watched, &s, &c->err);
     if (st == GG_OK) st = gg_check_hash(s, &o, &c->run, &report, &c->err);
     gg_source_close(s);

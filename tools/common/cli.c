@@ -1195,10 +1195,12 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
                             .note = print_note,
                             .ctx = c,
                             .changed = &c->changed,
+                            .stored_names = c->stored_names,
+                            .adapter_base = c->adapter_base,
+                            .pairs_only = c->pairs_only,
                             .adapter_alpha = c->adapter_alpha,
                             .pre = c->pre,
                             .whole = c->whole };
-    if (c->adapter_base) o.adapter_base = gg_source_meta(c->adapter_base);
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);
     if (st != GG_OK) return st;
     for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {

@@ -352,6 +352,7 @@ int main(int argc, char **argv)
     gg_map *map = NULL;
     gg_source *a = NULL, *b = NULL;
     cli_start(&c, argc, argv, options);
+    c.stored_names = true;
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (opt.heat && cli_is_stdout(opt.svg))
         cli_usage(&c, "--svg - and --heat both write to stdout: name a file");

@@ -95,6 +95,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, extract);
     cli_start(&c, argc, argv, options);
+    c.stored_names = true;
     opt.o.select = c.select;
     if (cli_has_ending(opt.output, ".gguf"))
         cli_usage(&c, "-o %s would be a directory: name one, or use organ-assemble for a model",

@@ -7,6 +7,7 @@
 #include "gguf/gguf.h"
 #include "numeric/mix.h"
 #include "organ/record.h"
+#include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "write/copy.h"
 
@@ -171,6 +172,16 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
     *out = (gg_lora){ .adapter = adapter, .strength = (float)strength };
     if (!gg_source_seekable(adapter) || !gg_source_seekable(base)) {
         gg_fail(err, GG_EUSAGE, "a LoRA adapter and its base must be files, not pipes");
+        return gg_at_file(err, gg_source_name(adapter));
+    }
+    const gg_error *why = gg_source_refusal(adapter);
+    if (why) return *err = *why, err->status;
+    if (gg_source_meta(adapter) &&
+        gg_meta_find(gg_source_meta(adapter), "adapter.alora.invocation_tokens")) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "this adapter acts only after certain tokens (an activated LoRA), so it cannot be "
+                "folded into a model");
+        gg_fix(err, "load it beside the model");
         return gg_at_file(err, gg_source_name(adapter));
     }
     gg_status st = isfinite(out->strength)

@@ -530,6 +530,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, info);
     cli_start(&c, argc, argv, options);
+    c.stored_names = true;
     if (c.args.n == 0) cli_usage(&c, "no model given");
     read_fit(&c);
     bool rows = c.args.n > 1 || c.json || opt.table || c.wheres.n;

@@ -193,6 +193,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     c.run.review = gg_check_review;
     check_values(&c);
+    c.stored_names = !opt.output || cli_has_ending(opt.output, ".safetensors");
     gg_status st = strcmp(opt.model, "-") == 0 ? GG_OK : recover(&c);
     if (st == GG_OK && !opt.recover) st = edits() ? edit(&c) : read_keys(&c);
     return cli_end(&c, st);

@@ -481,6 +481,7 @@ int main(int argc, char **argv)
     const gg_measure_column *column;
     for (size_t i = 0; (column = gg_measure_column_at(i)) != NULL; i++) add_column(&all, column);
     cli_start(&c, argc, argv, options);
+    c.stored_names = true;
     opt.m.split_experts = opt.m.split_experts ||
                           (cli_given(&c, "rank") && opt.rank == RANK_EXPERTS);
     check_values(&c);

@@ -463,6 +463,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     c.run.review = gg_check_review;
     check_inputs(&c);
+    c.stored_names = opt.output && cli_has_ending(opt.output, ".safetensors");
     if (opt.finished)
         return cli_end(&c, picture_finished(&c, opt.finished, opt.svg, HOW_MERGED, draw_recalled));
     output_options_end(&c, &opt.o.output);

@@ -1,0 +1,318 @@
+/* hf_files.c - which files of a folder are those of a checkpoint or adapter. People's folders also
+ * hold variants, copies, adapters and files of other programs. */
+#include "hf_files.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/grow.h"
+#include "base/io.h"
+#include "base/text.h"
+#include "organ/manifest.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define END ".safetensors"
+
+static gg_status no_room(gg_error *err)
+{
+    return gg_fail(err, GG_ENOMEM, "no memory for a list of files");
+}
+
+bool gg_hf_has_file(const char *folder, const char *name)
+{
+    struct stat s;
+    gg_error none = GG_ERROR_INIT;
+    char *path = gg_path_in(folder, name, &none);
+    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    free(path);
+    return yes;
+}
+
+gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
+{
+    char *text = NULL, *path = gg_path_in(folder, name, err);
+    size_t len;
+    gg_stamp stamp;
+    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : GG_ENOMEM;
+    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
+    free(text);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return st;
+}
+
+/* ---- lists -------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static gg_status add_name(gg_hf_files *files, const char *name, size_t len, gg_error *err)
+{
+    if (GG_ROOM(files->list, files->n, NULL, err) != GG_OK) return err->status;
+    if (!(files->list[files->n] = strndup(name, len))) return no_room(err);
+    files->n++;
+    return GG_OK;
+}
+
+static void sort_names(gg_hf_files *files)
+{
+    size_t n = 0;
+    if (files->n) qsort(files->list, files->n, sizeof *files->list, by_text);
+    for (size_t i = 0; i < files->n; i++) {
+        if (n && strcmp(files->list[n - 1], files->list[i]) == 0) free(files->list[i]);
+        else files->list[n++] = files->list[i];
+    }
+    files->n = n;
+}
+
+static void clear_names(gg_hf_files *files)
+{
+    for (size_t i = 0; i < files->n; i++) free(files->list[i]);
+    files->n = 0;
+}
+
+void gg_hf_files_free(gg_hf_files *files)
+{
+    clear_names(files);
+    free(files->list);
+    gg_json_free(files->index);
+    *files = (gg_hf_files){ .list = NULL };
+}
+
+static bool is_listed(const gg_hf_files *files, const char *name)
+{
+    for (size_t i = 0; i < files->n; i++)
+        if (strcmp(files->list[i], name) == 0) return true;
+    return false;
+}
+
+/* ---- forms -------------------------------------------------------------------------------- */
+
+/* Lists the safetensors files of a folder whose names begin so. */
+static gg_status list_folder(const char *folder, const char *start, gg_hf_files *files,
+                             gg_error *err)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return gg_fail_errno(err, "cannot open");
+    gg_status st = GG_OK;
+    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir)) {
+        size_t n = strlen(e->d_name);
+        if (strncmp(e->d_name, start, strlen(start)) == 0 && e->d_name[0] != '.' &&
+            gg_text_ends(e->d_name, n, END) && gg_hf_has_file(folder, e->d_name))
+            st = add_name(files, e->d_name, n, err);
+    }
+    closedir(dir);
+    sort_names(files);
+    return st;
+}
+
+static bool has_weights(const char *folder)
+{
+    gg_hf_files files = { .list = NULL };
+    gg_error none = GG_ERROR_INIT;
+    list_folder(folder, "model", &files, &none);
+    bool yes = files.n > 0 || gg_hf_has_file(folder, GG_HF_INDEX);
+    gg_hf_files_free(&files);
+    return yes;
+}
+
+gg_hf_form gg_hf_form_of(const char *folder, bool adapter)
+{
+    bool model = has_weights(folder), config = gg_hf_has_file(folder, GG_HF_CONFIG);
+    if (gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG) && (adapter || !model)) {
+        bool mlx = gg_hf_has_file(folder, "adapters.safetensors") ||
+                   gg_hf_has_file(folder, "adapters.npz");
+        return mlx && !gg_hf_has_file(folder, "adapter_model.safetensors") ? GG_HF_MLX : GG_HF_PEFT;
+    }
+    return model || config || gg_hf_has_file(folder, "model_index.json") ? GG_HF_MODEL
+                                                                         : GG_HF_NOTHING;
+}
+
+/* ---- adapters ----------------------------------------------------------------------------- */
+
+static gg_status find_adapter(const char *folder, bool mlx, gg_hf_files *files, gg_error *err)
+{
+    static const struct {
+        const char *name, *why, *fix;
+    } others[] = {
+        { "adapter_model.bin", "a pickle of PyTorch, which can run programs and is not read",
+          "load the adapter with PEFT and save it with save_pretrained, which writes safetensors" },
+        { "adapter_model.pt", "a pickle of PyTorch, which can run programs and is not read",
+          "load the adapter with PEFT and save it with save_pretrained, which writes safetensors" },
+        { "adapters.npz", "a file of older versions of MLX, which is not read",
+          "train or convert it with a version of mlx_lm that writes adapters.safetensors" },
+    };
+    const char *name = mlx ? "adapters.safetensors" : "adapter_model.safetensors";
+    if (gg_hf_has_file(folder, name)) return add_name(files, name, strlen(name), err);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!gg_hf_has_file(folder, others[i].name)) continue;
+        gg_fail(err, GG_EUNSUPPORTED, "the adapter is in %s, %s", others[i].name, others[i].why);
+        gg_fix(err, "%s", others[i].fix);
+        return gg_at_file(err, folder);
+    }
+    gg_fail(err, GG_EFORMAT, "this adapter has no %s", name);
+    gg_fix(err, "download the file");
+    return gg_at_file(err, folder);
+}
+
+/* ---- checkpoints -------------------------------------------------------------------------- */
+
+/* The files that an index names. They must be plain names in its folder. */
+static gg_status files_of_index(const gg_json_node *map, gg_hf_files *files, gg_error *err)
+{
+    const char *last = "";
+    size_t last_len = SIZE_MAX;
+    if (gg_json_type_of(map) != GG_JSON_OBJECT)
+        return gg_fail(err, GG_EFORMAT, "the index has no weight_map");
+    for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
+        const char *name;
+        size_t len;
+        if (gg_json_string(m, &name, &len, err) != GG_OK) return err->status;
+        if (len == last_len && memcmp(name, last, len) == 0) continue;
+        last = name, last_len = len;
+        if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len))
+            return gg_fail_at(gg_json_offset(m), err,
+                              "the index names a file outside its folder: '%.*s'",
+                              len < 100 ? (int)len : 100, name);
+        if (add_name(files, name, len, err) != GG_OK) return err->status;
+    }
+    sort_names(files);
+    return GG_OK;
+}
+
+/* Whether a name is that of one shard of several: PREFIX-00002-of-00003.safetensors. */
+static bool is_shard(const char *name, size_t *prefix, unsigned *no, unsigned *count)
+{
+    const char *p = strstr(name, "-of-");
+    int end = 0;
+    if (!p || p - name < 6 || p[-6] != '-') return false;
+    *prefix = (size_t)(p - name) - 6;
+    return sscanf(p - 5, "%5u-of-%5u" END "%n", no, count, &end) == 2 && end > 0 &&
+           p[-5 + end] == '\0' && *no > 0 && *no <= *count;
+}
+
+/* Whether all shards of the first shard's set are there. Names the first that is missing. */
+static gg_status keep_shards(const char *folder, const char *first, gg_hf_files *files,
+                             gg_error *err)
+{
+    gg_hf_files set = { .list = NULL };
+    size_t prefix;
+    unsigned no, count;
+    char name[300];
+    gg_status st = GG_OK;
+    if (!is_shard(first, &prefix, &no, &count) || prefix > 200) return GG_OK;
+    for (unsigned i = 1; i <= count && st == GG_OK; i++) {
+        snprintf(name, sizeof name, "%.*s-%05u-of-%05u" END, (int)prefix, first, i, count);
+        if (is_listed(files, name)) {
+            st = add_name(&set, name, strlen(name), err);
+            continue;
+        }
+        gg_fail(err, GG_EFORMAT, "file %u of %u is missing: %.120s", i, count, name);
+        gg_fix(err, "download it");
+        st = gg_at_file(err, folder);
+    }
+    if (st == GG_OK) {
+        gg_hf_files_free(files);
+        *files = set;
+    } else gg_hf_files_free(&set);
+    return st;
+}
+
+/* Keeps one file of the list, and names the others. */
+static gg_status keep_file(const char *name, gg_hf_files *files, gg_error *err)
+{
+    char kept[300];
+    size_t at = 0;
+    snprintf(kept, sizeof kept, "%s", name);
+    for (size_t i = 0; i < files->n && at + 8 < sizeof files->skipped; i++) {
+        char text[100];
+        if (strcmp(files->list[i], kept) == 0) continue;
+        gg_escape(files->list[i], strlen(files->list[i]), text, sizeof text);
+        at += (size_t)snprintf(files->skipped + at, sizeof files->skipped - at, "%s%s",
+                               at ? ", " : "", text);
+    }
+    clear_names(files);
+    return add_name(files, kept, strlen(kept), err);
+}
+
+/* The shard that the list begins with; NULL if it has none. */
+static const char *first_shard(const gg_hf_files *files)
+{
+    size_t prefix;
+    unsigned no, count;
+    for (size_t i = 0; i < files->n; i++)
+        if (is_shard(files->list[i], &prefix, &no, &count)) return files->list[i];
+    return NULL;
+}
+
+static gg_status choose_files(const char *folder, gg_hf_files *files, gg_error *err)
+{
+    const char *shard = first_shard(files);
+    if (is_listed(files, "model" END)) return keep_file("model" END, files, err);
+    if (shard) return keep_shards(folder, shard, files, err);
+    if (files->n == 1) return GG_OK;
+    if (files->n > 1) {
+        gg_fail(err, GG_EFORMAT,
+                "there are several files of weights and no index, such as %.60s "
+                "and %.60s",
+                files->list[0], files->list[1]);
+        gg_fix(err, "give the path of one of them");
+        return gg_at_file(err, folder);
+    }
+    if (gg_hf_has_file(folder, "model_index.json")) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "this is a pipeline of diffusers, whose models have folders of "
+                "their own");
+        gg_fix(err, "give one of these folders, such as unet, transformer or text_encoder");
+    } else if (gg_hf_has_file(folder, "pytorch_model.bin") ||
+               gg_hf_has_file(folder, "pytorch_model.bin.index.json")) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "the weights are pickles of PyTorch, which can run programs and "
+                "are not read");
+        gg_fix(err,
+               "save the model with save_pretrained of transformers, which writes safetensors");
+    } else {
+        gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
+        gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
+    }
+    return gg_at_file(err, folder);
+}
+
+/* The files of an index; of one file that it does not name, if that was asked for. */
+static gg_status find_indexed(const char *folder, const char *only, gg_hf_files *files,
+                              gg_error *err)
+{
+    gg_status st = gg_hf_parse(folder, GG_HF_INDEX, &files->index, err);
+    if (st == GG_OK)
+        st = files_of_index(gg_json_get(gg_json_root(files->index), "weight_map"), files, err);
+    if (st != GG_OK) {
+        char *path = gg_path_in(folder, GG_HF_INDEX, err);
+        if (path) gg_at_file(err, path);
+        free(path);
+        return st;
+    }
+    if (!only || is_listed(files, only)) return GG_OK;
+    gg_hf_files_free(files);
+    return add_name(files, only, strlen(only), err);
+}
+
+gg_status gg_hf_find_files(const char *folder, gg_hf_form form, const char *only,
+                           gg_hf_files *files, gg_error *err)
+{
+    size_t prefix;
+    unsigned no, count;
+    if (form != GG_HF_MODEL) return find_adapter(folder, form == GG_HF_MLX, files, err);
+    if (gg_hf_has_file(folder, GG_HF_INDEX)) return find_indexed(folder, only, files, err);
+    gg_status st = list_folder(folder, "model", files, err);
+    if (st == GG_OK && files->n == 0) st = list_folder(folder, "", files, err);
+    if (st != GG_OK || !only) return st == GG_OK ? choose_files(folder, files, err) : st;
+    if (is_shard(only, &prefix, &no, &count)) return keep_shards(folder, only, files, err);
+    clear_names(files);
+    return add_name(files, only, strlen(only), err);
+}

@@ -1,0 +1,41 @@
+/* hf_files.h - which files of a folder are those of a checkpoint or adapter. Internal. */
+#pragma once
+
+#include "json/json.h"
+
+#define GG_HF_INDEX "model.safetensors.index.json"
+#define GG_HF_CONFIG "config.json"
+#define GG_HF_ADAPTER_CONFIG "adapter_config.json"
+
+/* What a folder holds. */
+typedef enum gg_hf_form {
+    GG_HF_NOTHING,
+    GG_HF_MODEL, /* a checkpoint */
+    GG_HF_PEFT,  /* an adapter of PEFT */
+    GG_HF_MLX,   /* an adapter of MLX */
+    GG_HF_FILE,  /* one safetensors file with nothing beside it */
+    GG_HF_FORMS
+} gg_hf_form;
+
+/* The safetensors files, in the order of their names. */
+typedef struct gg_hf_files {
+    char **list;
+    size_t n;
+    gg_json *index;    /* of a checkpoint with an index; else NULL */
+    char skipped[200]; /* other files of the folder that could have been meant; "" = none */
+} gg_hf_files;
+
+bool gg_hf_has_file(const char *folder, const char *name);
+
+/* The form of a folder. With `adapter`, an adapter counts also where there is a model. */
+gg_hf_form gg_hf_form_of(const char *folder, bool adapter);
+
+/* Parses FOLDER/NAME. */
+gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
+
+/* Finds the files of that form; `only` names one of them that was asked for, or is NULL. Errors:
+ * GG_EFORMAT, with its name, for a missing shard and an index that names files outside its folder;
+ * GG_EUNSUPPORTED for other formats; GG_EIO; GG_ENOMEM. */
+gg_status gg_hf_find_files(const char *folder, gg_hf_form form, const char *only,
+                           gg_hf_files *files, gg_error *err);
+void gg_hf_files_free(gg_hf_files *files);

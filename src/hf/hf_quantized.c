@@ -1,0 +1,125 @@
+/* hf_quantized.c - recognizes the methods that quantize weights by what they store. */
+#include "hf_quantized.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <string.h>
+
+#define SAVE "load the model with transformers, call dequantize(), and save it again"
+#define CONVERT \
+    "convert it with convert_hf_to_gguf.py of llama.cpp, or save it without quantization"
+
+typedef struct method {
+    const char *word; /* of quant_method; "" = none */
+    const char *name, *fix;
+} method;
+
+static const method methods[] = {
+    { "bitsandbytes", "bitsandbytes", SAVE },
+    { "gptq", "GPTQ", CONVERT },
+    { "awq", "AWQ", SAVE },
+    { "compressed-tensors", "compressed-tensors", CONVERT },
+    { "modelopt", "ModelOpt (NVFP4 and the like)", CONVERT },
+    { "mxfp4", "MXFP4", CONVERT },
+    { "mlx", "MLX", "convert it with mlx_lm.convert --dequantize" },
+    { "hqq", "HQQ", SAVE },
+    { "exl3", "EXL3", "use the model from which it was made" },
+    { "exl2", "EXL2", "use the model from which it was made" },
+    { "aqlm", "AQLM", "use the model from which it was made" },
+    { "quip", "QuIP", "use the model from which it was made" },
+    { "torchao", "torchao", SAVE },
+    { "quanto", "Quanto", SAVE },
+    { "fp8", "FP8", "save the model as BF16" },
+};
+
+/* Ends of names that only one method has, in the order in which they decide. */
+static const struct {
+    const char *end, *word;
+} ends[] = {
+    { ".quant_state.bitsandbytes__nf4", "bitsandbytes" },
+    { ".quant_state.bitsandbytes__fp4", "bitsandbytes" },
+    { ".absmax", "bitsandbytes" },
+    { ".quant_map", "bitsandbytes" },
+    { ".SCB", "bitsandbytes" },
+    { ".weight_packed", "compressed-tensors" },
+    { ".weight_scale_2", "modelopt" },
+    { ".g_idx", "gptq" },
+    { ".qzeros", "awq" },
+    { ".qweight", "awq" },
+    { ".W_q", "hqq" },
+    { ".trellis", "exl3" },
+    { ".q_weight", "exl2" },
+    { ".codebooks", "aqlm" },
+    { ".Qidxs", "quip" },
+    { "._data", "quanto" },
+    { "_blocks", "mxfp4" },
+    { ".scales", "mlx" },
+};
+
+static const method *method_of(const char *word, size_t len)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (gg_text_is(word, len, methods[i].word)) return &methods[i];
+    return NULL;
+}
+
+/* A tensor that tells the method, and its name; NULL if none does. */
+static const gg_st_tensor *find_end(const gg_st_list *list, const char **word)
+{
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        for (size_t i = 0; i < list->n; i++)
+            if (gg_text_ends(list->items[i].name, list->items[i].name_len, ends[k].end))
+                return *word = ends[k].word, &list->items[i];
+    return NULL;
+}
+
+static bool is_integer(gg_st_type type)
+{
+    return type >= GG_ST_I8 && type != GG_ST_OTHER;
+}
+
+/* A matrix of integers, which weights are not unless they are quantized. */
+static const gg_st_tensor *find_integers(const gg_st_list *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const gg_st_tensor *t = &list->items[i];
+        if (t->n_dims >= 2 && is_integer(t->type) && gg_text_ends(t->name, t->name_len, ".weight"))
+            return t;
+    }
+    return NULL;
+}
+
+static bool has_scale(const gg_st_list *list, const gg_st_tensor *of)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const gg_st_tensor *t = &list->items[i];
+        if (t->name_len > of->name_len && memcmp(t->name, of->name, of->name_len) == 0 &&
+            gg_text_ends(t->name, t->name_len, "_scale"))
+            return true;
+    }
+    return false;
+}
+
+gg_status gg_hf_refuse_quantized(const gg_st_list *list, const gg_json_node *config,
+                                 const gg_st_tensor **of, gg_error *err)
+{
+    const char *stated = "", *word = "", *lack = "";
+    size_t len = 0;
+    char name[80];
+    gg_error none = GG_ERROR_INIT;
+    gg_json_string(gg_json_get(config, "quant_method"), &stated, &len, &none);
+    *of = find_end(list, &word);
+    if (!*of && (*of = find_integers(list)) != NULL && !has_scale(list, *of))
+        lack = ", and their scales are missing";
+    if (!*of) return GG_OK;
+    const method *m = method_of(stated, len);
+    if (!m && !(m = method_of(word, strlen(word)))) {
+        gg_escape(len ? stated : "a method that is not known", len ? (len < 60 ? len : 60) : 26,
+                  name, sizeof name);
+        gg_fail(err, GG_EUNSUPPORTED, "the weights are integers, quantized with %s%s", name, lack);
+        return gg_fix(err, "save the model without quantization, as BF16");
+    }
+    gg_fail(err, GG_EUNSUPPORTED, "the weights are quantized with %s%s", m->name, lack);
+    return gg_fix(err, "%s", m->fix);
+}
