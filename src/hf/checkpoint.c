@@ -164,7 +164,7 @@ static indexed *sorted_index(const gg_json_node *map, size_t *n, gg_error *err)
     return list;
 }
 
-/* Drops what the index takes from another file, and compares it with what is there. */
+/* Drops what the index takes from another file, and compares it with the files. */
 static gg_status follow_index(gg_checkpoint *ck, const gg_hf_files *files, gg_error *err)
 {
     size_t n, kept = 0, found = 0;
@@ -1022,8 +1022,8 @@ static bool is_about_conversion(const gg_error *err)
     return err->status == GG_EUNSUPPORTED || err->status == GG_EFORMAT || err->status == GG_EUSAGE;
 }
 
-/* After a conversion that failed, shows what is stored. The reason is kept, for who needs the keys
- * and tensors of GGUF. */
+/* After a conversion that failed, shows the stored tensors. The reason is kept for those who need
+ * the keys and tensors of GGUF. */
 static gg_status fall_back(gg_checkpoint *ck, const gg_json *header, gg_error *err)
 {
     if (!ck->may_store || !is_about_conversion(err)) return err->status;
@@ -1063,33 +1063,38 @@ static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err
     return st;
 }
 
-/* Makes the keys and tensors of a model of Hugging Face. */
-static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *pre, gg_error *err)
+/* Makes the keys, unless the weights are quantized in a way that is not read. */
+static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
-    char arch[64];
-    gg_error ignored = GG_ERROR_INIT;
-    const gg_json_node *root = root_of(ck->config),
-                       *block = gg_hf_field(root, "quantization_config.weight_block_size"),
-                       *columns = gg_json_next(gg_json_first(block));
-    if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &ignored);
-    if (columns) gg_json_u64(columns, &ck->block[1], &ignored);
+    gg_error none = GG_ERROR_INIT;
     bool by_type = false;
     const gg_hf_class *class;
+    const gg_st_tensor *quantized = NULL;
+    const gg_json_node *root = root_of(ck->config), *how = gg_hf_field(root, "quantization_config"),
+                       *block = gg_json_get(how, "weight_block_size"),
+                       *columns = gg_json_next(gg_json_first(block));
+    if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &none);
+    if (columns) gg_json_u64(columns, &ck->block[1], &none);
     gg_status st = class_of_config(root, &class, &by_type, err);
     if (st == GG_OK && by_type)
         st = gg_ck_note(ck, false, err,
                         "config.json does not name the class; model_type decides: %s", class->name);
-    const gg_st_tensor *quantized = NULL;
-    const gg_json_node *how = gg_hf_field(root, "quantization_config");
     if (!how) how = gg_hf_field(root, "compression_config");
     if (st == GG_OK && gg_hf_refuse_quantized(&ck->in, how, &quantized, err) != GG_OK)
         return gg_ck_at(ck, quantized, err);
-    if (st == GG_OK) st = gg_ck_keys(root, folder, &ck->header.meta, err);
+    return st == GG_OK ? gg_ck_keys(root, folder, &ck->header.meta, err) : st;
+}
+
+/* Makes the keys and tensors of a model of Hugging Face. */
+static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *pre, gg_error *err)
+{
+    char arch[64];
+    gg_status st = open_keys(ck, folder, err);
     if (st != GG_OK) return st;
     ck->has_keys = true;
     gg_hf_arch(&ck->header.meta, arch);
     uint64_t tokens = UINT64_MAX;
-    if (st == GG_OK && strcmp(arch, "gemma3") == 0) st = count_tokens(ck, folder, &tokens, err);
+    if (strcmp(arch, "gemma3") == 0) st = count_tokens(ck, folder, &tokens, err);
     if (st == GG_OK) st = check_config(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
     if (st == GG_OK) st = count_predictions(ck, arch, err);

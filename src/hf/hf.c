@@ -452,59 +452,66 @@ static gg_status refuse_layers(const char *what, gg_error *err)
     return gg_fix(err, "keep or remove whole periods of layers");
 }
 
+/* The interval of full attention among layers of linear attention. */
+static gg_status set_interval(const gg_json_node *config, const char *arch, const layer_kinds *k,
+                              gg_meta *meta, gg_error *err)
+{
+    double period = (double)k->first_full;
+    bool stated = gg_hf_value(config, "full_attention_interval", &period);
+    if (!k->periodic) return refuse_layers("in irregular places", err);
+    if (!k->full) return stated ? GG_OK : refuse_layers("nowhere", err);
+    if (stated && period != (double)k->first_full && period <= (double)k->n)
+        return gg_fail(err, GG_EFORMAT,
+                       "layer_types in config.json has full attention in every layer number %zu, "
+                       "but full_attention_interval is %.0f",
+                       k->first_full, period);
+    return set_number(meta, arch, "full_attention_interval", GG_TYPE_U32, period, err);
+}
+
+static void delete_key(gg_meta *meta, const char *arch, const char *name)
+{
+    char key[96];
+    snprintf(key, sizeof key, "%s.%s", arch, name);
+    gg_meta_delete(meta, key);
+}
+
+/* The period of full attention among layers with a window. */
+static gg_status set_pattern(const char *arch, const layer_kinds *k, gg_meta *meta, gg_error *err)
+{
+    static const char key[] = "attention.sliding_window_pattern";
+    double usual = strcmp(arch, "gemma3") == 0 ? 6 : strcmp(arch, "gemma2") == 0 ? 2 : 4;
+    if (!k->periodic) return refuse_layers("in irregular places", err);
+    delete_key(meta, arch, key);
+    if (k->full ? (double)k->first_full == usual : (double)k->n < usual) return GG_OK;
+    return set_number(meta, arch, key, GG_TYPE_U32, k->full ? (double)k->first_full : 0, err);
+}
+
 /* Which layers have a window, or linear attention. */
 static gg_status set_layers(const gg_json_node *config, const char *arch, gg_meta *meta,
                             gg_error *err)
 {
     bool linear = gg_hf_has("qwen3next qwen35", arch),
          window = gg_hf_has("gemma2 gemma3 olmo2", arch);
-    double period = gg_hf_has("gemma3", arch)   ? 6
-                    : gg_hf_has("gemma2", arch) ? 2
-                                                : 4,
-           size = 0, most;
+    double size = 0, most;
     layer_kinds k;
     if (read_layer_kinds(config, linear ? "linear_attention" : "sliding_attention", &k, err) !=
         GG_OK)
         return err->status;
     if (!k.list || k.n == 0) return GG_OK;
-    char key[96];
-    if (linear) {
-        bool stated = gg_hf_value(config, "full_attention_interval", &period);
-        if (!k.periodic) return refuse_layers("in irregular places", err);
-        if (!k.full) return stated ? GG_OK : refuse_layers("nowhere", err);
-        if (stated && period != (double)k.first_full && period <= (double)k.n)
-            return gg_fail(err, GG_EFORMAT,
-                           "layer_types in config.json has full attention in every layer number "
-                           "%zu, but full_attention_interval is %.0f",
-                           k.first_full, period);
-        return set_number(meta, arch, "full_attention_interval", GG_TYPE_U32,
-                          stated ? period : (double)k.first_full, err);
-    }
+    if (linear) return set_interval(config, arch, &k, meta, err);
     gg_hf_value(config, "sliding_window", &size);
-    if (k.full == k.n || size <= 0) { /* no window */
-        snprintf(key, sizeof key, "%s.attention.sliding_window", arch);
-        gg_meta_delete(meta, key);
-        snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", arch);
-        gg_meta_delete(meta, key);
+    if (k.full == k.n || size <= 0) {
+        delete_key(meta, arch, "attention.sliding_window");
+        delete_key(meta, arch, "attention.sliding_window_pattern");
         return GG_OK;
     }
-    if (gg_hf_value(config, "max_position_embeddings", &most) && size >= most && !window)
-        return GG_OK; /* it never matters */
-    if (strcmp(arch, "phi3") == 0 && k.full == 0) return GG_OK;
-    if (!window)
-        return gg_fail(err, GG_EUNSUPPORTED,
-                       "layer_types in config.json has windows, which engines cannot do for the "
-                       "architecture %s",
-                       arch);
-    if (!k.periodic) return refuse_layers("in irregular places", err);
-    if (k.full && (double)k.first_full == period) {
-        snprintf(key, sizeof key, "%s.attention.sliding_window_pattern", arch);
-        gg_meta_delete(meta, key);
-        return GG_OK;
-    }
-    if (!k.full && (double)k.n < period) return GG_OK;
-    return set_number(meta, arch, "attention.sliding_window_pattern", GG_TYPE_U32,
-                      k.full ? (double)k.first_full : 0, err);
+    if (window) return set_pattern(arch, &k, meta, err);
+    bool beyond = gg_hf_value(config, "max_position_embeddings", &most) && size >= most;
+    if (beyond || (strcmp(arch, "phi3") == 0 && k.full == 0)) return GG_OK;
+    return gg_fail(err, GG_EUNSUPPORTED,
+                   "layer_types in config.json has windows, which engines cannot do for the "
+                   "architecture %s",
+                   arch);
 }
 
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,

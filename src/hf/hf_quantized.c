@@ -22,7 +22,7 @@ static const method methods[] = {
     { "compressed-tensors", "compressed-tensors", CONVERT },
     { "modelopt", "ModelOpt (NVFP4 and the like)", CONVERT },
     { "mxfp4", "MXFP4", CONVERT },
-    { "mlx", "MLX", "convert it with mlx_lm.convert --dequantize" },
+    { "mlx", "MLX", "convert it with mlx_lm.convert, which can dequantize it" },
     { "hqq", "HQQ", SAVE },
     { "exl3", "EXL3", "use the model from which it was made" },
     { "exl2", "EXL2", "use the model from which it was made" },

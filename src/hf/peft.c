@@ -7,6 +7,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/float_bits.h"
+#include "base/text.h"
 #include "checkpoint.h"
 
 #include "gguf/gguf.h"
@@ -66,7 +67,7 @@ static gg_status refuse_name(const peft *p, const gg_st_tensor *t, gg_error *err
                        "merge the adapter into its base with PEFT, or take its pairs only");
 }
 
-/* Refuses a tensor that is no part of a pair, unless pairs are all that is wanted. */
+/* Refuses a tensor outside of pairs, unless pairs are all that is wanted. */
 static gg_status leave_whole(peft *p, const gg_st_tensor *t, gg_error *err)
 {
     bool matrix = !strstr(t->name, "lora_");
@@ -118,25 +119,6 @@ static gg_status alpha_of(const peft *p, const gg_st_tensor *t, const char *modu
     return GG_OK;
 }
 
-/* Sets *factor to what lora_B needs with rank r; 0 = none. */
-static gg_status strength_of(peft *p, const gg_st_tensor *t, const char *module, size_t len,
-                             uint64_t rank, float *factor, gg_error *err)
-{
-    double alpha, x;
-    gg_status st = alpha_of(p, t, module, len, &alpha, err);
-    if (st != GG_OK) return st;
-    x = alpha / p->alpha * (p->rslora ? sqrt((double)rank) : 1);
-    if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
-        gg_fail(err, GG_EUNSUPPORTED,
-                "alpha_pattern gives it a strength of 0, or one out of range");
-        gg_at_tensor(err, t->name, t->name_len);
-        return gg_fix(err, "remove the pair, or correct alpha_pattern");
-    }
-    *factor = x == 1 ? 0 : (float)x;
-    if (x != 1) p->folded = true;
-    return GG_OK;
-}
-
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
 /* The halves of a pair, and the module's name. */
@@ -169,6 +151,25 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
                              "train an adapter with one rank for all experts", err);
     }
     return gg_ck_add_moved(p->ck, m, t, expert, move, err);
+}
+
+/* Sets *factor to what lora_B needs with this rank; 0 = none. */
+static gg_status strength_of(peft *p, const peft_pair *pair, uint64_t rank, float *factor,
+                             gg_error *err)
+{
+    double alpha, x;
+    gg_status st = alpha_of(p, pair->b, pair->module, pair->len, &alpha, err);
+    if (st != GG_OK) return st;
+    x = alpha / p->alpha * (p->rslora ? sqrt((double)rank) : 1);
+    if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "alpha_pattern gives it a strength of 0, or one out of range");
+        gg_at_tensor(err, pair->b->name, pair->b->name_len);
+        return gg_fix(err, "remove the pair, or correct alpha_pattern");
+    }
+    *factor = x == 1 ? 0 : (float)x;
+    if (x != 1) p->folded = true;
+    return GG_OK;
 }
 
 /* The rank of a pair; 0 if its halves do not fit each other. */
@@ -210,23 +211,21 @@ static gg_status refuse_module(const peft *p, const gg_st_tensor *t, gg_error *e
                          "use the model that the adapter was trained for", err);
 }
 
-/* Adds the halves as those of one tensor of the base. */
-static gg_status add_halves(peft *p, const peft_pair *pair, const char *name, int64_t expert,
-                            peft_half *a, peft_half *b, gg_error *err)
+/* Adds the halves, lora_A and lora_B, as those of one tensor of the base. */
+static gg_status add_halves(const peft *p, const char *name, int64_t expert,
+                            const peft_half half[2], gg_error *err)
 {
     char full[GG_HF_NAME + 8];
-    gg_status st = strength_of(p, pair->b, pair->module, pair->len, rank_of(p, pair), &b->times,
-                               err);
     snprintf(full, sizeof full, "%s.lora_a", name);
-    if (st == GG_OK) st = add_half(p, a, full, expert, err);
+    gg_status st = add_half(p, &half[0], full, expert, err);
     snprintf(full, sizeof full, "%s.lora_b", name);
-    return st == GG_OK ? add_half(p, b, full, expert, err) : st;
+    return st == GG_OK ? add_half(p, &half[1], full, expert, err) : st;
 }
 
 static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
 {
     char hf[512], name[GG_HF_NAME];
-    peft_half a = { .t = pair->a }, b = { .t = pair->b };
+    peft_half half[2] = { { .t = pair->a }, { .t = pair->b } };
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(pair->len < 480 ? pair->len : 480), pair->module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
     if (m.part) return p->skipped++, GG_OK;
@@ -237,12 +236,14 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
         return refuse_stored(p, pair->b, "the halves of the pair do not fit each other",
                              "save the adapter again", err);
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
-        if (!gg_hf_gguf_name(r, &m, name) || !move_pair(p, pair, r->ops, &a.move, &b.move))
+        if (!gg_hf_gguf_name(r, &m, name) ||
+            !move_pair(p, pair, r->ops, &half[0].move, &half[1].move))
             return refuse_stored(p, pair->b,
                                  "adapters of this matrix cannot be converted, because it becomes "
                                  "several transposed ones",
                                  "merge the adapter into its base with PEFT", err);
-        gg_status st = add_halves(p, pair, name, m.expert, &a, &b, err);
+        gg_status st = strength_of(p, pair, rank_of(p, pair), &half[1].times, err);
+        if (st == GG_OK) st = add_halves(p, name, m.expert, half, err);
         if (st != GG_OK) return st;
     }
     return GG_OK;
@@ -250,47 +251,59 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
 
 /* ---- target_parameters -------------------------------------------------------------------- */
 
+/* Whether a pair for all experts fits them, and its rank. */
+static bool experts_fit(const peft *p, const peft_pair *pair, bool inner, uint64_t *rank)
+{
+    uint64_t experts = gg_arch_number(p->base, "expert_count"),
+             embd = gg_arch_number(p->base, "embedding_length");
+    const gg_st_tensor *a = pair->a, *b = pair->b;
+    if (a->n_dims != 2 || b->n_dims != 2 || experts == 0) return false;
+    *rank = a->dims[0] / experts;
+    return *rank && a->dims[0] == *rank * experts && b->dims[1] == a->dims[0] &&
+           (inner ? a->dims[1] : b->dims[0]) == embd;
+}
+
+/* Takes what a pair for all experts has for one matrix: all rows of lora_B, or a half of them. */
+static bool move_experts(const peft *p, const peft_pair *pair, uint64_t rank, const char *rows,
+                         peft_half half[2])
+{
+    char a[80], b[120];
+    unsigned long long r = rank, n = gg_arch_number(p->base, "expert_count");
+    snprintf(a, sizeof a, "cut0:%llu,%llu keep", n, r);
+    snprintf(b, sizeof b, "%scut1:%llu,%llu swap0,2 swap1,2 keep", rows, r, n);
+    return gg_hf_views(a, &p->sizes, 2, pair->a->dims, &half[0].move) &&
+           gg_hf_views(b, &p->sizes, 2, pair->b->dims, &half[1].move);
+}
+
 /* A pair for the parameters of all experts at once: lora_A is [experts * r, in], and lora_B
- * [out, r * experts]. The pair of gate_up_proj stands in the base_layer of that of down_proj. */
+ * [out, r * experts]. The pair of gate_up_proj is in the base_layer of that of down_proj. */
 static gg_status add_experts(peft *p, const peft_pair *pair, bool inner, gg_error *err)
 {
-    static const char *const names[] = { "ffn_gate_exps", "ffn_up_exps", "ffn_down_exps" };
-    uint64_t experts = gg_arch_number(p->base, "expert_count"), rank,
-             embd = gg_arch_number(p->base, "embedding_length");
-    char hf[512], ops_a[80], ops_b[120], name[GG_HF_NAME];
-    peft_half a = { .t = pair->a }, b = { .t = pair->b };
+    static const struct {
+        const char *name, *rows;
+    } made[] = { { "ffn_gate_exps", "half0:0 " },
+                 { "ffn_up_exps", "half0:1 " },
+                 { "ffn_down_exps", "" } };
+    char hf[512], name[GG_HF_NAME];
+    uint64_t rank;
+    peft_half half[2] = { { .t = pair->a }, { .t = pair->b } };
+    gg_status st = GG_OK;
     snprintf(hf, sizeof hf, "%.*s.%s_proj", (int)(pair->len < 480 ? pair->len : 480), pair->module,
              inner ? "gate_up" : "down");
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
-    rank = pair->a->n_dims == 2 && experts ? pair->a->dims[0] / experts : 0;
-    if (!m.rule || m.block < 0 || (uint64_t)m.block >= p->blocks) return refuse_module(p, a.t, err);
-    if (rank == 0 || pair->a->dims[0] != rank * experts || pair->b->n_dims != 2 ||
-        pair->b->dims[1] != pair->a->dims[0] ||
-        (inner ? pair->a->dims[1] : pair->b->dims[0]) != embd)
+    if (!m.rule || m.block < 0 || (uint64_t)m.block >= p->blocks)
+        return refuse_module(p, pair->a, err);
+    if (!experts_fit(p, pair, inner, &rank))
         return refuse_stored(p, pair->b,
                              "the pair (target_parameters) does not fit the experts of the base",
                              "use the model that the adapter was trained for", err);
-    for (int i = inner ? 0 : 2; i < (inner ? 2 : 3); i++) {
-        snprintf(ops_a, sizeof ops_a, "cut0:%llu,%llu keep", (unsigned long long)experts,
-                 (unsigned long long)rank);
-        snprintf(ops_b, sizeof ops_b, "%scut1:%llu,%llu swap0,2 swap1,2 keep",
-                 !inner   ? ""
-                 : i == 0 ? "half0:0 "
-                          : "half0:1 ",
-                 (unsigned long long)rank, (unsigned long long)experts);
-        if (!gg_hf_views(ops_a, &p->sizes, 2, pair->a->dims, &a.move) ||
-            !gg_hf_views(ops_b, &p->sizes, 2, pair->b->dims, &b.move))
-            return refuse_module(p, pair->b, err);
-        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, names[i]);
-        gg_status st = strength_of(p, pair->b, pair->module, pair->len, rank, &b.times, err);
-        char full[GG_HF_NAME + 8];
-        snprintf(full, sizeof full, "%s.lora_a", name);
-        if (st == GG_OK) st = add_half(p, &a, full, -1, err);
-        snprintf(full, sizeof full, "%s.lora_b", name);
-        if (st == GG_OK) st = add_half(p, &b, full, -1, err);
-        if (st != GG_OK) return st;
+    for (int i = inner ? 0 : 2; i < (inner ? 2 : 3) && st == GG_OK; i++) {
+        if (!move_experts(p, pair, rank, made[i].rows, half)) return refuse_module(p, pair->b, err);
+        snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, made[i].name);
+        st = strength_of(p, pair, rank, &half[1].times, err);
+        if (st == GG_OK) st = add_halves(p, name, -1, half, err);
     }
-    return GG_OK;
+    return st;
 }
 
 static const char *after_prefix(const char *name)
@@ -325,7 +338,7 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     return gg_ck_add_moved(p->ck, made, t, -1, &move, err);
 }
 
-/* Whether a name ends so; sets the length of what stands before. */
+/* Whether a name ends so; sets the length of the rest before it. */
 static bool ends_with(const gg_st_tensor *t, const char *end, size_t *stem)
 {
     size_t n = strlen(end);
@@ -344,7 +357,7 @@ static bool cut_base_layer(const char *module, size_t *len)
     return true;
 }
 
-/* Whether the module is one that holds all experts. */
+/* Whether the module holds all experts. */
 static bool is_experts(const char *module, size_t len)
 {
     static const char end[] = ".experts";
@@ -459,24 +472,12 @@ static const gg_tensor *tensor_of_base(const peft *p, const gg_checkpoint *named
     return i == SIZE_MAX ? NULL : p->model ? gg_source_tensor(p->model, i) : &g->tensors[i];
 }
 
-/* Compares half i of a pair with the tensor of the base that it is for. */
-static gg_status check_half(const peft *p, const gg_checkpoint *named, size_t i, gg_error *err)
+/* Compares lora_a or lora_b, `t`, with the tensor of the base that it is for. */
+static gg_status check_half(const peft *p, const gg_tensor *t, const gg_tensor *of,
+                            const gg_st_tensor *in, gg_error *err)
 {
-    const gg_tensor *t = &p->ck->header.tensors[i];
-    bool a = t->name_len > 7 && strcmp(t->name + t->name_len - 7, ".lora_a") == 0;
-    bool b = t->name_len > 7 && strcmp(t->name + t->name_len - 7, ".lora_b") == 0;
-    size_t len = t->name_len - (a || b ? 7 : 0);
-    const gg_tensor *of = tensor_of_base(p, named, t->name, len);
-    const gg_st_tensor *in = &p->ck->in.items[p->ck->made[i].pieces[0].in];
-    bool embedding = len == 17 && memcmp(t->name, "token_embd.weight", 17) == 0;
-    if (!of && len == 13 && memcmp(t->name, "output.weight", 13) == 0)
-        return a ? gg_ck_note(
-                       p->ck, true, err,
-                       "it has a pair for lm_head, but the base has none of its own, because "
-                       "its embeddings are tied: engines refuse such an adapter")
-                 : GG_OK;
-    if (!of) return refuse_module(p, in, err);
-    if (!a && !b) return GG_OK;
+    bool a = t->name[t->name_len - 1] == 'a',
+         embedding = of->name_len == 17 && memcmp(of->name, "token_embd.weight", 17) == 0;
     uint64_t have = a && !embedding ? t->dims[0] : t->dims[1],
              want = a == embedding ? of->dims[1] : of->dims[0];
     if (have == want && (t->n_dims < 3 || t->dims[2] == of->dims[2])) return GG_OK;
@@ -484,8 +485,26 @@ static gg_status check_half(const peft *p, const gg_checkpoint *named, size_t i,
     snprintf(what, sizeof what, "it is for a matrix with %llu %s, but that of the base has %llu%s",
              (unsigned long long)have, a == embedding ? "rows" : "columns",
              (unsigned long long)want,
-             have != want && len < 20 ? " (was the vocabulary resized?)" : "");
+             have != want && of->name_len < 20 ? " (was the vocabulary resized?)" : "");
     return refuse_stored(p, in, what, "use the model that the adapter was trained for", err);
+}
+
+/* Compares tensor i of the adapter with the base. */
+static gg_status check_tensor(const peft *p, const gg_checkpoint *named, size_t i, gg_error *err)
+{
+    const gg_tensor *t = &p->ck->header.tensors[i];
+    size_t len = t->name_len;
+    bool a = gg_text_ends(t->name, len, ".lora_a"), b = gg_text_ends(t->name, len, ".lora_b");
+    if (a || b) len -= strlen(".lora_a");
+    const gg_tensor *of = tensor_of_base(p, named, t->name, len);
+    const gg_st_tensor *in = &p->ck->in.items[p->ck->made[i].pieces[0].in];
+    if (of) return a || b ? check_half(p, t, of, in, err) : GG_OK;
+    if (len != 13 || memcmp(t->name, "output.weight", 13) != 0) return refuse_module(p, in, err);
+    return a ? gg_ck_note(
+                   p->ck, true, err,
+                   "it has a pair for lm_head, but the base has none of its own, because its "
+                   "embeddings are tied: engines refuse such an adapter")
+             : GG_OK;
 }
 
 static gg_status check_against_base(const peft *p, const gg_checkpoint *named, gg_error *err)
@@ -493,7 +512,7 @@ static gg_status check_against_base(const peft *p, const gg_checkpoint *named, g
     gg_status st = GG_OK;
     if (!tensor_of_base(p, named, "token_embd.weight", 17)) return GG_OK; /* only keys are known */
     for (size_t i = 0; i < p->ck->header.n_tensors && st == GG_OK; i++)
-        st = check_half(p, named, i, err);
+        st = check_tensor(p, named, i, err);
     size_t n;
     bool pair = gg_ck_find(p->ck, "token_embd.weight.lora_a", &n);
     if (st == GG_OK && pair && !tensor_of_base(p, named, "output.weight", 13))
@@ -660,6 +679,23 @@ static gg_status check_names(peft *p, gg_error *err)
     return GG_OK;
 }
 
+/* Names what is left out, or has changed. */
+static gg_status note_changes(const peft *p, gg_error *err)
+{
+    gg_status st = GG_OK;
+    if (p->folded)
+        st = gg_ck_note(p->ck, false, err,
+                        "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / "
+                        "r; these are folded into lora_b");
+    if (st == GG_OK && p->skipped)
+        st = gg_ck_note(p->ck, false, err,
+                        "%zu pairs of other parts than the language model are left out",
+                        p->skipped);
+    if (st == GG_OK && p->whole)
+        st = gg_ck_note(p->ck, false, err, "%zu whole matrices are left out", p->whole);
+    return st;
+}
+
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
                        const gg_ck_adapter *adapter, gg_error *err)
 {
@@ -686,15 +722,7 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
     if (st == GG_OK) st = check_expert_count(&p, err);
     if (st == GG_OK) st = set_adapter_keys(&p, folder, err);
     if (st == GG_OK) st = set_invocation(&p, err);
-    if (st == GG_OK && p.folded)
-        st = gg_ck_note(ck, false, err,
-                        "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / "
-                        "r; these are folded into lora_b");
-    if (st == GG_OK && p.skipped)
-        st = gg_ck_note(ck, false, err,
-                        "%zu pairs of other parts than the language model are left out", p.skipped);
-    if (st == GG_OK && p.whole)
-        st = gg_ck_note(ck, false, err, "%zu whole matrices are left out", p.whole);
+    if (st == GG_OK) st = note_changes(&p, err);
     if (st == GG_OK) st = gg_ck_finish(ck, false, err);
     if (st == GG_OK) st = check_against_base(&p, named, err);
     gg_checkpoint_close(named);

@@ -353,14 +353,14 @@ static gg_status put_texts(gg_buf *out, const gg_meta *meta, gg_error *err)
 }
 
 gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
-                       const char *hf_order, bool stored, gg_buf *out, gg_error *err)
+                       const gg_st_form *form, gg_buf *out, gg_error *err)
 {
     uint8_t length[8] = { 0 };
-    bool metadata = !stored || meta->n > 0;
+    bool stored = form->stored, metadata = !stored || meta->n > 0;
     gg_buf_append(out, length, sizeof length, err);
     if (err->status == GG_OK) gg_buf_text(out, metadata ? "{\"__metadata__\":{" : "{", err);
     if (err->status == GG_OK && stored) put_texts(out, meta, err);
-    else if (err->status == GG_OK) put_model(out, meta, hf_order, err);
+    else if (err->status == GG_OK) put_model(out, meta, form->hf_order, err);
     if (err->status == GG_OK && metadata) gg_buf_text(out, "}", err);
     for (size_t i = 0; i < n && err->status == GG_OK; i++)
         put_tensor(out, &tensors[i], metadata || i > 0, err);

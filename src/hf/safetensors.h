@@ -78,12 +78,18 @@ gg_status gg_st_read(int fd, gg_st_list *list, gg_json **metadata, gg_error *err
 /* Whether a path ends with .safetensors. */
 bool gg_is_safetensors_name(const char *path);
 
+/* What a header tells beside the tensors. */
+typedef struct gg_st_form {
+    const char *hf_order; /* the GGUF names in the order of the model, one per line; NULL if the
+                             names of the tensors are those of GGUF */
+    bool stored;          /* the keys are texts of __metadata__ */
+} gg_st_form;
+
 /* Appends the header of a file with these tensors, whose offsets are set, to `out`, which must be
  * empty. Its metadata has the keys except those of shards, so that the file can be read back as the
- * same model; and `hf_order` if the names are those of Hugging Face: the GGUF names in the order of
- * the model, one per line (NULL = GGUF names). With `stored` the keys are texts of __metadata__,
- * which get the same names there. Its length is a multiple of 8. Errors: GG_EUNSUPPORTED for a type
- * that safetensors lacks, and a header that is too large; GG_EFORMAT for a name that is not UTF-8.
+ * same model, and form->hf_order; with form->stored the keys themselves. Its length is a multiple
+ * of 8. Errors: GG_EUNSUPPORTED for a type that safetensors lacks, and a header that is too large;
+ * GG_EFORMAT for a name that is not UTF-8.
  */
 gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
-                       const char *hf_order, bool stored, gg_buf *out, gg_error *err);
+                       const gg_st_form *form, gg_buf *out, gg_error *err);

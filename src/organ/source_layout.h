@@ -47,7 +47,7 @@ const gg_error *gg_source_refusal(const gg_source *s);
 
 /* What such a source shows. */
 typedef enum gg_stored {
-    GG_STORED_NOTHING, /* it is no such source */
+    GG_STORED_NOTHING, /* the source is of another kind */
     GG_STORED_FILE,    /* a file with nothing beside it */
     GG_STORED_MODEL,   /* a checkpoint */
     GG_STORED_ADAPTER,

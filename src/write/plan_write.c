@@ -108,10 +108,10 @@ static gg_status make_header(const gg_plan *p, const gg_plan_file *pf, const gg_
                              gg_header *out, gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
-    bool stored = p->base && gg_source_refusal(p->base);
+    gg_st_form form = { p->hf_order, p->base && gg_source_refusal(p->base) };
     if (!gg_is_safetensors_name(pf->path))
         return gg_header_plan(pf->version, &pf->meta, list, pf->n, out, err);
-    gg_status st = gg_st_header(&pf->meta, list, pf->n, p->hf_order, stored, &text, err);
+    gg_status st = gg_st_header(&pf->meta, list, pf->n, &form, &text, err);
     out->bytes = (uint8_t *)gg_buf_take(&text, &out->n);
     out->size = out->n;
     return st;

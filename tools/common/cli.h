@@ -129,7 +129,7 @@ typedef struct cli {
     gg_error changed; /* an input that changed meanwhile: the option of each gg_source_open_with */
     cli_input *inputs;
     size_t n_inputs;
-    bool stored_names;             /* cli_open shows what cannot be converted, see gg_organ.h */
+    bool stored_names;       /* cli_open shows what cannot be converted, see gg_organ.h */
     bool pairs_only;         /* of an adapter, for cli_open */
     gg_source *adapter_base; /* for cli_open of a PEFT adapter; may be NULL */
     double adapter_alpha;
