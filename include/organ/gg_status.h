@@ -73,8 +73,8 @@ int gg_status_exit(gg_status status);
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
 /* The argument that an error is about, or the one that would fix it. The texts of the library
- * name functions and options of no particular program, because a program may have its own.
- * A program can use the hint to add the name of its own option to the text. */
+ * name no options, because a program may have its own; where a tool of the suite helps, they name
+ * it. A program can use the hint to add the name of its own option to the text. */
 typedef enum gg_hint {
     GG_HINT_NONE,
     GG_HINT_CLASSES,       /* GG_SELECT_TYPES */
@@ -181,8 +181,10 @@ size_t gg_escape(const char *bytes, size_t len, char *out, size_t size);
  * written under a temporary name. Calls that begin later are cancelled too, until
  * gg_cancel_clear, which must be called only while no other call is running.
  *
- * This flag is the only state of the library that is shared by the whole process. gg_cancel may
- * be called from a signal handler and from any thread. */
+ * This flag is shared by the whole process. gg_cancel may be called from a signal handler and from
+ * any thread. The only other such state, besides tables that are filled once, is the list of
+ * outputs that wait for each other; only the tools let them wait, each with one thread that writes.
+ */
 void gg_cancel(void);
 void gg_cancel_clear(void);
 

@@ -28,7 +28,7 @@
  * source can be shared by threads; a pipe cannot. A verb may use several threads.
  *
  * Process. The library does not change limits, signal handlers, the locale or the working folder.
- * The flag of gg_cancel is the only state that all calls share.
+ * All calls share the flag of gg_cancel.
  */
 #ifndef GG_ORGAN_SUITE_H
 #define GG_ORGAN_SUITE_H

@@ -75,6 +75,19 @@ for f in tools/*/organ-*.c scripts/organ scripts/organ-* scripts/chimera.mk; do
     t=$(basename "$f" .c)
     if grep -q "^|.*$t" README.md; then ok; else bad "README.md has no row of $t"; fi
 done
+# docs/architecture.md names the folders that there are, and no others.
+for d in src/*/ tools/*/ scripts/*/; do
+    d=${d%/}
+    sed -n '/^    /p' docs/architecture.md | grep -qw -e "${d##*/}" && ok || bad "docs/architecture.md leaves $d out"
+done
+grep -oE '(src|tools|scripts|include|tests)/[A-Za-z0-9_./-]*[a-z]' docs/architecture.md | sort -u > "$T/paths"
+while IFS= read -r path; do
+    case $path in tools/NAME*) continue ;; esac
+    if [ -e "$path" ]; then ok; else bad "docs/architecture.md names $path, which is not there"; fi
+done < "$T/paths"
+awk '/^    src\// { on = 1; next } /^    tools\// { exit } on { print $1; if ($2 ~ /^numeric$/) print $2 }' \
+    docs/architecture.md | while read -r d; do [ -d "src/$d" ] || echo "$d"; done > "$T/gone"
+check_text "$(cat "$T/gone")" "" "folders of src in docs/architecture.md"
 for page in README.md docs/*.md; do
     grep -o '](\([^)#:]*\))' "$page" | sed 's/^](//; s/)$//' > "$T/links"
     while IFS= read -r link; do
