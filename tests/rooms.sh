@@ -19,7 +19,10 @@ for room in ${ROOMS:-merge stack prune imatrix lora purify api}; do
         cd "$T/tree" || exit 1
         rm -r "tools/$room" "build/obj/tools/$room" 2> /dev/null
         # The tests of the tool, and of the scripts that start it.
-        grep -lE "\"$room/|tools/$room/" tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c 2> /dev/null | xargs rm -f
+        for f in $(grep -lE "\"$room/|tools/$room/" tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c); do
+            case $f in *.h) grep -lF "\"${f##*/}\"" "${f%/*}"/*.c | xargs rm -f ;; esac
+            rm -f "$f"
+        done
         for tool in $(cd "$OLDPWD/tools/$room" && ls organ-*.c); do
             tool=${tool%.c}
             scripts=$(grep -lE "$tool( |\"|\$)" scripts/organ-* scripts/recipes/*.mk scripts/chimera.mk | sed 's/.*\///; s/\.mk$//')
