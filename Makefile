@@ -81,7 +81,7 @@ all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## b
 LOGIC = $(if $(filter -O2,$(CFLAGS)),-Os $(SPARED))
 FAST := src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c src/quant/% src/numeric/% \
 	$(filter-out $(patsubst %,src/base/%.c,io output escape status nearest confine_path),$(wildcard src/base/*.c))
-$(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) tools/common/tables.c tools/merge/tables.c) $(API_OPTIONS): FLAGS = $(LOGIC)
+$(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) tools/merge/tables.c) $(API_OPTIONS): FLAGS = $(LOGIC)
 $(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
@@ -109,23 +109,10 @@ $(B)/obj/src/hf/tables.c: src/hf/tables.awk $(wildcard src/hf/*.txt)
 $(B)/obj/src/kin/tables.c: scripts/tables.awk $(wildcard src/kin/*.txt)
 $(B)/obj/src/organ/tables.c: src/organ/tables.awk $(wildcard src/organ/*.txt)
 $(B)/obj/src/quant/tables.c: scripts/tables.awk $(wildcard src/quant/*.txt)
-$(B)/obj/tools/common/tables.c: tools/common/help_tables.awk $(wildcard tools/common/*.txt)
 $(B)/obj/tools/merge/tables.c: tools/merge/tables.awk $(wildcard tools/merge/*.txt)
 $(TABLES:%=$(B)/obj/%):
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -f $^ > $@.tmp && mv $@.tmp $@
-
-# The options of each tool, and those that tools share.
-OPTION_TABLES := $(patsubst organ-%,$(B)/obj/tools/options/%.h,$(filter-out organ-api,$(TOOLS))) \
-	$(patsubst %,$(B)/obj/tools/options/%.h,cli hints match_options output_options probe)
-$(OPTION_TABLES): $(B)/obj/tools/options/%.h: tools/common/help.txt tools/common/option_table.awk
-	@mkdir -p $(@D)
-	$(call say,GEN)awk -v name=$* -f tools/common/option_table.awk $< > $@.tmp && mv $@.tmp $@
-.PHONY: options
-options: $(OPTION_TABLES)
-WITH_OPTIONS := $(call objects,$(filter tools/%,$(SRC)) $(MAIN))
-$(WITH_OPTIONS): CPPFLAGS += -I$(B)/obj/tools
-$(WITH_OPTIONS): | $(OPTION_TABLES)
 
 # ---- link ------------------------------------------------------------------------
 
@@ -155,9 +142,9 @@ LLAMA_LIBS = $(if $(LLAMA),-L$(LLAMA)/lib -Wl$(comma)-rpath$(comma)$(LLAMA)/lib 
 PROBE := $(wildcard tools/probe/*.c)
 .PHONY: probe
 probe: $(B)/bin/organ-probe ## build organ-probe, which runs models (needs llama.cpp: pkg-config llama, or LLAMA=DIR)
-$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(B)/obj/tools/options/probe.h $(ROOMS) $(LIB)
+$(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) -I$(B)/obj/tools $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
+	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
 		$(PROBE) $(ROOMS) $(LIB) $(LLAMA_LIBS) -ldl -lm
 	@rm -f $(B)/options.tsv # made again with its options
 
@@ -176,9 +163,9 @@ $(API_OPTIONS): $(B)/obj/tools/api/options.c
 # Every source once, for editors: kernels with the highest level that is compiled from them.
 COMMANDS = $(SRC) $(MAIN) $(KERNEL) $(sort $(wildcard tools/probe/*.c tests/*/*.c))
 .PHONY: compile_commands.json
-compile_commands.json: $(OPTION_TABLES) ## list how each source is compiled, for clangd
+compile_commands.json: ## list how each source is compiled, for clangd
 	@for f in $(COMMANDS); do \
-		case $$f in */kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; tools/*) flags=-I$(B)/obj/tools ;; *) flags= ;; esac; \
+		case $$f in */kernel/*) flags='$(if $(L1),-mavx2 -mf16c -DGG_LEVEL=1,-DGG_LEVEL=0)' ;; *) flags= ;; esac; \
 		printf '{"directory": "%s", "file": "%s", "command": "$(CC) $(strip $(BASE) $(CPPFLAGS) $(CFLAGS)) %s -c %s"}\n' \
 			'$(CURDIR)' $$f "$$flags" $$f; \
 	done | sed '1s/^/[/; $$!s/$$/,/; $$s/$$/]/' > $@
@@ -228,7 +215,7 @@ FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 format: ## format every .c and .h file with clang-format
 	@clang-format -i $(FORMATTED)
 
-lint: all $(OPTION_TABLES)
+lint: all
 	sh scripts/check-symbols.sh $(LIB)
 	sh scripts/check-links.sh $(B)
 	sh scripts/check-size.sh
@@ -239,7 +226,7 @@ lint: all $(OPTION_TABLES)
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \
-		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -Itools -I$(B)/obj/tools -DGG_HAVE_L1 src tools
+		--suppressions-list=tests/cppcheck.txt -Iinclude -Isrc -Itools -DGG_HAVE_L1 src tools
 	shellcheck -S warning -s sh scripts/*.sh scripts/packaging/*.sh scripts/*/*.sh $(SCRIPTS) tests/*.sh tests/cli/*.sh tests/fuzz/*.sh tests/mutants/*.sh tests/schedulers/*.sh tests/web/*.sh
 	shellcheck -S warning -s bash scripts/completion/organ .ci/run
 

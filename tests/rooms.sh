@@ -25,12 +25,16 @@ for room in ${ROOMS:-merge stack prune imatrix lora purify api}; do
         done
         for tool in $(cd "$OLDPWD/tools/$room" && ls organ-*.c); do
             tool=${tool%.c}
-            scripts=$(grep -lE "$tool( |\"|\$)" scripts/organ-* scripts/recipes/*.mk scripts/chimera.mk | sed 's/.*\///; s/\.mk$//')
-            for t in "$tool" $scripts; do grep -lF -e "$t" tests/cli/*.sh; done | xargs rm -f
+            scripts=$(grep -lE "$tool( |\"|\$)" scripts/organ-* scripts/recipes/*.mk scripts/chimera.mk)
+            for t in "$tool" $(echo "$scripts" | sed 's/.*\///; s/\.mk$//'); do
+                grep -lF -e "$t" tests/cli/*.sh
+            done | xargs rm -f
         done
         git init -q . 2> /dev/null
-        make -s all units > "$T/log" 2>&1 || { tail -n 5 "$T/log"; echo "$room: the tree does not build without it"; exit 1; }
-        ONLY="${ONLY:-}" sh tests/run.sh > "$T/log" 2>&1 || { tail -n 20 "$T/log"; echo "$room: a test fails without it"; exit 1; }
+        make -s all units > "$T/log" 2>&1 ||
+            { tail -n 5 "$T/log"; echo "$room: the tree does not build without it"; exit 1; }
+        ONLY="${ONLY:-}" sh tests/run.sh > "$T/log" 2>&1 ||
+            { tail -n 20 "$T/log"; echo "$room: a test fails without it"; exit 1; }
         echo "rooms: without $room: $(tail -n 1 "$T/log")"
     ) || status=1
 done

@@ -152,13 +152,4 @@ check "a level that this machine may lack" env GG_ISA=2 organ-extract "$T/one.gg
 check "options after the model" organ-extract $V --list -q
 check "-- ends the options" organ-extract --list -- $V
 check "long options with =" organ-extract --model=$V --list --type=norm
-# Mistakes in the text that the tables of options are made of end the build.
-bad_table() {
-    printf '[x]\noptions:\n%s\n' "$2" > "$T/bad.txt"
-    awk -v name=x -f tools/common/option_table.awk "$T/bad.txt" > "$T/bad.h" 2> "$T/bad.err"
-    check_text "$? $(cat "$T/bad.err")" "1 $T/bad.txt:3: $3" "$1"
-}
-bad_table "an option without destination" 'force - flag' 'expected NAME ARGUMENT KIND DESTINATION'
-bad_table "an unknown property" 'force - flag force manny' "unknown property 'manny'"
-bad_table "an unknown list of names" '    excludes: $lost' '$lost is not defined'
 finish

@@ -18,6 +18,37 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: run by a web server as a CGI program; organ-serve starts such a server\n"
+    "Offer models over HTTP: list and upload models, show their anatomy, send organs,\n"
+    "and run the tools as jobs. The manual page organ-api(1) lists the routes.\n"
+    "\n"
+    "environment:\n"
+    "  ORGAN_API_DATA        folder of models and organ directories; nothing outside\n"
+    "                        it is read or written, not even through links\n"
+    "  ORGAN_API_SPOOL       folder of jobs (mode 700)\n"
+    "  ORGAN_API_TOKEN_FILE  file with the bearer token that every request must send\n"
+    "  ORGAN_API_BIN         folder of the tools\n"
+    "  ORGAN_API_SCRIPTS     folder of organ-fleet and the other scripts, if different\n"
+    "  ORGAN_API_JOBS        how many jobs may run at once (2)\n"
+    "  ORGAN_API_MAX_BODY    largest upload in bytes (68719476736)\n"
+    "  ORGAN_API_QUOTA       largest size of the data folder in bytes (none)\n"
+    "  ORGAN_API_KEEP_JOBS   how many finished jobs are kept (1000)\n"
+    "  ORGAN_API_KEEP_DAYS   for how many days they are kept (30)\n"
+    "  ORGAN_API_HOST        a host name to accept besides localhost and 127.0.0.1\n"
+    ,
+    "  mkdir -p /tmp/data && organ-serve --data /tmp/data\n"
+    "  (umask 077; mkdir -p /tmp/spool; echo 0123456789abcdef > /tmp/token)\n"
+    "  env ORGAN_API_DATA=tests/data/lab ORGAN_API_SPOOL=/tmp/spool \\\n"
+    "    ORGAN_API_TOKEN_FILE=/tmp/token ORGAN_API_BIN=$PWD/build/bin \\\n"
+    "    HTTP_AUTHORIZATION='Bearer 0123456789abcdef' REQUEST_METHOD=GET \\\n"
+    "    PATH_INFO=/v1/models build/bin/organ-api\n"
+    "exit: 0 answered, 2 usage, 4 the answer could not be written\n"
+};
+/* clang-format on */
+
 #define TOKEN_MAX 4096
 
 /* ---- configuration --------------------------------------------------------------- */

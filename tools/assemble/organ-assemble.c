@@ -12,6 +12,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-assemble MODEL --output FILE\n"
+    "Write a model from any source: an organ directory, a GGUF file, any shard of a\n"
+    "split model, or - for stdin. Merge or split shards, re-encode, set keys.\n"
+    "What you did not change in a directory is restored byte for byte.\n"
+    "MODEL may be named: --model or --dir.\n"
+    ,
+    "  organ-assemble tests/data/lab/lab-verse-q4_k_m.gguf --dtype q4_k_s \\\n"
+    "    --output /tmp/verse-q4.gguf --force\n"
+    "  organ-assemble /tmp/verse-q4.gguf --output /tmp/verse.gguf --shards 3 --force\n"
+    "  cat /tmp/verse-0000?-of-00003.gguf | organ-assemble - -o - > /tmp/joined.gguf\n"
+    "exit: 0 done, 1 nothing matches or fits, 2 usage, 3 malformed input, 4 I/O\n"
+};
+/* clang-format on */
+
 /* A text beside the model: a table, rules. The file is opened before the work begins, so that an
  * existing one is refused. */
 typedef struct text_output {
@@ -81,7 +98,61 @@ static struct {
     gg_assemble_options o;
 } opt;
 
-#include "options/assemble.h"
+static const cli_option options[] = {
+    { "dir", CLI_DIR, .to = &opt.dir, .excludes = "model" },
+    { "model", CLI_MODEL, .to = &opt.model, .place = 1, .required = "dir" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE", .required = "dry-run",
+      .help = "the model to write; - is stdout, written front to back" },
+    { "vocab-from", CLI_MODEL, .to = &opt.vocabulary, .arg = "MODEL",
+      .help = "take the vocabulary from this GGUF model; --pre NAME" },
+    { "pre", CLI_TEXT, .at = offsetof(cli, pre), .arg = "NAME" },
+    { "names", CLI_WORD, .to = &opt.names, .arg = "gguf|hf", .values = "gguf hf",
+      .help = "names in a FILE that ends with .safetensors" },
+    { .group = output_group, .to = &opt.o.output },
+    { .name = NULL,
+      .help = "RULES is a preset such as q4_k_m (--list-presets), GLOB=TYPE,... or both. The first "
+              "GLOB that matches is used; a stack of experts is one tensor. TYPE is one of "
+              "--list-types, or keep. Norms, biases, routers and the like keep their type unless "
+              "GLOB names them. @FILE reads rules; like:MODEL gives the types of MODEL. The "
+              "fallback is for rows that do not fit TYPE. With the source's number of shards, its "
+              "shards are restored." },
+    { "size", CLI_SIZE, .to = &opt.sizes.size, .arg = "SIZE", .excludes = "bpw",
+      .help = "choose types for the least loss in at most SIZE (4.5G)" },
+    { "bpw", CLI_F64, .to = &opt.sizes.bpw, .arg = "X",
+      .help = "the same with at most X bits per weight" },
+    { "types", CLI_TEXT, .to = &opt.o.types, .arg = "LIST", .list = list_encodable,
+      .needs = "size bpw", .help = "the types to choose from, such as q3_k,q4_k,q6_k,keep" },
+    { "sensitivity", CLI_FILE, .to = &opt.o.sensitivity, .arg = "F", .needs = "size bpw",
+      .help = "measured losses (organ-sensitivity); else they are guessed" },
+    { "dry-run", CLI_FLAG, .to = &opt.o.dry_run, .excludes = "report",
+      .excludes_why = "writes no model to report on", .help = "print the plan and write nothing" },
+    { "rules", CLI_NEW_FILE, .to = &opt.sizes.rules.path, .arg = "FILE", .needs = "size bpw",
+      .help = "write the plan as rules for --dtype @FILE" },
+    { "report", CLI_NEW_FILE, .to = &opt.report.out.path, .arg = "FILE",
+      .help = "a table of the error of each tensor (- is stdout)" },
+    { "keep-experts", CLI_RANGE_FILE, .to = &opt.pruned.experts, .arg = "L",
+      .help = "with --by F, --keep-units N, --expert-share 50%, --refit F, --imatrix-out F or "
+              "--text-imatrix F: starts organ-prune(1), whose options these are" },
+    { "by", CLI_FILE, .to = &opt.pruned.by, .arg = "importance", .values = "importance" },
+    { "keep-units", CLI_U64, .to = &opt.pruned.units, .arg = "N", .low = 1, .high = 1e9 },
+    { "expert-share", CLI_TEXT, .to = &opt.pruned.share, .arg = "50%" },
+    { "refit", CLI_FILE, .to = &opt.pruned.refit, .arg = "F" },
+    { "imatrix-out", CLI_NEW_FILE, .to = &opt.pruned.imatrix_out, .arg = "FILE" },
+    { "text-imatrix", CLI_FILE, .to = &opt.pruned.texts, .arg = "F", .many = true },
+    { "no-verify", CLI_FLAG, .to = &opt.o.no_verify,
+      .help = "do not compare the data with the manifest's sha256" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "refuse what no engine would load" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace existing files" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { "list-types", CLI_ACT, .act = print_types, .help = "list the tensor types" },
+    { "list-presets", CLI_ACT, .act = print_presets, .flow = "; " },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "report dry-run",
+      .help = "(tables)" },
+    { 0 },
+};
 
 /* ---- --report -------------------------------------------------------------------------- */
 

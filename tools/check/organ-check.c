@@ -8,6 +8,27 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-check MODEL...\n"
+    "       organ-check HEAD --target MODEL\n"
+    "       organ-check --hash MODEL > LIST\n"
+    "       organ-check --verify LIST MODEL\n"
+    "Check whether an engine will load a model and whether it makes sense: one row\n"
+    "per finding, with the rule that found it. A model is a GGUF file, any shard of a\n"
+    "split model, an organ directory, or - for stdin. Only the header is read, so\n"
+    "pipes and incomplete files can be checked too.\n"
+    ,
+    "  organ-check tests/data/lab/lab-verse-q4_k_m.gguf && echo sound\n"
+    "  organ-check --data tests/data/lab/lab-code-q4_k_m.gguf\n"
+    "  organ-check - < tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "  organ-check --hash tests/data/lab/lab-code-q4_k_m.gguf > /tmp/list\n"
+    "  organ-check --verify /tmp/list tests/data/lab/lab-code-q4_k_m.gguf\n"
+    "exit: 0 no errors found, 1 errors, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static const char columns[] = "model\tlevel\trule\twhere\tmessage",
                   hash_columns[] = "sha256\tkind\tname\tdetail";
 
@@ -27,7 +48,29 @@ static struct {
     gg_check_options o;
 } opt;
 
-#include "options/check.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "MODEL", .place = 1, .many = true },
+    { "data", CLI_FLAG, .to = &opt.o.data, .excludes = "hash verify",
+      .help = "read the weights too: find NaN, infinite values, tensors of zeros, dead rows, "
+              "repeated blocks" },
+    { "target", CLI_MODEL, .to = &opt.o.target, .arg = "MODEL", .excludes = "hash verify",
+      .help = "check that a draft head, prediction blocks or a small model can draft for MODEL" },
+    { "hash", CLI_FLAG, .to = &opt.hash, .excludes = "verify",
+      .help = "print the SHA-256 of files, keys and tensors as a list" },
+    { "verify", CLI_FILE, .to = &opt.list, .arg = "LIST",
+      .help = "compare a model with such a list" },
+    { "as", CLI_TEXT, .to = &opt.o.as, .arg = "KIND", .excludes = "hash verify",
+      .help = "what the file must be: model, adapter, projector or imatrix; another kind is an "
+              "error then" },
+    { "strict", CLI_FLAG, .to = &opt.strict,
+      .help = "exit 1 for warnings too, and for what was not checked" },
+    { "list-rules", CLI_ACT, .act = print_rules,
+      .help = "list the rules and their reasons (--rules means the same)" },
+    { "rules", CLI_ACT, .act = print_rules },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 typedef struct rows {
     table t;

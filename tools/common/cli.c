@@ -72,7 +72,49 @@ static void list_add(const cli *c, gg_texts *l, const char *item)
     l->items = items;
 }
 
-#include "options/hints.h"
+static const char *const hints[GG_HINT_COUNT] = {
+    [GG_HINT_CLASSES] = "--type",
+    [GG_HINT_PARTS] = "--part",
+    [GG_HINT_LAYERS] = "--layers",
+    [GG_HINT_EXPERTS] = "--experts",
+    [GG_HINT_TENSORS] = "--tensors",
+    [GG_HINT_DESELECT] = "--tensors, --type; organ-measure",
+    [GG_HINT_BLOCK_TENSORS] = "--tensors 'blk.N.*'",
+    [GG_HINT_EVERY_TENSOR] = "organ-extract --tensors '*'",
+    [GG_HINT_LIST_TENSORS] = "organ-extract --list",
+    [GG_HINT_LIST_PAIRS] = "organ-extract --list, --check",
+    [GG_HINT_REPLACE] = "--force",
+    [GG_HINT_SPLIT_EXPERTS] = "organ-extract --split-experts",
+    [GG_HINT_MAP] = "--map",
+    [GG_HINT_CONVERT] = "--match convert",
+    [GG_HINT_RETYPE] = "--match retype or convert",
+    [GG_HINT_ADD] = "use --add to include it",
+    [GG_HINT_ADD_SCALE] = "select it, and use --add",
+    [GG_HINT_MISMATCHES] = "--check, --skip-mismatched",
+    [GG_HINT_ANCESTOR] = "--ancestor",
+    [GG_HINT_COPY_KEYS] = "--copy-kv",
+    [GG_HINT_NEW_MODEL] = "use --output",
+    [GG_HINT_RESTORE] = "--in-place --donor UNDO",
+    [GG_HINT_DTYPE] = "--dtype",
+    [GG_HINT_FALLBACK] = "--fallback",
+    [GG_HINT_SHARD_SIZE] = "--shard-size",
+    [GG_HINT_WHOLE_STACK] = "--dtype, --experts; organ-extract --split-experts",
+    [GG_HINT_DELETE_KEY] = "--delete",
+    [GG_HINT_RECOVER] = "organ-keys --recover",
+    [GG_HINT_STRICT] = "without --strict",
+    [GG_HINT_ALIGN] = "--align",
+    [GG_HINT_PARTIAL] = "--partial",
+    [GG_HINT_SAMPLE] = "--sample 100000",
+    [GG_HINT_BASE] = "--base",
+    [GG_HINT_PAIRS_ONLY] = "organ-lora --pairs-only",
+    [GG_HINT_EMBEDDINGS] = "--embed-from base",
+    [GG_HINT_HASHES] = "organ-check --hash MODEL > LIST",
+    [GG_HINT_SIZE] = "--size, --bpw",
+    [GG_HINT_TYPES] = "--types",
+    [GG_HINT_IMATRIX] = "--imatrix",
+    [GG_HINT_IN_PLACE] = "or change the model itself: --in-place",
+    [GG_HINT_PRE] = "organ-assemble --pre NAME",
+};
 
 void hint_append(gg_hint hint, char *text, size_t size)
 {
@@ -425,7 +467,45 @@ static void print_version(cli *c)
     printf("%s %s\n", c->tool, gg_version());
 }
 
-#include "options/cli.h"
+const cli_option cli_selection[] = {
+    { .name = NULL, .help = "select:" },
+    { "type", CLI_WORDS, .at = offsetof(cli, selected[GG_SELECT_TYPES]), .arg = "CLASS,...",
+      .many = true, .list = class_at, .help = "" },
+    { "part", CLI_WORDS, .at = offsetof(cli, selected[GG_SELECT_PARTS]), .arg = "PART,...",
+      .many = true, .list = part_at, .help = "" },
+    { "names-from", CLI_FILE, .at = offsetof(cli, selected[GG_SELECT_NAMES]), .arg = "FILE",
+      .many = true, .help = "one tensor name per line (first TSV column); - is stdin" },
+    { "layers", CLI_RANGES, .at = offsetof(cli, selected[GG_SELECT_LAYERS]), .arg = "5-20,25",
+      .many = true, .help = "" },
+    { "tensors", CLI_TEXT, .at = offsetof(cli, selected[GG_SELECT_TENSORS]), .arg = "GLOB,...",
+      .many = true, .flow = "   " },
+    { 0 },
+};
+
+const cli_option cli_experts[] = {
+    { "experts", CLI_RANGES, .at = offsetof(cli, selected[GG_SELECT_EXPERTS]), .arg = "0-3,17",
+      .many = true, .flow = "   " },
+    { 0 },
+};
+
+const cli_option cli_expert_map[] = {
+    { "experts", CLI_MAP, .at = offsetof(cli, selected[GG_SELECT_EXPERT_MAP]), .arg = "3,2=5",
+      .many = true, .help = "of stacks only these: 3 from the donor's 3, 2 from its 5" },
+    { 0 },
+};
+
+const cli_option cli_common[] = {
+    { .name = NULL, .help = "common:" },
+    { "threads", CLI_U64, .at = offsetof(cli, threads), .arg = "N", .letter = 'j', .low = 1,
+      .high = 1024, .flow = " ", .help = "threads" },
+    { "quiet", CLI_FLAG, .at = offsetof(cli, quiet), .letter = 'q', .flow = ", ", .help = "quiet" },
+    { "verbose", CLI_MORE, .at = offsetof(cli, verbose), .letter = 'v', .flow = ", ",
+      .help = "verbose" },
+    { "help", CLI_ACT_NOW, .act = print_help, .letter = 'h', .flow = ", " },
+    { "version", CLI_ACT_NOW, .act = print_version, .letter = 'V', .flow = ", " },
+    { "list-options", CLI_ACT, .act = print_options },
+    { 0 },
+};
 
 static size_t count_rows(const cli_option *o)
 {

@@ -1,7 +1,12 @@
 /* cli.h - what every tool's main shares: options, help, errors, exit, progress.
  *
+ *     static const char *const help[2] = { "usage: ...", "" };
  *     static struct { const char *model, *output; bool list; } opt;
- *     #include "options/extract.h"                   made of tools/common/help.txt: `options`
+ *     static const cli_option options[] = {
+ *         { "model", CLI_MODEL, .to = &opt.model, .arg = "M", .place = 1, .help = "..." }, ...
+ *         { .group = cli_common },
+ *         { 0 },
+ *     };
  *
  *     int main(int argc, char **argv)
  *     {
@@ -11,7 +16,7 @@
  *         return cli_end(&c, st);
  *     }
  *
- * The table in help.txt is the only list of the options. cli_start parses and checks by it, and
+ * This table is the only list of the options. cli_start parses and checks by it, and
  * --help and --list-options print it; completion and organ-api are made from the latter.
  */
 #pragma once
@@ -90,6 +95,12 @@ extern const cli_option cli_selection[], cli_experts[], cli_expert_map[];
 /* -j -q -v --help --version, at the end of a table. --json may follow. */
 extern const cli_option cli_common[];
 
+/* Options that go together, for `needs`, `excludes` and `required`. */
+#define NAMES_SELECTION "type part names-from layers tensors experts"
+#define NAMES_MATCH "match map blend ancestor align partial add " NAMES_SELECTION
+#define NAMES_COMPARED NAMES_SELECTION " map sample split-experts"
+#define NAMES_EDITS "delete rename set set-file"
+
 typedef struct cli_row {
     const cli_option *o;
     void *to;
@@ -104,10 +115,11 @@ typedef struct cli_input {
     gg_stamp stamp;
 } cli_input;
 
-/* Declares the cli of the tool organ-VERB, whose help is in help.txt. */
+/* Declares the cli of the tool organ-VERB, whose file has the texts `help`: what --help prints
+ * before the options and after them. Paths of the source tree are replaced where a tool is
+ * installed. */
 #define CLI_TOOL(name, verb) \
-    extern const char *const help_##verb[2]; \
-    cli name = { .tool = "organ-" #verb, .intro = help_##verb[0], .examples = help_##verb[1] }
+    cli name = { .tool = "organ-" #verb, .intro = help[0], .examples = help[1] }
 
 typedef struct cli {
     const char *tool;

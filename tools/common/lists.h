@@ -16,6 +16,11 @@ typedef struct table_column {
     const char *name, *unit, *meaning; /* unit "" = none */
 } table_column;
 
+/* For a list of columns X(name, unit, meaning): rows of table_column, and the names as texts, a tab
+ * before each. */
+#define TABLE_COLUMN(name, unit, meaning) { name, unit, meaning },
+#define TABLE_NAME(name, unit, meaning) "\t" name
+
 #define LIST_COLUMNS "name\tunit\tmeaning"
 /* Prints columns; the last one has no name. */
 void list_columns(const cli *c, const table_column *columns);

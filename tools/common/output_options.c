@@ -21,7 +21,22 @@ void key_options_note(const cli *c, const gg_texts *texts, const char *option)
     }
 }
 
-#include "options/output_options.h"
+const cli_option output_group[] = {
+    { "dtype", CLI_RULES, .at = offsetof(gg_output_options, dtype), .arg = "RULES",
+      .list = list_preset, .help = "re-encode" },
+    { "fallback", CLI_TEXT, .at = offsetof(gg_output_options, fallback), .arg = "TYPE",
+      .list = list_encodable, .flow = "; ", .needs = "dtype" },
+    { "imatrix", CLI_FILE, .at = offsetof(gg_output_options, imatrix), .arg = "F", .flow = "; " },
+    { "set-kv", CLI_TEXT, .at = offsetof(gg_output_options, set_kv), .arg = "K=T:V", .many = true,
+      .help = "set a key; K= deletes it" },
+    { "set-kv-file", CLI_KEY_FILE, .at = offsetof(gg_output_options, set_kv_files), .arg = "K=F",
+      .many = true, .local = true, .flow = "; " },
+    { "shards", CLI_U64, .at = offsetof(gg_output_options, shards), .arg = "N", .low = 1,
+      .high = 65535, .excludes = "shard-size", .help = "split the output" },
+    { "shard-size", CLI_SIZE, .at = offsetof(gg_output_options, shard_size), .arg = "2G",
+      .flow = "; " },
+    { 0 },
+};
 
 /* Adds a rule for each tensor of the model. Names that would be read as patterns are left out, and
  * so are types that are never encoded. */

@@ -13,6 +13,25 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-compare A B\n"
+    "       organ-compare A B --summary\n"
+    "       organ-compare A B --lineage | --keys | --align | --patch FILE\n"
+    "Compare the decoded values of two models: one row per tensor. A and B are GGUF\n"
+    "files, shards of split models, organ directories or .bin records; one of them\n"
+    "may be - for stdin.\n"
+    ,
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf --where 'status!=identical'\n"
+    "  organ-compare tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-stranger-q4_k_m.gguf --lineage\n"
+    "exit: 0 all identical (--lineage: identical or same lineage; --patch: written),\n"
+    "1 something differs, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 enum { COLOR_COSINE, COLOR_REL_L2 };
 
 static struct {
@@ -23,7 +42,88 @@ static struct {
     gg_compare_options o;
 } opt;
 
-#include "options/compare.h"
+/* The columns of the table: name, unit, meaning. */
+/* clang-format off */
+#define COLUMNS(X) \
+    X("name", "", "name of the tensor in A, or in B if A lacks it") \
+    X("class", "", "class of the tensor") \
+    X("block", "", "number of the block; - outside the blocks") \
+    X("status", "", "identical, or how the tensors differ") \
+    X("dtype_a", "", "tensor type in A") \
+    X("dtype_b", "", "tensor type in B") \
+    X("elements", "values", "number of values in the tensor") \
+    X("cosine", "", "cosine of the angle between the two tensors") \
+    X("rel_l2", "", "length of the difference, divided by that of A's tensor") \
+    X("max_abs", "", "largest difference of two values") \
+    X("dims_a", "", "dimensions in A, the length of a row first") \
+    X("dims_b", "", "dimensions in B") \
+    X("name_b", "", "name of the tensor in B") \
+    X("part", "", "sub-model that the tensor belongs to") \
+    X("damage", "", "predicted squared error of the tensor's output, relative to it")
+/* clang-format on */
+static const table_column columns_about[] = { COLUMNS(TABLE_COLUMN){ 0 } };
+static const char column_names[] = COLUMNS(TABLE_NAME);
+#define columns (&column_names[1])
+
+static void print_columns(cli *c)
+{
+    list_columns(c, columns_about);
+}
+
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "A", .place = 1 },
+    { "", CLI_MODEL, .arg = "B", .place = 2 },
+    { "summary", CLI_FLAG, .to = &opt.summary, .excludes = "lineage keys",
+      .help = "one row per class, and one for the model" },
+    { "keys", CLI_FLAG, .to = &opt.keys, .excludes = "lineage " NAMES_COMPARED,
+      .excludes_why = "compares keys only",
+      .help = "one row per metadata key that differs; no tensors" },
+    { "patch", CLI_NEW_MODEL, .to = &opt.patch, .arg = "FILE",
+      .excludes = "keys summary lineage json " NAMES_COMPARED,
+      .excludes_why = "writes everything that differs to a file and prints no table",
+      .help = "write a patch that turns A into B, byte for byte, instead of a table; "
+              "organ-transplant A FILE applies it" },
+    { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE",
+      .excludes = "summary lineage keys patch align where json",
+      .excludes_why = "draws a picture and prints no table",
+      .help = "draw a map of A's blocks and roles, and the lineage; --heat draws it on the "
+              "terminal; --color cosine or rel_l2" },
+    { "heat", CLI_FLAG, .to = &opt.heat, .local = true,
+      .excludes = "summary lineage keys patch align where json",
+      .excludes_why = "draws a picture and prints no table" },
+    { "color", CLI_WORD, .to = &opt.color, .arg = "cosine", .values = "cosine rel_l2",
+      .needs = "svg heat" },
+    { "lineage", CLI_FLAG, .to = &opt.lineage,
+      .help = "one row: whether they share a lineage, so grafts can work" },
+    { "align", CLI_FLAG, .to = &opt.align, .excludes = "lineage keys patch sample split-experts",
+      .excludes_why = "can only be combined with --summary, --map and a selection",
+      .help = "one row per hidden unit (or, with --summary, per group of them): which unit of B it "
+              "is" },
+    { "map", CLI_MAP, .to = &opt.map, .arg = "0-3=4-7",
+      .help = "compare only A's blocks 0-3 with B's blocks 4-7" },
+    { "split-experts", CLI_FLAG, .to = &opt.o.split_experts,
+      .help = "one row per expert of stacked tensors (blk.N.ffn_gate.E)" },
+    { "sample", CLI_COUNT, .to = &opt.sample, .arg = "N",
+      .help = "measure at most N rows per tensor, evenly spread; 0 is all (default: 128 with "
+              "--lineage, else 0)" },
+    { "imatrix", CLI_FILE, .to = &opt.o.imatrix, .arg = "FILE",
+      .excludes = "lineage align keys patch",
+      .excludes_why = "adds a column to the table of tensors and to --summary",
+      .help = "predict the damage to the output with A's importance matrix" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .needs = "patch svg",
+      .needs_why = "nothing else is written", .help = "replace an existing patch or picture" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of the table" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { "where", CLI_WHERE, .at = offsetof(cli, wheres), .arg = "COND", .many = true,
+      .values = columns, .excludes = "summary lineage keys patch align",
+      .excludes_why = "selects rows of the table of tensors",
+      .help = "print only rows that satisfy it: 'cosine<0.9', 'block=3'; operators < <= > >= = !=; "
+              "may be repeated" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 /* ---- one row per tensor ---------------------------------------------------------- */
 

@@ -8,6 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-extract MODEL --output DIR\n"
+    "       organ-extract MODEL --output - > ORGANS\n"
+    "       organ-extract MODEL --list\n"
+    "Take a GGUF model apart into organs: one record (.bin) per tensor, in folders\n"
+    "by class, with a manifest.json. MODEL is a GGUF file, any shard of a split\n"
+    "model, an organ directory, or - for stdin; it may be named: --model.\n"
+    ,
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --list | head\n"
+    "  organ-extract tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
+    "    --output /tmp/verse.organs --force\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *model, *output;
     bool list, places, safetensors;
@@ -16,7 +33,78 @@ static struct {
 
 static void print_classes(cli *c);
 static void print_parts(cli *c);
-#include "options/extract.h"
+/* The columns of the table: name, unit, meaning. */
+/* clang-format off */
+#define COLUMNS(X) \
+    X("name", "", "name of the tensor") \
+    X("class", "", "class of the tensor") \
+    X("block", "", "number of the block; - outside the blocks") \
+    X("role", "", "the name without block and suffix") \
+    X("dtype", "", "tensor type") \
+    X("dims", "", "dimensions, the length of a row first") \
+    X("elements", "values", "number of values in the tensor") \
+    X("bytes", "bytes", "size of its data") \
+    X("offset", "bytes", "where its data begins in the data of the model") \
+    X("part", "", "sub-model that the tensor belongs to")
+/* clang-format on */
+static const table_column columns_about[] = { COLUMNS(TABLE_COLUMN){ 0 } };
+static const char column_names[] = COLUMNS(TABLE_NAME);
+#define columns (&column_names[1])
+
+static void print_columns(cli *c)
+{
+    list_columns(c, columns_about);
+}
+
+static const char *const class_meanings[GG_CLASS_COUNT] = {
+    [GG_SKELETON] = "attention and state-space layers",
+    [GG_ORGAN] = "feed-forward layers: their weights, experts and routers",
+    [GG_EMBED] = "token and position embeddings, the output matrix",
+    [GG_NORM] = "norms",
+    [GG_ADAPTER] = "LoRA pairs and control vectors",
+    [GG_OTHER] = "everything else",
+};
+
+static const char *const part_meanings[GG_PART_COUNT] = {
+    [GG_PART_TEXT] = "language models",
+    [GG_PART_VISION] = "image encoders: names with v., mm., resampler. or adapter.",
+    [GG_PART_AUDIO] = "audio encoders: names with a. or mm.a.",
+    [GG_PART_ENCODER] = "encoders (enc.), and text encoders in image models",
+    [GG_PART_DECODER] = "decoders (dec.)",
+    [GG_PART_DIFFUSION] = "image and video models",
+    [GG_PART_ADAPTER] = "LoRA, control vectors",
+    [GG_PART_IMATRIX] = "importance matrices",
+};
+
+static const cli_option options[] = {
+    { "model", CLI_MODEL, .to = &opt.model, .arg = "MODEL", .place = 1, .required = "" },
+    { "output", CLI_NEW_DIR, .to = &opt.output, .arg = "DIR", .excludes = "list",
+      .required = "list", .help = "organ directory to make; - writes an organ stream to stdout" },
+    { "list", CLI_FLAG, .to = &opt.list, .help = "print the tensors as a table and write nothing" },
+    { "places", CLI_FLAG, .to = &opt.places, .needs = "list",
+      .help = "with --list: the place of each tensor in its file instead" },
+    { "split-experts", CLI_FLAG, .to = &opt.o.split_experts,
+      .help = "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
+    { "safetensors", CLI_FLAG, .to = &opt.safetensors, .excludes = "list split-experts",
+      .help = "write the model as one file, -o FILE.safetensors" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force),
+      .help = "replace an existing organ directory" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of --list" },
+    { "list-classes", CLI_ACT, .act = print_classes, .help = "list the classes of tensors" },
+    { "list-parts", CLI_ACT, .act = print_parts, .help = "list the parts of models" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { "where", CLI_WHERE, .at = offsetof(cli, wheres), .arg = "COND", .many = true,
+      .values = columns, .needs = "list", .needs_why = "it selects rows of a table",
+      .help = "list only rows that satisfy it: 'bytes>1e6', 'dtype=q4_k', 'role=attn_*'; operators "
+              "< <= > >= = !=; may be repeated" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "list",
+      .needs_why = "nothing else prints a table", .help = "(with --list)" },
+    { 0 },
+};
 
 static void print_classes(cli *c)
 {

@@ -9,7 +9,26 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "options/match_options.h"
+const cli_option match_group[] = {
+    { "match", CLI_WORD, .at = offsetof(match_options, mode), .arg = "MODE",
+      .values = "exact retype convert",
+      .help = "convert (default: to base's type), retype (donor's), exact" },
+    { "map", CLI_MAP, .at = offsetof(match_options, map), .arg = "10-15=20-25",
+      .help = "donor blocks 20-25 into base blocks 10-15, nothing else" },
+    { "blend", CLI_TEXT, .at = offsetof(match_options, blend), .arg = "MODE:T",
+      .values = "linear: slerp: task:",
+      .help = "linear, slerp or task (base + T (donor-ancestor), with --ancestor MODEL); T is a "
+              "number or a ramp: 0.2..0.8" },
+    { "ancestor", CLI_MODEL, .at = offsetof(match_options, ancestor), .needs = "blend",
+      .needs_why = "for example --blend task:1" },
+    { "align", CLI_FLAG, .at = offsetof(match_options, align),
+      .help = "align the donor's units first; --partial: strangers too" },
+    { "partial", CLI_FLAG, .at = offsetof(match_options, partial), .needs = "align" },
+    { "add", CLI_FLAG, .at = offsetof(match_options, o.match.add),
+      .help = "also take tensors that the base does not have" },
+    { "reads", CLI_FLAG, .at = offsetof(match_options, reads), .excludes = "align" },
+    { 0 },
+};
 
 gg_status match_options_open(cli *c, match_options *m)
 {

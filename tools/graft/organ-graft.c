@@ -8,13 +8,74 @@
 
 #include <string.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-graft BASE DONOR --output DIR|NEW.gguf [selection]\n"
+    "       organ-graft BASE DONOR --check [selection]\n"
+    "       organ-graft BASE --adapter LORA -o DIR [--scale S]\n"
+    "       organ-graft --svg FILE DIR\n"
+    "Write a new organ directory, or a model as organ-transplant does: BASE with the\n"
+    "selected organs of DONOR. Both are organ directories or models; - is stdin.\n"
+    "They may be named: --base or --target, --donor or --source.\n"
+    ,
+    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --check\n"
+    "  organ-graft tests/data/lab/lab-verse-q4_k_m.gguf --layers 1-2 \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --blend slerp:0.5 \\\n"
+    "    --output /tmp/graft.organs --force\n"
+    "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *source, *target, *output, *svg, *finished;
     match_options m;
     gg_texts adapters;
 } opt = { .m.o.scale = 1 };
 
-#include "options/graft.h"
+static const cli_option options[] = {
+    { "source", CLI_MODEL, .to = &opt.source, .arg = "DONOR", .place = 2 },
+    { "target", CLI_MODEL, .to = &opt.target, .arg = "BASE", .place = 1 },
+    { "donor", CLI_MODEL, .to = &opt.source },
+    { "base", CLI_MODEL, .to = &opt.target },
+    { "output", CLI_NEW_DIR, .to = &opt.output },
+    { .group = match_group, .to = &opt.m },
+    { "check", CLI_FLAG, .to = &opt.m.check,
+      .help = "print what would move, what does not match (exit 1), and the lineage; --reads: "
+              "which bytes are read" },
+    { "skip-mismatched", CLI_FLAG, .to = &opt.m.o.skip_mismatched,
+      .help = "leave out tensors that do not match" },
+    { "router", CLI_FLAG, .to = &opt.m.o.match.router, .needs = "experts",
+      .help = "with --experts: also take their rows of the router" },
+    { "adapter", CLI_MODEL, .to = &opt.adapters, .arg = "LORA", .many = true,
+      .excludes = "check reads router skip-mismatched " NAMES_MATCH,
+      .excludes_why = "takes only --target, --output, --scale, --imatrix and --link",
+      .help = "fold W + S (alpha/r) B A into the weights; --scale S (1)" },
+    { "scale", CLI_F64, .to = &opt.m.o.scale, .needs = "adapter",
+      .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
+    { "imatrix", CLI_FILE, .to = &opt.m.o.output.imatrix, .arg = "F",
+      .help = "encode with the importance matrix F (GGUF or older format)" },
+    { "imatrix-out", CLI_NEW_FILE, .to = &opt.m.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
+      .excludes = "check reads", .help = "write --imatrix for the result; --donor-imatrix FILE" },
+    { "donor-imatrix", CLI_FILE, .to = &opt.m.o.donor_imatrix, .needs = "imatrix-out",
+      .excludes = "adapter" },
+    { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE", .excludes = "check",
+      .excludes_why = "draws what was written",
+      .help = "draw where each tensor of the output, or of DIR, comes from" },
+    { "link", CLI_FLAG, .to = &opt.m.o.link,
+      .help = "hard-link unchanged files (both directories share them)" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "write nothing if an engine would refuse the result" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force),
+      .help = "replace an existing organ directory" },
+    { .group = cli_selection },
+    { .group = cli_expert_map },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
+      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { 0 },
+};
 
 /* The picture of a finished organ directory, by its history. */
 static gg_status draw(cli *c, const char *dir, const char *svg)

@@ -7,13 +7,78 @@
 
 #include <string.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-transplant BASE DONOR --output CHIMERA.gguf\n"
+    "       organ-transplant BASE DONOR --check\n"
+    "       organ-transplant BASE DONOR --in-place --undo FILE\n"
+    "       organ-transplant BASE --adapter LORA -o FILE.gguf\n"
+    "Replace tensors of BASE by those of DONOR: models, organ directories or records;\n"
+    "- is stdin or stdout. Names for them: --base or --target, --donor or --source.\n"
+    "A DONOR that is a patch (organ-compare --patch) is applied as a whole.\n"
+    ,
+    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --type ffn --layers 1 --check\n"
+    "  organ-transplant tests/data/lab/lab-verse-q4_k_m.gguf --type ffn \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/c.gguf --force\n"
+    "exit: 0 done, 1 does not match, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *base, *donor, *output, *undo, *adapter;
     match_options m;
     bool in_place, no_undo, all; /* the last two with in_place */
 } opt = { .m.o.scale = 1 };
 
-#include "options/transplant.h"
+static const cli_option options[] = {
+    { "base", CLI_MODEL, .to = &opt.base, .arg = "BASE", .place = 1, .required = "" },
+    { "donor", CLI_MODEL, .to = &opt.donor, .arg = "DONOR", .place = 2, .excludes = "adapter",
+      .required = "adapter" },
+    { "target", CLI_MODEL, .to = &opt.base },
+    { "source", CLI_MODEL, .to = &opt.donor },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .excludes = "in-place",
+      .required = "check in-place reads" },
+    { .group = match_group, .to = &opt.m },
+    { "check", CLI_FLAG, .to = &opt.m.check,
+      .help = "print what would move, and what does not match" },
+    { "skip-mismatched", CLI_FLAG, .to = &opt.m.o.skip_mismatched,
+      .help = "leave out these; --reads: print which bytes would be read" },
+    { "mtp", CLI_FLAG, .to = &opt.m.o.match.mtp,
+      .excludes = "in-place skip-mismatched " NAMES_MATCH, .excludes_why = "moves whole blocks",
+      .help = "take the donor's multi-token-prediction blocks and keys" },
+    { "copy-kv", CLI_TEXT, .to = &opt.m.o.copy_kv, .arg = "K", .many = true,
+      .help = "copy the donor's key; K* copies all keys that start with K" },
+    { "adapter", CLI_MODEL, .to = &opt.adapter, .arg = "LORA",
+      .excludes = "check reads mtp skip-mismatched copy-kv " NAMES_MATCH,
+      .excludes_why = "cannot be combined with options for pairs of tensors",
+      .help = "fold W + S (alpha/r) B A into the weights; --scale S (1)" },
+    { "scale", CLI_F64, .to = &opt.m.o.scale, .needs = "adapter",
+      .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
+    { .group = output_group, .to = &opt.m.o.output },
+    { "imatrix-out", CLI_NEW_FILE, .to = &opt.m.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
+      .excludes = "check reads in-place",
+      .help = "write --imatrix for the result; --donor-imatrix FILE" },
+    { "donor-imatrix", CLI_FILE, .to = &opt.m.o.donor_imatrix, .needs = "imatrix-out",
+      .excludes = "adapter" },
+    { "in-place", CLI_FLAG, .to = &opt.in_place, .excludes = "adapter dtype shards shard-size",
+      .excludes_why = "makes no new model (use --output)",
+      .help = "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all "
+              "replaces every tensor" },
+    { "undo", CLI_NEW_FILE, .to = &opt.undo, .needs = "in-place", .excludes = "no-undo" },
+    { "no-undo", CLI_FLAG, .to = &opt.no_undo, .needs = "in-place" },
+    { "all", CLI_FLAG, .to = &opt.all, .needs = "in-place", .excludes = "map " NAMES_SELECTION },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "write nothing if an engine would refuse the result" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_selection },
+    { .group = cli_expert_map },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
+      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { 0 },
+};
 
 static gg_status apply_patch(cli *c, gg_source *patch)
 {

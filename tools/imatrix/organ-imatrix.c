@@ -10,13 +10,55 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-imatrix combine FILE... --output FILE\n"
+    "       organ-imatrix convert FILE --output FILE\n"
+    "       organ-imatrix follow NEW FILE MODEL [FILE MODEL]... --output FILE\n"
+    "       organ-imatrix show FILE [--experts]\n"
+    "Importance matrices as GGUF or in the older format. combine adds sums and\n"
+    "counts. follow writes one for the model NEW, which was made from MODEL by\n"
+    "organ-stack, by removing experts, or by a transplant from another MODEL. show\n"
+    "prints the statistics of llama-imatrix.\n"
+    ,
+    "  organ-imatrix show tests/data/lab/lab-verse.imatrix.gguf\n"
+    "  organ-imatrix convert tests/data/lab/lab-verse.imatrix.gguf \\\n"
+    "    -o /tmp/verse.imatrix.dat --force\n"
+    "  organ-stack --drop 2 tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    -o /tmp/3.gguf --force\n"
+    "  organ-imatrix follow /tmp/3.gguf tests/data/lab/lab-verse.imatrix.gguf \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf -o /tmp/3.imatrix.gguf --force\n"
+    "exit: 0 done, 1 files of different models or no entry that fits, 2 usage,\n"
+    "3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *output, *model, *format;
     uint64_t chunk;
     bool show, experts;
 } opt;
 
-#include "options/imatrix.h"
+static const cli_option options[] = {
+    { "", CLI_TEXT, .arg = "ACTION", .place = 1, .many = true },
+    { "", CLI_FILE, .arg = "FILE", .place = 2, .many = true },
+    { "output", CLI_NEW_FILE, .to = &opt.output, .arg = "FILE",
+      .help = "the importance matrix to write" },
+    { "format", CLI_TEXT, .to = &opt.format, .arg = "F", .values = "gguf dat",
+      .help = "gguf or dat, the older format (default: dat for a name that ends in .dat)" },
+    { "model", CLI_MODEL, .to = &opt.model, .arg = "M",
+      .help = "the model of an importance matrix in the older format, which does not state the "
+              "number of experts" },
+    { "chunk-size", CLI_U64, .to = &opt.chunk, .arg = "N", .low = 1, .high = 1e9,
+      .help = "tokens of a call in the older format (default: as another file states, or 512)" },
+    { "show", CLI_FLAG, .to = &opt.show, .help = "the same as the action show" },
+    { "experts", CLI_FLAG, .to = &opt.experts, .help = "with show: also one row per expert" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .help = "(of show)" },
+    { 0 },
+};
 
 static gg_status print_row(void *ctx, const gg_imatrix_row *r, gg_error *err)
 {

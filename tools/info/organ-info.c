@@ -13,6 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-info MODEL...\n"
+    "Tell what a model is: kind, architecture, size, types, shape, vocabulary, chat\n"
+    "template, origin, memory for weights and cache, and whether an engine will load\n"
+    "it. One screen for one model, a table for several. Only headers are read. MODEL\n"
+    "is a GGUF file, any shard of a split model, an organ directory, or - for stdin.\n"
+    ,
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf\n"
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "  organ-info tests/data/lab/lab-verse-q4_k_m.gguf --fit 8M\n"
+    "exit: 0 done, 1 it does not fit, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static const char columns[] =
     "file\tkind\tform\tarchitecture\tname\tparameters\tactive\tbytes\tbpw\ttypes\tblocks\tcontext\t"
     "embedding\theads\theads_kv\texperts\texperts_used\tvocabulary\ttokenizer\ttemplate\tlicense\t"
@@ -26,7 +43,22 @@ static struct {
     bool table;
 } opt;
 
-#include "options/info.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "MODEL", .place = 1, .many = true },
+    { "fit", CLI_SIZE, .to = &opt.fit, .arg = "SIZE",
+      .help = "print the largest context with which weights, cache and computing need at most "
+              "SIZE, such as 24G; exit 1 if none fits, or not that of --context" },
+    { "context", CLI_COUNT, .to = &opt.context, .arg = "N",
+      .help = "tell the memory for a context of N tokens (4096, or all)" },
+    { "table", CLI_FLAG, .to = &opt.table, .help = "print a row for a single model, too" },
+    { "where", CLI_WHERE, .at = offsetof(cli, wheres), .arg = "COND", .many = true,
+      .values = columns,
+      .help = "only rows that satisfy it: 'bpw<5', 'kind=adapter', 'architecture=qwen*'; implies "
+              "--table; may be repeated" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 /* A model, and what the tables and the screen tell about it. */
 typedef struct subject {

@@ -11,6 +11,23 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-keys MODEL [GLOB...]\n"
+    "       organ-keys MODEL --get KEY\n"
+    "       organ-keys MODEL EDIT... --output MODEL2.gguf | --in-place\n"
+    "List, read and change the metadata keys of a model: a GGUF file, any shard of a\n"
+    "split model, an organ directory, or - for stdin. GLOBs select keys by name.\n"
+    ,
+    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf 'general.*' '*.block_count'\n"
+    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --get general.architecture\n"
+    "  organ-keys tests/data/lab/lab-verse-q4_k_m.gguf --set general.name=str:Verse \\\n"
+    "    --output /tmp/named.gguf --force\n"
+    "exit: 0 done, 1 no such key or no room in place, 2 usage, 3 malformed, 4 I/O\n"
+};
+/* clang-format on */
+
 #define SHOWN_ELEMENTS 8 /* of an array */
 #define SHOWN_BYTES 60   /* of a string, on a terminal */
 
@@ -20,7 +37,54 @@ static struct {
     gg_key_edits edits;
 } opt;
 
-#include "options/keys.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .to = &opt.model, .arg = "MODEL", .place = 1, .required = "" },
+    { "", CLI_TEXT, .arg = "GLOB", .place = 2, .many = true },
+    { "full", CLI_FLAG, .to = &opt.full, .excludes = NAMES_EDITS, .excludes_why = "is for lists",
+      .help = "do not shorten arrays, nor long strings on a terminal" },
+    { "get", CLI_TEXT, .to = &opt.get, .arg = "KEY", .excludes = NAMES_EDITS " full",
+      .excludes_why = "prints one value and takes no edits",
+      .help = "print only the value: a string byte for byte, a number and a newline, an array one "
+              "element per line" },
+    { .name = NULL, .help = "edits, done in this order:" },
+    { "delete", CLI_TEXT, .to = &opt.edits.deletes, .arg = "KEY", .many = true,
+      .needs = "output in-place", .needs_why = "they say where the change goes",
+      .help = "remove a key" },
+    { "rename", CLI_TEXT, .to = &opt.edits.renames, .arg = "OLD=NEW", .many = true,
+      .needs = "output in-place", .needs_why = "they say where the change goes",
+      .help = "rename a key; it keeps its position" },
+    { "set", CLI_TEXT, .to = &opt.edits.sets, .arg = "KEY=T:VALUE", .many = true,
+      .needs = "output in-place", .needs_why = "they say where the change goes",
+      .help = "set a key; T is u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool str, or one of these and "
+              "[] with VALUE a,b,c. Without T the key keeps its type. KEY[N]=VALUE changes element "
+              "N of an array" },
+    { "set-file", CLI_KEY_FILE, .to = &opt.edits.files, .arg = "KEY=FILE", .many = true,
+      .local = true, .needs = "output in-place", .needs_why = "they say where the change goes",
+      .help = "set a key to the content of a file, as a string; an array to its lines, as --get "
+              "prints them" },
+    { .name = NULL, .help = "each edit can be given several times. Where the result goes:" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE", .needs = NAMES_EDITS,
+      .needs_why = "there is nothing to change", .excludes = "in-place",
+      .help = "write a new model. A split model becomes one file, or as many shards again if FILE "
+              "is named like one of them" },
+    { "in-place", CLI_FLAG, .to = &opt.in_place, .needs = NAMES_EDITS,
+      .needs_why = "there is nothing to change",
+      .help = "change the header of the file itself, if it fits; not of a file with several hard "
+              "links, unless --force is given" },
+    { "recover", CLI_FLAG, .to = &opt.recover, .excludes = NAMES_EDITS " get",
+      .excludes_why = "takes a model and nothing else",
+      .help = "repair a model after an interrupted change in place; every run of organ-keys on the "
+              "model does this first" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "write nothing if an engine would refuse the result" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .excludes = NAMES_EDITS,
+      .excludes_why = "is for tables", .help = "(tables)" },
+    { 0 },
+};
 
 /* ---- reading ----------------------------------------------------------------- */
 

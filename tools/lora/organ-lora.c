@@ -8,6 +8,25 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-lora BASE TUNED --output ADAPTER.gguf [option...]\n"
+    "Write a LoRA adapter that turns BASE nearly into TUNED, for llama.cpp's --lora\n"
+    "and for organ-transplant --adapter. Each matrix of the difference is cut after\n"
+    "its leading singular values. One row per matrix is printed: its rank, and the\n"
+    "share of the squared difference that is kept. A model is a GGUF file, any shard\n"
+    "of a split model, an organ directory, or - for stdin. The models may be named:\n"
+    "--base and --tuned.\n"
+    ,
+    "  organ-lora tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --rank 16 \\\n"
+    "    --output /tmp/code-lora.gguf --force\n"
+    "exit: 0 done, 1 no difference or models that do not match, 2 usage,\n"
+    "3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *base, *tuned, *output, *from, *to_peft;
     double alpha;
@@ -15,7 +34,34 @@ static struct {
     gg_lora_options o;
 } opt;
 
-#include "options/lora.h"
+static const cli_option options[] = {
+    { "base", CLI_MODEL, .to = &opt.base, .arg = "M", .place = 1, .required = "from",
+      .help = "the model that the adapter will be applied to" },
+    { "tuned", CLI_MODEL, .to = &opt.tuned, .arg = "M2", .place = 2, .excludes = "from",
+      .required = "from", .help = "the fine-tuned model" },
+    { "from", CLI_MODEL, .to = &opt.from, .arg = "ADAPTER", .excludes = NAMES_SELECTION,
+      .help = "convert this adapter (a folder of PEFT, its safetensors file, or GGUF)" },
+    { "to-peft", CLI_NEW_DIR, .to = &opt.to_peft, .arg = "DIR", .needs = "from base",
+      .help = "write the adapter of --from as PEFT has it" },
+    { "pairs-only", CLI_FLAG, .at = offsetof(cli, pairs_only), .needs = "from",
+      .help = "leave out whole matrices, such as the head of a classifier" },
+    { "alpha", CLI_F64, .to = &opt.alpha, .arg = "X", .needs = "from",
+      .help = "its lora_alpha, if there is no adapter_config.json" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE", .excludes = "to-peft",
+      .required = "to-peft", .help = "the adapter; - is stdout, and then no rows are printed" },
+    { "rank", CLI_U64, .to = &opt.rank, .arg = "R", .excludes = "energy from",
+      .help = "singular values to keep per matrix (16, 64, ...)" },
+    { "energy", CLI_F64, .to = &opt.o.energy, .arg = "E", .excludes = "from",
+      .help = "keep as many as hold this share, 0 to 1 (default: 0.9)" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { .group = cli_selection },
+    { .group = cli_expert_map },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 static gg_status print_row(void *ctx, const gg_lora_row *row, gg_error *err)
 {

@@ -14,6 +14,20 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-measure MODEL | DIR | FILE.bin... | - [option...]\n"
+    "Measure each tensor and print one row: moments, entropy, the angles theta and\n"
+    "row_theta. MODEL is a GGUF file, a shard of a split model or an organ directory.\n"
+    "DIR may be named: --dir.\n"
+    ,
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --summary\n"
+    "  organ-measure tests/data/lab/lab-verse-q4_k_m.gguf --where 'theta<40'\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 /* Columns of the table, and their names, tab-separated. */
 typedef struct columns_of {
     const gg_measure_column *list[40];
@@ -62,7 +76,64 @@ static struct {
     gg_measure_options m;
 } opt = { .color = "theta", .m.sample = GG_SAMPLE_DEFAULT };
 
-#include "options/measure.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "MODEL", .place = 1, .many = true },
+    { "dir", CLI_DIR, .to = &opt.dir, .arg = "DIR" },
+    { "sample", CLI_COUNT, .to = &opt.m.sample, .arg = "N",
+      .help = "values read per tensor, evenly spaced (100k; 0 is all)" },
+    { "blocks", CLI_FLAG, .to = &opt.m.blocks,
+      .help = "sample runs of 256 values, less than 1 % of a large tensor" },
+    { "runs", CLI_U64, .to = &opt.m.runs, .arg = "K", .low = 2, .high = 65536, .excludes = "blocks",
+      .help = "read only K runs of large tensors, as of URLs (8)" },
+    { "reads", CLI_FLAG, .to = &opt.reads,
+      .help = "print only which bytes would be read: file, place, bytes" },
+    { "summary", CLI_FLAG, .to = &opt.summary, .excludes = "wells rank heat",
+      .help = "one row per class and role, one for the model; 1-3 stars" },
+    { "wells", CLI_U64, .to = &opt.wells, .arg = "K", .excludes = "rank heat",
+      .help = "print only the K tensors with the lowest theta" },
+    { "columns", CLI_TEXT, .to = &opt.columns, .arg = "NAME,...", .list = column_to_print,
+      .excludes = "summary wells rank heat",
+      .help = "print these columns, in this order (all; on a terminal those that fit)" },
+    { "sort", CLI_TEXT, .to = &opt.sort, .arg = "COLUMN", .list = column_to_print,
+      .excludes = "summary wells rank heat",
+      .help = "print rows in the order of a column; -COLUMN: reversed" },
+    { "top", CLI_U64, .to = &opt.top, .arg = "N", .low = 1, .high = 1e9,
+      .excludes = "summary wells heat",
+      .help = "print the first N rows only; with --rank experts, per block" },
+    { "spectral", CLI_FLAG, .to = &opt.m.spectral,
+      .help = "compute the column edge: 1 for noise, above 1 for structure" },
+    { "imatrix", CLI_FILE, .to = &opt.m.imatrix, .arg = "FILE",
+      .help = "compute the column importance from an importance matrix" },
+    { "rank", CLI_WORD, .to = &opt.rank, .arg = "blocks", .values = "blocks experts",
+      .needs = "imatrix", .needs_why = "blocks are ranked by their importance", .excludes = "heat",
+      .help = "rank blocks by importance; or experts, within each block" },
+    { "split-experts", CLI_FLAG, .to = &opt.m.split_experts,
+      .help = "one row per expert of stacked tensors" },
+    { "update", CLI_FLAG, .to = &opt.update, .excludes = "split-experts experts",
+      .excludes_why = "measures whole tensors",
+      .help = "also write the measures into DIR's manifest" },
+    { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE",
+      .help = "draw a map instead of a table, blocks across, roles down (- is stdout)" },
+    { "heat", CLI_FLAG, .to = &opt.heat, .local = true, .excludes = "json",
+      .excludes_why = "draws a picture", .help = "draw the same map on the terminal" },
+    { "histogram", CLI_NEW_FILE, .to = &opt.histogram, .arg = "FILE", .excludes = "where",
+      .excludes_why = "counts all selected tensors",
+      .help = "count the values of each class (- is stdout)" },
+    { "color", CLI_TEXT, .to = &opt.color, .arg = "COLUMN", .list = column_to_draw,
+      .needs = "svg heat", .help = "measure to show: theta (default), calibrated, ..." },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force),
+      .help = "replace an existing picture or histogram" },
+    { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of the table" },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { "where", CLI_WHERE, .at = offsetof(cli, wheres), .arg = "COND", .many = true,
+      .values = all.names,
+      .help = "only rows that satisfy it: 'theta<40', 'class=ffn', 'name!=*norm*'; operators < <= "
+              "> >= = !=; may be repeated" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 typedef struct printer {
     table rows;        /* silent if only a summary or a picture is wanted */

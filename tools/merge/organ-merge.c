@@ -15,6 +15,24 @@
 #include <string.h>
 #include <sys/stat.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-merge [--method NAME] [--base M] M... --output OUT.gguf\n"
+    "       organ-merge --config FILE --output OUT.gguf\n"
+    "       organ-merge --svg FILE MODEL\n"
+    "Merge models of one architecture, tensor by tensor, in bounded memory. They may\n"
+    "have any types. The base, or else the first --model, gives keys and types.\n"
+    ,
+    "  organ-merge --method slerp,t=0.5 \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf --output /tmp/both.gguf --force\n"
+    "  organ-merge --method task --base tests/data/lab/lab-base-q4_k_m.gguf \\\n"
+    "    tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
+    "exit: 0 done, 1 models do not fit, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 #define CONFIG_MAX ((size_t)16 << 20)
 
 #define HOW_MERGED "How each tensor is merged, and with which parameters:"
@@ -100,7 +118,51 @@ static struct {
     gg_merge_options o;
 } opt;
 
-#include "options/merge.h"
+static const cli_option options[] = {
+    { "method", CLI_TEXT, .to = &opt.method, .arg = "NAME", .list = method_name, .help = "" },
+    { "base", CLI_PARAMS, .to = &opt.base, .arg = "M",
+      .help = "the model that the others were trained from" },
+    { "model", CLI_PARAMS, .to = &opt.models, .arg = "M", .place = 1, .many = true,
+      .help = "a model to merge (may be repeated); - is stdin" },
+    { .name = NULL,
+      .help = "  NAME,P=V  M,P=V    parameters (--list-parameters) of all models, or of one.\n     "
+              "                V is a number, a ramp over the blocks 0.2..0.8, or a list\n         "
+              "            [0,0.5,1]. P:FILTER=V is for a class, a role or a glob" },
+    { "config", CLI_FILE, .to = &opt.config, .arg = "FILE", .local = true,
+      .excludes = "method base model", .excludes_why = "names the method and the models",
+      .help = "a mergekit configuration in JSON (YAML: organ merge --config FILE.yml); - is stdin, "
+              "and --config-name its name" },
+    { "config-name", CLI_TEXT, .to = &opt.named, .arg = "NAME", .local = true, .needs = "config" },
+    { "models", CLI_DIR, .to = &opt.folder, .arg = "DIR", .local = true, .needs = "config",
+      .help = "where --config finds NAME[.gguf], NAME-*.gguf or NAME/*.gguf" },
+    { "embed-from", CLI_WORD, .to = &opt.embeddings, .arg = "base", .values = "base",
+      .help = "keep the embeddings of the base (or the first model)" },
+    { "align", CLI_FLAG, .to = &opt.o.align,
+      .help = "align hidden units first; --partial: even of strangers" },
+    { "partial", CLI_FLAG, .to = &opt.o.partial, .needs = "align" },
+    { "seed", CLI_U64, .to = &opt.o.seed, .arg = "N",
+      .help = "for methods that drop values at random (0)" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE",
+      .help = "the model to write; - is stdout" },
+    { "check", CLI_FLAG, .to = &opt.check,
+      .help = "print what would be done to each tensor; write nothing" },
+    { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE", .excludes = "json",
+      .excludes_why = "draws a picture and prints no table",
+      .help = "draw how each tensor is merged, or was merged into MODEL" },
+    { "card", CLI_NEW_FILE, .to = &opt.o.card, .arg = "FILE",
+      .help = "write a model card in Markdown; --no-hash leaves out sha256" },
+    { "no-hash", CLI_FLAG, .to = &opt.o.no_hash },
+    { .group = output_group, .to = &opt.o.output },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "refuse strangers, and what no engine would load" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "list-methods", CLI_ACT, .act = print_methods, .help = "list the methods" },
+    { "list-parameters", CLI_ACT, .act = print_parameters, .flow = "; " },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
+      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { 0 },
+};
 
 static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
 {

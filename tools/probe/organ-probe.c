@@ -19,6 +19,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-probe [--model] MODEL --text FILE... [option...]\n"
+    "       organ-probe MODEL --random N --trace\n"
+    "Run MODEL, a GGUF file, in llama.cpp on the processor. Prints for each text the\n"
+    "mean loss per token in nats, its standard error, and the perplexity.\n"
+    ,
+    "  organ-probe tests/data/lab/lab-verse-q4_k_m.gguf \\\n"
+    "    --text tests/data/lab/text-verse.txt \\\n"
+    "    --against tests/data/lab/lab-base-q4_k_m.gguf\n"
+    "  organ-probe tests/data/lab/lab-verse-q4_k_m.gguf --random 64 --trace\n"
+    "exit: 0 done, 1 no finite probabilities or another vocabulary, 2 usage,\n"
+    "3 the engine cannot run it, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *model, *against, *save, *activations;
     gg_texts texts;
@@ -27,7 +44,44 @@ static struct {
     bool trace, batch;
 } opt = { .window = 192, .rows = 2048, .top = 64 };
 
-#include "options/probe.h"
+static const cli_option options[] = {
+    { "model", CLI_MODEL, .to = &opt.model, .place = 1, .required = "batch" },
+    { "text", CLI_FILE, .to = &opt.texts, .arg = "FILE", .many = true, .required = "random batch",
+      .help = "a text to measure on (may be repeated)" },
+    { "random", CLI_U64, .to = &opt.random, .arg = "N", .low = 2, .high = 1e6, .excludes = "text",
+      .excludes_why = "takes the place of a text",
+      .help = "use N tokens at random instead of a text" },
+    { "tokens", CLI_U64, .to = &opt.tokens, .arg = "N", .low = 2, .high = 1e9,
+      .help = "only the first N tokens of each text" },
+    { "context", CLI_U64, .to = &opt.window, .arg = "N", .low = 2, .high = 1e6,
+      .help = "tokens that are evaluated together (192)" },
+    { "against", CLI_FILE, .to = &opt.against, .arg = "REF",
+      .help =
+          "also print the divergence from a reference: a model, or a file that --save-base wrote" },
+    { "save-base", CLI_NEW_FILE, .to = &opt.save, .arg = "FILE", .excludes = "batch",
+      .help = "store the distributions of MODEL, for --against" },
+    { "top", CLI_U64, .to = &opt.top, .arg = "N", .low = 1, .high = 1e6,
+      .help = "probabilities of the reference to keep per token (64)" },
+    { "precision", CLI_F64, .to = &opt.precision, .arg = "X", .low = 1e-6, .high = 1,
+      .needs = "against",
+      .help = "end a text when the standard error of its divergence is at most X times the "
+              "divergence" },
+    { "trace", CLI_FLAG, .to = &opt.trace, .excludes = "against save-base batch",
+      .help = "print what each block does to its input instead" },
+    { "activations", CLI_NEW_FILE, .to = &opt.activations, .arg = "FILE",
+      .excludes = "against batch",
+      .help = "store the inputs of each matrix: an importance matrix with samples" },
+    { "rows", CLI_U64, .to = &opt.rows, .arg = "N", .low = 1, .high = 1e6, .needs = "activations",
+      .help = "samples per matrix (2048)" },
+    { "seed", CLI_U64, .to = &opt.seed, .arg = "N", .help = "of samples and of random tokens (0)" },
+    { "batch", CLI_FLAG, .to = &opt.batch,
+      .help =
+          "answer lines \"ppl MODEL TEXT\" and \"kl MODEL TEXT\" of stdin (separated by tabs)" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 /* ---- losses and divergences ------------------------------------------------------------------ */
 

@@ -7,13 +7,73 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-prune MODEL --output FILE --keep-experts N\n"
+    "       organ-prune MODEL --output FILE --experts LIST\n"
+    "       organ-prune MODEL --output FILE --keep-units N | --share 50%\n"
+    "Write a mixture of experts with fewer experts, or any model with fewer hidden\n"
+    "units in its FFNs. Routers and keys follow. MODEL may be named: --model.\n"
+    ,
+    "  organ-prune tests/data/lab/lab-verse-q4_k_m.gguf --keep-units 256 \\\n"
+    "    --imatrix tests/data/lab/lab-verse.imatrix.gguf -o /tmp/thin.gguf --force\n"
+    "  organ-prune tests/data/lab/lab-verse-q4_k_m.gguf --keep-units 384 \\\n"
+    "    --imatrix tests/data/lab/lab-verse.imatrix.gguf --dry-run\n"
+    "exit: 0 done, 1 the model has no such experts or units, 2 usage, 3 input, 4 I/O\n"
+};
+/* clang-format on */
+
 static struct {
     const char *model, *output, *share;
     table rows;
     gg_prune_options o;
 } opt;
 
-#include "options/prune.h"
+static const cli_option options[] = {
+    { "model", CLI_MODEL, .to = &opt.model, .place = 1 },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE", .required = "dry-run",
+      .help = "the model to write; - is stdout" },
+    { "keep-experts", CLI_U64, .to = &opt.o.experts, .arg = "N", .low = 1, .high = 1e6,
+      .excludes = "experts", .help = "keep the N best experts of each block" },
+    { "experts", CLI_RANGE_FILE, .to = &opt.o.list, .arg = "LIST",
+      .help = "keep experts by number: 0-63, or a file of block, tab, list" },
+    { "keep-units", CLI_U64, .to = &opt.o.units, .arg = "N", .low = 1, .high = 1e9,
+      .help = "keep the N best hidden units of each expert or FFN" },
+    { "share", CLI_TEXT, .to = &opt.share, .arg = "50%", .excludes = "keep-units",
+      .excludes_why = "chooses the number of units",
+      .help = "keep this share of the weights, as fewer experts and units" },
+    { "imatrix", CLI_FILE, .to = &opt.o.output.imatrix, .arg = "F",
+      .help = "the importance matrix that tells which are the best" },
+    { "by", CLI_FILE, .to = &opt.o.by, .arg = "importance", .values = "importance",
+      .needs = "keep-experts share",
+      .help = "or rank experts by a table (block, expert, score) or activations" },
+    { "refit", CLI_FILE, .to = &opt.o.refit, .arg = "F",
+      .needs = "keep-units share keep-experts experts",
+      .help = "fit the rest to activations of organ-probe" },
+    { "imatrix-out", CLI_NEW_FILE, .to = &opt.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
+      .help = "write --imatrix for the new model" },
+    { "text-imatrix", CLI_FILE, .to = &opt.o.texts, .arg = "F", .many = true,
+      .needs = "keep-experts keep-units share",
+      .help = "note what the text of this importance matrix loses" },
+    { "dtype", CLI_RULES, .to = &opt.o.output.dtype, .arg = "RULES",
+      .help = "re-encode, with --experts only; see organ-assemble" },
+    { "shards", CLI_U64, .to = &opt.o.output.shards, .arg = "N", .low = 1, .high = 65535,
+      .help = "split the output; --shard-size 2G" },
+    { "shard-size", CLI_SIZE, .to = &opt.o.output.shard_size, .arg = "SIZE" },
+    { "dry-run", CLI_FLAG, .to = &opt.o.dry_run, .help = "print the tensors and write nothing" },
+    { "no-verify", CLI_FLAG, .to = &opt.o.no_verify,
+      .help = "do not compare the data with the manifest's sha256" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "refuse what no engine would load" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace existing files" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "dry-run",
+      .help = "(with --dry-run)" },
+    { 0 },
+};
 
 static gg_status print_row(void *ctx, const gg_size_row *r, gg_error *err)
 {

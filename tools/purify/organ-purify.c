@@ -11,6 +11,25 @@
 #include "base/nearest.h" /* the text that suggests a type */
 #include "quant/quant.h"  /* the type that was meant */
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-purify SOURCE --output OUTPUT [--method haar|fft]\n"
+    "       organ-purify SOURCE --dry-run [--method haar|fft]\n"
+    "Damp the incoherent part of each matrix; dims, mean, std and dtype are kept.\n"
+    "SOURCE is an organ directory, a .bin file, a GGUF file (any shard), or - for an\n"
+    "organ stream or a GGUF on stdin. OUTPUT is a directory, FILE.bin, FILE.gguf (if\n"
+    "SOURCE is a GGUF), or - for an organ stream. Other tensors are copied.\n"
+    "SOURCE may be named: --dir.\n"
+    ,
+    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method haar \\\n"
+    "    --type ffn --dry-run\n"
+    "  organ-purify tests/data/lab/lab-verse-q4_k_m.gguf --method fft --type ffn \\\n"
+    "    --dtype Q8_0 --output /tmp/pure.gguf --force\n"
+    "exit: 0 done, 1 nothing selected, 2 usage, 3 malformed input, 4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *source, *output, *dtype;
     int method;
@@ -18,7 +37,36 @@ static struct {
     gg_purify_options o;
 } opt;
 
-#include "options/purify.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "SOURCE", .place = 1, .many = true },
+    { "dir", CLI_MODEL, .to = &opt.source, .arg = "SOURCE" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "OUTPUT", .excludes = "dry-run",
+      .required = "dry-run" },
+    { "method", CLI_WORD, .to = &opt.method, .arg = "haar", .values = "haar fft",
+      .help = "(default) damp wavelet details that the next scale does not support" },
+    { .name = NULL,
+      .help = "  --method fft       damp the low-energy tail of each row's spectrum" },
+    { "strength", CLI_F64, .to = &opt.o.strength, .arg = "X", .low = 0, .high = 1,
+      .help = "0 (no change) to 1; default: 0.125 for haar, 0.04 for fft" },
+    { "dtype", CLI_TEXT, .to = &opt.dtype, .arg = "TYPE", .list = list_encodable,
+      .help = "write purified tensors as F32, F16, BF16, Q8_0, Q4_K, ..." },
+    { "imatrix", CLI_FILE, .to = &opt.o.imatrix, .arg = "F",
+      .help = "encode with the importance matrix F (GGUF or older format)" },
+    { "dry-run", CLI_FLAG, .to = &opt.dry_run,
+      .help = "print what would be removed and write nothing" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "write nothing if an engine would refuse the result" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { .name = NULL,
+      .help = "Vectors and integers are purified only if they are selected by exact name." },
+    { .group = cli_selection },
+    { .group = cli_experts },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", " },
+    { 0 },
+};
 
 static void begin(table *t)
 {

@@ -13,6 +13,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The help before the options, and after them. */
+/* clang-format off */
+static const char *const help[2] = {
+    "usage: organ-stack --output OUT.gguf M BLOCKS [M BLOCKS]...\n"
+    "       organ-stack --output OUT.gguf [--drop BLOCKS] [--drop-mtp | --mtp-only] M\n"
+    "       organ-stack --output OUT.gguf --fuse [qkv,gate_up] M  (or --unfuse)\n"
+    "       organ-stack --output OUT.gguf --experts-from M,M... [--base M]\n"
+    "       organ-stack --check ...\n"
+    "Write a model with the given blocks in the given order: drop, repeat or reorder\n"
+    "blocks, or join those of several models. The keys and all tensors outside the\n"
+    "blocks come from the first model. Tensor data is copied byte for byte; block\n"
+    "numbers, block_count and keys with one value per block are adapted. M is a GGUF\n"
+    "file, any shard of a split model, an organ directory, or - for stdin.\n"
+    ,
+    "  organ-stack --drop 2 tests/data/lab/lab-verse-q4_k_m.gguf --check\n"
+    "  organ-stack tests/data/lab/lab-verse-q4_k_m.gguf 0-1,1-3 \\\n"
+    "    --output /tmp/deeper.gguf --force\n"
+    "  organ-stack tests/data/lab/lab-verse-q4_k_m.gguf 0-1 \\\n"
+    "    tests/data/lab/lab-code-q4_k_m.gguf 2-3 --output /tmp/halves.gguf --force\n"
+    "exit: 0 done, 1 the blocks do not fit together, 2 usage, 3 malformed input,\n"
+    "4 I/O failure\n"
+};
+/* clang-format on */
+
 static struct {
     const char *output, *drop, *svg, *fuse, *unfuse, *experts, *base, *router, *imatrix,
         *imatrix_out;
@@ -23,7 +47,63 @@ static struct {
     gg_texts renames;
 } opt = { .copies = 1 };
 
-#include "options/stack.h"
+static const cli_option options[] = {
+    { "", CLI_MODEL, .arg = "M", .place = 1, .many = true },
+    { "", CLI_RANGES, .arg = "BLOCKS", .place = 2, .many = true },
+    { .name = NULL,
+      .help = "  BLOCKS             numbers and ranges from 0, in order: 0-3,6,2-4; a block may\n  "
+              "                   come several times; of t5: enc:0-3 or dec:0-3" },
+    { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE", .needs = "output check",
+      .needs_why = "a finished stack has no history to draw", .excludes = "json",
+      .excludes_why = "draws a picture and prints no table",
+      .help = "draw which model each tensor comes from" },
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE", .required = "check",
+      .help = "the model to write; - is stdout" },
+    { "drop", CLI_RANGES, .to = &opt.drop, .arg = "BLOCKS",
+      .help = "write all blocks of M except these" },
+    { "drop-mtp", CLI_FLAG, .to = &opt.drop_mtp,
+      .help = "leave out the multi-token-prediction blocks of M" },
+    { "fuse", CLI_WORDS, .to = &opt.fuse, .arg = "[FORMS]", .maybe = true, .values = "qkv gate_up",
+      .excludes = "unfuse drop drop-mtp check svg", .excludes_why = "keeps all blocks of a model",
+      .help = "join attn_q, attn_k and attn_v (qkv), and gate and up matrices (gate_up)" },
+    { "unfuse", CLI_WORDS, .to = &opt.unfuse, .arg = "[FORMS]", .maybe = true,
+      .values = "qkv gate_up", .excludes = "drop drop-mtp check svg",
+      .excludes_why = "keeps all blocks of a model", .help = "divide them again" },
+    { "rename", CLI_TEXT, .to = &opt.renames, .arg = "OLD=NEW", .many = true,
+      .excludes = "fuse unfuse drop drop-mtp mtp-only experts-from check svg imatrix",
+      .excludes_why = "keeps all blocks of a model",
+      .help = "rename a tensor; a * in both names stands for the same text" },
+    { "mtp-only", CLI_FLAG, .to = &opt.mtp_only, .excludes = "drop drop-mtp fuse unfuse",
+      .help = "write only the multi-token-prediction blocks of M" },
+    { "experts-from", CLI_TEXT, .to = &opt.experts, .arg = "M,M...", .local = true,
+      .excludes = "drop drop-mtp mtp-only fuse unfuse svg json",
+      .help = "make a mixture of experts of the FFNs of dense models" },
+    { "base", CLI_MODEL, .to = &opt.base, .arg = "M", .needs = "experts-from",
+      .help = "gives all the rest (the first expert)" },
+    { "router", CLI_TEXT, .to = &opt.router, .arg = "F,F...", .local = true,
+      .needs = "experts-from",
+      .help = "activations of the base on the text of each expert (random)" },
+    { "used", CLI_U64, .to = &opt.mix.used, .arg = "N", .low = 1, .high = 65536,
+      .needs = "experts-from", .help = "experts per token (2; all for qwen2)" },
+    { "copies", CLI_U64, .to = &opt.copies, .arg = "N", .low = 1, .high = 65536,
+      .needs = "experts-from", .help = "take each expert N times; --noise X --seed N vary them" },
+    { "noise", CLI_F64, .to = &opt.mix.noise, .arg = "X", .low = 0, .high = 1,
+      .needs = "experts-from" },
+    { "seed", CLI_U64, .to = &opt.mix.seed, .arg = "N", .needs = "experts-from" },
+    { "imatrix", CLI_FILE, .to = &opt.imatrix, .arg = "FILE", .needs = "imatrix-out" },
+    { "imatrix-out", CLI_NEW_FILE, .to = &opt.imatrix_out, .arg = "FILE", .needs = "imatrix",
+      .excludes = "fuse unfuse experts-from check",
+      .help = "write the --imatrix of M for the new model" },
+    { "check", CLI_FLAG, .to = &opt.check, .help = "print the new order and write nothing" },
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "write nothing if an engine would refuse the result" },
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; " },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
+      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { 0 },
+};
 
 /* The models by the names they were given; each is opened once. */
 typedef struct models {
