@@ -133,6 +133,14 @@ absolute() {
     esac
 }
 
+# The token of Hugging Face in the language of curl's configuration; only for requests to $HF_ENDPOINT.
+token_header() {
+    case ${HF_TOKEN:-} in
+    '' | *[!A-Za-z0-9._-]*) ;;
+    *) printf 'header = "Authorization: Bearer %s"\n' "$HF_TOKEN" ;;
+    esac
+}
+
 # Lists every file of the model whose first shard, only file or folder is $1.
 model_files() {
     case $1 in

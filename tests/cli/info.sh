@@ -206,6 +206,84 @@ check "organ quantize" organ quantize "$V" "$T/q.gguf" q8_0 -q
 organ-assemble -q "$V" --dtype q8_0 --output "$T/q2.gguf" || bad "assemble"
 check_same "$T/q.gguf" "$T/q2.gguf" "organ quantize is organ-assemble"
 check_exit 1 "organ diff" organ diff "$V" "$LAB/lab-code-q4_k_m.gguf" --summary
+# Options anywhere, and the verbs that people type.
+check_exit 1 "organ diff" organ diff "$V" "$LAB/lab-code-q4_k_m.gguf"
+check_text "$(grep -c -e '^verdict: same lineage, median cosine 0.9' -e '^  general.name: lab-verse -> lab-code$' \
+    "$T/out")" 2 \
+    "the verdict and a key"
+check_exit 1 "organ diff of types" organ diff "$V" "$T/q.gguf"
+check_text "$(grep -c -e '^the same model in other types' -e '^tensors: 30 differ, 9 identical$' "$T/out")" 2 \
+    "the same model in other types"
+check "organ diff of the same" organ diff "$V" "$V"
+check_text "$(cat "$T/out")" "verdict: identical, median cosine 1.0000
+keys: the same
+tensors: 0 differ, 39 identical" "nothing differs"
+cp "$LAB/lab-verse.imatrix.gguf" "$T/im.gguf"
+i=0
+for args in "$V q8_0 -o $T/w.gguf" "-q $V $T/w.gguf Q8_0" "--strict $V q8_0 --output $T/w.gguf" \
+    "$V $T/w.gguf --dtype q8_0"; do
+    i=$((i + 1))
+    rm -f "$T/w.gguf"
+    # shellcheck disable=SC2086
+    check "organ quantize $args" organ quantize $args
+    check_same "$T/w.gguf" "$T/q2.gguf" "organ quantize, way $i"
+done
+(cd "$T" && organ quantize -q --imatrix im.gguf f16.gguf iq4_xs) || bad "quantize without an output"
+(cd "$T" && organ-assemble -q f16.gguf --imatrix im.gguf --dtype iq4_xs -o want.gguf) || bad "quantize"
+check_same "$T/f16-iq4_xs.gguf" "$T/want.gguf" "its name is that of the source and the type"
+check "organ quantize to a size" organ quantize "$T/f16.gguf" "$T/size.gguf" --size 3M
+check "organ split" organ split "$V" 3 -o "$T/parts.gguf"
+check "organ split by size" organ split "$V" "$T/sized.gguf" 1M
+check_text "$(ls "$T"/parts-0000?-of-00003.gguf "$T"/sized-0000?-of-0000?.gguf | wc -l | tr -d ' ')" 5 "shards"
+check "organ join" organ join "$T"/parts-0000?-of-00003.gguf "$T/joined.gguf"
+check_same "$T/joined.gguf" "$V" "what was split and joined"
+check_exit 2 "shards are not merged" organ merge "$T"/parts-0000?-of-00003.gguf
+check_text "$(grep -c 'which organ join .*parts-00001-of-00003.gguf parts.gguf puts together' "$T/err")" 1 "but joined"
+check "organ rename" organ rename "$V" "New name" "$T/renamed.gguf"
+check_text "$(organ-keys "$T/renamed.gguf" --get general.name)" "New name" "the new name"
+check "organ version" organ version
+mkdir "$T/shelf"
+cp "$V" "$LAB/lab-lora-code.gguf" "$T"/parts-* "$T/shelf"
+check "organ FOLDER" organ "$T/shelf"
+check_text "$(cut -f 2 "$T/out" | sort | tr '\n' ',')" "adapter,kind,language model,language model," "what it holds"
+check_exit 2 "an empty folder" organ "$T/d/norm"
+
+# ---- models in the caches of other programs --------------------------------------------------------------
+H=$T/hub/models--org--my-repo sum=$(organ-check --hash "$V" 2> /dev/null | awk -F '\t' '$2 == "file" { print $1 }')
+mkdir -p "$H/blobs" "$H/snapshots/abc" "$H/refs" "$T/llama" "$T/ollama/blobs" \
+    "$T/ollama/manifests/registry.ollama.ai/library/verse" "$T/ollama/manifests/hf.co/org/other"
+printf abc > "$H/refs/main"
+cp "$V" "$H/blobs/$sum"
+ln -s "../../blobs/$sum" "$H/snapshots/abc/verse-Q4_K_M.gguf"
+cp "$T/q.gguf" "$H/snapshots/abc/verse-Q8_0.gguf"
+cp "$V" "$T/ollama/blobs/sha256-$sum"
+printf '{"layers":[{"mediaType":"application/vnd.ollama.image.template","digest":"sha256:%s"},
+    {"mediaType": "application/vnd.ollama.image.model", "size": 5, "digest": "sha256:%s"}]}\n' 00ff "$sum" \
+    > "$T/ollama/manifests/registry.ollama.ai/library/verse/latest"
+cp "$T/ollama/manifests/registry.ollama.ai/library/verse/latest" "$T/ollama/manifests/hf.co/org/other/Q4"
+cp "$LAB/lab-code-q4_k_m.gguf" "$T/llama/a b.gguf"
+cp "$LAB/lab-code-q4_k_m.gguf" "$T/llama/copy.gguf"
+export HF_HUB_CACHE="$T/hub" OLLAMA_MODELS="$T/ollama" LLAMA_CACHE="$T/llama" HOME="$T"
+find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/before"
+check "organ models" organ models
+check_text "$(cut -f 1,3,8 "$T/out" | tail -n +2 | sed "s|$T|T|g")" "hf:org/my-repo:verse-Q4_K_M.gguf	Q4_K_M	-
+hf:org/my-repo:verse-Q8_0.gguf	Q8_0	-
+ollama:hf.co/org/other:Q4	Q4_K_M	hf:org/my-repo:verse-Q4_K_M.gguf
+ollama:verse:latest	Q4_K_M	hf:org/my-repo:verse-Q4_K_M.gguf
+T/llama/a b.gguf	Q4_K_M	-
+T/llama/copy.gguf	Q4_K_M	T/llama/a b.gguf" "models and copies in four caches"
+check "organ duplicates" organ duplicates "$T/llama"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 3 "copies in a folder"
+check_text "$(organ-models --json | grep -c '"copy_of": "hf:org/my-repo:verse-Q4_K_M.gguf"')" 2 "as JSON"
+for name in hf:org/my-repo:Q4_K_M hf:org/my-repo:verse-Q4_K_M.gguf ollama:verse ollama:verse:latest; do
+    organ-keys "$name" --get general.name > "$T/out" 2> "$T/err"
+    check_text "$(cat "$T/out")" lab-verse "$name is a source"
+done
+check "names in a merge" organ-merge -q ollama:verse hf:org/my-repo:Q8_0 -o "$T/named.gguf"
+check_exit 1 "no such model" organ-info ollama:none
+check_exit 2 "no such name" organ-info hf:../../etc
+find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/after"
+check_same "$T/after" "$T/before" "nothing is written into a cache"
 check_exit 2 "an unknown verb" organ nonsense
 check_exit 2 "quantize without a type" organ quantize "$V" "$T/q3.gguf"
 finish

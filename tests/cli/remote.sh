@@ -293,6 +293,33 @@ cp "$T/other.gguf" "$T/other.copy"
 check_exit 4 "another file is not completed" organ-remote --complete "$verse" "$T/other.gguf"
 check "it stays as it is" cmp "$T/other.gguf" "$T/other.copy"
 
+# ---- names of Hugging Face, of which nothing is cached -----------------------------------
+mkdir -p "$T/repo/resolve/main" "$T/models/org" "$T/api/models/org" "$T/org/repo/resolve/main"
+cp "$T/verse.gguf" "$T/repo/resolve/main/verse-Q4_K_M.gguf"
+cp "$T/small.gguf" "$T/repo/resolve/main/verse-Q8_0.gguf"
+cp "$T/verse.gguf" "$T/org/repo/resolve/main/verse-Q4_K_M.gguf"
+printf '{"id": "org/repo", "siblings": [{"rfilename": "README.md"}, {"rfilename": "verse-Q4_K_M.gguf"},
+    {"rfilename":"verse-Q8_0.gguf"}]}' > "$T/models/org/repo"
+cp "$T/models/org/repo" "$T/api/models/org/repo"
+HF_HUB_CACHE=$T/none HF_ENDPOINT=$at/
+export HF_HUB_CACHE HF_ENDPOINT
+for name in hf:org/repo:verse-Q4_K_M.gguf hf:org/repo:q4_k_m; do
+    organ-keys "$name" --get general.name > "$T/out" 2> "$T/err"
+    check_text "$(cat "$T/out")" lab-verse "$name on a server"
+done
+check_exit 1 "a repository of two models" organ-info hf:org/repo
+check_text "$(grep -c 'name one of its files: verse-Q4_K_M.gguf verse-Q8_0.gguf' "$T/err")" 1 "which it has"
+check_exit 4 "a repository that is not there" organ-info hf:org/none
+# The token goes to that server only, and is never printed.
+HF_ENDPOINT=$at/secret HF_TOKEN=hush
+export HF_TOKEN
+check "with a token" organ-info hf:org/repo:Q4_K_M
+grep -c hush "$T/out" "$T/err" | grep -v ':0$' && bad "a token is printed" || ok
+HF_ENDPOINT=$at/good
+check_exit 4 "another address gets no token" organ-info \
+    "$at/secret/org/repo/resolve/main/verse-Q4_K_M.gguf" --retries 0
+unset HF_ENDPOINT HF_TOKEN HF_HUB_CACHE
+
 # ---- servers that misbehave -------------------------------------------------------------
 refused() { # STATUS TEXT HOW
     check_exit "$1" "a server: $3" organ-transplant "$code" "$at/$3/verse.gguf" --type ffn --layers 1 -o "$T/no.gguf" \

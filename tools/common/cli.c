@@ -1129,13 +1129,23 @@ static void raise_open_files(void)
     setrlimit(RLIMIT_NOFILE, &r);
 }
 
+/* Whether an argument is a URL, or a name that organ-models resolves: hf:ORG/REPO or ollama:NAME.
+ */
+static bool is_remote(const char *text)
+{
+    static const char *const starts[] = { "http://", "https://", "hf:", "ollama:" };
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
+        if (strncmp(text, starts[i], strlen(starts[i])) == 0)
+            return i < 2 || access(text, F_OK) != 0;
+    return false;
+}
+
 /* A model behind a URL: organ-remote fetches the parts that are needed and starts this tool again
  * with local files. The script is beside the tool, or in the source tree, or in $PATH. */
 static void hand_over_to_remote(const cli *c, int argc, char **argv)
 {
     bool url = false;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        url |= strncmp(argv[i], "http://", 7) == 0 || strncmp(argv[i], "https://", 8) == 0;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) url |= is_remote(argv[i]);
     char **args = url ? calloc((size_t)argc + 2, sizeof *args) : NULL;
     if (!args) return;
     for (int i = 0; i < argc; i++) args[i + 1] = argv[i];
