@@ -208,6 +208,11 @@ check: ## static checks, then tests and fuzzers under sanitizers
 	$(MAKE) asan
 	$(MAKE) fuzz-replay
 	$(MAKE) test-web
+	$(MAKE) rooms ONLY="t_ cli/help cli/keys cli/roundtrip"
+
+.PHONY: rooms
+rooms: all units ## build and test the tree without each of seven tools (ONLY="TEXT ..." selects tests)
+	ONLY='$(ONLY)' sh tests/rooms.sh
 
 FORMATTED = $(wildcard include/organ/*.h src/*/*.[ch] src/*/*/*.[ch] \
 	tools/*/*.[ch] tools/*/*/*.[ch] tests/*/*.[ch])
