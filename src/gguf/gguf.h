@@ -222,9 +222,6 @@ gg_status gg_meta_set_element(gg_meta *meta, const char *key, uint64_t i, const 
  * it does not fit the type. */
 bool gg_parse_scalar(const char *text, uint32_t type, uint8_t le[8]);
 
-/* Whether the first `size` bytes are those of another known format, as gg_fail_kind names it. */
-bool gg_is_other_kind(const uint8_t *m, uint64_t size);
-
 /* Sets *by_name to a malloc'd list of the indices of n tensors, sorted by name. Tensors with the
  * same name keep their order. */
 gg_status gg_name_index(const gg_tensor *tensors, size_t n, size_t **by_name, gg_error *err);

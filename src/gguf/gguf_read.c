@@ -16,6 +16,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "first_bytes.h"
 #include "gguf.h"
 #include "quant/quant.h"
 
@@ -25,111 +26,12 @@
 
 #define STEP ((size_t)64 << 10)
 
-/* ---- other formats ----------------------------------------------------------------------- */
-
-#define AGAIN "the download probably failed: fetch the model again"
-#define OLD "convert the original model again, or use a GGUF version of it"
-#define UNPACK "unpack it first"
-
-/* Beginnings of other formats, and what to do. */
-static const struct {
-    const char *magic;
-    size_t len;
-    const char *what, *fix;
-} known[] = {
-    { "<!DOCTYPE", 9, "this is an HTML page", AGAIN },
-    { "<!doctype", 9, "this is an HTML page", AGAIN },
-    { "<html", 5, "this is an HTML page", AGAIN },
-    { "<HTML", 5, "this is an HTML page", AGAIN },
-    { "<?xml", 5, "this is an XML document, perhaps a server's error message", AGAIN },
-    { "version https://git-lfs", 23, "this is a Git LFS pointer",
-      "fetch the model itself with git lfs pull" },
-    { "PK\3\4", 4, "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
-    { "\x1f\x8b", 2, "this is a gzip file", "unpack it first: gunzip -c FILE > MODEL.gguf" },
-    { "\x28\xb5\x2f\xfd", 4, "this is a zstd file", "unpack it first: zstd -d FILE -o MODEL.gguf" },
-    { "\xfd"
-      "7zXZ",
-      5, "this is an xz file", "unpack it first: xz -dc FILE > MODEL.gguf" },
-    { "BZh", 3, "this is a bzip2 file", "unpack it first: bzip2 -dc FILE > MODEL.gguf" },
-    { "7z\xbc\xaf", 4, "this is a 7z archive", UNPACK },
-    { "Rar!", 4, "this is a RAR archive", UNPACK },
-    { "lmgg", 4, "this is a GGML file, older than GGUF", OLD },
-    { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD },
-    { "tjgg", 4, "this is a GGJT file, older than GGUF", OLD },
-    { "algg", 4, "this is a GGLA adapter, older than GGUF", OLD },
-    { "FUGG", 4, "this looks like a big-endian file", "convert it to little-endian" },
-    { "\x80\x02", 2, "this is a Python pickle", "convert the PyTorch model to GGUF" },
-};
-
-/* safetensors: the length of a header in JSON, and the header. */
-static bool is_safetensors(const uint8_t *m, uint64_t size)
-{
-    return size > 8 && m[8] == '{' && m[4] == 0 && m[5] == 0 && m[6] == 0 && m[7] == 0;
-}
-
-/* The length of a text at the beginning, up to the first line break; 0 if there is none. */
-static int text_length(const uint8_t *m, uint64_t size)
-{
-    int n = 0;
-    while ((uint64_t)n < size && n < 80 && m[n] >= ' ' && m[n] < 127) n++;
-    bool ends = (uint64_t)n == size || n == 80 || m[n] == '\n' || m[n] == '\r';
-    return n >= 4 && ends ? n : 0;
-}
-
-/* The row of the table for these bytes; -1 = none. */
-static int known_kind(const uint8_t *m, uint64_t size)
-{
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (size >= known[i].len && memcmp(m, known[i].magic, known[i].len) == 0) return (int)i;
-    return -1;
-}
-
-/* The older format of importance matrices: a count, and the length of a name before the name. In
- * an organ record the name comes first. */
-static bool is_old_imatrix(const uint8_t *m, uint64_t size)
-{
-    if (size < 12 || m[4] == 0 || m[4] > 127 || m[5] || m[6] || m[7]) return false;
-    for (uint64_t i = 8; i < size && i < 8u + m[4]; i++)
-        if (m[i] <= ' ' || m[i] > '~') return false;
-    return true;
-}
-
-bool gg_is_other_kind(const uint8_t *m, uint64_t size)
-{
-    return known_kind(m, size) >= 0 || is_old_imatrix(m, size);
-}
-
-static gg_status fail_not_gguf(gg_error *err, const char *what, const char *fix)
-{
-    gg_fail_at(0, err, "%s, not a GGUF model", what);
-    return gg_fix(err, "%s", fix);
-}
-
 /* Fails with GG_EFORMAT for a file that is not GGUF, and names its real format if the first bytes
  * tell. There are `size` of them at m, at least four. */
-static gg_status fail_other_kind(const uint8_t *m, uint64_t size, gg_error *err)
+static gg_status fail_not_gguf(const uint8_t *m, uint64_t size, gg_error *err)
 {
-    uint64_t zeros = 0;
-    while (zeros < size && m[zeros] == 0) zeros++;
-    if (zeros == size) {
-        gg_fail_at(0, err, "all zeros: the download did not finish");
-        return gg_fix(err, "fetch the file again");
-    }
-    int row = known_kind(m, size);
-    if (row >= 0) return fail_not_gguf(err, known[row].what, known[row].fix);
-    if (is_old_imatrix(m, size))
-        return fail_not_gguf(err, "this is an importance matrix in the older format",
-                             "encode a model with it, or convert it: organ-imatrix convert");
-    if (is_safetensors(m, size))
-        return fail_not_gguf(err, "this is a safetensors file",
-                             "convert it to GGUF with convert_hf_to_gguf.py of llama.cpp");
-    int n = text_length(m, size);
-    if (n && (m[0] == '{' || m[0] == '['))
-        gg_fail_at(0, err, "this is JSON, perhaps a server's error message: %.*s", n,
-                   (const char *)m);
-    else if (n)
-        gg_fail_at(0, err, "this is a text file, not a GGUF model: %.*s", n, (const char *)m);
-    if (n) return gg_fix(err, "check the address, and fetch the model again");
+    size_t n = size < GG_FIRST_BYTES ? (size_t)size : GG_FIRST_BYTES;
+    if (gg_fail_other_kind(m, n, "GGUF model", err) != GG_OK) return err->status;
     gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
                m[2], m[3]);
     return gg_fix(err, "give a GGUF model");
@@ -268,7 +170,7 @@ static gg_status read_version(parser *p)
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic number", p->err);
     if (st != GG_OK) return st;
-    if (memcmp(c->base, "GGUF", 4) != 0) return fail_other_kind(c->base, c->size, p->err);
+    if (memcmp(c->base, "GGUF", 4) != 0) return fail_not_gguf(c->base, c->size, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;
@@ -559,6 +461,24 @@ static gg_status parse_all(parser *p)
     return st;
 }
 
+#define MANGLED ((uint64_t)1 << 16) /* so many bytes tell */
+
+/* Replaces an error in a header that was read and written as text. Advises in any case. */
+static void explain_damage(const parser *p, gg_error *err)
+{
+    uint64_t size = p->c->base ? p->c->size : 0;
+    uint64_t offset = err->offset;
+    if (gg_is_mangled_text(p->c->base, (size_t)(size < MANGLED ? size : MANGLED))) {
+        *err = (gg_error)GG_ERROR_INIT;
+        gg_fail(err, GG_EFORMAT,
+                "the file is damaged: a program read it as text and replaced bytes by U+FFFD");
+        gg_fix(err, "fetch it again, and copy it as binary");
+        gg_at_offset(err, offset);
+    }
+    gg_fix(err, "fetch the file again; if the error remains, report it to the publisher "
+                "of the model");
+}
+
 /* Parses a header from the start of the cursor. Tensor data must end before `data_end`, which is
  * UINT64_MAX if the size is unknown or the data may be incomplete. */
 static gg_status parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf **out, gg_error *err)
@@ -570,9 +490,7 @@ static gg_status parse_cursor(gg_cursor *c, uint64_t data_end, gg_gguf **out, gg
     free(p.kv_at);
     free(p.name_at);
     if (st != GG_OK) {
-        if (st == GG_EFORMAT)
-            gg_fix(err, "fetch the file again; if the error remains, report it to the publisher "
-                        "of the model");
+        if (st == GG_EFORMAT) explain_damage(&p, err);
         gg_gguf_free(p.g);
         return st;
     }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "gguf/first_bytes.h"
 #include "gguf/gguf.h"
 #include "organ/manifest_json.h"
 #include "organ/source.h"
@@ -203,15 +204,19 @@ static gg_status list_tensors(const st_header *h, gg_names *names, gg_st_tensor 
 
 static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *len, gg_error *err)
 {
-    uint8_t head[8];
-    if (size < 10) return gg_fail(err, GG_EFORMAT, "the file is too short for safetensors");
-    gg_status st = gg_pread_all(fd, head, sizeof head, 0, err);
-    if (st != GG_OK) return st;
-    *len = gg_le64(head);
-    if (memcmp(head, "version ", sizeof head) == 0) {
-        gg_fail(err, GG_EFORMAT, "this is a Git LFS pointer, not the file itself");
-        return gg_fix(err, "fetch the file: git lfs pull");
+    uint8_t head[GG_FIRST_BYTES];
+    size_t n = size < sizeof head ? (size_t)size : sizeof head;
+    gg_status st = gg_pread_all(fd, head, n, 0, err);
+    if (st == GG_OK && !gg_is_safetensors(head, n))
+        st = gg_fail_other_kind(head, n, "safetensors file", err);
+    if (st == GG_OK && !gg_is_safetensors(head, n) && gg_is_mangled_text(head, n)) {
+        gg_fail(err, GG_EFORMAT,
+                "the file is damaged: a program read it as text and replaced bytes by U+FFFD");
+        gg_fix(err, "fetch it again, and copy it as binary");
     }
+    if (st == GG_OK && size < 10) gg_fail(err, GG_EFORMAT, "the file is too short for safetensors");
+    if (err->status != GG_OK) return err->status;
+    *len = gg_le64(head);
     if (*len > size - 8) {
         gg_fail(err, GG_EFORMAT,
                 "the header should have %llu bytes, but the file has only %llu: it is not "

@@ -1,7 +1,10 @@
 /* source_checkpoint.c - checkpoints, safetensors files and PEFT adapters as sources. */
 #include "base/error.h"
 #include "checkpoint.h"
+#include "gguf/first_bytes.h"
 #include "organ/source.h"
+
+#include <string.h>
 
 #include <string.h>
 
@@ -27,8 +30,12 @@ static void show(checkpoint_source *c)
     s->meta = c->ck->has_keys ? &c->header->meta : NULL;
 }
 
+/* A file by its contents, whatever its name; by its name, if its contents are damaged or an index.
+ */
 static bool is_checkpoint(const gg_spec *spec)
 {
+    if (!spec->folder && spec->n >= 4 && memcmp(spec->bytes, "GGUF", 4) == 0) return false;
+    if (!spec->folder && gg_is_safetensors(spec->bytes, spec->n)) return true;
     return gg_is_checkpoint(spec->path);
 }
 

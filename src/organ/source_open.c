@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "gguf/first_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,6 @@ static const gg_source_kind *const kinds[] = {
     &gg_source_pipe, &gg_source_checkpoint, &gg_source_dir, &gg_source_records, &gg_source_gguf,
 };
 
-#define FIRST_BYTES 128
-
 /* Whether it is standard input, a FIFO or a device. */
 static bool is_pipe(const char *path)
 {
@@ -29,7 +28,7 @@ static bool is_pipe(const char *path)
 }
 
 /* Reads the first bytes of a file. */
-static gg_status look(gg_spec *spec, uint8_t bytes[FIRST_BYTES], gg_error *err)
+static gg_status look(gg_spec *spec, uint8_t bytes[GG_FIRST_BYTES], gg_error *err)
 {
     struct stat s;
     spec->pipe = is_pipe(spec->path);
@@ -44,7 +43,7 @@ static gg_status look(gg_spec *spec, uint8_t bytes[FIRST_BYTES], gg_error *err)
     int fd = gg_open_read(spec->path, err);
     if (fd < 0) return err->status;
     spec->bytes = bytes;
-    gg_read_some(fd, bytes, FIRST_BYTES, &spec->n, err);
+    gg_read_some(fd, bytes, GG_FIRST_BYTES, &spec->n, err);
     close(fd);
     return gg_at_file(err, spec->path);
 }
@@ -52,7 +51,7 @@ static gg_status look(gg_spec *spec, uint8_t bytes[FIRST_BYTES], gg_error *err)
 /* The kind of a path; NULL, with the reason, if it cannot be read. */
 static const gg_source_kind *kind_of(const char *path, gg_error *err)
 {
-    uint8_t bytes[FIRST_BYTES] = { 0 };
+    uint8_t bytes[GG_FIRST_BYTES] = { 0 };
     gg_spec spec = { .path = path };
     if (look(&spec, bytes, err) != GG_OK) return NULL;
     size_t i = 0;

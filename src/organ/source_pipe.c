@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "gguf/first_bytes.h"
 #include "record.h"
 
 #include <fcntl.h>
@@ -212,21 +213,20 @@ static gg_status next_shard(gg_source *s, bool *more, gg_error *err)
     return read_pipe_header(s, err);
 }
 
+/* A record starts with the length of its name, which is so small that its high bytes are 0. */
 static gg_status start_pipe(gg_source *s, gg_error *err)
 {
     source_pipe *p = pipe_of(s);
     widen_pipe(p->fd);
     p->current = SIZE_MAX;
-    s->lack.unread = true;
-    p->records = s->grows = true;
-    gg_status st = fill_pipe(p, 4, err);
+    gg_status st = fill_pipe(p, GG_FIRST_BYTES, err);
     if (st != GG_OK) return st;
-    bool record = buffered(p) == 4 && p->buf[1] == 0 && p->buf[2] == 0 && p->buf[3] == 0;
-    if (record) return GG_OK;
-    p->records = s->grows = false;
-    bool model = buffered(p) < 4 || memcmp(p->buf, "GGUF", 4) == 0;
-    if (!model) st = fill_pipe(p, 96, err); /* enough to name another format */
-    return st == GG_OK ? read_pipe_header(s, err) : st;
+    const uint8_t *m = p->buf;
+    size_t n = buffered(p);
+    bool model = n >= 4 && memcmp(m, "GGUF", 4) == 0;
+    bool other = n > 0 && !model && (gg_is_safetensors(m, n) || gg_is_other_kind(m, n));
+    p->records = s->grows = n >= 4 && !other && m[1] == 0 && m[2] == 0 && m[3] == 0;
+    return p->records ? GG_OK : read_pipe_header(s, err);
 }
 
 /* The data of a header_only source may end early. This is noted once, and reading stops. */

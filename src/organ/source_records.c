@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
+#include "gguf/first_bytes.h"
 #include "record.h"
 
 #include <stdlib.h>

@@ -1,0 +1,148 @@
+/* first_bytes.c - the formats that are told from their first bytes, for every reader of files and
+ * pipes. */
+#include "first_bytes.h"
+
+#include "base/cursor.h"
+#include "base/error.h"
+#include "base/utf8.h"
+
+#include <string.h>
+
+#define AGAIN "the download probably failed: fetch the model again"
+#define OLD "convert the original model again, or use a GGUF version of it"
+#define UNPACK "unpack it first"
+
+/* Beginnings of other formats, and what to do. */
+static const struct {
+    const char *magic;
+    size_t len;
+    const char *what, *fix;
+} known[] = {
+    { "<!DOCTYPE", 9, "this is an HTML page", AGAIN },
+    { "<!doctype", 9, "this is an HTML page", AGAIN },
+    { "<html", 5, "this is an HTML page", AGAIN },
+    { "<HTML", 5, "this is an HTML page", AGAIN },
+    { "<?xml", 5, "this is an XML document, perhaps a server's error message", AGAIN },
+    { "version https://git-lfs", 23, "this is a Git LFS pointer",
+      "fetch the model itself with git lfs pull" },
+    { "PK\3\4", 4, "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
+    { "\x1f\x8b", 2, "this is a gzip file", "unpack it first: gunzip -c FILE > MODEL.gguf" },
+    { "\x28\xb5\x2f\xfd", 4, "this is a zstd file", "unpack it first: zstd -d FILE -o MODEL.gguf" },
+    { "\xfd"
+      "7zXZ",
+      5, "this is an xz file", "unpack it first: xz -dc FILE > MODEL.gguf" },
+    { "BZh", 3, "this is a bzip2 file", "unpack it first: bzip2 -dc FILE > MODEL.gguf" },
+    { "7z\xbc\xaf", 4, "this is a 7z archive", UNPACK },
+    { "Rar!", 4, "this is a RAR archive", UNPACK },
+    { "MZqFpD", 6, "this is a llamafile or another program that runs on several systems",
+      "take the model out of a llamafile: unzip FILE '*.gguf'" },
+    { "MZ", 2, "this is a program", "take the model out of a llamafile: unzip FILE '*.gguf'" },
+    { "\x7f"
+      "ELF",
+      4, "this is a program", "take the model out of a llamafile: unzip FILE '*.gguf'" },
+    { "lmgg", 4, "this is a ggml file, as whisper.cpp and programs older than GGUF use",
+      "run it with whisper.cpp if it is for speech, or use a GGUF version of the model" },
+    { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD },
+    { "tjgg", 4, "this is a GGJT file, older than GGUF", OLD },
+    { "algg", 4, "this is a GGLA adapter, older than GGUF", OLD },
+    { "FUGG", 4, "this looks like a big-endian file", "convert it to little-endian" },
+    { "\x80\x02", 2, "this is a Python pickle", "convert the PyTorch model to GGUF" },
+};
+
+bool gg_is_safetensors(const uint8_t *m, size_t size)
+{
+    return size > 8 && m[8] == '{' && m[4] == 0 && m[5] == 0 && m[6] == 0 && m[7] == 0;
+}
+
+/* The length of a text at the beginning, up to the first line break; 0 if there is none. */
+static int text_length(const uint8_t *m, size_t size)
+{
+    int n = 0;
+    while ((size_t)n < size && n < 80 && m[n] >= ' ' && m[n] < 127) n++;
+    bool ends = (size_t)n == size || n == 80 || m[n] == '\n' || m[n] == '\r';
+    return n >= 4 && ends ? n : 0;
+}
+
+/* JSON begins with a bracket, and what follows is text. There may be spaces and the mark of UTF-8
+ * before it. Returns its place, or SIZE_MAX. */
+static size_t json_at(const uint8_t *m, size_t size)
+{
+    size_t at = size >= 3 && memcmp(m, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, end;
+    while (at < size && memchr(" \t\r\n", m[at], 4)) at++;
+    if (at == size || (m[at] != '{' && m[at] != '[')) return SIZE_MAX;
+    for (end = at + 1; end < size; end++)
+        if (m[end] < ' ' && !memchr("\t\r\n", m[end], 3)) return SIZE_MAX;
+    return at;
+}
+
+/* The row of the table for these bytes; -1 = none. */
+static int known_kind(const uint8_t *m, size_t size)
+{
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (size >= known[i].len && memcmp(m, known[i].magic, known[i].len) == 0) return (int)i;
+    return -1;
+}
+
+/* The older format of importance matrices: a count, and the length of a name before the name. In
+ * an organ record the name comes first. */
+static bool is_old_imatrix(const uint8_t *m, size_t size)
+{
+    if (size < 12 || m[4] == 0 || m[4] > 127 || m[5] || m[6] || m[7]) return false;
+    for (size_t i = 8; i < size && i < 8u + m[4]; i++)
+        if (m[i] <= ' ' || m[i] > '~') return false;
+    return true;
+}
+
+bool gg_is_other_kind(const uint8_t *m, size_t size)
+{
+    if (gg_is_safetensors(m, size)) return false; /* the length of its header may be any number */
+    return known_kind(m, size) >= 0 || is_old_imatrix(m, size) || json_at(m, size) != SIZE_MAX;
+}
+
+static gg_status other(gg_error *err, const char *not_a, const char *what, const char *fix)
+{
+    gg_fail_at(0, err, "%s, not a %s", what, not_a);
+    return gg_fix(err, "%s", fix);
+}
+
+gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, gg_error *err)
+{
+    size_t zeros = 0, json = json_at(m, size);
+    while (zeros < size && m[zeros] == 0) zeros++;
+    if (size && zeros == size) {
+        gg_fail_at(0, err, "all zeros: the download did not finish");
+        return gg_fix(err, "fetch the file again");
+    }
+    if (gg_is_safetensors(m, size))
+        return other(err, not_a, "this is a safetensors file",
+                     "save it, and give its name; a pipe cannot carry it");
+    int row = known_kind(m, size);
+    if (row >= 0) return other(err, not_a, known[row].what, known[row].fix);
+    if (is_old_imatrix(m, size))
+        return other(err, not_a, "this is an importance matrix in the older format",
+                     "encode a model with it, or convert it: organ-imatrix convert");
+    int n = json == SIZE_MAX ? text_length(m, size) : text_length(m + json, size - json);
+    if (json != SIZE_MAX) {
+        gg_fail_at(0, err, "this is JSON, not a %s%s%.*s", not_a,
+                   n ? ", perhaps a server's error message: " : "", n, (const char *)m + json);
+        return gg_fix(err, n ? "check the address, and fetch the model again"
+                             : "give the folder of a checkpoint or of an organ directory");
+    }
+    if (n) {
+        gg_fail_at(0, err, "this is a text file, not a %s: %.*s", not_a, n, (const char *)m);
+        return gg_fix(err, "check the address, and fetch the model again");
+    }
+    return GG_OK;
+}
+
+bool gg_is_mangled_text(const uint8_t *m, size_t size)
+{
+    bool replaced = false;
+    uint32_t character;
+    for (size_t i = 0, n; i < size; i += n) {
+        n = gg_utf8_next((const char *)m + i, size - i, &character);
+        if (n == 0) return replaced && size - i < 4; /* the last character may be cut */
+        replaced = replaced || character == 0xfffd;
+    }
+    return replaced;
+}
