@@ -52,7 +52,7 @@ static const kind_row kinds[GG_KIND_COUNT] = {
     [GG_KIND_IMATRIX] = { "imatrix", "an importance matrix: it tells how to quantize a model",
                           NULL },
     [GG_KIND_PROJECTOR] = { "projector", "a projector: engines load it beside its language model",
-                            "there are no rules for projectors" },
+                            NULL },
     [GG_KIND_PATCH] = { "patch", "a patch: apply it to its base to get a model",
                         "a patch is judged by its result" },
     [GG_KIND_VOCABULARY] = { "vocabulary", "a vocabulary: keys without tensors", NULL },

@@ -20,6 +20,14 @@ typedef struct check_limit {
     const char *traits, *condition, *text;
 } check_limit;
 
+/* The requirements of a type of projector, see projectors.txt. */
+typedef struct check_projector {
+    const char *types, *needs;
+    const char *output; /* "" if the width of the output is not known */
+    unsigned side;
+    bool blocks;
+} check_projector;
+
 typedef struct check_kind_word {
     const char *key, *value;
     gg_kind kind;
@@ -111,6 +119,7 @@ void gg_check_limits(check *c, const char *group);
 /* Each ends with NULL. */
 extern const check_limit gg_check_limit_rows[];
 extern const check_kind_word gg_check_kind_words[];
+extern const check_projector gg_check_projectors[];
 extern const gg_check_rule gg_check_rule_list[];
 /* Lists of words. */
 extern const char gg_check_pre_tokenizers[], gg_check_only_f32[], gg_check_tokenizers[],
@@ -126,6 +135,11 @@ void gg_check_template_tokens(check *c); /* check_tokens.c: what the chat templa
 void gg_check_table_rules(check *c);     /* check_tensors.c: compares with the table */
 void gg_check_block_rules(check *c);     /* check_tensors.c: compares the blocks */
 
+/* check_projector.c: rules for projectors. */
+void gg_check_projector_rules(check *c);
+/* The tensor that has the width of a projector's output, and the width. SIZE_MAX if it is not
+ * known. */
+size_t gg_check_projector_output(const check *c, uint64_t *width);
 /* Checks a draft head without its target. */
 void gg_check_head_rules(check *c);
 /* Compares a draft model with the model for which it drafts, the source `spec`. */

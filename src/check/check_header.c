@@ -284,6 +284,7 @@ void gg_check_file_rules(check *c)
     if (c->text_model) check_file_type(c);
     if (c->kind == GG_KIND_ADAPTER) check_adapter(c);
     if (c->kind == GG_KIND_IMATRIX) check_imatrix(c);
+    if (c->kind == GG_KIND_PROJECTOR) gg_check_projector_rules(c);
 }
 
 /* ---- language models: required keys ----------------------------------------------------- */

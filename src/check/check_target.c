@@ -1,10 +1,12 @@
-/* check_target.c - whether a draft model fits the model for which it drafts tokens: an eagle3 or
- * dflash head, prediction blocks in a file of their own, or any small model.
+/* check_target.c - whether a file fits the model with which it is used: a draft model (an eagle3 or
+ * dflash head, prediction blocks in a file of their own, or any small model), a projector, an
+ * adapter, or a control vector.
  *
  * Source: llama.cpp v0.5.0, common/speculative.cpp and the loaders of the heads. */
 #include "check_context.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +197,95 @@ void gg_check_head_rules(check *c)
         }
 }
 
+/* ---- projectors, adapters, control vectors -------------------------------------------------- */
+
+static void compare_projector(check *head, const check *target)
+{
+    uint64_t width = 0, embd = gg_design_number_or(&target->d, "embedding_length", 0);
+    size_t i = gg_check_projector_output(head, &width);
+    if (i == SIZE_MAX || embd == 0)
+        gg_check_unchecked(
+            head, "the width of its output is not known, so it was not compared with the target");
+    else if (width != embd)
+        say_error(head, RULE, at_tensor(&head->in->tensors[i]),
+                  "the width of the output is %" PRIu64
+                  ", but the embedding_length of the target is %" PRIu64,
+                  width, embd);
+}
+
+/* Compares a pair of matrices with the matrix that it changes. */
+static void compare_pair(check *head, const check *target, const gg_tensor *a)
+{
+    static const char end[] = ".lora_a";
+    char name[300];
+    size_t stem = a->name_len - strlen(end);
+    bool embedding = gg_text_is(a->name, stem, "token_embd.weight");
+    int n = snprintf(name, sizeof name, "%.*s.lora_b", (int)stem, a->name);
+    size_t i = (size_t)n < sizeof name ? gg_check_find(head, name, (size_t)n) : SIZE_MAX,
+           k = gg_check_find(target, a->name, stem);
+    if (k == SIZE_MAX) {
+        say_error(head, RULE, at_tensor(a), "the target has no tensor of the name before .lora_a");
+        return;
+    }
+    const gg_tensor *b = i == SIZE_MAX ? NULL : &head->in->tensors[i], *w = &target->in->tensors[k];
+    uint64_t in = a->dims[embedding ? 1 : 0], out = b ? b->dims[1] : 0;
+    if (in != w->dims[embedding ? 1 : 0] || (b && out != w->dims[embedding ? 0 : 1]) ||
+        a->dims[2] != w->dims[2])
+        say_error(head, RULE, at_tensor(a),
+                  "the pair changes a matrix of %" PRIu64 " by %" PRIu64
+                  ", but that of the target has %" PRIu64 " by %" PRIu64,
+                  embedding ? out : in, embedding ? in : out, w->dims[0], w->dims[1]);
+}
+
+static void compare_architectures(check *head, const check *target)
+{
+    if (head->d.name && target->d.name &&
+        !(head->d.name_len == target->d.name_len &&
+          memcmp(head->d.name, target->d.name, head->d.name_len) == 0))
+        say_error(head, RULE, at_name("general.architecture"),
+                  "it differs from that of the target (%.*s)",
+                  (int)(target->d.name_len < 64 ? target->d.name_len : 64), target->d.name);
+}
+
+static void compare_adapter(check *head, const check *target)
+{
+    compare_architectures(head, target);
+    for (size_t i = 0; i < head->in->n; i++)
+        if (gg_text_ends(head->in->tensors[i].name, head->in->tensors[i].name_len, ".lora_a"))
+            compare_pair(head, target, &head->in->tensors[i]);
+}
+
+static void compare_control(check *head, const check *target)
+{
+    uint64_t embd = gg_design_number_or(&target->d, "embedding_length", 0);
+    for (size_t i = 0; i < head->in->n; i++) {
+        const gg_tensor *t = &head->in->tensors[i];
+        if (!gg_text_begins(t->name, t->name_len, "direction.") || t->dims[0] == embd) continue;
+        say_error(head, RULE, at_tensor(t),
+                  "it has %" PRIu64 " values, but the embedding_length of the target is %" PRIu64,
+                  t->dims[0], embd);
+        return;
+    }
+}
+
+static gg_status compare(check *head, gg_source *s, const check *target)
+{
+    switch (head->kind) {
+    case GG_KIND_PROJECTOR: compare_projector(head, target); return head->status;
+    case GG_KIND_ADAPTER: compare_adapter(head, target); return head->status;
+    case GG_KIND_CONTROL: compare_control(head, target); return head->status;
+    case GG_KIND_MODEL:
+    case GG_KIND_DRAFT:
+    case GG_KIND_MTP: break;
+    default:
+        gg_check_unchecked(head, "a file of this kind cannot be compared with a target");
+        return head->status;
+    }
+    compare_vocabularies(head, target);
+    compare_heads(head, target);
+    return check_map(head, s, target);
+}
+
 gg_status gg_check_target(check *head, gg_source *s, const char *spec)
 {
     gg_source *theirs = NULL;
@@ -211,9 +302,7 @@ gg_status gg_check_target(check *head, gg_source *s, const char *spec)
     if (st == GG_OK) st = gg_check_open(head);
     if (st == GG_OK) {
         gg_check_find_architecture(&target);
-        compare_vocabularies(head, &target);
-        compare_heads(head, &target);
-        st = check_map(head, s, &target);
+        st = compare(head, s, &target);
     }
     gg_check_close(&target);
     gg_check_close(head);

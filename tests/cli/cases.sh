@@ -229,6 +229,106 @@ row "an image model" 0 "not checked: " organ-info "$T/flux.gguf"
 row "an adapter" 0 "no findings" organ-info "$LAB/lab-lora-code.gguf"
 row "a damaged adapter" 1 "error" organ-check "$T/adapter.gguf"
 
+# ---- 06, 07 projectors: gguf-parser-go#48, llama.cpp#22656, jan#8273, koboldcpp#1662
+
+A=tests/data/lab/lab-base-q4_k_m.gguf
+# vision WIDTH [TENSOR]: a projector for embeddings of that width, without the tensor
+vision() {
+    set -- "$1" "${2:-none}" v.patch_embd.weight:F16:14x14x3x64 v.post_ln.weight:F32:64 mm.0.weight:F16:256x256 \
+        mm.0.bias:F32:256 "mm.2.weight:F16:256x$1" "mm.2.bias:F32:$1"
+    width=$1 without=$2
+    shift 2
+    for b in 0 1; do
+        for one in ln1.weight:F32:64 ln2.weight:F32:64 attn_qkv.weight:F16:64x192 attn_qkv.bias:F32:192 \
+            attn_out.weight:F16:64x64 ffn_up.weight:F16:64x128 ffn_up.bias:F32:128 ffn_down.weight:F16:128x64; do
+            set -- "$@" "v.blk.$b.$one"
+        done
+    done
+    for one; do
+        shift
+        case $one in "$without":*) ;; *) set -- "$@" "$one" ;; esac
+    done
+    k=clip.vision
+    mkmodel "$T/y.gguf" -k $k.image_size=56 -k $k.patch_size=14 -k $k.embedding_length=64 -k $k.block_count=2 \
+        -k $k.feed_forward_length=128 -k "$k.projection_dim=$width" -k $k.attention.head_count=4 "$@" &&
+        organ-keys -q "$T/y.gguf" --set general.architecture=str:clip --set clip.has_vision_encoder=bool:true \
+            --set clip.projector_type=str:qwen3vl_merger --set $k.attention.layer_norm_epsilon=f32:1e-6 \
+            --set "$k.image_mean=f32[]:0.5,0.5,0.5" --set "$k.image_std=f32[]:0.5,0.5,0.5" -o "$T/ok.gguf" --force
+}
+# spoiled KEY=VALUE...: ok.gguf with other keys, as x.gguf
+spoiled() {
+    for one; do
+        shift
+        case $one in *=) set -- "$@" --delete "${one%=}" ;; *) set -- "$@" --set "$one" ;; esac
+    done
+    new keys "$T/ok.gguf" -q "$@"
+}
+vision 256
+row "06 ok" 0 "this is a projector" organ-check "$T/ok.gguf"
+row "06 ok: no finding" 0 "no findings" organ-info "$T/ok.gguf"
+row "06 ok for its target" 0 "!target" organ-check "$T/ok.gguf" --target $A
+spoiled clip.projector_type= clip.vision.projector_type=str:qwen3vl_merger
+row "06 per-modality" 0 "no findings" organ-info "$T/x.gguf"
+spoiled clip.projector_type=
+row "06 no-type" 1 "clip.projector_type" organ-check "$T/x.gguf"
+spoiled clip.projector_type=str:gemma4uv2
+row "06 unknown-type" 1 "does not know the type 'gemma4uv2'" organ-check "$T/x.gguf"
+for k in image_size patch_size embedding_length block_count feed_forward_length projection_dim attention.head_count \
+    attention.layer_norm_epsilon image_mean image_std; do
+    spoiled clip.vision.$k=
+    row "06 no $k" 1 "clip.vision.$k" organ-check "$T/x.gguf"
+done
+spoiled clip.vision.patch_size=u32:0
+row "06 patch-0" 1 "it is 0, and llama.cpp divides by it" organ-check "$T/x.gguf"
+spoiled clip.vision.patch_size=u32:16
+row "06 another patch" 1 "its side 0 is 14, but patch_size is 16" organ-check "$T/x.gguf"
+spoiled clip.vision.embedding_length=u32:96
+row "06 another embedding" 1 "but embedding_length is 96" organ-check "$T/x.gguf"
+spoiled 'clip.vision.image_mean=f32[]:0.5,0.5'
+row "06 a short mean" 1 "it must be an array of three f32" organ-check "$T/x.gguf"
+spoiled clip.vision.block_count=u32:3
+row "06 one-block-short" 1 "v.blk.2.attn_out.weight" organ-check "$T/x.gguf"
+spoiled clip.has_vision_encoder=bool:false
+row "06 no part" 1 "so that llama.cpp loads nothing" organ-check "$T/x.gguf"
+spoiled clip.projector_type=str:gemma3
+row "06 another type" 1 "mm.input_projection.weight" organ-check "$T/x.gguf"
+spoiled clip.projector_type=str:gemma4uv
+row "06 a type without rules" 0 "not checked: there are no rules for tensors of projectors" organ-info "$T/x.gguf"
+for t in v.blk.0.attn_out.weight v.blk.1.ffn_down.weight v.blk.1.attn_qkv.weight mm.2.weight mm.0.bias; do
+    vision 256 $t
+    text=$t
+    case $t in *attn_qkv*) text=v.blk.1.attn_k.weight ;; esac
+    row "06 tensor-missing $t" 1 "$text" organ-check "$T/ok.gguf"
+done
+vision 320
+row "06 for-320" 0 "no findings" organ-info "$T/ok.gguf"
+row "06 for-320: another target" 1 "the width of the output is 320, but the embedding_length of the target is 256" \
+    organ-check "$T/ok.gguf" --target $A
+
+# ---- files that are used with a model: --target
+
+mkmodel "$T/y.gguf" blk.0.attn_q.weight.lora_a:F32:256x4 blk.0.attn_q.weight.lora_b:F32:4x256 \
+    token_embd.weight.lora_a:F32:4x1024 token_embd.weight.lora_b:F32:4x256
+organ-keys -q "$T/y.gguf" --set general.type=str:adapter --set adapter.type=str:lora --set adapter.lora.alpha=f32:8 \
+    -o "$T/lora.gguf" --force
+row "target: an adapter" 0 "!target" organ-check "$T/lora.gguf" --target $A
+row "target: an adapter for another size" 1 "blk.0.attn_q.weight.lora_a" organ-check "$T/lora.gguf" \
+    --target "$T/image.gguf"
+new keys "$T/lora.gguf" -q --set general.architecture=str:qwen2
+row "target: another architecture" 1 "it differs from that of the target (llama)" organ-check "$T/x.gguf" --target $A
+mkmodel "$T/y.gguf" blk.0.attn_q.weight.lora_a:F32:64x4 blk.0.attn_q.weight.lora_b:F32:4x256
+new keys "$T/y.gguf" -q --set general.type=str:adapter
+row "target: other rows" 1 "the pair changes a matrix of 64 by 256, but that of the target has 256 by 256" \
+    organ-check "$T/x.gguf" --target $A
+for n in 256 64; do
+    mkmodel "$T/y.gguf" direction.1:F32:$n
+    new keys "$T/y.gguf" -q --set general.architecture=str:controlvector
+    case $n in 256) want=0 text=!target ;; *) want=1 text="it has 64 values, but the embedding_length" ;; esac
+    row "target: a control vector of $n" $want "$text" organ-check "$T/x.gguf" --target $A
+done
+row "target: no question" 0 "a file of this kind cannot be compared with a target" \
+    organ-check tests/data/lab/lab-verse.imatrix.gguf --target $A
+
 # ---- 12 image and speech models: lmstudio-bug-tracker#2280, llama.cpp#10103
 
 mkmodel "$T/image.gguf" double_blocks.0.img_attn.qkv.weight:F16:64x192 img_in.weight:F16:64x64
@@ -256,12 +356,12 @@ i64() {
         case $n in -1) bytes 8 '\377' ;; *) u32 "$n" && bytes 4 '\000' ;; esac
     done
 }
-# head D2T [TENSOR...]: an eagle3 head for lab-base, with the numbers of d2t unless D2T is -
-head() {
+# eagle D2T [TENSOR...]: an eagle3 head for lab-base, with the numbers of d2t unless D2T is -
+eagle() {
     numbers=$1
     shift
     [ "$numbers" = - ] || set -- "$@" d2t:I64:4
-    mkmodel "$T/x.gguf" "$@" && command head -c "$(($(wc -c < "$T/x.gguf") - 32))" "$T/x.gguf" > "$T/y.gguf"
+    mkmodel "$T/x.gguf" "$@" && head -c "$(($(wc -c < "$T/x.gguf") - 32))" "$T/x.gguf" > "$T/y.gguf"
     # shellcheck disable=SC2086 # several
     if [ "$numbers" = - ]; then mv "$T/x.gguf" "$T/y.gguf"; else i64 $numbers >> "$T/y.gguf"; fi
     organ-keys -q "$T/y.gguf" --set general.architecture=str:eagle3 --set 'eagle3.target_layers=i32[]:0,1,2' \
@@ -269,21 +369,21 @@ head() {
 }
 fits() { organ-check --target $A "$T/x.gguf"; }
 out4=output.weight:F32:64x4
-head "1 7 5 3" $out4
+eagle "1 7 5 3" $out4
 row "16 d2t-ok" 1 "!d2t" fits
-head "0 0 0 0" $out4
+eagle "0 0 0 0" $out4
 row "16 d2t-all-zero" 1 "all of its 4 numbers are 0" fits
-head "1 7 5 7" $out4
+eagle "1 7 5 7" $out4
 row "16 d2t-twice" 1 "1 of its numbers are there before, for example 7" fits
-head "1 7 5 1024" $out4
+eagle "1 7 5 1024" $out4
 row "16 d2t-past-end" 1 "number 3 is 1024, but the target has 1024 tokens" fits
-head "1 -1 5 3" $out4
+eagle "1 -1 5 3" $out4
 row "16 d2t below 0" 1 "number 1 is -1" fits
-head "1 7 5 3" output.weight:F32:64x5
+eagle "1 7 5 3" output.weight:F32:64x5
 row "16 d2t of another length" 1 "it has 4 numbers, but output.weight has 5 rows" organ-check "$T/x.gguf"
-head - $out4
+eagle - $out4
 row "16 small-output-no-d2t" 1 "it has 4 rows for 1024 tokens, and no tensor d2t" organ-check "$T/x.gguf"
-head - output.weight:F32:64x1024
+eagle - output.weight:F32:64x1024
 row "16 eagle3-ok" 1 "!d2t" organ-check "$T/x.gguf"
 row "16 layers" 1 "!below 0" organ-check "$T/x.gguf"
 row "16 layer-minus-1" 0 '' organ-keys -q "$T/x.gguf" --set 'eagle3.target_layers=i32[]:0,-1,2' -o "$T/y.gguf" --force
@@ -340,11 +440,11 @@ row "21 llama type-but-no-factors" 1 "$lacks" organ-check "$T/x.gguf"
 # ---- 24 tokens that the template writes, and their types: unsloth#5070, #6228
 
 A=tests/data/lab/lab-base-q4_k_m.gguf
-organ-extract -q $A -o "$T/tokens" && mv "$T/tokens/manifest.json" "$T/manifest" || bad "24: extract"
+organ-extract -q $A -o "$T/parts" && mv "$T/parts/manifest.json" "$T/manifest" || bad "24: extract"
 # tokens [OLD NEW]: a model in which the text of a token is replaced
 tokens() {
-    sed "s#\"${1-}\"#\"${2-}\"#" "$T/manifest" > "$T/tokens/manifest.json"
-    organ-assemble -q "$T/tokens" -o "$T/y.gguf" --force
+    sed "s#\"${1-}\"#\"${2-}\"#" "$T/manifest" > "$T/parts/manifest.json"
+    organ-assemble -q "$T/parts" -o "$T/y.gguf" --force
 }
 # types N TYPE: token N gets this type, and all others are normal
 types() { awk -v n="$1" -v t="$2" 'BEGIN { for (i = 0; i < 1024; i++) printf "%s%d", i ? "," : "", i == n ? t : 1 }'; }

@@ -237,8 +237,10 @@ A=$LAB/lab-lora-code.gguf I=$LAB/lab-verse.imatrix.gguf
 kind adapter "$A" "an adapter: engines apply it to its base"
 kind imatrix "$I" "an importance matrix: it tells how to quantize a model"
 organ-keys -q "$V" --set general.type=str:mmproj --output "$T/mmproj.gguf"
-kind projector "$T/mmproj.gguf" "a projector: engines load it beside its language model" \
-    "there are no rules for projectors"
+note="this is a projector: engines load it beside its language model"
+check_exit 1 "a projector without its keys" organ-check -q "$T/mmproj.gguf"
+grep -q "$note" "$T/out" && grep -q "neither this key nor clip.has_audio_encoder is true" "$T/out" && ok ||
+    bad "a projector without its keys: $(cat "$T/out")"
 organ-keys -q "$V" --set general.architecture=str:controlvector --output "$T/control.gguf"
 kind control-vector "$T/control.gguf" "a control vector: engines add it to a model" \
     "there are no rules for control vectors"
