@@ -169,7 +169,6 @@ check_error 4 "llama-perplexity" "an engine that is not there" try "$T/good.gguf
     --text "$T/text"
 ENGINE=perplexity
 check_error 2 "no model" "no model" try --text "$T/text"
-check_error 2 "more than one" "two models" try "$T/good.gguf" "$T/bad.gguf" --text "$T/text"
 check_error 2 "--text" "a reference without a text" try "$T/good.gguf" --reference "$T/bad.gguf"
 check_error 2 "--max-ratio" "a ratio that is none" try "$T/good.gguf" --text "$T/text" --max-ratio x
 check_error 2 "--engine" "an unknown engine" try "$T/good.gguf" --engine some
@@ -179,4 +178,14 @@ check_error 3 "folder" "a folder" try "$T/harness" --text "$T/text"
 check "help" "$V" --help
 check_text "$(awk 'length($0) > 80' "$T/out" | wc -l | tr -d ' ')" 0 "help fits 80 columns"
 check "version" "$V" --version
+# Several models and texts: one table, the best model of each text first.
+echo one > "$T/one.txt"
+echo two > "$T/two.txt"
+for m in good bad plain broken; do echo x > "$T/m-$m.gguf"; done
+check_exit 1 "several models and texts" env PATH="$T/perplexity:$PATH" "$V" --engine llama-perplexity \
+    --text "$T/one.txt" --text "$T/two.txt" "$T/m-bad.gguf" "$T/m-good.gguf" "$T/m-broken.gguf" "$T/m-plain.gguf"
+check_text "$(cut -f 1,3,4,7 "$T/out" | sed "s|$T/||g" | tr '\t\n' ' ;')" "model load perplexity text;\
+m-plain.gguf ok 10.0 one.txt;m-good.gguf ok 10.5 one.txt;m-bad.gguf ok 11.5 one.txt;m-broken.gguf failed - one.txt;\
+m-plain.gguf ok 10.0 two.txt;m-good.gguf ok 10.5 two.txt;m-bad.gguf ok 11.5 two.txt;m-broken.gguf failed - two.txt;" \
+    "one table, best first"
 finish
