@@ -363,6 +363,7 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
         gg_fail(err, GG_EUSAGE, "a model on a pipe cannot be written as safetensors");
         return gg_fix(err, "store it in a file first");
     }
+    a->plan.stored = gg_source_refusal(a->source) != NULL;
     gg_status st = rules_for_safetensors(a, err);
     if (a->o->hf_names && st == GG_OK) {
         free(a->decoded);

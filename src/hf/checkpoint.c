@@ -500,7 +500,8 @@ static gg_status check_f8_scales(const gg_checkpoint *ck, const gg_ck_tensor *t,
         const gg_st_tensor *in = &ck->in.items[t->pieces[i].in];
         if (in->type != GG_ST_F8_E4M3 && in->type != GG_ST_F8_E5M2) continue;
         const gg_st_tensor *s = gg_ck_scale_of(ck, in);
-        if (!s && !gg_hf_field(root_of(ck->config), "quantization_config")) continue; /* 1 */
+        bool stated = gg_hf_field(root_of(ck->config), "quantization_config") != NULL;
+        if (!s && (ck->stored || !stated)) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         bool fits = s && s->elements > 0 && s->elements <= in->elements &&
                     gg_st_type_size(s->type) >= 2 &&

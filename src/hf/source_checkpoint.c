@@ -52,6 +52,11 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
     if (s->o.whole && c->ck->no_tokenizer.status != GG_OK)
         return *err = c->ck->no_tokenizer, err->status;
     show(c);
+    if (s->o.strict && c->ck->doubt) {
+        gg_fail(err, GG_NO, "%s", c->ck->doubt);
+        gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+        return gg_at_file(err, path);
+    }
     for (char *p = c->ck->notes; p && *p;) { /* one per line */
         size_t n = strcspn(p, "\n");
         p[n] = '\0';
@@ -59,10 +64,7 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
         p[n] = '\n';
         p += n + 1;
     }
-    if (!s->o.strict || !c->ck->doubt) return GG_OK;
-    gg_fail(err, GG_NO, "%s", c->ck->doubt);
-    gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
-    return gg_at_file(err, path);
+    return GG_OK;
 }
 
 static void close_checkpoint(gg_source *s)
@@ -131,7 +133,7 @@ gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source
 
 bool gg_source_is_checkpoint(const gg_source *s)
 {
-    return s->kind == &gg_source_checkpoint && s->meta &&
+    return s->kind == &gg_source_checkpoint && s->meta && !checkpoint_of(s)->stored &&
            !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
 }
 

@@ -20,7 +20,7 @@
 
 gg_status gg_plan_add(gg_plan *p, const gg_tensor *t, gg_plan_tensor **out, gg_error *err)
 {
-    if (t->name_len > GG_MAX_NAME && !p->hf_order && !p->records) {
+    if (t->name_len > GG_MAX_NAME && !p->hf_order && !p->stored && !p->records) {
         gg_fail(err, GG_EFORMAT, "its name has %zu bytes, but a model allows at most %d",
                 t->name_len, GG_MAX_NAME);
         return gg_at_tensor(err, t->name, t->name_len);

@@ -70,6 +70,7 @@ typedef struct gg_plan {
     /* For a .safetensors file whose tensors have the names of Hugging Face: their GGUF names in
      * their order, one per line; NULL = they have GGUF names. */
     const char *hf_order;
+    bool stored; /* names and keys are those of a safetensors file (gg_source_refusal) */
 } gg_plan;
 
 struct gg_computations;

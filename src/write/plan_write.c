@@ -108,7 +108,8 @@ static gg_status make_header(const gg_plan *p, const gg_plan_file *pf, const gg_
                              gg_header *out, gg_error *err)
 {
     gg_buf text = GG_BUF_INIT;
-    gg_st_form form = { p->hf_order, p->base && gg_source_refusal(p->base) };
+    bool stored = p->stored || (p->base && gg_source_refusal(p->base));
+    gg_st_form form = { p->hf_order, stored };
     if (!gg_is_safetensors_name(pf->path))
         return gg_header_plan(pf->version, &pf->meta, list, pf->n, out, err);
     gg_status st = gg_st_header(&pf->meta, list, pf->n, &form, &text, err);
@@ -428,7 +429,8 @@ static gg_status write_all(writer *w, uint64_t *bytes, gg_error *err)
 static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_held_notes *notes,
                             gg_error *err)
 {
-    if ((!run->note && !run->strict) || p->hf_order) return GG_OK; /* rules know GGUF names only */
+    bool other = p->hf_order || p->stored || (p->base && gg_source_refusal(p->base));
+    if ((!run->note && !run->strict) || other) return GG_OK; /* rules know GGUF names only */
     gg_tensor *list = gg_plan_list(p, 0, p->n, err);
     gg_planned planned = { .meta = p->n_files ? &p->files[0].meta : NULL,
                            .tensors = list,

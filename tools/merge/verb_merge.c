@@ -279,7 +279,8 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
     const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
     const gg_kv *mine = gg_meta_find(a, tokens), *theirs = gg_meta_find(b, tokens);
     uint64_t blocks = gg_arch_number(a, "block_count"), deep = gg_arch_number(b, "block_count");
-    if (!gg_same_value(gg_meta_find(a, arch), gg_meta_find(b, arch)))
+    const gg_kv *x = gg_meta_find(a, arch), *y = gg_meta_find(b, arch);
+    if ((x || y) && !gg_same_value(x, y)) /* stored names of safetensors have none */
         gg_fail(err, GG_NO, "its architecture is not that of %.200s", gg_source_name(first));
     else if (mine && theirs && !embeddings && !gg_same_value(mine, theirs)) {
         gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",

@@ -1,0 +1,351 @@
+#!/bin/sh
+# Checkpoints and adapters as people have them: fields that decide what weights mean, folders with several
+# files, quantized weights, other classes, and adapters that are no plain change of their base.
+. "$(dirname "$0")/lib.sh"
+cd "$T" || exit 1
+
+# stored FILE [TYPE]: a safetensors file of zeros with the tensors that stdin lists, one per line: name and dims.
+# A third form, name:TYPE, gives one tensor another type. METADATA is the text of its __metadata__, if not empty.
+METADATA=''
+stored() {
+    awk -v usual="${2:-F32}" -v metadata="$METADATA" 'BEGIN {
+        size["F32"] = size["I32"] = size["U32"] = 4; size["F16"] = size["BF16"] = size["U16"] = 2
+        size["U8"] = size["I8"] = size["F8_E4M3"] = size["BOOL"] = 1; size["F4"] = 1
+        if (metadata != "") head = "{\"__metadata__\":{" metadata "}"
+    } {
+        type = usual
+        if (split($1, part, ":") == 2) type = part[2]
+        n = size[type]
+        shape = ""
+        for (i = 2; i <= NF; i++) { n *= $i; shape = shape (i > 2 ? "," : "") $i }
+        head = head (head == "" ? "{" : ",") "\"" part[1] "\":{\"dtype\":\"" type "\",\"shape\":[" shape \
+            "],\"data_offsets\":[" at + 0 "," at + n "]}"
+        at += n
+    } END {
+        head = head "}"
+        while (length(head) % 8) head = head " "
+        printf "%s", head
+        print at + 0 > "/dev/stderr"
+    }' > head 2> bytes
+    n=$(wc -c < head)
+    printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
+        > "$1"
+    cat head >> "$1"
+    head -c "$(cat bytes)" /dev/zero >> "$1"
+}
+
+# blocks N LINES: each line N times, with % replaced by the number of the block.
+blocks() {
+    echo "$2" | awk -v n="$1" '{ line[NR] = $0 } END {
+        for (l = 0; l < n; l++) for (i = 1; i <= NR; i++) { s = line[i]; gsub(/%/, l, s); print s }
+    }'
+}
+l=model.layers.%
+attn="$l.input_layernorm.weight 8
+$l.post_attention_layernorm.weight 8
+$l.self_attn.q_proj.weight 8 8
+$l.self_attn.k_proj.weight 4 8
+$l.self_attn.v_proj.weight 4 8
+$l.self_attn.o_proj.weight 8 8
+$l.mlp.gate_proj.weight 16 8
+$l.mlp.up_proj.weight 16 8
+$l.mlp.down_proj.weight 8 16"
+qk="$l.self_attn.q_norm.weight 4
+$l.self_attn.k_norm.weight 4"
+four="$l.pre_feedforward_layernorm.weight 8
+$l.post_feedforward_layernorm.weight 8"
+ends="model.embed_tokens.weight 12 8
+model.norm.weight 8"
+head="lm_head.weight 12 8"
+
+# config CLASS LAYERS MEMBERS: config.json on stdout.
+config() {
+    echo "{\"architectures\": [\"$1\"], \"num_hidden_layers\": $2, \"hidden_size\": 8, \"intermediate_size\": 16,
+        \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, \"vocab_size\": 12,
+        \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 64, \"rope_theta\": 10000.0${3:+, $3}}"
+}
+# model FOLDER CLASS LAYERS MEMBERS TENSORS
+model() {
+    rm -rf "$1"
+    mkdir "$1"
+    config "$2" "$3" "$4" > "$1/config.json"
+    echo "$5" | stored "$1/model.safetensors"
+}
+llama() { model "$1" LlamaForCausalLM 2 "$2" "$ends
+$head
+$(blocks 2 "$attn")"; }
+
+# noted TEXT WHAT COMMAND...: it succeeds, and a note has the text.
+noted() {
+    text=$1
+    shift
+    check "$@"
+    grep -qF -e "$text" err || bad "$1: no '$text' in: $(cat err)"
+}
+# quiet WHAT COMMAND...: it succeeds without a note.
+quiet() {
+    check "$@"
+    [ ! -s err ] || bad "$1: $(cat err)"
+}
+key() { check_text "$(organ-keys m --get "$1" 2> /dev/null)" "$2" "$3: $1"; }
+
+# ---- fields of config.json -----------------------------------------------------------------------
+
+llama m '"hidden_act": "silu", "torch_dtype": "float32", "bos_token_id": 1'
+quiet "known fields" organ-keys m
+llama m '"new_scale": 2.5'
+noted "new_scale = 2.5" "an unknown field" organ-keys m
+check_error 1 "new_scale = 2.5" "an unknown field, strict" organ-assemble m --strict --vocab-from m -o x.gguf
+check_absent x.gguf "nothing is written"
+organ-check m | grep -q "warning${TAB}checkpoint${TAB}-${TAB}.*new_scale" || bad "organ-check names no unknown field"
+llama m '"hidden_act": "relu"'
+check_error 3 "hidden_act = relu" "another activation" organ-assemble m -o x.gguf
+llama m '"rope_scaling": {"rope_type": "longrope"}'
+check_error 3 "does not scale positions in this way" "a scaling that llama lacks" organ-assemble m -o x.gguf
+llama m '"sliding_window": 16'
+noted "sliding_window = 16" "a window that the engine lacks" organ-keys m
+llama m '"sliding_window": 64'
+quiet "a window of the whole context" organ-keys m
+llama m '"rope_parameters": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16,
+    "beta_fast": 30, "rope_theta": 20000.0}'
+key llama.rope.scaling.type yarn "transformers 5"
+key llama.rope.scaling.yarn_beta_fast 30 "transformers 5"
+noted "rope_theta = 20000.0, and 10000.0 elsewhere" "two bases" organ-keys m
+key llama.rope.freq_base 20000 "transformers 5"
+
+# ---- layers --------------------------------------------------------------------------------------
+
+s='"sliding_attention"' f='"full_attention"'
+gemma3() { model m Gemma3ForCausalLM 4 "\"sliding_window\": 8, $1" "$ends
+$(blocks 4 "$attn
+$four
+$qk")"; }
+gemma3 "\"layer_types\": [$s, $f, $s, $f]"
+key gemma3.attention.sliding_window_pattern 2 "a period of layer_types"
+gemma3 "\"layer_types\": [$s, $s, $s, $f]"
+key gemma3.attention.sliding_window_pattern 4 "full attention in the last layer"
+gemma3 "\"layer_types\": [$f, $f, $f, $f]"
+check_exit 1 "no window" organ-keys m --get gemma3.attention.sliding_window
+gemma3 '"_sliding_window_pattern": 3'
+key gemma3.attention.sliding_window_pattern 3 "a period as a number"
+gemma3 "\"layer_types\": [$s, $f, $f, $s]"
+check_error 3 "irregular places" "no period" organ-assemble m -o x.gguf
+gemma3 "\"layer_types\": [$s, $f]"
+check_error 3 "2 entries, but the model has 4 layers" "a stale list" organ-assemble m -o x.gguf
+llama m "\"sliding_window\": 8, \"layer_types\": [$s, $f]"
+check_error 3 "has windows" "windows in llama" organ-assemble m -o x.gguf
+
+# ---- heads and vocabularies ----------------------------------------------------------------------
+
+llama m '"tie_word_embeddings": true'
+quiet "a tied head that is a copy" organ-keys m
+printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> dd
+model m LlamaForCausalLM 2 '"tie_word_embeddings": true' "$(blocks 2 "$attn")
+$ends
+$head"
+printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> dd
+noted "lm_head.weight differs from the embeddings" "a tied head that differs" organ-keys m
+model m LlamaForCausalLM 2 '"tie_word_embeddings": false' "$ends
+$(blocks 2 "$attn")"
+noted "no file has lm_head.weight" "an untied model without a head" organ-keys m
+check_error 1 "no file has lm_head.weight" "the same, strict" organ-assemble m --strict -o x.gguf
+
+# ---- names ---------------------------------------------------------------------------------------
+
+for prefix in _orig_mod. module.; do
+    model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" | sed "s/^/$prefix/")"
+    quiet "names that begin with $prefix" organ-keys m
+done
+model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn")
+model.layers.0.self_attn.q_proj.lora_A.default.weight 2 8"
+check_error 3 "an adapter that was not merged" "lora_A in a checkpoint" organ-assemble m -o x.gguf
+llama m '"model_type": "llama"'
+sed 's/"architectures": \[[^]]*\]/"architectures": null/' m/config.json > c && mv c m/config.json
+noted "model_type decides: LlamaForCausalLM" "no class" organ-keys m
+model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn")
+vision_tower.a.weight 2 2
+vision_tower.b.weight 2 2"
+noted "left out: 2 of the vision tower" "a tower" organ-keys m
+
+# ---- files ---------------------------------------------------------------------------------------
+
+llama m ''
+cp m/model.safetensors m/model.fp16.safetensors
+cp m/model.safetensors 'm/model (1).safetensors'
+noted "model.safetensors is used" "variants" organ-keys m
+rm m/model*
+blocks 2 "$attn" | stored m/model-00001-of-00003.safetensors
+echo "$head" | stored m/model-00003-of-00003.safetensors
+check_error 3 "file 2 of 3 is missing: model-00002-of-00003.safetensors" "a missing shard" organ-extract --list m
+echo "$ends" | stored m/model-00002-of-00003.safetensors
+quiet "all shards without an index" organ-keys m
+echo "$head" | stored m/model-overlay.safetensors
+printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
+    awk -v head="${head%% *}" 'BEGIN { printf "{\"weight_map\": {" } {
+    n = $1 ~ /layers/ ? 1 : 2
+    file = $1 == head ? "model-overlay.safetensors" : "model-0000" n "-of-00003.safetensors"
+    printf "%s\"%s\": \"%s\"", (NR > 1 ? ", " : ""), $1, file
+} END { print "}}" }' > m/model.safetensors.index.json
+{ echo "$ends"; echo "$head"; } | stored m/model-00002-of-00003.safetensors
+quiet "the index takes a tensor from an overlay" organ-keys m
+check_text "$(organ-extract --list -q m | wc -l | tr -d ' ')" 22 "the tensors of the index"
+mkdir -p models--who--Some-Model/snapshots
+llama models--who--Some-Model/snapshots/0123abcd ''
+check_text "$(organ-keys models--who--Some-Model/snapshots/0123abcd --get general.name)" Some-Model "a cache folder"
+
+# ---- quantized -----------------------------------------------------------------------------------
+
+quantized() { # TEXT METHOD TENSORS
+    model m LlamaForCausalLM 2 "\"quantization_config\": {\"quant_method\": \"$2\"}" "$ends
+$head
+$3
+$(blocks 2 "$attn" | grep -v 0.self_attn.q_proj)"
+    check_error 3 "$1" "$2: $3" organ-assemble m -o x.gguf
+    check "$2: it can be listed" organ-extract --list m
+    check_absent x.gguf "$2"
+}
+q=model.layers.0.self_attn.q_proj
+quantized "quantized with bitsandbytes" bitsandbytes "$q.weight:U8 32 1
+$q.weight.absmax:U8 1"
+quantized "bitsandbytes, and their scales are missing" bitsandbytes "$q.weight:I8 8 8"
+quantized "quantized with GPTQ" gptq "$q.qweight:I32 1 8
+$q.g_idx:I32 8
+$q.qzeros:I32 1 1"
+quantized "quantized with AWQ" awq "$q.qweight:I32 8 1
+$q.qzeros:I32 1 1"
+quantized "quantized with compressed-tensors" compressed-tensors "$q.weight_packed:I32 8 1"
+quantized "NVFP4" modelopt "$q.weight:U8 8 4
+$q.weight_scale_2 1"
+quantized "quantized with MLX" '' "$q.weight:U32 8 1
+$q.scales 8 1
+$q.biases 8 1"
+quantized "no scale" fp8 "$q.weight:F8_E4M3 8 8"
+model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn" | sed 's/q_proj.weight/q_proj.weight:F8_E4M3/')"
+quiet "F8 without a scale and a configuration" organ-extract --list m
+
+# ---- other classes and plain files ----------------------------------------------------------------------
+
+model m BertModel 2 '' "embeddings.word_embeddings.weight 12 8
+pooler.dense.weight 8 8"
+noted "shown under its stored names" "another class" organ-extract --list m
+grep -q '^pooler.dense.weight' out || bad "no stored name"
+check "it is measured" organ-measure m
+check "it is compared" organ-compare m m
+check_error 3 "BertModel are not covered" "no GGUF" organ-assemble m -o x.gguf
+check_text "$(organ-info --json m 2> /dev/null | grep -c '"kind": "checkpoint"')" 1 "its kind"
+noted "shown under" "it is written as safetensors" organ-assemble m -o x.safetensors
+organ-extract --list -q m | cut -f1,5,6 > have
+organ-extract --list -q x.safetensors | cut -f1,5,6 > want
+check_same have want "the same tensors"
+METADATA='"format":"pt","who":"me"'
+printf 'a 2 2\nb:I32 3\nc:F4 4\n' | stored p.safetensors
+METADATA=''
+check_text "$(organ-info --json p.safetensors 2> /dev/null | grep -c '"kind": "safetensors file"')" 1 "a plain file"
+noted "left out: c (F4)" "a type that is not read" organ-extract --list p.safetensors
+check_text "$(organ-keys p.safetensors --get who 2> /dev/null)" me "metadata"
+check "metadata are changed" organ-keys p.safetensors --set who=str:you -o p2.safetensors
+check_text "$(organ-keys p2.safetensors --get who)" you "the changed metadata"
+check "they are kept" organ-assemble p2.safetensors -o p3.safetensors
+check_same p2.safetensors p3.safetensors "there and back"
+
+# ---- adapters ------------------------------------------------------------------------------------
+
+llama base ''
+llama tied '"tie_word_embeddings": true'
+grep -v zzz tied/config.json > c && mv c tied/config.json
+model tied LlamaForCausalLM 2 '"tie_word_embeddings": true' "$ends
+$(blocks 2 "$attn")"
+p=base_model.model.model.layers.%.self_attn.q_proj
+pair="$p.lora_A.weight 2 8
+$p.lora_B.weight 8 2"
+# adapter MEMBERS [TENSORS]: the folder a.
+adapter() {
+    rm -rf a
+    mkdir a
+    echo "{\"peft_type\": \"LORA\", \"base_model_name_or_path\": \"nobody/nothing\", \"r\": 2,
+\"lora_alpha\": 4${1:+, $1}}" | tr '\n' ' ' |
+        sed 's/"peft_type": "LORA"\(.*"peft_type"\)/"x": 1\1/; s/"x": 1, //' > a/adapter_config.json
+    { blocks 2 "$pair"; [ -z "${2:-}" ] || echo "$2"; } | stored a/adapter_model.safetensors
+}
+convert() { organ-lora --from a --base "${B:-base}" --force -o a.gguf; }
+B=''
+for init in true false '"gaussian"' '"eva"' '"orthogonal"'; do
+    adapter "\"init_lora_weights\": $init"
+    quiet "init_lora_weights $init" convert
+done
+for init in pissa pissa_niter_16 olora corda loftq lora_ga; do
+    adapter "\"init_lora_weights\": \"$init\""
+    check_error 3 "init_lora_weights = $init" "$init" convert
+    check_error 3 "init_lora_weights = $init" "$init, folded" organ-transplant --base base --adapter a -o x.gguf
+done
+for type in LOHA LOKR IA3 VERA OFT ADALORA UNILORA; do
+    adapter "\"peft_type\": \"$type\""
+    check_error 3 "peft_type = $type" "$type" convert
+    check "$type: it can be looked at" organ-extract --list a
+done
+adapter '"alora_invocation_tokens": [7, 8]'
+quiet "an activated LoRA" convert
+check_text "$(organ-keys a.gguf --get adapter.alora.invocation_tokens | tr '\n' ' ')" "7 8 " "its tokens"
+check_error 3 "activated LoRA" "it is not folded" organ-transplant --base base --adapter a.gguf -o x.gguf
+for field in '"layer_replication": [[0, 1]]' '"use_dora": true' '"use_qalora": true' '"lora_bias": true' \
+    '"bias": "all"' '"trainable_token_indices": [3]'; do
+    adapter "$field"
+    check_error 3 "$(echo "$field" | cut -d'"' -f2)" "$field" convert
+done
+adapter '"new_trick": true'
+noted "new_trick = true" "an unknown field of an adapter" convert
+adapter ''
+noted "nobody/nothing" "without its base" organ-info a
+grep -q '^  base  *nobody/nothing' out || bad "no name of the base"
+check_text "$(organ-keys a --get adapter.lora.alpha 2> /dev/null)" 4 "its alpha"
+check_error 2 "is not a folder here" "it is not converted" organ-lora --from a -o x.gguf
+mv a/adapter_model.safetensors a/adapter_model.bin
+check_error 3 "adapter_model.bin" "a pickle" convert
+adapter '' "base_model.model.lm_head.lora_A.weight 2 8
+base_model.model.lm_head.lora_B.weight 14 2"
+check_error 3 "14 rows, but that of the base has 12" "a resized vocabulary" convert
+adapter '' "base_model.model.lm_head.base_layer.weight 14 8"
+check_error 3 "differs from that of the base" "a matrix that was resized" convert
+adapter '' "base_model.model.lm_head.base_layer.weight 12 8"
+quiet "a matrix that is that of the base" convert
+adapter '' "base_model.model.lm_head.lora_A.weight 2 8
+base_model.model.lm_head.lora_B.weight 12 2"
+B=tied
+noted "pair for lm_head" "a head on a tied base" convert
+adapter '' "base_model.model.model.embed_tokens.lora_embedding_A 2 12
+base_model.model.model.embed_tokens.lora_embedding_B 8 2"
+noted "engines abort" "embeddings of a tied base" convert
+B=''
+adapter '' "base_model.model.score.weight 2 8"
+check_error 3 "modules_to_save" "the head of a classifier" convert
+noted "1 whole matrices are left out" "its pairs" organ-lora --from a --base base --pairs-only --force -o a.gguf
+rm -rf a
+mkdir a
+echo '{"fine_tune_type": "lora", "model": "somewhere", "lora_parameters": {"rank": 2, "scale": 10.0}}' \
+    > a/adapter_config.json
+blocks 2 "$l.self_attn.q_proj.lora_a 8 2
+$l.self_attn.q_proj.lora_b 2 8" | stored a/adapters.safetensors
+quiet "an adapter of MLX" convert
+check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 20 "its alpha is scale * rank"
+check_text "$(organ-extract --list a.gguf | awk -F"$TAB" 'NR == 2 { print $6 }')" 8x2 "its lora_a"
+noted "somewhere" "MLX without its base" organ-info a/adapters.safetensors
+echo 'lora_unet_x.lora_down.weight 2 8
+lora_unet_x.lora_up.weight 8 2' | stored image.safetensors
+check_text "$(organ-info --json image.safetensors 2> /dev/null | grep -c '"kind": "adapter"')" 1 "an image adapter"
+cp -r base both
+blocks 2 "$pair" | stored both/adapter_model.safetensors
+echo '{"peft_type": "LORA", "r": 2, "lora_alpha": 4}' > both/adapter_config.json
+noted "a model and an adapter" "both in a folder" organ-info both
+check_text "$(organ-info --json both 2> /dev/null | grep -c '"kind": "language model"')" 1 "the model counts"
+check_text "$(organ-info --json both/adapter_model.safetensors 2> /dev/null | grep -c '"kind": "adapter"')" 1 \
+    "the adapter if it is named"
+rm both/adapter_model.safetensors
+quiet "only the configuration of an adapter is left" organ-keys both
+cd / || exit 1
+finish
