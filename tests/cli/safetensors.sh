@@ -525,4 +525,13 @@ check_text "$(alone GPT2LMHeadModel wpe.weight 3,2 12)" "position_embd.weight F3
 check_text "$(alone Gemma2ForCausalLM norm.weight 2 4)" "output_norm.weight F32" "a norm of gemma"
 check_text "$(organ-measure -q "$T/bad" | awk -F'\t' 'NR > 1 { print $8 }')" 1 "which has 1 added"
 
+# No output replaces what is read beside the weights.
+for f in config.json model.safetensors generation_config.json; do
+    rm -rf "$T/beside" && cp -R "$H/falcon" "$T/beside"
+    [ -e "$T/beside/$f" ] || echo '{}' > "$T/beside/$f"
+    cp "$T/beside/$f" "$T/was"
+    check_exit 2 "--force on $f" organ-assemble "$T/beside" --force --dtype f32 -q -o "$T/beside/$f"
+    check_text "$(grep -c "this output is also an input" "$T/err")" 1 "--force on $f: the reason"
+    check_same "$T/beside/$f" "$T/was" "$f stays"
+done
 finish
