@@ -24,6 +24,14 @@ gg_status gg_design_open(gg_design *d, const gg_meta *meta, gg_error *err)
     return GG_OK;
 }
 
+const gg_arch *gg_arch_of(const gg_meta *meta)
+{
+    const char *name;
+    size_t len;
+    bool stated = gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len);
+    return stated ? gg_arch_find(name, len) : NULL;
+}
+
 void gg_design_close(gg_design *d)
 {
     free(d->keys.list);

@@ -23,6 +23,9 @@ typedef struct gg_design {
 gg_status gg_design_open(gg_design *d, const gg_meta *meta, gg_error *err);
 void gg_design_close(gg_design *d);
 
+/* The record of the model's architecture, or NULL. */
+const gg_arch *gg_arch_of(const gg_meta *meta);
+
 /* ---- keys --------------------------------------------------------------------------------- */
 
 const gg_kv *gg_design_key(const gg_design *d, const char *key); /* by its full name */

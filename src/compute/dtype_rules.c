@@ -3,6 +3,7 @@
 #include "dtype_rules.h"
 #include "presets.h"
 
+#include "arch/design.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/lines.h"
@@ -219,8 +220,8 @@ static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const 
     c->layers = first_number(meta, "block_count");
     c->experts = first_number(meta, "expert_count");
     c->gqa4 = kv && heads / kv >= 4;
-    c->falcon = gg_arch_is(meta, "falcon");
-    c->large = c->layers == 80 && (gg_arch_is(meta, "llama") || gg_arch_is(meta, "qwen2"));
+    c->falcon = gg_arch_has(gg_arch_of(meta), "falcon_presets");
+    c->large = c->layers == 80 && gg_arch_has(gg_arch_of(meta), "large_presets");
     c->tied = true;
     for (size_t i = 0; i < n; i++) {
         size_t kind = kind_of(&tensors[i]);

@@ -54,15 +54,6 @@ static const struct {
                { "attn_res.block_size", FIRST },
                { "hash_layer_count", HEAD } };
 
-/* The record of the model's architecture, or NULL. */
-static const gg_arch *record_of(const gg_meta *meta)
-{
-    const char *name;
-    size_t len;
-    bool stated = gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len);
-    return stated ? gg_arch_find(name, len) : NULL;
-}
-
 #define WINDOW "attention.sliding_window_pattern"
 
 /* The pattern of the sliding windows; false if there is none or an array states it. */
@@ -73,7 +64,7 @@ static bool window_pattern(const gg_meta *meta, pattern *out)
     if (kv && kv->type == GG_TYPE_ARR) return false;
     *out = (pattern){ WINDOW, gg_arch_number(meta, WINDOW), LAST };
     gg_window_rule known;
-    bool is_known = gg_design_window_rule(record_of(meta), &known);
+    bool is_known = gg_design_window_rule(gg_arch_of(meta), &known);
     if (is_known && known.keyed && window == 0) return false;
     if (is_known && !kv) *out = (pattern){ "the sliding window pattern", known.every, LAST };
     if (is_known && known.first) out->rule = FIRST;
@@ -87,7 +78,7 @@ static bool attention_pattern(const gg_meta *meta, pattern *out)
     const gg_kv *kv = gg_arch_kv(meta, "attention.recurrent_layers");
     if (kv && kv->type == GG_TYPE_ARR) return false; /* an array moves with its blocks */
     *out = (pattern){ key, gg_arch_number(meta, key), LAST };
-    if (out->period == 0) out->period = gg_design_usual_interval(record_of(meta));
+    if (out->period == 0) out->period = gg_design_usual_interval(gg_arch_of(meta));
     return out->period > 1;
 }
 
@@ -102,7 +93,7 @@ static size_t patterns_of(const gg_meta *meta, pattern out[8])
     }
     if (attention_pattern(meta, &out[n])) n++;
     if (window_pattern(meta, &out[n])) n++;
-    if (gg_arch_has(record_of(meta), "rope_every_4"))
+    if (gg_arch_has(gg_arch_of(meta), "rope_every_4"))
         out[n++] = (pattern){ "the pattern of rotary positions", 4, LAST };
     return n;
 }
@@ -141,7 +132,7 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
                                         "embedding_length_per_layer_input",
                                         "attention.cross_attention_layers",
                                         "hrm.layers_per_stack" };
-    const gg_arch *a = record_of(m->meta);
+    const gg_arch *a = gg_arch_of(m->meta);
     const char *tie = gg_arch_has(a, "tied_blocks") ? a->name : NULL;
     for (size_t i = 0; i < sizeof ties / sizeof ties[0] && !tie; i++) {
         const gg_kv *kv = gg_arch_kv(m->meta, ties[i]);
@@ -156,7 +147,7 @@ static gg_status check_fixed(const gg_layer_model *m, gg_error *err)
 static gg_status check_first(const gg_layer_model *models, const gg_layer *layers, size_t n,
                              gg_error *err)
 {
-    if (!gg_arch_has(record_of(models[0].meta), "first_differs")) return GG_OK;
+    if (!gg_arch_has(gg_arch_of(models[0].meta), "first_differs")) return GG_OK;
     for (size_t i = 0; i < n; i++) {
         if ((layers[i].block == 0) == (i == 0)) continue;
         gg_fail(

@@ -1,6 +1,7 @@
 /* refit.c - fits the down projections of the experts that are left to the outputs of all. */
 #include "refit.h"
 
+#include "arch/design.h"
 #include "base/error.h"
 #include "compute/compute.h"
 #include "numeric/matrix.h"
@@ -20,26 +21,12 @@
 
 /* ---- the block ---------------------------------------------------------------------------- */
 
-/* Architectures whose experts are down(silu(gate x) * up x), all with the same inputs as the
- * router. The weights of the experts used are divided by their sum: always, never, or as a key
- * states. */
-typedef enum weights_rule { WEIGHTS_SUM_TO_1, WEIGHTS_AS_THEY_ARE, WEIGHTS_BY_KEY } weights_rule;
-static const struct {
-    const char *name;
-    weights_rule rule;
-} known[] = {
-    { "llama", WEIGHTS_SUM_TO_1 },      { "qwen3moe", WEIGHTS_SUM_TO_1 },
-    { "qwen3vlmoe", WEIGHTS_SUM_TO_1 }, { "qwen2moe", WEIGHTS_AS_THEY_ARE },
-    { "olmoe", WEIGHTS_AS_THEY_ARE },   { "deepseek2", WEIGHTS_BY_KEY },
-    { "glm4moe", WEIGHTS_BY_KEY },
-};
-#define N_KNOWN (sizeof known / sizeof known[0])
-
-static size_t known_architecture(const gg_meta *meta)
+/* Whether the record of the architecture states this of the weights of the experts in use. It does
+ * only if an expert is down(silu(gate x) * up x) with the same inputs as the router. */
+static bool weights_are(const gg_meta *meta, const char *word)
 {
-    size_t i = 0;
-    while (i < N_KNOWN && !gg_arch_is(meta, known[i].name)) i++;
-    return i;
+    const gg_arch *a = gg_arch_of(meta);
+    return a && strcmp(a->weights.text, word) == 0;
 }
 
 static size_t find_role(const gg_refit *r, int64_t block, const char *role)
@@ -64,7 +51,9 @@ static const char *unknown_part(const gg_refit *r, int64_t block)
     };
     const gg_tensor *d = gg_source_tensor(r->model, r->down);
     uint64_t width = d->dims[1], units = d->dims[0], n = r->experts;
-    if (known_architecture(r->meta) == N_KNOWN) return "the architecture is not known here";
+    if (!weights_are(r->meta, "sum") && !weights_are(r->meta, "plain") &&
+        !weights_are(r->meta, "key"))
+        return "the architecture is not known here";
     if (gg_arch_number(r->meta, "expert_group_count") > 1) return "its experts are in groups";
     if (!r->used || r->used > n) return "it does not state how many experts are used";
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
@@ -145,15 +134,15 @@ static double number_of(const gg_meta *meta, const char *name)
 static gg_status open_router(const gg_refit_fit *f, router *o, gg_error *err)
 {
     const gg_refit *r = f->r;
-    weights_rule rule = known[known_architecture(r->meta)].rule;
+    bool by_key = weights_are(r->meta, "key");
     size_t n = (size_t)r->experts;
     float *w = malloc(n * f->width * sizeof *w + 1);
     o->logits = malloc(f->n * n * sizeof *o->logits + 1);
     o->biases = calloc(2 * n + 1, sizeof *o->biases);
-    o->sigmoid = rule == WEIGHTS_BY_KEY && number_of(r->meta, "expert_gating_func") == 2;
-    o->normed = rule == WEIGHTS_SUM_TO_1 ||
-                (rule == WEIGHTS_BY_KEY && number_of(r->meta, "expert_weights_norm") > 0);
-    o->scale = rule == WEIGHTS_BY_KEY ? number_of(r->meta, "expert_weights_scale") : 1;
+    o->sigmoid = by_key && number_of(r->meta, "expert_gating_func") == 2;
+    o->normed = weights_are(r->meta, "sum") ||
+                (by_key && number_of(r->meta, "expert_weights_norm") > 0);
+    o->scale = by_key ? number_of(r->meta, "expert_weights_scale") : 1;
     if (!(o->scale > 0)) o->scale = 1;
     gg_status st = w && o->logits && o->biases ? read_rows(r, r->router, 0, n, w, err)
                                                : gg_fail(err, GG_ENOMEM, "no memory for a router");

@@ -2,6 +2,7 @@
  * become the experts of stacks, and a router chooses among them. */
 #include "verb_mix.h"
 
+#include "arch/design.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "compute/compute.h"
@@ -26,22 +27,17 @@
 
 /* Which architecture a mixture of dense models has. */
 typedef struct mix_arch {
-    const char *dense, *mixture;
+    const char *dense;
+    char mixture[64];
     bool shared;  /* engines require a shared expert */
     bool partial; /* the weights of the experts in use add to 1, though not all are in use */
 } mix_arch;
-
-static const mix_arch archs[] = {
-    { "llama", "llama", false, true },
-    { "qwen3", "qwen3moe", false, true },
-    { "qwen2", "qwen2moe", true, false },
-};
 
 static const char *const roles[] = { "ffn_gate.weight", "ffn_up.weight", "ffn_down.weight" };
 
 typedef struct mixer {
     const gg_expert_mix *m;
-    const mix_arch *arch;
+    mix_arch arch; /* dense is NULL if there are no such mixtures */
     uint64_t used, embd, units;
     gg_plan plan;
     gg_computations made;
@@ -54,9 +50,16 @@ typedef struct mixer {
 static gg_status find_arch(mixer *x)
 {
     const gg_meta *meta = gg_source_meta(x->m->base);
-    for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++)
-        if (gg_arch_is(meta, archs[i].dense)) x->arch = &archs[i];
-    if (!x->arch)
+    const gg_arch *a = gg_arch_of(meta);
+    const char *words = a ? a->mixture.text : "", *word;
+    size_t len;
+    if (gg_text_next_word(&words, &word, &len)) {
+        x->arch.dense = a->name;
+        snprintf(x->arch.mixture, sizeof x->arch.mixture, "%.*s", (int)len, word);
+        x->arch.shared = gg_text_has_word(words, "shared", 6);
+        x->arch.partial = gg_text_has_word(words, "partial", 7);
+    }
+    if (!x->arch.dense)
         gg_fail(x->err, GG_EUNSUPPORTED,
                 "mixtures can be made of dense models of the architectures llama, qwen2 and qwen3");
     else if (gg_arch_number(meta, "expert_count"))
@@ -100,10 +103,10 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
     gg_status st = gg_require_model(s, x->err);
     if (st == GG_OK) st = gg_require_whole(s, run, x->err);
     if (st != GG_OK || s == x->m->base) return st;
-    if (!gg_arch_is(meta, x->arch->dense) || gg_arch_number(meta, "expert_count"))
+    if (!gg_arch_is(meta, x->arch.dense) || gg_arch_number(meta, "expert_count"))
         return gg_fail_in(x->err, GG_NO, s, NULL,
                           "it is not a dense model of the architecture %s, as the base is",
-                          x->arch->dense);
+                          x->arch.dense);
     if (!run->note) return GG_OK;
     st = gg_lineage_of(x->m->base, s, &o, &quiet, &l, x->err);
     if (st == GG_OK && (l.verdict == GG_LINEAGE_STRANGERS || l.verdict == GG_LINEAGE_UNDECIDABLE))
@@ -122,15 +125,15 @@ static gg_status check_models(mixer *x, const gg_run *run)
     if (m->n < 2 || m->n > GG_EXPERTS_MAX)
         return gg_fail(x->err, GG_EUSAGE, "a mixture has 2 to %d experts, not %zu", GG_EXPERTS_MAX,
                        m->n);
-    x->used = m->used ? m->used : x->arch->partial ? 2 : m->n;
+    x->used = m->used ? m->used : x->arch.partial ? 2 : m->n;
     if (x->used > m->n)
         return gg_fail(x->err, GG_EUSAGE, "%llu of %zu experts cannot be used at once",
                        (unsigned long long)x->used, m->n);
-    if (x->used < m->n && !x->arch->partial)
+    if (x->used < m->n && !x->arch.partial)
         gg_note(run,
                 "engines do not scale the weights of the experts in use to 1 for %s, so the output "
                 "of its feed-forward layers will be too small",
-                x->arch->mixture);
+                x->arch.mixture);
     for (size_t i = 0; i < m->n && st == GG_OK; i++) st = check_expert(x, i, run);
     return st;
 }
@@ -446,7 +449,7 @@ static gg_status plan_tensors(mixer *x)
             x->report->blocks += leads;
             if (leads) st = add_router(x, a.block);
             if (st == GG_OK) st = add_stack(x, t, &a, role);
-            if (st == GG_OK && leads && x->arch->shared) st = add_shared(x, a.block);
+            if (st == GG_OK && leads && x->arch.shared) st = add_shared(x, a.block);
             continue;
         }
         const char *name = t->name + a.role_at;
@@ -473,7 +476,7 @@ static gg_status set_number(const mixer *x, gg_meta *meta, const char *name, uin
 static gg_status mixed_keys(const mixer *x, gg_meta *meta)
 {
     const gg_meta *old = gg_source_meta(x->m->base);
-    const char *dense = x->arch->dense, *mixture = x->arch->mixture;
+    const char *dense = x->arch.dense, *mixture = x->arch.mixture;
     size_t len = strlen(dense);
     gg_status st = GG_OK;
     for (size_t i = 0; i < old->n && st == GG_OK; i++) {
@@ -493,7 +496,7 @@ static gg_status mixed_keys(const mixer *x, gg_meta *meta)
     if (st == GG_OK) st = set_number(x, meta, "expert_used_count", x->used);
     if (st == GG_OK && mixture != dense && strcmp(mixture, dense) != 0)
         st = set_number(x, meta, "expert_feed_forward_length", x->units);
-    if (st == GG_OK && x->arch->shared)
+    if (st == GG_OK && x->arch.shared)
         st = set_number(x, meta, "expert_shared_feed_forward_length", SHARED);
     return st;
 }
