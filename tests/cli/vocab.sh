@@ -1,0 +1,251 @@
+#!/bin/sh
+# organ-vocab: what it prints, and models with fewer, other and more tokens. Rows that stay must keep their
+# bytes, and every list and id must follow.
+. "$(dirname "$0")/lib.sh"
+
+m=$LAB/lab-verse-q4_k_m.gguf
+key() { organ-keys "$1" --get "$2"; }
+texts() { key "$1" tokenizer.ggml.tokens; }
+# row MODEL TENSOR BYTES ROW...: these rows of a tensor, of so many bytes each.
+row() {
+    data "$1" "$2" > "$T/data"
+    size=$3
+    shift 3
+    for r in "$@"; do tail -c +$((r * size + 1)) "$T/data" | head -c "$size"; done
+}
+list_of() { texts "$1" | tr '\n' ' '; }
+types_of() { key "$1" tokenizer.ggml.token_type | tr '\n' ' '; }
+
+# ---- looking -----------------------------------------------------------------------------------------
+check "a screen" organ-vocab "$m"
+grep -q "^tokens${TAB}-${TAB}1024" "$T/out" || bad "the number of tokens"
+grep -q "^special${TAB}bos_token_id${TAB}1${TAB}-${TAB}<s>" "$T/out" || bad "a special token"
+grep -q "^type${TAB}byte${TAB}256" "$T/out" || bad "the bytes"
+grep -q "^rows${TAB}output.weight${TAB}1024" "$T/out" || bad "the rows of a matrix"
+check "a screen as JSON" organ-vocab "$m" --json
+check_text "$(grep -c '^{"item": "special"' "$T/out" | tr -d ' ')" 3 "special tokens in JSON"
+check "a list" organ-vocab "$m" --list
+check_text "$(sed -n 281p "$T/out")" "279${TAB}▁the${TAB}normal${TAB}-20${TAB}-" "a row of the list"
+check_text "$(wc -l < "$T/out" | tr -d ' ')" 1025 "rows of the list"
+check "a search" organ-vocab "$m" --find "▁thee"
+check_text "$(tail -n +2 "$T/out" | cut -f 1 | tr '\n' ' ')" "631 " "what it finds"
+check "a search with a space" organ-vocab "$m" --find " thee"
+check_text "$(tail -n +2 "$T/out" | cut -f 1 | tr '\n' ' ')" "631 " "U+2581 is a space"
+check_error 1 "no token contains 'zzz'" "nothing found" organ-vocab "$m" --find zzz
+check "with itself" organ-vocab "$m" "$LAB/lab-code-q4_k_m.gguf"
+grep -q "can draft for the second" "$T/out" || bad "the same vocabulary can draft"
+
+# ---- a small model with BPE --------------------------------------------------------------------------
+str() { printf '{"key": "tokenizer.ggml.%s", "type": "str", "value": "%s"},\n' "$1" "$2"; }
+list() { printf '{"key": "tokenizer.ggml.%s", "type": "arr", "items": "%s", "value": [%s]},\n' "$1" "$2" "$3"; }
+id() { printf '{"key": "tokenizer.ggml.%s", "type": "u32", "value": %s},\n' "$1" "$2"; }
+# model FILE TOKENS TYPES MERGES EOS ROWS [TYPE]
+model() {
+    made "$1" "$(str model gpt2; str pre gpt-2; list tokens str "$2"; list token_type i32 "$3"
+        list merges str "$4"; id eos_token_id "$5"; list suppress_tokens i32 "$5, 0")" \
+        "token_embd.weight:${7:-f32}:256x$6" "output.weight:${7:-f32}:256x$6" output.bias:f32:"$6" \
+        blk.0.attn_norm.weight:f32:256
+}
+eleven='"z", "a", "b", "c", "x", "y", "ab", "abc", "xy", "<|end|>", "[PAD10]"'
+model "$T/b.gguf" "$eleven" "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5" '"a b", "ab c", "x y", "c x"' 9 11
+R=1024
+
+# ---- trim --------------------------------------------------------------------------------------------
+# abc needs ab; the letters are bytes; [PAD10] and xy go.
+echo abc > "$T/keep"
+check "trim" organ-vocab trim "$T/b.gguf" --keep "$T/keep" -o "$T/t.gguf"
+check_text "$(list_of "$T/t.gguf")" "z a b c x y ab abc <|end|> " "tokens that stay"
+check_text "$(types_of "$T/t.gguf")" "1 1 1 1 1 1 1 1 3 " "their types"
+check_text "$(key "$T/t.gguf" tokenizer.ggml.merges | tr '\n' '.')" "a b.ab c." "merges that stay"
+check_text "$(key "$T/t.gguf" tokenizer.ggml.eos_token_id)" 8 "an id in a key"
+check_text "$(key "$T/t.gguf" tokenizer.ggml.suppress_tokens | tr '\n' ' ')" "8 0 " "ids in a list"
+for t in token_embd.weight output.weight; do
+    row "$T/b.gguf" $t $R 0 1 2 3 4 5 6 7 9 > "$T/want"
+    data "$T/t.gguf" $t > "$T/have"
+    check_same "$T/have" "$T/want" "rows of $t"
+done
+row "$T/b.gguf" output.bias 4 0 1 2 3 4 5 6 7 9 > "$T/want"
+data "$T/t.gguf" output.bias > "$T/have"
+check_same "$T/have" "$T/want" "values of output.bias"
+data "$T/b.gguf" blk.0.attn_norm.weight > "$T/want"
+data "$T/t.gguf" blk.0.attn_norm.weight > "$T/have"
+check_same "$T/have" "$T/want" "other tensors"
+said="9 of 11 tokens stay: 1 named, 7 special or bytes, 1 that others are made of, 0 more; 2 of 4 merges"
+grep -q "$said" "$T/err" || bad "the note of a trim: $(cat "$T/err")"
+organ-check -q "$T/t.gguf" | grep -q "vocabulary" && bad "organ-check on a trimmed model"
+printf 'id\tcount\n8\t3\n7\t1\n' > "$T/counts"
+check "counts" organ-vocab trim "$T/b.gguf" --used "$T/counts" --least 2 --force -q -o "$T/t.gguf"
+check_text "$(list_of "$T/t.gguf")" "z a b c x y xy <|end|> " "tokens that are used often enough"
+check "a multiple" organ-vocab trim "$T/b.gguf" --keep "$T/keep" --multiple 5 --force -q -o "$T/t.gguf"
+check_text "$(list_of "$T/t.gguf")" "z a b c x y ab abc xy <|end|> " "one more token for a multiple"
+organ-assemble "$T/b.gguf" --dtype 'token_embd.weight=q4_k,output.weight=q6_k' -q -o "$T/bq.gguf"
+check "quantized rows" organ-vocab trim "$T/bq.gguf" --keep "$T/keep" --force -q -o "$T/t.gguf"
+row "$T/bq.gguf" token_embd.weight 144 0 1 2 3 4 5 6 7 9 > "$T/want"
+data "$T/t.gguf" token_embd.weight > "$T/have"
+check_same "$T/have" "$T/want" "rows of q4_k keep their bytes"
+check "on one thread, to a pipe" organ-vocab trim "$T/bq.gguf" --keep "$T/keep" -j 1 -q -o -
+check_same "$T/out" "$T/t.gguf" "the same bytes"
+check "everything stays" sh -c "organ-vocab --list $T/b.gguf > $T/all; organ-vocab trim $T/b.gguf --keep $T/all -q -o \
+$T/same.gguf"
+check_text "$(differing "$T/b.gguf" "$T/same.gguf")" "" "a trim that keeps everything"
+# SentencePiece: what a token is made of follows from the scores.
+echo '▁their' > "$T/keep"
+check "trim of a SentencePiece vocabulary" organ-vocab trim "$m" --keep "$T/keep" -q -o "$T/sp.gguf"
+texts "$T/sp.gguf" | sed 1,259d | tr '\n' ' ' > "$T/have"
+for part in ▁ t h e i r ▁t he ▁their; do
+    grep -q -e "$part " "$T/have" || bad "$part is missing: $(cat "$T/have")"
+done
+[ "$(wc -w < "$T/have")" -lt 20 ] || bad "too many tokens stay"
+check_text "$(key "$T/sp.gguf" tokenizer.ggml.scores | wc -l | tr -d ' ')" \
+    "$(texts "$T/sp.gguf" | wc -l | tr -d ' ')" "as many scores as tokens"
+check_text "$(key "$T/sp.gguf" llama.vocab_size 2> "$T/null" || echo none)" \
+    "$(if organ-keys "$m" --get llama.vocab_size > "$T/null" 2>&1; then texts "$T/sp.gguf" | wc -l | tr -d ' '
+    else echo none; fi)" "llama.vocab_size"
+# What cannot be.
+echo nothing > "$T/keep"
+check_error 1 "line 1: there is no token 'nothing'" "an unknown text" \
+    organ-vocab trim "$T/b.gguf" --keep "$T/keep" -o "$T/x.gguf"
+echo 11 > "$T/keep"
+check_error 1 "there is no token 11; the vocabulary has 11" "an id beyond the last" \
+    organ-vocab trim "$T/b.gguf" --keep "$T/keep" -o "$T/x.gguf"
+echo 7 > "$T/counts"
+check_error 2 "expected an id, a tab and a count" "a list without counts" \
+    organ-vocab trim "$T/b.gguf" --used "$T/counts" -o "$T/x.gguf"
+check_error 2 "trim needs --keep FILE or --used COUNTS" "no list" organ-vocab trim "$T/b.gguf" -o "$T/x.gguf"
+check_error 2 "belongs to the action trim" "an option of another action" \
+    organ-vocab add "$T/b.gguf" --keep "$T/keep" -o "$T/x.gguf"
+check_error 2 "needs --output" "no output" organ-vocab trim "$T/b.gguf" --keep "$T/keep"
+model "$T/bad.gguf" "$eleven" "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5" '"a b"' 9 12
+echo 1 > "$T/keep"
+check_error 3 "it has 12 rows, but the vocabulary has 11 tokens" "more rows than tokens" \
+    organ-vocab trim "$T/bad.gguf" --keep "$T/keep" -o "$T/x.gguf"
+model "$T/bad.gguf" "$eleven" "1, 1" '"a b"' 9 11
+check_error 3 "tokenizer.ggml.token_type has 2 elements for 11 tokens" "too few types" organ-vocab "$T/bad.gguf"
+check_absent "$T/x.gguf" "nothing is written"
+
+# ---- transplant ----------------------------------------------------------------------------------------
+# The donor's tokens: c and a, two that the base divides into ab + c and x + y, its own end, and one more.
+model "$T/d.gguf" '"c", "a", "cab", "yx", "<|stop|>", "<|x|>"' "1, 1, 1, 1, 3, 3" '"a c"' 4 6
+check "transplant" organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --force -o "$T/t.gguf"
+check_text "$(list_of "$T/t.gguf")" "c a cab yx <|stop|> <|x|> " "the donor's tokens"
+check_text "$(key "$T/t.gguf" tokenizer.ggml.eos_token_id)" 4 "the donor's ids"
+grep -q "of 6 tokens 2 have the same text, 1 the same role, 0 are mapped; 3 rows are made (mean)" "$T/err" ||
+    bad "the note of a transplant: $(cat "$T/err")"
+row "$T/b.gguf" output.weight $R 3 1 > "$T/want"
+row "$T/t.gguf" output.weight $R 0 1 > "$T/have"
+check_same "$T/have" "$T/want" "rows of tokens with the same text"
+row "$T/b.gguf" output.weight $R 9 > "$T/want"
+row "$T/t.gguf" output.weight $R 4 > "$T/have"
+check_same "$T/have" "$T/want" "the row of a token with the same role"
+# The mean of two rows, and by length: c + ab are a third and two thirds.
+f32_of() { od -A n -v -t f4 | tr -s ' ' '\n' | sed '/^$/d'; }
+mean_is() { # WHAT ROW A WEIGHT B WEIGHT
+    row "$T/b.gguf" token_embd.weight $R "$3" | f32_of > "$T/a"
+    row "$T/b.gguf" token_embd.weight $R "$5" | f32_of > "$T/bb"
+    row "$T/t.gguf" token_embd.weight $R "$2" | f32_of > "$T/c"
+    paste "$T/a" "$T/bb" "$T/c" | awk -v u="$4" -v w="$6" '{ d = $1 * u + $2 * w - $3; if (d < 0) d = -d
+        n++; if (d > 0.00001 * (1 + ($3 < 0 ? -$3 : $3))) bad++ } END { exit bad > 0 || n != 256 }' || bad "$1"
+}
+mean_is "the mean of c and ab" 2 3 0.5 6 0.5
+mean_is "the mean of y and x" 3 5 0.5 4 0.5
+check "by length" organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --method length --force -q -o "$T/t.gguf"
+mean_is "c and ab by length" 2 3 0.33333333 6 0.66666667
+printf '<|x|>\txy\nyx\tz\n' > "$T/map"
+check "a map" organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --map "$T/map" --force -q -o "$T/t.gguf"
+row "$T/b.gguf" token_embd.weight $R 8 0 > "$T/want"
+row "$T/t.gguf" token_embd.weight $R 5 3 > "$T/have"
+check_same "$T/have" "$T/want" "rows that the map names"
+echo '<|x|> xy' > "$T/map"
+check_error 2 "line 1: expected a token of the donor, a tab" "a map without tabs" \
+    organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --map "$T/map" -o "$T/x.gguf"
+for method in omp random; do
+    check "$method" organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --method $method --force -q -o "$T/t.gguf"
+    row "$T/b.gguf" output.weight $R 3 1 > "$T/want"
+    row "$T/t.gguf" output.weight $R 0 1 > "$T/have"
+    check_same "$T/have" "$T/want" "$method: rows of tokens with the same text"
+    cp "$T/t.gguf" "$T/t-$method.gguf"
+    check "$method again" organ-vocab transplant "$T/b.gguf" --from "$T/d.gguf" --method $method -j 1 --force -q \
+        -o "$T/t.gguf"
+    check_same "$T/t.gguf" "$T/t-$method.gguf" "$method: the same bytes on one thread"
+done
+model "$T/own.gguf" "$eleven" "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5" '"a b", "ab c", "x y", "c x"' 9 11
+check "into its own vocabulary" organ-vocab transplant "$T/b.gguf" --from "$T/own.gguf" -q -o "$T/same2.gguf"
+check_text "$(differing "$T/b.gguf" "$T/same2.gguf")" "token_embd.weight differs
+output.weight differs
+output.bias differs" "only the unused token has another row"
+row "$T/b.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 8 9 > "$T/want"
+row "$T/same2.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 8 9 > "$T/have"
+check_same "$T/have" "$T/want" "all others are the same"
+# Between SentencePiece and BPE on bytes, tokens match by the bytes they stand for.
+check "into the words of SentencePiece" organ-vocab transplant "$T/b.gguf" --from "$m" --force -q -o "$T/t.gguf"
+a=$(organ-vocab "$m" --list | awk -F "$TAB" '$2 == "a" { print $1 }')
+row "$T/b.gguf" token_embd.weight $R 1 > "$T/want"
+row "$T/t.gguf" token_embd.weight $R "$a" > "$T/have"
+check_same "$T/have" "$T/want" "the letter a"
+check_error 2 "transplant needs --from DONOR" "no donor" organ-vocab transplant "$T/b.gguf" -o "$T/x.gguf"
+
+# ---- add -------------------------------------------------------------------------------------------------
+printf '<tool>\n<|call|>\tcontrol\t1 2\nqq\tuser\n' > "$T/add"
+check "add" organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/a.gguf"
+check_text "$(list_of "$T/a.gguf")" "z a b c x y ab abc xy <|end|> <tool> <|call|> qq " "unused tokens are used first"
+check_text "$(types_of "$T/a.gguf")" "1 1 1 1 1 1 1 1 1 3 4 3 4 " "types of added tokens"
+data "$T/a.gguf" token_embd.weight | head -c $((10 * R)) > "$T/have"
+data "$T/b.gguf" token_embd.weight | head -c $((10 * R)) > "$T/want"
+check_same "$T/have" "$T/want" "rows before keep their bytes"
+cp "$T/a.gguf" "$T/t.gguf"
+mean_is "a row of the ids that were given" 11 1 0.5 2 0.5
+check "a multiple" organ-vocab add "$T/b.gguf" --pad 8 --force -q -o "$T/a.gguf"
+check_text "$(texts "$T/a.gguf" | tail -n 6 | tr '\n' ' ')" "[PAD10] [PAD11] [PAD12] [PAD13] [PAD14] [PAD15] " \
+    "padding"
+check "cut" organ-vocab add "$T/a.gguf" --resize 10 --force -q -o "$T/c.gguf"
+check_text "$(list_of "$T/c.gguf")" "z a b c x y ab abc xy <|end|> " "unused tokens are cut"
+check_error 1 "token 9, '<|end|>', is used: at least 10 tokens must stay" "cut too far" \
+    organ-vocab add "$T/a.gguf" --resize 9 -o "$T/x.gguf"
+echo ab > "$T/add"
+check_error 1 "token 6 has the text 'ab' already" "a token that is there" \
+    organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
+printf 'new\tstrange\n' > "$T/add"
+check_error 2 "the type of a token is user or control" "an unknown type" \
+    organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
+printf 'new\tuser\t99\n' > "$T/add"
+check_error 2 "are not ids of tokens below 11" "an id beyond the last" \
+    organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
+check_absent "$T/x.gguf" "nothing is written"
+
+# ---- two vocabularies --------------------------------------------------------------------------------------
+check_exit 1 "two vocabularies" organ-vocab "$T/b.gguf" "$T/a.gguf"
+grep -q "^only${TAB}-${TAB}11${TAB}\[PAD11\]" "$T/out" || bad "a token that only the second has"
+check_exit 1 "moved tokens" organ-vocab "$T/b.gguf" "$T/d.gguf"
+grep -q "^moved${TAB}3${TAB}0${TAB}c" "$T/out" || bad "a token with another id"
+grep -q "cannot draft for the second" "$T/out" || bad "it cannot draft"
+
+# ---- omp, exactly --------------------------------------------------------------------------------------------
+# Rows of four values, the same in both models: the row of a token that only the donor has is a sum of four others.
+narrow() { # FILE TOKENS
+    made "$1" "$(str model gpt2; str pre gpt-2; list tokens str "$2"; list token_type i32 "1, 1, 1, 1, 1, 1, 1, 1"
+        list merges str '"a b"')" token_embd.weight:f32:4x8 blk.0.attn_norm.weight:f32:4
+}
+narrow "$T/n.gguf" '"z", "a", "b", "c", "x", "y", "ab", "r"' 2> "$T/null"
+narrow "$T/n2.gguf" '"q", "a", "b", "c", "x", "y", "ab", "r"' 2> "$T/null"
+check "omp with narrow rows" organ-vocab transplant "$T/n.gguf" --from "$T/n2.gguf" --method omp -q -o "$T/n3.gguf"
+data "$T/n.gguf" token_embd.weight | f32_of > "$T/a"
+data "$T/n3.gguf" token_embd.weight | f32_of > "$T/bb"
+paste "$T/a" "$T/bb" | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 0.001 * ($1 < 0 ? 1 - $1 : 1 + $1)) bad++ }
+    END { exit bad > 0 || NR != 32 }' || bad "the sum of four rows: $(paste "$T/a" "$T/bb" | head -n 4 | tr '\n' ' ')"
+check "omp with one term" organ-vocab transplant "$T/n.gguf" --from "$T/n2.gguf" --method omp --terms 1 -q -o \
+    "$T/n4.gguf"
+cmp -s "$T/n3.gguf" "$T/n4.gguf" && bad "one term gives another row than four"
+
+# ---- the page ----------------------------------------------------------------------------------------------
+# Every command of docs/vocabulary.md, in its order.
+awk '/^    [a-z]/ || more { line = $0; sub(/^ +/, "", line); more = sub(/\\$/, "", line)
+    printf "%s%s", line, more ? "" : "\n" }' docs/vocabulary.md | sed "s|/tmp/|$T/page-|g" > "$T/page"
+check_text "$(wc -l < "$T/page" | tr -d ' ')" 7 "commands of the page"
+while read -r line; do
+    check "docs/vocabulary.md: $line" sh -c "$line" < /dev/null
+done < "$T/page"
+check "all of them were made" test -s "$T/page-whole.gguf" -a -s "$T/page-small.gguf" -a -s "$T/page-draft.gguf" -a \
+    -s "$T/page-more.gguf"
+check "what the page makes can be read" organ-vocab "$T/page-more.gguf" --find "<tool_call>"
+
+finish
