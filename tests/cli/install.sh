@@ -102,6 +102,7 @@ page_models() { # PAGE
     organ-prune.1) set -- moe.gguf model.gguf model.imatrix.gguf ;;
     organ-stack.1) set -- deep/m.gguf deep/a.gguf deep/b.gguf ;;
     organ-transplant.1) set -- b.gguf d.gguf ;;
+    organ-vocab.1) set -- model.gguf draft.gguf large.gguf counts.tsv ;;
     organ-fleet.1 | organ-report.1) set -- models/one.gguf model.gguf ;;
     *.1) set -- model.gguf ;;
     *) return ;;
@@ -109,8 +110,10 @@ page_models() { # PAGE
     from=$T/small
     [ "$1" != b.gguf ] || from=$T/lab # whose example names layers
     [ "${2:-}" != model.imatrix.gguf ] && [ "${3:-}" != model.imatrix.gguf ] || from=$T/lab
+    [ "${4:-}" != counts.tsv ] || from=$T/lab
     for name; do
         case $name in
+        counts.tsv) printf '300\t1\n' > $name ;;
         *.imatrix.gguf) cp "$T/lab/verse.imatrix.gguf" "$name" ;;
         deep/*) cp "$T/deep.gguf" "${name#deep/}" ;;
         moe.gguf) mkmodel moe.gguf blk.0.ffn_gate_exps.weight:F16:64x96x4 blk.0.ffn_gate_inp.weight:F32:64x4 ;;

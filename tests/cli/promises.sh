@@ -65,9 +65,9 @@ inputs() {
     [ ! -x "$BIN/organ-probe" ] || probed || return 1
     printf 'tensor\ttype\tloss\nblk.0.attn_q.weight\tq8_0\t0.02\nblk.0.attn_q.weight\tq4_0\t0.1\n' > "$I/losses"
     printf '*.attn_q.*=q8_0\n' > "$I/rules"
-    printf '300\n301\n' > "$I/ids"
-    printf '300\t2\n' > "$I/counts"
-    printf '<s>\t<s>\n' > "$I/pairs"
+    printf '1\n3\n' > "$I/ids"
+    printf '2\t2\n' > "$I/counts"
+    printf 'a\tb\n' > "$I/pairs"
     printf '<tool>\n' > "$I/tokens"
     printf '0\t0,2\n' > "$I/experts"
     printf 'block\texpert\tscore\n0\t0\t1\n0\t1\t2\n0\t2\t3\n0\t3\t4\n' > "$I/ranks"

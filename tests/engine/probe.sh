@@ -253,6 +253,18 @@ hold "an error, and then a perplexity" 'x == 1 && y > 10' "$(head -n 1 "$M/answe
 organ-probe -q -j 1 "$verse" --text "$text" --tokens 129 --json > "$M/json"
 hold "JSON Lines" 'x == y' "$(sed 's/.*"loss": \([0-9.]*\),.*/\1/' "$M/json")" "$(cell part 1 loss)"
 
+# ---- a vocabulary of the tokens that a text has ------------------------------------------------------------------
+# The text has the same tokens under other numbers, and fewer rivals.
+head -c 4000 "$text" > "$M/part.txt"
+organ-probe -q -j 1 "$verse" --text "$M/part.txt" --counts "$M/counts" && organ-vocab trim "$verse" --used "$M/counts" -q \
+    -o "$M/trimmed.gguf" || bad "a trim by counts"
+probe before "$verse" --text "$M/part.txt"
+probe after "$M/trimmed.gguf" --text "$M/part.txt"
+hold "a trimmed vocabulary gives the same number of tokens" 'x == y && x > 500' "$(cell after 1 tokens)" \
+    "$(cell before 1 tokens)"
+hold "and a loss that is not larger" 'x <= y + 1e-4' "$(cell after 1 loss)" "$(cell before 1 loss)"
+hold "it is smaller" 'x < y' "$(wc -c < "$M/trimmed.gguf")" "$(wc -c < "$verse")"
+
 # ---- what all tools promise ------------------------------------------------------------------------------------
 make -s units B="${BIN%/bin}" > "$M/build.log" 2>&1 || bad "make units: $(tail -n 3 "$M/build.log")"
 if B=${BIN%/bin} ONLY_ROWS=organ-probe sh tests/cli/promises.sh > "$M/promises" 2>&1; then ok

@@ -13,13 +13,14 @@ if [ ! -f "$LAB/lab4-base-f16.gguf" ]; then
     [ ! -f "$M/changed" ]
     exit
 fi
+build_probe > "$M/build.log" 2>&1 || { cat "$M/build.log" >&2; exit 1; }
 # losses NAME ROWS MODEL: nats per byte of each tuning text.
 losses() {
-    node tests/engine/engine.mjs ppl "$3" "$LAB/lab3-tune-prose.txt" "$LAB/lab3-tune-py.txt" \
-        "$LAB/lab3-tune-head.txt" > "$M/answers"
+    organ-probe -q "$3" --text "$LAB/lab3-tune-prose.txt" --text "$LAB/lab3-tune-py.txt" \
+        --text "$LAB/lab3-tune-head.txt" | tail -n +2 > "$M/answers"
     printf '%s\t%s' "$1" "$2"
-    while IFS=$TAB read -r _ text loss tokens; do
-        awk -v p="$loss" -v n="$tokens" -v bytes="$(wc -c < "$text")" 'BEGIN { printf "\t%.2f", log(p) * n / bytes }'
+    while IFS=$TAB read -r text tokens loss _; do
+        awk -v p="$loss" -v n="$tokens" -v bytes="$(wc -c < "$text")" 'BEGIN { printf "\t%.2f", p * n / bytes }'
     done < "$M/answers"
     echo
 }

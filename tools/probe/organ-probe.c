@@ -1,8 +1,10 @@
 /* organ-probe - runs a model in llama.cpp: losses, divergence from a reference, norms per block,
  * and the inputs of matrices. */
 #include "common/cli.h"
+#include "common/pictures.h" /* texts beside the table */
 #include "common/table.h"
 
+#include "base/buf.h"
 #include "base/grow.h"   /* orders numbers */
 #include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
@@ -37,7 +39,7 @@ static const char *const help[2] = {
 /* clang-format on */
 
 static struct {
-    const char *model, *against, *save, *activations;
+    const char *model, *against, *save, *activations, *counts;
     gg_texts texts;
     uint64_t random, tokens, window, rows, seed, top;
     double precision;
@@ -60,6 +62,9 @@ static const cli_option options[] = {
           "also print the divergence from a reference: a model, or a file that --save-base wrote" },
     { "save-base", CLI_NEW_FILE, .to = &opt.save, .arg = "FILE", .excludes = "batch",
       .help = "store the distributions of MODEL, for --against" },
+    { "counts", CLI_NEW_FILE, .to = &opt.counts, .arg = "FILE",
+      .excludes = "against save-base trace activations batch",
+      .help = "only count how often each token occurs in the texts, for organ-vocab trim --used" },
     { "top", CLI_U64, .to = &opt.top, .arg = "N", .low = 1, .high = 1e6,
       .help = "probabilities of the reference to keep per token (64)" },
     { "precision", CLI_F64, .to = &opt.precision, .arg = "X", .low = 1e-6, .high = 1,
@@ -376,6 +381,31 @@ static gg_status measure_texts(cli *c, const probe_engine *e, const probe_base *
     return st;
 }
 
+/* Counts the tokens of the texts, which needs no evaluation, and writes a row per token that
+ * occurs. */
+static gg_status save_counts(cli *c, const probe_engine *e)
+{
+    uint64_t *counts = calloc((size_t)e->n_vocab, sizeof *counts);
+    gg_buf text = GG_BUF_INIT;
+    gg_output *file = NULL;
+    gg_status st = counts ? text_open(c, opt.counts, &file)
+                          : gg_fail(&c->err, GG_ENOMEM, "no memory for counts");
+    for (size_t i = 0; i < n_texts() && st == GG_OK; i++) {
+        probe_text t = { 0 };
+        st = read_tokens(c, e, i, &t);
+        for (size_t k = 0; k < t.n && st == GG_OK; k++) counts[t.tokens[k]]++;
+        free(t.tokens);
+    }
+    if (st == GG_OK) st = gg_buf_text(&text, "id\tcount\n", &c->err);
+    for (int32_t i = 0; st == GG_OK && i < e->n_vocab; i++)
+        if (counts[i])
+            st = gg_buf_printf(&text, &c->err, "%d\t%llu\n", i, (unsigned long long)counts[i]);
+    st = text_end(c, opt.counts, file, &text, st);
+    gg_buf_free(&text);
+    free(counts);
+    return st;
+}
+
 static gg_status refuse_outputs(cli *c)
 {
     gg_status st = opt.save ? gg_refuse_existing(opt.save, c->run.force, &c->err) : GG_OK;
@@ -397,7 +427,8 @@ static gg_status probe_model(cli *c)
     if (st == GG_OK && opt.against) st = load_reference(c, &base);
     if (st == GG_OK) st = open_model(c, opt.model, &setup, &e);
     if (st == GG_OK) describe_base(&e, &save);
-    if (st == GG_OK)
+    if (st == GG_OK && opt.counts) st = save_counts(c, &e);
+    else if (st == GG_OK)
         st = measure_texts(c, &e, opt.against ? &base : NULL, opt.save ? &save : NULL, &tokens);
     if (st == GG_OK && opt.trace) st = print_trace(c, &w.trace);
     if (st == GG_OK && opt.save) st = probe_base_save(&save, opt.save, &c->run, &c->err);
