@@ -256,8 +256,8 @@ hold "JSON Lines" 'x == y' "$(sed 's/.*"loss": \([0-9.]*\),.*/\1/' "$M/json")" "
 # ---- a vocabulary of the tokens that a text has ------------------------------------------------------------------
 # The text has the same tokens under other numbers, and fewer rivals.
 head -c 4000 "$text" > "$M/part.txt"
-organ-probe -q -j 1 "$verse" --text "$M/part.txt" --counts "$M/counts" && organ-vocab trim "$verse" --used "$M/counts" -q \
-    -o "$M/trimmed.gguf" || bad "a trim by counts"
+organ-probe -q -j 1 "$verse" --text "$M/part.txt" --counts "$M/counts" &&
+    organ-vocab trim "$verse" --used "$M/counts" -q -o "$M/trimmed.gguf" || bad "a trim by counts"
 probe before "$verse" --text "$M/part.txt"
 probe after "$M/trimmed.gguf" --text "$M/part.txt"
 hold "a trimmed vocabulary gives the same number of tokens" 'x == y && x > 500' "$(cell after 1 tokens)" \
