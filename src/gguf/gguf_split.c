@@ -336,6 +336,11 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
     *m = set;
     while (st == GG_OK && m->n_files < count - no && another_follows(m))
         st = add_joined(m, o->cut_data, err);
+    if (st == GG_OK && no > 0 && another_follows(m)) {
+        st = gg_fail(err, GG_EFORMAT, "this file begins with shard %llu of %u; another one follows",
+                     (unsigned long long)no + 1, count);
+        gg_fix(err, "concatenate all shards in order");
+    }
     if (st == GG_OK && m->n_files < count) {
         if (o->lone_shards) return set_partial(m, no, count, count - (uint32_t)m->n_files), GG_OK;
         st = gg_fail(err, GG_EFORMAT, "this file contains %zu of the %u shards", m->n_files, count);

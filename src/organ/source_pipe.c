@@ -207,6 +207,9 @@ static gg_status next_shard(gg_source *s, bool *more, gg_error *err)
     if (p->count < 2) return GG_OK;
     gg_status st = p->cut ? GG_OK : fill_pipe(p, 4, err);
     if (st != GG_OK) return st;
+    if (p->no + 1 == p->count && s->n_headers < p->count && buffered(p) >= 4 &&
+        memcmp(p->buf + p->pos, "GGUF", 4) == 0)
+        return check_shard_order(p, 0, p->count, err);
     if (p->no + 1 == p->count || p->len - p->pos < 4 || memcmp(p->buf + p->pos, "GGUF", 4) != 0)
         return end_of_set(s, err);
     *more = true;

@@ -240,4 +240,11 @@ check "one shard on a pipe" sh -c "organ-assemble -q - -o $T/part.gguf --force <
 check "a donor may be a part" organ-transplant -q $C "$L1" --tensors token_embd.weight -o "$T/part.gguf" --force
 check "tables are not refused" organ-measure -q "$L1"
 
+# Shards in another order are refused, not read as the last one with trailing bytes.
+organ-assemble -q "$LAB/lab-verse-q4_k_m.gguf" --shards 3 --output "$T/order.gguf"
+cat "$T/order-00003-of-00003.gguf" "$T/order-00001-of-00003.gguf" "$T/order-00002-of-00003.gguf" > "$T/order.gguf"
+check_error 3 "in order" "shards in another order" organ-extract "$T/order.gguf" --output "$T/order.d"
+check_absent "$T/order.d" "shards in another order"
+check_exit 3 "shards in another order on a pipe" organ-extract - --output "$T/order.d" < "$T/order.gguf"
+check_absent "$T/order.d" "shards in another order on a pipe"
 finish
