@@ -442,7 +442,7 @@ full() {
     [ -n "$outs" ] || return
     reset
     (ulimit -f 0 && eval "exec $line -q 2>&1 > /dev/null"; echo $? > "$T/never") < /dev/null | cat > "$T/err"
-    got=$(grep -c "$tool: " "$T/err")
+    got=$(grep -cE "($tool|organ-prune): " "$T/err")
     if [ "$got" = 1 ] && one_line "$T/err" && [ -z "$(left | sed 's/[^ ]*changed[^ ]*//g; s/ //g')" ]; then ok
     else bad "$line: no room, $(left): $(head -n 2 "$T/err")"
     fi
