@@ -202,8 +202,8 @@ typedef struct gg_assemble_report {
  * its routers and <arch>.expert_count follow (docs/grafting.md).
  *
  * Errors: GG_NO if no tensor matches the rules; GG_EUSAGE for a wrong option or an existing output;
- * GG_EUNSUPPORTED for a dtype that cannot be encoded; GG_EFORMAT for a source without keys, for
- * data that do not match their hash, and for rows that do not fit their type. */
+ * also for a dtype that cannot be encoded, and for rows and values that do not fit their type;
+ * GG_EFORMAT for a source without keys, and for data that do not match their hash. */
 gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char *output,
                       const gg_run *run, gg_assemble_report *report, gg_error *err);
 

@@ -5,8 +5,8 @@
  * producer, which is a gg_plan_make with its context, for gg_plan_tensor or for a .bin file.
  * The producer reads its inputs in order in pieces of a few 100 KiB, so its memory does not
  * depend on the tensor. Its result does not depend on the instruction set or the number of
- * threads. It fails with GG_EFORMAT, the tensor's name and the count if values to encode are
- * not finite or too large for F16 or BF16.
+ * threads. It fails with the tensor's name and the count if values to encode are not finite
+ * (GG_EFORMAT), or too large for F16 or BF16 (GG_EUSAGE).
  *
  * Contexts belong to the gg_computations list and live until it is freed. Sources must be
  * seekable and outlive the list. The list is not thread safe; its producers are.
@@ -79,10 +79,10 @@ typedef struct gg_input {
 } gg_input;
 
 /* Convert `in`, which has out's dims, to out's dtype. If the dtypes are equal, the bytes are
- * copied unchanged. GG_EUNSUPPORTED if a codec is missing, or needs an importance matrix that
- * list->imatrix does not have; GG_EFORMAT if rows are not whole blocks of out's dtype, the size of
- * `in` does not match its dtype and out's dims, or the importance matrix does not match out's dims.
- * Errors name out. */
+ * copied unchanged. GG_EUNSUPPORTED if a codec is missing; GG_EUSAGE if it needs an importance
+ * matrix that list->imatrix does not have, or if rows are not whole blocks of out's dtype;
+ * GG_EFORMAT if the size of `in` does not match its dtype and out's dims, or the importance matrix
+ * does not match out's dims. Errors name out. */
 gg_status gg_compute_convert(gg_computations *list, const gg_tensor *out, const gg_input *in,
                              gg_producer *p, gg_error *err);
 

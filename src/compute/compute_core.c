@@ -267,7 +267,7 @@ gg_status gg_steps_fail_lost(const gg_steps *s, gg_error *err)
 {
     const gg_tensor *t = s->to.t;
     if (s->lost == 0) return GG_OK;
-    gg_fail(err, GG_EFORMAT, "%llu of its values are too large for %s", (unsigned long long)s->lost,
+    gg_fail(err, GG_EUSAGE, "%llu of its values are too large for %s", (unsigned long long)s->lost,
             gg_dtype_name(t->dtype));
     gg_fix(err, "choose another dtype for it, for example %s", t->dtype == GG_F16 ? "BF16" : "F32");
     return gg_at_tensor(err, t->name, t->name_len);
@@ -344,15 +344,16 @@ gg_status gg_compute_check_output(const gg_tensor *out, const gg_imatrix *imatri
     uint64_t bytes;
     bool weighed = false;
     gg_status st = gg_tensor_extent(out->dtype, out->n_dims, out->dims, NULL, &bytes, err);
+    if (st == GG_EFORMAT) st = err->status = GG_EUSAGE; /* the choice of the type, not the input */
     if (st == GG_OK && imatrix && gg_is_quantized(out->dtype))
         st = gg_imatrix_check(imatrix, out, true, &weighed, err);
     bool needs = gg_encode_needs_imatrix(out->dtype);
     if (st == GG_OK && needs && imatrix && !weighed) {
-        st = gg_fail(err, GG_EUNSUPPORTED, "the importance matrix lacks it, and %s needs one",
+        st = gg_fail(err, GG_EUSAGE, "the importance matrix lacks it, and %s needs one",
                      gg_dtype_name(out->dtype));
         gg_fix(err, "choose another dtype for it, for example Q2_K or IQ4_XS");
     } else if (st == GG_OK && needs && !imatrix) {
-        st = gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
+        st = gg_fail(err, GG_EUSAGE, "%s cannot be encoded without an importance matrix",
                      gg_dtype_name(out->dtype));
         gg_fix_hint(err, GG_HINT_IMATRIX,
                     "give one, or choose another dtype, for example Q2_K or IQ4_XS");

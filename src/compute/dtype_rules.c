@@ -315,8 +315,8 @@ static gg_status check_imatrix(const chooser *c, const gg_tensor *t, size_t kind
     bool needs = strcmp(c->name, "Q2_K_S") == 0 && dtype == GG_Q2_K;
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) needs = needs || dtype == list[i];
     if (c->imatrix || !needs || is_kind(kind, "embd|output")) return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "%s gives it the type %s, which needs an importance matrix",
-            c->p->name, gg_dtype_get(dtype)->name);
+    gg_fail(err, GG_EUSAGE, "%s gives it the type %s, which needs an importance matrix", c->p->name,
+            gg_dtype_get(dtype)->name);
     gg_fix_hint(err, GG_HINT_IMATRIX,
                 "give one, or choose a preset that needs none, for example Q2_K or IQ4_XS");
     return gg_at_tensor(err, t->name, t->name_len);
@@ -540,8 +540,7 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
     *dtype = info->id;
     bool needs = gg_encode_needs_imatrix(info->id);
     if (needs && !imatrix) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded without an importance matrix",
-                info->name);
+        gg_fail(err, GG_EUSAGE, "%s cannot be encoded without an importance matrix", info->name);
         gg_about(err, about);
         return gg_fix_hint(err, GG_HINT_IMATRIX,
                            "give one, or choose another type, for example q2_k or iq4_xs");
@@ -549,7 +548,7 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
     if ((!needs && !gg_can_encode(info->id)) ||
         !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
           info->id == GG_BF16 || info->id == GG_F64)) {
-        gg_fail(err, GG_EUNSUPPORTED, "%s cannot be encoded", info->name);
+        gg_fail(err, GG_EUSAGE, "%s cannot be encoded", info->name);
         gg_about(err, about);
         return gg_fix(err, "choose another type, for example q8_0 or f16");
     }
@@ -705,7 +704,7 @@ static gg_status choose_by_rule(const gg_dtype_rules *r, const rule *by, const g
     if (row_fits(by->dtype, row)) return *dtype = by->dtype, GG_OK;
     if (r->fallback != KEEP && row_fits(r->fallback, row)) return *dtype = r->fallback, GG_OK;
     uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
-    gg_fail(err, GG_EFORMAT, "its rows of %llu values are not whole blocks of %s",
+    gg_fail(err, GG_EUSAGE, "its rows of %llu values are not whole blocks of %s",
             (unsigned long long)row, gg_dtype_get(last)->name);
     gg_fix_hint(err, GG_HINT_FALLBACK,
                 r->fallback == KEEP

@@ -20,7 +20,7 @@ typedef struct gg_dtype_rules gg_dtype_rules;
 
 /* `fallback` is the name of the type for rows that do not fit the requested type, or NULL.
  * `imatrix` is the importance matrix that the encoders will use, or NULL; not owned. If `text` is
- * NULL, *out is NULL. GG_EUSAGE for a mistake in the text; GG_EUNSUPPORTED, with its name, for a
+ * NULL, *out is NULL. GG_EUSAGE for a mistake in the text, and, with its name, for a
  * type that cannot be encoded, or needs an importance matrix that is not there. */
 gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_imatrix *imatrix,
                                gg_dtype_rules **out, gg_error *err);
@@ -36,7 +36,7 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
                               uint32_t *dtype, gg_error *err);
 
 /* Whether a glob of r, which may be NULL, matches tensor t, and the type it then gets. A preset
- * does not count. GG_EFORMAT as below. */
+ * does not count. GG_EUSAGE as below. */
 gg_status gg_dtype_rules_fixed(const gg_dtype_rules *r, const gg_tensor *t, bool *fixed,
                                uint32_t *dtype, gg_error *err);
 
@@ -47,8 +47,8 @@ bool gg_dtype_rules_preset(const gg_dtype_rules *r);
  * that change are computed by producers of `list`, whose imatrix must be that of the rules;
  * *changed is their number. Notes name the
  * rules that match nothing and count the matrices that keep their type. GG_NO if nothing
- * matches at all; GG_EFORMAT names a tensor whose rows fit neither the type nor the fallback;
- * GG_EUNSUPPORTED names a type that needs an importance matrix, or that cannot be decoded or
+ * matches at all; GG_EUSAGE names a tensor whose rows fit neither the type nor the fallback;
+ * it also names a type that needs an importance matrix, or that cannot be decoded or
  * encoded. */
 gg_status gg_dtype_rules_apply(gg_dtype_rules *r, gg_plan *p, const gg_meta *meta,
                                gg_computations *list, size_t *changed, const gg_run *run,
@@ -85,7 +85,7 @@ typedef struct gg_preset_model {
 /* Choose the types of all tensors of a model by preset p. dtypes[i] is tensors[i].dtype if
  * llama-quantize does not change the tensor. wanted[i] is the type that the preset has for such a
  * tensor, which differs from dtypes[i] if its rows do not fit that type; wanted may be NULL.
- * Without an importance matrix, GG_EUNSUPPORTED names the first tensor whose type needs one. */
+ * Without an importance matrix, GG_EUSAGE names the first tensor whose type needs one. */
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
                            uint32_t *wanted, gg_error *err);
 

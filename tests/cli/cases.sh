@@ -533,11 +533,11 @@ done
 
 # ---- 25 elements of arrays: unsloth#5070, #6228
 
-awk 'BEGIN { for (i = 0; i < 70000; i++) print "t" i }' > "$T/tokens"
-awk 'BEGIN { for (i = 0; i < 70000; i++) print 1 }' > "$T/types"
+awk 'BEGIN { for (i = 0; i < 70000; i++) print "t" i }' > "$T/array.tokens"
+awk 'BEGIN { for (i = 0; i < 70000; i++) print 1 }' > "$T/array.types"
 mkmodel "$T/no-array.gguf" t:F32:4
 organ-keys -q "$T/no-array.gguf" --set a.tokens=str[]:x --set a.types=i32[]:1 --set a.scores=f32[]:0.5,-1e-30 \
-    --set-file "a.tokens=$T/tokens" --set-file "a.types=$T/types" -o "$T/array.gguf" 2> /dev/null
+    --set-file "a.tokens=$T/array.tokens" --set-file "a.types=$T/array.types" -o "$T/array.gguf" 2> /dev/null
 check_text "$(organ-keys "$T/array.gguf" --get a.types | wc -l | tr -d ' ')" 70000 "25 an array from a file"
 row "25 one element" 0 '' new keys "$T/array.gguf" --set 'a.types[1234]=3' --set 'a.types[69999]=i32:-4' \
     --set 'a.tokens[5]=<x y>' --set 'a.tokens[6]=str:' --set 'a.scores[1]=2'
@@ -547,9 +547,9 @@ check_text "$(organ-keys "$T/x.gguf" --get a.scores | tr '\n' ' ')" "0.5 2 " "25
 cp "$T/array.gguf" "$T/place.gguf"
 row "25 in place" 0 '' organ-keys "$T/place.gguf" --set 'a.types[7]=6' --set 'a.tokens[9]=xx' --in-place
 check_text "$(cmp -l "$T/array.gguf" "$T/place.gguf" | wc -l | tr -d ' ')" 3 "25 in place: the bytes of the elements"
-organ-keys "$T/place.gguf" --get a.tokens > "$T/tokens"
-organ-keys "$T/place.gguf" --get a.types > "$T/types"
-row "25 as printed" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/tokens" --set-file "a.types=$T/types"
+organ-keys "$T/place.gguf" --get a.tokens > "$T/array.tokens"
+organ-keys "$T/place.gguf" --get a.types > "$T/array.types"
+row "25 as printed" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/array.tokens" --set-file "a.types=$T/array.types"
 check_same "$T/x.gguf" "$T/place.gguf" "25 as printed"
 printf '%s\n' '"a \"b\"\n\u00e9"' '\x22c"' 'tab\tx\\y' '' '"' > "$T/lines"
 row "25 a line that is not a JSON string" 2 "line 5: it begins with a quotation mark" \
@@ -568,7 +568,7 @@ row "25 another type" 2 "the elements have another type" new keys "$T/place.gguf
 row "25 no number" 2 "does not fit the type" new keys "$T/place.gguf" --set 'a.types[0]=x'
 printf '1\n2.5\n' > "$T/lines"
 row "25 a line of another type" 2 "line 2: '2.5'" new keys "$T/place.gguf" --set-file "a.types=$T/lines"
-row "25 --set-kv-file" 0 '' new assemble "$T/array.gguf" --set-kv-file "a.types=$T/types" --set-kv 'a.types[1]=9'
+row "25 --set-kv-file" 0 '' new assemble "$T/array.gguf" --set-kv-file "a.types=$T/array.types" --set-kv 'a.types[1]=9'
 : > "$T/lines"
 row "25 no lines" 0 '' new keys "$T/place.gguf" --set-file "a.types=$T/lines"
 check_text "$(organ-keys "$T/x.gguf" a.types | sed 1d | cut -f 3)" 0 "25 no lines"

@@ -132,9 +132,9 @@ mkmodel "$T/o.gguf" blk.0.attn_q.weight:F32:256x4 blk.0.ffn_down.weight:F32:96x4
     blk.0.ffn_down_exps.bias:F32:256x4 blk.0.ffn_gate_tid2eid.weight:I32:256x4 output_norm.weight:F32:256
 rm -rf "$T/d" "$T/m.gguf"
 organ-extract "$T/o.gguf" --output "$T/d"
-check_error 3 "blk.0.ffn_down.weight" "rows of 96 in Q4_K" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k'
+check_error 2 "blk.0.ffn_down.weight" "rows of 96 in Q4_K" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k'
 check_absent "$T/m.gguf" "rows of 96 in Q4_K"
-check_error 3 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k' \
+check_error 2 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" --output "$T/m.gguf" --dtype '*=q4_k' \
     --fallback q8_0
 make '*=q4_k' --fallback f16
 check_text "$(types "$T/m.gguf")" "F16:2 F32:5 I32:1 Q4_K:2" \
@@ -153,12 +153,12 @@ check_text "$(types "$T/rows.gguf")" "F16:3 F32:1" "rows in other axes"
 # Refused: nothing may be written.
 rm -f "$T/m.gguf"
 for t in iq2_xxs iq2_xs iq1_s; do
-    check_error 3 "importance matrix" "*=$t" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=$t"
+    check_error 2 "importance matrix" "*=$t" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=$t"
 done
-check_error 3 "importance matrix" "--fallback iq1_s" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=f16" \
+check_error 2 "importance matrix" "--fallback iq1_s" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=f16" \
     --fallback iq1_s
-check_error 3 "I32" "*=i32" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=i32"
-check_error 3 "IQ4_KS" "*=iq4_ks" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=iq4_ks"
+check_error 2 "I32" "*=i32" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=i32"
+check_error 2 "IQ4_KS" "*=iq4_ks" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "*=iq4_ks"
 for o in '' '=q8_0' '*' '*=' '*=q9' '*=q8_0,' ',*=q8_0' '*=q8_0,x' '*=q8_0,=f16'; do
     check_error 2 "--dtype" "--dtype '$o'" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "$o"
 done

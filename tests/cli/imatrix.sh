@@ -45,7 +45,7 @@ awk -F '\t' 'NR == FNR { l2[$1] = $9; next } FNR > 1 && $3 == "Q2_K" { n++; d = 
 check_text $? 0 "errors as organ-compare has them, and weighed ones near them"
 check_exit 2 "the report as the model" enc m.gguf -q --dtype q2_k --report "$T/m.gguf"
 check_exit 2 "a report that exists" organ-assemble "$Q8" -o "$T/new.gguf" --report "$T/report1"
-check_exit 3 "a run that fails" enc none.gguf -q --dtype 'blk.*=iq1_s' --report "$T/none.tsv"
+check_exit 2 "a run that fails" enc none.gguf -q --dtype 'blk.*=iq1_s' --report "$T/none.tsv"
 check_absent "$T/none.tsv" "no report of a run that failed"
 
 # noted TEXT WHAT: the note has the text.
@@ -55,12 +55,12 @@ noted() {
 
 # Types that need one.
 for t in iq2_xxs iq2_xs iq1_s; do
-    check_error 3 "--imatrix" "$t without" enc none.gguf -q --dtype "blk.*=$t"
+    check_error 2 "--imatrix" "$t without" enc none.gguf -q --dtype "blk.*=$t"
     check "$t with" enc "$t.gguf" -q --dtype "blk.*=$t" --imatrix "$IM"
 done
-check_exit 3 "preset without" enc none.gguf -q --dtype iq2_m
+check_exit 2 "preset without" enc none.gguf -q --dtype iq2_m
 check "preset with" enc iq2_m.gguf -q --dtype iq2_m --imatrix "$IM"
-check_error 3 "token_embd.weight" "a tensor that the file lacks" enc none.gguf -q --dtype 'token_embd.weight=iq2_xs' \
+check_error 2 "token_embd.weight" "a tensor that the file lacks" enc none.gguf -q --dtype 'token_embd.weight=iq2_xs' \
     --imatrix "$IM"
 check_absent "$T/none.gguf" "nothing is written"
 
@@ -182,7 +182,7 @@ check "merge in the types of the model" organ-merge -q --method linear --model "
     --imatrix "$IM" -o "$T/l.gguf" --force
 check_text "$(organ-keys "$T/l.gguf" --get quantize.imatrix.chunks_count)" 36 "keys without --dtype"
 check_exit 3 "merge: a model" both "$Q8" -q --method linear -o "$T/none.gguf"
-check_exit 3 "merge without" organ-merge -q --method linear --model "$Q8" --model "$T/again.gguf" \
+check_exit 2 "merge without" organ-merge -q --method linear --model "$Q8" --model "$T/again.gguf" \
     --dtype 'blk.*=iq1_s' -o "$T/none.gguf"
 
 # In a graft.
@@ -219,7 +219,7 @@ organ-purify -q - --tensors 'blk.*' --strength 0 --dtype q2_k --imatrix "$T/stac
 all_same "$T/s2.gguf" "$T/p" "purify to a directory"
 check "purify to iq2_xs" organ-purify -q "$T/s.gguf" --tensors 'blk.*' --dtype iq2_xs --imatrix "$T/stack.dat" \
     --dry-run > "$T/o"
-check_error 3 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs \
+check_error 2 "lacks it" "purify what the file lacks" organ-purify -q "$T/s.gguf" --dtype iq2_xs \
     --imatrix "$T/stack.dat" --dry-run
 organ-purify "$T/s.gguf" --dtype q2_k --imatrix "$T/stack.dat" --dry-run 2> "$T/note" > "$T/o"
 noted "lacks 1 of the 2 tensors that are encoded: output.weight" "purify: lacking tensors"

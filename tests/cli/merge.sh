@@ -193,7 +193,7 @@ organ-merge -q --config "$T/slices.json" --set-kv general.name=str:Stack -o "$T/
 if organ-keys "$T/named.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok
 else bad "slices: no sha256"; fi
 check_text "$(organ-keys "$T/named.gguf" --get general.name)" Stack "slices with --set-kv"
-check_error 3 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
+check_error 2 "not for slices" "a card of slices" merge --config "$T/slices.json" --card "$T/slices.md" -o "$T/no.gguf"
 for besides in "--model $V" "--base $V"; do
     # shellcheck disable=SC2086 # two words
     check_error 2 "names the method and the models" "a configuration and $besides" merge \

@@ -117,12 +117,12 @@ check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "
 organ-extract -q "$T/q8.gguf" --output "$T/q8"
 check_text "$(grep -c '"general.file_type", "type": "u32", "value": 7}' "$T/q8/manifest.json")" 1 "file type"
 for out in "$T/no" "$T/no.gguf" "$T/no.bin"; do
-    check_error 3 "choose one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar \
+    check_error 2 "choose one of F32" "no encoder: $out" organ-purify $VERSE --output "$out" --method haar \
         --dtype IQ2_XS
     check_absent "$out" "no encoder"
 done
-check_error 3 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
-check_error 3 "IQ1_S" "strength 0 keeps bytes, but not the dtype" organ-purify $VERSE --output - --method haar \
+check_error 2 "token_embd" "it names the tensor" organ-purify $VERSE --output - --method haar --dtype IQ1_S
+check_error 2 "IQ1_S" "strength 0 keeps bytes, but not the dtype" organ-purify $VERSE --output - --method haar \
     --strength 0 --dtype IQ1_S --tensors blk.0.ffn_up.weight
 
 # Experts: on their stack or taken apart, all of them or some.

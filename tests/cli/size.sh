@@ -158,7 +158,7 @@ check_error 2 "--bpw" "no bits" try --bpw 0
 check_error 2 "2.5G" "a broken size" try --size 4.5
 check_error 2 "preset" "a preset" try --size 2M --dtype q4_k_m
 check_error 2 "q4_x" "an unknown type" try --size 2M --types q4_k,q4_x
-check_error 3 "--imatrix" "a type that needs an importance matrix" try --size 2M --types iq2_xxs
+check_error 2 "--imatrix" "a type that needs an importance matrix" try --size 2M --types iq2_xxs
 check_error 2 "line 2" "a broken table" sh -c "printf 'tensor\ttype\tloss\nx\ty\tz\n' > '$T/broken'; \
     organ-assemble '$Q8' -o '$T/m.gguf' --size 2M --sensitivity '$T/broken'"
 check_error 4 "no-such" "no table" try --size 2M --sensitivity "$T/no-such"

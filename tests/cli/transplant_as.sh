@@ -135,7 +135,7 @@ N=$T/no.gguf
 no() { want=$1 text=$2; shift 2; check_error "$want" "$text" "$*" organ-transplant -q "$@"; check_absent "$N" "$*"; }
 no 1 "no tensor matches 'no.such'" --base $V --donor $C -o "$N" --dtype no.such=f16
 no 2 "neither a preset" --base $V --donor $C -o "$N" --dtype q4_k_x
-no 3 "importance matrix" --base $V --donor $C -o "$N" --dtype iq2_m
+no 2 "importance matrix" --base $V --donor $C -o "$N" --dtype iq2_m
 no 2 "--fallback needs --dtype" --base $V --donor $C -o "$N" --fallback f16
 no 2 "not both" --base $V --donor $C -o "$N" --shards 2 --shard-size 1G
 no 2 "use 1 to 65535" --base $V --donor $C -o "$N" --shards 0

@@ -140,12 +140,12 @@ static void convert_refusals(void)
     x[5] = NAN, x[77] = INFINITY, x[600] = -INFINITY;
     refuses(GG_F32, GG_Q8_0, x, 512, GG_OK, GG_EFORMAT, "3 of its values are NaN");
     x[5] = 65519, x[77] = -65520, x[600] = 1e30f;
-    refuses(GG_F32, GG_F16, x, 512, GG_OK, GG_EFORMAT, "2 of its values are too large");
+    refuses(GG_F32, GG_F16, x, 512, GG_OK, GG_EUSAGE, "2 of its values are too large");
     x[5] = 0, x[77] = 0, x[600] = 3.4e38f;
-    refuses(GG_F32, GG_BF16, x, 512, GG_OK, GG_EFORMAT, "1 of its values are too large");
+    refuses(GG_F32, GG_BF16, x, 512, GG_OK, GG_EUSAGE, "1 of its values are too large");
     x[600] = 0;
-    refuses(GG_F32, GG_Q4_K, x, 288, GG_EFORMAT, GG_OK, "");
-    refuses(GG_F32, GG_IQ2_XXS, x, 512, GG_EUNSUPPORTED, GG_OK, "importance matrix");
+    refuses(GG_F32, GG_Q4_K, x, 288, GG_EUSAGE, GG_OK, "");
+    refuses(GG_F32, GG_IQ2_XXS, x, 512, GG_EUSAGE, GG_OK, "importance matrix");
     free(x);
 }
 

@@ -100,7 +100,7 @@ static void check_preset(model *m, char *field[], size_t n)
     presets++;
     if (strcmp(field[2], "refused") == 0) {
         refused++;
-        T_CHECKF(st == GG_EUNSUPPORTED, "%s, %s: %d", m->name, field[1], st);
+        T_CHECKF(st == GG_EUSAGE, "%s, %s: %d", m->name, field[1], st);
         T_CHECKF(strstr(e.what, "importance matrix"), "%s, %s: %s", m->name, field[1], e.what);
         return;
     }

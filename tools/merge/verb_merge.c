@@ -217,7 +217,7 @@ static gg_status check_activations(const merge_run *g, const gg_merge_model *one
     bool needs = g->m.method->grams;
     if (needs == (one->activations != NULL) && !(needs && g->o->align)) return GG_OK;
     if (needs && g->o->align)
-        return gg_fail(g->err, GG_EUNSUPPORTED,
+        return gg_fail(g->err, GG_EUSAGE,
                        "samples of inputs are in the order of their model, so models cannot be "
                        "aligned with %s",
                        g->m.method->name);
@@ -973,7 +973,7 @@ static gg_status check_slice_options(const merge_run *g)
                        "base_model must be the model of the first slice, which gives the keys and "
                        "the embeddings");
     if (g->o->card)
-        return gg_fail(g->err, GG_EUNSUPPORTED, "a card is written for merges, not for slices");
+        return gg_fail(g->err, GG_EUSAGE, "a card is written for merges, not for slices");
     if (out->dtype || out->imatrix)
         gg_note(g->run, "slices are copied in their types, so nothing is encoded");
     if (out->shards || out->shard_size) gg_note(g->run, "slices are written as one file");

@@ -121,14 +121,14 @@ static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t 
     if (needs && j->imatrix && gg_imatrix_check(j->imatrix, t, true, &has, err) != GG_OK)
         return err->status;
     if (needs && !has) {
-        gg_fail(err, GG_EUNSUPPORTED,
+        gg_fail(err, GG_EUSAGE,
                 j->imatrix ? "the importance matrix lacks it, and %s needs one"
                            : "%s cannot be encoded without an importance matrix",
                 gg_dtype_name(dtype));
     } else if (!needs && !gg_can_encode(dtype)) {
-        gg_fail(err, GG_EUNSUPPORTED, "there is no encoder for %s", gg_dtype_name(dtype));
+        gg_fail(err, GG_EUSAGE, "there is no encoder for %s", gg_dtype_name(dtype));
     } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
-        gg_fail(err, GG_EUNSUPPORTED, "rows of %llu values cannot be %s",
+        gg_fail(err, GG_EUSAGE, "rows of %llu values cannot be %s",
                 (unsigned long long)t->dims[0], gg_dtype_name(dtype));
     } else {
         return GG_OK;
@@ -347,7 +347,7 @@ static gg_status store_signal(purify_work *w, gg_error *err)
     uint64_t first = w->no * w->values;
     gg_status st = gg_steps_run(s, first, first + w->values, s->threads, true, err);
     if (st != GG_OK || s->lost == 0) return st;
-    gg_fail(err, GG_EFORMAT, "its values are too large for %s", gg_dtype_name(w->u->t.dtype));
+    gg_fail(err, GG_EUSAGE, "its values are too large for %s", gg_dtype_name(w->u->t.dtype));
     return gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
 }
 
