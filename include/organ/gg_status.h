@@ -88,6 +88,7 @@ typedef enum gg_hint {
     GG_HINT_LIST_TENSORS,  /* gg_extract without an output */
     GG_HINT_LIST_PAIRS,    /* gg_extract without an output, gg_match_tensors */
     GG_HINT_REPLACE,       /* gg_run.force */
+    GG_HINT_FOLLOW,        /* gg_run.follow */
     GG_HINT_SPLIT_EXPERTS, /* gg_extract_options.split_experts */
     GG_HINT_MAP,           /* gg_map_parse */
     GG_HINT_CONVERT,       /* GG_MATCH_CONVERT */

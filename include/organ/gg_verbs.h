@@ -51,6 +51,7 @@ typedef struct gg_run {
     unsigned threads;      /* 0 = one per processor */
     bool force;            /* replace an existing output */
     bool partial;          /* write although shards of an input are missing */
+    bool follow;           /* in place: change the file that a symbolic link leads to */
     bool strict;           /* refuse to write a model in which the review finds errors */
     gg_progress *progress; /* may be NULL */
     /* Called with each note or warning: one line without a newline, escaped as gg_escape does,

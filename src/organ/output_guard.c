@@ -98,9 +98,21 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     return exists ? gg_source_each_file(s, compare_file, &out, err) : GG_OK;
 }
 
-gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_error *err)
+/* A link often leads into a cache whose files are named after their content. */
+static gg_status refuse_link(const char *path, gg_error *err)
+{
+    struct stat s;
+    if (lstat(path, &s) != 0 || !S_ISLNK(s.st_mode)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "this is a symbolic link; the file that it leads to would change");
+    return gg_fix_hint(err, GG_HINT_FOLLOW,
+                       "name that file, copy it and change the copy, or allow it");
+}
+
+gg_status gg_open_in_place(const char *path, int fd, gg_in_place allowed, int *out, gg_error *err)
 {
     struct stat is, was;
+    *out = -1;
+    if (!allowed.follow && refuse_link(path, err) != GG_OK) return gg_at_file(err, path);
     *out = open(path, O_RDWR | O_CLOEXEC);
     if (*out < 0 || fstat(*out, &is) != 0) gg_fail_errno(err, "cannot open for writing");
     else if (fd >= 0 &&
@@ -109,7 +121,7 @@ gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_er
     else if (flock(*out, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         gg_fail(err, GG_EIO, "another program is changing this file");
         gg_fix(err, "wait for it to end");
-    } else if (!links && is.st_nlink > 1) {
+    } else if (!allowed.links && is.st_nlink > 1) {
         gg_fail(err, GG_EUSAGE, "the file has %llu names (hard links), and would change under all",
                 (unsigned long long)is.st_nlink);
         gg_fix_hint(err, GG_HINT_REPLACE, "copy it and change the copy, or allow it");

@@ -9,8 +9,13 @@
  * organ directories do not use is allowed. s may be NULL or any source. */
 gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err);
 
+/* Which files may be changed in place. */
+typedef struct gg_in_place {
+    bool links;  /* that have several names (hard links), which would all change */
+    bool follow; /* that a symbolic link leads to */
+} gg_in_place;
+
 /* Opens a file for changes in place, and takes the lock that all of them use. The caller closes
  * *out, also after an error, unless it is -1. Errors: GG_EIO if another process has the lock, or if
- * the file is not the one that `fd` reads (-1: any); GG_EUSAGE if the file has several names (hard
- * links), which would all change, and `links` is false. */
-gg_status gg_open_in_place(const char *path, int fd, bool links, int *out, gg_error *err);
+ * the file is not the one that `fd` reads (-1: any); GG_EUSAGE if it is not `allowed`. */
+gg_status gg_open_in_place(const char *path, int fd, gg_in_place allowed, int *out, gg_error *err);

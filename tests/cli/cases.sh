@@ -549,7 +549,8 @@ row "25 in place" 0 '' organ-keys "$T/place.gguf" --set 'a.types[7]=6' --set 'a.
 check_text "$(cmp -l "$T/array.gguf" "$T/place.gguf" | wc -l | tr -d ' ')" 3 "25 in place: the bytes of the elements"
 organ-keys "$T/place.gguf" --get a.tokens > "$T/array.tokens"
 organ-keys "$T/place.gguf" --get a.types > "$T/array.types"
-row "25 as printed" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/array.tokens" --set-file "a.types=$T/array.types"
+row "25 as printed" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/array.tokens" \
+    --set-file "a.types=$T/array.types"
 check_same "$T/x.gguf" "$T/place.gguf" "25 as printed"
 printf '%s\n' '"a \"b\"\n\u00e9"' '\x22c"' 'tab\tx\\y' '' '"' > "$T/lines"
 row "25 a line that is not a JSON string" 2 "line 5: it begins with a quotation mark" \
@@ -572,5 +573,62 @@ row "25 --set-kv-file" 0 '' new assemble "$T/array.gguf" --set-kv-file "a.types=
 : > "$T/lines"
 row "25 no lines" 0 '' new keys "$T/place.gguf" --set-file "a.types=$T/lines"
 check_text "$(organ-keys "$T/x.gguf" a.types | sed 1d | cut -f 3)" 0 "25 no lines"
+
+# ---- changes in place: a header that becomes shorter or longer; symbolic links
+
+P=$T/place.gguf
+organ-keys -q "$V" --set general.name=str:abcdefghijklmnopqrstuvwxyz -o "$P" --force \
+    --set "general.description=str:$(printf '%0300d' 0)"
+fixed=$(organ-check --hash "$P" | awk -F "$TAB" '$2 == "tensor"' | cksum)
+size=$(wc -c < "$P")
+text=
+n=0
+refused=0
+# Names that grow and shrink by every number of bytes; the room grows with the first short name.
+for step in 1 -1 3; do
+    while [ $n -ge 0 ] && [ $n -le 150 ]; do
+        text=$(printf "%0${n}d" 0)
+        [ $n -gt 0 ] || text=
+        if organ-keys -q "$P" --set "general.name=str:$text" --in-place 2> "$T/err"; then
+            [ "$(organ-keys "$P" --get general.name)" = "$text" ] || bad "in place: a name of $n bytes"
+        else
+            refused=$((refused + 1))
+            grep -q "bytes more than there is room for" "$T/err" || bad "in place: $(cat "$T/err")"
+        fi
+        n=$((n + step))
+    done
+    [ $step = -1 ] && n=0 || n=150
+    if [ $step = 1 ]; then
+        check "a long key is deleted" organ-keys -q "$P" --delete general.description --in-place
+        row "in place: the room is a key" 0 "organ.padding" organ-keys "$P" 'organ.*'
+    fi
+done
+check_text "$(organ-check --hash "$P" | awk -F "$TAB" '$2 == "tensor"' | cksum)" "$fixed" "in place: the data"
+check_text "$(wc -c < "$P")" "$size" "in place: the size"
+row "in place: what was written is sound" 0 "no findings" organ-check -v "$P"
+cp "$V" "$P"
+long=$(printf '%0200d' 0)
+row "39.6 a longer name" 1 "bytes more than there is room for" organ-keys "$P" --in-place \
+    --set "general.name=str:it's $long"
+check_same "$P" "$V" "39.6 nothing is changed"
+sed -n 's/.*this command writes a new model: //p' "$T/err" > "$T/command"
+check "39.6 the command that is printed" sh "$T/command"
+check_text "$(organ-keys "$T/place-new.gguf" --get general.name)" "it's $long" "39.6 the command that is printed"
+for d in $(awk 'BEGIN { for (i = 1; i <= 64; i++) print i }'); do
+    cp "$V" "$P"
+    organ-keys -q "$P" --set "general.description=str:$(printf "%0${d}d" 0)" --in-place 2> /dev/null && continue
+    organ-keys -q "$P" --set "general.description=str:$(printf "%0${d}d" 0)" -o "$P.long" --force
+    check "39.6 shorter by $d and a key" organ-keys -q "$P.long" --delete general.description --in-place
+    check "39.6 filled" organ-check -q --strict "$P.long"
+done
+mkdir "$T/blobs"
+cp "$V" "$T/blobs/0a1b"
+ln -s "$T/blobs/0a1b" "$T/link.gguf"
+row "36.12 keys of a link" 2 "this is a symbolic link" organ-keys "$T/link.gguf" --set general.name=str:x --in-place
+row "36.12 tensors of a link" 2 "this is a symbolic link" organ-transplant "$T/link.gguf" "$LAB/lab-code-q4_k_m.gguf" \
+    --layers 1 --in-place --no-undo
+check_same "$T/blobs/0a1b" "$V" "36.12 the file behind the link"
+row "36.12 --follow" 0 '' organ-keys "$T/link.gguf" --set general.name=str:x --in-place --follow
+check_text "$(organ-keys "$T/blobs/0a1b" --get general.name)" x "36.12 --follow"
 
 finish

@@ -226,7 +226,7 @@ for f in $G/*.gguf; do
     fi
 done
 cp $VERSE "$T/m.gguf"
-check_error 1 "use --output" "no room" organ-keys "$T/m.gguf" \
+check_error 1 "--output $T/m-new.gguf" "no room" organ-keys "$T/m.gguf" \
     --set general.name=str:a-name-that-is-longer-than-the-padding-is --in-place
 check_error 1 "general.alignment would be 64" "alignment in place" organ-keys "$T/m.gguf" \
     --set general.alignment=u32:64 --in-place
@@ -245,7 +245,7 @@ check_same "$T/a.gguf" "$T/one.gguf" "concatenated shards on a pipe"
 check_error 2 "manifest.json" "a directory in place" organ-keys "$T/dir" --delete general.name --in-place
 check_error 2 "in place" "a pipe in place" sh -c "organ-keys - --delete general.name --in-place < $VERSE"
 ln -s m.gguf "$T/link.gguf"
-check "a link in place" organ-keys "$T/link.gguf" --set general.name=lab-versE --in-place
+check "a link in place" organ-keys "$T/link.gguf" --set general.name=lab-versE --in-place --follow
 if [ -L "$T/link.gguf" ] && [ "$(organ-keys "$T/m.gguf" --get general.name)" = lab-versE ]; then ok; else \
     bad "a link in place"; fi
 if [ "$(id -u)" != 0 ]; then

@@ -147,12 +147,13 @@ static void hard_links(void)
     unlink(scratch("two"));
     spew(scratch("one"), "x", 1);
     snprintf(one, sizeof one, "%s", scratch("one"));
-    T_CHECK(gg_open_in_place(one, -1, false, &fd, &e) == GG_OK && fd >= 0);
+    T_CHECK(gg_open_in_place(one, -1, (gg_in_place){ 0 }, &fd, &e) == GG_OK && fd >= 0);
     close(fd);
     T_CHECK(link(one, scratch("two")) == 0);
-    T_CHECK(gg_open_in_place(one, -1, true, &fd, &e) == GG_OK && fd >= 0);
+    T_CHECK(gg_open_in_place(one, -1, (gg_in_place){ .links = true }, &fd, &e) == GG_OK && fd >= 0);
     close(fd);
-    T_CHECK(gg_open_in_place(one, -1, false, &fd, &e) == GG_EUSAGE && strstr(e.what, "2 names"));
+    T_CHECK(gg_open_in_place(one, -1, (gg_in_place){ 0 }, &fd, &e) == GG_EUSAGE &&
+            strstr(e.what, "2 names"));
     T_EQ(e.fix_hint, GG_HINT_REPLACE);
     close(fd);
 }
@@ -165,13 +166,15 @@ static void in_place(void)
     char one[300];
     spew(scratch("locked"), "x", 1);
     snprintf(one, sizeof one, "%s", scratch("locked"));
-    T_EQ(gg_open_in_place(one, -1, false, &first, &e), GG_OK);
-    T_CHECK(gg_open_in_place(one, first, false, &fd, &e) == GG_EIO && strstr(e.what, "another"));
+    T_EQ(gg_open_in_place(one, -1, (gg_in_place){ 0 }, &first, &e), GG_OK);
+    T_CHECK(gg_open_in_place(one, first, (gg_in_place){ 0 }, &fd, &e) == GG_EIO &&
+            strstr(e.what, "another"));
     close(fd);
     e = (gg_error)GG_ERROR_INIT;
     unlink(one);
     spew(one, "x", 1);
-    T_CHECK(gg_open_in_place(one, first, false, &fd, &e) == GG_EIO && strstr(e.what, "replaced"));
+    T_CHECK(gg_open_in_place(one, first, (gg_in_place){ 0 }, &fd, &e) == GG_EIO &&
+            strstr(e.what, "replaced"));
     close(fd);
     close(first);
 }

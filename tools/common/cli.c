@@ -84,6 +84,7 @@ static const char *const hints[GG_HINT_COUNT] = {
     [GG_HINT_LIST_TENSORS] = "organ-extract --list",
     [GG_HINT_LIST_PAIRS] = "organ-extract --list, --check",
     [GG_HINT_REPLACE] = "--force",
+    [GG_HINT_FOLLOW] = "--follow",
     [GG_HINT_SPLIT_EXPERTS] = "organ-extract --split-experts",
     [GG_HINT_MAP] = "--map",
     [GG_HINT_CONVERT] = "--match convert",

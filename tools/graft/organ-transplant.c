@@ -64,8 +64,9 @@ static const cli_option options[] = {
       .excludes = "adapter" },
     { "in-place", CLI_FLAG, .to = &opt.in_place, .excludes = "adapter dtype shards shard-size",
       .excludes_why = "makes no new model (use --output)",
-      .help = "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all "
-              "replaces every tensor" },
+      .help = "change BASE itself; --undo FILE saves the old bytes, --no-undo nothing; --all: "
+              "every tensor; --follow: a link" },
+    { "follow", CLI_FLAG, .at = offsetof(cli, run.follow), .needs = "in-place" },
     { "undo", CLI_NEW_FILE, .to = &opt.undo, .needs = "in-place", .excludes = "no-undo" },
     { "no-undo", CLI_FLAG, .to = &opt.no_undo, .needs = "in-place" },
     { "all", CLI_FLAG, .to = &opt.all, .needs = "in-place", .excludes = "map " NAMES_SELECTION },

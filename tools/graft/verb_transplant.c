@@ -902,13 +902,14 @@ static gg_status undo_is_another(const transplant *j, const char *undo, gg_error
  * may be the undo stream of a run that was allowed to. */
 static gg_status open_writable(transplant *j, gg_error *err)
 {
-    bool links = j->run->force || !gg_source_meta(j->donor);
+    bool undo = !gg_source_meta(j->donor);
+    gg_in_place allowed = { j->run->force || undo, j->run->follow || undo };
     gg_status st = GG_OK;
     j->fds = malloc(j->model->n_files * sizeof *j->fds);
     if (!j->fds) return gg_fail(err, GG_ENOMEM, "no memory for %zu files", j->model->n_files);
     for (size_t i = 0; i < j->model->n_files; i++) j->fds[i] = -1;
     for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
-        st = gg_open_in_place(j->model->paths[i], j->model->fds[i], links, &j->fds[i], err);
+        st = gg_open_in_place(j->model->paths[i], j->model->fds[i], allowed, &j->fds[i], err);
     return st;
 }
 

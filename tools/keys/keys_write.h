@@ -17,6 +17,8 @@ typedef struct gg_keys_report {
     size_t files;
     uint64_t bytes; /* written; in place, those of the header that changed */
     bool same;      /* in place: nothing had to change */
+    uint64_t lacks; /* in place, with GG_NO: bytes by which the new header is too long; 0 = it is
+                       refused for another reason */
 } gg_keys_report;
 
 /* Writes the model with the edited keys to `output`; "-" is stdout. Tensor data are copied. A

@@ -4,6 +4,9 @@
 #include "common/cli.h"
 #include "common/output_options.h"
 #include "common/table.h"
+
+#include "base/buf.h" /* a command */
+
 #include "organ/gg_check.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
 #include <stdio.h>
@@ -71,6 +74,8 @@ static const cli_option options[] = {
       .needs_why = "there is nothing to change",
       .help = "change the header of the file itself, if it fits; not of a file with several hard "
               "links, unless --force is given" },
+    { "follow", CLI_FLAG, .at = offsetof(cli, run.follow), .needs = "in-place",
+      .help = "change the file that a symbolic link leads to" },
     { "recover", CLI_FLAG, .to = &opt.recover, .excludes = NAMES_EDITS " get",
       .excludes_why = "takes a model and nothing else",
       .help = "repair a model after an interrupted change in place; every run of organ-keys on the "
@@ -212,6 +217,50 @@ static gg_status write_model(cli *c, const gg_key_edits *edits)
     return st;
 }
 
+/* Appends a word of a command, in quotation marks where the shell needs them. */
+static void add_word(gg_buf *to, const char *word, gg_error *err)
+{
+    bool plain = *word &&
+                 strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                              "_./-+=,@%:") == strlen(word);
+    gg_buf_text(to, plain ? " " : " '", err);
+    for (; *word; word++) gg_buf_printf(to, err, !plain && *word == '\'' ? "'\"'\"'" : "%c", *word);
+    if (!plain) gg_buf_text(to, "'", err);
+}
+
+static void add_edits(gg_buf *to, const char *option, const gg_texts *texts, gg_error *err)
+{
+    for (size_t i = 0; i < texts->n; i++) {
+        gg_buf_printf(to, err, " %s", option);
+        add_word(to, texts->items[i], err);
+    }
+}
+
+/* The command that writes a new model, for keys that do not fit into the old one. */
+static void advise_output(cli *c)
+{
+    gg_buf command = GG_BUF_INIT;
+    gg_error ignored = GG_ERROR_INIT;
+    size_t stem = strlen(opt.model);
+    char name[1100];
+    if (stem > 5 && strcmp(opt.model + stem - 5, ".gguf") == 0) stem -= 5;
+    snprintf(name, sizeof name, "%.*s-new.gguf", (int)(stem < 1000 ? stem : 1000), opt.model);
+    gg_buf_text(&command, "organ-keys", &ignored);
+    add_word(&command, opt.model, &ignored);
+    add_edits(&command, "--delete", &opt.edits.deletes, &ignored);
+    add_edits(&command, "--rename", &opt.edits.renames, &ignored);
+    add_edits(&command, "--set", &opt.edits.sets, &ignored);
+    add_edits(&command, "--set-file", &opt.edits.files, &ignored);
+    gg_buf_text(&command, " --output", &ignored);
+    add_word(&command, name, &ignored);
+    gg_buf_append(&command, "", 1, &ignored);
+    if (ignored.status == GG_OK && command.len < sizeof c->err.fix - 8)
+        snprintf(c->err.fix, sizeof c->err.fix, "run: %s", command.data);
+    else if (ignored.status == GG_OK && command.len < 2000)
+        cli_note(c, "this command writes a new model: %s", command.data);
+    gg_buf_free(&command);
+}
+
 static gg_status edit(cli *c)
 {
     gg_keys_report r = { 0 };
@@ -222,6 +271,7 @@ static gg_status edit(cli *c)
     gg_status st = gg_source_open_with(opt.model, NULL, &s, &c->err);
     if (st == GG_OK) st = gg_keys_write(s, &opt.edits, NULL, &c->run, &r, &c->err);
     gg_source_close(s);
+    if (st == GG_NO && r.lacks) advise_output(c);
     if (st == GG_OK && r.same) cli_note(c, "nothing changed: the keys already have these values");
     else if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes of the header changed", (unsigned long long)r.bytes);

@@ -355,7 +355,7 @@ static gg_status recover_file(const char *path, gg_recovery *what, gg_error *err
     int fd;
     uint8_t *bytes = NULL;
     gg_header_change c = { 0 };
-    gg_status st = gg_open_in_place(path, -1, true, &fd, err);
+    gg_status st = gg_open_in_place(path, -1, (gg_in_place){ true, true }, &fd, err);
     char *journal = gg_journal_path(path);
     if (!journal) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
     if (st == GG_OK && gg_journal_exists(path)) {
@@ -419,13 +419,85 @@ typedef struct change {
     size_t end;     /* its length without padding */
 } change;
 
+/* ---- padding: a key that fills the place that a shorter header leaves --------------------- */
+
+#define PADDING "organ.padding"
+#define PADDING_KEY (8 + sizeof PADDING - 1 + 4) /* bytes of a key without its value */
+
+/* Removes the key from a list of shallow entries. Returns its index, or the end. */
+static size_t take_padding(gg_meta *meta)
+{
+    const gg_kv *kv = gg_meta_find(meta, PADDING);
+    size_t at = kv ? (size_t)(kv - meta->kv) : meta->n;
+    if (kv) {
+        meta->n--;
+        memmove(&meta->kv[at], &meta->kv[at + 1], (meta->n - at) * sizeof *meta->kv);
+    }
+    return at;
+}
+
+/* Puts a key of `gap` bytes at index `at`: a text of spaces or, if there is too little room for
+ * one, a number. The bytes that are left are fewer than the alignment. */
+static gg_status put_padding(gg_meta *meta, size_t at, uint64_t gap, gg_error *err)
+{
+    gg_kv kv = { PADDING, sizeof PADDING - 1, GG_TYPE_U8, 0, 1, (const uint8_t *)"", 1 };
+    char *spaces = NULL;
+    if (gap >= PADDING_KEY + 8) {
+        kv.type = GG_TYPE_STR;
+        kv.size = (size_t)(gap - PADDING_KEY - 8);
+        kv.data = (const uint8_t *)(spaces = malloc(kv.size + 1));
+        if (!spaces) return gg_fail(err, GG_ENOMEM, "no memory for padding");
+        memset(spaces, ' ', kv.size);
+    }
+    gg_status st = gg_meta_set(meta, &kv, err);
+    free(spaces);
+    if (st != GG_OK || at >= meta->n - 1) return st;
+    gg_kv last = meta->kv[meta->n - 1];
+    memmove(&meta->kv[at + 1], &meta->kv[at], (meta->n - 1 - at) * sizeof last);
+    meta->kv[at] = last;
+    return GG_OK;
+}
+
+/* Whether a header of `end` bytes ends where the tensor data of g begin. */
+static bool fills(const gg_gguf *g, uint64_t end)
+{
+    return (g->n_tensors ? gg_align_up(end, g->alignment) : end) == g->data_start;
+}
+
+static gg_status too_long(change *c, uint64_t lacks, gg_error *err)
+{
+    c->report->lacks = lacks;
+    gg_fail(err, GG_NO, "the new keys need %llu bytes more than there is room for before the data",
+            (unsigned long long)lacks);
+    return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+}
+
+/* Makes the header of these keys, with padding that was at index `at`, so that the data of the
+ * tensors need not move. */
+static gg_status fit_header(change *c, gg_meta *meta, size_t at, gg_error *err)
+{
+    const gg_gguf *g = c->model->files[0];
+    gg_status st = gg_header_emit(g->version, meta, g->tensors, g->n_tensors, &c->after, &c->end,
+                                  err);
+    if (st != GG_OK || fills(g, c->end)) return st;
+    if (c->end > g->data_start) return too_long(c, c->end - g->data_start, err);
+    uint64_t gap = g->data_start - c->end;
+    if (gap < PADDING_KEY + 1) return too_long(c, PADDING_KEY + 1 - gap, err);
+    st = put_padding(meta, at, gap, err);
+    free(c->after);
+    c->after = NULL;
+    if (st == GG_OK)
+        st = gg_header_emit(g->version, meta, g->tensors, g->n_tensors, &c->after, &c->end, err);
+    return st != GG_OK || fills(g, c->end) ? st : too_long(c, 1, err);
+}
+
 /* Makes the header of file 0 with the changed keys, up to the tensor data. */
 static gg_status new_header(change *c, gg_error *err)
 {
     const gg_gguf *g = c->model->files[0];
     gg_meta meta = GG_META_INIT; /* its values are those of the source, which stays open */
     uint64_t alignment = 1;
-    size_t n = gg_source_count(c->source);
+    size_t n = gg_source_count(c->source), at = 0;
     gg_planned planned = { .meta = &meta,
                            .tensors = n ? gg_source_tensor(c->source, 0) : NULL,
                            .n = n,
@@ -436,20 +508,17 @@ static gg_status new_header(change *c, gg_error *err)
     if (!meta.kv) return gg_fail(err, GG_ENOMEM, "no memory for the metadata");
     for (; meta.n < g->meta.n; meta.n++) meta.kv[meta.n] = g->meta.kv[meta.n];
     gg_status st = edit_keys_of(&meta, c->edits, err);
+    if (st == GG_OK) at = take_padding(&meta);
     if (st == GG_OK) st = gg_review(planned, c->run, &c->notes, err);
     if (st == GG_OK) st = gg_meta_alignment(&meta, &alignment, err);
     if (st == GG_OK && alignment != g->alignment)
         st = refuse_to_move("general.alignment", alignment, g->alignment, err);
-    if (st == GG_OK)
-        st = gg_header_emit(g->version, &meta, g->tensors, g->n_tensors, &c->after, &c->end, err);
+    if (st == GG_OK) st = fit_header(c, &meta, at, err);
     gg_meta_free(&meta);
     if (st != GG_OK) return st;
-    uint64_t start = g->n_tensors ? gg_align_up(c->end, alignment) : c->end;
-    if (start != g->data_start)
-        return refuse_to_move("the start of the tensor data", start, g->data_start, err);
-    uint8_t *grown = realloc(c->after, (size_t)start + 1);
+    uint8_t *grown = realloc(c->after, (size_t)g->data_start + 1);
     if (!grown) return gg_fail(err, GG_ENOMEM, "no memory for a header");
-    memset(grown + c->end, 0, (size_t)start - c->end);
+    memset(grown + c->end, 0, (size_t)g->data_start - c->end);
     c->after = grown;
     return GG_OK;
 }
@@ -490,7 +559,9 @@ static gg_status change_first(change *c, gg_error *err)
     gg_header_change diff;
     int fd = -1;
     gg_status st = new_header(c, err);
-    if (st == GG_OK) st = gg_open_in_place(m->paths[0], m->fds[0], c->run->force, &fd, err);
+    if (st == GG_OK)
+        st = gg_open_in_place(m->paths[0], m->fds[0],
+                              (gg_in_place){ c->run->force, c->run->follow }, &fd, err);
     if (st == GG_OK) st = gg_source_unchanged(c->source, err);
     if (st == GG_OK) st = find_change(c, fd, &diff, err);
     if (st == GG_OK && diff.n) st = replace_header(m->paths[0], fd, &diff, err);
