@@ -128,8 +128,8 @@ static gg_status check_target(const purify_job *j, const gg_tensor *t, uint32_t 
     } else if (!needs && !gg_can_encode(dtype)) {
         gg_fail(err, GG_EUSAGE, "there is no encoder for %s", gg_dtype_name(dtype));
     } else if (gg_row_bytes(dtype, t->n_dims ? t->dims[0] : 1, &bytes, &why) != GG_OK) {
-        gg_fail(err, GG_EUSAGE, "rows of %llu values cannot be %s",
-                (unsigned long long)t->dims[0], gg_dtype_name(dtype));
+        gg_fail(err, GG_EUSAGE, "rows of %llu values cannot be %s", (unsigned long long)t->dims[0],
+                gg_dtype_name(dtype));
     } else {
         return GG_OK;
     }
