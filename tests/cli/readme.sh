@@ -13,7 +13,7 @@ export ORGAN_BIN
 TOP=$PWD
 cd "$T" || exit 1
 ln -s "$TOP"/[!.]* . && ln -s "$BIN" built || exit 1
-sed -n 's/^    //p' README.md | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' |
+sed -n '/^```/,/^```/d; s/^    //p' README.md | sed -e ':a' -e '/\\$/N; s/\\\n *//; ta' |
     sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" -e "s|build/bin/|built/|g" > "$T/commands"
 make --version 2> /dev/null | grep -q GNU && gnu=1 || gnu=
 ran=0
@@ -31,6 +31,15 @@ if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
 for m in chimera direct half merged small ${gnu:+v2 quick mine}; do
     check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
 done
+
+# The first commands, in this order, and the lines that organ-info prints.
+sed -n '/^```/,/^```/d; /^## First commands/,/^## [^F]/s/^    \([^ ]* *[^ ]*\).*/\1/p' README.md > "$T/first"
+check_text "$(tr '\n' ';' < "$T/first")" \
+    "make;build/bin/organ-info tests/data/lab/lab-verse-q4_k_m.gguf;make demo;make test;" "the first commands"
+awk '/^```/ { if (on) exit; on = 1; next } on' README.md > "$T/wanted"
+check "the second command" built/organ-info tests/data/lab/lab-verse-q4_k_m.gguf
+check_same "$T/out" "$T/wanted" "the lines of organ-info in README.md"
+if [ "$(wc -l < "$T/wanted")" -ge 11 ]; then ok; else bad "README.md does not show them"; fi
 
 # A transcript shows what its commands print: errors and notes, and then the result.
 sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" docs/first-steps.md > "$T/page"
