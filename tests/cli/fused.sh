@@ -122,7 +122,13 @@ made2 "$T/heads.gguf" "$(arr attention.head_count u32 4,2)$(arr attention.head_c
     -k llama.embedding_length=32 -k llama.block_count=2 blk.0.attn_q.weight:F32:32x32 blk.0.attn_k.weight:F32:32x16 \
     blk.0.attn_v.weight:F32:32x16 blk.1.attn_q.weight:F32:32x16 blk.1.attn_k.weight:F32:32x8 \
     blk.1.attn_v.weight:F32:32x8
-back "head counts per block" qkv "$T/heads.gguf"
+# An engine reads the counts of each block for some architectures, and for others those of the first block.
+refuse "the 32 rows of attn_q, attn_k, attn_v in block 1 are not those that the keys require" --fuse "$T/heads.gguf"
+rm -rf "$T/arch" && organ-extract -q "$T/heads.gguf" --output "$T/arch"
+sed 's/"llama"/"deci"/; s/"key": "llama\./"key": "deci./' "$T/arch/manifest.json" > "$T/arch.json"
+mv "$T/arch.json" "$T/arch/manifest.json"
+organ-assemble -q "$T/arch" --output "$T/deci.gguf"
+back "head counts per block" qkv "$T/deci.gguf"
 made2 "$T/mixed.gguf" "" -k llama.embedding_length=32 -k llama.block_count=2 -k llama.attention.head_count=2 \
     blk.0.attn_qkv.weight:F32:32x96 blk.1.attn_q.weight:F32:32x32 blk.1.attn_k.weight:F32:32x32 \
     blk.1.attn_v.weight:F32:32x32
