@@ -3,6 +3,9 @@
 # User variables: CC AR CFLAGS CPPFLAGS LDFLAGS; DESTDIR and PREFIX (or prefix), and the
 # folders of the GNU standards below: make install prefix=/usr libdir=/usr/lib64
 
+# awk, sort and others do the same in each language: in Turkish, the capital of i is not I.
+export LC_ALL := C
+
 CC ?= cc
 AR ?= ar
 CFLAGS ?= -O2
@@ -200,7 +203,7 @@ demo: all ## take a bundled model apart, assemble it, graft, verify
 
 units: $(UNITS)
 
-test: all units ## run all unit and command-line tests (needs only a compiler)
+test: all units ## run all unit and command-line tests (needs only a compiler; EXHAUSTIVE=1 for every case)
 	B=$(B) BIN=$(B)/bin sh tests/run.sh
 
 check: ## static checks, then tests and fuzzers under sanitizers
@@ -238,7 +241,7 @@ lint: all
 SAN := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 asan:
 	$(MAKE) B=build/asan CFLAGS="$(SAN)" LDFLAGS="-fsanitize=address,undefined" all units
-	SANITIZED=1 SECONDS_MAX=5 B=build/asan BIN=build/asan/bin sh tests/run.sh
+	EXHAUSTIVE=1 SANITIZED=1 SECONDS_MAX=5 B=build/asan BIN=build/asan/bin sh tests/run.sh
 
 # Races between threads. ONLY=PATTERN selects tests.
 tsan: ## run the tests under ThreadSanitizer

@@ -1,0 +1,51 @@
+#!/bin/sh
+# surroundings.sh - build, and run the demo and all tests, where much is not as a developer has it: the source
+# tree is read-only and its path has spaces, the objects are elsewhere, TMPDIR has spaces, umask is 077, the
+# language is Turkish, whose i has no other case in ASCII, and then German, whose numbers have commas, 64 files may
+# be open, there is no terminal, standard input is closed, and neither HOME nor TERM is set.
+#
+# As root, it becomes nobody. Needs git and setsid, and localedef for the languages (Debian: locales). The last
+# commit is tested. ONLY='TEXT...' selects tests.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+for program in git setsid localedef; do
+    command -v $program > /dev/null 2>&1 || { echo "surroundings.sh: $program is not installed" >&2; exit 1; }
+done
+T=$(mktemp -d "${TMPDIR:-/tmp}/surroundings.XXXXXX") || exit 1
+trap 'chmod -R u+w "$T"; rm -rf "$T"' EXIT
+trap 'exit 130' INT TERM HUP
+chmod 755 "$T"
+tree="$T/the source  tree"
+mkdir "$tree" "$T/build" "$T/a folder for files" "$T/locale" || exit 1
+git -c safe.directory="$PWD" archive HEAD | tar -x -f - -C "$tree" || exit 1
+chmod -R a+rX,a-w "$tree"
+for language in tr_TR de_DE; do
+    localedef -i $language -f UTF-8 "$T/locale/$language.UTF-8" || exit 1
+done
+become=''
+if [ "$(id -u)" = 0 ]; then
+    chown 65534:65534 "$T/build" "$T/a folder for files"
+    become='setpriv --reuid 65534 --regid 65534 --clear-groups'
+fi
+
+# there LANGUAGE COMMAND...
+there() {
+    language=$1
+    shift
+    (
+        cd "$tree" && umask 077 && ulimit -n 64 &&
+            exec env -i PATH="$PATH" ONLY="${ONLY-}" TMPDIR="$T/a folder for files" LOCPATH="$T/locale" \
+                LANG="$language" $become setsid --wait "$@" <&-
+    )
+}
+[ "$(there tr_TR.UTF-8 locale charmap)" = UTF-8 ] || { echo "surroundings.sh: no Turkish" >&2; exit 1; }
+failed=0
+there tr_TR.UTF-8 make -s B="$T/build" demo || failed=1
+there tr_TR.UTF-8 make -s B="$T/build" test || failed=1
+there de_DE.UTF-8 make -s B="$T/build" demo || failed=1
+# Tables made by awk are the same in each language.
+there C make -s B="$T/build/c" options || failed=1
+(cd "$T/build/c" && find . -name '*.h' -exec cmp {} "$T/build/{}" ';') || failed=1
+left=$(find "$T/a folder for files" -mindepth 1)
+[ -z "$left" ] || { echo "surroundings.sh: left in TMPDIR: $left"; failed=1; }
+exit $failed
