@@ -159,7 +159,7 @@ assemble -q $T/l.d -o $T/copy
 END
 }
 if [ -z "${SANITIZED:-}" ]; then
-    in_twice general.name
+    if exhaustive; then in_twice general.name; fi
     in_twice long
 fi
 organ-keys -q "$T/long.gguf" --set a.b=u32:1 -o "$T/copy.gguf" --force

@@ -3,9 +3,10 @@
 # kills.sh - SIGKILL in the middle: a change in place leaves the old model or the new one, or the stated
 # command restores it; and the scripts go on where they were killed. `make faults` kills at every
 # call of many commands, and KILLS_MOST=0 here at every step of the scripts.
-#   KILLS_MOST=N   at most N kills of each script, evenly spread (4; 0: all)
+#   KILLS_MOST=N   at most N kills of each script, evenly spread (2, or 4 with EXHAUSTIVE=1; 0: all)
 . "$(dirname "$0")/lib.sh"
 SO=$T/inject.so
+if exhaustive; then : "${KILLS_MOST:=4}"; fi
 ORGAN_BIN=$BIN
 export ORGAN_BIN
 if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
@@ -155,7 +156,7 @@ resumes() {
     (setsid env LD_PRELOAD=$SO FAULT_OP=step FAULT_NTH=0 FAULT_STEPS=$T/steps "$@" > "$T/out" 2> "$T/err" < /dev/null)
     $result > "$T/whole"
     [ -s "$T/whole" ] && ok || bad "$what: $(head -n 3 "$T/err")"
-    steps=$(wc -c < "$T/steps" | tr -d ' ') most=${KILLS_MOST:-4} i=1 step=1
+    steps=$(wc -c < "$T/steps" | tr -d ' ') most=${KILLS_MOST:-2} i=1 step=1
     [ "$most" = 0 ] || step=$((steps / most + 1)) i=$((step / 2 + 1))
     while [ $i -le "$steps" ]; do
         rm -rf "$T/w" "$T/steps" && mkdir "$T/w"

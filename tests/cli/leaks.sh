@@ -9,6 +9,10 @@ if [ -n "${SANITIZED:-}" ]; then
     echo "leaks.sh: left out, the sanitized build looks for leaks in every test"
     finish
 fi
+if ! exhaustive; then
+    echo "left out: leaks (EXHAUSTIVE=1 or make check)"
+    finish
+fi
 LSAN_OPTIONS=exitcode=99
 export LSAN_OPTIONS
 

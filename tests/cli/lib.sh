@@ -36,6 +36,11 @@ bad() {
     echo "FAIL $NAME: $1"
 }
 
+# With EXHAUSTIVE=1, which `make check` and CI set, every case is tested. Otherwise it is some of each kind.
+exhaustive() {
+    [ -n "${EXHAUSTIVE:-}" ]
+}
+
 # check WHAT COMMAND...: it must succeed. Its output is in $T/out and $T/err.
 check() {
     check_exit 0 "$@"

@@ -54,6 +54,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(200)
             self.end_headers()
             for i in range(100000):
+                if i > 100: time.sleep(0.05) # enough for every limit of the tests
                 try:
                     self.wfile.write(bytes(65536))
                 except OSError:
