@@ -25,7 +25,7 @@ two_files $((N + 1)) 18446744073709551615
 check "a count of all ones" organ-assemble "$T/h" --output "$T/w.gguf" --shards 2 --force
 
 # ---- what --force must not replace ----------------------------------------------------
-mkdir "$T/folder"
+mkdir "$T/folder" "$T/folder/d.gguf"
 check_error 2 "a folder" "--force: a folder for a file" organ-assemble "$T/d" --output "$T/folder" --force
 if mknod "$T/null" c 1 3 2> /dev/null; then
     check_error 2 "not a regular file" "--force: a device" organ-assemble "$T/d" --output "$T/null" --force
