@@ -47,6 +47,8 @@ one() {
         # A shard whose siblings are missing is used alone, and that is noted.
         grep -q "shard [0-9]* of [0-9]*; " "$T/err" && ok || bad "$1: accepted without a note"
         rm -rf "$T/never"
+    elif [ "$3" = split-loader-reject ] && grep -q "shards are missing; fetch them first" "$T/err"; then
+        [ $status != 0 ] && [ ! -e "$T/never" ] && ok || bad "$1: exit $status, and something was left behind"
     else
         refused $status "$f" "$1"
         [ ! -e "$T/never" ] || bad "$1: something was left behind"
