@@ -1,5 +1,6 @@
 #!/bin/sh
-# bigmodel.sh - a model of 256 MiB, or of 1 GiB if EXHAUSTIVE is set, goes through 64 MiB of memory, by file and by pipe, and
+# bigmodel.sh - a model of 256 MiB, or of 1 GiB if EXHAUSTIVE is set, goes
+# through 64 MiB of memory, by file and by pipe, and
 # tensors beyond 4 GiB are found. The files are sparse; what goes through the pipe is not all
 # zeros.
 # shellcheck source=tests/cli/lib.sh disable=SC1091
@@ -29,7 +30,8 @@ header() {
 }
 { header; head -c 320 /dev/zero; } | head -c 320 > "$T/header"
 cp "$T/header" "$T/big.gguf"
-if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=$((4 * PART / 1048576 + 1)) 2> "$T/err" || ! organ-extract --list "$T/big.gguf" \
+if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=$((4 * PART / 1048576 + 1)) 2> "$T/err" ||
+    ! organ-extract --list "$T/big.gguf" \
     > "$T/out" 2>&1 ; then
     echo "left out: a large model (files with holes)"
     finish
