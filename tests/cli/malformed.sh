@@ -2,7 +2,7 @@
 # shellcheck disable=SC1091,SC2086,SC3045,SC2034,SC2154
 # malformed.sh - 772 broken or odd files, by name and on stdin: refused with
 # exit 3 and one line on stderr that names the tool and the file, or, where the
-# reference reads them and their data is there, accepted and rebuilt byte for byte. One process looks at all
+# reference reads them and their data is there, accepted and rebuilt byte for byte. One process checks all
 # of them. Each fourth, or each if EXHAUSTIVE is set, has processes of its own.
 # Each run has SECONDS_MAX seconds of CPU time and 64 MiB of address space (SANITIZED=1: no such
 # limit, since a sanitizer reserves terabytes).
