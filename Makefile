@@ -6,6 +6,8 @@
 # awk, sort and others do the same in each language: in Turkish, the capital of i is not I.
 export LC_ALL := C
 
+.DEFAULT_GOAL := all
+
 CC ?= cc
 AR ?= ar
 CFLAGS ?= -O2
