@@ -222,6 +222,7 @@ static gg_status start_pipe(gg_source *s, gg_error *err)
     source_pipe *p = pipe_of(s);
     widen_pipe(p->fd);
     p->current = SIZE_MAX;
+    s->lack.unread = true;
     gg_status st = fill_pipe(p, GG_FIRST_BYTES, err);
     if (st != GG_OK) return st;
     const uint8_t *m = p->buf;
