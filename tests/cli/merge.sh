@@ -304,13 +304,13 @@ no 1 "its dims are 8x6, but those of the first model are 8x4" --method linear --
 for k in 1 2 3; do
     mkmodel "$T/moe$k.gguf" -s $k -k llama.expert_count=3 -k llama.expert_used_count=1 token_embd.weight:F32:32x4 \
         blk.0.ffn_gate_inp.weight:F32:32x3 blk.0.ffn_gate_exps.weight:F32:32x32x3
-    organ-assemble -q "$T/moe$k.gguf" --keep-experts 1 -o "$T/one$k.gguf" || bad "keep an expert"
+    organ-prune -q "$T/moe$k.gguf" --experts 1 -o "$T/one$k.gguf" || bad "keep an expert"
 done
 check "iso of stacks" merge --method iso,t=1 --base "$T/moe1.gguf" --model "$T/moe2.gguf" \
     --model "$T/moe3.gguf" -o "$T/isomoe.gguf"
 check "iso of one expert" merge --method iso,t=1 --base "$T/one1.gguf" --model "$T/one2.gguf" \
     --model "$T/one3.gguf" -o "$T/isoone.gguf"
-organ-assemble -q "$T/isomoe.gguf" --keep-experts 1 -o "$T/kept.gguf" || bad "keep the merged expert"
+organ-prune -q "$T/isomoe.gguf" --experts 1 -o "$T/kept.gguf" || bad "keep the merged expert"
 check_text "$(organ-compare "$T/kept.gguf" "$T/isoone.gguf" --tensors blk.0.ffn_gate_exps.weight |
     awk -F"$TAB" 'NR > 1 { print $4 }')" identical "iso of stacks: per expert"
 
