@@ -408,7 +408,7 @@ static gg_status check_data(parser *p)
 }
 
 /* Hands over the buffer, which begins with the header, resized to `room`. Returns NULL without
- * memory. The cursor is not used after it. */
+ * memory. The bytes of the cursor are not used after it. */
 static uint8_t *keep_buffer(gg_cursor *c, size_t room)
 {
     intake *in = c->ctx;
@@ -466,9 +466,10 @@ static gg_status parse_all(parser *p)
 /* Replaces an error in a header that was read and written as text. Advises in any case. */
 static void explain_damage(const parser *p, gg_error *err)
 {
-    uint64_t size = p->c->base ? p->c->size : 0;
-    uint64_t offset = err->offset;
-    if (gg_is_mangled_text(p->c->base, (size_t)(size < MANGLED ? size : MANGLED))) {
+    /* The cursor has no buffer any more after keep_buffer. */
+    const uint8_t *bytes = p->g->raw ? p->g->raw : p->c->base;
+    uint64_t size = p->g->raw ? p->g->header_bytes : p->c->size, offset = err->offset;
+    if (bytes && gg_is_mangled_text(bytes, (size_t)(size < MANGLED ? size : MANGLED))) {
         *err = (gg_error)GG_ERROR_INIT;
         gg_fail(err, GG_EFORMAT,
                 "the file is damaged: a program read it as text and replaced bytes by U+FFFD");

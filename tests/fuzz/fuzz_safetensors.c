@@ -43,11 +43,11 @@ static void read_tensor(gg_source *s, size_t i)
     free(whole);
 }
 
-static void open_all(const char *path, const gg_meta *keys)
+static void open_all(const char *path, gg_source *of)
 {
     gg_error e = GG_ERROR_INIT;
     gg_source *s = NULL;
-    gg_source_options o = { .adapter_base = keys, .adapter_alpha = 16 };
+    gg_source_options o = { .adapter_base = of, .adapter_alpha = 16 };
     if (gg_source_open_with(path, &o, &s, &e) != GG_OK) {
         FUZZ_MUST(e.what[0] && e.file[0]);
         return;
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     room_put("in.safetensors", data, size);
-    open_all(room("in.safetensors"), gg_source_meta(base));
+    open_all(room("in.safetensors"), base);
     room_put("ck/model.safetensors", data, size);
     room_copy(models[choice % MODELS], "ck/config.json");
     open_all(room("ck"), NULL);
