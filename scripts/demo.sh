@@ -69,7 +69,7 @@ awk -F '\t' 'NR > 1 && $11 == "purified" { printf "%s: relative change %.3f\n", 
 run "$BIN/organ-assemble" "$tmp/pure.organs" --output "$tmp/pure.gguf"
 
 say "10. In place, and back"
-cp "$LAB/lab-verse-q4_k_m.gguf" "$tmp/model.gguf"
+cat "$LAB/lab-verse-q4_k_m.gguf" > "$tmp/model.gguf" # writable, even if the tree is not
 run "$BIN/organ-transplant" "$tmp/model.gguf" "$LAB/lab-code-q4_k_m.gguf" \
 	--type ffn --layers 1-2 --in-place --undo "$tmp/undo.bin"
 run cmp "$tmp/model.gguf" "$tmp/chimera.gguf"

@@ -18,7 +18,9 @@ chmod 755 "$T"
 tree="$T/the source  tree"
 mkdir "$tree" "$T/build" "$T/a folder for files" "$T/locale" || exit 1
 git -c safe.directory="$PWD" archive HEAD | tar -x -f - -C "$tree" || exit 1
-chmod -R a+rX,a-w "$tree"
+# Files stay writable for their owner, as on a file system that is mounted read-only.
+chmod -R a+rX "$tree"
+find "$tree" -type d -exec chmod a-w '{}' +
 for language in tr_TR de_DE; do
     localedef -i $language -f UTF-8 "$T/locale/$language.UTF-8" || exit 1
 done

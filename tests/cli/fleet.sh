@@ -249,7 +249,7 @@ check "and then it is kept" equal "$(status_of linked)" "kept"
 
 # ---- whatever awk there is: the same reports, also of nothing at all
 for awk in "awk" "busybox awk" gawk mawk original-awk; do
-    have "${awk%% *}" || continue
+    wanted_awk "$awk" || continue
     rm -rf "$T/awk.d"
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"

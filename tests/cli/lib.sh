@@ -232,10 +232,17 @@ math_awk() {
     echo awk
 }
 
-# each_awk COMMAND...: runs it with each installed awk in front of PATH. $awk is its name.
+# wanted_awk NAME: whether scripts are run with this awk, too: with each that is installed if EXHAUSTIVE is set,
+# and otherwise with the one which differs most from the others.
+wanted_awk() {
+    have "${1%% *}" "each awk" || return
+    exhaustive || case $1 in awk | original-awk) ;; busybox*) ! have original-awk ;; *) return 1 ;; esac
+}
+
+# each_awk COMMAND...: runs it with each of these awks in front of PATH. $awk is its name.
 each_awk() {
     for awk in "busybox awk" gawk mawk original-awk; do
-        have "${awk%% *}" "each awk" || continue
+        wanted_awk "$awk" || continue
         mkdir -p "$T/awk.d"
         printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
         chmod +x "$T/awk.d/awk"

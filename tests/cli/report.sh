@@ -294,7 +294,7 @@ report --format md --output "$T/awk.html" "$T/in/e3.tsv" "$T/in/e5.tsv" "$T/in/e
 made() { cat "$1"/*.html "$1"/*.md | sed '/Made 2/d'; }
 made "$T/awk.html" > "$T/awk.want"
 for awk in "busybox awk" gawk mawk original-awk; do
-    have "${awk%% *}" || continue
+    wanted_awk "$awk" || continue
     rm -rf "$T/awk.d"
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$awk" > "$T/awk.d/awk"

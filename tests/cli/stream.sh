@@ -271,7 +271,7 @@ fi
 
 # ---- whatever awk there is
 for awk in "awk" "busybox awk" gawk mawk original-awk; do
-    have "${awk%% *}" || continue
+    wanted_awk "$awk" || continue
     rm -rf "$T/awk.d" "$T/by-awk"
     mkdir "$T/awk.d"
     printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v "${awk%% *}")${awk#"${awk%% *}"}" > "$T/awk.d/awk"
