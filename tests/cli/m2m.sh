@@ -87,7 +87,7 @@ preset Q4_K_S 14 Q4_K,Q4_K,Q4_K,Q4_K Q5_K,Q5_K,Q5_K,Q5_K Q6_K
 preset iq4_xs 30 IQ4_XS,IQ4_XS,IQ4_XS,IQ4_XS IQ4_XS,IQ4_XS,IQ4_XS,IQ4_XS Q6_K
 preset bf16 32 BF16,BF16,BF16,BF16 BF16,BF16,BF16,BF16 BF16
 for p in q2_k_s iq1_s iq2_m iq3_xs; do
-    check_error 3 "importance matrix" "$p" organ-assemble -q $Q8 -o "$T/no.gguf" --dtype $p
+    check_error 2 "importance matrix" "$p" organ-assemble -q $Q8 -o "$T/no.gguf" --dtype $p
 done
 check_error 2 "neither a preset nor GLOB=TYPE" "no such preset" organ-assemble -q $Q8 -o "$T/no.gguf" --dtype q4_k_x
 check_error 2 "second preset" "two presets" organ-assemble -q $Q8 -o "$T/no.gguf" --dtype q4_0,q8_0

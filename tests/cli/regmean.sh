@@ -66,7 +66,7 @@ check_text "$(organ-keys "$T/first.gguf" --get organ.merge.models.parameters | t
 check_error 2 "regmean needs the activations of this model" "no activations" merge --method regmean $A \
     --model "$T/m2.gguf" -o "$T/no.gguf"
 check_error 2 "linear does not use activations" "of no use" merge --method linear $A $B -o "$T/no.gguf"
-check_error 3 "cannot be aligned with regmean" "aligned" merge --method regmean --align $A $B -o "$T/no.gguf"
+check_error 2 "cannot be aligned with regmean" "aligned" merge --method regmean --align $A $B -o "$T/no.gguf"
 check_error 2 "needs the base" "regmean-iso without base" merge --method regmean-iso $A $B -o "$T/no.gguf"
 check_error 4 "missing.gguf" "a missing file" merge --method regmean $A \
     --model "$T/m2.gguf,activations=$T/missing.gguf" -o "$T/no.gguf"
