@@ -183,6 +183,10 @@ COMMANDS='- organ-api GET info $s
 0 organ-assemble $s --dtype q8_0 -o $o
 0 organ-assemble $s --shards 2 -o $o
 - organ-prune $s --experts 1 -o $o
+- organ-vocab $s
+- organ-vocab $s --list
+- organ-vocab $s $b
+- organ-vocab add $s --pad 64 -o $o
 - organ-check $s
 - organ-check $s --data
 0 organ-check $s --hash

@@ -863,6 +863,8 @@ static void place_in_folder(cli *c, const char **output)
 {
     const char *path = *output;
     size_t n = strlen(path);
+    if (n > 0 && path[n - 1] == '/' && !is_folder(path) && strcmp(c->tool, "organ-purify") == 0)
+        return; /* it makes organ directories, too */
     if (n > 0 && path[n - 1] == '/' && !is_folder(path))
         cli_usage(c, "%s: there is no such folder: make it, or name a file", path);
     if (!is_folder(path) || has_manifest(path)) return;
