@@ -35,6 +35,7 @@ fi
 there() {
     language=$1
     shift
+    # shellcheck disable=SC3045 # any sh that is in use has -n
     (
         cd "$tree" && umask 077 && ulimit -n 64 &&
             exec env -i PATH="$PATH" ONLY="${ONLY-}" TMPDIR="$T/a folder for files" LOCPATH="$T/locale" \

@@ -64,8 +64,8 @@ dat() {
 
 # ---- 01 prediction blocks that keys declare and the file lacks: llama.cpp#24737, #26916, #24211
 
-# declare ARCHITECTURE BLOCKS PREDICTION [TENSOR...]: a model with two stored blocks
-declare() {
+# declares ARCHITECTURE BLOCKS PREDICTION [TENSOR...]: a model with two stored blocks
+declares() {
     arch=$1 blocks=$2 prediction=$3
     shift 3
     mkmodel "$T/x.gguf" -k "$arch.block_count=$blocks" -k "$arch.nextn_predict_layers=$prediction" "$@" \
@@ -74,22 +74,22 @@ declare() {
 }
 absent="no tensor of this prediction block" eh=blk.2.nextn.eh_proj.weight:F32:64x32
 for a in bailingmoe2 exaone-moe exaone4 glm4 qwen35 qwen35moe; do
-    declare $a 3 1
+    declares $a 3 1
     row "01 $a" 1 "$absent" organ-check "$T/x.gguf"
     mv "$T/x.gguf" "$T/y.gguf"
     row "01 $a: written" 1 "an engine would refuse the result" new assemble "$T/y.gguf" --strict
-    declare $a 2 0
+    declares $a 2 0
     row "01 $a-repaired" 1 "!$absent" organ-check "$T/x.gguf"
 done
 for a in deepseek32 glm-dsa glm4moe hy_v3 mimo2 step35; do
-    declare $a 3 1
+    declares $a 3 1
     row "01 $a" 1 "!$absent" organ-check "$T/x.gguf"
-    declare $a 4 2 $eh
+    declares $a 4 2 $eh
     row "01 $a: two declared, one stored" 1 "block-missing	block 3	the model has $absent" organ-check "$T/x.gguf"
 done
-declare qwen35 4 2 $eh
+declares qwen35 4 2 $eh
 row "01 qwen35: two declared, one stored" 1 "$absent" organ-check "$T/x.gguf"
-declare llama 2 1
+declares llama 2 1
 row "01 llama has none" 1 "architecture llama has no prediction blocks" organ-check "$T/x.gguf"
 
 # ---- 02 an export with a tensor under another name: llama.cpp#25334, acestep.cpp#31

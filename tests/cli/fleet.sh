@@ -418,6 +418,7 @@ touch -t 200001010000 "$T/numbers/pairs/1/1e0"
 check "two models changed" "$scripts/organ-fleet" measure -q --lineage --output "$T/numbers" "$T/1.gguf" "$T/1e0.gguf"
 check_text "$(verdicts)" "01 1 identical;01 1e0 kept;1 1e0 identical;1 2 identical;1e0 2 identical;" \
     "their pair is compared again"
+# shellcheck disable=SC2034 # common.sh uses it
 check_text "$(tool=t lib=$scripts/lib aligned=1 && export aligned && . "$lib/common.sh" &&
     printf '1.00001-x\t2.123456\t3.14159.gguf\n' | columns -12 8 1)" \
     "1.00001-x        2.123  3.14159.gguf" "names that begin like numbers in columns"

@@ -26,11 +26,11 @@ stored() {
         while (length(head) % 8) head = head " "
         printf "%s", head
         print at + 0 > "/dev/stderr"
-    }' > head 2> bytes
-    n=$(wc -c < head)
+    }' > ./head 2> bytes
+    n=$(wc -c < ./head)
     printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
         > "$1"
-    cat head >> "$1"
+    cat ./head >> "$1"
     head -c "$(cat bytes)" /dev/zero >> "$1"
 }
 
@@ -139,11 +139,11 @@ check_error 3 "has windows" "windows in llama" organ-assemble m -o x.gguf
 
 llama m '"tie_word_embeddings": true'
 quiet "a tied head that is a copy" organ-keys m
-printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> dd
+printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> ./dd
 model m LlamaForCausalLM 2 '"tie_word_embeddings": true' "$(blocks 2 "$attn")
 $ends
 $head"
-printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> dd
+printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> ./dd
 noted "lm_head.weight differs from the embeddings" "a tied head that differs" organ-keys m
 model m LlamaForCausalLM 2 '"tie_word_embeddings": false' "$ends
 $(blocks 2 "$attn")"

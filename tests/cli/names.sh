@@ -76,7 +76,7 @@ make_safetensors() { # BYTES [ENTRY]
     at=0 sep=''
     s=$T/$1.safetensors
     { printf '{%s' "${2:-}" && each "$1" safetensors_entry && printf '}'; } > "$T/header"
-    { num 8 $(wc -c < "$T/header") && cat "$T/header" && head -c 20000 /dev/zero | head -c $at; } > "$s"
+    { num 8 "$(wc -c < "$T/header")" && cat "$T/header" && head -c 20000 /dev/zero | head -c $at; } > "$s"
 }
 
 # As the tools write it, with the keys of a model.
@@ -104,7 +104,7 @@ make_peft() {
         done
         printf '}'
     } > "$T/header"
-    { num 8 $(wc -c < "$T/header") && cat "$T/header" && head -c $at /dev/zero; } > "$s/adapter_model.safetensors"
+    { num 8 "$(wc -c < "$T/header")" && cat "$T/header" && head -c $at /dev/zero; } > "$s/adapter_model.safetensors"
 }
 
 text() { num 8 ${#1} && printf %s "$1"; }
@@ -118,7 +118,7 @@ gguf_keys() { # N: of which the caller adds more
     text llama.attention.head_count && num 4 4 1
 }
 gguf_entry() {
-    num 8 $(wc -c < "$1") && cat "$1"
+    num 8 "$(wc -c < "$1")" && cat "$1"
     shift
     size_of "$@"
     num 4 $# && num 8 "$@" && num 4 0 && num 8 $at
@@ -148,7 +148,7 @@ make_pipe() {
 }
 
 record() {
-    num 4 $(wc -c < "$1") && cat "$1"
+    num 4 "$(wc -c < "$1")" && cat "$1"
     shift
     num 4 $# && num 8 "$@" && num 4 0
     size_of "$@"

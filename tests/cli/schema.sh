@@ -10,7 +10,7 @@ elif have python3 && python3 -c 'import jsonschema; jsonschema.Draft202012Valida
     how="jsonschema"
 else
     echo "left out: the schema by jsonschema (python3-jsonschema)"
-    how=awk
+    how='awk'
     if have jq "JSON read by jq"; then how=jq; fi
 fi
 

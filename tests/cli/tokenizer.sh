@@ -264,7 +264,8 @@ check_text "$(key tokenizer.ggml.add_space_prefix)" true "a space before a text"
 echo '{"added_tokens": [{"id": 0, "content": "[CLS]", "special": true}], "normalizer": {"type": "BertNormalizer",
  "lowercase": true}, "model": {"type": "WordPiece", "vocab": {"[CLS]": 0, "a": 1, "##b": 2}}}' > "$T/ck/tokenizer.json"
 check "WordPiece" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
-check_text "$(key tokenizer.ggml.model) $(tokens_of "$T/m.gguf")" "bert [CLS] ▁a b [PAD3] [PAD4] [PAD5] " "its tokens"
+check_text "$(key tokenizer.ggml.model) $(tokens_of "$T/m.gguf")" \
+    "bert [CLS] ▁a b [PAD3] [PAD4] [PAD5] " "its tokens"
 check_text "$(key tokenizer.ggml.normalizer.lowercase)" true "it makes letters small"
 echo '{"added_tokens": [{"id": 0, "content": "<s>", "special": true}], "normalizer": {"type": "Precompiled",
  "precompiled_charsmap": "AQIDBA=="}, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "always"}, "model":

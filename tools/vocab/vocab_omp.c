@@ -228,6 +228,7 @@ static gg_status pursue_matrix(omp_work *w, const uint32_t *shared, size_t k, si
     free(d.rows);
     free(d.norms);
     free(d.ids);
+    w->d = NULL;
     return err->status;
 }
 
