@@ -331,6 +331,8 @@ random-mutants: ## make N random changes of one token and count those that tests
 faults: all $(B)/faults/inject.so ## fail each allocation, call and signal of each command once (glibc; minutes)
 	B=$(B) BIN=$(B)/bin sh tests/faults/run.sh
 
+.PHONY: inject
+inject: $(B)/faults/inject.so
 $(B)/faults/inject.so: tests/faults/inject.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -o $@ $< -ldl

@@ -272,7 +272,7 @@ else bad "promises: $(grep FAIL \
     "$M/promises")"; fi
 
 # Each of some own allocations fails.
-if make -s B="${BIN%/bin}" "${BIN%/bin}/faults/inject.so" > "$M/build.log" 2>&1 && B=${BIN%/bin} FAULTS_ONLY='^probe' \
+if make -s B="${BIN%/bin}" inject > "$M/build.log" 2>&1 && B=${BIN%/bin} FAULTS_ONLY='^probe' \
     FAULTS_OPS=alloc FAULTS_MOST=25 sh tests/faults/run.sh > "$M/faults" 2>&1; then ok
     else bad "failing allocations: $(tail -n 3 "$M/faults")"; fi
 
