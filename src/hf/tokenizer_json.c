@@ -201,19 +201,6 @@ static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list
     return err->status;
 }
 
-/* The key of a flag that normalizers set. */
-static gg_status set_flag(gg_tk *tk, const char *key, bool value, gg_error *err)
-{
-    uint8_t byte = value;
-    gg_kv kv = { .key = key,
-                 .key_len = strlen(key),
-                 .type = GG_TYPE_BOOL,
-                 .count = 1,
-                 .data = &byte,
-                 .size = 1 };
-    return gg_meta_set(tk->meta, &kv, err);
-}
-
 /* What engines do with a SentencePiece vocabulary: spaces become U+2581. */
 static bool is_space_replaced(const gg_json_node *n)
 {
@@ -231,7 +218,7 @@ static gg_status note_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err
     if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
     if (pieces && (is_space_replaced(n) || is_text(type, "Prepend"))) return GG_OK;
     if (is_text(type, "Lowercase"))
-        return set_flag(tk, "tokenizer.ggml.normalizer.lowercase", true, err);
+        return gg_tk_set_bool(tk, "tokenizer.ggml.normalizer.lowercase", true, err);
     return gg_tk_note(tk, err,
                       "the tokenizer changes text before it is split (%.*s), which engines do not "
                       "do: text that is changed gets other tokens",
@@ -273,7 +260,7 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
     bool meta = is_text(type, "Metaspace") && !is_text(scheme, "never") &&
                 (scheme || !flag || is_true(flag));
     if (!is_text(type, "Prepend") && !meta) return GG_OK;
-    return set_flag(tk, "tokenizer.ggml.add_space_prefix", true, err);
+    return gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", true, err);
 }
 
 /* BPE that falls back to bytes is what llama.cpp calls SPM. */
@@ -286,7 +273,7 @@ static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *
     tk->scores = true;
     mark_bytes(tk);
     read_merges(tk, gg_json_get(model, "merges"), gemma4, err);
-    if (err->status == GG_OK) set_flag(tk, "tokenizer.ggml.add_space_prefix", false, err);
+    if (err->status == GG_OK) gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
     if (err->status == GG_OK)
@@ -304,7 +291,7 @@ static gg_status read_unigram_normalizer(gg_tk *tk, const gg_json_node *n, gg_er
     size_t len;
     if (is_text(gg_json_get(n, "type"), "Replace") &&
         is_text(gg_json_get(gg_json_get(n, "pattern"), "Regex"), " {2,}"))
-        return set_flag(tk, "tokenizer.ggml.remove_extra_whitespaces", true, err);
+        return gg_tk_set_bool(tk, "tokenizer.ggml.remove_extra_whitespaces", true, err);
     if (!map) return note_normalizer(tk, n, err);
     if (gg_json_string(map, &text, &len, err) != GG_OK) return err->status;
     uint8_t *bytes = malloc(len / 4 * 3 + 4);
@@ -342,7 +329,7 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
     tk->model = "t5";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
-    if (err->status == GG_OK) set_flag(tk, "tokenizer.ggml.add_space_prefix", false, err);
+    if (err->status == GG_OK) gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     if (err->status == GG_OK)
@@ -372,7 +359,7 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
     }
     gg_buf_free(&text);
     if (err->status == GG_OK && is_text(gg_json_get(normalizer, "type"), "BertNormalizer"))
-        set_flag(tk, "tokenizer.ggml.normalizer.lowercase", !lower || is_true(lower), err);
+        gg_tk_set_bool(tk, "tokenizer.ggml.normalizer.lowercase", !lower || is_true(lower), err);
     return err->status;
 }
 

@@ -260,7 +260,7 @@ static void exceptions(specials *s)
     if (strcmp(arch, "phi2") == 0 && !bos->has_flag) set_role_flag(bos, false);
 }
 
-static gg_status set_bool(gg_tk *tk, const char *key, bool value, gg_error *err)
+gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err)
 {
     uint8_t byte = value;
     gg_kv kv = { .key = key,
@@ -283,7 +283,7 @@ static gg_status set_roles(specials *s, gg_error *err)
     for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
         const role *r = &s->role[i];
         snprintf(key, sizeof key, "tokenizer.ggml.add_%s_token", role_rows[i].name);
-        if (r->has_flag && role_rows[i].flag) set_bool(s->tk, key, r->flag, err);
+        if (r->has_flag && role_rows[i].flag) gg_tk_set_bool(s->tk, key, r->flag, err);
     }
     return err->status;
 }
@@ -296,11 +296,11 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
     gg_error ignored = GG_ERROR_INIT;
     bool value;
     if (gg_text_has_word("gemma gemma2 gemma3 gemma3n", arch, strlen(arch)) && tk->scores)
-        return set_bool(tk, key, false, err);
+        return gg_tk_set_bool(tk, key, false, err);
     if ((strcmp(arch, "llama") == 0 || strcmp(arch, "granite") == 0) &&
         gg_json_bool(gg_json_get(gg_tk_root(tk->config), "add_prefix_space"), &value, &ignored) ==
             GG_OK)
-        return set_bool(tk, key, value, err);
+        return gg_tk_set_bool(tk, key, value, err);
     return GG_OK;
 }
 

@@ -57,6 +57,9 @@ gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...) GG_PRINTF(3
 /* Makes room for ids below n, which must be the rows of the embeddings or fewer. */
 gg_status gg_tk_room(gg_tk *tk, uint64_t n, gg_error *err);
 
+/* Sets a key that is a truth value. */
+gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err);
+
 /* Gives an id its first token. Fails with GG_EFORMAT if it has one. */
 gg_status gg_tk_set(gg_tk *tk, uint64_t id, const gg_hf_token *token, gg_error *err);
 
