@@ -41,14 +41,9 @@
 #include "gg_organ.h"
 #include "gg_verbs.h"
 #include "gg_info.h"
-#include "gg_stack.h"
-#include "gg_keys.h"
-#include "gg_patch.h"
-#include "gg_compare_model.h"
 #include "gg_align.h"
 #include "gg_write.h"
 #include "gg_check.h"
-#include "gg_numeric.h"
 /* clang-format on */
 
 #endif

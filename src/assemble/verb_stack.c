@@ -1,6 +1,6 @@
 /* verb_stack.c - makes a model of blocks of one or more models in a new order: parses the order,
  * checks that the models are compatible, and plans the result. */
-#include "organ/gg_stack.h"
+#include "assemble/gg_stack.h"
 
 #include "arch/design.h"
 #include "base/error.h"

@@ -2,7 +2,7 @@
  * Internal. */
 #pragma once
 
-#include "organ/gg_compare_model.h"
+#include "kin/gg_compare_model.h"
 
 /* Returns whether the row counts for the verdict. Only measured matrices of attention and FFN
  * weights (class skeleton or organ) count. Norms are near 1 and biases near 0 in every model.

@@ -1,7 +1,7 @@
 /* strangers.h - a quick look at two models before their tensors are combined. Internal. */
 #pragma once
 
-#include "organ/gg_compare_model.h"
+#include "kin/gg_compare_model.h"
 
 #define GG_JUDGED 12      /* most matrices compared: enough to recognize unrelated models */
 #define GG_JUDGED_ROWS 32 /* of each */

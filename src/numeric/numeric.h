@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/isa.h"
-#include "organ/gg_numeric.h"
+#include "numeric/gg_numeric.h"
 
 /* ---- sampling ---------------------------------------------------------- */
 

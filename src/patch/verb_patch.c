@@ -1,5 +1,5 @@
 /* verb_patch.c - makes and applies patches. */
-#include "organ/gg_patch.h"
+#include "patch/gg_patch.h"
 
 #include "base/buf.h"
 #include "base/cursor.h"

@@ -7,8 +7,8 @@
 #include "base/io.h"
 #include "base/utf8.h"
 #include "gguf/gguf.h"
-#include "organ/gg_keys.h"
 #include "organ/manifest_json.h"
+#include "write/gg_keys.h"
 #include "json/json.h"
 
 #include <errno.h>

@@ -4,14 +4,14 @@
 
 #include "../unit/parse_gguf.h"
 
+#include "assemble/gg_stack.h"
 #include "base/base64.h"
 #include "base/error.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
 #include "graft/gg_transplant.h"
-#include "organ/gg_keys.h"
-#include "organ/gg_stack.h"
 #include "organ/select.h"
+#include "write/gg_keys.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * must give exactly that model. */
 #include "room.h"
 
-#include "organ/gg_patch.h"
+#include "patch/gg_patch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

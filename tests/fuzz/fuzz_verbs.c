@@ -3,11 +3,11 @@
  * writing with overrides. */
 #include "room.h"
 
+#include "assemble/gg_stack.h"
 #include "compare/compare_keys.h"
 #include "keys/keys_write.h"
 #include "measure/gg_measure_model.h"
 #include "organ/gg_check.h"
-#include "organ/gg_stack.h"
 #include "organ/gg_write.h"
 #include "purify/gg_purify.h"
 

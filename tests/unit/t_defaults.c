@@ -3,17 +3,21 @@
 #include "assemble.h"
 #include "files.h"
 
+#include "assemble/gg_stack.h"
 #include "base/output.h"
 #include "compare/compare_keys.h"
 #include "gguf/gguf.h"
 #include "graft/gg_transplant.h"
 #include "imatrix/gg_imatrix.h"
 #include "keys/keys_write.h"
+#include "kin/gg_compare_model.h"
 #include "measure/gg_measure_model.h"
 #include "organ/organ.h"
 #include "organ/record.h"
+#include "patch/gg_patch.h"
 #include "purify/gg_purify.h"
 #include "write/copy.h"
+#include "write/gg_keys.h"
 
 #include <fcntl.h>
 #include <pthread.h>

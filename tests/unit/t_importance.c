@@ -1,7 +1,7 @@
 /* t_importance.c - importance and predicted damage, against sums that are computed here value by
  * value, and the experts that are kept by importance. */
+#include "kin/gg_compare_model.h"
 #include "measure/gg_measure_model.h"
-#include "organ/gg_compare_model.h"
 #include "prune/prune.h"
 
 #include "tensors.h"

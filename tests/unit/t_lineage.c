@@ -2,9 +2,9 @@
  * index, and sums that do not depend on how the work is shared. */
 #include "t.h"
 
+#include "kin/gg_compare_model.h"
 #include "kin/lineage.h"
 #include "numeric/numeric.h"
-#include "organ/gg_compare_model.h"
 #include "organ/tensor_names.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
 
 #include "where.h"
 
-#include "organ/gg_keys.h"
+#include "write/gg_keys.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* compare_keys.h - the metadata keys in which two models differ. */
 #pragma once
 
-#include "organ/gg_compare_model.h"
+#include "kin/gg_compare_model.h"
 
 /* One metadata key in which two models differ. */
 typedef struct gg_key_diff {

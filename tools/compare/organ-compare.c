@@ -5,8 +5,8 @@
 #include "common/table.h"
 #include "compare_keys.h"
 #include "organ/gg_align.h"
-#include "organ/gg_keys.h"
-#include "organ/gg_patch.h"
+#include "patch/gg_patch.h"
+#include "write/gg_keys.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "common/output_options.h"
 #include "match_options.h"
 #include "organ/gg_check.h"
-#include "organ/gg_patch.h"
+#include "patch/gg_patch.h"
 
 #include <string.h>
 

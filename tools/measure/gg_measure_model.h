@@ -7,7 +7,7 @@
 #ifndef GG_MEASURE_MODEL_H
 #define GG_MEASURE_MODEL_H
 
-#include "organ/gg_numeric.h"
+#include "numeric/gg_numeric.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 

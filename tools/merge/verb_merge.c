@@ -2,6 +2,7 @@
  * its origin in its keys and a model card, and reads these keys again. */
 #include "merging.h"
 
+#include "assemble/gg_stack.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/grow.h"
@@ -14,10 +15,9 @@
 #include "compute/compute.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
+#include "kin/gg_compare_model.h"
 #include "kin/strangers.h"
 #include "organ/gg_align.h"
-#include "organ/gg_compare_model.h"
-#include "organ/gg_stack.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"

@@ -15,7 +15,7 @@
 #ifndef GG_PURIFY_H
 #define GG_PURIFY_H
 
-#include "organ/gg_numeric.h"
+#include "numeric/gg_numeric.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 

@@ -19,7 +19,7 @@
 #pragma once
 
 #include "base/isa.h"
-#include "organ/gg_numeric.h"
+#include "numeric/gg_numeric.h"
 
 typedef struct gg_filter {
     gg_purify_method method;

@@ -1,7 +1,7 @@
 /* fuse.h - joins separate tensors of a model, or divides fused ones. */
 #pragma once
 
-#include "organ/gg_stack.h"
+#include "assemble/gg_stack.h"
 
 /* Which tensors change their form. With qkv and gate_up both false, those are changed of which an
  * engine loads both forms. */

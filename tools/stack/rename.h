@@ -1,7 +1,7 @@
 /* rename.h - writes a model in which tensors have other names. Internal. */
 #pragma once
 
-#include "organ/gg_stack.h"
+#include "assemble/gg_stack.h"
 
 /* Writes the model with new names, "OLD=NEW", as one file; "-" is stdout. If each has a "*", it
  * stands for the same text. The first that fits a tensor counts; names may be exchanged. Data and

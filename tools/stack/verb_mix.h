@@ -1,7 +1,7 @@
 /* verb_mix.h - mixtures of experts of dense models. */
 #pragma once
 
-#include "organ/gg_stack.h"
+#include "assemble/gg_stack.h"
 
 /* A mixture of experts: the base, in which the feed-forward layer of each block becomes a choice of
  * those of the experts. Architecture llama, qwen3 (becomes qwen3moe) or qwen2 (qwen2moe). */

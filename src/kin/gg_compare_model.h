@@ -5,13 +5,10 @@
  * number of threads or the kind of source. docs/lineage.md explains the verdict. The general rules
  * of organ.h apply.
  */
-#ifndef GG_COMPARE_MODEL_H
-#define GG_COMPARE_MODEL_H
+#pragma once
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-
-GG_BEGIN_DECLS
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 /* The result of comparing two tensors: the last two values if only one model has it; otherwise the
  * first difference in dims (trailing 1s do not count), dtype or bytes. */
@@ -148,7 +145,3 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
  * takes up to 200 MiB. Errors are those of gg_compare_models; *out is set in any case. */
 gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o, const gg_run *run,
                         gg_lineage *out, gg_error *err);
-
-GG_END_DECLS
-
-#endif

@@ -8,13 +8,10 @@
  *
  * The general rules of organ.h apply.
  */
-#ifndef GG_STACK_H
-#define GG_STACK_H
+#pragma once
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-
-GG_BEGIN_DECLS
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 /* One block of the new model. */
 typedef struct gg_block_ref {
@@ -101,7 +98,3 @@ typedef struct gg_stack_report {
 gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o,
                           const char *output, const gg_run *run, gg_stack_report *report,
                           gg_error *err);
-
-GG_END_DECLS
-
-#endif

@@ -3,13 +3,10 @@
  * A patch is itself a GGUF file. docs/formats.md describes it.
  * The general rules of organ.h apply.
  */
-#ifndef GG_PATCH_H
-#define GG_PATCH_H
+#pragma once
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-
-GG_BEGIN_DECLS
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 typedef struct gg_patch_report {
     size_t tensors, keys;                 /* stored in the patch */
@@ -32,7 +29,3 @@ bool gg_is_patch(const gg_source *s);
  * base; GG_EUSAGE for other kinds of sources. */
 gg_status gg_patch_apply(gg_source *base, gg_source *patch, const char *output, const gg_run *run,
                          gg_patch_report *report, gg_error *err);
-
-GG_END_DECLS
-
-#endif

@@ -3,13 +3,10 @@
  * The keys of a split model are in its first shard; every function here accepts any shard.
  * The general rules of organ.h apply.
  */
-#ifndef GG_KEYS_H
-#define GG_KEYS_H
+#pragma once
 
-#include "gg_organ.h"
-#include "gg_verbs.h"
-
-GG_BEGIN_DECLS
+#include "organ/gg_organ.h"
+#include "organ/gg_verbs.h"
 
 /* Returns the entry of a key, or NULL if it is absent. If no key has exactly these bytes, escapes
  * (gg_escape) are undone first, so that keys can be named as tables print them. */
@@ -41,7 +38,3 @@ typedef struct gg_key_form {
 gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
                      gg_status (*write)(void *ctx, const char *bytes, size_t n, gg_error *err),
                      void *ctx, gg_error *err);
-
-GG_END_DECLS
-
-#endif

@@ -3,12 +3,9 @@
  * This header has types and constants only. gg_measure_model.h fills in gg_measure, and
  * gg_purify.h takes a gg_purify_method. docs/method.md defines every number.
  */
-#ifndef GG_NUMERIC_H
-#define GG_NUMERIC_H
+#pragma once
 
-#include "gg_status.h"
-
-GG_BEGIN_DECLS
+#include "organ/gg_status.h"
 
 /* The number of values per tensor that the tools measure by default. */
 #define GG_SAMPLE_DEFAULT 100000u
@@ -40,7 +37,3 @@ typedef enum gg_purify_method {
  * Both change Gaussian values by a relative L2 distance of about 0.04. */
 #define GG_PURIFY_FFT_STRENGTH 0.04
 #define GG_PURIFY_HAAR_STRENGTH 0.125
-
-GG_END_DECLS
-
-#endif
