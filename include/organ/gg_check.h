@@ -38,7 +38,7 @@ typedef enum gg_kind {
     GG_KIND_IMATRIX,    /* an importance matrix */
     GG_KIND_PROJECTOR,  /* the part of a multimodal model that encodes images or sound */
     GG_KIND_PATCH,      /* the difference of two models, see gg_patch.h */
-    GG_KIND_VOCABULARY, /* keys without tensors */
+    GG_KIND_VOCABULARY, /* keys with tokens, without tensors */
     GG_KIND_RECORDS,    /* organ records, which have no keys */
     GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
     GG_KIND_MTP,        /* multi-token-prediction blocks without the trunk of their model */
@@ -46,6 +46,7 @@ typedef enum gg_kind {
     GG_KIND_SPEECH,     /* a speech model, likewise */
     GG_KIND_CHECKPOINT, /* a checkpoint that cannot be converted, under its stored names */
     GG_KIND_TENSORS,    /* a safetensors file without the configuration of a model */
+    GG_KIND_EMPTY,      /* a GGUF file without tensors and without a vocabulary */
     GG_KIND_COUNT
 } gg_kind;
 

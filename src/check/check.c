@@ -30,11 +30,11 @@ const gg_check_rule *gg_check_rule_at(size_t i)
 
 const char *gg_kind_name(gg_kind kind)
 {
-    static const char *const names[] = { "language model",    "adapter",         "control vector",
-                                         "importance matrix", "projector",       "patch",
-                                         "vocabulary",        "organ records",   "draft head",
-                                         "prediction blocks", "image model",     "speech model",
-                                         "checkpoint",        "safetensors file" };
+    static const char *const names[] = { "language model",    "adapter",          "control vector",
+                                         "importance matrix", "projector",        "patch",
+                                         "vocabulary",        "organ records",    "draft head",
+                                         "prediction blocks", "image model",      "speech model",
+                                         "checkpoint",        "safetensors file", "empty file" };
     return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
 }
 
@@ -47,8 +47,7 @@ typedef struct kind_row {
 static const kind_row kinds[GG_KIND_COUNT] = {
     [GG_KIND_MODEL] = { "model", NULL, NULL },
     [GG_KIND_ADAPTER] = { "adapter", "an adapter: engines apply it to its base", NULL },
-    [GG_KIND_CONTROL] = { "control-vector", "a control vector: engines add it to a model",
-                          "there are no rules for control vectors" },
+    [GG_KIND_CONTROL] = { "control-vector", "a control vector: engines add it to a model", NULL },
     [GG_KIND_IMATRIX] = { "imatrix", "an importance matrix: it tells how to quantize a model",
                           NULL },
     [GG_KIND_PROJECTOR] = { "projector", "a projector: engines load it beside its language model",
@@ -74,6 +73,7 @@ static const kind_row kinds[GG_KIND_COUNT] = {
                              "there are no rules for models that are not converted" },
     [GG_KIND_TENSORS] = { "safetensors", "a safetensors file without the configuration of a model",
                           "there are no rules for tensors alone" },
+    [GG_KIND_EMPTY] = { "empty", "an empty file: it has neither tensors nor a vocabulary", NULL },
 };
 
 const char *gg_kind_word(gg_kind kind)
@@ -146,6 +146,9 @@ static gg_status run_rules(check *c)
                                (int)(c->d.name_len < 64 ? c->d.name_len : 64), c->d.name);
         gg_check_file_rules(c);
         if (c->kind == GG_KIND_VOCABULARY) gg_check_vocabulary_rules(c);
+        if (c->kind == GG_KIND_EMPTY)
+            say_error(c, "tensor-missing", at_name(""),
+                      "it has neither tensors nor a vocabulary, so that no program can use it");
         if (c->text_model) {
             gg_check_key_rules(c);
             gg_check_vocabulary_rules(c);

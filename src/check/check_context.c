@@ -216,10 +216,22 @@ static gg_kind kind_by_keys(const gg_meta *meta)
     return kind_by_record(gg_arch_find(text, len));
 }
 
-/* Whether a file without a record of its architecture has the tensors of an image model. */
-static bool is_image(const gg_design *d, size_t diffusion, size_t n)
+/* What a file with these keys and n tensors is, of which some are those of image models. The first
+ * shard of a model may have no tensors. */
+static gg_kind kind_with_tensors(const gg_meta *meta, size_t n, size_t diffusion)
 {
-    return !d->arch && diffusion * 2 > n;
+    gg_kind kind = kind_by_keys(meta);
+    const char *name;
+    size_t len;
+    uint64_t shards;
+    if (kind != GG_KIND_MODEL) return kind;
+    if (n == 0 && !(gg_kv_u64(gg_meta_find(meta, "split.count"), &shards) && shards > 1)) {
+        const gg_kv *tokens = gg_meta_find(meta, "tokenizer.ggml.tokens");
+        return tokens && tokens->count ? GG_KIND_VOCABULARY : GG_KIND_EMPTY;
+    }
+    bool known = gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len) &&
+                 gg_arch_find(name, len);
+    return !known && diffusion * 2 > n ? GG_KIND_IMAGE : kind;
 }
 
 gg_kind gg_kind_of(const gg_source *s)
@@ -228,19 +240,9 @@ gg_kind gg_kind_of(const gg_source *s)
                                       [GG_STORED_MODEL] = GG_KIND_CHECKPOINT,
                                       [GG_STORED_ADAPTER] = GG_KIND_ADAPTER };
     if (gg_source_stored(s)) return stored[gg_source_stored(s)];
-    const gg_meta *meta = gg_source_meta(s);
-    gg_kind kind = kind_by_keys(meta);
     size_t n = gg_source_count(s), diffusion = 0;
-    gg_design d = { 0 };
-    const char *name;
-    size_t len;
-    if (kind == GG_KIND_MODEL && gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len))
-        d.arch = gg_arch_find(name, len);
-    for (size_t i = 0; i < n && kind == GG_KIND_MODEL && !d.arch; i++)
-        diffusion += gg_source_anatomy(s, i).part == GG_PART_DIFFUSION;
-    if (kind == GG_KIND_MODEL && is_image(&d, diffusion, n)) return GG_KIND_IMAGE;
-    bool empty = kind == GG_KIND_MODEL && gg_source_seekable(s) && gg_source_count(s) == 0;
-    return empty ? GG_KIND_VOCABULARY : kind;
+    for (size_t i = 0; i < n; i++) diffusion += gg_source_anatomy(s, i).part == GG_PART_DIFFUSION;
+    return kind_with_tensors(gg_source_meta(s), n, diffusion);
 }
 
 /* Whether a model has prediction blocks and no block of the trunk before them. */
@@ -262,12 +264,9 @@ void gg_check_find_architecture(check *c)
     bool form = gg_design_has(&c->d, "other_form_hc") &&
                 gg_design_positive(&c->d, "hyper_connection.count");
     c->arch = gg_arch_is_text(c->d.arch) && !form ? c->d.arch : NULL;
-    c->kind = kind_by_keys(c->in->meta);
-    if (c->kind == GG_KIND_MODEL && c->in->n == 0 && gg_design_key(&c->d, "tokenizer.ggml.tokens"))
-        c->kind = GG_KIND_VOCABULARY;
     size_t diffusion = 0;
     for (size_t i = 0; i < c->in->n; i++) diffusion += c->anatomy[i].part == GG_PART_DIFFUSION;
-    if (c->kind == GG_KIND_MODEL && is_image(&c->d, diffusion, c->in->n)) c->kind = GG_KIND_IMAGE;
+    c->kind = kind_with_tensors(c->in->meta, c->in->n, diffusion);
     c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     if (c->kind == GG_KIND_MODEL && only_predicts(c)) c->kind = GG_KIND_MTP;
 }

@@ -135,6 +135,10 @@ void gg_check_template_tokens(check *c); /* check_tokens.c: what the chat templa
 void gg_check_table_rules(check *c);     /* check_tensors.c: compares with the table */
 void gg_check_block_rules(check *c);     /* check_tensors.c: compares the blocks */
 
+/* check_header.c: the layer N of a tensor direction.N of a control vector, from 1; 0 if it has
+ * another name. */
+uint64_t gg_check_direction_layer(const gg_tensor *t);
+
 /* check_projector.c: rules for projectors. */
 void gg_check_projector_rules(check *c);
 /* The tensor that has the width of a projector's output, and the width. SIZE_MAX if it is not

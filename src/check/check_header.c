@@ -227,6 +227,11 @@ static const gg_tensor *check_pair(check *c, const char *rule, const char *const
     return half == 0 ? other : NULL;
 }
 
+static void require_tensors(check *c, const char *rule)
+{
+    if (c->in->n == 0) say_error(c, rule, at_name(""), "it has no tensors");
+}
+
 static void check_adapter(check *c)
 {
     static const char *const ends[2] = { ".lora_a", ".lora_b" };
@@ -234,6 +239,7 @@ static void check_adapter(check *c)
     size_t len = 4;
     const gg_kv *kind = gg_design_key(&c->d, "adapter.type"),
                 *alpha = gg_design_key(&c->d, "adapter.lora.alpha");
+    require_tensors(c, "adapter");
     if (!kind) say_error(c, "adapter", at_name("adapter.type"), MISSING_KEY);
     else if (!gg_kv_str(kind, &type, &len) || !gg_text_has_word("lora", type, len))
         say_error(c, "adapter", at_key(kind), "engines know adapters of the type lora only");
@@ -263,6 +269,7 @@ static void check_imatrix(check *c)
     static const char *const keys[] = { "imatrix.datasets", "imatrix.chunk_count",
                                         "imatrix.chunk_size" };
     static const char *const ends[2] = { ".in_sum2", ".counts" };
+    require_tensors(c, "imatrix");
     for (size_t i = 0; i < 3; i++)
         if (!gg_design_key(&c->d, keys[i]))
             say_error(c, "imatrix", at_name(keys[i]), "llama-quantize requires this key");
@@ -270,6 +277,44 @@ static void check_imatrix(check *c)
         if (!name_ends_with(&c->in->tensors[i], ".sample") &&
             !name_ends_with(&c->in->tensors[i], ".weighted_norm"))
             check_pair(c, "imatrix", ends, i);
+}
+
+uint64_t gg_check_direction_layer(const gg_tensor *t)
+{
+    static const char begin[] = "direction.";
+    uint64_t layer = 0;
+    size_t i = strlen(begin);
+    if (!gg_text_begins(t->name, t->name_len, begin) || t->name_len > i + 9) return 0;
+    for (; i < t->name_len; i++) {
+        if (t->name[i] < '0' || t->name[i] > '9') return 0;
+        layer = layer * 10 + (uint64_t)(t->name[i] - '0');
+    }
+    return layer;
+}
+
+/* llama.cpp reads no keys, and gives up at the first tensor that it does not expect. */
+static void check_control(check *c)
+{
+    static const char rule[] = "control-vector";
+    const gg_tensor *list = c->in->tensors;
+    const gg_dtype_info *type;
+    require_tensors(c, rule);
+    for (size_t i = 0; i < c->in->n; i++) {
+        const gg_tensor *t = &list[i];
+        if (gg_check_direction_layer(t) == 0) {
+            say_error(c, rule, at_tensor(t), "its name is not direction.N with a layer N from 1");
+            continue;
+        }
+        if (t->dtype != GG_F32 && (type = gg_dtype_get(t->dtype)))
+            say_error(c, rule, at_tensor(t), "its type is %s, but engines read only F32",
+                      type->name);
+        if (t->elements != t->dims[0])
+            say_error(c, rule, at_tensor(t), "it is a matrix, but engines read only vectors");
+        else if (t->dims[0] != list[0].dims[0])
+            say_error(c, rule, at_tensor(t), "it has %" PRIu64 " values, but %.*s has %" PRIu64,
+                      t->dims[0], (int)(list[0].name_len < 64 ? list[0].name_len : 64),
+                      list[0].name, list[0].dims[0]);
+    }
 }
 
 void gg_check_file_rules(check *c)
@@ -284,6 +329,7 @@ void gg_check_file_rules(check *c)
     if (c->text_model) check_file_type(c);
     if (c->kind == GG_KIND_ADAPTER) check_adapter(c);
     if (c->kind == GG_KIND_IMATRIX) check_imatrix(c);
+    if (c->kind == GG_KIND_CONTROL) check_control(c);
     if (c->kind == GG_KIND_PROJECTOR) gg_check_projector_rules(c);
 }
 

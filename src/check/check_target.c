@@ -257,14 +257,23 @@ static void compare_adapter(check *head, const check *target)
 
 static void compare_control(check *head, const check *target)
 {
-    uint64_t embd = gg_design_number_or(&target->d, "embedding_length", 0);
+    uint64_t embd = gg_design_number_or(&target->d, "embedding_length", 0),
+             blocks = gg_design_number_or(&target->d, "block_count", 0);
+    if (embd == 0) gg_check_unchecked(head, "the target has no embedding_length to compare with");
     for (size_t i = 0; i < head->in->n; i++) {
         const gg_tensor *t = &head->in->tensors[i];
-        if (!gg_text_begins(t->name, t->name_len, "direction.") || t->dims[0] == embd) continue;
-        say_error(head, RULE, at_tensor(t),
-                  "it has %" PRIu64 " values, but the embedding_length of the target is %" PRIu64,
-                  t->dims[0], embd);
-        return;
+        uint64_t layer = gg_check_direction_layer(t);
+        if (layer && embd && t->dims[0] != embd) {
+            say_error(head, RULE, at_tensor(t),
+                      "it has %" PRIu64
+                      " values, but the embedding_length of the target is %" PRIu64,
+                      t->dims[0], embd);
+            return;
+        }
+        if (layer && blocks && layer >= blocks)
+            say_warning(head, RULE, at_tensor(t),
+                        "no engine adds it, as the target has blocks 0 to %" PRIu64 " only",
+                        blocks - 1);
     }
 }
 

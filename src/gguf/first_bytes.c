@@ -4,8 +4,11 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/io.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define AGAIN "the download probably failed: fetch the model again"
@@ -36,10 +39,12 @@ static const struct {
     { "Rar!", 4, "this is a RAR archive", UNPACK },
     { "MZqFpD", 6, "this is a llamafile or another program that runs on several systems",
       "take the model out of a llamafile: unzip FILE '*.gguf'" },
-    { "MZ", 2, "this is a program", "take the model out of a llamafile: unzip FILE '*.gguf'" },
+    { "jartsr='", 8, "this is a llamafile or another program that runs on several systems",
+      "take the model out of a llamafile: unzip FILE '*.gguf'" },
+    { "MZ", 2, "this is a program", "give a GGUF model" },
     { "\x7f"
       "ELF",
-      4, "this is a program", "take the model out of a llamafile: unzip FILE '*.gguf'" },
+      4, "this is a program", "give a GGUF model" },
     { "lmgg", 4, "this is a ggml file, as whisper.cpp and programs older than GGUF use",
       "run it with whisper.cpp if it is for speech, or use a GGUF version of the model" },
     { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD },
@@ -133,6 +138,83 @@ gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, g
         return gg_fix(err, "check the address, and fetch the model again");
     }
     return GG_OK;
+}
+
+/* ---- a ZIP archive at the end of a file ------------------------------------------------------ */
+
+#define ZIP_END 22   /* bytes of the record at the end, which a comment follows */
+#define ZIP64_END 56 /* of the one for large archives, which is before it and a locator */
+#define ZIP64_LOCATOR 20
+#define ZIP_ENTRY 46                      /* of an entry of the directory, which its name follows */
+#define ZIP_DIRECTORY ((uint64_t)1 << 20) /* no larger directory is read */
+
+/* Finds the directory of a ZIP archive in the last n bytes of a file, at m. Other data may precede
+ * the archive, so its offsets are not used: the directory ends where the records begin. Returns the
+ * size of the directory, and where it ends; 0 if there is none. */
+static uint64_t zip_directory(const uint8_t *m, size_t n, size_t *end)
+{
+    for (size_t at = n; at-- > 0;) {
+        if (n - at < ZIP_END || memcmp(m + at, "PK\5\6", 4) != 0) continue;
+        if (gg_le16(m + at + 20) != n - at - ZIP_END) continue;
+        uint64_t size = gg_le32(m + at + 12);
+        *end = at;
+        if (at >= ZIP64_LOCATOR + ZIP64_END && memcmp(m + at - ZIP64_LOCATOR, "PK\6\7", 4) == 0) {
+            *end = at - ZIP64_LOCATOR - ZIP64_END;
+            size = gg_le64(m + *end + 40);
+        }
+        return size;
+    }
+    return 0;
+}
+
+/* Finds the name of a GGUF file in the directory of an archive. */
+static bool zip_model(const uint8_t *m, size_t n, char *name, size_t room)
+{
+    for (size_t at = 0; n - at > ZIP_ENTRY && memcmp(m + at, "PK\1\2", 4) == 0;) {
+        size_t len = gg_le16(m + at + 28), rest = gg_le16(m + at + 30) + gg_le16(m + at + 32);
+        const char *text = (const char *)m + at + ZIP_ENTRY;
+        if (n - at - ZIP_ENTRY < len) return false;
+        if (len < room && gg_text_ends(text, len, ".gguf")) {
+            memcpy(name, text, len);
+            name[len] = 0;
+            return true;
+        }
+        if (n - at - ZIP_ENTRY - len < rest) return false;
+        at += ZIP_ENTRY + len + rest;
+    }
+    return false;
+}
+
+/* Whether the file ends with a ZIP archive that contains a model, as llamafiles do. */
+static bool ends_with_model(int fd, uint64_t size, char *name, size_t room)
+{
+    const uint64_t most = ZIP_END + UINT16_MAX + ZIP64_LOCATOR + ZIP64_END;
+    size_t n = (size_t)(size < most ? size : most), end = 0;
+    gg_error ignored = GG_ERROR_INIT;
+    uint8_t *m = malloc(n + 1), *directory = NULL;
+    bool found = false;
+    if (m && gg_pread_all(fd, m, n, size - n, &ignored) == GG_OK) {
+        uint64_t bytes = zip_directory(m, n, &end), at = size - n + end;
+        if (bytes && bytes <= ZIP_DIRECTORY && bytes <= at) directory = malloc((size_t)bytes);
+        if (directory && gg_pread_all(fd, directory, (size_t)bytes, at - bytes, &ignored) == GG_OK)
+            found = zip_model(directory, (size_t)bytes, name, room);
+    }
+    free(directory);
+    free(m);
+    return found;
+}
+
+gg_status gg_fail_other_file(int fd, uint64_t size, const uint8_t *m, size_t n, const char *not_a,
+                             gg_error *err)
+{
+    char name[256];
+    if (!ends_with_model(fd, size, name, sizeof name)) return gg_fail_other_kind(m, n, not_a, err);
+    bool archive = n >= 4 && memcmp(m, "PK\3\4", 4) == 0;
+    gg_fail_at(0, err, "%s, not a %s; the model '%s' is in it",
+               archive ? "this is a ZIP archive"
+                       : "this is a llamafile, a program with a ZIP archive at its end",
+               not_a, name);
+    return gg_fix(err, "take the model out: unzip FILE '*.gguf'");
 }
 
 bool gg_is_mangled_text(const uint8_t *m, size_t size)

@@ -17,6 +17,11 @@ bool gg_is_safetensors(const uint8_t *m, size_t size);
  * `not_a` is the format that was expected, "GGUF model". */
 gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, gg_error *err);
 
+/* The same for an open file of `size` bytes, whose end is read too: a model may be in a ZIP archive
+ * there. The first n bytes are at m. */
+gg_status gg_fail_other_file(int fd, uint64_t size, const uint8_t *m, size_t n, const char *not_a,
+                             gg_error *err);
+
 /* Whether a program for text has read the bytes as UTF-8 and replaced others by U+FFFD: all are
  * valid, and this character is among them. Only of use for bytes that turned out to be damaged. */
 bool gg_is_mangled_text(const uint8_t *m, size_t size);

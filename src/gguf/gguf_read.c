@@ -26,17 +26,6 @@
 
 #define STEP ((size_t)64 << 10)
 
-/* Fails with GG_EFORMAT for a file that is not GGUF, and names its real format if the first bytes
- * tell. There are `size` of them at m, at least four. */
-static gg_status fail_not_gguf(const uint8_t *m, uint64_t size, gg_error *err)
-{
-    size_t n = size < GG_FIRST_BYTES ? (size_t)size : GG_FIRST_BYTES;
-    if (gg_fail_other_kind(m, n, "GGUF model", err) != GG_OK) return err->status;
-    gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
-               m[2], m[3]);
-    return gg_fix(err, "give a GGUF model");
-}
-
 /* ---- sorted indices of keys and tensor names --------------------------------------------- */
 
 /* Hostile input cannot make look-ups in a sorted list quadratic, as it can with a hash table. */
@@ -165,12 +154,28 @@ static gg_status no_memory(parser *p)
     return gg_fail(p->err, GG_ENOMEM, "no memory for the header");
 }
 
+/* Fails with GG_EFORMAT for a file that is not GGUF, and names its real format if the first bytes,
+ * of which there are at least four, or the end of the file tell. */
+static gg_status fail_not_gguf(const gg_cursor *c, gg_error *err)
+{
+    const intake *in = c->ctx;
+    const uint8_t *m = c->base;
+    size_t n = c->size < GG_FIRST_BYTES ? (size_t)c->size : GG_FIRST_BYTES;
+    gg_status st = in && !in->pipe && in->from == 0
+                       ? gg_fail_other_file(in->fd, c->end, m, n, "GGUF model", err)
+                       : gg_fail_other_kind(m, n, "GGUF model", err);
+    if (st != GG_OK) return st;
+    gg_fail_at(0, err, "this is not a GGUF model (first bytes %02x %02x %02x %02x)", m[0], m[1],
+               m[2], m[3]);
+    return gg_fix(err, "give a GGUF model");
+}
+
 static gg_status read_version(parser *p)
 {
     gg_cursor *c = p->c;
     gg_status st = gg_cursor_need(c, 4, "the magic number", p->err);
     if (st != GG_OK) return st;
-    if (memcmp(c->base, "GGUF", 4) != 0) return fail_not_gguf(c->base, c->size, p->err);
+    if (memcmp(c->base, "GGUF", 4) != 0) return fail_not_gguf(c, p->err);
     c->pos = 4;
     uint32_t version = 0;
     if ((st = gg_cursor_u32(c, &version, "the version", p->err)) != GG_OK) return st;

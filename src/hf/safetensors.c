@@ -208,7 +208,7 @@ static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *
     size_t n = size < sizeof head ? (size_t)size : sizeof head;
     gg_status st = gg_pread_all(fd, head, n, 0, err);
     if (st == GG_OK && !gg_is_safetensors(head, n))
-        st = gg_fail_other_kind(head, n, "safetensors file", err);
+        st = gg_fail_other_file(fd, size, head, n, "safetensors file", err);
     if (st == GG_OK && !gg_is_safetensors(head, n) && gg_is_mangled_text(head, n)) {
         gg_fail(err, GG_EFORMAT,
                 "the file is damaged: a program read it as text and replaced bytes by U+FFFD");

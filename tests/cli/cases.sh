@@ -223,7 +223,7 @@ for f in "$V" "$T/wrong.gguf" "$LAB/lab-lora-code.gguf"; do
     check_text "$(organ-info --table - < "$f" 2> /dev/null | tail -n 1 | cut -f 30-32 | tr '\t' ' ')" \
         "$(verdict --data - < "$f")" "one verdict on a pipe: $f"
 done
-row "a kind without rules" 0 "not checked: there are no rules for control vectors" organ-info "$T/control.gguf"
+row "a kind without rules" 0 "not checked: a patch is judged by its result" organ-info "$T/patch.gguf"
 row "no table" 0 "does not know architecture" organ-info "$T/mystery.gguf"
 row "an image model" 0 "not checked: " organ-info "$T/flux.gguf"
 row "an adapter" 0 "no findings" organ-info "$LAB/lab-lora-code.gguf"
@@ -320,12 +320,66 @@ mkmodel "$T/y.gguf" blk.0.attn_q.weight.lora_a:F32:64x4 blk.0.attn_q.weight.lora
 new keys "$T/y.gguf" -q --set general.type=str:adapter
 row "target: other rows" 1 "the pair changes a matrix of 64 by 256, but that of the target has 256 by 256" \
     organ-check "$T/x.gguf" --target $A
+# control TENSOR...: a control vector
+control() {
+    mkmodel "$T/y.gguf" "$@" && new keys "$T/y.gguf" -q --set general.architecture=str:controlvector
+}
 for n in 256 64; do
-    mkmodel "$T/y.gguf" direction.1:F32:$n
-    new keys "$T/y.gguf" -q --set general.architecture=str:controlvector
+    control direction.1:F32:$n direction.3:F32:$n
     case $n in 256) want=0 text=!target ;; *) want=1 text="it has 64 values, but the embedding_length" ;; esac
     row "target: a control vector of $n" $want "$text" organ-check "$T/x.gguf" --target $A
 done
+control direction.3:F32:256 direction.4:F32:256
+row "target: a layer too many" 0 "direction.4	no engine adds it, as the target has blocks 0 to 3" \
+    organ-check "$T/x.gguf" --target $A
+
+# ---- control vectors
+
+control direction.1:F32:64 direction.2:F32:64x1
+row "a sound control vector" 0 "no findings" organ-info "$T/x.gguf"
+new keys "$T/y.gguf" -q --set general.type=str:controlvector --set general.architecture=str:llama
+row "a control vector by general.type" 0 "control vector" organ-info "$T/x.gguf"
+for t in direction.0:F32:64 direction.x:F32:64 direction.:F32:64 direction.1.5:F32:64 direction:F32:64 \
+    output_norm.weight:F32:64 direction.99999999999:F32:64; do
+    control direction.1:F32:64 $t
+    row "control vector: $t" 1 "${t%%:*}	its name is not direction.N" organ-check "$T/x.gguf"
+done
+control direction.1:F16:64
+row "control vector: type" 1 "its type is F16" organ-check "$T/x.gguf"
+control direction.1:F32:64x2
+row "control vector: a matrix" 1 "it is a matrix" organ-check "$T/x.gguf"
+control direction.1:F32:64 direction.2:F32:32
+row "control vector: another width" 1 "it has 32 values, but direction.1 has 64" organ-check "$T/x.gguf"
+control
+row "control vector: no tensors" 1 "it has no tensors" organ-check "$T/x.gguf"
+
+# ---- files without tensors and without a vocabulary
+
+empty="it has neither tensors nor a vocabulary"
+mkmodel "$T/nothing.gguf"
+for keys in "" general.architecture=str:llama general.type=str:model general.architecture=str:mystery \
+    "tokenizer.ggml.tokens=str[]:"; do
+    cp "$T/nothing.gguf" "$T/x.gguf"
+    [ -z "$keys" ] || new keys "$T/nothing.gguf" -q --set "$keys"
+    row "empty $keys" 0 "x.gguf: empty file" organ-info "$T/x.gguf"
+    row "empty $keys" 1 "$empty" organ-check "$T/x.gguf"
+    row "empty $keys: as a model" 1 "it is not of the kind 'model'" organ-check --as model "$T/x.gguf"
+    row "empty $keys: nothing else is missing" 1 "!block_count" organ-check "$T/x.gguf"
+    row "empty $keys, on a pipe" 0 "empty file" sh -c 'organ-info - < "$1"' - "$T/x.gguf"
+    row "empty $keys, on a pipe" 1 "$empty" sh -c 'organ-check - < "$1"' - "$T/x.gguf"
+    rm -rf "$T/nodir"
+    organ-extract -q "$T/x.gguf" -o "$T/nodir" 2> /dev/null
+    row "empty $keys, as a directory" 1 "$empty" organ-check "$T/nodir"
+done
+new keys "$T/nothing.gguf" -q --set 'tokenizer.ggml.tokens=str[]:a,b'
+row "a vocabulary is not empty" 0 ": vocabulary" organ-info "$T/x.gguf"
+mkmodel "$T/no-adapter.gguf"
+new keys "$T/no-adapter.gguf" -q --set general.type=str:adapter --set adapter.type=str:lora \
+    --set adapter.lora.alpha=f32:8 --set general.architecture=str:llama
+row "an adapter without tensors" 1 "it has no tensors" organ-check "$T/x.gguf"
+new keys "$T/no-adapter.gguf" -q --set general.type=str:imatrix --set imatrix.chunk_count=u32:1 \
+    --set imatrix.chunk_size=u32:512 --set 'imatrix.datasets=str[]:x'
+row "an importance matrix without tensors" 1 "it has no tensors" organ-check "$T/x.gguf"
 row "target: no question" 0 "a file of this kind cannot be compared with a target" \
     organ-check tests/data/lab/lab-verse.imatrix.gguf --target $A
 

@@ -241,9 +241,9 @@ note="this is a projector: engines load it beside its language model"
 check_exit 1 "a projector without its keys" organ-check -q "$T/mmproj.gguf"
 grep -q "$note" "$T/out" && grep -q "neither this key nor clip.has_audio_encoder is true" "$T/out" && ok ||
     bad "a projector without its keys: $(cat "$T/out")"
-organ-keys -q "$V" --set general.architecture=str:controlvector --output "$T/control.gguf"
-kind control-vector "$T/control.gguf" "a control vector: engines add it to a model" \
-    "there are no rules for control vectors"
+mkmodel "$T/vector.gguf" direction.1:F32:256 &&
+    organ-keys -q "$T/vector.gguf" --set general.architecture=str:controlvector --output "$T/control.gguf"
+kind control-vector "$T/control.gguf" "a control vector: engines add it to a model"
 organ-compare -q "$V" $LAB/lab-code-q4_k_m.gguf --patch "$T/code.patch" > /dev/null 2>&1
 kind patch "$T/code.patch" "a patch: apply it to its base to get a model" "a patch is judged by its result"
 kind records "$(echo "$T"/verse/*/output_norm.bin)" "organ records without keys: graft them, or assemble a directory" \

@@ -43,6 +43,53 @@ printf '[\n  1\n]\n' > "$T/f"
 named "a list" "this is JSON, not a" "$T/f"
 { printf "MZqFpD='\n" && head -c 4000 /dev/zero; } > "$T/f"
 named "a llamafile" "this is a llamafile" "$T/f"
+{ printf "jartsr='\n" && head -c 4000 /dev/zero; } > "$T/f"
+named "a llamafile without a Windows part" "this is a llamafile" "$T/f"
+# zip_end PREFIX NAME COMMENT [zip64]: PREFIX, then the end of a ZIP archive with a file NAME: its entry in
+# the directory and the last record; zip64 puts the records of large archives between them.
+zip_end() {
+    cat "$1"
+    [ -z "$4" ] || { printf 'PK\3\4' && head -c 26 /dev/zero; }
+    printf 'PK\1\2' && head -c 24 /dev/zero && num 2 3 && num 2 0 && num 2 0 && head -c 12 /dev/zero && printf 'x.h'
+    printf 'PK\1\2' && head -c 24 /dev/zero && num 2 ${#2} && num 2 5 && num 2 2 && head -c 12 /dev/zero
+    printf '%sextraco' "$2"
+    size=$((49 + 46 + ${#2} + 7))
+    if [ "$4" = zip64 ]; then
+        printf 'PK\6\6' && head -c 36 /dev/zero && num 8 $size && num 8 99
+        printf 'PK\6\7' && head -c 16 /dev/zero
+        size=4294967295
+    fi
+    printf 'PK\5\6' && head -c 8 /dev/zero && num 4 $size && num 4 7 && num 2 ${#3} && printf '%s' "$3"
+}
+# With the name of a file, the end of it is read; a pipe has only its first bytes.
+in_zip() { # WHAT TEXT FILE
+    for name in x.gguf x.safetensors x.sft model x.llamafile; do
+        cp "$3" "$T/n/$name"
+        check_error 3 "$2" "$1 as $name" organ-info "$T/n/$name"
+        rm "$T/n/$name"
+    done
+}
+printf '\177ELF\2\1\1 and so on' > "$T/elf"
+printf 'PK\3\4 and so on' > "$T/pk"
+printf '#!/bin/sh\n' > "$T/shell"
+for z in '' zip64; do
+    for p in elf shell; do
+        zip_end "$T/$p" "a/it's.gguf" "a comment" "$z" > "$T/f"
+        in_zip "$p with a ZIP $z" "a program with a ZIP archive at its end, not a" "$T/f"
+        in_zip "$p with a ZIP $z" "the model 'a/it's.gguf' is in it; take the model out: unzip" "$T/f"
+    done
+    zip_end "$T/pk" m.gguf "" "$z" > "$T/f"
+    in_zip "a ZIP archive $z" "this is a ZIP archive, not a" "$T/f"
+    in_zip "a ZIP archive $z" "the model 'm.gguf' is in it" "$T/f"
+    zip_end "$T/elf" m.bin "" "$z" > "$T/f"
+    in_zip "another ZIP $z" "this is a program, not a" "$T/f"
+    # Lengths that run past the end of the directory.
+    zip_end "$T/elf" m.gguf "" "$z" > "$T/g"
+    for cut in 1 30 60 100; do
+        tail -c $(($(wc -c < "$T/g") - 18 - cut)) "$T/g" > "$T/f"
+        check_error 3 "a" "a ZIP $z cut by $cut" organ-info "$T/f"
+    done
+done
 { printf '\177ELF\2\1\1' && head -c 4000 /dev/zero; } > "$T/f"
 named "a program" "this is a program" "$T/f"
 { printf lmgg && num 4 51864 && num 4 1500 && head -c 4000 /dev/zero; } > "$T/f"
