@@ -370,4 +370,68 @@ check_error 2 "to keep expert number 2, use organ-prune --experts 2" "a bare num
 check_error 2 "give --keep-experts, --experts, --keep-units or --share" "nothing to remove" \
     organ-prune -q "$T/m.gguf" -o "$T/never.gguf"
 check_absent "$T/never.gguf" "refused"
+# Every option of organ-assemble does with organ-prune what it does afterwards. An option without a line here fails.
+mkmodel "$T/big.gguf" -k llama.block_count=1 -k llama.expert_count=4 -k llama.expert_used_count=2 \
+    token_embd.weight:F16:64x1024 blk.0.ffn_gate_inp.weight:F32:64x4 blk.0.ffn_gate_exps.weight:F16:64x32x4 \
+    blk.0.ffn_up_exps.weight:F16:64x32x4 blk.0.ffn_down_exps.weight:F32:32x64x4
+imatrix "$T/big.im.gguf" blk.0.ffn_down_exps.weight:32:2,4,1,64:10,30,1,20 \
+    blk.0.ffn_up_exps.weight:64:1,1,2,1:10,30,5,20
+organ-prune -q "$T/big.gguf" --experts 0,2 --imatrix "$T/big.im.gguf" --imatrix-out "$T/cut.im.gguf" \
+    -o "$T/cut.gguf" 2> "$T/err" || bad "two experts: $(cat "$T/err")"
+echo "a text" > "$T/text"
+organ-assemble --list-options | awk -F"$TAB" 'BEGIN {
+    n = split("dir model output keep-experts by keep-units expert-share refit imatrix-out text-imatrix list-types " \
+        "list-presets threads quiet verbose help version json", own, " ")
+    for (i = 1; i <= n; i++) other[own[i]] = 1
+}
+NR > 1 && !($1 in other) { print $1 }' > "$T/names"
+for option in $(cat "$T/names"); do
+    more='' side='' with="--$option"
+    case $option in
+    vocab-from) with="$with $LAB/lab-verse-q4_k_m.gguf" ;;
+    names) with="$with gguf" ;;
+    dtype) with="$with q8_0" ;;
+    fallback) with="--dtype *=q4_k $with q8_0" ;;
+    imatrix) with="$with $T/cut.im.gguf" more="--imatrix $T/big.im.gguf" ;;
+    set-kv) with="$with general.name=pruned" ;;
+    set-kv-file) with="$with general.description=$T/text" ;;
+    shards) with="$with 2" ;;
+    shard-size) with="$with 64K" ;;
+    size) with="$with 120K --types q8_0,keep" ;;
+    bpw) with="$with 12 --types q8_0,keep" ;;
+    types) with="--bpw 12 $with q8_0,keep" ;;
+    sensitivity) with="--bpw 12 --types q8_0,keep $with $T/loss.tsv" ;;
+    rules) with="--bpw 12 --types q8_0,keep $with $T/side.tsv" side=1 ;;
+    report) with="--dtype q8_0 $with $T/side.tsv" side=1 ;;
+    dry-run) side=1 ;;
+    strict)
+        check_error 1 "an engine would refuse the result" "organ-prune --strict" \
+            organ-prune -q "$T/big.gguf" --experts 0,2 --strict -o "$T/never.gguf"
+        continue
+        ;;
+    pre) with="$with llama-bpe" ;;
+    no-verify) ;;
+    partial) ;;
+    force) ;;
+    *) bad "no test of organ-prune --$option" && continue ;;
+    esac
+    [ "$option" = sensitivity ] && printf 'tensor\ttype\tloss\nblk.0.ffn_up_exps.weight\tq8_0\t0.5\n' > "$T/loss.tsv"
+    mkdir "$T/after" "$T/with"
+    # shellcheck disable=SC2086 # words
+    check "organ-assemble $with" organ-assemble -q "$T/cut.gguf" $with --force -o "$T/after/x.gguf"
+    [ ! -f "$T/side.tsv" ] || mv "$T/side.tsv" "$T/out"
+    [ -z "$side" ] || sed "s|$T/after|D|" "$T/out" > "$T/side"
+    # shellcheck disable=SC2086
+    check "organ-prune $with" organ-prune -q "$T/big.gguf" --experts 0,2 ${more:-$with} --force -o "$T/with/x.gguf"
+    [ ! -f "$T/side.tsv" ] || mv "$T/side.tsv" "$T/out"
+    [ -z "$side" ] || sed "s|$T/with|D|" "$T/out" > "$T/other"
+    [ -z "$side" ] || check_same "$T/side" "$T/other" "the table of --$option"
+    for file in "$T"/after/*; do
+        [ "$option" = dry-run ] || check_same "$file" "$T/with/${file##*/}" "--$option after and with the removal"
+    done
+    rm -rf "$T/after" "$T/with"
+done
+check_error 2 "prune first, then use --names" "names of Hugging Face" \
+    organ-prune -q "$T/big.gguf" --experts 0,2 --names hf -o "$T/never.safetensors"
+check_absent "$T/never.safetensors" "refused"
 finish

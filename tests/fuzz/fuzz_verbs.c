@@ -89,7 +89,7 @@ static gg_status write_types(void *ctx, const gg_run *run, const char *output, g
     gg_assemble_report r = { 0 };
     gg_run used = *run;
     used.strict = a->strict;
-    gg_prune_options fewer = { .output = a->o.output, .list = a->experts };
+    gg_prune_options fewer = { .how.output = a->o.output, .list = a->experts };
     if (a->experts) return room_prune(room("in.gguf"), &fewer, output, &used, e);
     return room_assemble(room("in.gguf"), &a->o, output, &used, &r, e);
 }

@@ -41,7 +41,7 @@ static gg_status assemble(void *ctx, const gg_run *run, const char *output, gg_e
     gg_assemble_report r = { 0 };
     gg_run used = *run;
     used.strict = j->strict;
-    gg_prune_options fewer = { .output = j->o.output, .list = j->experts };
+    gg_prune_options fewer = { .how.output = j->o.output, .list = j->experts };
     if (j->experts) return room_prune(j->path, &fewer, output, &used, e);
     return room_assemble(j->path, &j->o, output, &used, &r, e);
 }

@@ -303,7 +303,7 @@ static void kept(void)
     T_EQ(gg_measures_rank(&split, true, &r, &n, &e), GG_OK);
     int64_t first = r[0].expert < r[1].expert ? r[0].expert : r[1].expert,
             second = r[0].expert + r[1].expert - first;
-    gg_prune_options o = { .experts = 2, .output.imatrix = imatrix };
+    gg_prune_options o = { .experts = 2, .how.output.imatrix = imatrix };
     gg_run run = { .force = true, .threads = 2 };
     T_CHECKF(prune_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
     gg_source *k = NULL;
@@ -325,7 +325,7 @@ static void kept(void)
     o.experts = 2, o.list = "0-1";
     T_EQ(prune_path(path, &o, out, &run, &e), GG_EUSAGE);
     e = (gg_error)GG_ERROR_INIT;
-    o.list = NULL, o.output.dtype = "*=f16";
+    o.list = NULL, o.how.output.dtype = "*=f16";
     T_EQ(prune_path(path, &o, out, &run, &e), GG_EUSAGE);
     free(r);
     gg_measures_free(&split);
@@ -348,7 +348,7 @@ static void kept_by_the_gates(void)
     gg_source *s = model_of(dense, stack[0]), *k = NULL;
     last_path(path, sizeof path);
     snprintf(out, sizeof out, "%s/gates.gguf", dir);
-    gg_prune_options o = { .experts = 3, .output.imatrix = gates };
+    gg_prune_options o = { .experts = 3, .how.output.imatrix = gates };
     gg_run run = { .force = true };
     T_CHECKF(prune_path(path, &o, out, &run, &e) == GG_OK, "%s", e.what);
     T_EQ(gg_source_open(out, &k, &e), GG_OK);

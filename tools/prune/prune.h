@@ -9,9 +9,9 @@
 
 /* What to keep. All zero keeps everything. */
 typedef struct gg_prune_options {
-    gg_output_options output; /* its imatrix gives the importance */
-    bool no_verify;           /* do not compare the data with the hashes in the manifest */
-    uint64_t experts;         /* the number of experts to keep in every block; 0 = all, or `list` */
+    /* How the model is written; its `edit` is not used. output.imatrix gives the importance. */
+    gg_assemble_options how;
+    uint64_t experts; /* the number of experts to keep in every block; 0 = all, or `list` */
     /* Experts to keep in every block, such as "0-3,7", or the name of a file with one line per
      * block: number, tab, experts. NULL = all. */
     const char *list;
@@ -37,16 +37,13 @@ typedef struct gg_prune_options {
      * those of all experts. A note tells where that is not possible, and whether the file names
      * another model. NULL = none. */
     const char *refit;
-    const char *imatrix_out; /* output.imatrix for the new model is written here; NULL = nowhere */
-    bool dry_run;            /* write nothing. `output` may be NULL */
-    /* Called for each tensor in order before writing. */
-    gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
-    void *planned_ctx;
+    const char *imatrix_out; /* the importance matrix for the new model is written here; NULL =
+                                nowhere */
 } gg_prune_options;
 
 /* Writes `model` with fewer experts or hidden units. Stacks, routers, their biases and
  * <arch>.expert_count follow; the kept experts get new numbers from 0 in their order. A choice by
- * scores reads the model once more, so that it cannot be a pipe, and allows no output.dtype.
+ * scores reads the model once more, so that it cannot be a pipe, and allows no other types.
  * Errors: GG_EUSAGE for options that do not fit together; GG_NO if the model has no such experts or
  * units; those of gg_assemble. */
 gg_status gg_prune(gg_source *model, const gg_prune_options *o, const char *output,

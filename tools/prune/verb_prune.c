@@ -37,14 +37,14 @@ static gg_status check_options(const gg_prune_options *o, gg_error *err)
         { o->experts && o->list, "experts are listed, and their number is given too", NULL },
         { o->by && !(o->experts || o->share > 0), "the number of experts to keep is not given",
           NULL },
-        { ((o->experts && importance) || o->units || o->share > 0) && !o->output.imatrix,
+        { ((o->experts && importance) || o->units || o->share > 0) && !o->how.output.imatrix,
           "the importance of experts and units is unknown", "give an importance matrix" },
-        { o->imatrix_out && !o->output.imatrix,
+        { o->imatrix_out && !o->how.output.imatrix,
           "there is no importance matrix that could follow the model", "give one" },
         { o->refit && !(o->units || o->share > 0 || o->experts || o->list),
           "without fewer units or experts there is nothing to fit", NULL },
         { o->units && o->share > 0, "a share of the weights decides the number of units", NULL },
-        { chooses(o) && o->output.dtype,
+        { chooses(o) && (o->how.output.dtype || o->how.size || o->how.bpw > 0),
           "an importance matrix of the whole model does not fit one with fewer experts",
           "re-encode the whole model first, then remove experts" },
     };
@@ -96,7 +96,7 @@ static gg_status choose(pruning *x, const gg_plan *p, gg_error *err)
                                 .imatrix = x->imatrix,
                                 .texts = texts,
                                 .n_texts = o->texts.n,
-                                .tell = o->dry_run,
+                                .tell = o->how.dry_run,
                                 .refit = x->probe };
     gg_status st = texts ? GG_OK : gg_fail(err, GG_ENOMEM, "out of memory");
     for (size_t i = 0; i < o->texts.n && st == GG_OK; i++)
@@ -141,12 +141,8 @@ gg_status gg_prune(gg_source *model, const gg_prune_options *o, const char *outp
     run = GG_OPTIONS(gg_run, run);
     pruning x = { .model = model, .o = o, .run = run };
     const gg_plan_edit edit = { &x, cut_tensors, change_keys, write_imatrix };
-    const gg_assemble_options how = { .output = o->output,
-                                      .no_verify = o->no_verify,
-                                      .dry_run = o->dry_run,
-                                      .planned = o->planned,
-                                      .planned_ctx = o->planned_ctx,
-                                      .edit = &edit };
+    gg_assemble_options how = o->how;
+    how.edit = &edit;
     gg_status st = check_options(o, err);
     if (st == GG_OK && o->refit) st = open_activations(&x, err);
     if (st == GG_OK && o->list) st = gg_keep_experts_parse(o->list, &x.keep, err);

@@ -1,0 +1,40 @@
+/* assemble_options.h - the options of organ-assemble, which organ-prune has too: what a whole model
+ * is read from and written as. */
+#pragma once
+
+#include "cli.h"
+#include "table.h"
+
+#include "base/output.h"
+#include "organ/gg_verbs.h"
+
+/* A text beside the model: a table, rules. The file is opened before the work begins, so that an
+ * existing one is refused. */
+typedef struct text_output {
+    const char *path; /* NULL = not asked for; "-" is stdout */
+    gg_buf text;
+    gg_output *file;
+} text_output;
+
+typedef struct assemble_options {
+    const char *dir, *model, *output, *vocabulary;
+    int names; /* --names; read o.hf_names */
+    text_output report, rules;
+    table report_rows, size_rows;
+    gg_assemble_options o;
+} assemble_options;
+
+/* Rows for the table of options: { .group = assemble_places, .to = &opt.a }, the model and the
+ * output; the same with assemble_types, what is written; and { .group = assemble_files }. */
+extern const cli_option assemble_places[], assemble_types[], assemble_files[];
+
+/* Refuses values that contradict each other, and fills in a->o. To be called when all options are
+ * read. Exits on mistakes. */
+void assemble_options_end(cli *c, assemble_options *a);
+
+/* Opens the texts, the model and the vocabulary, calls `write` with them, and closes them. Notes
+ * what was written. `write` gets `ctx`, and options and arguments as gg_assemble. */
+typedef gg_status assemble_write(void *ctx, gg_source *model, const gg_assemble_options *o,
+                                 const char *output, const gg_run *run, gg_assemble_report *report,
+                                 gg_error *err);
+gg_status assemble_options_run(cli *c, assemble_options *a, assemble_write *write, void *ctx);
