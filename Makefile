@@ -85,7 +85,7 @@ all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## b
 # libm, and verb_measure_read.c gathers samples.
 LOGIC = $(if $(filter -O2,$(CFLAGS)),-Os $(SPARED))
 FAST := src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c src/quant/% src/numeric/% \
-	$(filter-out $(patsubst %,src/base/%.c,io output escape status nearest confine_path),$(wildcard src/base/*.c))
+	$(filter-out $(patsubst %,src/base/%.c,io output escape status nearest),$(wildcard src/base/*.c))
 $(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) tools/merge/tables.c) $(API_OPTIONS): FLAGS = $(LOGIC)
 $(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1

@@ -37,7 +37,7 @@ typedef enum gg_kind {
     GG_KIND_CONTROL,    /* a control vector */
     GG_KIND_IMATRIX,    /* an importance matrix */
     GG_KIND_PROJECTOR,  /* the part of a multimodal model that encodes images or sound */
-    GG_KIND_PATCH,      /* the difference of two models, see gg_patch.h */
+    GG_KIND_PATCH,      /* the difference of two models, a patch */
     GG_KIND_VOCABULARY, /* keys with tokens, without tensors */
     GG_KIND_RECORDS,    /* organ records, which have no keys */
     GG_KIND_DRAFT,      /* a draft head: eagle3, dflash and the like, which needs a target model */
@@ -83,8 +83,8 @@ typedef struct gg_check_options {
     /* The model for which the checked model drafts tokens, to check that they fit: NULL = none.
      * Findings have the rule "target". */
     const char *target;
-    /* What the file must be: "model", "adapter" or another word of gg_kind_word. A file of another
-     * kind is an error then. NULL = any. */
+    /* What the file must be: "model", "adapter" or another word that organ-check(1) lists. A file
+     * of another kind is an error then. NULL = any. */
     const char *as;
     gg_status (*row)(void *ctx, const gg_finding *row, gg_error *err); /* for each finding */
     void *ctx;
@@ -101,9 +101,6 @@ typedef struct gg_check_report {
     size_t tensors;        /* whose names are known: of a pipe those in its header */
     char architecture[64]; /* escaped; "" if there is none */
 } gg_check_report;
-
-/* The word for a kind in options and tables: "model", "adapter", "imatrix" and so on; static. */
-const char *gg_kind_word(gg_kind kind);
 
 /* The verdict of a report, and the same in words: "no findings", "not checked: " and the reason, or
  * the number of findings of each level and the first of the highest. */
@@ -125,35 +122,6 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
  * base does not have become notes, of which eight are told one by one. With run->strict, returns
  * GG_NO if there are errors, including those of the base. */
 gg_status gg_check_review(const gg_planned *planned, gg_error *err);
-
-/* ---- SHA-256 lists -------------------------------------------------------------------- */
-
-/* The SHA-256 of a file, of all keys in their order ("metadata"), of one key (type and value), or
- * of the data of one tensor. */
-typedef struct gg_hash_row {
-    const char *sha256; /* 64 lower-case hex digits */
-    const char *kind;   /* "file" "metadata" "key" "tensor" */
-    const char *name;   /* of the file, key or tensor, escaped as gg_escape does; "-" = all keys */
-    const char *detail; /* bytes of a file; type of a key; type and shape of a tensor */
-} gg_hash_row;
-
-typedef struct gg_hash_options {
-    /* A file with such rows, as TSV with the columns of gg_hash_row, to compare the model with.
-     * NULL = none. */
-    const char *list;
-    /* Called for each row of the model, if there is no list. */
-    gg_status (*row)(void *ctx, const gg_hash_row *row, gg_error *err);
-    /* Called for each difference from the list: a finding of the rule "hash". Renamed tensors and
-     * keys are recognised by their hash. */
-    gg_status (*finding)(void *ctx, const gg_finding *row, gg_error *err);
-    void *ctx; /* first argument of both */
-} gg_hash_options;
-
-/* Computes the SHA-256 of the parts of a model. Pipes and directories have no file rows. Keys that
- * number shards (split.*) are left out. report->found counts the differences from o->list. Errors:
- * GG_EFORMAT for a malformed list, and those of reading the source. */
-gg_status gg_check_hash(gg_source *model, const gg_hash_options *o, const gg_run *run,
-                        gg_check_report *report, gg_error *err);
 
 GG_END_DECLS
 

@@ -286,3 +286,10 @@ gg_status gg_fail_changed(const char *path, gg_error *err)
     gg_fix(err, "run again when nothing writes to it");
     return gg_at_file(err, path ? path : "<stdin>");
 }
+
+bool gg_path_within(const char *root, const char *real)
+{
+    size_t n = strlen(root);
+    if (n == 1) return real[0] == '/';
+    return strncmp(real, root, n) == 0 && (real[n] == '/' || real[n] == '\0');
+}

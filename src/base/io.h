@@ -106,3 +106,7 @@ bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s);
 
 /* Fails with GG_EIO because the file was changed; NULL = standard input. */
 gg_status gg_fail_changed(const char *path, gg_error *err);
+
+/* Returns whether `real` is root or lies below it. Both must be real paths; only their texts
+ * are compared. */
+bool gg_path_within(const char *root, const char *real);

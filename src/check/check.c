@@ -76,11 +76,6 @@ static const kind_row kinds[GG_KIND_COUNT] = {
     [GG_KIND_EMPTY] = { "empty", "an empty file: it has neither tensors nor a vocabulary", NULL },
 };
 
-const char *gg_kind_word(gg_kind kind)
-{
-    return (unsigned)kind < GG_KIND_COUNT ? kinds[kind].word : "unknown";
-}
-
 /* Names the kind of the file, unless it is a model or has the kind that was asked for. */
 static void check_kind(check *c)
 {

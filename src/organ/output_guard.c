@@ -1,7 +1,6 @@
 /* output_guard.c - refuse outputs that would overwrite an input. */
 #include "output_guard.h"
 
-#include "base/confine_path.h"
 #include "base/error.h"
 #include "manifest.h"
 #include "source_layout.h"

@@ -1,6 +1,7 @@
 /* fuzz_verbs.c - a mutated model through one verb per run: extract and assemble again (byte for
  * byte), assemble with other types and as shards, stack, measure, compare, purify, check, keys, and
  * writing with overrides. */
+#include "check/check_hash.h"
 #include "room.h"
 
 #include "assemble/gg_stack.h"

@@ -1,7 +1,8 @@
 /* t_beneath.c - names that stay below a folder, and all that try not to. */
 #include "t.h"
 
-#include "base/confine_path.h"
+#include "api/confine_path.h"
+#include "base/io.h"
 
 #include <limits.h>
 #include <sys/stat.h>

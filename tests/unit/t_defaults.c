@@ -1,6 +1,7 @@
 /* t_defaults.c - what the library promises to a program that links it: NULL and zeroed
  * arguments, pointers that stay, descriptors that are closed, limits that are left alone. */
 #include "assemble.h"
+#include "check/check_hash.h"
 #include "files.h"
 
 #include "assemble/gg_stack.h"

@@ -7,11 +7,11 @@
  */
 #include "api.h"
 
-#include "base/confine_path.h" /* paths that must stay below a folder */
-#include "base/error.h"        /* a second error that replaces none */
-#include "base/grow.h"         /* lists that grow */
-#include "base/utf8.h"         /* what JSON can hold */
-#include "gguf/gguf.h"         /* names of shards */
+#include "base/error.h"   /* a second error that replaces none */
+#include "base/grow.h"    /* lists that grow */
+#include "base/utf8.h"    /* what JSON can hold */
+#include "confine_path.h" /* paths that must stay below a folder */
+#include "gguf/gguf.h"    /* names of shards */
 #include "organ/gg_gguf.h"
 #include "json/json.h" /* the one JSON reader and writer */
 

@@ -2,11 +2,11 @@
 #include "api.h"
 #include "organ/gg_verbs.h"
 
-#include "base/confine_path.h"   /* paths that must stay below a folder */
 #include "base/error.h"          /* a second error that replaces none */
 #include "base/io.h"             /* whole reads and writes */
 #include "base/output.h"         /* outputs that appear only when whole */
 #include "base/platform.h"       /* times of files */
+#include "confine_path.h"        /* paths that must stay below a folder */
 #include "gguf/gguf.h"           /* shard names, and a header by descriptor */
 #include "hf/safetensors.h"      /* the header of a safetensors file */
 #include "organ/manifest.h"      /* gg_manifest: whether a folder is an organ directory */

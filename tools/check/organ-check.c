@@ -1,4 +1,5 @@
 /* organ-check - check whether an engine will load a model and whether it makes sense. */
+#include "check_hash.h"
 #include "common/cli.h"
 #include "common/lists.h"
 #include "organ/gg_check.h"

@@ -1,7 +1,7 @@
 /* confine_path.c - look up untrusted path names below one folder only. */
 #include "confine_path.h"
 
-#include "io.h"
+#include "base/io.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,13 +13,6 @@
 #include <unistd.h>
 
 #define TREE_DEPTH 8
-
-bool gg_path_within(const char *root, const char *real)
-{
-    size_t n = strlen(root);
-    if (n == 1) return real[0] == '/';
-    return strncmp(real, root, n) == 0 && (real[n] == '/' || real[n] == '\0');
-}
 
 static gg_status leads_out(const char *relative, gg_error *err)
 {

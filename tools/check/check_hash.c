@@ -1,6 +1,8 @@
 /* check_hash.c - lists the SHA-256 of files, keys and tensors, and compares a model with
  * such a list. */
-#include "check_context.h"
+#include "check_hash.h"
+
+#include "check/check_context.h"
 
 #include "base/cursor.h"
 #include "base/error.h"

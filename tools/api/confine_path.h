@@ -8,10 +8,6 @@
 
 #include "organ/gg_status.h"
 
-/* Returns whether `real` is root or lies below it. Both must be real paths; only their texts
- * are compared. */
-bool gg_path_within(const char *root, const char *real);
-
 /* Sets *real to the malloc'd real path of `relative`. */
 gg_status gg_confine_path(const char *root, const char *relative, char **real, gg_error *err);
 
