@@ -4,7 +4,7 @@
 # tools/common, and no two files need each other, also by way of others. Prints what breaks this and exits 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
-order='base json numeric quant gguf arch organ hf write compute kin check picture patch assemble'
+order='base json numeric quant gguf arch organ hf write vocab compute kin check picture patch assemble'
 T=$(mktemp -d) || exit 2
 trap 'rm -rf "$T"' EXIT
 

@@ -101,6 +101,50 @@ check_text "$(key "$T/sp.gguf" tokenizer.ggml.scores | wc -l | tr -d ' ')" \
 check_text "$(key "$T/sp.gguf" llama.vocab_size 2> "$T/null" || echo none)" \
     "$(if organ-keys "$m" --get llama.vocab_size > "$T/null" 2>&1; then texts "$T/sp.gguf" | wc -l | tr -d ' '
     else echo none; fi)" "llama.vocab_size"
+# A draft head: the rows of its output are those of the tokens that d2t names, which are 8, 2, 9 and 7 here.
+head_model() { # FILE NUMBERS: as bytes for printf
+    made "$T/head" "$(str model gpt2; str pre gpt-2; list tokens str "$eleven"
+        list token_type i32 "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5"; list merges str '"a b", "ab c", "x y", "c x"'
+        id eos_token_id 9)" token_embd.weight:f32:256x11 output.weight:f32:256x4 t2d:i8:11 d2t:i64:4 2> "$T/null"
+    head -c $(($(wc -c < "$T/head") - 32)) "$T/head" > "$1"
+    for n in $2; do printf "$n\\000\\000\\000\\000\\000\\000\\000"; done >> "$1"
+}
+numbers() { data "$1" d2t | od -A n -v -t u1 | awk '{ for (i = 0; i++ < NF; ) if (n++ % 8 == 0) printf "%s ", $i }'; }
+head_model "$T/h.gguf" '\010 \002 \011 \007'
+check_text "$(numbers "$T/h.gguf")" "8 2 9 7 " "the tokens of a draft head"
+echo abc > "$T/keep"
+check "trim a draft head" organ-vocab trim "$T/h.gguf" --keep "$T/keep" -o "$T/t.gguf" --force
+check_text "$(numbers "$T/t.gguf")" "2 8 7 " "d2t has the new ids of the tokens that stay"
+row "$T/h.gguf" output.weight $R 1 2 3 > "$T/want"
+data "$T/t.gguf" output.weight > "$T/have"
+check_same "$T/have" "$T/want" "the rows of a draft head follow d2t"
+row "$T/h.gguf" t2d 1 0 1 2 3 4 5 6 7 9 > "$T/want"
+data "$T/t.gguf" t2d > "$T/have"
+check_same "$T/have" "$T/want" "t2d has a value per token that stays"
+row "$T/h.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 9 > "$T/want"
+data "$T/t.gguf" token_embd.weight > "$T/have"
+check_same "$T/have" "$T/want" "its embeddings have a row per token"
+grep -q "3 of 4 rows of the draft head stay" "$T/err" || bad "the note of a draft head: $(cat "$T/err")"
+head_model "$T/h2.gguf" '\010 \012 \010 \012'
+check_error 1 "none of its tokens is left" "a draft head without tokens" \
+    organ-vocab trim "$T/h2.gguf" --keep "$T/keep" -o "$T/x.gguf"
+head_model "$T/h2.gguf" '\010 \013 \010 \012'
+check_error 3 "number 1 is 11, but the vocabulary has 11 tokens" "a number beyond the last token" \
+    organ-vocab trim "$T/h2.gguf" --keep "$T/keep" -o "$T/x.gguf"
+# Numbers of experts per token move with their tokens; an order of all tokens cannot.
+made "$T/tid.gguf" "$(str model gpt2; str pre gpt-2; list tokens str "$eleven"
+    list token_type i32 "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5")" token_embd.weight:f32:256x11 \
+    blk.0.ffn_gate_tid2eid.weight:i32:3x11 2> "$T/null"
+echo c > "$T/keep"
+check "trim with numbers of experts" organ-vocab trim "$T/tid.gguf" --keep "$T/keep" -q -o "$T/t.gguf" --force
+row "$T/tid.gguf" blk.0.ffn_gate_tid2eid.weight 12 0 1 2 3 4 5 9 > "$T/want"
+data "$T/t.gguf" blk.0.ffn_gate_tid2eid.weight > "$T/have"
+check_same "$T/have" "$T/want" "numbers of experts stay with their tokens"
+made "$T/order.gguf" "$(str model gpt2; list tokens str '"a", "b"')" token_embd.weight:f32:256x2 \
+    masked_embd_ordering:i32:2 2> "$T/null"
+echo a > "$T/keep"
+check_error 3 "it has an order of all tokens" "an order of all tokens" \
+    organ-vocab trim "$T/order.gguf" --keep "$T/keep" -o "$T/x.gguf"
 # What cannot be.
 echo nothing > "$T/keep"
 check_error 1 "line 1: there is no token 'nothing'" "an unknown text" \
@@ -182,6 +226,12 @@ a=$(organ-vocab "$m" --list | awk -F "$TAB" '$2 == "a" { print $1 }')
 row "$T/b.gguf" token_embd.weight $R 1 > "$T/want"
 row "$T/t.gguf" token_embd.weight $R "$a" > "$T/have"
 check_same "$T/have" "$T/want" "the letter a"
+# Between two vocabularies of SentencePiece, the byte <0x41> is not the letter A.
+organ-vocab "$m" --list > "$T/all"
+organ-assemble -q "$m" --dtype f32 -o "$T/wide.gguf"
+check "into the same words of SentencePiece" organ-vocab transplant "$T/wide.gguf" --from "$m" -q --force -o \
+    "$T/t.gguf"
+check_text "$(differing "$T/wide.gguf" "$T/t.gguf")" "" "all rows stay in their places, bytes too"
 check_error 2 "transplant needs --from DONOR" "no donor" organ-vocab transplant "$T/b.gguf" -o "$T/x.gguf"
 
 # ---- add -------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "common/cli.h"
 #include "common/table.h"
 #include "organ/gg_check.h"
+#include "vocab_edit.h"
 #include "vocab_look.h"
 
 #include <stdlib.h>
@@ -81,21 +82,21 @@ static const cli_option options[] = {
 static gg_status look(cli *c)
 {
     gg_source *s[2] = { NULL };
-    vocab v[2] = { { 0 } };
+    gg_vocab v[2] = { { 0 } };
     size_t n = c->args.n;
     if (n != 1 && n != 2) cli_usage(c, "give one model to look at, or two to compare");
     if (n == 2 && (opt.list || opt.find)) cli_usage(c, "--list and --find take one model");
     gg_status st = GG_OK;
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         st = cli_open(c, c->args.items[i], CLI_HEADER_ONLY, &s[i]);
-        if (st == GG_OK) st = vocab_read(s[i], &v[i], &c->err);
+        if (st == GG_OK) st = gg_vocab_read(s[i], &v[i], &c->err);
     }
     if (st == GG_OK)
         st = n == 2                 ? look_compare(c, s, v)
              : opt.list || opt.find ? look_list(c, &v[0], opt.find)
                                     : look_screen(c, s[0], &v[0]);
     for (int i = 0; i < 2; i++) {
-        vocab_free(&v[i]);
+        gg_vocab_free(&v[i]);
         gg_source_close(s[i]);
     }
     return st;
@@ -111,6 +112,9 @@ static gg_status write_edit(cli *c, vocab_edit *e)
     if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes; %zu tensor%s with one row per token", (unsigned long long)w.bytes,
                  w.tensors, cli_s(w.tensors));
+    if (st == GG_OK && !c->quiet && w.heads_was)
+        cli_note(c, "%llu of %llu rows of the draft head stay, and d2t follows",
+                 (unsigned long long)w.heads, (unsigned long long)w.heads_was);
     return st;
 }
 

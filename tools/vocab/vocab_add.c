@@ -1,5 +1,5 @@
 /* vocab_add.c - more tokens, and rows without tokens. */
-#include "vocab.h"
+#include "vocab_edit.h"
 
 #include "base/error.h"
 #include "base/lines.h"
@@ -11,8 +11,8 @@
 #include <string.h>
 
 typedef struct adding {
-    const vocab *v;
-    vocab_token *tokens; /* of the new vocabulary */
+    const gg_vocab *v;
+    gg_vocab_token *tokens; /* of the new vocabulary */
     vocab_edit *e;
     size_t n, cap, next; /* `next`: where to look for an unused token */
     gg_names names;
@@ -24,45 +24,49 @@ static gg_status room(adding *a, gg_error *err)
 {
     if (a->n < a->cap) return GG_OK;
     size_t cap = 2 * a->cap + 64;
-    vocab_token *tokens = realloc(a->tokens, cap * sizeof *tokens);
+    gg_vocab_token *tokens = realloc(a->tokens, cap * sizeof *tokens);
     if (tokens) a->tokens = tokens;
-    vocab_row *rows = realloc(a->e->rows, cap * sizeof *rows);
-    if (rows) a->e->rows = rows;
+    gg_vocab_row *rows = realloc(a->e->rows.list, cap * sizeof *rows);
+    if (rows) a->e->rows.list = rows;
     if (!tokens || !rows) return gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     a->cap = cap;
     return GG_OK;
 }
 
-static gg_status add_token(adding *a, const vocab_token *t, const vocab_row *row, gg_error *err)
+static gg_status add_token(adding *a, const gg_vocab_token *t, const gg_vocab_row *row,
+                           gg_error *err)
 {
     if (room(a, err) != GG_OK) return err->status;
     a->tokens[a->n] = *t;
-    a->e->rows[a->n++] = *row;
-    a->e->n = a->n;
+    a->e->rows.list[a->n++] = *row;
+    a->e->rows.n = a->n;
     return GG_OK;
 }
 
 /* The tokens whose rows a new one is made of: ids in a column, or the pieces of its text. */
-static gg_status read_pieces(const adding *a, const char *ids, const vocab_token *t, vocab_row *row,
-                             gg_error *err)
+static gg_status read_pieces(const adding *a, const char *ids, const gg_vocab_token *t,
+                             gg_vocab_row *row, gg_error *err)
 {
     vocab_pieces p = { 0 };
+    gg_vocab_made *made = gg_vocab_make(row, err);
+    if (!made) return err->status;
+    gg_vocab_sum *sum = &made->sum;
     if (!ids || !*ids) {
         vocab_divide(a->v, t->text, t->len, &p, err);
-        row->ids = p.ids;
-        row->n = (uint32_t)p.n;
+        sum->ids = p.ids;
+        sum->n = (uint32_t)p.n;
         p.ids = NULL;
         vocab_pieces_free(&p);
         return err->status;
     }
-    if (!(row->ids = malloc((strlen(ids) / 2 + 1) * sizeof *row->ids)))
+    if (!(sum->ids = malloc((strlen(ids) / 2 + 1) * sizeof *sum->ids)))
         return gg_fail(err, GG_ENOMEM, "no memory for a row");
     for (const char *p1 = ids; *p1;) {
         char *end;
         unsigned long long id = strtoull(p1, &end, 10);
         if (end == p1 || *p1 < '0' || *p1 > '9' || id >= a->v->n)
             return gg_fail(err, GG_EUSAGE, "'%.60s' are not ids of tokens below %zu", ids, a->v->n);
-        row->ids[row->n++] = (uint32_t)id;
+        sum->ids[sum->n++] = (uint32_t)id;
         p1 = end + strspn(end, " \r");
     }
     return GG_OK;
@@ -73,8 +77,8 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
 {
     adding *a = ctx;
     char *type = strchr(line, '\t'), *ids = type ? strchr(type + 1, '\t') : NULL;
-    vocab_row row = { .from = ROW_MADE };
-    vocab_token t = { .type = TOKEN_USER, .score = -1000 };
+    gg_vocab_row row = { .from = GG_ROW_MADE };
+    gg_vocab_token t = { .type = GG_TOKEN_USER, .score = -1000 };
     if (type) *type++ = '\0';
     if (ids) *ids++ = '\0';
     t.len = strcspn(line, "\r");
@@ -84,19 +88,19 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
         !(t.text = gg_names_add((gg_names *)&a->names, line, t.len, err)))
         return gg_fail(err, GG_EUSAGE, "line %zu: a broken escape", number);
     size_t word = type ? strcspn(type, "\r") : 0;
-    if (type && gg_text_is(type, word, "control")) t.type = TOKEN_CONTROL;
+    if (type && gg_text_is(type, word, "control")) t.type = GG_TOKEN_CONTROL;
     else if (type && word && !gg_text_is(type, word, "user"))
         return gg_fail(err, GG_EUSAGE, "line %zu: the type of a token is user or control", number);
     for (size_t i = 0; i < a->n; i++)
         if (a->tokens[i].len == t.len && memcmp(a->tokens[i].text, t.text, t.len) == 0)
             return gg_fail(err, GG_NO, "line %zu: token %zu has the text '%.100s' already", number,
                            i, line);
-    if (read_pieces(a, ids, &t, &row, err) != GG_OK) return free(row.ids), err->status;
-    while (a->next < a->v->n && a->v->tokens[a->next].type != TOKEN_UNUSED) a->next++;
+    if (read_pieces(a, ids, &t, &row, err) != GG_OK) return gg_vocab_row_free(&row), err->status;
+    while (a->next < a->v->n && a->v->tokens[a->next].type != GG_TOKEN_UNUSED) a->next++;
     a->r->added++;
     if (a->next < a->v->n) {
         a->tokens[a->next] = t;
-        a->e->rows[a->next++] = row;
+        a->e->rows.list[a->next++] = row;
         a->r->reused++;
         return GG_OK;
     }
@@ -105,9 +109,9 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
 
 static gg_status add_padding(adding *a, size_t n, gg_error *err)
 {
-    vocab_row row = { .from = ROW_MADE };
+    gg_vocab_row row = { .from = GG_ROW_MADE };
     for (char text[32]; a->n < n && err->status == GG_OK; a->r->padding++) {
-        vocab_token t = { .type = TOKEN_UNUSED, .score = -10000 };
+        gg_vocab_token t = { .type = GG_TOKEN_UNUSED, .score = -10000 };
         t.len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", a->n);
         if ((t.text = gg_names_add(&a->names, text, t.len, err))) add_token(a, &t, &row, err);
     }
@@ -118,28 +122,28 @@ static gg_status add_padding(adding *a, size_t n, gg_error *err)
 static gg_status cut(adding *a, size_t n, gg_error *err)
 {
     for (; a->n > n; a->n--)
-        if (a->tokens[a->n - 1].type != TOKEN_UNUSED) {
-            const vocab_token *t = &a->tokens[a->n - 1];
+        if (a->tokens[a->n - 1].type != GG_TOKEN_UNUSED) {
+            const gg_vocab_token *t = &a->tokens[a->n - 1];
             gg_fail(err, GG_NO, "token %zu, '%.*s', is used: at least %zu tokens must stay",
                     a->n - 1, t->len < 100 ? (int)t->len : 100, t->text, a->n);
             return gg_fix(err, "trim the vocabulary instead");
         }
-    a->e->n = a->n;
+    a->e->rows.n = a->n;
     return GG_OK;
 }
 
 gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, vocab_add_report *r,
                     gg_error *err)
 {
-    vocab v;
+    gg_vocab v;
     *r = (vocab_add_report){ 0 };
     *e = (vocab_edit){ .base = base };
-    if (vocab_read(base, &v, err) != GG_OK) return err->status;
+    if (gg_vocab_read(base, &v, err) != GG_OK) return err->status;
     adding a = { .v = &v, .e = e, .r = r };
     gg_lines list = { o->tokens, "the list of tokens", (size_t)64 << 20 };
-    e->before = r->before = v.n;
+    r->before = v.n;
     for (size_t i = 0; i < v.n && err->status == GG_OK; i++)
-        add_token(&a, &v.tokens[i], &(vocab_row){ .from = (uint32_t)i }, err);
+        add_token(&a, &v.tokens[i], &(gg_vocab_row){ .from = (uint32_t)i }, err);
     if (err->status == GG_OK && o->tokens) gg_each_line(&list, read_token, &a, err);
     uint64_t most = (uint64_t)1 << 24, n = a.n;
     if (o->pad) n = (n + o->pad - 1) / o->pad * o->pad;
@@ -150,10 +154,10 @@ gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, 
     if (err->status == GG_OK) add_padding(&a, (size_t)n, err);
     r->after = a.n;
     if (err->status == GG_OK) gg_meta_copy(&e->meta, v.meta, err);
-    if (err->status == GG_OK) vocab_set_tokens(&e->meta, a.tokens, a.n, v.scores, err);
-    if (err->status == GG_OK) vocab_set_size(&e->meta, a.n, err);
+    if (err->status == GG_OK) gg_vocab_set_tokens(&e->meta, a.tokens, a.n, v.scores, err);
+    if (err->status == GG_OK) gg_vocab_set_size(&e->meta, a.n, err);
     free(a.tokens);
     gg_names_free(&a.names);
-    vocab_free(&v);
+    gg_vocab_free(&v);
     return err->status;
 }

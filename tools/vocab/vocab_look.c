@@ -21,7 +21,7 @@ static const char *const type_names[] = { "",     "normal", "unknown", "control"
 #define SCREEN "item\tname\tvalue\tshare\ttext"
 
 static void row(table *t, const char *item, const char *name, table_cell value, double share,
-                const vocab_token *token)
+                const gg_vocab_token *token)
 {
     table_line(t, cell_text(item), cell_text_if(name), value, cell_f64_if(share),
                token ? cell_bytes(token->text, token->len) : cell_null());
@@ -58,7 +58,7 @@ enum { SCRIPTS = sizeof scripts / sizeof *scripts };
 
 /* The first row with the same name as that of the token's first letter; SCRIPTS = bytes that are
  * not whole letters. */
-static size_t script_of(const vocab_token *t)
+static size_t script_of(const gg_vocab_token *t)
 {
     const char *s = t->plain;
     size_t n = t->plain_len, at = 0;
@@ -72,11 +72,11 @@ static size_t script_of(const vocab_token *t)
     return at;
 }
 
-static void print_scripts(table *t, const vocab *v)
+static void print_scripts(table *t, const gg_vocab *v)
 {
     size_t counts[SCRIPTS + 1] = { 0 }, total = 0;
     for (size_t i = 0; i < v->n; i++) {
-        if (v->tokens[i].type != TOKEN_NORMAL || v->tokens[i].plain_len == 0) continue;
+        if (v->tokens[i].type != GG_TOKEN_NORMAL || v->tokens[i].plain_len == 0) continue;
         counts[script_of(&v->tokens[i])]++;
         total++;
     }
@@ -93,7 +93,7 @@ static void print_scripts(table *t, const vocab *v)
 
 typedef struct specials {
     table *t;
-    const vocab *v;
+    const gg_vocab *v;
 } specials;
 
 static gg_status print_special(void *ctx, const gg_kv *kv, gg_error *err)
@@ -105,38 +105,38 @@ static gg_status print_special(void *ctx, const gg_kv *kv, gg_error *err)
     (void)err;
     snprintf(name, sizeof name, "%.*s", (int)(kv->key_len - skip), kv->key + skip);
     for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &id); i++) {
-        const vocab_token *token = id < p->v->n ? &p->v->tokens[id] : NULL;
+        const gg_vocab_token *token = id < p->v->n ? &p->v->tokens[id] : NULL;
         row(p->t, "special", name, cell_u64(id), NAN, token);
     }
     return GG_OK;
 }
 
 /* Counts of types, empty and repeated texts, and bytes without a token. */
-static void print_counts(table *t, const vocab *v)
+static void print_counts(table *t, const gg_vocab *v)
 {
-    size_t types[TOKEN_BYTE + 1] = { 0 }, empty = 0, twice = 0, missing = 0;
+    size_t types[GG_TOKEN_BYTE + 1] = { 0 }, empty = 0, twice = 0, missing = 0;
     for (size_t i = 0; i < v->n; i++) {
         types[v->tokens[i].type]++;
         empty += v->tokens[i].len == 0;
-        twice += vocab_find(v, v->tokens[i].text, v->tokens[i].len) != i;
+        twice += gg_vocab_find(v, v->tokens[i].text, v->tokens[i].len) != i;
     }
-    for (int i = 0; i < 256 && v->kind != VOCAB_OTHER; i++) {
+    for (int i = 0; i < 256 && v->kind != GG_VOCAB_OTHER; i++) {
         char byte = (char)i;
-        missing += vocab_find_plain(v, &byte, 1) == SIZE_MAX;
+        missing += gg_vocab_find_plain(v, &byte, 1) == SIZE_MAX;
     }
-    for (int i = TOKEN_NORMAL; i <= TOKEN_BYTE; i++)
+    for (int i = GG_TOKEN_NORMAL; i <= GG_TOKEN_BYTE; i++)
         if (types[i])
             row(t, "type", type_names[i], cell_u64(types[i]), (double)types[i] / (double)v->n,
                 NULL);
     row(t, "count", "empty texts", cell_u64(empty), NAN, NULL);
     row(t, "count", "repeated texts", cell_u64(twice), NAN, NULL);
-    if (v->kind != VOCAB_OTHER)
+    if (v->kind != GG_VOCAB_OTHER)
         row(t, "count", "bytes without a token", cell_u64(missing), NAN, NULL);
     if (v->n_merges) row(t, "count", "merges", cell_u64(v->n_merges), NAN, NULL);
 }
 
 /* Special tokens that the chat template writes: <|name|> and <name>, as far as they are tokens. */
-static void print_template(table *t, const vocab *v)
+static void print_template(table *t, const gg_vocab *v)
 {
     const char *text;
     size_t len, printed = 0;
@@ -147,8 +147,8 @@ static void print_template(table *t, const vocab *v)
         char close = text[i] == '<' ? '>' : ']';
         const char *end = memchr(text + i, close, len - i);
         size_t n = end ? (size_t)(end - (text + i)) + 1 : 0;
-        size_t id = n && n < 100 ? vocab_find(v, text + i, n) : SIZE_MAX;
-        if (id == SIZE_MAX || seen[id] || v->tokens[id].type == TOKEN_NORMAL) continue;
+        size_t id = n && n < 100 ? gg_vocab_find(v, text + i, n) : SIZE_MAX;
+        if (id == SIZE_MAX || seen[id] || v->tokens[id].type == GG_TOKEN_NORMAL) continue;
         seen[id] = 1;
         printed++;
         row(t, "template", type_names[v->tokens[id].type], cell_u64(id), NAN, &v->tokens[id]);
@@ -157,7 +157,7 @@ static void print_template(table *t, const vocab *v)
 }
 
 /* The matrices that have a row per token. */
-static void print_matrices(table *t, const gg_source *s, const vocab *v)
+static void print_matrices(table *t, const gg_source *s, const gg_vocab *v)
 {
     uint64_t all = 0;
     for (size_t i = 0; i < gg_source_count(s); i++) all += gg_source_tensor(s, i)->bytes;
@@ -175,7 +175,7 @@ static void print_matrices(table *t, const gg_source *s, const vocab *v)
     }
 }
 
-gg_status look_screen(cli *c, const gg_source *s, const vocab *v)
+gg_status look_screen(cli *c, const gg_source *s, const gg_vocab *v)
 {
     static const char *const words[] = { "model", "pre" };
     table t = table_start(c->json, SCREEN);
@@ -190,7 +190,7 @@ gg_status look_screen(cli *c, const gg_source *s, const vocab *v)
             row(&t, words[i], NULL, cell_bytes(text, len), NAN, NULL);
     }
     print_counts(&t, v);
-    vocab_each_id(v->meta, print_special, &p, &c->err);
+    gg_vocab_each_id(v->meta, print_special, &p, &c->err);
     print_template(&t, v);
     print_matrices(&t, s, v);
     print_scripts(&t, v);
@@ -201,7 +201,7 @@ gg_status look_screen(cli *c, const gg_source *s, const vocab *v)
  */
 
 /* The number of the first merge that makes each token; UINT32_MAX = none. malloc'd. */
-static uint32_t *ranks_of(const vocab *v)
+static uint32_t *ranks_of(const gg_vocab *v)
 {
     uint32_t *ranks = malloc((v->n + 1) * sizeof *ranks);
     for (size_t i = 0; ranks && i < v->n; i++) ranks[i] = UINT32_MAX;
@@ -218,14 +218,14 @@ static bool contains(const char *text, size_t len, const char *part)
     return false;
 }
 
-gg_status look_list(cli *c, const vocab *v, const char *find)
+gg_status look_list(cli *c, const gg_vocab *v, const char *find)
 {
     uint32_t *ranks = ranks_of(v);
     table t = { .json = c->json };
     size_t found = 0;
     if (!ranks) return gg_fail(&c->err, GG_ENOMEM, "no memory for ranks");
     for (size_t i = 0; i < v->n && gg_cancelled(&c->err) == GG_OK; i++) {
-        const vocab_token *k = &v->tokens[i];
+        const gg_vocab_token *k = &v->tokens[i];
         if (find && !contains(k->text, k->len, find) && !contains(k->plain, k->plain_len, find))
             continue;
         found++;
@@ -265,7 +265,7 @@ static void count_row(table *t, const char *note, size_t a, size_t b)
     table_line(t, cell_text("count"), cell_u64(a), cell_u64(b), cell_null(), cell_text(note));
 }
 
-gg_status look_compare(cli *c, gg_source *const s[2], const vocab v[2])
+gg_status look_compare(cli *c, gg_source *const s[2], const gg_vocab v[2])
 {
     table t = table_start(c->json, COMPARED);
     size_t same = 0, moved = 0, only[2] = { 0 }, retyped = 0;
@@ -273,8 +273,8 @@ gg_status look_compare(cli *c, gg_source *const s[2], const vocab v[2])
     gg_check_options o = { .target = gg_source_name(s[1]), .row = print_target, .ctx = &d };
     gg_check_report r;
     for (size_t i = 0; i < v[0].n; i++) {
-        const vocab_token *k = &v[0].tokens[i];
-        size_t at = vocab_find(&v[1], k->text, k->len);
+        const gg_vocab_token *k = &v[0].tokens[i];
+        size_t at = gg_vocab_find(&v[1], k->text, k->len);
         if (at == SIZE_MAX) {
             only[0]++;
             table_line(&t, cell_text("only"), cell_u64(i), cell_null(), cell_bytes(k->text, k->len),
@@ -290,8 +290,8 @@ gg_status look_compare(cli *c, gg_source *const s[2], const vocab v[2])
                        other ? cell_text(type_names[v[1].tokens[at].type]) : cell_null());
     }
     for (size_t i = 0; i < v[1].n; i++) {
-        const vocab_token *k = &v[1].tokens[i];
-        if (vocab_find(&v[0], k->text, k->len) != SIZE_MAX) continue;
+        const gg_vocab_token *k = &v[1].tokens[i];
+        if (gg_vocab_find(&v[0], k->text, k->len) != SIZE_MAX) continue;
         only[1]++;
         table_line(&t, cell_text("only"), cell_null(), cell_u64(i), cell_bytes(k->text, k->len),
                    cell_null());

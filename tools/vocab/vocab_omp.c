@@ -1,6 +1,6 @@
 /* vocab_omp.c - orthogonal matching pursuit: a row of the donor as a weighted sum of rows of tokens
  * that both models have. The same weights are then applied to the base's rows of these tokens. */
-#include "vocab.h"
+#include "vocab_edit.h"
 
 #include "base/error.h"
 #include "base/parallel.h"
@@ -152,7 +152,7 @@ typedef struct omp_work {
     bool other;            /* the output matrix */
 } omp_work;
 
-static gg_status store(const omp_work *w, const pursuit *p, vocab_row *row, gg_error *err)
+static gg_status store(const omp_work *w, const pursuit *p, gg_vocab_row *row, gg_error *err)
 {
     uint32_t *ids = malloc((p->n + 1) * sizeof *ids);
     float *weights = malloc((p->n + 1) * sizeof *weights);
@@ -163,8 +163,9 @@ static gg_status store(const omp_work *w, const pursuit *p, vocab_row *row, gg_e
         weights[i] = (float)(p->x[i] / w->d->norms[p->chosen[i]]);
     }
     uint32_t n = (uint32_t)p->n;
-    if (w->other) row->other_ids = ids, row->other_weights = weights, row->other_n = n;
-    else row->ids = ids, row->weights = weights, row->n = n;
+    gg_vocab_made *made = gg_vocab_make(row, err);
+    if (!made) return free(ids), free(weights), err->status;
+    *(w->other ? &made->output : &made->sum) = (gg_vocab_sum){ n, ids, NULL, weights };
     return GG_OK;
 }
 
@@ -182,7 +183,7 @@ static gg_status pursue_one(void *ctx, size_t i, unsigned worker, gg_error *err)
     else if (gg_read_values(w->donor, w->index, (uint64_t)w->targets[i] * d->width, d->width,
                             target, err) == GG_OK &&
              pursue(&p, target, err) == GG_OK)
-        store(w, &p, &w->e->rows[w->targets[i]], err);
+        store(w, &p, &w->e->rows.list[w->targets[i]], err);
     free(target);
     free(p.y);
     free(p.near);
@@ -223,7 +224,7 @@ static gg_status pursue_matrix(omp_work *w, const uint32_t *shared, size_t k, si
 {
     dictionary d = { .k = k < MOST_TERMS ? k : MOST_TERMS };
     w->d = &d;
-    if (read_dictionary(w->donor, w->index, shared, w->e->n, &d, err) == GG_OK)
+    if (read_dictionary(w->donor, w->index, shared, w->e->rows.n, &d, err) == GG_OK)
         gg_parallel(n_targets, run->threads, pursue_one, w, err);
     free(d.rows);
     free(d.norms);
@@ -235,13 +236,13 @@ static gg_status pursue_matrix(omp_work *w, const uint32_t *shared, size_t k, si
 gg_status vocab_omp(gg_source *donor, const uint32_t *shared, size_t k, const gg_run *run,
                     vocab_edit *e, gg_error *err)
 {
-    size_t *targets = malloc((e->n + 1) * sizeof *targets), n = 0;
+    size_t *targets = malloc((e->rows.n + 1) * sizeof *targets), n = 0;
     size_t index = gg_source_find(donor, "token_embd.weight", 17),
            output = gg_source_find(donor, "output.weight", 13),
            base_output = gg_source_find(e->base, "output.weight", 13);
     if (!targets) return gg_fail(err, GG_ENOMEM, "no memory for rows");
-    for (size_t i = 0; i < e->n; i++)
-        if (e->rows[i].from == ROW_MADE && !e->rows[i].ids) targets[n++] = i;
+    for (size_t i = 0; i < e->rows.n; i++)
+        if (e->rows.list[i].from == GG_ROW_MADE && !e->rows.list[i].made) targets[n++] = i;
     omp_work w = { donor, index, NULL, e, targets, false };
     if (index == SIZE_MAX) gg_fail(err, GG_NO, "the donor has no token_embd.weight");
     else pursue_matrix(&w, shared, k, n, run, err);

@@ -1,5 +1,5 @@
 /* vocab_transplant.c - a model that speaks the vocabulary of another one. */
-#include "vocab.h"
+#include "vocab_edit.h"
 
 #include "base/error.h"
 #include "base/lines.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct transplant {
-    const vocab *base, *donor;
+    const gg_vocab *base, *donor;
     uint32_t *to; /* for each token of the donor the base's row; UINT32_MAX = none */
 } transplant;
 
@@ -33,7 +33,7 @@ static gg_status read_pair(void *ctx, char *line, size_t number, gg_error *err)
     second[b_len] = '\0';
     if (!gg_unescape(line, &a_len) || !gg_unescape(second, &b_len))
         return gg_fail(err, GG_EUSAGE, "line %zu: a broken escape", number);
-    size_t a = vocab_find(t->donor, line, a_len), b = vocab_find(t->base, second, b_len);
+    size_t a = gg_vocab_find(t->donor, line, a_len), b = gg_vocab_find(t->base, second, b_len);
     if (a == SIZE_MAX)
         return gg_fail(err, GG_NO, "line %zu: the donor has no token '%.100s'", number, line);
     if (b == SIZE_MAX)
@@ -51,7 +51,7 @@ typedef struct roles {
 static gg_status match_role(void *ctx, const gg_kv *kv, gg_error *err)
 {
     roles *r = ctx;
-    const vocab *base = r->t->base;
+    const gg_vocab *base = r->t->base;
     uint64_t ours, theirs;
     char key[128];
     (void)err;
@@ -73,15 +73,13 @@ static gg_status match(transplant *t, const vocab_transplant_options *o, vocab_t
     for (size_t i = 0; i < t->donor->n; i++) t->to[i] = UINT32_MAX;
     if (o->map && gg_each_line(&map, read_pair, t, err) != GG_OK) return err->status;
     for (size_t i = 0; i < t->donor->n; i++) r->mapped += t->to[i] != UINT32_MAX;
-    vocab_each_id(t->donor->meta, match_role, &found, err);
+    gg_vocab_each_id(t->donor->meta, match_role, &found, err);
     r->by_role = found.matched;
     for (size_t i = 0; i < t->donor->n; i++) {
-        const vocab_token *k = &t->donor->tokens[i];
+        const gg_vocab_token *k = &t->donor->tokens[i];
         if (t->to[i] != UINT32_MAX) continue;
-        bool control = k->type == TOKEN_CONTROL || k->type == TOKEN_UNKNOWN;
-        size_t id = control ? vocab_find(t->base, k->text, k->len)
-                            : vocab_find_plain(t->base, k->plain, k->plain_len);
-        if (id == SIZE_MAX || k->type == TOKEN_UNUSED) continue;
+        size_t id = gg_vocab_same(t->base, t->donor, k);
+        if (id == SIZE_MAX || k->type == GG_TOKEN_UNUSED) continue;
         t->to[i] = (uint32_t)id;
         r->same++;
     }
@@ -92,22 +90,23 @@ static gg_status match(transplant *t, const vocab_transplant_options *o, vocab_t
  * -------------------------------------------------------------------------- */
 
 /* The sum of the base's pieces of the text. A text without pieces gets the mean of all rows. */
-static gg_status make_of_pieces(const vocab *base, const vocab_token *k, bool by_length,
-                                vocab_row *row, gg_error *err)
+static gg_status make_of_pieces(const gg_vocab *base, const gg_vocab_token *k, bool by_length,
+                                gg_vocab_row *row, gg_error *err)
 {
     vocab_pieces p;
     double total = 0;
-    if (k->type == TOKEN_UNUSED) return GG_OK;
+    if (k->type == GG_TOKEN_UNUSED || !gg_vocab_make(row, err)) return err->status;
+    gg_vocab_sum *sum = &row->made->sum;
     vocab_divide(base, k->plain, k->plain_len, &p, err);
     if (err->status == GG_OK && p.n && by_length) {
-        row->weights = malloc(p.n * sizeof *row->weights);
-        if (!row->weights) gg_fail(err, GG_ENOMEM, "no memory for a row");
+        sum->weights = malloc(p.n * sizeof *sum->weights);
+        if (!sum->weights) gg_fail(err, GG_ENOMEM, "no memory for a row");
         for (size_t i = 0; i < p.n; i++) total += (double)base->tokens[p.ids[i]].plain_len;
-        for (size_t i = 0; row->weights && i < p.n; i++)
-            row->weights[i] = (float)((double)base->tokens[p.ids[i]].plain_len / total);
+        for (size_t i = 0; sum->weights && i < p.n; i++)
+            sum->weights[i] = (float)((double)base->tokens[p.ids[i]].plain_len / total);
     }
-    row->ids = p.ids;
-    row->n = (uint32_t)p.n;
+    sum->ids = p.ids;
+    sum->n = (uint32_t)p.n;
     p.ids = NULL;
     vocab_pieces_free(&p);
     return err->status;
@@ -116,34 +115,20 @@ static gg_status make_of_pieces(const vocab *base, const vocab_token *k, bool by
 static gg_status make_rows(const transplant *t, const vocab_transplant_options *o, vocab_edit *e,
                            gg_error *err)
 {
-    e->n = t->donor->n;
-    e->before = t->base->n;
-    if (!(e->rows = calloc(e->n, sizeof *e->rows)))
+    e->rows.n = t->donor->n;
+    if (!(e->rows.list = calloc(e->rows.n, sizeof *e->rows.list))) {
+        e->rows.n = 0;
         return gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
-    for (size_t i = 0; i < e->n && err->status == GG_OK; i++) {
-        vocab_row *row = &e->rows[i];
+    }
+    for (size_t i = 0; i < e->rows.n && err->status == GG_OK; i++) {
+        gg_vocab_row *row = &e->rows.list[i];
         row->from = t->to[i];
-        if (row->from != ROW_MADE) continue;
-        row->random = o->method == METHOD_RANDOM;
+        if (row->from != GG_ROW_MADE) continue;
+        if (o->method == METHOD_RANDOM && gg_vocab_make(row, err)) row->made->fill = GG_FILL_NOISE;
         if (o->method == METHOD_MEAN || o->method == METHOD_LENGTH)
             make_of_pieces(t->base, &t->donor->tokens[i], o->method == METHOD_LENGTH, row, err);
     }
     return err->status;
-}
-
-/* All keys of the base, with the tokenizer of the donor. */
-static gg_status set_keys(const vocab *base, const vocab *donor, vocab_edit *e, gg_error *err)
-{
-    static const char prefix[] = "tokenizer.";
-    const gg_meta *from = base->meta;
-    for (size_t i = 0; i < from->n && err->status == GG_OK; i++)
-        if (!gg_text_begins(from->kv[i].key, from->kv[i].key_len, prefix))
-            gg_meta_set(&e->meta, &from->kv[i], err);
-    from = donor->meta;
-    for (size_t i = 0; i < from->n && err->status == GG_OK; i++)
-        if (gg_text_begins(from->kv[i].key, from->kv[i].key_len, prefix))
-            gg_meta_set(&e->meta, &from->kv[i], err);
-    return err->status == GG_OK ? vocab_set_size(&e->meta, donor->n, err) : err->status;
 }
 
 /* Tokens of the donor whose bytes the base has too, for the sums of METHOD_OMP. */
@@ -151,29 +136,29 @@ static gg_status sum_rows(const transplant *t, gg_source *donor, const vocab_tra
                           vocab_edit *e, gg_error *err)
 {
     for (size_t i = 0; i < t->donor->n; i++)
-        if (t->donor->tokens[i].type != TOKEN_NORMAL) t->to[i] = UINT32_MAX;
+        if (t->donor->tokens[i].type != GG_TOKEN_NORMAL) t->to[i] = UINT32_MAX;
     return vocab_omp(donor, t->to, (size_t)o->k, o->run, e, err);
 }
 
 gg_status vocab_transplant(gg_source *base, gg_source *donor, const vocab_transplant_options *o,
                            vocab_edit *e, vocab_transplant_report *r, gg_error *err)
 {
-    vocab ours, theirs = { 0 };
+    gg_vocab ours, theirs = { 0 };
     *r = (vocab_transplant_report){ 0 };
     *e = (vocab_edit){ .base = base };
-    if (vocab_read(base, &ours, err) != GG_OK) return err->status;
-    vocab_read(donor, &theirs, err);
+    if (gg_vocab_read(base, &ours, err) != GG_OK) return err->status;
+    gg_vocab_read(donor, &theirs, err);
     transplant t = { &ours, &theirs, NULL };
     if (err->status == GG_OK && !(t.to = malloc(theirs.n * sizeof *t.to)))
         gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     if (err->status == GG_OK) match(&t, o, r, err);
     if (err->status == GG_OK) make_rows(&t, o, e, err);
-    if (err->status == GG_OK) set_keys(&ours, &theirs, e, err);
+    if (err->status == GG_OK) gg_vocab_take_keys(&e->meta, ours.meta, theirs.meta, theirs.n, err);
     if (err->status == GG_OK && o->method == METHOD_OMP) sum_rows(&t, donor, o, e, err);
     r->tokens = theirs.n;
     r->made = theirs.n - r->same - r->by_role - r->mapped;
     free(t.to);
-    vocab_free(&ours);
-    vocab_free(&theirs);
+    gg_vocab_free(&ours);
+    gg_vocab_free(&theirs);
     return err->status;
 }

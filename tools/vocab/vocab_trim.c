@@ -1,10 +1,12 @@
 /* vocab_trim.c - a vocabulary with fewer tokens. */
-#include "vocab.h"
+#include "vocab_edit.h"
 
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/lines.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
+#include "write/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 enum { GONE, NAMED, SPECIAL, NEEDED, PADDING };
 
 typedef struct trimming {
-    const vocab *v;
+    const gg_vocab *v;
     uint8_t *why;
     uint64_t least; /* of the counts that a list has; 0 = a list of tokens */
 } trimming;
@@ -44,8 +46,8 @@ static gg_status keep_line(void *ctx, char *text, size_t number, gg_error *err)
         text[n] = '\0';
         if (!gg_unescape(text, &len))
             return gg_fail(err, GG_EUSAGE, "line %zu: a broken escape", number);
-        id = vocab_find(t->v, text, len);
-        if (id == SIZE_MAX) id = vocab_find_plain(t->v, text, len);
+        id = gg_vocab_find(t->v, text, len);
+        if (id == SIZE_MAX) id = gg_vocab_find_plain(t->v, text, len);
         if (id == SIZE_MAX)
             return gg_fail(err, GG_NO, "line %zu: there is no token '%.100s'", number, text);
     }
@@ -74,11 +76,11 @@ static gg_status keep_stated(void *ctx, const gg_kv *kv, gg_error *err)
 static gg_status keep_special(trimming *t, gg_error *err)
 {
     for (size_t i = 0; i < t->v->n; i++) {
-        const vocab_token *k = &t->v->tokens[i];
-        bool byte = t->v->kind == VOCAB_BPE && k->type == TOKEN_NORMAL && k->plain_len == 1;
+        const gg_vocab_token *k = &t->v->tokens[i];
+        bool byte = t->v->kind == GG_VOCAB_BPE && k->type == GG_TOKEN_NORMAL && k->plain_len == 1;
         if (vocab_is_special(k) || byte) keep(t, i, SPECIAL);
     }
-    return vocab_each_id(t->v->meta, keep_stated, t, err);
+    return gg_vocab_each_id(t->v->meta, keep_stated, t, err);
 }
 
 /* All tokens that the merges of tokens that stay need. Merges usually come after those that make
@@ -88,7 +90,7 @@ static void keep_parts(trimming *t)
     for (bool more = true; more;) {
         more = false;
         for (size_t i = t->v->n_merges; i-- > 0;) {
-            const vocab_merge *m = &t->v->merges[i];
+            const gg_vocab_merge *m = &t->v->merges[i];
             if (m->made == UINT32_MAX || !t->why[m->made] || m->left == UINT32_MAX ||
                 m->right == UINT32_MAX || (t->why[m->left] && t->why[m->right]))
                 continue;
@@ -104,9 +106,9 @@ static void keep_parts(trimming *t)
 static gg_status keep_passed(trimming *t, gg_error *err)
 {
     for (size_t i = 0; i < t->v->n && err->status == GG_OK; i++) {
-        const vocab_token *k = &t->v->tokens[i];
+        const gg_vocab_token *k = &t->v->tokens[i];
         vocab_pieces p;
-        if (!t->why[i] || k->type != TOKEN_NORMAL || gg_cancelled(err) != GG_OK) continue;
+        if (!t->why[i] || k->type != GG_TOKEN_NORMAL || gg_cancelled(err) != GG_OK) continue;
         vocab_divide(t->v, k->plain, k->plain_len, &p, err);
         for (size_t n = 0; n < p.n_passed; n++) keep(t, p.passed[n], NEEDED);
         for (size_t n = 0; n < p.n; n++) keep(t, p.ids[n], NEEDED);
@@ -121,7 +123,7 @@ static void keep_multiple(trimming *t, uint64_t multiple)
     size_t n = 0;
     for (size_t i = 0; i < t->v->n; i++) n += t->why[i] != GONE;
     for (size_t i = 0; i < t->v->n && multiple && n % multiple; i++)
-        if (t->why[i] == GONE && t->v->tokens[i].type != TOKEN_UNUSED) t->why[i] = PADDING, n++;
+        if (t->why[i] == GONE && t->v->tokens[i].type != GG_TOKEN_UNUSED) t->why[i] = PADDING, n++;
     for (size_t i = 0; i < t->v->n && multiple && n % multiple; i++)
         if (t->why[i] == GONE) t->why[i] = PADDING, n++;
 }
@@ -134,38 +136,105 @@ static gg_status choose(trimming *t, const vocab_trim_options *o, gg_error *err)
     t->least = o->least ? o->least : 1;
     if (o->used && err->status == GG_OK) gg_each_line(&used_list, keep_line, t, err);
     if (err->status == GG_OK) keep_special(t, err);
-    if (err->status == GG_OK && t->v->kind == VOCAB_SPM) keep_passed(t, err);
+    if (err->status == GG_OK && t->v->kind == GG_VOCAB_SPM) keep_passed(t, err);
     keep_parts(t);
     keep_multiple(t, o->multiple);
     return err->status;
 }
 
+/* ---- keys --------------------------------------------------------------------------------------
+ */
+
+/* Sets the merges whose tokens have a number in `to`; UINT32_MAX = the token is gone. */
+static gg_status set_merges(gg_meta *meta, const gg_vocab *v, const uint32_t *to, gg_error *err)
+{
+    static const char key[] = "tokenizer.ggml.merges";
+    const gg_kv *kv = gg_meta_find(v->meta, key);
+    gg_buf b = GG_BUF_INIT;
+    uint64_t at = 0, n = 0;
+    const char *s;
+    size_t len;
+    for (size_t i = 0; i < v->n_merges && gg_kv_next_str(kv, &at, &s, &len); i++) {
+        const gg_vocab_merge *m = &v->merges[i];
+        if (m->left == UINT32_MAX || m->right == UINT32_MAX || m->made == UINT32_MAX) continue;
+        if (to[m->left] == UINT32_MAX || to[m->right] == UINT32_MAX || to[m->made] == UINT32_MAX)
+            continue;
+        if (gg_array_add_str(&b, s, len, err) != GG_OK) break;
+        n++;
+    }
+    if (err->status == GG_OK && kv) gg_meta_set_array(meta, key, GG_TYPE_STR, n, &b, err);
+    gg_buf_free(&b);
+    return err->status;
+}
+
+typedef struct renumbering {
+    gg_meta *meta;
+    const uint32_t *to;
+    size_t n;
+} renumbering;
+
+/* An id that is not below n stays as it is. */
+static gg_status renumber_key(void *ctx, const gg_kv *kv, gg_error *err)
+{
+    const renumbering *r = ctx;
+    uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
+    size_t size = gg_type_size(type);
+    gg_buf b = GG_BUF_INIT;
+    uint64_t kept = 0, id;
+    char key[256];
+    for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &id) && err->status == GG_OK; i++) {
+        uint8_t bytes[8];
+        if (id < r->n && r->to[id] == UINT32_MAX) continue;
+        gg_put_le64(bytes, id < r->n ? r->to[id] : id);
+        gg_buf_append(&b, bytes, size, err);
+        kept++;
+    }
+    gg_kv set = *kv;
+    set.data = (const uint8_t *)b.data;
+    set.size = b.len;
+    set.count = kept;
+    if (kv->key_len < sizeof key) memcpy(key, kv->key, kv->key_len);
+    key[kv->key_len < sizeof key ? kv->key_len : 0] = '\0';
+    if (err->status == GG_OK && (kept || kv->type == GG_TYPE_ARR)) gg_meta_set(r->meta, &set, err);
+    else if (err->status == GG_OK) gg_meta_delete(r->meta, key);
+    gg_buf_free(&b);
+    return err->status;
+}
+
+/* Changes keys that state ids to those in `to`. */
+static gg_status renumber_keys(gg_meta *meta, const gg_meta *from, const uint32_t *to, size_t n,
+                               gg_error *err)
+{
+    renumbering r = { meta, to, n };
+    return gg_vocab_each_id(from, renumber_key, &r, err);
+}
+
 /* Sets the rows and keys of the new model. */
 static gg_status renumber(const trimming *t, vocab_edit *e, vocab_trim_report *r, gg_error *err)
 {
-    const vocab *v = t->v;
+    const gg_vocab *v = t->v;
     uint32_t *to = malloc(v->n * sizeof *to);
-    vocab_token *tokens = malloc(v->n * sizeof *tokens);
-    e->rows = calloc(v->n, sizeof *e->rows);
-    if (!to || !tokens || !e->rows) gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
+    gg_vocab_token *tokens = malloc(v->n * sizeof *tokens);
+    e->rows.list = calloc(v->n, sizeof *e->rows.list);
+    if (!to || !tokens || !e->rows.list) gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     for (size_t i = 0; i < v->n && err->status == GG_OK; i++) {
-        to[i] = t->why[i] ? (uint32_t)e->n : UINT32_MAX;
+        to[i] = t->why[i] ? (uint32_t)e->rows.n : UINT32_MAX;
         r->named += t->why[i] == NAMED;
         r->special += t->why[i] == SPECIAL;
         r->needed += t->why[i] == NEEDED;
         r->padding += t->why[i] == PADDING;
         if (!t->why[i]) continue;
-        tokens[e->n] = v->tokens[i];
-        e->rows[e->n++].from = (uint32_t)i;
+        tokens[e->rows.n] = v->tokens[i];
+        e->rows.list[e->rows.n++].from = (uint32_t)i;
     }
-    e->before = r->before = v->n;
-    r->after = e->n;
+    r->before = v->n;
+    r->after = e->rows.n;
     r->merges_before = v->n_merges;
     if (err->status == GG_OK) gg_meta_copy(&e->meta, v->meta, err);
-    if (err->status == GG_OK) vocab_set_tokens(&e->meta, tokens, e->n, v->scores, err);
-    if (err->status == GG_OK) vocab_set_merges(&e->meta, v, to, err);
-    if (err->status == GG_OK) vocab_renumber(&e->meta, v->meta, to, v->n, err);
-    if (err->status == GG_OK) vocab_set_size(&e->meta, e->n, err);
+    if (err->status == GG_OK) gg_vocab_set_tokens(&e->meta, tokens, e->rows.n, v->scores, err);
+    if (err->status == GG_OK) set_merges(&e->meta, v, to, err);
+    if (err->status == GG_OK) renumber_keys(&e->meta, v->meta, to, v->n, err);
+    if (err->status == GG_OK) gg_vocab_set_size(&e->meta, e->rows.n, err);
     const gg_kv *merges = gg_meta_find(&e->meta, "tokenizer.ggml.merges");
     r->merges_after = merges ? (size_t)merges->count : 0;
     free(to);
@@ -176,14 +245,14 @@ static gg_status renumber(const trimming *t, vocab_edit *e, vocab_trim_report *r
 gg_status vocab_trim(gg_source *base, const vocab_trim_options *o, vocab_edit *e,
                      vocab_trim_report *r, gg_error *err)
 {
-    vocab v;
+    gg_vocab v;
     *r = (vocab_trim_report){ 0 };
     *e = (vocab_edit){ .base = base };
-    if (vocab_read(base, &v, err) != GG_OK) return err->status;
+    if (gg_vocab_read(base, &v, err) != GG_OK) return err->status;
     trimming t = { .v = &v, .why = calloc(v.n, 1) };
     if (!t.why) gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     else if (choose(&t, o, err) == GG_OK) renumber(&t, e, r, err);
     free(t.why);
-    vocab_free(&v);
+    gg_vocab_free(&v);
     return err->status;
 }

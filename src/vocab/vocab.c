@@ -1,4 +1,4 @@
-/* vocab.c - reads the vocabulary of a model, finds tokens, and divides words into them. */
+/* vocab.c - reads the vocabulary of a model, and finds tokens. */
 #include "vocab.h"
 
 #include "base/cursor.h"
@@ -31,7 +31,7 @@ static int byte_of_letter(uint32_t c)
     return c < 0x21 ? (int)c : c < 0x43 ? (int)(c - 0x21 + 0x7f) : 0xad;
 }
 
-static gg_status plain_of_bpe(const vocab_token *t, gg_buf *b, gg_error *err)
+static gg_status plain_of_bpe(const gg_vocab_token *t, gg_buf *b, gg_error *err)
 {
     uint32_t c;
     for (size_t i = 0, n; i < t->len; i += n) {
@@ -44,16 +44,16 @@ static gg_status plain_of_bpe(const vocab_token *t, gg_buf *b, gg_error *err)
     return err->status;
 }
 
-static int byte_of_name(const vocab_token *t)
+static int byte_of_name(const gg_vocab_token *t)
 {
     if (t->len != 6 || memcmp(t->text, "<0x", 3) != 0 || t->text[5] != '>') return -1;
     int high = gg_hex_digit(t->text[3]), low = gg_hex_digit(t->text[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-static gg_status plain_of_piece(const vocab_token *t, gg_buf *b, gg_error *err)
+static gg_status plain_of_piece(const gg_vocab_token *t, gg_buf *b, gg_error *err)
 {
-    int byte = t->type == TOKEN_BYTE ? byte_of_name(t) : -1;
+    int byte = t->type == GG_TOKEN_BYTE ? byte_of_name(t) : -1;
     char one = (char)byte;
     if (byte >= 0) return gg_buf_append(b, &one, 1, err);
     for (size_t i = 0; i < t->len && err->status == GG_OK;) {
@@ -64,21 +64,16 @@ static gg_status plain_of_piece(const vocab_token *t, gg_buf *b, gg_error *err)
     return err->status;
 }
 
-bool vocab_is_special(const vocab_token *t)
-{
-    return t->type == TOKEN_UNKNOWN || t->type == TOKEN_CONTROL || t->type == TOKEN_USER ||
-           t->type == TOKEN_BYTE;
-}
-
-static gg_status set_plain(vocab *v, gg_error *err)
+static gg_status set_plain(gg_vocab *v, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
     for (size_t i = 0; i < v->n && err->status == GG_OK; i++) {
-        vocab_token *t = &v->tokens[i];
-        bool whole = t->type == TOKEN_USER || t->type == TOKEN_CONTROL || t->type == TOKEN_UNKNOWN;
+        gg_vocab_token *t = &v->tokens[i];
+        bool whole = t->type == GG_TOKEN_USER || t->type == GG_TOKEN_CONTROL ||
+                     t->type == GG_TOKEN_UNKNOWN;
         gg_buf_clear(&b);
         if (whole) gg_buf_append(&b, t->text, t->len, err);
-        else if (v->kind == VOCAB_BPE) plain_of_bpe(t, &b, err);
+        else if (v->kind == GG_VOCAB_BPE) plain_of_bpe(t, &b, err);
         else plain_of_piece(t, &b, err);
         if (err->status != GG_OK) break;
         t->plain = gg_names_add(&v->names, b.data ? b.data : "", t->plain_len = b.len, err);
@@ -100,71 +95,89 @@ static uint64_t hash(const void *table, const char *s, size_t n)
     return h ^ h >> 32;
 }
 
-static uint32_t *slot_of(const vocab *v, uint32_t *table, const char *s, size_t n)
+static uint32_t *slot_of(const gg_vocab *v, uint32_t *table, const char *s, size_t n)
 {
     bool plain = table == v->by_plain;
     for (size_t i = (size_t)hash(table, s, n);; i++) {
         uint32_t *slot = &table[i & (v->slots - 1)];
-        const vocab_token *t = *slot ? &v->tokens[*slot - 1] : NULL;
+        const gg_vocab_token *t = *slot ? &v->tokens[*slot - 1] : NULL;
         if (!t ||
             ((plain ? t->plain_len : t->len) == n && memcmp(plain ? t->plain : t->text, s, n) == 0))
             return slot;
     }
 }
 
-static uint32_t *slot_of_pair(const vocab *v, uint32_t left, uint32_t right)
+static uint32_t *slot_of_pair(const gg_vocab *v, uint32_t left, uint32_t right)
 {
     char key[8];
     memcpy(key, &left, 4);
     memcpy(key + 4, &right, 4);
     for (size_t i = (size_t)hash(v->by_pair, key, 8);; i++) {
         uint32_t *slot = &v->by_pair[i & (v->pair_slots - 1)];
-        const vocab_merge *m = *slot ? &v->merges[*slot - 1] : NULL;
+        const gg_vocab_merge *m = *slot ? &v->merges[*slot - 1] : NULL;
         if (!m || (m->left == left && m->right == right)) return slot;
     }
 }
 
-static gg_status make_tables(vocab *v, gg_error *err)
+static gg_status make_tables(gg_vocab *v, gg_error *err)
 {
     for (v->slots = 1024; v->slots < 2 * v->n;) v->slots *= 2;
     v->by_text = calloc(v->slots, sizeof *v->by_text);
     v->by_plain = calloc(v->slots, sizeof *v->by_plain);
     if (!v->by_text || !v->by_plain) return no_room(err);
     for (size_t i = 0; i < v->n; i++) {
-        const vocab_token *t = &v->tokens[i];
+        const gg_vocab_token *t = &v->tokens[i];
         uint32_t *slot = slot_of(v, v->by_text, t->text, t->len);
         if (!*slot) *slot = (uint32_t)i + 1;
-        if (t->type == TOKEN_CONTROL || t->type == TOKEN_UNKNOWN || t->type == TOKEN_UNUSED)
+        if (t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_UNKNOWN ||
+            t->type == GG_TOKEN_UNUSED)
             continue;
         slot = slot_of(v, v->by_plain, t->plain, t->plain_len);
         /* A letter is preferred to a byte with the same bytes. */
-        if (!*slot || v->tokens[*slot - 1].type == TOKEN_BYTE) *slot = (uint32_t)i + 1;
+        if (!*slot || v->tokens[*slot - 1].type == GG_TOKEN_BYTE) *slot = (uint32_t)i + 1;
     }
     return GG_OK;
 }
 
-size_t vocab_find(const vocab *v, const char *text, size_t len)
+size_t gg_vocab_find(const gg_vocab *v, const char *text, size_t len)
 {
     uint32_t slot = *slot_of(v, v->by_text, text, len);
     return slot ? slot - 1 : SIZE_MAX;
 }
 
-size_t vocab_find_plain(const vocab *v, const char *bytes, size_t len)
+size_t gg_vocab_find_plain(const gg_vocab *v, const char *bytes, size_t len)
 {
     uint32_t slot = *slot_of(v, v->by_plain, bytes, len);
     return slot ? slot - 1 : SIZE_MAX;
 }
 
+const gg_vocab_merge *gg_vocab_find_merge(const gg_vocab *v, uint32_t left, uint32_t right)
+{
+    uint32_t slot = v->by_pair ? *slot_of_pair(v, left, right) : 0;
+    return slot ? &v->merges[slot - 1] : NULL;
+}
+
+size_t gg_vocab_same(const gg_vocab *v, const gg_vocab *of, const gg_vocab_token *t)
+{
+    bool whole = t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_UNKNOWN ||
+                 t->type == GG_TOKEN_UNUSED;
+    size_t id = whole || v->kind == of->kind ? gg_vocab_find(v, t->text, t->len) : SIZE_MAX;
+    if (whole) return id;
+    bool same = id != SIZE_MAX && v->tokens[id].plain_len == t->plain_len &&
+                memcmp(v->tokens[id].plain, t->plain, t->plain_len) == 0;
+    return same ? id : gg_vocab_find_plain(v, t->plain, t->plain_len);
+}
+
 /* ---- reading -----------------------------------------------------------------------------------
  */
 
-static uint32_t id_of(const vocab *v, const char *text, size_t len)
+static uint32_t id_of(const gg_vocab *v, const char *text, size_t len)
 {
-    size_t id = vocab_find(v, text, len);
+    size_t id = gg_vocab_find(v, text, len);
     return id == SIZE_MAX ? UINT32_MAX : (uint32_t)id;
 }
 
-static gg_status read_merges(vocab *v, gg_error *err)
+static gg_status read_merges(gg_vocab *v, gg_error *err)
 {
     const gg_kv *kv = gg_meta_find(v->meta, "tokenizer.ggml.merges");
     const char *s;
@@ -177,15 +190,15 @@ static gg_status read_merges(vocab *v, gg_error *err)
     if (!(v->by_pair = calloc(v->pair_slots, sizeof *v->by_pair))) return no_room(err);
     for (uint64_t at = 0; gg_kv_next_str(kv, &at, &s, &n) && err->status == GG_OK;) {
         const char *space = n > 1 ? memchr(s + 1, ' ', n - 1) : NULL;
-        vocab_merge *m = &v->merges[v->n_merges++];
-        *m = (vocab_merge){ UINT32_MAX, UINT32_MAX, UINT32_MAX };
+        gg_vocab_merge *m = &v->merges[v->n_merges++];
+        *m = (gg_vocab_merge){ UINT32_MAX, UINT32_MAX, UINT32_MAX };
         if (!space) continue;
         size_t left = (size_t)(space - s), right = n - left - 1;
         gg_buf_clear(&joined);
         gg_buf_append(&joined, s, left, err);
         if (gg_buf_append(&joined, space + 1, right, err) != GG_OK) break;
-        *m = (vocab_merge){ id_of(v, s, left), id_of(v, space + 1, right),
-                            id_of(v, joined.data, joined.len) };
+        *m = (gg_vocab_merge){ id_of(v, s, left), id_of(v, space + 1, right),
+                               id_of(v, joined.data, joined.len) };
         uint32_t *slot = slot_of_pair(v, m->left, m->right);
         if (!*slot && m->left != UINT32_MAX && m->right != UINT32_MAX)
             *slot = (uint32_t)v->n_merges;
@@ -200,7 +213,7 @@ static gg_status fail_list(const char *key, uint64_t n, uint64_t tokens, gg_erro
                    (unsigned long long)n, (unsigned long long)tokens);
 }
 
-static gg_status read_tokens(vocab *v, gg_error *err)
+static gg_status read_tokens(gg_vocab *v, gg_error *err)
 {
     const gg_kv *texts = gg_meta_find(v->meta, "tokenizer.ggml.tokens"),
                 *types = gg_meta_find(v->meta, "tokenizer.ggml.token_type"),
@@ -216,10 +229,10 @@ static gg_status read_tokens(vocab *v, gg_error *err)
     v->scores = scores != NULL;
     if (!(v->tokens = calloc((size_t)texts->count, sizeof *v->tokens))) return no_room(err);
     uint64_t at = 0;
-    for (vocab_token *t = v->tokens; gg_kv_next_str(texts, &at, &t->text, &t->len); t++) {
-        uint64_t type = TOKEN_NORMAL;
+    for (gg_vocab_token *t = v->tokens; gg_kv_next_str(texts, &at, &t->text, &t->len); t++) {
+        uint64_t type = GG_TOKEN_NORMAL;
         gg_kv_u64_at(types, v->n, &type);
-        t->type = type > TOKEN_BYTE ? TOKEN_NORMAL : (int32_t)type;
+        t->type = type > GG_TOKEN_BYTE ? GG_TOKEN_NORMAL : (int32_t)type;
         uint32_t bits = scores ? gg_le32(scores->data + 4 * v->n) : 0;
         memcpy(&t->score, &bits, 4);
         if (++v->n == texts->count) break;
@@ -227,25 +240,25 @@ static gg_status read_tokens(vocab *v, gg_error *err)
     return GG_OK;
 }
 
-gg_status vocab_read(const gg_source *s, vocab *out, gg_error *err)
+gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err)
 {
     const char *model = "";
     size_t len = 0;
-    *out = (vocab){ .meta = gg_source_meta(s) };
+    *out = (gg_vocab){ .meta = gg_source_meta(s) };
     if (!out->meta) gg_fail(err, GG_NO, "organ records have no vocabulary");
     else if (read_tokens(out, err) == GG_OK) {
         gg_kv_str(gg_meta_find(out->meta, "tokenizer.ggml.model"), &model, &len);
-        out->kind = gg_text_is(model, len, "gpt2")    ? VOCAB_BPE
-                    : gg_text_is(model, len, "llama") ? VOCAB_SPM
-                                                      : VOCAB_OTHER;
+        out->kind = gg_text_is(model, len, "gpt2")    ? GG_VOCAB_BPE
+                    : gg_text_is(model, len, "llama") ? GG_VOCAB_SPM
+                                                      : GG_VOCAB_OTHER;
         if (set_plain(out, err) == GG_OK && make_tables(out, err) == GG_OK) read_merges(out, err);
     }
     if (err->status == GG_OK) return GG_OK;
-    vocab_free(out);
+    gg_vocab_free(out);
     return gg_at_file(err, gg_source_name(s));
 }
 
-void vocab_free(vocab *v)
+void gg_vocab_free(gg_vocab *v)
 {
     free(v->tokens);
     free(v->merges);
@@ -253,96 +266,13 @@ void vocab_free(vocab *v)
     free(v->by_plain);
     free(v->by_pair);
     gg_names_free(&v->names);
-    *v = (vocab){ 0 };
-}
-
-/* ---- dividing words ----------------------------------------------------------------------------
- */
-
-static gg_status add_id(uint32_t **list, size_t *n, size_t id, gg_error *err)
-{
-    if (GG_ROOM(*list, *n, NULL, err) != GG_OK) return err->status;
-    (*list)[(*n)++] = (uint32_t)id;
-    return GG_OK;
-}
-
-/* Starts with one token per byte or, in a SentencePiece vocabulary, per letter. */
-static gg_status start_pieces(const vocab *v, const char *s, size_t len, vocab_pieces *out,
-                              gg_error *err)
-{
-    uint32_t c;
-    for (size_t i = 0, n; i < len && err->status == GG_OK; i += n) {
-        n = v->kind == VOCAB_BPE ? 1 : gg_utf8_next(s + i, len - i, &c);
-        if (n == 0) n = 1;
-        size_t id = vocab_find_plain(v, s + i, n);
-        if (id != SIZE_MAX) {
-            add_id(&out->ids, &out->n, id, err);
-            continue;
-        }
-        for (size_t k = 0; k < n && err->status == GG_OK; k++)
-            if ((id = vocab_find_plain(v, s + i + k, 1)) != SIZE_MAX)
-                add_id(&out->ids, &out->n, id, err);
-    }
-    return err->status;
-}
-
-/* The token that two neighbours become, or SIZE_MAX; *rank is the lower the earlier. */
-static size_t joined(const vocab *v, uint32_t a, uint32_t b, gg_buf *room, double *rank,
-                     gg_error *err)
-{
-    if (v->kind == VOCAB_BPE) {
-        if (!v->by_pair) return SIZE_MAX;
-        uint32_t slot = *slot_of_pair(v, a, b);
-        *rank = slot;
-        return slot && v->merges[slot - 1].made != UINT32_MAX ? v->merges[slot - 1].made : SIZE_MAX;
-    }
-    const vocab_token *x = &v->tokens[a], *y = &v->tokens[b];
-    if (x->type == TOKEN_BYTE || y->type == TOKEN_BYTE) return SIZE_MAX;
-    gg_buf_clear(room);
-    gg_buf_append(room, x->text, x->len, err);
-    if (gg_buf_append(room, y->text, y->len, err) != GG_OK) return SIZE_MAX;
-    size_t id = vocab_find(v, room->data, room->len);
-    if (id == SIZE_MAX) return id;
-    *rank = -(double)v->tokens[id].score;
-    return id;
-}
-
-gg_status vocab_divide(const vocab *v, const char *bytes, size_t len, vocab_pieces *out,
-                       gg_error *err)
-{
-    gg_buf room = GG_BUF_INIT;
-    *out = (vocab_pieces){ 0 };
-    start_pieces(v, bytes, len < 512 ? len : 512, out, err);
-    while (err->status == GG_OK && out->n > 1) {
-        size_t best = SIZE_MAX, at = 0;
-        double best_rank = 0, rank = 0;
-        for (size_t i = 0; i + 1 < out->n; i++) {
-            size_t id = joined(v, out->ids[i], out->ids[i + 1], &room, &rank, err);
-            if (id == SIZE_MAX || (best != SIZE_MAX && rank >= best_rank)) continue;
-            best = id, at = i, best_rank = rank;
-        }
-        if (best == SIZE_MAX) break;
-        add_id(&out->passed, &out->n_passed, out->ids[at], err);
-        add_id(&out->passed, &out->n_passed, out->ids[at + 1], err);
-        out->ids[at] = (uint32_t)best;
-        memmove(out->ids + at + 1, out->ids + at + 2, (out->n - at - 2) * sizeof *out->ids);
-        out->n--;
-    }
-    gg_buf_free(&room);
-    return err->status;
-}
-
-void vocab_pieces_free(vocab_pieces *p)
-{
-    free(p->ids);
-    free(p->passed);
-    *p = (vocab_pieces){ 0 };
+    *v = (gg_vocab){ 0 };
 }
 
 /* ---- keys with ids ------------------------------------------------------------------------------
  */
 
-gg_status vocab_each_id(const gg_meta *meta, vocab_id_fn *fn, void *ctx, gg_error *err)
+gg_status gg_vocab_each_id(const gg_meta *meta, gg_vocab_id_fn *fn, void *ctx, gg_error *err)
 {
     static const char *const ends[] = { "_token_id", "_token_ids", ".suppress_tokens" };
     for (size_t i = 0; i < meta->n && err->status == GG_OK; i++) {
