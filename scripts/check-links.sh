@@ -1,7 +1,9 @@
 #!/bin/sh
-# check-links.sh BUILD - checks who calls whom, by the symbols that the objects in BUILD/obj define and use. A
+# check-links.sh BUILD [--list] - checks who calls whom, by the symbols that the objects in BUILD/obj define and use. A
 # folder of src/ calls only those before it in the order below, the room of a tool no other room than
-# tools/common, and no two files need each other, also by way of others. Prints what breaks this and exits 1.
+# tools/common, and no two files need each other, also by way of others. A file of src/ of which only one room uses
+# something belongs in that room. Prints what breaks this and exits 1; with --list, the functions of src/ that only
+# the tools of one room contain, which is a hint where a file could be divided.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 order='base json numeric quant gguf arch organ hf write vocab compute kin check picture patch assemble'
@@ -35,4 +37,37 @@ if [ -s "$T/circles" ]; then
     sed 's/^tsort: //' "$T/circles"
     exit 1
 fi
+
+# What the tools contain: the linker has left out what they do not use, unless a sanitizer keeps everything. Functions
+# of public headers are for other programs too. Lines "FILE ROOM NAME".
+sed 's|^obj/||; s|\.o$||' obj/list | tr ' ' '\n' | sed -n 's|^obj/||; s|^tools/\([a-z]*\)/\(organ-[a-z]*\)\.o$|\1 \2|p' > "$T/mains"
+while read -r room tool; do
+    nm -P "bin/$tool" 2> /dev/null | awk -v room="$room" '$2 ~ /^[TRDB]$/ { sub(/_l[0-9]$/, "", $1); print $1, room }'
+done < "$T/mains" | sort -u > "$T/has"
+tr ' ' '\n' < obj/list | grep '^obj/src/' | xargs nm -A -g -P | sed 's/^obj\///; s/\(_l[0-9]\)*\.o: / /' | awk '
+    $3 ~ /^[TRDB]$/ { sub(/_l[0-9]$/, "", $2); print $2, $1 }' | sort -u > "$T/homes"
+join "$T/homes" "$T/has" > "$T/rooms" # NAME FILE ROOM
+public=$(cd - > /dev/null && sh scripts/count-api.sh --list | tr "\n" " ")
+if ! awk -v list="${2:-}" -v public="$public" '
+        # Whether a file that stays in src calls it.
+        function stays(f,    part, n, i) {
+            n = split(callers[f], part, " ")
+            for (i = 1; i <= n; i++) if (users[part[i]] > 1) return 1
+            return 0
+        }
+        BEGIN { n = split(public, name, " "); for (i = 1; i <= n; i++) is_public[name[i]] = 1 }
+        FILENAME ~ /files$/ { if ($1 ~ /^src/) callers[$2] = callers[$2] " " $1; next }
+        { of[$1] = $2; if (!(($1, $3) in seen)) { seen[$1, $3] = 1; uses[$1]++; only[$1] = $3 } }
+        !(($2, $3) in known) { known[$2, $3] = 1; users[$2]++; user[$2] = $3 }
+        is_public[$1] { users[$2] += 2 }
+        END {
+            for (f in users) if (users[f] == 1 && !stays(f)) { print f " is used by tools/" user[f] " only: move it there"; bad = 1 }
+            for (f in uses) if (uses[f] == 1 && !is_public[f]) { single++; if (list) print of[f], f, only[f] }
+            print "links: " single + 0 " functions of src/ are used by one room only"
+            exit bad
+        }' "$T/files" "$T/rooms" > "$T/one"; then
+    grep -v '^links:' "$T/one"
+    exit 1
+fi
+sort "$T/one"
 echo "links: $(sort -u "$T/calls" | wc -l | tr -d ' ') calls between $(wc -l < "$T/files" | tr -d ' ') pairs of files follow the order"
