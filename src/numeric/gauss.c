@@ -5,11 +5,9 @@
  * xoshiro256++ (Blackman and Vigna), seeded by splitmix64. Only + - * / and sqrt are used, which
  * IEEE 754 rounds correctly, so the bits are the same on every machine.
  */
-#include "numeric.h"
+#include "nkernel.h"
 
-#include "ownmath.h"
-
-#include <math.h>
+#include <string.h>
 
 typedef struct xoshiro {
     uint64_t s[4];
@@ -50,14 +48,18 @@ static double uniform(uint32_t bits)
 void gg_gauss_fill(float *out, size_t n, uint64_t seed)
 {
     xoshiro g;
+    double u[GG_POLAR_MOST + 1], v[GG_POLAR_MOST + 1], s[GG_POLAR_MOST + 1];
+    float last[2 * GG_POLAR_MOST];
     for (int i = 0; i < 4; i++) g.s[i] = splitmix(&seed);
-    size_t i = 0;
-    while (i < n) {
-        uint64_t r = next(&g);
-        double u = uniform((uint32_t)(r >> 32)), v = uniform((uint32_t)r), s = u * u + v * v;
-        if (s >= 1.0) continue;
-        double f = sqrt(-2.0 * own_log(s) / s);
-        out[i++] = (float)(u * f);
-        if (i < n) out[i++] = (float)(v * f);
+    for (size_t i = 0, pairs; i < n; i += 2 * pairs) {
+        pairs = n - i < 2 * GG_POLAR_MOST ? (n - i + 1) / 2 : GG_POLAR_MOST;
+        for (size_t k = 0; k < pairs; k += s[k] < 1.0) { /* no branch can foresee this */
+            uint64_t r = next(&g);
+            u[k] = uniform((uint32_t)(r >> 32)), v[k] = uniform((uint32_t)r);
+            s[k] = u[k] * u[k] + v[k] * v[k];
+        }
+        bool all = n - i >= 2 * pairs;
+        GG_PICK(gg_nk_polar)(u, v, s, pairs, all ? out + i : last);
+        if (!all) memcpy(out + i, last, (n - i) * sizeof *out);
     }
 }

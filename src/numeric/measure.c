@@ -2,16 +2,12 @@
  * number of values in bounded memory.
  *
  * The second way reads the values at least twice. The first pass finds their range and counts their
- * buckets. The second sums their moments, counts their bins and collects the different values,
- * from which the gaps follow: equal values only add gaps of 0. Codes of 16 bits are only counted.
+ * buckets. The second sums their moments, counts their bins and collects the different values
+ * (float_set.h), from which the gaps follow: equal values only add gaps of 0. Codes of 16 bits are
+ * only counted, and the bytes of blocks with a scale are counted instead of collected.
  *
  * Work is divided into spans. A round processes some spans in parallel, and then adds their sums in
  * order, so that the results do not depend on the threads.
- *
- * A bucket is all floats with the same sign, exponent and next 4 bits. One with many values has
- * a bitmap of the 2^19 floats that it may hold, and one with few values a list. The memory for both
- * has a fixed size. If the buckets do not fit, they are filled in several parts, and each part
- * needs another pass over the values. There are at most 19 parts, however many values there are.
  */
 #include "numeric.h"
 
@@ -19,11 +15,13 @@
 #include "base/float_bits.h"
 #include "base/io.h"
 #include "base/parallel.h"
+#include "float_set.h"
 #include "mix.h"
 #include "nkernel.h"
 #include "ownmath.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,35 +201,13 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
 #define MOST_THREADS 256         /* more do not pay */
 #define FOLD (UINT64_C(1) << 31) /* values counted before 32-bit counters are added up */
 #define CODES 65536              /* codes of 16 bits, and counters, which are at most so many */
-
-#define LOW_BITS 19 /* of a float that are not in the number of its bucket */
-#define LOWS (1u << LOW_BITS)
-#define MAP_WORDS (LOWS / 64)         /* a bitmap: 64 KiB */
-#define LIST_MOST 16384               /* a bucket with more values has a bitmap */
-#define SORTED_MOST 64                /* a longer list is sorted with a bitmap */
-#define POOL_WORDS ((size_t)28 << 17) /* for bitmaps and lists */
-#define GROUPS 256                    /* of buckets, for the gaps */
-
-/* The different values in a bucket of this part. */
-typedef struct bucket {
-    uint32_t *list; /* lower bits; NULL if not used */
-    uint64_t *map;  /* NULL if not used */
-    uint32_t n;     /* values in the list */
-} bucket;
-
-/* Sum of (gap - mean_gap)^2 over the gaps between neighbours among the different values of one
- * sign. The magnitudes are added in ascending order. */
-typedef struct gap_sum {
-    double sum, mean_gap;
-    uint64_t different;    /* values so far */
-    gg_nk_key first, last; /* keys of the lowest and the highest magnitude, if different > 0 */
-} gap_sum;
+#define GROUPS 256               /* of buckets, for the gaps */
 
 /* Memory of one thread. */
 typedef struct room_part {
     float x[RUN];
-    uint64_t bins[GG_DIM_BINS_MAX];
-    uint32_t count[CODES]; /* later a bitmap, to sort a list */
+    uint32_t count[CODES];
+    uint16_t raw[RUN]; /* codes or blocks */
 } room_part;
 
 /* Sums over a span. */
@@ -241,13 +217,12 @@ typedef struct span_sum {
     gg_nk_central central;
 } span_sum;
 
-/* All zero at first, except the pool. */
+/* All zero at first. */
 typedef struct measure_room {
-    bucket buckets[GG_FLOAT_BUCKETS];
     uint64_t count[CODES]; /* of codes, or of values per bucket */
-    gap_sum gaps[GROUPS];
+    gg_gap_sum gaps[GROUPS];
     span_sum sums[AHEAD * MOST_THREADS];
-    uint64_t *pool;
+    gg_float_set *set;
     room_part parts[]; /* one per thread */
 } measure_room;
 
@@ -260,7 +235,6 @@ typedef struct pass {
     uint64_t spans, first; /* first: of this round */
     gg_measure *out;
     span_sum all;
-    bool scan;  /* only the range and the buckets are wanted */
     bool again; /* only the set is missing */
 } pass;
 
@@ -326,13 +300,13 @@ static gg_status count_codes(void *ctx, size_t i, unsigned worker, gg_error *err
 {
     pass *p = ctx;
     room_part *own = &p->room->parts[worker];
-    uint16_t *codes = (uint16_t *)(void *)own->x;
+    uint16_t *codes = own->raw;
     gg_status st = GG_OK;
     uint64_t span = p->first + i;
     p->room->sums[i] = (span_sum){ 0 };
     for (size_t r = 0, n; r < RUNS && st == GG_OK && (n = run_length(p->v, span, r)) > 0; r++) {
         st = gg_cancelled(err);
-        if (st == GG_OK) st = p->v->read_codes(p->v->ctx, span * SPAN + r * RUN, n, codes, err);
+        if (st == GG_OK) st = p->v->read_raw(p->v->ctx, span * SPAN + r * RUN, n, codes, err);
         if (st == GG_OK) GG_PICK(gg_nk_count_codes)(codes, n, own->count);
     }
     return st;
@@ -397,159 +371,198 @@ static gg_status measure_codes(pass *p, gg_error *err)
     return GG_OK;
 }
 
-/* ---- different values ---------------------------------------------------------------- */
+/* ---- the set ----------------------------------------------------------------------------- */
 
-/* Prepares the next part of the buckets from *next on, of which room->count has the numbers of
- * values. Returns false if there is none. */
-static bool next_part(measure_room *room, uint32_t *next)
+/* Sets what follows from the sum of all spans. room->count has the numbers of values per bucket.
+ * Returns false if all values are equal. */
+static bool begin_set(pass *p, gg_gap_sum gaps[2])
 {
-    size_t used = 0;
-    uint32_t from = *next;
-    memset(room->buckets, 0, sizeof room->buckets);
-    for (; *next < GG_FLOAT_BUCKETS; ++*next) {
-        uint64_t count = room->count[*next];
-        size_t words = count > LIST_MOST ? MAP_WORDS : (size_t)(count + 1) / 2;
-        if (used + words > POOL_WORDS) break;
-        bucket *b = &room->buckets[*next];
-        if (count > LIST_MOST) b->map = memset(room->pool + used, 0, MAP_WORDS * sizeof(uint64_t));
-        else if (count) b->list = (uint32_t *)(void *)(room->pool + used);
-        used += words;
-    }
-    return from < *next;
+    p->out->nonfinite = p->v->n - p->all.n;
+    double range = p->all.n ? set_range(p->out, &p->all.range, p->all.n) : 0;
+    if (!(range > 0)) return false;
+    gaps[0] = gaps[1] = (gg_gap_sum){ .mean_gap = range / (double)(p->all.n - 1) };
+    gg_float_set_begin(p->room->set, p->room->count, p->out->min, range);
+    return true;
 }
 
-#define SOON 32 /* values ahead whose place in a bitmap is fetched to the cache */
-
-/* Adds finite values to their buckets, while other threads do so too. Bits that are set already,
- * which are most of a quantized tensor, need no atomic operation. */
-static void collect_values(measure_room *room, const float *x, size_t n)
+static gg_status flush(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = gg_float_bits(x[i]), low = bits % LOWS;
-        bucket *b = &room->buckets[GG_FLOAT_BUCKET(bits)];
-        uint64_t bit = UINT64_C(1) << low % 64;
-        if (i + SOON < n) {
-            uint32_t soon = gg_float_bits(x[i + SOON]);
-            const uint64_t *map = room->buckets[GG_FLOAT_BUCKET(soon)].map;
-            if (map) __builtin_prefetch(map + soon % LOWS / 64, 1);
-        }
-        if (b->list) b->list[__atomic_fetch_add(&b->n, 1, __ATOMIC_RELAXED)] = low;
-        if (!b->map || __atomic_load_n(&b->map[low / 64], __ATOMIC_RELAXED) & bit) continue;
-        __atomic_fetch_or(&b->map[low / 64], bit, __ATOMIC_RELAXED);
-    }
+    (void)worker;
+    (void)err;
+    gg_float_set_flush(((pass *)ctx)->room->set, (unsigned)i);
+    return GG_OK;
 }
 
-/* Adds n keys that ascend and are all above those of g. keys[-1] may be overwritten. */
-static void add_keys(gap_sum *g, gg_nk_key *keys, size_t n)
-{
-    if (n == 0) return;
-    bool joined = g->different > 0;
-    if (joined) keys[-1] = g->last;
-    else g->first = keys[0];
-    g->sum += GG_PICK(gg_nk_gaps)(joined ? keys - 1 : keys, joined ? n + 1 : n, g->mean_gap);
-    g->last = keys[n - 1];
-    g->different += n;
-}
-
-/* Adds a sum whose magnitudes are all above those of g. */
-static void join_gaps(gap_sum *g, const gap_sum *next)
-{
-    if (next->different == 0) return;
-    gg_nk_key first[2] = { 0, next->first };
-    add_keys(g, first + 1, 1);
-    g->sum += next->sum;
-    g->last = next->last;
-    g->different += next->different - 1;
-}
-
-/* The sum for both signs; includes the gap between the smallest magnitudes. */
-static double gaps_of_both(const gap_sum *negative, const gap_sum *positive)
-{
-    if (negative->different == 0 || positive->different == 0) return negative->sum + positive->sum;
-    double low = (double)gg_bits_float(negative->first ^ 0x80000000u),
-           high = (double)gg_bits_float(positive->first ^ 0x80000000u),
-           d = low + high - positive->mean_gap;
-    return negative->sum + positive->sum + d * d;
-}
-
-#define KEYS 4096 /* keys that are collected before their gaps are added */
-
-typedef struct key_run {
-    gg_nk_key keys[KEYS + 1]; /* the first is for add_keys */
-    size_t n;
-    gap_sum *sum;
-} key_run;
-
-static void end_run(key_run *r)
-{
-    add_keys(r->sum, r->keys + 1, r->n);
-    r->n = 0;
-}
-
-/* `key` is the key of the magnitude whose lower bits are 0. The top bit of such keys is set. */
-static void walk_map(key_run *r, const uint64_t *map, gg_nk_key key)
-{
-    gg_nk_key *to = r->keys + 1 + r->n;
-    for (uint32_t w = 0; w < MAP_WORDS; w++, key += 64) {
-        uint64_t word = map[w];
-        if (to > r->keys + 1 + KEYS - 64) {
-            r->n = (size_t)(to - r->keys - 1);
-            end_run(r);
-            to = r->keys + 1;
-        }
-        for (; word; word &= word - 1) *to++ = key + (uint32_t)__builtin_ctzll(word);
-    }
-    r->n = (size_t)(to - r->keys - 1);
-}
-
-static void walk_list(key_run *r, uint32_t *low, size_t n, gg_nk_key key, uint64_t *map)
-{
-    if (n > SORTED_MOST) {
-        memset(map, 0, MAP_WORDS * sizeof *map);
-        for (size_t i = 0; i < n; i++) map[low[i] / 64] |= UINT64_C(1) << (low[i] % 64);
-        walk_map(r, map, key);
-        return;
-    }
-    if (r->n > KEYS - SORTED_MOST) end_run(r);
-    low = gg_sort_keys(low, n, NULL); /* so few need no room */
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || low[i] != low[i - 1]) r->keys[1 + r->n++] = key + low[i];
-}
-
-/* Adds the values of this part in a group of buckets, which have the same sign. Overwrites the
- * counters of the thread. */
 static gg_status walk_group(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     measure_room *room = ctx;
-    uint64_t *map = (uint64_t *)(void *)room->parts[worker].count;
     const uint32_t size = GG_FLOAT_BUCKETS / GROUPS, from = (uint32_t)i * size;
-    key_run r;
-    r.n = 0;
-    r.sum = &room->gaps[i];
-    for (uint32_t u = from; u < from + size; u++) {
-        const bucket *b = &room->buckets[u];
-        gg_nk_key key = u << LOW_BITS | 0x80000000u;
-        if (b->map) walk_map(&r, b->map, key);
-        else if (b->list) walk_list(&r, b->list, b->n, key, map);
-    }
-    end_run(&r);
+    gg_gap_sum_add(&room->gaps[i], room->set, worker, from, from + size);
     return gg_cancelled(err);
 }
 
 /* Adds the gaps of this part to the sums of the positive and the negative values. */
-static gg_status add_gaps(measure_room *room, unsigned threads, gap_sum gaps[2], gg_error *err)
+static gg_status add_gaps(pass *p, gg_gap_sum gaps[2], gg_error *err)
 {
-    for (size_t i = 0; i < GROUPS; i++) room->gaps[i] = (gap_sum){ .mean_gap = gaps[0].mean_gap };
-    gg_status st = gg_parallel(GROUPS, threads, walk_group, room, err);
+    measure_room *room = p->room;
+    for (size_t i = 0; i < GROUPS; i++)
+        room->gaps[i] = (gg_gap_sum){ .mean_gap = gaps[0].mean_gap };
+    gg_status st = gg_parallel(p->threads, p->threads, flush, p, err);
+    if (st == GG_OK) st = gg_parallel(GROUPS, p->threads, walk_group, room, err);
     for (size_t i = 0; i < GROUPS && st == GG_OK; i++)
-        join_gaps(&gaps[i >= GROUPS / 2], &room->gaps[i]);
+        gg_gap_sum_join(&gaps[i >= GROUPS / 2], &room->gaps[i]);
+    return st;
+}
+
+/* Sets the rest from the bins and from the gaps of the positive and the negative values. */
+static void end_set(const pass *p, uint64_t *bins, const gg_gap_sum gaps[2])
+{
+    uint64_t n = p->all.n;
+    double equal = (double)(n - gaps[0].different - gaps[1].different), mean = gaps[0].mean_gap;
+    set_moments(p->out, n, p->all.central, bins);
+    set_gaps(p->out, n, gg_gap_sum_both(&gaps[1], &gaps[0]) + equal * mean * mean);
+}
+
+/* ---- scaled blocks ----------------------------------------------------------------------
+ *
+ * Where few scales occur many times, as in Q8_0, it is faster to count the bytes of each scale than
+ * to decode and sort the values. Each scale that occurs gets a row with a counter for each of the
+ * 256 bytes. Each of several threads reads all blocks and counts those of its own scales, so that
+ * no counter is shared. */
+
+#define ROWS_MOST 16384
+#define READERS_MOST 4                   /* threads that read all blocks */
+#define SCALED_LEAST (UINT64_C(1) << 20) /* fewer values do not pay for visiting all counters */
+
+typedef uint32_t count_row[256];
+
+typedef struct scaled {
+    pass *p;
+    unsigned threads;
+    pthread_mutex_t lock; /* guards n_rows */
+    size_t n_rows;        /* more than ROWS_MOST: there are too many scales */
+    count_row *rows;
+    uint16_t row_of[CODES]; /* number of the row from 1; 0: none */
+    uint64_t bins[GG_DIM_BINS_MAX];
+    size_t held; /* values in parts[0].x */
+} scaled;
+
+/* Returns the row of a scale that has none, or NULL if there are too many. */
+static uint32_t *new_row(scaled *s, uint32_t scale)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t row = s->n_rows < ROWS_MOST ? ++s->n_rows : 0;
+    if (row == 0) s->n_rows = ROWS_MOST + 1;
+    pthread_mutex_unlock(&s->lock);
+    if (row == 0) return NULL;
+    s->row_of[scale] = (uint16_t)row;
+    return memset(s->rows[row - 1], 0, sizeof s->rows[0]);
+}
+
+/* Returns false if there are too many scales. */
+static bool count_blocks(scaled *s, unsigned thread, const uint8_t *b, size_t blocks)
+{
+    for (; blocks > 0; blocks--, b += GG_SCALED_BYTES) {
+        uint32_t scale = b[0] | (uint32_t)b[1] << 8;
+        if (s->threads > 1 && scale % s->threads != thread) continue;
+        uint32_t *row = s->row_of[scale] ? s->rows[s->row_of[scale] - 1] : new_row(s, scale);
+        if (!row) return false;
+        for (size_t i = 2; i < GG_SCALED_BYTES; i++) row[b[i]]++;
+    }
+    return true;
+}
+
+static gg_status count_scales(void *ctx, size_t thread, unsigned worker, gg_error *err)
+{
+    (void)worker;
+    scaled *s = ctx;
+    const gg_values *v = s->p->v;
+    uint16_t *raw = s->p->room->parts[thread].raw;
+    gg_status st = GG_OK;
+    bool fits = true;
+    for (uint64_t at = 0; at < v->n && st == GG_OK && fits; at += RUN) {
+        size_t n = v->n - at < RUN ? (size_t)(v->n - at) : RUN;
+        st = gg_cancelled(err);
+        if (st == GG_OK) st = v->read_raw(v->ctx, at, n, raw, err);
+        if (st == GG_OK)
+            fits = count_blocks(s, (unsigned)thread, (const uint8_t *)raw, n / GG_SCALED_BLOCK);
+    }
+    return st;
+}
+
+/* Calls the function for each finite value and the number of times that it occurs. */
+static void each_value(scaled *s, void (*fn)(scaled *, float x, uint32_t times))
+{
+    for (uint32_t scale = 0; scale < CODES; scale++) {
+        if (!s->row_of[scale]) continue;
+        const uint32_t *row = s->rows[s->row_of[scale] - 1];
+        for (int q = -128; q < 128; q++) {
+            float x = s->p->v->of_code[scale] * (float)q;
+            if (row[q & 255] && isfinite(x)) fn(s, x, row[q & 255]);
+        }
+    }
+}
+
+static void add_to_range(scaled *s, float x, uint32_t times)
+{
+    span_sum one = { times, { (double)times * (double)x, x, x }, { 0, 0 } };
+    add_span(&s->p->all, &one);
+    s->p->room->count[GG_FLOAT_BUCKET(gg_float_bits(x))] += times;
+}
+
+static void add_to_moments(scaled *s, float x, uint32_t times)
+{
+    add_central(&s->p->all.central, (double)x, (double)times, s->p->out->mean);
+    s->bins[bin_of(s->p->out, (double)x)] += times;
+}
+
+static void add_held(scaled *s)
+{
+    gg_float_set_add(s->p->room->set, 0, s->p->room->parts[0].x, s->held);
+    s->held = 0;
+}
+
+static void collect_value(scaled *s, float x, uint32_t times)
+{
+    (void)times;
+    s->p->room->parts[0].x[s->held++] = x;
+    if (s->held == RUN) add_held(s);
+}
+
+/* Sets *done to false if the values must be measured as floats. */
+static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
+{
+    gg_gap_sum gaps[2];
+    *done = false;
+    if (p->v->n < SCALED_LEAST || p->v->n > UINT32_MAX) return GG_OK;
+    scaled *s = calloc(1, sizeof *s);
+    count_row *rows = malloc(ROWS_MOST * sizeof *rows);
+    if (!s || !rows) return free(s), free(rows), gg_fail(err, GG_ENOMEM, "no memory to measure");
+    s->p = p, s->rows = rows;
+    s->threads = p->threads < READERS_MOST ? p->threads : READERS_MOST;
+    pthread_mutex_init(&s->lock, NULL);
+    gg_status st = gg_parallel(s->threads, s->threads, count_scales, s, err);
+    pthread_mutex_destroy(&s->lock);
+    *done = st != GG_OK || s->n_rows <= ROWS_MOST;
+    if (st == GG_OK && *done) each_value(s, add_to_range);
+    if (st == GG_OK && *done && begin_set(p, gaps)) {
+        each_value(s, add_to_moments);
+        while (st == GG_OK && gg_float_set_next(p->room->set)) {
+            each_value(s, collect_value);
+            add_held(s);
+            st = add_gaps(p, gaps, err);
+        }
+        if (st == GG_OK) end_set(p, s->bins, gaps);
+    }
+    free(s);
+    free(rows);
     return st;
 }
 
 /* ---- floats ---------------------------------------------------------------------------- */
 
-/* Scans a span, or collects its values. */
-static gg_status take_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+/* Finds the range of a span, and counts its buckets. */
+static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     pass *p = ctx;
     room_part *own = &p->room->parts[worker];
@@ -559,72 +572,75 @@ static gg_status take_span(void *ctx, size_t i, unsigned worker, gg_error *err)
     for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
         st = read_run(p, p->first + i, r, own->x, &n, err);
         if (st != GG_OK || n == 0) continue;
-        if (p->scan) {
-            add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
-            GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
-            continue;
-        }
-        collect_values(p->room, own->x, n);
-        if (p->again) continue;
-        gg_nk_central c = GG_PICK(gg_nk_central)(own->x, n, p->out->mean);
-        sum->central.m2 += c.m2;
-        sum->central.m4 += c.m4;
-        GG_PICK(gg_nk_histogram)(own->x, n, p->out->min, p->out->max - p->out->min, own->bins);
+        add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
+        GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
     }
     return st;
 }
 
-/* Reads all values once for each part of the buckets: each time it collects the values of the part,
- * and the first time it also sums the moments and counts the bins. room->count has the numbers of
- * values per bucket, and p->all their range. */
-static gg_status measure_set(pass *p, gg_error *err)
+/* Sums the moments of a span, and collects its values. */
+static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    gg_measure *out = p->out;
-    uint64_t n = p->all.n, bins[GG_DIM_BINS_MAX] = { 0 };
-    uint32_t next = 0;
-    out->nonfinite = p->v->n - n;
-    if (n == 0) return GG_OK;
-    double range = set_range(out, &p->all.range, n);
-    if (!(range > 0)) return GG_OK;
-    double mean = range / (double)(n - 1);
-    gap_sum gaps[2] = { { .mean_gap = mean }, { .mean_gap = mean } };
+    pass *p = ctx;
+    room_part *own = &p->room->parts[worker];
+    span_sum *sum = &p->room->sums[i];
     gg_status st = GG_OK;
-    for (p->again = false; st == GG_OK && next_part(p->room, &next); p->again = true) {
-        st = run_rounds(p, take_span, false, err);
-        if (st == GG_OK) st = add_gaps(p->room, p->threads, gaps, err);
+    *sum = (span_sum){ 0 };
+    for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
+        st = read_run(p, p->first + i, r, own->x, &n, err);
+        if (st != GG_OK || n == 0) continue;
+        gg_float_set_add(p->room->set, worker, own->x, n);
+        if (p->again) continue;
+        gg_nk_central c = GG_PICK(gg_nk_central)(own->x, n, p->out->mean);
+        sum->central.m2 += c.m2;
+        sum->central.m4 += c.m4;
+    }
+    return st;
+}
+
+/* Reads all values once for each part of the set: each time it collects the values of the part, and
+ * the first time it also sums the moments. */
+static gg_status measure_floats(pass *p, gg_error *err)
+{
+    uint64_t *count = p->room->count, bins[GG_DIM_BINS_MAX] = { 0 };
+    gg_gap_sum gaps[2];
+    gg_status st = run_rounds(p, scan_span, true, err);
+    if (st != GG_OK) return st;
+    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
+        count[u % GG_FLOAT_BUCKETS] += count[u];
+    if (!begin_set(p, gaps)) return GG_OK;
+    for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
+        st = run_rounds(p, collect_span, false, err);
+        if (st == GG_OK) st = add_gaps(p, gaps, err);
     }
     if (st != GG_OK) return st;
-    for (unsigned t = 0; t < p->threads; t++)
-        for (size_t b = 0; b < GG_DIM_BINS_MAX; b++) bins[b] += p->room->parts[t].bins[b];
-    set_moments(out, n, p->all.central, bins);
-    double equal = (double)(n - gaps[0].different - gaps[1].different);
-    set_gaps(out, n, gaps_of_both(&gaps[1], &gaps[0]) + equal * mean * mean);
+    gg_float_set_bins(p->room->set, bins);
+    end_set(p, bins, gaps);
     return GG_OK;
 }
 
-static gg_status measure_floats(pass *p, gg_error *err)
+void gg_measure_room_free(gg_measure_room *room)
 {
-    p->scan = true;
-    gg_status st = run_rounds(p, take_span, true, err);
-    p->scan = false;
-    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
-        p->room->count[u % GG_FLOAT_BUCKETS] += p->room->count[u];
-    return st == GG_OK ? measure_set(p, err) : st;
+    gg_float_set_free(room->set);
+    room->set = NULL;
 }
 
-gg_status gg_measure_big(unsigned threads, const gg_values *v, gg_measure *out, gg_error *err)
+gg_status gg_measure_big(gg_measure_room *kept, const gg_values *v, gg_measure *out, gg_error *err)
 {
     pass p = { .v = v, .out = out, .spans = (v->n + SPAN - 1) / SPAN };
-    p.threads = threads < MOST_THREADS ? threads : MOST_THREADS;
-    if (p.spans < p.threads) p.threads = (unsigned)p.spans;
+    unsigned most = kept->threads < MOST_THREADS ? kept->threads : MOST_THREADS;
+    p.threads = p.spans < most ? (unsigned)p.spans : most;
     if (p.threads == 0) p.threads = 1;
     *out = (gg_measure){ .sampled = v->n };
+    bool codes = v->form == GG_FORM_CODES, done = codes;
+    if (!codes && !kept->set) kept->set = gg_float_set_new(most);
     p.room = calloc(1, sizeof *p.room + p.threads * sizeof p.room->parts[0]);
-    if (p.room) p.room->pool = malloc(POOL_WORDS * sizeof *p.room->pool);
-    if (!p.room || !p.room->pool)
+    if (!p.room || !(codes || kept->set))
         return free(p.room), gg_fail(err, GG_ENOMEM, "no memory to measure");
-    gg_status st = v->of_code ? measure_codes(&p, err) : measure_floats(&p, err);
-    free(p.room->pool);
+    p.room->set = kept->set;
+    gg_status st = codes ? measure_codes(&p, err) : GG_OK;
+    if (v->form == GG_FORM_SCALED) st = measure_scaled(&p, &done, err);
+    if (st == GG_OK && !done) st = measure_floats(&p, err);
     free(p.room);
     return st;
 }

@@ -34,6 +34,17 @@ GG_DECLARE_KF(void, gg_nk_histogram_sorted,
               (const gg_nk_key *keys, size_t n, double min, double range, uint64_t *counts));
 /* Converts floats to keys that sort in the same order. May work in place. */
 GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
+/* The magnitudes of n keys, which are the bits of the values without their signs: all their bits,
+ * the least above 0 minus 1, and the largest. */
+typedef struct gg_nk_bounds {
+    uint32_t bits, low, high;
+} gg_nk_bounds;
+GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
+/* Subtracts `low` from the magnitudes above 0, which are larger than it, and adds it again. */
+GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
+GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
+/* The first i >= from >= 1 whose key is less than the one before, or n. */
+GG_DECLARE_KF(size_t, gg_nk_descent, (const gg_nk_key *keys, size_t from, size_t n));
 /* All floats with the same sign, exponent and next 4 bits are a bucket. */
 #define GG_FLOAT_BUCKETS 8192
 #define GG_FLOAT_BUCKET(bits) ((bits) >> 19)
@@ -42,12 +53,20 @@ GG_DECLARE_KF(void, gg_nk_keys, (const float *x, size_t n, gg_nk_key *keys));
  * of 16 bits in counts[65536]. */
 GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
 GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));
+/* Number of floats of the same sign whose bits are at least `from`. */
+GG_DECLARE_KF(size_t, gg_nk_count_from, (const float *x, size_t n, uint32_t from));
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 
 /* Sum of a[i] b[i]; to[i] -= factor from[i]. */
 GG_DECLARE_KF(double, gg_nk_dot, (const float *a, const float *b, size_t n));
 GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor, size_t n));
+
+/* The polar method for n <= GG_POLAR_MOST pairs (u, v) with s = u^2 + v^2 in (0, 1): two Gaussians
+ * for each. */
+#define GG_POLAR_MOST 256
+GG_DECLARE_KF(void, gg_nk_polar,
+              (const double *u, const double *v, const double *s, size_t n, float *out));
 
 /* ---- sort.c ---- */
 

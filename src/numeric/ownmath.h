@@ -23,6 +23,16 @@ double gg_own_acos(double x);
  */
 #define OWN_LN2 0.69314718055994530942
 
+/* log(m 2^e) */
+static inline double own_log_of(double e, double m)
+{
+    double t = (m - 1.0) / (m + 1.0), z = t * t, w = z * z;
+    /* Odd and even terms are summed separately, which halves the latency. */
+    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15 + w * (1.0 / 19))));
+    double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13 + w * (1.0 / 17 + w * (1.0 / 21))));
+    return e * OWN_LN2 + 2.0 * (t + t * z * (even + z * odd));
+}
+
 static inline double own_log(double x)
 {
     uint64_t u;
@@ -33,11 +43,7 @@ static inline double own_log(double x)
     u -= shifted & UINT64_C(0xfff0000000000000);
     double m;
     memcpy(&m, &u, sizeof m);
-    double t = (m - 1.0) / (m + 1.0), z = t * t, w = z * z;
-    /* Odd and even terms are summed separately, which halves the latency. */
-    double even = 1.0 / 3 + w * (1.0 / 7 + w * (1.0 / 11 + w * (1.0 / 15 + w * (1.0 / 19))));
-    double odd = 1.0 / 5 + w * (1.0 / 9 + w * (1.0 / 13 + w * (1.0 / 17 + w * (1.0 / 21))));
-    return e * OWN_LN2 + 2.0 * (t + t * z * (even + z * odd));
+    return own_log_of(e, m);
 }
 
 /* e^x = 2^k e^r with |r| <= ln 2 / 2: the series of e^r. The error is below 1e-14 of the result.

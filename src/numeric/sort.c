@@ -83,12 +83,159 @@ INLINE void insertion(void *keys, size_t n, bool wide)
     }
 }
 
+/* ---- counting ---------------------------------------------------------------- */
+
+/* How the keys of short floats are counted. A magnitude has a slot: 0 has the first, and others
+ * follow from above `low` on. */
+typedef struct slots {
+    unsigned shift; /* bits that are 0 in all values */
+    uint32_t low, n;
+} slots;
+
+/* Returns false if the counters would need more room than the keys. */
+static bool few_slots(const gg_nk_bounds *b, size_t n, slots *s)
+{
+    if (b->bits == 0 || b->bits & 0x1fffu) return false;
+    s->shift = b->bits & 0xffffu ? 13 : 16;
+    s->low = b->low >> s->shift;
+    s->n = (b->high >> s->shift) - s->low + 1;
+    return s->n <= n / 2;
+}
+
+/* Writes the keys of slots in order: from the last to the first for negative values. Most values
+ * occur a few times, so that eight keys are written in any case. */
+static size_t put_keys(const slots *s, const uint32_t *count, bool negative, gg_nk_key *keys,
+                       size_t at, size_t n)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t slot = negative ? s->n - 1 - i : i, m = slot ? slot + s->low : 0;
+        gg_nk_key key = (m << s->shift | 0x80000000u) ^ (negative ? UINT32_MAX : 0);
+        size_t end = at + count[i];
+        if (end + 8 <= n) {
+            for (size_t j = 0; j < 8; j++) keys[at + j] = key;
+            at += 8;
+        }
+        for (; at < end; at++) keys[at] = key;
+        at = end;
+    }
+    return at;
+}
+
+/* Sorts values that were F16 or BF16 by counting them. Returns false if they are others. */
+static bool count_keys(gg_nk_key *keys, size_t n, const gg_nk_bounds *b, uint32_t *count)
+{
+    slots s;
+    if (!few_slots(b, n, &s)) return false;
+    memset(count, 0, 2 * (size_t)s.n * sizeof *count);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (keys[i] >> 31) - 1; /* all bits or none: no branch can foresee it */
+        uint32_t m = ((keys[i] ^ negative) & 0x7fffffffu) >> s.shift;
+        uint32_t slot = m > s.low ? m - s.low : 0;
+        count[s.n + (slot ^ negative)]++; /* before the middle: s.n - 1 - slot */
+    }
+    size_t at = put_keys(&s, count, true, keys, 0, n);
+    put_keys(&s, count + s.n, false, keys, at, n);
+    return true;
+}
+
+/* ---- two passes --------------------------------------------------------------- */
+
+/* Most samples take up few of the 2^32 keys, because between the smallest magnitude and 0 there is
+ * nothing. Folded keys leave out this gap. Their upper 24 bits are sorted in two passes, and hardly
+ * any two keys then differ only in the bits below, so that insertion sort does the rest. */
+#define HALF_BITS 12
+#define HALF (1u << HALF_BITS)
+
+/* Cells are folded keys without their `drop` <= 8 low bits, from `base` on. As there are often many
+ * zeros, no other value is in their cells, and -0 and +0 have different ones. */
+typedef struct cells {
+    uint32_t low, base; /* low: subtracted from magnitudes */
+    unsigned drop;
+} cells;
+
+INLINE uint32_t cell_of(cells c, gg_nk_key key)
+{
+    return (key >> c.drop) - c.base;
+}
+
+static cells cells_of(const gg_nk_bounds *b)
+{
+    cells c = { .low = b->low < 255 ? 0 : b->low - 255 };
+    uint32_t span = b->high - c.low;
+    while (span >> c.drop >> (2 * HALF_BITS - 1)) c.drop++;
+    c.base = (0x7fffffffu - span) >> c.drop;
+    return c;
+}
+
+/* Converts counts to start positions. Returns false if keys are so crowded that insertion sort
+ * would move them more than n / 4 times: c keys in HALF cells about c^2 / (4 HALF) times. Keys near
+ * 0, at cell `zero`, are ignored, because there are often many zeros, which do not move. */
+static bool two_places(uint32_t count[2][HALF], size_t n, uint32_t zero)
+{
+    uint32_t at[2] = { 0, 0 };
+    uint64_t squares = 0;
+    for (size_t d = 0; d < HALF; d++) {
+        bool near_zero = d == zero / HALF || d == (zero - 1) / HALF;
+        squares += near_zero ? 0 : (uint64_t)count[1][d] * count[1][d];
+        for (int p = 0; p < 2; p++) {
+            uint32_t c = count[p][d];
+            count[p][d] = at[p];
+            at[p] += c;
+        }
+    }
+    return squares / (4 * HALF) <= n / 4;
+}
+
+/* Sorts keys that are nearly in order. Gives up after n moves and returns false. */
+static bool finish_order(gg_nk_key *keys, size_t n)
+{
+    size_t moves = n, i = 1;
+    while ((i = GG_PICK(gg_nk_descent)(keys, i, n)) < n) {
+        gg_nk_key key = keys[i];
+        size_t j = i++;
+        for (; j > 0 && keys[j - 1] > key && moves > 0; j--, moves--) keys[j] = keys[j - 1];
+        keys[j] = key;
+        if (moves == 0) return false;
+    }
+    return true;
+}
+
+/* Returns false if another sort is needed; the keys are then in any order. Not inlined, because the
+ * counts would cost even short arrays their place on the stack. */
+__attribute__((noinline)) static bool sort_folded(gg_nk_key *keys, size_t n, const gg_nk_bounds *b,
+                                                  gg_nk_key *tmp)
+{
+    uint32_t count[2][HALF] = { { 0 } };
+    cells c = cells_of(b);
+    GG_PICK(gg_nk_fold_keys)(keys, n, c.low);
+    for (size_t i = 0; i < n; i++) {
+        uint32_t cell = cell_of(c, keys[i]);
+        count[0][cell % HALF]++;
+        count[1][cell / HALF]++;
+    }
+    bool sparse = two_places(count, n, cell_of(c, 0x80000000u));
+    for (size_t i = 0; sparse && i < n; i++) tmp[count[0][cell_of(c, keys[i]) % HALF]++] = keys[i];
+    for (size_t i = 0; sparse && i < n; i++) keys[count[1][cell_of(c, tmp[i]) / HALF]++] = tmp[i];
+    GG_PICK(gg_nk_unfold_keys)(keys, n, c.low);
+    return sparse && finish_order(keys, n);
+}
+
 /* ---- all ---------------------------------------------------------------------- */
 
-/* Not inlined, because the counts would cost even short arrays their place on the stack. */
+#define COUNTED (16 * GG_SORT_FEW) /* from this number of keys on, counting them may be faster */
+#define FOLDED_LEAST 4096          /* between these, two passes are faster than three */
+#define FOLDED_MOST 200000
+
+/* Not inlined because of its counts, as sort_folded. */
 __attribute__((noinline)) static gg_nk_key *sort_many_keys(gg_nk_key *keys, size_t n,
                                                            gg_nk_key *tmp)
 {
+    if (n >= COUNTED) {
+        gg_nk_bounds b = GG_PICK(gg_nk_magnitudes)(keys, n);
+        if (count_keys(keys, n, &b, tmp)) return keys;
+        bool fits = n >= FOLDED_LEAST && n <= FOLDED_MOST;
+        if (fits && sort_folded(keys, n, &b, tmp)) return keys;
+    }
     return radix(keys, n, tmp, first_digit(keys, n), false);
 }
 

@@ -84,7 +84,8 @@ static bool near(double a, double b, double to)
 
 typedef struct raw_values {
     const float *x;
-    const uint16_t *codes;
+    const uint8_t *raw;
+    size_t block, bytes; /* values and bytes of a block */
 } raw_values;
 
 static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
@@ -95,10 +96,11 @@ static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to,
     return GG_OK;
 }
 
-static gg_status read_codes(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
+static gg_status read_raw(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
 {
+    const raw_values *r = ctx;
     (void)err;
-    memcpy(to, ((raw_values *)ctx)->codes + first, count * sizeof(uint16_t));
+    memcpy(to, r->raw + first / r->block * r->bytes, count / r->block * r->bytes);
     return GG_OK;
 }
 
@@ -130,7 +132,9 @@ static void same_as_small(const float *x, const gg_values *v, const char *what)
     gg_error err = GG_ERROR_INIT;
     gg_measure_values(x, v->n, scratch, &want);
     for (unsigned threads = 1; threads <= 5; threads += 2) {
-        T_EQ(gg_measure_big(threads, v, &got, &err), GG_OK);
+        gg_measure_room room = { .threads = threads };
+        T_EQ(gg_measure_big(&room, v, &got, &err), GG_OK);
+        gg_measure_room_free(&room);
         if (threads == 1) first = got;
         T_CHECKF(memcmp(&first, &got, sizeof got) == 0, "%s: %u threads", what, threads);
     }
@@ -202,11 +206,44 @@ static void test_codes(void)
         T_EQ(gg_decode(dtype, codes, of_code, 65536, &err), GG_OK);
         for (size_t i = 0; i < n; i++) raw[i] = (uint16_t)(random_u64() >> (k < 2 ? 48 : 52));
         T_EQ(gg_decode(dtype, raw, x, n, &err), GG_OK);
-        raw_values r = { x, raw };
-        gg_values v = { n, read_floats, &r, read_codes, of_code };
+        raw_values r = { x, (uint8_t *)raw, 1, 2 };
+        gg_values v = { n, read_floats, &r, GG_FORM_CODES, read_raw, of_code };
         same_as_small(x, &v, k % 2 ? "BF16" : "F16");
     }
     free(codes), free(raw), free(of_code), free(x);
+}
+
+/* Blocks of a scale and bytes: with scales of every kind, with few that are finite, with more than
+ * are counted, and fewer values than are counted. */
+static void test_scaled(void)
+{
+    static const struct {
+        const char *what;
+        size_t n;
+    } cases[] = { { "all kinds of scales", 2 << 20 },
+                  { "few scales", (2 << 20) + 32 },
+                  { "too many scales", 2 << 20 },
+                  { "few values", 300032 } };
+    uint16_t *codes = malloc(65536 * sizeof *codes);
+    float *of_code = malloc(65536 * sizeof *of_code), *x = malloc(((2 << 20) + 32) * sizeof *x);
+    uint8_t *b = malloc(((2 << 20) + 32) / 32 * 34);
+    gg_error err = GG_ERROR_INIT;
+    for (uint32_t c = 0; c < 65536; c++) codes[c] = (uint16_t)c;
+    T_EQ(gg_decode(GG_F16, codes, of_code, 65536, &err), GG_OK);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        size_t blocks = cases[k].n / 32;
+        for (size_t i = 0; i < 34 * blocks; i++) b[i] = (uint8_t)(random_u64() >> 40);
+        for (size_t i = 0; k == 0 && i < blocks; i++)
+            b[34 * i] &= 0xf; /* with NaN and infinities */
+        for (size_t i = 0; k == 1 && i < blocks; i++) b[34 * i + 1] = 0x13;
+        for (size_t i = 0; k == 2 && i < blocks; i++)
+            b[34 * i] = (uint8_t)i, b[34 * i + 1] = (uint8_t)(i >> 8);
+        T_EQ(gg_decode(GG_Q8_0, b, x, cases[k].n, &err), GG_OK);
+        raw_values r = { x, b, 32, 34 };
+        gg_values v = { cases[k].n, read_floats, &r, GG_FORM_SCALED, read_raw, of_code };
+        same_as_small(x, &v, cases[k].what);
+    }
+    free(codes), free(of_code), free(x), free(b);
 }
 
 /* ---- sources ------------------------------------------------------------------------ */
@@ -510,16 +547,17 @@ static void test_null(void)
 static void test_null_is_computed_once(void)
 {
     measure_null m = { 0 };
+    gg_measure_room room = { .threads = 1 };
     gg_error err = GG_ERROR_INIT;
     double theta = -1, other = -1;
-    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 500, &theta, &err), GG_OK);
+    T_EQ(gg_measure_null_theta(&m, &room, GG_F16, 500, &theta, &err), GG_OK);
     null_entry *first = m.list;
     T_CHECK(first && theta > 0);
-    T_EQ(gg_measure_null_theta(&m, 1, GG_BF16, 500, &other, &err), GG_OK);
+    T_EQ(gg_measure_null_theta(&m, &room, GG_BF16, 500, &other, &err), GG_OK);
     T_CHECK(m.list != first && other > 0);
-    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 500, &other, &err), GG_OK);
+    T_EQ(gg_measure_null_theta(&m, &room, GG_F16, 500, &other, &err), GG_OK);
     T_CHECK(other >= theta && other <= theta && m.list->next == first && !first->next);
-    T_EQ(gg_measure_null_theta(&m, 1, GG_F16, 0, &theta, &err), GG_OK);
+    T_EQ(gg_measure_null_theta(&m, &room, GG_F16, 0, &theta, &err), GG_OK);
     T_CHECK(theta == 0); /* an empty tensor needs none */
     gg_measure_null_free(&m);
 }
@@ -592,6 +630,7 @@ static const t_case cases[] = {
     { "many values", test_big },
     { "in parts", test_parts },
     { "codes", test_codes },
+    { "scaled blocks", test_scaled },
     { "make records", test_make },
     { "rows", test_rows },
     { "experts", test_experts },

@@ -127,10 +127,10 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 
 /* Measures GG_MEASURE_BIG or more values: an array, or all values of the piece of which d is open
  * on the tensor. All threads work on one at a time, because it needs much memory. */
-gg_status gg_measure_array(unsigned threads, const float *values, uint64_t n, gg_measure *out,
+gg_status gg_measure_array(gg_measure_room *room, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err);
-gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
-                          gg_measure *out, gg_error *err);
+gg_status gg_measure_data(gg_measure_room *room, gg_data *d, const gg_selected *p,
+                          const gg_run *run, gg_measure *out, gg_error *err);
 
 /* Counts all values of the piece, in one pass by one thread; nothing if h was not started. */
 gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h, gg_error *err);
@@ -151,5 +151,5 @@ typedef struct measure_null {
 
 void gg_measure_null_free(measure_null *m);
 /* The theta of noise; it is computed on the first call for a dtype and count. */
-gg_status gg_measure_null_theta(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
-                                double *theta, gg_error *err);
+gg_status gg_measure_null_theta(measure_null *m, gg_measure_room *room, uint32_t dtype,
+                                uint64_t count, double *theta, gg_error *err);

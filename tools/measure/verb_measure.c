@@ -41,6 +41,7 @@ typedef struct job {
     uint64_t drawn;
     bool stop;
     pthread_mutex_t many; /* held while GG_MEASURE_BIG or more values are measured or held */
+    gg_measure_room room; /* guarded by `many` */
     measure_histogram histogram;
     pthread_mutex_t leave; /* guards the remaining members */
     uint64_t left;         /* rows delivered */
@@ -123,7 +124,7 @@ static gg_status calibrate(job *j, done_row *d, gg_error *err)
     if (!row->decoded) return GG_OK;
     bool big = d->count >= GG_MEASURE_BIG;
     if (big) pthread_mutex_lock(&j->many);
-    gg_status st = gg_measure_null_theta(&j->null, j->threads, row->t.dtype, d->count,
+    gg_status st = gg_measure_null_theta(&j->null, &j->room, row->t.dtype, d->count,
                                          &row->null_theta, err);
     if (big) pthread_mutex_unlock(&j->many);
     if (st == GG_OK) row->calibrated = gg_calibrated(row->m.theta, row->null_theta);
@@ -189,9 +190,9 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
     else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
     if (st != GG_OK) return st;
-    if (take->later) st = gg_measure_data(j->threads, &k->data, p, j->run, &row->m, err);
+    if (take->later) st = gg_measure_data(&j->room, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
-        st = gg_measure_array(j->threads, take->values, take->count, &row->m, err);
+        st = gg_measure_array(&j->room, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
     row->row_theta = gg_row_theta_degrees(&take->rows);
     return st;
@@ -299,6 +300,7 @@ static gg_status worker(void *ctx, size_t i, unsigned id, gg_error *err)
 
 static gg_status run_job(job *j, gg_error *err)
 {
+    j->room.threads = j->threads;
     j->spaces = malloc(j->threads * sizeof *j->spaces);
     if (!j->spaces) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", j->threads);
     if (j->o->histograms && gg_histogram_start(&j->histogram, err) != GG_OK) {
@@ -319,6 +321,7 @@ static gg_status run_job(job *j, gg_error *err)
     pthread_mutex_destroy(&j->many);
     pthread_mutex_destroy(&j->draw);
     gg_measure_null_free(&j->null);
+    gg_measure_room_free(&j->room);
     free(j->spaces);
     free(j->pieces);
     return st;

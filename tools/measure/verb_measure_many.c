@@ -25,11 +25,11 @@ static gg_status read_array(void *ctx, uint64_t first, size_t count, float *to, 
     return GG_OK;
 }
 
-gg_status gg_measure_array(unsigned threads, const float *values, uint64_t n, gg_measure *out,
+gg_status gg_measure_array(gg_measure_room *room, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err)
 {
     gg_values v = { .n = n, .read = read_array, .ctx = (void *)(uintptr_t)values };
-    return gg_measure_big(threads, &v, out, err);
+    return gg_measure_big(room, &v, out, err);
 }
 
 /* ---- tensors -------------------------------------------------------------------- */
@@ -80,6 +80,12 @@ static gg_status read_floats(void *ctx, uint64_t first, size_t count, float *to,
     return st;
 }
 
+static gg_value_form form_of(uint32_t dtype)
+{
+    if (dtype == GG_F16 || dtype == GG_BF16) return GG_FORM_CODES;
+    return dtype == GG_Q8_0 ? GG_FORM_SCALED : GG_FORM_FLOATS;
+}
+
 /* The values of all codes of a type of 16 bits, to be freed; NULL without memory. */
 static float *decode_codes(uint32_t dtype, gg_error *err)
 {
@@ -98,14 +104,16 @@ static run_reader reader_of(gg_data *d, const gg_selected *p, const gg_run *run,
     return (run_reader){ d, p, gg_dtype_get(p->t.dtype), run, hole, passes, 0 };
 }
 
-gg_status gg_measure_data(unsigned threads, gg_data *d, const gg_selected *p, const gg_run *run,
-                          gg_measure *out, gg_error *err)
+gg_status gg_measure_data(gg_measure_room *room, gg_data *d, const gg_selected *p,
+                          const gg_run *run, gg_measure *out, gg_error *err)
 {
-    bool codes = p->t.dtype == GG_F16 || p->t.dtype == GG_BF16;
-    run_reader r = reader_of(d, p, run, codes ? 1 : 2);
-    float *of_code = codes ? decode_codes(p->t.dtype, err) : NULL;
-    gg_values v = { p->t.elements, read_floats, &r, read_bytes, of_code };
-    gg_status st = err->status == GG_OK ? gg_measure_big(threads, &v, out, err) : err->status;
+    gg_value_form form = form_of(p->t.dtype);
+    run_reader r = reader_of(d, p, run, form == GG_FORM_CODES ? 1 : 2);
+    float *of_code = NULL;
+    if (form != GG_FORM_FLOATS)
+        of_code = decode_codes(form == GG_FORM_SCALED ? GG_F16 : p->t.dtype, err);
+    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, of_code };
+    gg_status st = err->status == GG_OK ? gg_measure_big(room, &v, out, err) : err->status;
     free(of_code);
     progress(&r, r.passes * p->t.bytes);
     return st;
@@ -158,7 +166,7 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     return st;
 }
 
-static gg_status simulate(unsigned threads, uint32_t dtype, size_t count, double *theta,
+static gg_status simulate(gg_measure_room *room, uint32_t dtype, size_t count, double *theta,
                           gg_error *err)
 {
     size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
@@ -169,7 +177,7 @@ static gg_status simulate(unsigned threads, uint32_t dtype, size_t count, double
     gg_status st = x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
     if (st == GG_OK) gg_gauss_fill(x, n, GG_NULL_SEED);
     if (st == GG_OK) st = store(dtype, x, n, err);
-    if (st == GG_OK && big) st = gg_measure_array(threads, x, count, &m, err);
+    if (st == GG_OK && big) st = gg_measure_array(room, x, count, &m, err);
     else if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
     free(scratch);
     free(x);
@@ -177,8 +185,8 @@ static gg_status simulate(unsigned threads, uint32_t dtype, size_t count, double
     return st;
 }
 
-gg_status gg_measure_null_theta(measure_null *m, unsigned threads, uint32_t dtype, uint64_t count,
-                                double *theta, gg_error *err)
+gg_status gg_measure_null_theta(measure_null *m, gg_measure_room *room, uint32_t dtype,
+                                uint64_t count, double *theta, gg_error *err)
 {
     null_entry *e = m->list;
     *theta = 0;
@@ -189,7 +197,7 @@ gg_status gg_measure_null_theta(measure_null *m, unsigned threads, uint32_t dtyp
         e = calloc(1, sizeof *e);
         if (!e) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
         *e = (null_entry){ .next = m->list, .count = count, .dtype = dtype };
-        gg_status st = simulate(threads, dtype, (size_t)count, &e->theta, err);
+        gg_status st = simulate(room, dtype, (size_t)count, &e->theta, err);
         if (st != GG_OK) return free(e), st;
         m->list = e;
     }

@@ -84,6 +84,7 @@ typedef struct sampler {
     uint64_t length, inner;    /* samples per run, and values from one to the next */
     uint64_t stride;           /* values from one place for a run to the next */
     uint64_t units;            /* number N of runs */
+    uint64_t inverse, most;    /* 2^64 / N, rounded up; number of values gathered at once */
     const gg_dtype_info *info;
     unsigned shift;  /* log2 of the block length, which is always a power of two */
     gg_pick_fn pick; /* NULL: a block is one value */
@@ -95,6 +96,10 @@ static sampler sampler_of(const gg_tensor *t, const measure_take *take)
         .count = take->count, .length = take->run, .inner = take->step, .stride = take->stride
     };
     s.units = s.count / s.length;
+    s.inverse = UINT64_MAX / s.units + 1;
+    s.most = UINT64_MAX / s.units / s.units;
+    if (s.most > GATHER) s.most = GATHER;
+    if (s.most == 0) s.most = 1;
     s.step = take->strides / s.units;
     s.part = take->strides % s.units;
     s.info = gg_dtype_get(t->dtype);
@@ -125,9 +130,31 @@ typedef struct run_of {
 #define PIECE 2048 /* values decoded at once */
 #define CLOSE 64   /* samples that are closer have all their blocks decoded, which is vectorized */
 
-/* Gathers samples of values of `size` bytes that lie in the run, at most GATHER. */
+/* Gathers single samples, of `size` bytes, that lie in the run, at most GATHER. The share rest / N
+ * is kept in 64 bits, so that its overflow is a carry. It is rounded up: after n values by less
+ * than n N / 2^64, which must be less than 1 / N. */
 __attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r, void *to,
                                                            size_t size)
+{
+    const uint64_t left = s->count - s->i, step = s->step, add = s->part * s->inverse;
+    const uint64_t most = left < s->most ? left : s->most;
+    uint64_t at = s->at - r.first, share = s->rest * s->inverse;
+    size_t n = 0;
+    for (; n < most && at < r.n; n++) {
+        __builtin_memcpy((char *)to + n * size, r.bytes + at * size, size);
+        share += add;
+        at += step + (share < add);
+    }
+    s->i += n;
+    s->rest += n * s->part;
+    s->at += n * step + s->rest / s->units;
+    s->rest %= s->units;
+    return n;
+}
+
+/* The same for samples that are runs. */
+__attribute__((always_inline)) static inline size_t gather_runs(sampler *s, run_of r, void *to,
+                                                                size_t size)
 {
     size_t n = 0;
     for (; n < GATHER && s->i < s->count && s->at < r.first + r.n; n++, sampler_next(s))
@@ -142,7 +169,10 @@ static gg_status take_plain(sampler *s, uint32_t dtype, run_of r, float *values,
     gg_status st = GG_OK;
     while (st == GG_OK && s->i < s->count && s->at < r.first + r.n) {
         float *to = values + s->i;
-        size_t n = dtype == GG_F32 ? gather(s, r, code, 4) : gather(s, r, code, 2);
+        size_t n;
+        if (s->length > 1) n = gather_runs(s, r, code, dtype == GG_F32 ? 4 : 2);
+        else if (dtype == GG_F32) n = gather(s, r, code, 4);
+        else n = gather(s, r, code, 2);
         st = gg_decode(dtype, code, to, n, err);
     }
     return st;

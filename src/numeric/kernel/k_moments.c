@@ -160,6 +160,14 @@ void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
     for (size_t i = 0; i < n; i++) counts[codes[i]]++;
 }
 
+/* The signs are equal, so that the bits compare like signed integers too. */
+size_t GG_K(gg_nk_count_from)(const float *x, size_t n, uint32_t from)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++) count += (int32_t)gg_float_bits(x[i]) >= (int32_t)from;
+    return count;
+}
+
 /* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit
  * is flipped. */
 void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
@@ -168,6 +176,48 @@ void GG_K(gg_nk_keys)(const float *x, size_t n, gg_nk_key *keys)
         uint32_t u = gg_float_bits(x[i]);
         keys[i] = u ^ ((uint32_t)((int32_t)u >> 31) | 0x80000000u);
     }
+}
+
+gg_nk_bounds GG_K(gg_nk_magnitudes)(const gg_nk_key *keys, size_t n)
+{
+    gg_nk_bounds b = { 0, UINT32_MAX, 0 };
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        b.bits |= m;
+        b.low = m - 1 < b.low ? m - 1 : b.low;
+        b.high = m > b.high ? m : b.high;
+    }
+    return b;
+}
+
+void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        keys[i] = (0x80000000u | (m ? m - low : 0)) ^ negative;
+    }
+}
+
+void GG_K(gg_nk_unfold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
+        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        keys[i] = (0x80000000u | (m ? m + low : 0)) ^ negative;
+    }
+}
+
+size_t GG_K(gg_nk_descent)(const gg_nk_key *keys, size_t from, size_t n)
+{
+    size_t i = from;
+    for (uint32_t any = 0; i + 16 <= n; i += 16) {
+        for (size_t j = i; j < i + 16; j++) any |= keys[j] < keys[j - 1];
+        if (any) break;
+    }
+    while (i < n && keys[i] >= keys[i - 1]) i++;
+    return i;
 }
 
 static float unkey(uint32_t k)
