@@ -1,11 +1,76 @@
 /* arch.c - look-ups in the records of architectures. */
-#include "arch.h"
+#include "records.h"
 
 #include "base/text.h"
 
+#include <pthread.h>
+
+static void write_words(void)
+{
+    const char *word = gg_arch_words_of_all;
+    for (size_t i = 0; i < gg_arch_counts[2]; i++, word += strlen(word) + 1)
+        gg_arch_word_room[i + 2] = word;
+}
+
+static void write_texts(void)
+{
+    const uint16_t *code = gg_arch_texts;
+    char *to = gg_arch_letter_room;
+    gg_arch_text_room[0] = (gg_arch_words){ "", 0 };
+    for (size_t i = 1; i <= gg_arch_counts[1]; i++, code++) {
+        gg_arch_text_room[i] = (gg_arch_words){ to, *code++ };
+        for (bool word = false; *code; code++) {
+            if (*code == 1) *to++ = '\n';
+            else if (word) *to++ = ' ';
+            word = *code != 1;
+            if (!word) continue;
+            size_t n = strlen(gg_arch_word_room[*code]);
+            memcpy(to, gg_arch_word_room[*code], n);
+            to += n;
+        }
+        *to++ = '\0';
+    }
+}
+
+static void write_records(void)
+{
+    write_words();
+    write_texts();
+    const gg_arch_words *t = gg_arch_text_room;
+    for (size_t i = 0; i < gg_arch_counts[0]; i++) {
+        const gg_arch_row *r = &gg_arch_rows[i];
+        const uint16_t *f = r->text;
+        gg_arch_room[i] = (gg_arch){
+            gg_arch_word_room[r->name],
+            r->line,
+            t[f[0]],
+            t[f[1]],
+            t[f[2]],
+            t[f[3]],
+            t[f[4]],
+            t[f[5]],
+            t[f[6]],
+            t[f[7]],
+            t[f[8]],
+            t[f[9]],
+            t[f[10]],
+            t[f[11]],
+            t[f[12]],
+            t[f[13]],
+        };
+    }
+}
+
+const gg_arch *gg_arch_all(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_records);
+    return gg_arch_room;
+}
+
 const gg_arch *gg_arch_find(const char *name, size_t len)
 {
-    const gg_arch *a = gg_archs;
+    const gg_arch *a = gg_arch_all();
     while (a->name && !gg_text_is(name, len, a->name)) a++;
     return a->name ? a : NULL;
 }

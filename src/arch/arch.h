@@ -51,8 +51,8 @@ typedef struct gg_arch_key_type {
     unsigned line;
 } gg_arch_key_type;
 
-/* Each ends with an entry whose first member is NULL. */
-extern const gg_arch gg_archs[];
+/* All records. Like the tables below it ends with an entry whose first member is NULL. */
+const gg_arch *gg_arch_all(void);
 extern const gg_arch_trait gg_arch_traits[];
 extern const gg_arch_shape gg_arch_shapes[];
 extern const gg_arch_name gg_arch_names[];

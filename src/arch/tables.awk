@@ -11,12 +11,34 @@ function words(from,   i, s) {
 function text(s) { return "\"" s "\"" }
 function flag(name) { return (" " flags " ") ~ (" " name " ") ? "true" : "false" }
 function add(table, row) { row_of[table, ++rows[table]] = row }
-# A field of a record as C. A line break of the file is one of the text, so that the line of each word is known.
-function field_text(arch, f) {
+# The number of a word in the list of all words, from 2 on; new words are appended.
+function word_code(word) {
+    if (!(word in code_of)) {
+        code_of[word] = ++codes + 1
+        word_list[codes] = word
+    }
+    return code_of[word]
+}
+# The number of the text of a field: its line, and its words. A line break of the file is one of the text, so that the
+# line of each word is known. Text 0 is a field that is not stated.
+function field_text(arch, f,   lines, word, n, m, i, k, row) {
     while (!((arch, f) in value) && arch in like) arch = like[arch]
-    if (!((arch, f) in value)) return "{ \"\", 0 }"
-    if (value[arch, f] == "-") return "{ \"\", " line[arch, f] " }"
-    return "{ " text(value[arch, f]) ", " line[arch, f] " }"
+    if (!((arch, f) in value)) return 0
+    if ((arch, f) in text_number) return text_number[arch, f]
+    row = line[arch, f]
+    n = value[arch, f] == "-" ? 0 : split(value[arch, f], lines, "\\\\n")
+    for (i = 1; i <= n; i++) {
+        if (i > 1) room++
+        row = row (i > 1 ? ", 1" : "")
+        m = split(lines[i], word, " ")
+        for (k = 1; k <= m; k++) {
+            row = row ", " word_code(word[k])
+            room += length(word[k]) + 1
+        }
+    }
+    text_row[++texts] = row ", 0"
+    room++
+    return text_number[arch, f] = texts
 }
 function begin_record() {
     arch = $2
@@ -87,13 +109,29 @@ $1 == "name" { kind = arch = ""; name_row(); next }
 { fail("'" $1 "' is neither a field of a record nor a table") }
 END {
     if (failed) exit 1
-    print "/* Made by tables.awk. */\n#include \"arch/arch.h\"\n\nconst gg_arch gg_archs[] = {"
+    print "/* Made by tables.awk. */\n#include \"arch/records.h\"\n\nconst gg_arch_row gg_arch_rows[] = {"
     for (i = 1; i <= archs; i++) {
-        print "    { " text(order[i]) ", " number[order[i]]
-        for (k = 1; k <= n_fields; k++) print "      , " field_text(order[i], field[k])
-        print "    },"
+        row = ""
+        for (k = 1; k <= n_fields; k++) row = row (k > 1 ? ", " : "") field_text(order[i], field[k])
+        print "    { " word_code(order[i]) ", " number[order[i]] ", { " row " } },"
     }
-    print "    { NULL },\n};"
+    print "    { 0, 0, { 0 } },\n};\n\nconst uint16_t gg_arch_texts[] = {"
+    for (i = 1; i <= texts; i++) print "    " text_row[i] ","
+    print "    0,\n};\n\nconst char gg_arch_words_of_all[] = {"
+    for (i = 1; i <= codes; i++) {
+        row = ""
+        for (k = 1; k <= length(word_list[i]); k++) {
+            letter = substr(word_list[i], k, 1)
+            row = row (letter == "'" || letter == "\\" ? "'\\" : "'") letter "', "
+        }
+        print "    " row "0,"
+    }
+    print "};\n"
+    print "gg_arch gg_arch_room[" archs + 1 "];"
+    print "gg_arch_words gg_arch_text_room[" texts + 1 "];"
+    print "const char *gg_arch_word_room[" codes + 2 "];"
+    print "char gg_arch_letter_room[" room + 1 "];"
+    print "const size_t gg_arch_counts[] = { " archs ", " texts ", " codes " };"
     for (i = 1; i <= tables; i++)
         add(table_kind[i], text(head[i]) ", " text(table_text[i]) ", " (table_kind[i] == "type" ? common[i] ", " : "") table_line[i])
     print_table("gg_arch_trait gg_arch_traits", "trait", "NULL, NULL, 0")

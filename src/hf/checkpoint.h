@@ -79,6 +79,8 @@ typedef struct gg_checkpoint {
     char note[256];    /* about the text of `beside`; "" = none */
     gg_error no_tokenizer; /* why its tokenizer has not become keys; else GG_OK */
     bool all_f32;          /* every tensor becomes F32 */
+    /* Of a model that is written: gg_decode, for tensors that are stored in blocks. */
+    gg_status (*decode)(uint32_t dtype, const void *blocks, float *out, size_t n, gg_error *err);
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
      * GGUF names of the tensors in their order, one per line. */
     char *beside, *order;

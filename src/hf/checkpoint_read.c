@@ -67,7 +67,7 @@ static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const g
     float *x = t->type == GG_ST_F32 ? (float *)(void *)c->raw : malloc((size_t)n * sizeof *x);
     gg_status st = blocks && x ? gg_pread_all(ck->files[t->file].fd, blocks, bytes, t->at + at, err)
                                : gg_ck_no_room(err);
-    if (st == GG_OK) st = gg_decode(t->packed, blocks, x, (size_t)n, err);
+    if (st == GG_OK) st = ck->decode(t->packed, blocks, x, (size_t)n, err);
     if (st == GG_OK && t->type == GG_ST_F16) st = check_f16(x, (size_t)n, err);
     if (st == GG_OK && t->type == GG_ST_F16)
         for (size_t i = 0; i < n; i++) ((uint16_t *)(void *)c->raw)[i] = gg_f32_to_f16(x[i]);

@@ -252,6 +252,7 @@ static gg_status store_tensor(gg_hf_writer *w, size_t i, gg_error *err)
         return refuse_tensor(w, i, "its type cannot be written under Hugging Face names", err);
     in->type = w->decoded;
     in->packed = t->dtype;
+    w->ck->decode = gg_decode;
     w->ck->in.n++;
     return GG_OK;
 }

@@ -12,6 +12,7 @@
 
 #include "gguf/gguf.h"
 #include "organ/gg_quant.h"
+#include "quant/quant.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -382,7 +383,7 @@ static gg_status same_as_base(const peft *p, const gg_st_tensor *t, size_t index
         st = gg_pread_all(p->ck->files[t->file].fd, raw, n * size, t->at + at * size, err);
         if (st == GG_OK) gg_st_decode(t->type, raw, x, n);
         if (st == GG_OK) st = gg_data_read(&d, at * width, raw, n * width, err);
-        if (st == GG_OK) st = gg_decode(of->dtype, raw, x + STEP, n, err);
+        if (st == GG_OK) st = gg_decode_plain(of->dtype, raw, x + STEP, n, err);
         *same = memcmp(x, x + STEP, n * sizeof *x) == 0;
     }
     gg_data_close(&d);

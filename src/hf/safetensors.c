@@ -75,7 +75,7 @@ void gg_st_decode(gg_st_type type, const uint8_t *raw, float *out, size_t n)
     gg_error ignored = GG_ERROR_INIT;
     uint32_t dtype = gg_st_dtype(type);
     if (dtype != GG_DTYPE_COUNT) {
-        gg_decode(dtype, raw, out, n, &ignored);
+        gg_decode_plain(dtype, raw, out, n, &ignored);
         return;
     }
     for (size_t i = 0; i < n; i++) switch (type) {

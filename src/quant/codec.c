@@ -12,9 +12,11 @@
 
 /* All codecs. The comments name their files in kernel/. */
 /* clang-format off */
-#define CODECS(X) \
+#define PLAIN(X) \
     X(F32, f32) X(F16, f16) X(BF16, bf16) X(F64, f64) \
-    X(I8, i8) X(I16, i16) X(I32, i32) X(I64, i64)                   /* plain.c */ \
+    X(I8, i8) X(I16, i16) X(I32, i32) X(I64, i64)                   /* plain.c */
+#define CODECS(X) \
+    PLAIN(X) \
     X(Q4_0, q4_0) X(Q4_1, q4_1) X(Q5_0, q5_0) X(Q5_1, q5_1) \
     X(Q8_0, q8_0) X(Q8_1, q8_1)                                     /* legacy.c */ \
     X(Q2_K, q2_k) X(Q3_K, q3_k)                                     /* k23.c */ \
@@ -46,6 +48,13 @@ static gg_decoder decoder_of(uint32_t dtype)
     return *decoders[dtype][gg_isa() > 0];
 }
 
+static gg_decoder plain_decoder_of(uint32_t dtype)
+{
+    static const gg_decoder *const decoders[GG_DTYPE_COUNT][2] = { PLAIN(DECODER) };
+    bool known = dtype < GG_DTYPE_COUNT && decoders[dtype][0];
+    return known ? *decoders[dtype][gg_isa() > 0] : NULL;
+}
+
 static const gg_encoder *encoder_of(uint32_t dtype)
 {
     static const gg_encoder *const encoders[GG_DTYPE_COUNT][2] = { CODECS(ENCODER) };
@@ -60,9 +69,10 @@ static const gg_wide *wide(uint32_t dtype, size_t n)
     return n >= GG_WIDE_LEAST && gg_isa() >= 2 ? gg_wide_get(dtype) : NULL;
 }
 
-gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
+/* Decodes with `decode`, NULL if there is no decoder. */
+static gg_status decode_with(gg_decoder decode, uint32_t dtype, const void *blocks, float *out,
+                             size_t elems, gg_error *err)
 {
-    gg_decoder decode = decoder_of(dtype);
     if (!decode)
         return gg_fail(err, GG_EUNSUPPORTED, "cannot decode tensor type %u (%s)", dtype,
                        gg_dtype_name(dtype));
@@ -70,9 +80,21 @@ gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems
     if (elems % block != 0)
         return gg_fail(err, GG_EUSAGE, "%zu values are not a whole number of %s blocks", elems,
                        gg_dtype_name(dtype));
-    const gg_wide *w = wide(dtype, elems);
-    (w ? w->decode : decode)(blocks, out, elems / block);
+    decode(blocks, out, elems / block);
     return GG_OK;
+}
+
+gg_status gg_decode(uint32_t dtype, const void *blocks, float *out, size_t elems, gg_error *err)
+{
+    gg_decoder decode = decoder_of(dtype);
+    const gg_wide *w = decode ? wide(dtype, elems) : NULL;
+    return decode_with(w ? w->decode : decode, dtype, blocks, out, elems, err);
+}
+
+gg_status gg_decode_plain(uint32_t dtype, const void *values, float *out, size_t elems,
+                          gg_error *err)
+{
+    return decode_with(plain_decoder_of(dtype), dtype, values, out, elems, err);
 }
 
 /* Reports the first value from x[i] on that is not finite. There must be one. */

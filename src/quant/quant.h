@@ -6,6 +6,11 @@
 /* Returns the name of a type for messages, also for unknown types. */
 const char *gg_dtype_name(uint32_t dtype);
 
+/* gg_decode for the types of single values: F32, F16, BF16, F64 and integers. A program that
+ * decodes only those is linked without the other codecs. */
+gg_status gg_decode_plain(uint32_t dtype, const void *values, float *out, size_t elems,
+                          gg_error *err);
+
 /* The conversion to f16 rounds to nearest even. A NaN becomes a quiet NaN. */
 float gg_f16_to_f32(uint16_t h);
 uint16_t gg_f32_to_f16(float f);
