@@ -298,7 +298,9 @@ typedef struct feed {
 /* With `verify`, the hashes that the parts have are compared. */
 void gg_feed_open(feed *f, const operand *op, bool verify);
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most COMPUTE_STEP */
-gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err);   /* n bytes; only without `verify` */
+/* Reads the next n bytes, or skips them if `to` is NULL. */
+gg_status gg_feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err);
+gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err); /* n bytes; only without `verify` */
 void gg_feed_close(feed *f);
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
 

@@ -427,8 +427,7 @@ static gg_status end_part(feed *f, gg_error *err)
     return GG_OK;
 }
 
-/* Reads the next n bytes, or skips them if `to` is NULL. */
-static gg_status feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err)
+gg_status gg_feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err)
 {
     gg_status st = GG_OK;
     while (n > 0 && st == GG_OK) {
@@ -449,7 +448,7 @@ static gg_status feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err)
 
 gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err)
 {
-    return feed_raw(f, NULL, n, err);
+    return gg_feed_raw(f, NULL, n, err);
 }
 
 uint64_t gg_count_bad(const float *x, size_t n)
@@ -460,7 +459,8 @@ uint64_t gg_count_bad(const float *x, size_t n)
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     gg_status st = f->x ? GG_OK : allocate(f, err);
-    if (st == GG_OK) st = feed_raw(f, f->raw, (size_t)gg_encoded_bytes(f->op->dtype, elems), err);
+    if (st == GG_OK)
+        st = gg_feed_raw(f, f->raw, (size_t)gg_encoded_bytes(f->op->dtype, elems), err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
     if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
     return st;
@@ -502,8 +502,8 @@ static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
     values *v = ctx;
     gg_status st = GG_OK;
     for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++)
-        st = feed_raw(&v->in[k], v->raw[k] + s->slot * raw_bytes(v, k, v->step),
-                      raw_bytes(v, k, s->n), err);
+        st = gg_feed_raw(&v->in[k], v->raw[k] + s->slot * raw_bytes(v, k, v->step),
+                         raw_bytes(v, k, s->n), err);
     return st;
 }
 

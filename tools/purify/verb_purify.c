@@ -73,6 +73,8 @@ typedef struct purify_job {
     gg_names names;
     gg_organ_dir dir; /* the output, if it is one */
     bool to_dir;
+    float *x; /* the values of a signal, `room` of them; kept for the next tensor */
+    uint64_t room;
     int fd;   /* of a stream; without an output it leads nowhere */
     bool dry; /* nothing is written */
 } purify_job;
@@ -261,6 +263,8 @@ typedef struct purify_work {
     operand operand;
     feed in;
     uint64_t values, bytes; /* size of a signal as read */
+    gg_steps load;          /* decode the values */
+    uint8_t *raw;           /* the bytes of its slots */
     float *x;
     uint8_t *kept;   /* the signal's bytes from a pipe, which cannot be read again */
     gg_steps steps;  /* encode and write x */
@@ -273,17 +277,23 @@ typedef struct purify_work {
     bool same;                         /* all bytes are unchanged */
 } purify_work;
 
-/* Takes the row's samples among the values of the signal. */
-static void take_samples(const purify_work *w, const sampled *s)
+/* Takes the row's samples among n values of the signal, from value `at` on. This is done while they
+ * are in the cache. */
+static void take_samples(const purify_work *w, const sampled *s, uint64_t at, uint64_t n)
 {
     if (s->n == 0) return;
-    uint64_t first = w->in_row * w->values, index;
-    uint64_t i = gg_sample_index(first, s->n, w->row_values);
+    uint64_t first = w->in_row * w->values + at, i = gg_sample_index(first, s->n, w->row_values);
     while (gg_sample_index(i, w->row_values, s->n) < first) i++;
-    for (; i < s->n; i++) {
-        index = gg_sample_index(i, w->row_values, s->n) - first;
-        if (index >= w->values) break;
-        s->values[i] = w->x[index];
+    if (i >= s->n) return;
+    /* The index as quotient and remainder: a division per sample would take longer than the rest.
+     */
+    uint64_t step = w->row_values / s->n, part = w->row_values % s->n, rest = i * part % s->n;
+    uint64_t index = gg_sample_index(i, w->row_values, s->n) - first;
+    for (; i < s->n && index < n; i++) {
+        s->values[i] = w->x[at + index];
+        rest += part;
+        index += step + (rest >= s->n);
+        rest -= rest >= s->n ? s->n : 0;
     }
 }
 
@@ -295,20 +305,46 @@ static gg_status emit_bytes(const purify_work *w, uint64_t at, const void *bytes
     return gg_put_all(w->sink.fd, bytes, n, gg_offset_after(w->sink.at, before + at), err);
 }
 
-/* Reads the values of the signal. With `pass` its bytes are written unchanged instead. */
-static gg_status load_signal(purify_work *w, bool pass, gg_error *err)
+static gg_status read_values(void *ctx, const gg_step *s, gg_error *err)
+{
+    purify_work *w = ctx;
+    size_t bytes = (size_t)gg_encoded_bytes(w->operand.dtype, s->n);
+    uint8_t *raw = w->raw + s->slot * (size_t)gg_encoded_bytes(w->operand.dtype, w->load.size);
+    gg_status st = gg_feed_raw(&w->in, raw, bytes, err);
+    if (st == GG_OK && w->kept)
+        memcpy(w->kept + gg_encoded_bytes(w->operand.dtype, s->first), raw, bytes);
+    if (st == GG_OK) gg_progress_add(w->u->job->run, bytes);
+    return st;
+}
+
+static gg_status decode_values(void *ctx, const gg_step *s, float **x, gg_error *err)
+{
+    purify_work *w = ctx;
+    const uint8_t *raw = w->raw +
+                         s->slot * (size_t)gg_encoded_bytes(w->operand.dtype, w->load.size);
+    *x = w->x + s->first;
+    gg_status st = gg_decode(w->operand.dtype, raw, *x, s->n, err);
+    if (st == GG_OK) take_samples(w, &w->before, s->first, s->n);
+    return st;
+}
+
+/* Reads the values of the signal. */
+static gg_status load_values(purify_work *w, gg_error *err)
+{
+    return gg_steps_run(&w->load, 0, w->values, w->load.threads, false, err);
+}
+
+/* Copies the bytes of the signal instead. */
+static gg_status pass_signal(purify_work *w, gg_error *err)
 {
     gg_status st = GG_OK;
     for (uint64_t at = 0; at < w->values && st == GG_OK; at += COMPUTE_STEP) {
         size_t n = w->values - at < COMPUTE_STEP ? (size_t)(w->values - at) : COMPUTE_STEP;
         size_t bytes = (size_t)gg_encoded_bytes(w->operand.dtype, n);
-        uint64_t done = gg_encoded_bytes(w->operand.dtype, at);
-        st = gg_feed_next(&w->in, n, err);
-        if (st == GG_OK && pass) st = emit_bytes(w, done, w->in.raw, bytes, err);
-        if (st != GG_OK) break;
-        memcpy(w->x + at, w->in.x, n * sizeof *w->x);
-        if (w->kept) memcpy(w->kept + done, w->in.raw, bytes);
-        gg_progress_add(w->u->job->run, bytes);
+        st = gg_feed_raw(&w->in, w->raw, bytes, err);
+        if (st == GG_OK)
+            st = emit_bytes(w, gg_encoded_bytes(w->operand.dtype, at), w->raw, bytes, err);
+        if (st == GG_OK) gg_progress_add(w->u->job->run, bytes);
     }
     return st;
 }
@@ -340,6 +376,12 @@ static gg_status make_values(void *ctx, const gg_step *s, float **x, gg_error *e
     return GG_OK;
 }
 
+static void sample_stored(void *ctx, const gg_step *s)
+{
+    const purify_work *w = ctx;
+    take_samples(w, &w->after, s->first - w->no * w->values, s->n);
+}
+
 /* Encodes and writes x, which then has the values as stored. */
 static gg_status store_signal(purify_work *w, gg_error *err)
 {
@@ -358,8 +400,7 @@ static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_
     if (w->values == 0) return GG_OK;
     w->no = no;
     w->in_row = in_row;
-    gg_status st = load_signal(w, false, err);
-    if (st == GG_OK) take_samples(w, &w->before);
+    gg_status st = load_values(w, err);
     if (st == GG_OK) st = filter_signal(w, &changed, err);
     if (st != GG_OK || w->nonfinite) return st;
     changed = changed || w->u->t.dtype != w->operand.dtype;
@@ -369,7 +410,7 @@ static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_
     st = changed   ? store_signal(w, err)
          : w->kept ? emit_bytes(w, 0, w->kept, (size_t)w->bytes, err)
                    : gg_copy_part(&part, to, NULL, NULL, err);
-    if (st == GG_OK) take_samples(w, &w->after);
+    if (st == GG_OK && !changed) take_samples(w, &w->after, 0, w->values);
     return st;
 }
 
@@ -424,12 +465,27 @@ static gg_status open_work(purify_work *w, gg_error *err)
                            .threads = j->threads,
                            .ctx = w,
                            .make = make_values,
+                           .after = sample_stored,
                            .back = true };
-    w->x = malloc((size_t)w->values * sizeof *w->x + 1);
+    w->load = (gg_steps){ .to = { .t = gg_source_tensor(j->source, w->u->source), .fd = -1 },
+                          .size = COMPUTE_STEP,
+                          .threads = j->threads,
+                          .ctx = w,
+                          .read = read_values,
+                          .make = decode_values };
+    gg_status st = gg_steps_open(&w->load, NULL, 0, 0, err);
+    if (st != GG_OK) return st;
+    if (w->values > j->room || !j->x) {
+        free(j->x);
+        j->x = malloc((size_t)w->values * sizeof *j->x + 1);
+        j->room = j->x ? w->values : 0;
+    }
+    w->x = j->x;
+    w->raw = malloc(w->load.n_slots * (size_t)gg_encoded_bytes(w->operand.dtype, COMPUTE_STEP));
     w->kept = again ? NULL : malloc((size_t)w->bytes + 1);
     w->before.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
     w->after.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
-    if (!w->x || !(w->kept || again) || !w->before.values || !w->after.values)
+    if (!w->x || !w->raw || !(w->kept || again) || !w->before.values || !w->after.values)
         return gg_fail(err, GG_ENOMEM, "no memory for the %llu values of a tensor",
                        (unsigned long long)w->values);
     return gg_steps_open(&w->steps, j->imatrix, 0, 0, err);
@@ -438,8 +494,9 @@ static gg_status open_work(purify_work *w, gg_error *err)
 static void close_work(purify_work *w)
 {
     gg_feed_close(&w->in);
+    gg_steps_close(&w->load);
     gg_steps_close(&w->steps);
-    free(w->x);
+    free(w->raw);
     free(w->kept);
     free(w->before.values);
     free(w->after.values);
@@ -456,7 +513,7 @@ static gg_status purify_rows(purify_work *w, uint64_t signals, gg_error *err)
     for (uint64_t i = 0; i < signals && st == GG_OK; i++) {
         bool mine = k < u->n && row[k].expert == i && row[k].r.outcome <= GG_PURIFY_IDENTICAL;
         w->no = i;
-        st = mine ? purify_one_row(w, &row[k], i, 1, err) : load_signal(w, true, err);
+        st = mine ? purify_one_row(w, &row[k], i, 1, err) : pass_signal(w, err);
         k += k < u->n && row[k].expert == i;
     }
     return st;
@@ -667,6 +724,7 @@ static gg_status run_purify(purify_job *j, const char *output, gg_error *err)
     if (st == GG_OK) st = deliver_rows(j, err);
     if (st == GG_OK && stream) st = gg_source_unchanged(j->source, err);
     gg_imatrix_close(j->imatrix);
+    free(j->x);
     free(j->units);
     free(j->rows);
     gg_names_free(&j->names);

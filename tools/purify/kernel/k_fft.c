@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/float_bits.h"
+#include "numeric/nlanes.h"
 #include "numeric/ownmath.h"
 
 #include <stdlib.h>
@@ -338,8 +339,74 @@ static void find_scales(const float *largest, float *scale, float *unscale)
 /* The factors of rows 0-7 and of rows 8-15. */
 #define OF_ROWS(values, h) (((const gg_f32x8 *)(const void *)(values))[h])
 
-/* Loops over rows take 16 values of each, a line of the cache. The lanes of a point are those of
- * the rows in order. */
+/* Four values of each of four rows, or four lanes of each of four points. */
+typedef struct square {
+    gg_nk_f32x4 v[4];
+} square;
+
+ALWAYS void exchange_sides(square *s)
+{
+#if NK_SHUFFLE
+    gg_nk_f32x4 a = __builtin_shufflevector(s->v[0], s->v[1], 0, 4, 1, 5),
+                b = __builtin_shufflevector(s->v[0], s->v[1], 2, 6, 3, 7),
+                c = __builtin_shufflevector(s->v[2], s->v[3], 0, 4, 1, 5),
+                d = __builtin_shufflevector(s->v[2], s->v[3], 2, 6, 3, 7);
+    s->v[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    s->v[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    s->v[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    s->v[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+#else
+    const square t = *s;
+    for (size_t i = 0; i < 4; i++)
+        s->v[i] = (gg_nk_f32x4){ t.v[0][i], t.v[1][i], t.v[2][i], t.v[3][i] };
+#endif
+}
+
+/* z[k] has row l in lane l, multiplied by scale[l]. Four rows at a time take 16 values of each, a
+ * line of the cache. */
+static void load_rows(point *z, const float *rows, size_t count, size_t n, const float *scale)
+{
+    if (count < GG_FFT_BATCH) memset(z, 0, n * sizeof *z);
+    for (size_t at = 0; at < n; at += 16)
+        for (size_t l = 0; l < count; l += 4) {
+            size_t end = n < at + 16 ? n : at + 16, k = at;
+            for (; k + 4 <= end && l + 4 <= count; k += 4) {
+                square s;
+                for (size_t r = 0; r < 4; r++) s.v[r] = NK_AT4(rows + (l + r) * n + k);
+                exchange_sides(&s);
+                for (size_t j = 0; j < 4; j++) {
+                    s.v[j] *= NK_AT4(scale + l);
+                    memcpy((float *)&z[k + j] + l, &s.v[j], sizeof s.v[j]);
+                }
+            }
+            for (; k < end; k++)
+                for (size_t r = l; r < count && r < l + 4; r++)
+                    ((float *)&z[k])[r] = rows[r * n + k] * scale[r];
+        }
+}
+
+/* The inverse for points with re and im exchanged. */
+static void store_rows(const point *z, float *rows, size_t count, size_t n, float inverse,
+                       const float *unscale)
+{
+    for (size_t at = 0; at < n; at += 16)
+        for (size_t l = 0; l < count; l += 4) {
+            size_t end = n < at + 16 ? n : at + 16, k = at;
+            for (; k + 4 <= end && l + 4 <= count; k += 4) {
+                square s;
+                for (size_t j = 0; j < 4; j++)
+                    s.v[j] = NK_AT4((const float *)&z[k + j] + (l ^ 8)) * inverse *
+                             NK_AT4(unscale + l);
+                exchange_sides(&s);
+                for (size_t r = 0; r < 4; r++)
+                    memcpy(rows + (l + r) * n + k, &s.v[r], sizeof s.v[r]);
+            }
+            for (; k < end; k++)
+                for (size_t r = l; r < count && r < l + 4; r++)
+                    rows[r * n + k] = ((const float *)&z[k])[r ^ 8] * inverse * unscale[r];
+        }
+}
+
 gg_fft_spectra GG_K(gg_fft_forward)(const gg_fft_plan *plan, const float *rows, size_t count,
                                     void *scratch)
 {
@@ -348,11 +415,7 @@ gg_fft_spectra GG_K(gg_fft_forward)(const gg_fft_plan *plan, const float *rows, 
     gg_fft_rows largest = { 0 }, scale, unscale;
     for (size_t l = 0; l < count; l++) largest[l] = largest_of(rows + l * n, n);
     find_scales(largest, scale, unscale);
-    memset(z, 0, n * sizeof *z);
-    for (size_t at = 0; at < n; at += 16)
-        for (size_t l = 0; l < count; l++)
-            for (size_t k = at; k < n && k < at + 16; k++)
-                ((float *)&z[k])[l] = rows[l * n + k] * scale[l];
+    load_rows(z, rows, count, n, scale);
     transform(plan, &z, &other);
     gg_fft_spectra s = { (point(*)[2])other, z };
     const gg_f32x8 a = OF_ROWS(unscale, 0), b = OF_ROWS(unscale, 1);
@@ -386,9 +449,6 @@ const float *GG_K(gg_fft_inverse)(const gg_fft_plan *plan, const gg_fft_spectra 
     }
     transform(plan, &z, &other);
     float inverse = (float)(1.0 / (double)n), *rows = (float *)other;
-    for (size_t at = 0; at < n; at += 16)
-        for (size_t l = 0; l < count; l++)
-            for (size_t k = at; k < n && k < at + 16; k++)
-                rows[l * n + k] = ((const float *)&z[k])[l ^ 8] * inverse * unscale[l];
+    store_rows(z, rows, count, n, inverse, unscale);
     return rows;
 }

@@ -173,23 +173,46 @@ static gg_status start_fft(filter_job *f, gg_error *err)
 #define ENERGY_OCTAVES 256
 #define FEW_BINS 24 /* up to this number of bins, sorting all is faster */
 
+/* The bits of an energy that are not in the number of its octave; few bins have only one. */
+static unsigned octave_shift(size_t bins)
+{
+    return bins > FEW_BINS ? 23 : 31;
+}
+
+#define SUMMED 4 /* rows at once, so that the sums of one need not wait for each other */
+
+/* The energies in each octave of some rows, and the largest. */
+typedef struct octave_sums {
+    double in[SUMMED][ENERGY_OCTAVES];
+    float top[SUMMED];
+} octave_sums;
+
+static void sum_octaves(const float *energy, size_t bins, octave_sums *s)
+{
+    unsigned shift = octave_shift(bins);
+    memset(s, 0, sizeof *s);
+    for (size_t k = 1; k < bins; k++) {
+        const float *e = energy + k * GG_FFT_BATCH;
+#pragma GCC unroll 4
+        for (size_t r = 0; r < SUMMED; r++) {
+            s->in[r][gg_float_bits(e[r]) >> shift] += (double)e[r];
+            s->top[r] = e[r] > s->top[r] ? e[r] : s->top[r];
+        }
+    }
+}
+
 /* Finds the energy below which the bins of a row are dropped, in the order of their energy until a
  * share of their sum is used up: first whole octaves, then the octave at the limit, sorted.
  * `energy` has one row of a batch. If only some of the bins with the energy found are to be
  * dropped, these are the ones of the highest frequencies, whose energies become -1. The energy of
  * the strongest bin, which is never dropped, becomes infinite. */
-static float find_cut(float *energy, size_t bins, double share, gg_nk_key *keys)
+static float find_cut(float *energy, size_t bins, const double *in_octave, float top, double share,
+                      gg_nk_key *keys)
 {
-    double in_octave[ENERGY_OCTAVES], total = 0, sum = 0;
+    double total = 0, sum = 0;
     size_t octaves = bins > FEW_BINS ? ENERGY_OCTAVES : 1, n = 0, ties = 0;
-    unsigned shift = bins > FEW_BINS ? 23 : 31, last = 0;
-    float cut = INFINITY, top = 0;
-    memset(in_octave, 0, octaves * sizeof *in_octave);
-    for (size_t k = 1; k < bins; k++) {
-        float e = energy[k * GG_FFT_BATCH];
-        in_octave[gg_float_bits(e) >> shift] += (double)e;
-        top = e > top ? e : top;
-    }
+    unsigned shift = octave_shift(bins), last = 0;
+    float cut = INFINITY;
     for (size_t i = 0; i < octaves; i++) total += in_octave[i];
     while (last < gg_float_bits(top) >> shift && sum + in_octave[last] <= share * total)
         sum += in_octave[last++];
@@ -239,8 +262,13 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
             OF_ROWS(energy[k], h) = 2.0f * (re * re + im * im) * (2 * k == n ? 0.5f : 1.0f);
         }
     double share = f->o->strength * f->o->strength;
-    for (size_t l = 0; l < count; l++)
-        if (scale[l] > 0) cut[l] = find_cut(energy[0] + l, bins, share, keys);
+    octave_sums sums;
+    for (size_t l = 0; l < count; l++) {
+        if (l % SUMMED == 0) sum_octaves(energy[0] + l, bins, &sums);
+        const double *in = sums.in[l % SUMMED];
+        if (scale[l] > 0)
+            cut[l] = find_cut(energy[0] + l, bins, in, sums.top[l % SUMMED], share, keys);
+    }
     memset(s->bin[0], 0, sizeof s->bin[0]);
     for (size_t k = 1; k < bins; k++)
         for (size_t h = 0; h < 2; h++) {
@@ -329,20 +357,22 @@ static void exchange_nodes(float **in, float **out)
     *out = swap;
 }
 
-/* Transforms n nodes, in t->node[0], and returns the top node. Adds the energies of the details,
- * unless `energy` is NULL. */
-static float split_levels(const haar_levels *t, size_t n, double *energy)
+/* Transforms n nodes and returns the top node. Adds the energies of the details, unless `energy` is
+ * NULL. */
+static float split_levels(const haar_levels *t, const float *nodes, size_t n, double *energy)
 {
     float *in = t->node[0], *out = t->node[1];
+    if (n % 2) nodes = memcpy(in, nodes, n * sizeof *in);
     for (unsigned l = t->from; l <= t->to; l++) {
         if (n % 2) in[n] = in[n - 1];
         n = (n + 1) / 2;
-        split_level(in, n, out, t->detail[l]);
+        split_level(nodes, n, out, t->detail[l]);
         memset(t->detail[l] + n, 0, ROOM * sizeof(float));
         if (energy) energy[l] += energy_of(t->detail[l], n);
         exchange_nodes(&in, &out);
+        nodes = in;
     }
-    return in[0];
+    return nodes[0];
 }
 
 /* The inverse for n nodes, which are returned. */
@@ -438,8 +468,7 @@ static void scan_tile(filter_job *f, filter_slot *slot, size_t tile, const haar_
                       const float *x, size_t n)
 {
     double energy[TILE_LEVELS + 1] = { 0 }, m2 = 0;
-    memcpy(t->node[0], x, n * sizeof *x);
-    float top = f->tree.sum[tile] = split_levels(t, n, energy);
+    float top = f->tree.sum[tile] = split_levels(t, x, n, energy);
     for (unsigned level = 1; level <= TILE_LEVELS; level++) {
         m2 += energy[level];
         slot->energy[level] += energy[level];
@@ -484,8 +513,7 @@ static bool join_haar(filter_job *f)
     for (size_t part = 0; part < f->parts; part++)
         for (unsigned level = 1; level <= TILE_LEVELS; level++)
             energy[level] += f->slots[part].energy[level];
-    memcpy(levels->node[0], t->sum, t->tiles * sizeof *t->sum);
-    split_levels(levels, t->tiles, energy);
+    split_levels(levels, t->sum, t->tiles, energy);
     if (!set_damping(f, energy)) return false;
     if (t->tiles > 1) {
         memcpy(t->parent, levels->detail[levels->from], (t->tiles + 1) / 2 * sizeof *t->parent);
@@ -504,8 +532,7 @@ static void filter_tile(const filter_job *f, size_t tile, const haar_levels *lev
 {
     const haar_tree *t = &f->tree;
     float *coarsest = levels->detail[TILE_LEVELS];
-    memcpy(levels->node[0], x, n * sizeof *x);
-    double top = (double)split_levels(levels, n, NULL), node = (double)t->sum[tile];
+    double top = (double)split_levels(levels, x, n, NULL), node = (double)t->sum[tile];
     removal sums = { 64.0 * node, node * node, (top - 64.0 * f->before.mean) * node };
     damp_levels(levels, t->how, n, &sums);
     if (tile == t->tiles - 1 && t->tiles % 2 == 1) coarsest[0] = 0.0f; /* its parent is padding */
