@@ -17,10 +17,10 @@ fi
 # Every tool that writes a model has it reviewed.
 silent=$(grep -lE 'CLI_NEW_MODEL|"in-place", CLI_FLAG' tools/*/organ-*.c | while read -r file; do
     case $file in */organ-compare.c) continue ;; esac # it writes patches
-    grep -lq 'run.review = gg_check_review' "$file" || echo "$file"
+    grep -lq 'cli_writes_models(' "$file" || echo "$file"
 done)
 if [ -n "$silent" ]; then
-    echo "these tools write models without a review (run.review):" $silent
+    echo "these tools write models without a review (cli_writes_models):" $silent
     exit 1
 fi
 echo "options: none in the library, and one in the tools for each hint"

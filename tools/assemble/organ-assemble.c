@@ -1,7 +1,7 @@
 /* organ-assemble - write a model from an organ directory or another model. */
 #include "common/assemble_options.h"
+#include "common/model_text.h"
 #include "common/output_options.h"
-#include "organ/gg_check.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, assemble);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     if (cli_given_any(&c, PRUNED)) start_prune(&c, argc, argv);
     assemble_options_end(&c, &opt.a);
     return cli_end(&c, assemble_options_run(&c, &opt.a, assemble, NULL));

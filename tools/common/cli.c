@@ -1259,7 +1259,7 @@ int cli_end(cli *c, gg_status status)
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
         status = cli_stdout_lost(&c->err, errno);
     if (status == GG_OK && !cli_given_any(c, "check dry-run"))
-        tell_what_was_written(c, cli_given(c, "in-place"));
+        (c->tell ? c->tell : tell_files_written)(c, cli_given(c, "in-place"));
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
         if (c->err.fix_hint == GG_HINT_IN_PLACE &&
             (!has_option(c, "in-place") || cli_given(c, "in-place")))

@@ -150,6 +150,8 @@ typedef struct cli {
     cli_row *rows;   /* all options */
     size_t n_rows;
     void (*act)(struct cli *c);
+    /* Prints what a successful run wrote, perhaps in place. NULL: cli_end names the files. */
+    void (*tell)(const struct cli *c, bool in_place);
 } cli;
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);

@@ -143,11 +143,12 @@ static bool find_shard(const char *path, char *out, size_t size)
     return any;
 }
 
-/* One line for each picture or table in a file, which is all that a tool wrote. */
-static void tell_files_written(const cli *c)
+void tell_files_written(const cli *c, bool in_place)
 {
     char from[600], name[300], size[24];
     struct stat s;
+    (void)in_place;
+    if (c->quiet || !isatty(STDERR_FILENO)) return;
     inputs_text(c, from, sizeof from);
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
@@ -186,11 +187,11 @@ void tell_what_was_written(const cli *c, bool in_place)
     gg_info info;
     char verdict[700];
     gg_error ignored = GG_ERROR_INIT;
-    if (c->quiet || !isatty(STDERR_FILENO)) return;
     if (!path) {
-        tell_files_written(c);
+        tell_files_written(c, in_place);
         return;
     }
+    if (c->quiet || !isatty(STDERR_FILENO)) return;
     if (stat(path, &s) != 0) {
         if (!find_shard(path, shard, sizeof shard)) return;
         path = shard;
@@ -208,4 +209,10 @@ void tell_what_was_written(const cli *c, bool in_place)
                 from, from[0] ? " -> " : "", name, size, bits_per_weight(&info), verdict, next);
     }
     gg_source_close(source);
+}
+
+void cli_writes_models(cli *c)
+{
+    c->run.review = gg_check_review;
+    c->tell = tell_what_was_written;
 }

@@ -1,6 +1,7 @@
 /* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
 #include "common/cli.h"
 #include "common/lists.h"
+#include "common/model_text.h"
 #include "common/pictures.h"
 #include "common/table.h"
 #include "compare_keys.h"
@@ -452,6 +453,7 @@ int main(int argc, char **argv)
     gg_map *map = NULL;
     gg_source *a = NULL, *b = NULL;
     cli_start(&c, argc, argv, options);
+    c.tell = tell_what_was_written;
     c.stored_names = true;
     if (c.args.n != 2) cli_usage(&c, "give two models, not %zu", c.args.n);
     if (opt.heat && cli_is_stdout(opt.svg))

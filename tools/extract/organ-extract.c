@@ -1,6 +1,7 @@
 /* organ-extract - split a model into organ records, or list its tensors. */
 #include "common/cli.h"
 #include "common/lists.h"
+#include "common/model_text.h"
 
 #include "organ/tensor_names.h" /* names of classes for people */
 
@@ -183,6 +184,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, extract);
     cli_start(&c, argc, argv, options);
+    c.tell = tell_what_was_written;
     c.stored_names = true;
     opt.o.select = c.select;
     if (cli_has_ending(opt.output, ".gguf"))

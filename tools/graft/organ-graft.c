@@ -1,8 +1,8 @@
 /* organ-graft - write an organ directory that combines the organs of two models. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/pictures.h"
 #include "match_options.h"
-#include "organ/gg_check.h"
 
 #include "gg_transplant.h"
 
@@ -123,7 +123,7 @@ int main(int argc, char **argv)
     /* Accept `organ-graft graft ...`, as the original tool did. */
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     check_inputs(&c);
     if (opt.finished) return cli_end(&c, draw(&c, opt.finished, opt.svg));
     opt.m.o.adapter = opt.adapters.n > 0;

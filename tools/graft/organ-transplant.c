@@ -1,8 +1,8 @@
 /* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/output_options.h"
 #include "match_options.h"
-#include "organ/gg_check.h"
 #include "patch/gg_patch.h"
 
 #include <string.h>
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, transplant);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
     opt.m.o.adapter = opt.adapter != NULL;

@@ -1,7 +1,7 @@
 /* organ-imatrix - add up, convert and look at importance matrices, and let them follow a model. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/table.h"
-#include "organ/gg_check.h"
 
 #include "gg_imatrix.h"
 
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, imatrix);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     if (c.args.n == 0) cli_usage(&c, "no action given: use combine, convert, follow or show");
     const char *action = opt.show ? "show" : c.args.items[0];
     const char *const *args = c.args.items + !opt.show;

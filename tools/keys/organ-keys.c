@@ -2,12 +2,12 @@
 #include "keys_write.h"
 
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/output_options.h"
 #include "common/table.h"
 
 #include "base/buf.h" /* a command */
 
-#include "organ/gg_check.h"
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
 #include <stdio.h>
 #include <stdlib.h>
@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, keys);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     check_values(&c);
     c.stored_names = !opt.output || cli_has_ending(opt.output, ".safetensors");
     gg_status st = strcmp(opt.model, "-") == 0 ? GG_OK : recover(&c);

@@ -1,7 +1,7 @@
 /* organ-lora - make a LoRA adapter from the difference of two models. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/table.h"
-#include "organ/gg_check.h"
 
 #include "gg_lora.h"
 
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, lora);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     if (cli_given(&c, "energy") && !(opt.o.energy > 0 && opt.o.energy <= 1))
         cli_usage(&c, "--energy %g: use more than 0, at most 1", opt.o.energy);
     if (opt.rank > UINT32_MAX) cli_usage(&c, "--rank is too large");

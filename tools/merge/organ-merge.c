@@ -1,11 +1,11 @@
 /* organ-merge - merge several models into one. */
 #include "common/cli.h"
 #include "common/lists.h"
+#include "common/model_text.h"
 #include "common/output_options.h"
 #include "common/pictures.h"
 #include "gg_merge.h"
 #include "gguf/gguf.h" /* gg_shard_parse */
-#include "organ/gg_check.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -523,7 +523,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, merge);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     check_inputs(&c);
     c.stored_names = opt.output && cli_has_ending(opt.output, ".safetensors");
     if (opt.finished)

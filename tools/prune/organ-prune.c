@@ -1,7 +1,7 @@
 /* organ-prune - write a model with fewer experts or hidden units. */
 #include "common/assemble_options.h"
+#include "common/model_text.h"
 #include "common/output_options.h"
-#include "organ/gg_check.h"
 #include "prune.h"
 
 #include <stdlib.h>
@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, prune);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     check_values(&c);
     assemble_options_end(&c, &opt.a);
     if (opt.a.o.hf_names)

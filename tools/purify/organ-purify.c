@@ -1,7 +1,7 @@
 /* organ-purify - filter the incoherent part out of tensors. */
 #include "common/cli.h"
 #include "common/lists.h"
-#include "organ/gg_check.h"
+#include "common/model_text.h"
 
 #include "gg_purify.h"
 
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, purify);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     const char *spec = cli_one(&c, opt.source, "source");
     set_options(&c);
     /* Directories and GGUF files are planned before they are written, so a pipe is stored first. */

@@ -1,8 +1,8 @@
 /* organ-stack - write the blocks of one or several models in a new order. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/pictures.h"
 #include "common/table.h"
-#include "organ/gg_check.h"
 
 #include "fuse.h"
 #include "rename.h"
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, stack);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     check_arguments(&c);
     return cli_end(&c, opt.experts              ? mix(&c)
                        : opt.renames.n          ? rename_tensors(&c)

@@ -1,7 +1,7 @@
 /* organ-vocab - look at the vocabulary of a model, and write models with another one. */
 #include "common/cli.h"
+#include "common/model_text.h"
 #include "common/table.h"
-#include "organ/gg_check.h"
 #include "vocab_edit.h"
 #include "vocab_look.h"
 
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 {
     CLI_TOOL(c, vocab);
     cli_start(&c, argc, argv, options);
-    c.run.review = gg_check_review;
+    cli_writes_models(&c);
     if (c.args.n == 0) cli_usage(&c, "no model given");
     const struct action *a = NULL;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
