@@ -181,6 +181,13 @@ static void reader_close(reader *r)
     gg_data_close(&r->d[1]);
 }
 
+/* Whether one chunk has all values of both tensors, so that they are compared while they are summed
+ * instead of being read twice. */
+static bool is_small(const compare_cut *c)
+{
+    return c->same_type && c->decodes && c->chunks == 1 && c->taken == c->rows;
+}
+
 static uint64_t stored_bytes(const compare_cut *c, const gg_tensor *t, uint64_t values)
 {
     const gg_dtype_info *i = gg_dtype_get(t->dtype);
@@ -296,7 +303,8 @@ static gg_status sum_chunks(reader *r, task *t, uint64_t no, gg_error *err)
         bool same = c->same_type &&
                     memcmp(r->w->raw[0], r->w->raw[1], (size_t)stored_bytes(c, &r->p->a.t, n)) == 0;
         if (c->same_type && !same) atomic_store(&r->p->differs, true);
-        if (c->decodes) st = add_chunk(r, same, k, n, t, err);
+        bool needed = !(same && is_small(c)) || gg_column_weights_any(&r->p->weights);
+        if (c->decodes && needed) st = add_chunk(r, same, k, n, t, err);
     }
     return st;
 }
@@ -315,7 +323,7 @@ static gg_status compare_task(void *ctx, size_t i, unsigned worker, gg_error *er
              from = (i - p->first_task) * each, to = from + each < bytes ? from + each : bytes;
     reader r;
     add_progress(j, p);
-    if (!p->cut.same_type || atomic_load(&p->differs)) return GG_OK;
+    if (!p->cut.same_type || is_small(&p->cut) || atomic_load(&p->differs)) return GG_OK;
     gg_status st = reader_open(&r, j, p, &j->spaces[worker], err);
     if (st != GG_OK) return st;
     st = compare_bytes(&r, from, to, err);
@@ -431,7 +439,7 @@ static gg_status run_batch(job *j, gg_error *err)
     if (st == GG_OK && j->pipe < 0) st = gg_parallel(tasks, j->threads, compare_task, j, err);
     for (size_t i = 0; i < tasks && st == GG_OK; i++) {
         const compare_pair *p = &j->pairs[j->tasks[i].pair];
-        bool sums = !p->cut.same_type || atomic_load(&p->differs) ||
+        bool sums = !p->cut.same_type || is_small(&p->cut) || atomic_load(&p->differs) ||
                     gg_column_weights_any(&p->weights);
         if (j->pipe >= 0 || (p->cut.decodes && sums)) j->todo[n++] = i;
     }
