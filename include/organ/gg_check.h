@@ -119,8 +119,13 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
                          gg_check_report *report, gg_error *err);
 
 /* For gg_run.review: runs the rules on a model before it is written. Errors and warnings that its
- * base does not have become notes, of which eight are told one by one. With run->strict, returns
- * GG_NO if there are errors, including those of the base. */
+ * base does not have become notes, of which eight are told one by one.
+ *
+ * Unless run->lenient is set, a model is refused if keys and tensors contradict each other (the
+ * list `contradictions` of rules.txt) because of the run: GG_EFORMAT if the base is a checkpoint,
+ * whose config.json then does not describe its tensors, and GG_NO if it is a model that has no such
+ * error. Without a base nothing is refused. With run->strict, returns GG_NO if there are errors,
+ * including those of the base. */
 gg_status gg_check_review(const gg_planned *planned, gg_error *err);
 
 GG_END_DECLS

@@ -107,6 +107,7 @@ typedef enum gg_hint {
     GG_HINT_DELETE_KEY,    /* gg_keys_options, a key to delete */
     GG_HINT_RECOVER,       /* gg_keys_recover */
     GG_HINT_STRICT,        /* gg_run.strict */
+    GG_HINT_LENIENT,       /* gg_run.lenient */
     GG_HINT_ALIGN,         /* gg_align */
     GG_HINT_PARTIAL,       /* gg_align_options.partial */
     GG_HINT_SAMPLE,        /* gg_measure_options.sample */

@@ -37,8 +37,9 @@ typedef struct gg_planned {
     const gg_meta *meta;      /* NULL for bare records */
     const gg_tensor *tensors; /* name, name_len, n_dims, dims and dtype are set */
     size_t n;
-    uint32_t files;  /* number of its files */
-    gg_source *base; /* the model that it was made from; NULL = none */
+    uint32_t files;    /* number of its files */
+    gg_source *base;   /* the model that it was made from; NULL = none */
+    bool all_findings; /* keep lines also for what the base has */
     const struct gg_run *run;
     /* Keeps a line, which becomes a note once the output is complete. */
     gg_status (*note)(void *ctx, const char *line, gg_error *err);
@@ -53,14 +54,14 @@ typedef struct gg_run {
     bool partial;          /* write although shards of an input are missing */
     bool follow;           /* in place: change the file that a symbolic link leads to */
     bool strict;           /* refuse to write a model in which the review finds errors */
+    bool lenient;          /* write also what the review refuses otherwise; strict prevails */
     gg_progress *progress; /* may be NULL */
     /* Called with each note or warning: one line without a newline, escaped as gg_escape does,
      * valid during the call. May be NULL. */
     void (*note)(void *ctx, const char *line);
     void *ctx; /* first argument of note */
-    /* Called with each model before it is written, if there is a note function or `strict` is set.
-     * An error refuses the output. gg_check_review is such a function. NULL = no review, and
-     * `strict` is refused. */
+    /* Called with each model before it is written. An error refuses the output. gg_check_review is
+     * such a function. NULL = no review, and `strict` is refused. */
     gg_status (*review)(const gg_planned *planned, gg_error *err);
     struct gg_turn *turn; /* private; leave it NULL */
 } gg_run;

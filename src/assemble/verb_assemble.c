@@ -49,14 +49,14 @@ static gg_status plan_output_files(gg_plan *p, gg_source *source, const gg_meta 
     size_t prefix_len;
     uint32_t no, named = 0;
     gg_split split = { (uint32_t)o->output.shards, o->output.shard_size };
+    p->base = source;
+    p->all_findings = true;
     if (!gg_is_split(&split) && gg_shard_parse(output, &prefix_len, &no, &named) &&
         !is_that_shard(source, meta, no, named))
         split.shards = named;
     if (!gg_is_split(&split)) {
         p->keep_odd = p->pipe && gg_plan_file_count(source) == 1;
-        gg_status st = gg_plan_changed_file(p, output, gg_plan_version(source), meta, source, err);
-        p->base = NULL; /* all findings are reported */
-        return st;
+        return gg_plan_changed_file(p, output, gg_plan_version(source), meta, source, err);
     }
     bool restored = split.shards && !p->pipe && split.shards == gg_plan_file_count(source) &&
                     gg_plan_compare_files(p, source) == 0;
@@ -474,8 +474,7 @@ static gg_status write_beside(const assembly *a, const char *output, gg_error *e
 static void note_tokenizer(const assembly *a)
 {
     if (a->named || a->o->vocabulary) return;
-    if (gg_source_is_checkpoint(a->source) &&
-        !gg_meta_find(gg_source_meta(a->source), "adapter.type"))
+    if (gg_source_lacks_vocabulary(a->source))
         gg_note(a->run, "the checkpoint has no tokenizer.json or tokenizer.model: take the "
                         "vocabulary from a GGUF model of the same family");
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/grow.h"
+#include "base/text.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "write/verb_run.h"
@@ -252,7 +253,7 @@ static gg_status check_source(check *c, const gg_source *s, gg_check_input *in, 
                             .n = gg_source_count(s),
                             .files = files_of(s),
                             .remarks = gg_source_remarks(s),
-                            .no_vocabulary = gg_source_is_checkpoint(s),
+                            .no_vocabulary = gg_source_lacks_vocabulary(s),
                             .refusal = gg_source_refusal(s),
                             .kind = gg_kind_of(s) };
     gg_status st = list_tensors(s, &in->tensors, room, c->err);
@@ -354,8 +355,11 @@ typedef struct output_findings {
     const gg_planned *planned;
     uint64_t *known; /* hashes of the findings in the base */
     size_t n, cap;
-    size_t fresh;    /* errors and warnings that the base does not have */
-    char first[400]; /* first error, for the message of a refusal */
+    size_t fresh;          /* errors and warnings that the base does not have */
+    bool unsound;          /* the base has such errors */
+    size_t contradictions; /* errors for which writing is refused */
+    /* The first error, and the first of these, for the message of a refusal. */
+    char first[400], contradiction[400];
 } output_findings;
 
 static uint64_t hash_text(uint64_t h, const char *text)
@@ -376,9 +380,16 @@ static int by_identity(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static bool contradicts(const gg_finding *f)
+{
+    return f->level == GG_CHECK_ERROR && strncmp(f->where, "tokenizer.", 10) != 0 &&
+           gg_text_has_word(gg_check_contradictions, f->rule, strlen(f->rule));
+}
+
 static gg_status remember_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
     output_findings *all = ctx;
+    if (contradicts(f)) all->unsound = true;
     if (GG_ROOM(all->known, all->n, &all->cap, err) != GG_OK) return GG_ENOMEM;
     all->known[all->n++] = identity(f);
     return GG_OK;
@@ -387,24 +398,24 @@ static gg_status remember_finding(void *ctx, const gg_finding *f, gg_error *err)
 static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
     output_findings *all = ctx;
-    if (f->level == GG_CHECK_ERROR && !all->first[0])
-        snprintf(all->first, sizeof all->first, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "",
-                 f->message, f->rule);
-    uint64_t id = identity(f);
-    if (f->level == GG_CHECK_NOTE ||
-        (all->n && bsearch(&id, all->known, all->n, sizeof id, by_identity)))
-        return GG_OK;
-    if (all->fresh++ >= SHOWN) return GG_OK;
-    char line[500];
-    snprintf(line, sizeof line, "check: %s%s%s (%s)", f->where, f->where[0] ? ": " : "", f->message,
+    char text[400], line[500];
+    snprintf(text, sizeof text, "%s%s%s (%s)", f->where, f->where[0] ? ": " : "", f->message,
              f->rule);
+    if (f->level == GG_CHECK_ERROR && !all->first[0]) memcpy(all->first, text, sizeof text);
+    uint64_t id = identity(f);
+    if (f->level == GG_CHECK_NOTE) return GG_OK;
+    bool known = all->n && bsearch(&id, all->known, all->n, sizeof id, by_identity);
+    if (known && !all->planned->all_findings) return GG_OK;
+    if (contradicts(f) && all->contradictions++ == 0) memcpy(all->contradiction, text, sizeof text);
+    if (all->fresh++ >= SHOWN) return GG_OK;
+    snprintf(line, sizeof line, "check: %s", text);
     return all->planned->note(all->planned->ctx, line, err);
 }
 
 static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err)
 {
     size_t n = base ? gg_source_count(base) : 0;
-    if (n == 0 || !gg_source_meta(base)) return GG_OK;
+    if (n == 0 || !gg_source_meta(base) || gg_source_is_checkpoint(base)) return GG_OK;
     check c = { .o = &(gg_check_options){ .row = remember_finding, .ctx = all },
                 .in = &(gg_check_input){ gg_source_meta(base), gg_source_tensor(base, 0), n, 1 },
                 .err = err };
@@ -430,7 +441,21 @@ gg_status gg_check_review(const gg_planned *planned, gg_error *err)
         st = planned->note(planned->ctx, line, err);
     }
     free(all.known);
-    if (st != GG_OK || !run->strict || c.found[GG_CHECK_ERROR] == 0) return st;
-    gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
-    return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+    if (st != GG_OK) return st;
+    if (run->strict && c.found[GG_CHECK_ERROR]) {
+        gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
+        return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+    }
+    if (run->lenient || all.unsound || !planned->base || all.contradictions == 0) return GG_OK;
+    char more[60] = "";
+    if (all.contradictions > 1)
+        snprintf(more, sizeof more, ", and %zu more errors", all.contradictions - 1);
+    if (gg_source_is_checkpoint(planned->base)) {
+        gg_fail(err, GG_EFORMAT, "its configuration and its tensors do not agree: %s%s",
+                all.contradiction, more);
+        gg_fix_hint(err, GG_HINT_LENIENT, "correct config.json or the tensors, or write it anyway");
+        return gg_at_file(err, gg_source_name(planned->base));
+    }
+    gg_fail(err, GG_NO, "an engine would refuse the result: %s%s", all.contradiction, more);
+    return gg_fix_hint(err, GG_HINT_LENIENT, "correct it, or write it anyway");
 }

@@ -122,8 +122,8 @@ extern const check_kind_word gg_check_kind_words[];
 extern const check_projector gg_check_projectors[];
 extern const gg_check_rule gg_check_rule_list[];
 /* Lists of words. */
-extern const char gg_check_pre_tokenizers[], gg_check_only_f32[], gg_check_tokenizers[],
-    gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
+extern const char gg_check_contradictions[], gg_check_pre_tokenizers[], gg_check_only_f32[],
+    gg_check_tokenizers[], gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
 
 /* ---- rules: each function checks the whole model ------------------------------------------- */
 

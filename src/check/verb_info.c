@@ -165,7 +165,7 @@ static gg_status read_architecture(gg_source *s, gg_info *info, gg_error *err)
                           .n = n,
                           .files = info->shards,
                           .remarks = gg_source_remarks(s),
-                          .no_vocabulary = gg_source_is_checkpoint(s) };
+                          .no_vocabulary = gg_source_lacks_vocabulary(s) };
     check c = { .o = &o, .err = err, .in = &in };
     gg_status st = gg_check_open(&c);
     if (st == GG_OK) {

@@ -173,8 +173,14 @@ gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source
 
 bool gg_source_is_checkpoint(const gg_source *s)
 {
+    while (s->of) s = s->of;
     return s->kind == &gg_source_checkpoint && s->meta && !checkpoint_of(s)->stored &&
-           !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
+           !checkpoint_of(s)->adapter;
+}
+
+bool gg_source_lacks_vocabulary(const gg_source *s)
+{
+    return gg_source_is_checkpoint(s) && !gg_meta_find(s->meta, "tokenizer.ggml.tokens");
 }
 
 const gg_error *gg_source_refusal(const gg_source *s)

@@ -34,8 +34,10 @@ bool gg_is_part_name(const char *path);
 
 const gg_manifest *gg_source_manifest(const gg_source *s); /* NULL unless a directory */
 
-/* Whether the source is safetensors without a vocabulary. */
+/* Whether the source, or what it shows, is a checkpoint that is converted, so that its keys come
+ * from config.json; and whether such a checkpoint has no vocabulary. */
 bool gg_source_is_checkpoint(const gg_source *s);
+bool gg_source_lacks_vocabulary(const gg_source *s);
 
 /* Remarks about a checkpoint or adapter as a whole: lines that begin with "!" if something
  * is left out or not understood, else with a space. NULL = nothing. */

@@ -211,7 +211,7 @@ static gg_status check_unique(gg_tensor *list, size_t n, gg_error *err)
 gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
 {
     const gg_meta *meta = d->meta ? d->meta : gg_source_meta(d->base);
-    if (!gg_source_meta(d->base) || (!d->run->note && !d->run->strict)) return GG_OK;
+    if (!gg_source_meta(d->base) || (!d->run->review && !d->run->strict)) return GG_OK;
     gg_tensor *list = gg_plan_list(&d->plan, 0, d->plan.n, err);
     if (!list) return GG_ENOMEM;
     bool experts = false;

@@ -58,9 +58,10 @@ typedef struct gg_plan {
     gg_names names; /* of the tensors */
     gg_plan_file *files;
     size_t n_files;
-    bool verify;     /* compare copied data with the sha256 of the parts */
-    gg_source *base; /* findings that it has too are not reported; may be NULL */
-    gg_source *pipe; /* a source that is a pipe, or NULL: see gg_plan_write */
+    bool verify;       /* compare copied data with the sha256 of the parts */
+    gg_source *base;   /* findings that it has too are not reported; may be NULL */
+    bool all_findings; /* they are reported */
+    gg_source *pipe;   /* a source that is a pipe, or NULL: see gg_plan_write */
     /* sha256 of the only file, compared before it gets its name (GG_EFORMAT); NULL = unknown.
      * Not for a plan that is written in sequence. */
     const char *result_sha256;

@@ -430,13 +430,14 @@ static gg_status check_plan(const gg_plan *p, const gg_run *run, gg_held_notes *
                             gg_error *err)
 {
     bool other = p->hf_order || p->stored || (p->base && gg_source_refusal(p->base));
-    if ((!run->note && !run->strict) || other) return GG_OK; /* rules know GGUF names only */
+    if ((!run->review && !run->strict) || other) return GG_OK; /* rules know GGUF names only */
     gg_tensor *list = gg_plan_list(p, 0, p->n, err);
     gg_planned planned = { .meta = p->n_files ? &p->files[0].meta : NULL,
                            .tensors = list,
                            .n = p->n,
                            .files = (uint32_t)p->n_files,
-                           .base = p->base };
+                           .base = p->base,
+                           .all_findings = p->all_findings };
     gg_status st = list ? gg_review(planned, run, notes, err) : GG_ENOMEM;
     free(list);
     return st;

@@ -58,7 +58,6 @@ static gg_status hold(void *notes, const char *line, gg_error *err)
 
 gg_status gg_review(gg_planned planned, const gg_run *run, gg_held_notes *notes, gg_error *err)
 {
-    if (!run->note && !run->strict) return GG_OK;
     if (!run->review && run->strict)
         return gg_fail(err, GG_EUSAGE, "nothing reviews the model that a strict run is to write");
     planned.run = run;

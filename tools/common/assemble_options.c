@@ -73,6 +73,8 @@ const cli_option assemble_files[] = {
     { "pre", CLI_TEXT, .at = offsetof(cli, pre), .arg = "NAME" },
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
       .help = "refuse what no engine would load" },
+    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
+      .help = "(only tell it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace existing files" },
     { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
       .help = "(shards may be missing)" },

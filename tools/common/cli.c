@@ -103,6 +103,7 @@ static const char *const hints[GG_HINT_COUNT] = {
     [GG_HINT_DELETE_KEY] = "--delete",
     [GG_HINT_RECOVER] = "organ-keys --recover",
     [GG_HINT_STRICT] = "without --strict",
+    [GG_HINT_LENIENT] = "--no-strict",
     [GG_HINT_ALIGN] = "--align",
     [GG_HINT_PARTIAL] = "--partial",
     [GG_HINT_SAMPLE] = "--sample 100000",

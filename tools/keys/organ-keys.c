@@ -9,6 +9,7 @@
 #include "base/buf.h" /* a command */
 
 #include "organ/select.h" /* gg_glob: keys use the patterns of tensors */
+#include "organ/source_layout.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,9 @@ static const cli_option options[] = {
       .help = "repair a model after an interrupted change in place; every run of organ-keys on the "
               "model does this first" },
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "write nothing if an engine would refuse the result" },
+      .help = "refuse what no engine would load" },
+    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
+      .help = "(only tell it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
     { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
       .help = "(shards may be missing)" },
@@ -209,6 +212,8 @@ static gg_status write_model(cli *c, const gg_key_edits *edits)
     gg_source *s = NULL;
     gg_keys_report r = { 0 };
     gg_status st = cli_open(c, opt.model, CLI_DATA, &s);
+    /* Keys are often set one after another, and contradict the tensors until the last. */
+    if (st == GG_OK && !gg_source_is_checkpoint(s)) c->run.lenient = true;
     if (st == GG_OK) st = gg_keys_write(s, edits, opt.output, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_OK && c->verbose)
@@ -268,6 +273,7 @@ static gg_status edit(cli *c)
     if (opt.output) return write_model(c, &opt.edits);
     gg_source *s = NULL;
     opt.edits.in_place = true;
+    c->run.lenient = true; /* as in write_model */
     gg_status st = gg_source_open_with(opt.model, NULL, &s, &c->err);
     if (st == GG_OK) st = gg_keys_write(s, &opt.edits, NULL, &c->run, &r, &c->err);
     gg_source_close(s);

@@ -70,6 +70,8 @@ static const cli_option options[] = {
       .excludes = "pad", .help = "add or remove unused tokens until there are N" },
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
       .help = "refuse what no engine would load" },
+    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
+      .help = "(only tell it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .help = "(tables)" },
