@@ -41,6 +41,11 @@ bool gg_expert_name(const char *stack, size_t stack_len, uint64_t expert, char *
  * for other names, and if the result does not fit. */
 bool gg_stack_name(const char *expert, size_t expert_len, char *out, size_t size, size_t *out_len);
 
+/* Keys of an adapter made by gg_lora_extract: a tensor that it changes, and the SHA-256 of the data
+ * that this tensor has in the base. */
+#define GG_LORA_BASE_TENSOR "adapter.base.tensor"
+#define GG_LORA_BASE_SHA256 "adapter.base.sha256"
+
 #define GG_EXPERTS_MAX 65536 /* maximum number of experts in a stack */
 
 /* Describes one expert of a stack, which gg_is_expert_stack found to have `experts`, as a tensor

@@ -155,6 +155,25 @@ check_error 1 "does not have blk.0.ffn_up.7.weight" "an expert that the tuned mo
     "$T/e-a.gguf" "$T/e-b.gguf" --experts 0=7 --rank 8 \
     -o "$T/none.gguf"
 
+# ---- what only the tuned model has, and the base ----
+check "a deeper model" organ-stack -q "$T/c.gguf" 0-1,0 --output "$T/deeper.gguf"
+check "an adapter of a deeper model" organ-lora --base "$T/b.gguf" --tuned "$T/deeper.gguf" \
+    --tensors 'blk.*.attn_[qk].*' --output "$T/deep.gguf"
+grep -q "2 tensors of the tuned model are not in the base, so the adapter lacks them: all of block 2$" "$T/err" || bad "no list of additions: $(cat "$T/err")"
+check_text "$(awk -F '\t' 'NR > 1 { print $5 }' "$T/out" | sort -u)" 32 "the default rank"
+check_text "$(organ-keys "$T/deep.gguf" --get adapter.lora.alpha)" 32 "its alpha"
+check_text "$(organ-keys "$T/deep.gguf" --get general.base_model.0.name)" "$(organ-keys "$T/b.gguf" --get general.name)" \
+    "the name of the base"
+check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.tensor)" blk.0.attn_q.weight "a tensor of the base"
+check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.sha256)" \
+    "$(organ-check --hash "$T/b.gguf" | awk -F "$TAB" '$3 == "blk.0.attn_q.weight" { print $1 }')" "its hash"
+check "folded into its base" organ-transplant --base "$T/b.gguf" --adapter "$T/deep.gguf" --output "$T/f1.gguf"
+grep -q 'was made from' "$T/err" && bad "a note about the right base"
+check "folded into another model" organ-transplant --base "$T/c.gguf" --adapter "$T/deep.gguf" --output "$T/f2.gguf"
+grep -q 'was made from .*whose blk.0.attn_q.weight has other bytes' "$T/err" || bad "no note about another base"
+organ-lora --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --output "$T/large.gguf" > "$T/out" 2> "$T/err"
+grep -q 'the adapter has [0-9]* bytes, but the tuned model only' "$T/err" || bad "no note about a large adapter"
+
 # ---- refusals ----
 none() { if [ -e "$T/none.gguf" ]; then bad "$1: something was written"; rm -f "$T/none.gguf"; else ok; fi; }
 check_error 1 "no selected matrix differs" "equal models" organ-lora --base "$T/b.gguf" --tuned "$T/b.gguf" \

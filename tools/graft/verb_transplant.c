@@ -388,12 +388,39 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
     }
 }
 
+/* Adds a note if the base is not the one that the adapter was made from, as far as the adapter
+ * tells (organ/tensor_names.h). */
+static gg_status note_base(const transplant *m, gg_held_notes *notes)
+{
+    const gg_meta *keys = gg_source_meta(m->donor);
+    const char *name, *sha, *of = "another model";
+    size_t len, sha_len, of_len = strlen(of);
+    char have[65], shown[120], tensor[120];
+    if (!m->run->note || !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_TENSOR), &name, &len) ||
+        !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_SHA256), &sha, &sha_len))
+        return GG_OK;
+    size_t i = gg_source_find(m->base, name, len);
+    if (i == SIZE_MAX) return GG_OK;
+    gg_plan_part part = { m->base, i, 0, gg_source_tensor(m->base, i)->bytes, NULL };
+    gg_status st = gg_copy_part(&part, (gg_place){ -1, 0 }, have, m->run, m->err);
+    if (st != GG_OK || (sha_len == 64 && memcmp(have, sha, 64) == 0)) return st;
+    gg_kv_str(gg_meta_find(keys, "general.base_model.0.name"), &of, &of_len);
+    gg_escape(of, of_len, shown, sizeof shown);
+    gg_escape(name, len, tensor, sizeof tensor);
+    return gg_held_add(
+        notes, m->err,
+        "the adapter was made from %s, whose %s has other bytes than that of this base: "
+        "it is another model, or has other types",
+        shown, tensor);
+}
+
 /* Add notes for a graft with these moves: on conflicting keys (architecture, vocabulary, RoPE
  * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
  * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
  * takes no notes, or if one of the models is a pipe or bare records. */
 static gg_status note_kinship(const transplant *m, gg_held_notes *notes)
 {
+    if (m->o->adapter) return note_base(m, notes);
     gg_source *base = m->base, *donor = m->donor;
     const gg_moves *moves = &m->moves;
     gg_error *err = m->err;

@@ -24,8 +24,8 @@ typedef gg_status (*gg_lora_fn)(void *ctx, const gg_lora_row *row, gg_error *err
 typedef struct gg_lora_options {
     const gg_select *select; /* NULL = all */
     uint32_t rank;           /* at most that many per matrix; 0 = as many as `energy` needs */
-    double energy;           /* share of the squared difference to keep; 0 = 0.9 */
-    gg_lora_fn row;          /* called for each pair in order before the file is complete */
+    double energy;  /* share of the squared difference to keep; 0 without a rank = rank 32 */
+    gg_lora_fn row; /* called for each pair in order before the file is complete */
     void *row_ctx;
 } gg_lora_options;
 
@@ -42,9 +42,14 @@ typedef struct gg_lora_report {
  * loads it. alpha is the rank that was asked for, or 32, and the factors are scaled so that
  * the adapter has its full effect at strength 1.
  *
- * Tensors that differ but cannot be part of an adapter are left out, and run->note names them:
- * those that are not matrices, and token_embd.weight of a model without output.weight, because
- * engines multiply by it too and adapters for it have another form.
+ * The name of the base is recorded in general.base_model.0.name, a tensor that the adapter changes
+ * in adapter.base.tensor, and the SHA-256 of its data in adapter.base.sha256.
+ *
+ * Tensors of the tuned model that the base does not have are noted before anything is computed,
+ * and an adapter that is larger than the tuned model is noted. Tensors that differ but cannot be
+ * part of an adapter are left out, and run->note names them: those that are not matrices, and
+ * token_embd.weight of a model without output.weight, because engines multiply by it too and
+ * adapters for it have another form.
  *
  * Both models are seekable, with the same architecture. Matrices are held as floats one at a time:
  * 4 bytes per value of the largest one, and the factors. Results do not depend on run->threads.

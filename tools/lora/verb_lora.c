@@ -18,18 +18,20 @@
 #include "organ/select.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
+#include "write/copy.h"
 #include "write/plan.h"
 #include "write/selected_tensors.h"
 #include "write/verb_run.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define LORA_ALPHA 32   /* if no rank is given */
-#define LORA_ENERGY 0.9 /* if neither is given */
+#define LORA_RANK 32  /* if neither rank nor energy is given */
+#define LORA_ALPHA 32 /* with energy */
 
 /* A tensor of both models. */
 typedef struct lora_target {
@@ -65,6 +67,7 @@ typedef struct lora_job {
     uint64_t stored;
     double kept, total; /* sums over all pairs */
     gg_buf lost;        /* names that were not noted yet */
+    size_t changed;     /* the tensor of the base that the first pair changes */
     gg_plan plan;
     gg_computations made;
 } lora_job;
@@ -136,8 +139,7 @@ static gg_status decompose_difference(lora_job *x, const lora_target *g, uint64_
         return gg_at_tensor(err, g->t.name, g->t.name_len);
     }
     lora_piece p = { x->base, x->tuned, g, expert * n, n, other * n };
-    gg_lowrank how = { x->o->rank, x->o->energy > 0 ? x->o->energy : LORA_ENERGY,
-                       seed_of(&g->t, expert), x->threads };
+    gg_lowrank how = { x->o->rank, x->o->energy, seed_of(&g->t, expert), x->threads };
     gg_status st = read_difference(&p, d, x->threads, err);
     if (st == GG_OK) st = gg_truncate_matrix(d, (size_t)g->rows, (size_t)g->cols, &how, f, err);
     bytes += gg_source_tensor(x->tuned, g->tuned)->bytes;
@@ -254,7 +256,7 @@ static gg_status finish_pair(lora_job *x, const lora_target *g, const gg_factors
     row.kept = kept < total ? kept / total : 1;
     x->kept += kept;
     x->total += total;
-    x->report->pairs++;
+    if (x->report->pairs++ == 0) x->changed = g->base;
     if (row.rank > x->report->largest) x->report->largest = row.rank;
     gg_status st = store_pair(x, g, f, row.rank, err);
     if (st != GG_OK) return gg_at_tensor(err, g->t.name, g->t.name_len);
@@ -373,10 +375,60 @@ static gg_status check_architectures(const lora_job *x, gg_error *err)
     return st == GG_OK ? gg_refuse_split_experts(x->tuned, err) : st;
 }
 
+/* "blk.*.attn_q.bias" of "blk.7.attn_q.bias", or "all of block 7" if the base does not have this
+ * block. */
+static void label_of(const lora_job *x, size_t i, char *out, size_t size)
+{
+    const gg_tensor *t = gg_source_tensor(x->tuned, i);
+    gg_anatomy a = gg_source_anatomy(x->tuned, i);
+    char name[300];
+    bool have = a.block < 0;
+    for (size_t k = 0; k < gg_source_count(x->base) && !have; k++) {
+        gg_anatomy of = gg_source_anatomy(x->base, k);
+        have = of.block == a.block && of.part == a.part;
+    }
+    gg_escape(t->name, t->name_len, name, sizeof name);
+    size_t n = strncmp(name, "blk.", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+    if (!have) snprintf(out, size, "all of block %" PRId64, a.block);
+    else if (n) snprintf(out, size, "blk.*%.80s", name + 4 + n);
+    else snprintf(out, size, "%.80s", name);
+}
+
+/* Notes selected tensors that only the tuned model has. */
+static gg_status note_additions(const lora_job *x, gg_error *err)
+{
+    gg_buf text = GG_BUF_INIT;
+    size_t count = 0;
+    for (size_t i = 0; i < gg_source_count(x->tuned) && err->status == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(x->tuned, i);
+        gg_anatomy a = gg_source_anatomy(x->tuned, i);
+        char label[120];
+        if (gg_source_find(x->base, t->name, t->name_len) != SIZE_MAX || a.expert >= 0 ||
+            !gg_select_match(x->o->select, t->name, t->name_len, &a))
+            continue;
+        count++;
+        label_of(x, i, label, sizeof label - 2);
+        strcat(label, ", ");
+        gg_buf_append(&text, "", 1, err);
+        if (err->status != GG_OK) break;
+        text.len--; /* the NUL ends it for strstr only */
+        if (text.len > 300 && text.data[text.len - 1] != '.') gg_buf_text(&text, "...", err);
+        else if (text.len <= 300 && !strstr((const char *)text.data, label))
+            gg_buf_text(&text, label, err);
+    }
+    if (count && text.len > 2)
+        gg_note(x->run,
+                "%zu tensor%s of the tuned model %s not in the base, so the adapter lacks %s: %.*s",
+                count, count == 1 ? "" : "s", count == 1 ? "is" : "are", count == 1 ? "it" : "them",
+                (int)(text.len - (text.data[text.len - 1] == ' ' ? 2 : 0)), text.data);
+    gg_buf_free(&text);
+    return err->status;
+}
+
 static gg_status take_targets(lora_job *x, gg_error *err)
 {
     size_t n = gg_source_count(x->base), selected = 0;
-    gg_status st = GG_OK;
+    gg_status st = note_additions(x, err);
     gg_progress_total(x->run, 2 * gg_selected_bytes(x->base, x->o->select));
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(x->base, i);
@@ -395,6 +447,18 @@ static gg_status take_targets(lora_job *x, gg_error *err)
     return GG_OK;
 }
 
+/* A tensor that the adapter changes and the hash of its data in the base, so that whoever folds it
+ * can tell the base from another model. */
+static gg_status base_keys(const lora_job *x, gg_meta *meta, gg_error *err)
+{
+    char sha[65];
+    const gg_tensor *t = gg_source_tensor(x->base, x->changed);
+    gg_plan_part part = { x->base, x->changed, 0, t->bytes, NULL };
+    gg_status st = gg_copy_part(&part, (gg_place){ -1, 0 }, sha, x->run, err);
+    if (st == GG_OK) st = gg_meta_set_str(meta, GG_LORA_BASE_TENSOR, t->name, t->name_len, err);
+    return st == GG_OK ? gg_meta_set_str(meta, GG_LORA_BASE_SHA256, sha, 64, err) : st;
+}
+
 static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
 {
     static const char *const fixed[][2] = { { "general.type", "adapter" },
@@ -410,6 +474,12 @@ static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
                  .size = sizeof alpha };
     gg_kv_str(gg_meta_find(gg_source_meta(x->base), "general.architecture"), &text, &len);
     gg_status st = gg_meta_set_str(meta, "general.architecture", text, len, err);
+    if (st == GG_OK &&
+        gg_kv_str(gg_meta_find(gg_source_meta(x->base), "general.name"), &text, &len)) {
+        st = gg_meta_set_u32(meta, "general.base_model.count", 1, err);
+        if (st == GG_OK) st = gg_meta_set_str(meta, "general.base_model.0.name", text, len, err);
+    }
+    if (st == GG_OK) st = base_keys(x, meta, err);
     for (size_t i = 0; i < 2 && st == GG_OK; i++)
         st = gg_meta_set_str(meta, fixed[i][0], fixed[i][1], strlen(fixed[i][1]), err);
     if (st == GG_OK) st = gg_meta_set(meta, &kv, err);
@@ -427,7 +497,16 @@ static gg_status write_adapter(lora_job *x, const char *output, gg_error *err)
     gg_meta_free(&meta);
     if (st == GG_OK) st = gg_watch_add(&x->plan.watch, x->base, err);
     if (st == GG_OK) st = gg_watch_add(&x->plan.watch, x->tuned, err);
-    return st == GG_OK ? gg_plan_write(&x->plan, x->run, &x->report->bytes, err) : st;
+    if (st == GG_OK) st = gg_plan_write(&x->plan, x->run, &x->report->bytes, err);
+    uint64_t model = 0;
+    for (size_t i = 0; i < gg_source_count(x->tuned); i++)
+        model += gg_source_tensor(x->tuned, i)->bytes;
+    if (st == GG_OK && x->stored > model)
+        gg_note(x->run,
+                "the adapter has %llu bytes, but the tuned model only %llu: a lower rank keeps it "
+                "small",
+                (unsigned long long)x->stored, (unsigned long long)model);
+    return st;
 }
 
 static gg_status check_lora_call(const lora_job *x, const char *output, gg_error *err)
@@ -452,9 +531,11 @@ gg_status gg_lora_extract(gg_source *base, gg_source *tuned, const gg_lora_optio
 {
     run = GG_OPTIONS(gg_run, run);
     report = GG_REPORT(gg_lora_report, report);
+    gg_lora_options how = *GG_OPTIONS(gg_lora_options, o);
+    if (!how.rank && !(how.energy > 0)) how.rank = LORA_RANK;
     lora_job x = { .base = base,
                    .tuned = tuned,
-                   .o = GG_OPTIONS(gg_lora_options, o),
+                   .o = &how,
                    .run = run,
                    .threads = run->threads ? run->threads : gg_thread_count(),
                    .report = report,
