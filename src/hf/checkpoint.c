@@ -651,22 +651,29 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
     const gg_json_node *field = gg_hf_field(root_of(ck->config), "tie_word_embeddings");
     const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
                        *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
-    bool tied = false, same = true;
-    if (!field || !embd) return GG_OK;
-    if (gg_json_bool(field, &tied, err) != GG_OK) return err->status;
+    bool none = gg_hf_has("gemma gemma2", arch); /* engines give these no head of their own */
+    bool tied = none, same = true;
+    if (!embd || (!field && !none)) return GG_OK;
+    if (field && gg_json_bool(field, &tied, err) != GG_OK) return err->status;
     if (!tied && !head)
         return gg_ck_note(ck, true, err,
                           "config.json says that the model has a head of its own "
                           "(tie_word_embeddings is false), but no file has lm_head.weight, so "
                           "engines use the embeddings; a shard may be missing");
-    if (!tied || !head) return GG_OK;
+    if (!head || !(tied || none)) return GG_OK;
     if (gg_ck_same_values(ck, head, embd, &same, err) != GG_OK || same) return err->status;
-    bool left = gg_hf_has("gemma gemma2", arch); /* engines give these no head of their own */
+    if (!tied) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "%s differs from the embeddings, and engines use these as the head of a model of "
+                "this architecture",
+                head->name);
+        return gg_fix(err, "tie the embeddings, and train or save the model again");
+    }
     return gg_ck_note(ck, true, err,
                       "%s differs from the embeddings, although config.json ties both "
                       "(tie_word_embeddings): %s",
                       head->name,
-                      left ? "it is left out, and the embeddings are used, as in transformers"
+                      none ? "it is left out, and the embeddings are used, as in transformers"
                            : "it is kept as the head, while transformers uses the embeddings");
 }
 

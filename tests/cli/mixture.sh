@@ -133,6 +133,11 @@ check "qwen2" organ-stack -q --experts-from "$T/q2.gguf" --copies 4 -o "$T/q2moe
 check_text "$(organ-keys "$T/q2moe.gguf" --get qwen2moe.expert_used_count) $(organ-extract --list "$T/q2moe.gguf" |
     grep -c _shexp)" \
     "4 4" "all experts are used, beside a shared one"
+data "$T/q2moe.gguf" output.weight > "$T/q2head"
+data "$T/q2.gguf" token_embd.weight > "$T/q2embd"
+check_text "$(wc -c < "$T/q2head" | tr -d ' ')" 5120 "the head that qwen2moe needs"
+check "a head for tied embeddings" cmp "$T/q2head" "$T/q2embd"
+check_text "$(organ-extract --list "$T/q3moe.gguf" | grep -c '^output.weight')" 0 "qwen3moe needs no head"
 check "fewer" organ-stack --experts-from "$T/q2.gguf" --copies 4 --used 2 -o "$T/q2moe.gguf" --force
 if grep -q "do not scale the weights" "$T/err"; then ok; else bad "no note on weights: $(cat "$T/err")"; fi
 

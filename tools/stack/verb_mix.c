@@ -37,6 +37,7 @@ static const char *const roles[] = { "ffn_gate.weight", "ffn_up.weight", "ffn_do
 
 typedef struct mixer {
     const gg_expert_mix *m;
+    const gg_run *run;
     mix_arch arch; /* dense is NULL if there are no such mixtures */
     uint64_t used, embd, units;
     gg_plan plan;
@@ -434,6 +435,31 @@ static bool leads_block(const gg_source *s, size_t i, int64_t block)
     return true;
 }
 
+/* Adds a copy of the embeddings as the head, if engines require one of the mixture and the base has
+ * none because its embeddings are tied. */
+static gg_status add_head(mixer *x)
+{
+    static const char embd[] = "token_embd.weight", head[] = "output.weight";
+    const gg_arch *a = gg_arch_find(x->arch.mixture, strlen(x->arch.mixture));
+    size_t from = gg_source_find(x->m->base, embd, strlen(embd));
+    gg_plan_tensor *pt;
+    if (!a || !gg_text_has_word(a->globals.text, "output", 6) || from == SIZE_MAX ||
+        gg_source_find(x->m->base, head, strlen(head)) != SIZE_MAX)
+        return GG_OK;
+    gg_tensor t = *gg_source_tensor(x->m->base, from);
+    gg_plan_part part = gg_plan_whole(x->m->base, from);
+    t.name = head;
+    t.name_len = (uint32_t)strlen(head);
+    gg_status st = gg_plan_add(&x->plan, &t, &pt, x->err);
+    if (st == GG_OK) st = gg_plan_add_part(pt, &part, x->err);
+    if (st == GG_OK)
+        gg_note(x->run,
+                "output.weight is a copy of the embeddings, because engines require a head of "
+                "%s",
+                x->arch.mixture);
+    return st;
+}
+
 static gg_status plan_tensors(mixer *x)
 {
     gg_source *base = x->m->base;
@@ -461,7 +487,8 @@ static gg_status plan_tensors(mixer *x)
             return gg_fail_in(x->err, GG_EUNSUPPORTED, base, t,
                               "a mixture of experts has no place for this tensor");
     }
-    if (st != GG_OK || x->units) return st;
+    if (st != GG_OK) return st;
+    if (x->units) return add_head(x);
     return gg_fail(x->err, GG_NO, "%s has no feed-forward layers", gg_source_name(base));
 }
 
@@ -516,7 +543,11 @@ static gg_status watch_inputs(mixer *x)
 gg_status gg_stack_mixture(const gg_expert_mix *m, const char *output, const gg_run *run,
                            gg_stack_report *report, gg_error *err)
 {
-    mixer x = { .m = m, .plan = { .verify = true, .base = m->base }, .report = report, .err = err };
+    mixer x = { .m = m,
+                .run = run,
+                .plan = { .verify = true, .base = m->base },
+                .report = report,
+                .err = err };
     gg_meta meta = GG_META_INIT;
     gg_status st = check_models(&x, run);
     if (st == GG_OK) st = watch_inputs(&x);
