@@ -71,7 +71,7 @@ static const cli_option options[] = {
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
       .help = "refuse what no engine would load" },
     { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(only tell it)" },
+      .help = "(note it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .help = "(tables)" },
