@@ -159,11 +159,12 @@ check_error 1 "does not have blk.0.ffn_up.7.weight" "an expert that the tuned mo
 check "a deeper model" organ-stack -q "$T/c.gguf" 0-1,0 --output "$T/deeper.gguf"
 check "an adapter of a deeper model" organ-lora --base "$T/b.gguf" --tuned "$T/deeper.gguf" \
     --tensors 'blk.*.attn_[qk].*' --output "$T/deep.gguf"
-grep -q "2 tensors of the tuned model are not in the base, so the adapter lacks them: all of block 2$" "$T/err" || bad "no list of additions: $(cat "$T/err")"
+grep -q "2 tensors of the tuned model are not in the base, so the adapter lacks them: all of block 2$" "$T/err" ||
+    bad "no list of additions: $(cat "$T/err")"
 check_text "$(awk -F '\t' 'NR > 1 { print $5 }' "$T/out" | sort -u)" 32 "the default rank"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.lora.alpha)" 32 "its alpha"
-check_text "$(organ-keys "$T/deep.gguf" --get general.base_model.0.name)" "$(organ-keys "$T/b.gguf" --get general.name)" \
-    "the name of the base"
+check_text "$(organ-keys "$T/deep.gguf" --get general.base_model.0.name)" \
+    "$(organ-keys "$T/b.gguf" --get general.name)" "the name of the base"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.tensor)" blk.0.attn_q.weight "a tensor of the base"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.sha256)" \
     "$(organ-check --hash "$T/b.gguf" | awk -F "$TAB" '$3 == "blk.0.attn_q.weight" { print $1 }')" "its hash"

@@ -154,7 +154,7 @@ static const cli_option options[] = {
     { "no-hash", CLI_FLAG, .to = &opt.o.no_hash },
     { .group = output_group, .to = &opt.o.output },
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse strangers and unusable results" },
+      .help = "refuse strangers, and what fails" },
     { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
       .help = "(note it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
