@@ -72,7 +72,7 @@ int gg_status_exit(gg_status status);
 /* The value of gg_error.offset if the error has no place in a file. */
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
-/* The argument that an error is about, or the one that would fix it. The texts of the library
+/* The argument that an error of the library is about, or the one that would fix it. Its texts
  * name no options, because a program may have its own; where a tool of the suite helps, they name
  * it. A program can use the hint to add the name of its own option to the text. */
 typedef enum gg_hint {
@@ -82,42 +82,25 @@ typedef enum gg_hint {
     GG_HINT_LAYERS,        /* GG_SELECT_LAYERS */
     GG_HINT_EXPERTS,       /* GG_SELECT_EXPERTS */
     GG_HINT_TENSORS,       /* GG_SELECT_TENSORS */
-    GG_HINT_DESELECT,      /* a selection that leaves the tensor out */
-    GG_HINT_BLOCK_TENSORS, /* GG_SELECT_TENSORS with the names of a block */
     GG_HINT_EVERY_TENSOR,  /* GG_SELECT_TENSORS with "*" */
     GG_HINT_LIST_TENSORS,  /* gg_extract without an output */
-    GG_HINT_LIST_PAIRS,    /* gg_extract without an output, gg_match_tensors */
     GG_HINT_REPLACE,       /* gg_run.force */
     GG_HINT_FOLLOW,        /* gg_run.follow */
     GG_HINT_SPLIT_EXPERTS, /* gg_extract_options.split_experts */
     GG_HINT_MAP,           /* gg_map_parse */
-    GG_HINT_CONVERT,       /* GG_MATCH_CONVERT */
-    GG_HINT_RETYPE,        /* GG_MATCH_RETYPE or GG_MATCH_CONVERT */
-    GG_HINT_ADD,           /* gg_match_options.add */
-    GG_HINT_ADD_SCALE,     /* the same, and a selection that has the scale */
-    GG_HINT_MISMATCHES,    /* gg_match_tensors, skip_mismatched */
     GG_HINT_ANCESTOR,      /* gg_blend_parse */
-    GG_HINT_COPY_KEYS,     /* gg_transplant_options.copy_kv */
-    GG_HINT_NEW_MODEL,     /* gg_transplant instead of gg_transplant_in_place */
-    GG_HINT_RESTORE,       /* the undo stream as donor of gg_transplant_in_place */
     GG_HINT_DTYPE,         /* the dtype of gg_assemble_options or gg_purify_options */
     GG_HINT_FALLBACK,      /* gg_assemble_options.fallback */
     GG_HINT_SHARD_SIZE,    /* gg_assemble_options.shard_size */
-    GG_HINT_WHOLE_STACK,   /* no dtype, all experts, or experts taken apart */
-    GG_HINT_DELETE_KEY,    /* gg_keys_options, a key to delete */
     GG_HINT_RECOVER,       /* gg_keys_recover */
     GG_HINT_STRICT,        /* gg_run.strict */
     GG_HINT_LENIENT,       /* gg_run.lenient */
-    GG_HINT_ALIGN,         /* gg_align */
     GG_HINT_PARTIAL,       /* gg_align_options.partial */
-    GG_HINT_SAMPLE,        /* gg_measure_options.sample */
-    GG_HINT_HASHES,        /* gg_check_hash */
     GG_HINT_IMATRIX,       /* the imatrix of gg_assemble_options and others */
     GG_HINT_SIZE,          /* the size or bpw of gg_assemble_options */
     GG_HINT_TYPES,         /* gg_assemble_options.types */
     GG_HINT_BASE,          /* gg_merge_options.base */
     GG_HINT_PAIRS_ONLY,    /* gg_source_options.pairs_only */
-    GG_HINT_EMBEDDINGS,    /* gg_merge_options.embeddings_from_base */
     GG_HINT_IN_PLACE,      /* gg_transplant_in_place, gg_key_edits.in_place */
     GG_HINT_PRE,           /* gg_source_options.pre */
     GG_HINT_COUNT

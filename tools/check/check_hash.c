@@ -213,7 +213,7 @@ static gg_status model_rows(gg_source *s, const gg_run *run, rows *r, gg_error *
 static gg_status bad_list_line(size_t line, gg_error *err)
 {
     gg_fail(err, GG_EFORMAT, "line %zu: expected sha256, kind, name and detail", line);
-    return gg_fix_hint(err, GG_HINT_HASHES, "make the list from the original model");
+    return gg_fix(err, "make the list from the original model (organ-check --hash MODEL > LIST)");
 }
 
 /* Whether the text is escaped, as it must be in a list. Findings contain it and are printed

@@ -187,10 +187,6 @@ int cli_end(cli *c, gg_status status);
 /* Print an error in one line on stderr, for a tool that goes on with the next model. */
 void cli_print_error(const cli *c, const gg_error *err);
 
-/* Append the option that a hint of the library refers to, for example " (--force)", to text[size],
- * if there is one and it fits. */
-void hint_append(gg_hint hint, char *text, size_t size);
-
 /* Report a usage mistake in one line on stderr and exit with 2. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...) GG_PRINTF(2, 3);
 

@@ -41,7 +41,7 @@ typedef struct gg_move {
     size_t name_len;
     bool experts;       /* only the selected experts of a stack, or their router rows */
     const char *reason; /* of a mismatch; else NULL */
-    gg_hint hint;       /* the argument that would let a mismatch move */
+    const char *option; /* that would let the mismatch move; NULL = none. Static */
 } gg_move;
 
 typedef struct gg_moves {

@@ -97,8 +97,8 @@ static void print_move(table *t, const gg_move *m, const gg_source *base, const 
 {
     const gg_tensor *d = m->donor == SIZE_MAX ? NULL : gg_source_tensor(donor, m->donor);
     char reason[320];
-    snprintf(reason, sizeof reason, "%s", m->reason ? m->reason : "");
-    if (m->reason) hint_append(m->hint, reason, sizeof reason);
+    if (m->option) snprintf(reason, sizeof reason, "%s (%s)", m->reason, m->option);
+    else snprintf(reason, sizeof reason, "%s", m->reason ? m->reason : "");
     table_line(t, cell_bytes(m->name, m->name_len), cell_text(gg_move_name(m->kind)),
                d ? cell_bytes(d->name, d->name_len) : cell_null(),
                cell_text_if(type_name(base, m->base)), cell_text_if(type_name(donor, m->donor)),

@@ -162,7 +162,7 @@ static gg_status measure_base(mtp *m)
     } else if (announced > 0 &&
                (announced >= base.blocks || tensor_from(m->base, m->base_blocks) != SIZE_MAX)) {
         gg_fail(m->err, GG_NO, "the base already has multi-token-prediction blocks");
-        gg_fix_hint(m->err, GG_HINT_BLOCK_TENSORS, "replace their tensors by name");
+        gg_fix(m->err, "replace their tensors by name (--tensors 'blk.N.*')");
     } else {
         return gg_layer_lengths(&base, m->err);
     }
@@ -359,11 +359,11 @@ static gg_status judge_values(matcher *m, gg_move *move, const gg_tensor *b, con
     return GG_OK;
 }
 
-/* `hint`: the argument that would allow the move. */
-static gg_status other_types(matcher *m, gg_move *move, gg_hint hint, const gg_tensor *b,
+/* `option` would allow the move. */
+static gg_status other_types(matcher *m, gg_move *move, const char *option, const gg_tensor *b,
                              const gg_tensor *d)
 {
-    move->hint = hint;
+    move->option = option;
     return mismatch(m, move, "dtypes differ: base %s, donor %s", gg_dtype_name(b->dtype),
                     gg_dtype_name(d->dtype));
 }
@@ -379,7 +379,7 @@ static gg_status judge_experts(matcher *m, gg_move *move, const gg_tensor *b, co
     bool convert = b->dtype != d->dtype || m->o->blend.mode;
     if (!same) return mismatch(m, move, "single experts move only between stacks of equal dims");
     if (convert && !m->o->blend.mode && m->o->mode != GG_MATCH_CONVERT)
-        return other_types(m, move, GG_HINT_CONVERT, b, d);
+        return other_types(m, move, "--match convert", b, d);
     bool blocks = gg_dtype_get(b->dtype)->block_elems > 1 ||
                   gg_dtype_get(d->dtype)->block_elems > 1;
     if (n_base > GG_EXPERTS_MAX || (b->n_dims == 1 && blocks))
@@ -419,7 +419,7 @@ static gg_status judge(matcher *m, gg_move *move)
     case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
     case GG_MATCH_EXACT: break;
     }
-    return other_types(m, move, GG_HINT_RETYPE, b, d);
+    return other_types(m, move, "--match retype or convert", b, d);
 }
 
 static bool selected(const matcher *m, const char *name, size_t len, const gg_anatomy *a)
@@ -446,7 +446,7 @@ static gg_status judge_scale(matcher *m, gg_move *move)
         return mismatch(m, move, "values scaled by %.63s cannot be blended", name);
     if (donor == SIZE_MAX) return mismatch(m, move, "the base's %.63s would scale them too", name);
     if (base == SIZE_MAX && !(follows && m->o->add)) {
-        move->hint = GG_HINT_ADD_SCALE;
+        move->option = "select it, and use --add";
         return mismatch(m, move, "it needs the donor's %.63s as well", name);
     }
     return follows ? GG_OK : mismatch(m, move, "%.63s must move with it: select it too", name);
@@ -464,7 +464,7 @@ static gg_status missing(matcher *m, gg_move *move, const char *wanted, size_t l
                         wanted);
     if (gg_stack_name(wanted, len, other, sizeof other, &n) &&
         gg_source_find(m->donor, other, n) != SIZE_MAX) {
-        move->hint = GG_HINT_SPLIT_EXPERTS;
+        move->option = "organ-extract --split-experts";
         return mismatch(m, move, "the donor has it in the stack %.40s: split its experts", other);
     }
     if (dir && dir->n_stacks > 0 && gg_expert_name(wanted, len, 0, other, sizeof other, &n))
@@ -565,7 +565,7 @@ static gg_status match_donor_only(matcher *m, size_t d)
     move->donor = d;
     move->kind = GG_MOVE_ADD;
     if (m->o->add) return GG_OK;
-    move->hint = GG_HINT_ADD;
+    move->option = "use --add to include it";
     if (lacks_block(&m->base_blocks, a.block))
         return mismatch(m, move, "the base has no block %lld", (long long)a.block);
     return mismatch(m, move, "the base does not have this tensor");

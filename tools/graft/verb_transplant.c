@@ -81,9 +81,9 @@ static gg_status copy_keys(const gg_source *donor, const char *pattern, gg_meta 
     gg_meta_free(st == GG_OK ? meta : &made);
     if (st == GG_OK) *meta = made;
     if (st != GG_OK || fitting) return st;
-    gg_fail_in(err, GG_EUSAGE, donor, NULL,
-               "%s: the donor has no key with this name that can be copied", pattern);
-    return gg_about(err, GG_HINT_COPY_KEYS);
+    return gg_fail_in(err, GG_EUSAGE, donor, NULL,
+                      "%s: the donor has no key with this name that can be copied (--copy-kv)",
+                      pattern);
 }
 
 /* ---- the bytes of a move ---------------------------------------------------------------- */
@@ -690,10 +690,11 @@ static gg_status write_imatrix(const transplant *t)
 
 static gg_status refuse_mismatches(const transplant *t, const gg_move *move, size_t mismatches)
 {
-    gg_fail(t->err, GG_NO, "%s", move->reason);
-    gg_about(t->err, move->hint);
-    gg_fix_hint(t->err, GG_HINT_MISMATCHES,
-                "%zu tensors do not match: list them, or leave them out", mismatches);
+    if (move->option) gg_fail(t->err, GG_NO, "%s (%s)", move->reason, move->option);
+    else gg_fail(t->err, GG_NO, "%s", move->reason);
+    gg_fix(t->err,
+           "%zu tensors do not match: list them, or leave them out (--check, --skip-mismatched)",
+           mismatches);
     gg_at_tensor(t->err, move->name, move->name_len);
     return gg_at_file(t->err, gg_source_name(move->donor == SIZE_MAX ? t->donor : t->base));
 }
@@ -714,7 +715,7 @@ static gg_status drop_mismatched(transplant *t)
     moves->n = kept;
     if (kept) return GG_OK;
     gg_fail_in(t->err, GG_NO, t->donor, NULL, "no selected tensor can be moved");
-    return gg_fix_hint(t->err, GG_HINT_LIST_PAIRS, "list the tensors and the pairs");
+    return gg_fix(t->err, "list the tensors and the pairs (organ-extract --list, --check)");
 }
 
 /* Finds the moves, or checks the adapter. */
@@ -879,13 +880,13 @@ static gg_status only_bytes(const transplant *j, gg_error *err)
 {
     if (j->o->output.set_kv.n || j->o->output.set_kv_files.n || j->o->copy_kv.n) {
         gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
-        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        return gg_fix(err, "write a new model (use --output)");
     }
     for (size_t i = 0; i < j->moves.n; i++) {
         if (j->moves.list[i].kind == GG_MOVE_REPLACE || j->moves.list[i].kind == GG_MOVE_CONVERT)
             continue;
         gg_fail(err, GG_NO, "its size would change, which is not possible in place");
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        gg_fix(err, "write a new model (use --output)");
         gg_at_tensor(err, j->moves.list[i].name, j->moves.list[i].name_len);
         return gg_at_file(err, j->model->paths[0]), GG_NO;
     }
@@ -900,7 +901,7 @@ static gg_status donor_is_another(const transplant *j, gg_error *err)
     for (size_t k = 0; k < j->model->n_files && gg_source_model(j->donor); k++) {
         if (gg_guard_output(j->model->paths[k], j->donor, &same) == GG_OK) continue;
         gg_fail(err, GG_EUSAGE, "base and donor are the same file");
-        gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+        gg_fix(err, "write a new model (use --output)");
         return gg_at_file(err, j->model->paths[k]);
     }
     return GG_OK;
@@ -914,10 +915,10 @@ static gg_status undo_is_another(const transplant *j, const char *undo, gg_error
     struct stat s;
     if (lstat(undo, &s) == 0 && !j->run->force) {
         gg_fail(err, GG_EUSAGE, "this file already exists and may be needed to restore a base");
-        gg_fix_hint(
-            err, GG_HINT_RESTORE,
-            "choose another name or, if a run was interrupted, first restore the base from %s",
-            undo);
+        gg_fix(err,
+               "choose another name or, if a run was interrupted, first restore the base from %s "
+               "(--in-place --donor UNDO)",
+               undo);
         return gg_at_file(err, undo);
     }
     gg_status st = gg_guard_output(undo, j->donor, err);
@@ -1016,7 +1017,8 @@ static gg_status write_base(transplant *j, const char *undo, gg_error *err)
     err->fix[0] = '\0';
     if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
     if (undo)
-        gg_fix_hint(err, GG_HINT_RESTORE, "the base is partly changed: restore it from %s", undo);
+        gg_fix(err, "the base is partly changed: restore it from %s (--in-place --donor UNDO)",
+               undo);
     else gg_fix(err, "the base is partly changed");
     return gg_at_file(err, j->model->paths[0]), st;
 }
@@ -1080,7 +1082,7 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
         w->shard_size) {
         gg_fail_in(err, GG_EUSAGE, base, NULL,
                    "an adapter, other dtypes, an importance matrix and shards make a new model");
-        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new file");
+        return gg_fix(err, "write a new file (use --output)");
     }
     if (!model)
         return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");

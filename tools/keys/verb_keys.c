@@ -81,8 +81,7 @@ static gg_status set_key(gg_meta *meta, const char *text, gg_error *err)
     const char *eq = strchr(text, '=');
     if (eq && eq > text && !eq[1]) {
         gg_fail(err, GG_EUSAGE, "%s: no value is given", text);
-        return gg_fix_hint(err, GG_HINT_DELETE_KEY,
-                           "write %sstr: for an empty text, or delete the key", text);
+        return gg_fix(err, "write %sstr: for an empty text, or delete the key (--delete)", text);
     }
     gg_status st = eq ? refuse_split(text, (size_t)(eq - text), err) : GG_OK;
     return st == GG_OK ? gg_meta_set_text(meta, text, err) : st;
@@ -230,7 +229,7 @@ static gg_status write_journal(const char *journal, int model, const gg_header_c
 {
     gg_output *out;
     gg_status st = gg_output_open(journal, false, &out, err);
-    if (st != GG_OK) return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model"), st;
+    if (st != GG_OK) return gg_fix(err, "write a new model (use --output)"), st;
     gg_output_at_once(out);
     st = write_parts(gg_output_fd(out), model, c, err);
     if (st == GG_OK) return gg_output_commit(out, err);
@@ -404,7 +403,7 @@ static gg_status refuse_to_move(const char *what, uint64_t is, uint64_t was, gg_
 {
     gg_fail(err, GG_NO, "%s would be %llu instead of %llu, so the tensor data would move", what,
             (unsigned long long)is, (unsigned long long)was);
-    return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+    return gg_fix(err, "write a new model (use --output)");
 }
 
 /* One change in place. */
@@ -469,7 +468,7 @@ static gg_status too_long(change *c, uint64_t lacks, gg_error *err)
     c->report->lacks = lacks;
     gg_fail(err, GG_NO, "the new keys need %llu bytes more than there is room for before the data",
             (unsigned long long)lacks);
-    return gg_fix_hint(err, GG_HINT_NEW_MODEL, "write a new model");
+    return gg_fix(err, "write a new model (use --output)");
 }
 
 /* Makes the header of these keys, with padding that was at index `at`, so that the data of the
@@ -577,8 +576,8 @@ static gg_status change_in_place(gg_source *model, const gg_key_edits *edits, co
     c.model = gg_source_model(model);
     if (!c.model) {
         gg_fail_in(err, GG_EUSAGE, model, NULL, "only a GGUF file can be changed in place");
-        return gg_fix_hint(err, GG_HINT_NEW_MODEL, "%swrite a new model",
-                           gg_source_manifest(model) ? "edit its manifest.json, or " : "");
+        return gg_fix(err, "%swrite a new model (use --output)",
+                      gg_source_manifest(model) ? "edit its manifest.json, or " : "");
     }
     report->files = 1;
     gg_status st = change_first(&c, err);

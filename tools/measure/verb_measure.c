@@ -216,7 +216,7 @@ static gg_status make_room(job *j, work *k, gg_error *err)
         take->values = n < SIZE_MAX / 4 ? malloc(((size_t)n + 1) * sizeof(float)) : NULL;
         if (!take->values) {
             gg_fail(err, GG_ENOMEM, "no memory for %llu values of a tensor", (unsigned long long)n);
-            return gg_fix_hint(err, GG_HINT_SAMPLE, "read fewer values");
+            return gg_fix(err, "read fewer values (--sample 100000)");
         }
     }
     gg_status st = gg_importance_start(&k->importance, j->imatrix, t, &weighed, err);

@@ -286,9 +286,8 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
         gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",
                 (unsigned long long)theirs->count, gg_source_name(first),
                 (unsigned long long)mine->count);
-        gg_fix_hint(err, GG_HINT_EMBEDDINGS,
-                    "keep the embeddings and the vocabulary of the first "
-                    "model");
+        gg_fix(err, "keep the embeddings and the vocabulary of the first "
+                    "model (--embed-from base)");
     } else if (blocks && deep && deep > blocks) {
         gg_fail(err, GG_NO, "it has %llu blocks, but %.200s has %llu", (unsigned long long)deep,
                 gg_source_name(first), (unsigned long long)blocks);
@@ -336,9 +335,8 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
                "it shares no lineage with %.200s, or its hidden units or experts have changed "
                "places: the result would be noise",
                gg_source_name(first));
-    return gg_fix_hint(err, GG_HINT_ALIGN,
-                       "merge models that were trained from the same weights or, if something has "
-                       "changed places, align them");
+    return gg_fix(err, "merge models that were trained from the same weights or, if something has "
+                       "changed places, align them (--align)");
 }
 
 static gg_status check_kinships(merge_run *g)
@@ -580,9 +578,8 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
     gg_fail_in(err, GG_NO, s, t, "its dims are %s, but those of the first model are %s", a, b);
     if (gg_anatomy_of(t->name, t->name_len).cls != GG_EMBED)
         return gg_fix(err, "only models with the same dims can be merged");
-    return gg_fix_hint(err, GG_HINT_EMBEDDINGS,
-                       "keep the embeddings of the first model, if its vocabulary is the right "
-                       "one");
+    return gg_fix(err, "keep the embeddings of the first model, if its vocabulary is the right "
+                       "one (--embed-from base)");
 }
 
 static const char head_name[] = "output.weight";

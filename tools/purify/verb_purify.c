@@ -189,8 +189,8 @@ static gg_status set_unit_dtype(const purify_job *j, purify_unit *u, gg_error *e
     if (dtype == u->t.dtype) return GG_OK;
     if (u->experts && gg_is_expert_stack(&u->t, &experts) && experts != u->n) {
         gg_fail(err, GG_EUSAGE, "all experts of a stack must have the same dtype");
-        gg_fix_hint(err, GG_HINT_WHOLE_STACK,
-                    "keep the dtype, select all experts, or split the experts first");
+        gg_fix(err, "keep the dtype, select all experts, or split the experts first (--dtype, "
+                    "--experts; organ-extract --split-experts)");
         return gg_at_tensor(err, u->t.name, u->t.name_len);
     }
     u->t.dtype = dtype;
@@ -441,8 +441,8 @@ static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t first,
     if (st == GG_OK && w->nonfinite) {
         st = gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite",
                      (unsigned long long)w->nonfinite);
-        gg_fix_hint(err, GG_HINT_DESELECT,
-                    "leave it out; measure the model to see how many each tensor has");
+        gg_fix(err, "leave it out; measure the model to see how many each tensor has (--tensors, "
+                    "--type; organ-measure)");
     }
     if (st != GG_OK) return gg_at_tensor(err, row->r.t.name, row->r.t.name_len);
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;
