@@ -415,7 +415,8 @@ static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
 static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err)
 {
     size_t n = base ? gg_source_count(base) : 0;
-    if (n == 0 || !gg_source_meta(base) || gg_source_is_checkpoint(base)) return GG_OK;
+    if (base && gg_source_is_checkpoint(base)) return GG_OK;
+    if (n == 0 || !gg_source_meta(base)) return all->unsound = true, GG_OK;
     check c = { .o = &(gg_check_options){ .row = remember_finding, .ctx = all },
                 .in = &(gg_check_input){ gg_source_meta(base), gg_source_tensor(base, 0), n, 1 },
                 .err = err };

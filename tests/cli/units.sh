@@ -409,6 +409,7 @@ for option in $(cat "$T/names"); do
             organ-prune -q "$T/big.gguf" --experts 0,2 --strict -o "$T/never.gguf"
         continue
         ;;
+    no-strict) ;;
     pre) with="$with llama-bpe" ;;
     no-verify) ;;
     partial) ;;
