@@ -55,6 +55,7 @@ typedef struct gg_run {
     bool follow;           /* in place: change the file that a symbolic link leads to */
     bool strict;           /* refuse to write a model in which the review finds errors */
     bool lenient;          /* write also what the review refuses otherwise; strict prevails */
+    bool no_history;       /* do not record in general.name and organ.history what was done */
     gg_progress *progress; /* may be NULL */
     /* Called with each note or warning: one line without a newline, escaped as gg_escape does,
      * valid during the call. May be NULL. */

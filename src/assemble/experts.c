@@ -11,6 +11,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/copy.h"
+#include "write/history.h"
 #include "write/verb_run.h"
 
 #include <stdlib.h>
@@ -334,4 +335,23 @@ gg_status gg_keep_experts_keys(const gg_keep_experts *k, gg_meta *meta, const gg
     gg_status st = check_expert_keys(meta, k->was, k->left, run, err);
     if (st != GG_OK || !gg_arch_key(meta, "expert_count", key, sizeof key)) return st;
     return gg_meta_set_u32(meta, key, (uint32_t)k->left, err);
+}
+
+gg_status gg_keep_experts_record(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                                 gg_error *err)
+{
+    gg_buf step = GG_BUF_INIT;
+    bool experts = k->left != k->was;
+    gg_status st = GG_OK;
+    if (!experts && !k->units) return GG_OK;
+    if (experts)
+        st = gg_buf_printf(&step, err, "prune: %llu of %llu experts%s", (unsigned long long)k->left,
+                           (unsigned long long)k->was, k->units ? "" : " per block");
+    if (st == GG_OK && k->units)
+        st = gg_buf_printf(&step, err, "%s%llu of %llu hidden units per %s",
+                           experts ? ", " : "prune: ", (unsigned long long)k->units,
+                           (unsigned long long)k->units_was, k->dense ? "block" : "expert");
+    if (st == GG_OK) st = gg_record_step(meta, NULL, 0, &step, run, err);
+    gg_buf_free(&step);
+    return st;
 }

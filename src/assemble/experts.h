@@ -61,6 +61,10 @@ gg_status gg_expert_number(const gg_meta *meta, const char *tail, uint64_t *valu
  * it may be NULL. GG_EFORMAT if the stacks of a block keep different experts, and as below. */
 gg_status gg_plan_directory(gg_source *dir, gg_plan *p, gg_keep_experts **missing, gg_error *err);
 
+/* Records what was removed: gg_record_step. */
+gg_status gg_keep_experts_record(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
+                                 gg_error *err);
+
 /* `text` is a list of experts for every block, such as "0-3,7", or else the name of a file
  * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
  * either, GG_EIO for a file that cannot be read. */

@@ -137,10 +137,11 @@ static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err
 static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 {
     gg_status st = gg_meta_copy(meta, gg_source_meta(a->source), err);
-    if (st == GG_OK && a->o->vocabulary) st = take_vocabulary(a, meta, err);
     if (st == GG_OK && a->there) st = gg_keep_experts_keys(a->there, meta, a->run, err);
+    if (st == GG_OK && a->there) st = gg_keep_experts_record(a->there, meta, a->run, err);
     const gg_plan_edit *edit = a->o->edit;
-    return st == GG_OK && edit && edit->keys ? edit->keys(edit->ctx, meta, err) : st;
+    if (st == GG_OK && edit && edit->keys) st = edit->keys(edit->ctx, meta, err);
+    return st == GG_OK && a->o->vocabulary ? take_vocabulary(a, meta, err) : st;
 }
 
 static gg_status note_types(assembly *a, gg_error *err)

@@ -12,6 +12,7 @@
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
+#include "write/history.h"
 #include "write/key_compat.h"
 #include "write/keys.h"
 #include "write/layer_keys.h"
@@ -523,6 +524,39 @@ static gg_status stacked_keys(stacker *s, gg_meta *meta)
     return gg_meta_set_u32(meta, key, (uint32_t)n, s->err);
 }
 
+/* Whether the model only loses its prediction blocks, which can be had back. */
+static bool keeps_trunk(const stacker *s)
+{
+    const gg_block_order *o = s->order;
+    bool same = o->n_models == 1 && o->n == gg_layer_trunk(&s->models[0]);
+    for (size_t i = 0; i < o->n && same; i++) same = o->blocks[i].block == i;
+    return same;
+}
+
+/* Records the blocks: "stack: 0-1 of A, 2-3 of B". */
+static gg_status record_step(stacker *s, const gg_run *run, gg_meta *meta)
+{
+    const gg_block_order *o = s->order;
+    gg_buf step = GG_BUF_INIT;
+    gg_error *err = s->err;
+    gg_buf_text(&step, "stack:", err);
+    for (size_t i = 0, end; i < o->n && err->status == GG_OK; i = end) {
+        const gg_block_ref *b = &o->blocks[i];
+        for (end = i + 1; end < o->n && o->blocks[end].model == b->model &&
+                          o->blocks[end].block == b->block + (end - i);)
+            end++;
+        gg_buf_printf(&step, err, "%s %llu", i ? "," : "", (unsigned long long)b->block);
+        if (end > i + 1)
+            gg_buf_printf(&step, err, "-%llu", (unsigned long long)o->blocks[end - 1].block);
+        if (end < o->n && o->blocks[end].model == b->model) continue;
+        gg_buf_text(&step, " of ", err);
+        gg_put_model_name(&step, o->models[b->model], err);
+    }
+    if (err->status == GG_OK) gg_record_step(meta, o->models + 1, o->n_models - 1, &step, run, err);
+    gg_buf_free(&step);
+    return err->status;
+}
+
 /* An engine must load the result if it loads the first model: no error of organ-check is new. */
 static gg_status keep_first_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
@@ -561,13 +595,15 @@ static gg_status refuse_broken(const stacker *s)
     return gg_fail(s->err, GG_NO, "an engine would refuse the result: %s", text);
 }
 
-static gg_status plan_files(stacker *s, const char *output)
+static gg_status plan_files(stacker *s, const char *output, const gg_run *run)
 {
     gg_source *first = s->order->models[0];
     gg_meta meta = GG_META_INIT;
     gg_status st = plan_stack(s);
     if (st == GG_OK) st = stacked_keys(s, &meta);
     if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
+    if (st == GG_OK && !s->same && !s->o->mtp_only && !keeps_trunk(s))
+        st = record_step(s, run, &meta);
     if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,
@@ -644,7 +680,7 @@ gg_status gg_stack_blocks(const gg_block_order *order, const gg_stack_options *o
     *report = (gg_stack_report){ .blocks = order->n };
     for (size_t k = 0; k < order->n_models && output && st == GG_OK; k++)
         st = gg_require_whole(order->models[k], run, err);
-    if (st == GG_OK) st = plan_files(&s, output);
+    if (st == GG_OK) st = plan_files(&s, output, run);
     if (st == GG_OK) st = report_stack(&s);
     if (st == GG_OK && output) st = write_stack(&s, run, report);
     report->tensors = s.plan.n;

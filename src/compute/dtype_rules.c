@@ -771,7 +771,7 @@ static void count_choice(summary *s, const gg_tensor *t, uint32_t dtype)
         return;
     }
     s->changed++;
-    s->twice += gg_is_quantized(t->dtype);
+    s->twice += gg_is_quantized(t->dtype) && gg_is_quantized(dtype);
 }
 
 static void note_summary(const summary *s, const gg_run *run)

@@ -2,6 +2,7 @@
 # align.sh - units in another order: finding it (organ-compare --align), and undoing it before
 # tensors move (--align of organ-transplant, organ-graft and organ-merge).
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have permute || { bad "permute is not built"; finish; }
 # Two blocks are enough; four only where blocks get other numbers.
 FOUR=$LAB

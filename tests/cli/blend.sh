@@ -2,6 +2,7 @@
 # blend.sh - blends, adapters and --match convert: against a recomputation in awk, at
 # their ends, refused where they cannot be; in place with undo, also after SIGKILL.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 CODE=$LAB/lab-code-q4_k_m.gguf

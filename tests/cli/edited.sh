@@ -3,6 +3,7 @@
 # edited.sh - a manifest that was changed by hand, with sed or jq, is honoured. If it
 # contradicts its files, it is refused with exit 3 and no output.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 organ-extract $VERSE --output "$T/verse" || bad "extract"
 cp "$T/verse/manifest.json" "$T/manifest"

@@ -3,6 +3,7 @@
 # experts.sh - --experts BASE=DONOR: an expert of the base gets another expert of the
 # donor, in stacks, routers and directories with one record per expert.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
 moe() { # FILE EXPERTS ARGUMENT...
@@ -56,7 +57,16 @@ are "several options" "$T/c.gguf" blk.0.ffn_gate_exps.weight 2176 d:5 d:1 b:2 b:
 check "blocks and experts" transplant --experts 1=4 --map 0=1
 FROM=blk.1.ffn_gate_exps.weight are "blocks and experts" "$T/c.gguf" blk.0.ffn_gate_exps.weight 2176 b:0 d:4 b:2 b:3
 
+check "a note without the router" graft --experts 3=4
+check_text "$(grep -c 'expert 3 gets that of number 4, but the router sends it the tokens of the old one' "$T/err")" 1 \
+    "the note"
+check "no note for equal numbers" graft --experts 3
+check_text "$(grep -c router "$T/err")" 0 "no note"
+check "a transplant with the router" organ-transplant "$T/b.gguf" "$T/d.gguf" --experts 3=4,0-1=1-2 --router \
+    -o "$T/routed.gguf"
+check_text "$(grep -c 'the router sends' "$T/err")" 0 "no note with --router"
 check "a graft with the router" graft --experts 3=4,0-1=1-2 --router
+check_same "$T/routed.gguf" "$T/c.gguf" "organ-transplant --router"
 are "router" "$T/c.gguf" blk.0.ffn_gate_inp.weight 256 d:1 d:2 b:2 d:4
 are "router's bias" "$T/c.gguf" blk.1.exp_probs_b.bias 4 d:1 d:2 b:2 d:4
 are "experts with it" "$T/c.gguf" blk.1.ffn_down_exps.weight 4096 d:1 d:2 b:2 d:4

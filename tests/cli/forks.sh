@@ -3,6 +3,7 @@
 # every tool that copies. Some have bytes before the blocks of each row; those named _R4, _R8 and
 # _R16 interleave rows.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
 # TYPE VALUES-PER-BLOCK BYTES-PER-BLOCK BYTES-PER-ROW

@@ -2,6 +2,7 @@
 # fused.sh - matrices that are one tensor or several: organ-stack --fuse and --unfuse, byte for byte;
 # and the tools that take a model in either form.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$(verse_q8)
 

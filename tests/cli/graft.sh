@@ -3,6 +3,7 @@
 # to a transplant of the same; base directories never shared unless asked; --check and
 # the lineage it ends with; single experts and routers.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 CODE=$LAB/lab-code-q4_k_m.gguf

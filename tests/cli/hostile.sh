@@ -3,6 +3,7 @@
 # hostile.sh - files and folders made to do harm: counts that wrap, links and devices in
 # odd places, outputs that are inputs, and lists made to take quadratic time.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 CODE=$LAB/lab-code-q4_k_m.gguf
 organ-extract -q $VERSE --output "$T/d" || exit 1

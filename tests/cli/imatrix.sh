@@ -2,6 +2,7 @@
 # imatrix.sh - encoding with an importance matrix: which types it makes possible, that its weights
 # reach the encoders at the right columns, the keys it leaves, and refusals.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
 Q8=$(verse_q8)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # imatrix_out.sh - the importance matrix follows a transplant: blocks, experts and units, of base and donor.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have permute || { bad "permute is not built"; finish; }
 KEYS='{"key": "llama.attention.head_count", "type": "u32", "value": 4},
 {"key": "llama.attention.head_count_kv", "type": "u32", "value": 2},

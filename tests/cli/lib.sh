@@ -41,6 +41,16 @@ exhaustive() {
     [ -n "${EXHAUSTIVE:-}" ]
 }
 
+# unrecorded TOOL...: they leave the keys as they are, for tests that compare whole files.
+unrecorded() {
+    mkdir "$T/unrecorded"
+    for tool in "$@"; do
+        printf '#!/bin/sh\nexec "%s" "$@" --no-history\n' "$BIN/$tool" > "$T/unrecorded/$tool"
+        chmod +x "$T/unrecorded/$tool"
+    done
+    PATH=$T/unrecorded:$PATH
+}
+
 # check WHAT COMMAND...: it must succeed. Its output is in $T/out and $T/err.
 check() {
     check_exit 0 "$@"

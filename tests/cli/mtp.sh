@@ -148,7 +148,7 @@ refuse_add() { # TEXT BASE DONOR OPTION...
 }
 check "one MTP block" graft base.gguf d1.gguf
 mv "$T/c.gguf" "$T/as-mtp.gguf"
-check "the same with --add" add base.gguf d1.gguf --layers 2
+check "the same with --add" add base.gguf d1.gguf --layers 2 --no-history
 check_same "$T/c.gguf" "$T/as-mtp.gguf" "--add of MTP blocks does what --mtp does"
 # shellcheck disable=SC2046,SC2086
 {

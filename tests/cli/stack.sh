@@ -4,6 +4,7 @@
 # is written.
 # shellcheck disable=SC2046 # lists of arguments
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-stack
 have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$LAB/lab-verse-q4_k_m.gguf
 C=$LAB/lab-code-q4_k_m.gguf

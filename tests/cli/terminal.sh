@@ -62,6 +62,16 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
         terminal "$1"
         check_text "$(tail -n 1 "$T/seen")" "$2" "$1"
     }
+    # The experts of a block in one row, but all of them if they are asked for, and in a pipe.
+    mkmodel "$T/moe.gguf" blk.0.ffn_down_exps.weight:F32:8x16x6 blk.1.ffn_down_exps.weight:F32:8x16x6
+    imatrix "$T/moe.im" blk.0.ffn_down_exps.weight:8:1,2,4,1,1,1:5,5,5,5,5,5 \
+        blk.1.ffn_down_exps.weight:8:1,1,1,1,1,9:5,5,5,5,5,5
+    terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts"
+    check_text "$(sed 1d "$T/seen" | awk '{ print $1, $2, $3, $NF }' | tr '\n' ' ')" "0 6 2: % 1 6 5: % " "one row per block"
+    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 3 "blocks"
+    terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts --top 6"
+    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 13 "all experts"
+    check_text "$(organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im" --rank experts | wc -l | tr -d ' ')" 13 "a pipe"
     # Classes have the names that people use on a terminal, and those of the manifest elsewhere.
     terminal "organ-extract -q $V --list"
     check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort -u | tr '\n' ' ')" "attention embedding ffn norm " \

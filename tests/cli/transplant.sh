@@ -4,6 +4,7 @@
 # the base's; every form of base and donor; matching; keys; in place with undo, killed
 # at any moment; refusals before anything is written.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 BASE=$LAB/lab-verse-q4_k_m.gguf
 DONOR=$LAB/lab-code-q4_k_m.gguf
 graft() { # OPTIONS...: to $T/c.gguf

@@ -4,6 +4,7 @@
 # steps with a file in between would give, but encode each value only once. Refused requests
 # write nothing.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 have mkmodel || { bad "mkmodel is not built"; finish; }
 V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf V8=$(verse_q8) LORA=$LAB/lab-lora-code.gguf
 

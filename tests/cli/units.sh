@@ -412,6 +412,7 @@ for option in $(cat "$T/names"); do
     no-strict) ;;
     pre) with="$with llama-bpe" ;;
     no-verify) ;;
+    no-history) continue ;; # see history.sh
     partial) ;;
     force) ;;
     *) bad "no test of organ-prune --$option" && continue ;;

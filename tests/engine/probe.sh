@@ -98,6 +98,9 @@ probe acts2 "$verse" --text "$text" --activations "$M/act2.gguf" --rows 50
 if cmp -s "$M/act.gguf" "$M/act2.gguf"; then ok; else bad "two runs store other samples"; fi
 probe acts3 "$verse" --text "$text" --activations "$M/act3.gguf" --rows 50 --seed 1
 if cmp -s "$M/act.gguf" "$M/act3.gguf"; then bad "the seed has no effect"; else ok; fi
+probe acts4 "$verse" --text "$text" --text "$LAB/text-code.txt" --activations "$M/act4.gguf" --rows 5
+hold "both texts are recorded" 'x == y' "$(organ-keys "$M/act4.gguf" --get imatrix.datasets | tr '\n' ' ')" \
+    "$text $LAB/text-code.txt "
 # The mean square of the samples is near that of all inputs.
 organ-extract -q "$M/act.gguf" --tensors 'blk.0.ffn_down.weight.*' --list > "$M/list"
 hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x50x1" }' "$M/list")" 1

@@ -97,7 +97,7 @@ extern const cli_option cli_common[];
 
 /* Options that go together, for `needs`, `excludes` and `required`. */
 #define NAMES_SELECTION "type part names-from layers tensors experts"
-#define NAMES_MATCH "match map blend ancestor align partial add " NAMES_SELECTION
+#define NAMES_MATCH "match map blend ancestor align partial add router " NAMES_SELECTION
 #define NAMES_COMPARED NAMES_SELECTION " map sample split-experts"
 #define NAMES_EDITS "delete rename set set-file"
 

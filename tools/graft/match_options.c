@@ -5,6 +5,8 @@
 #include "common/table.h"
 
 #include "organ/gg_align.h"
+#include "organ/select.h"
+#include "organ/tensor_names.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -25,7 +27,8 @@ const cli_option match_group[] = {
       .help = "align the donor's units first; --partial: strangers too" },
     { "partial", CLI_FLAG, .at = offsetof(match_options, partial), .needs = "align" },
     { "add", CLI_FLAG, .at = offsetof(match_options, o.match.add),
-      .help = "also take tensors that the base does not have" },
+      .help = "also take what the base lacks; --router: rows of the router" },
+    { "router", CLI_FLAG, .at = offsetof(match_options, o.match.router), .needs = "experts" },
     { "reads", CLI_FLAG, .at = offsetof(match_options, reads), .excludes = "align" },
     { 0 },
 };
@@ -52,6 +55,18 @@ void match_options_close(match_options *m)
 {
     gg_source_close(m->opened);
     gg_map_free(m->parsed);
+}
+
+/* Experts that change places keep getting the tokens that the router meant for others. */
+static void note_router(const cli *c, const match_options *m)
+{
+    uint64_t e = 0;
+    while (e < GG_EXPERTS_MAX && gg_select_donor_expert(c->select, e) == e) e++;
+    if (e < GG_EXPERTS_MAX && !m->o.match.router)
+        cli_note(c,
+                 "expert %llu gets that of number %llu, but the router sends it the tokens of the "
+                 "old one: to move its rows too, add --router",
+                 (unsigned long long)e, (unsigned long long)gg_select_donor_expert(c->select, e));
 }
 
 static void note_converted(const cli *c, size_t converted)
@@ -151,6 +166,7 @@ gg_status match_options_run(cli *c, match_options *m, gg_source *base, gg_source
              : m->check ? check(c, m, base, used)
                         : gg_transplant(base, used, &m->o, output, &c->run, &r, &c->err);
     for (int i = 0; i < 2; i++) gg_source_close(m->aligned[i]);
+    if (st == GG_OK) note_router(c, m);
     if (st == GG_OK) note_converted(c, r.converted);
     if (st == GG_OK && !m->check && (c->verbose || r.skipped))
         cli_note(c, "%zu tensor%s replaced, %zu added, %zu left out; %llu bytes moved", r.moved,

@@ -75,6 +75,7 @@ static const cli_option options[] = {
     { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
       .help = "(note it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },

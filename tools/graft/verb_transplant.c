@@ -26,6 +26,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/copy.h"
+#include "write/history.h"
 #include "write/key_compat.h"
 #include "write/keys.h"
 #include "write/layer_keys.h"
@@ -649,6 +650,34 @@ static gg_status add_tensors(transplant *t)
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
+/* Records the step in the keys of the result, unless all tensors are those of the donor, or
+ * its prediction blocks were added. Bare records have no keys. */
+static gg_status record_step(transplant *t)
+{
+    const gg_transplant_report *r = t->report;
+    gg_source *const others[] = { t->donor };
+    gg_buf step = GG_BUF_INIT;
+    gg_error *err = t->err;
+    if (!gg_source_meta(t->base) || (t->o->match.mtp && !t->o->adapter)) return GG_OK;
+    size_t moved = r->moved + r->added, all = gg_source_count(t->base) + r->added;
+    bool experts = false;
+    for (size_t i = 0; i < t->moves.n; i++) experts = experts || t->moves.list[i].experts;
+    if (moved == all && !experts && !t->blend->mode && !t->o->adapter) return GG_OK;
+    gg_buf_printf(&step, err, "%s: %s%zu of %zu tensors", t->o->adapter ? "adapter" : "graft",
+                  experts ? "experts in " : "", moved, all);
+    if (t->blend->mode && !t->o->adapter) gg_buf_printf(&step, err, ", blend %s,", t->blend->text);
+    if (t->o->adapter && t->o->scale != 1) {
+        char scale[32];
+        gg_format_f64(t->o->scale, scale);
+        gg_buf_printf(&step, err, ", scale %s,", scale);
+    }
+    gg_buf_text(&step, " from ", err);
+    gg_put_model_name(&step, t->donor, err);
+    if (err->status == GG_OK) gg_record_step(&t->meta, others, 1, &step, t->run, err);
+    gg_buf_free(&step);
+    return err->status;
+}
+
 /* The keys of the base, with those of blocks that are added, and with the types of the new tensors.
  * Bare records have none. */
 static gg_status make_keys(transplant *t, const gg_plan *p)
@@ -660,7 +689,7 @@ static gg_status make_keys(transplant *t, const gg_plan *p)
         st = gg_added_blocks_meta(t->base, t->donor, &t->moves, mtp, &t->meta, t->err);
     if (st == GG_OK) st = gg_type_keys_change(&t->meta, t->base, list, p->n, t->err);
     free(list);
-    return st;
+    return st == GG_OK ? record_step(t) : st;
 }
 
 static gg_status check_imatrix_out(const transplant *t)

@@ -314,6 +314,44 @@ static void print_ranks(cli *c, const gg_rank *ranks, size_t n)
     }
 }
 
+/* The next block after `last`, by part and number. */
+static const gg_rank *next_block(const gg_rank *ranks, size_t n, const gg_rank *last)
+{
+    const gg_rank *next = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const gg_rank *r = &ranks[i];
+        bool after = !last || r->part > last->part ||
+                     (r->part == last->part && r->block > last->block);
+        bool before = !next || r->part < next->part ||
+                      (r->part == next->part && r->block < next->block);
+        if (after && before) next = r;
+    }
+    return next;
+}
+
+/* On a terminal, one row per block: its best experts with their shares, and what the others have.
+ */
+static void print_blocks(const gg_rank *ranks, size_t n)
+{
+    enum { BEST = 5 };
+    table t = table_start(false, "block\texperts\tbest, with their shares\tothers");
+    for (const gg_rank *b = NULL; (b = next_block(ranks, n, b)) != NULL;) {
+        char best[BEST * 48] = "", others[32] = "";
+        size_t count = 0, at = 0;
+        double rest = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (ranks[i].block != b->block || ranks[i].part != b->part) continue;
+            if (count++ >= BEST) rest += ranks[i].share;
+            else
+                at += (size_t)snprintf(best + at, sizeof best - at, "%s%lld: %.3g %%",
+                                       at ? ", " : "", (long long)ranks[i].expert,
+                                       100 * ranks[i].share);
+        }
+        if (count > BEST) snprintf(others, sizeof others, "%.3g %%", 100 * rest);
+        table_line(&t, cell_i64(b->block), cell_u64(count), cell_text(best), cell_text_if(others));
+    }
+}
+
 /* Adds a square per block and expert: its share of the importance of its block. */
 static gg_status add_experts(gg_picture *p, const gg_rank *ranks, size_t n, gg_error *err)
 {
@@ -361,7 +399,9 @@ static gg_status show_ranks(cli *c, const gg_measures *list, const gg_source *s)
     if (st == GG_OK && n == 0)
         st = gg_fail(&c->err, GG_NO, "the importance matrix has no tensor of %s",
                      experts ? "an expert of this model" : "a block of this model");
-    if (st == GG_OK) print_ranks(c, ranks, n);
+    bool brief = experts && !c->json && !opt.top && isatty(STDOUT_FILENO);
+    if (st == GG_OK && brief) print_blocks(ranks, n);
+    else if (st == GG_OK) print_ranks(c, ranks, n);
     if (st == GG_OK && experts && opt.svg) st = draw_experts(c, s, ranks, n);
     free(ranks);
     return st;

@@ -22,6 +22,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "write/copy.h"
+#include "write/history.h"
 #include "write/key_compat.h"
 #include "write/keys.h"
 #include "write/plan.h"
@@ -388,22 +389,6 @@ static gg_status hash_models(merge_run *g)
 
 /* ---- history: keys ----------------------------------------------------------------------- */
 
-/* The general.name of a model, or the last part of its path. Of a longer name only the beginning
- * is used, because the keys have names several times. */
-#define NAME_MOST ((size_t)4096)
-static void name_of(const gg_source *s, const char **name, size_t *len)
-{
-    const char *path = gg_source_name(s), *slash = strrchr(path, '/');
-    if (gg_kv_str(gg_meta_find(gg_source_meta(s), "general.name"), name, len) && *len) {
-        if (*len <= NAME_MOST) return;
-        *len = NAME_MOST;
-        while (*len > NAME_MOST - 4 && !gg_utf8_begins((*name)[*len])) --*len;
-        return;
-    }
-    *name = slash && slash[1] ? slash + 1 : path;
-    *len = strlen(*name);
-}
-
 /* Whether this character would mean something in Markdown. An underscore within a word and a colon
  * without slashes mean nothing. */
 static bool is_markup(const char *text, const char *p)
@@ -435,7 +420,7 @@ static void put_title(const merge_run *g, gg_buf *b,
     size_t first = lead ? 0 : 1;
     for (size_t i = first; i <= g->n; i++) {
         if (i > first) gg_buf_text(b, " + ", g->err);
-        name_of(g->all[i].source, &name, &len);
+        gg_model_name(g->all[i].source, &name, &len);
         put(b, name, len, g->err);
     }
     gg_buf_printf(b, g->err, " (%s)", g->m.method->name);
@@ -449,7 +434,7 @@ static void set_models(const merge_run *g, gg_meta *meta)
         const merge_member *m = &g->all[i];
         const char *name, *text = m->text ? m->text : "";
         size_t len;
-        name_of(m->source, &name, &len);
+        gg_model_name(m->source, &name, &len);
         gg_array_add_str(&names, name, len, g->err);
         gg_array_add_str(&texts, text, strlen(text), g->err);
         gg_array_add_str(&hashes, m->sha256, strlen(m->sha256), g->err);
@@ -477,7 +462,8 @@ static void delete_history(gg_meta *meta)
 {
     size_t kept = 0;
     for (size_t i = 0; i < meta->n; i++)
-        if (!gg_text_begins(meta->kv[i].key, meta->kv[i].key_len, "organ.merge."))
+        if (!gg_text_begins(meta->kv[i].key, meta->kv[i].key_len, "organ.merge.") &&
+            !gg_text_is(meta->kv[i].key, meta->kv[i].key_len, "organ.history"))
             meta->kv[kept++] = meta->kv[i];
     meta->n = kept;
 }
@@ -502,7 +488,7 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
     if (base->source) {
         const char *name;
         size_t len;
-        name_of(base->source, &name, &len);
+        gg_model_name(base->source, &name, &len);
         gg_meta_set_str(meta, "organ.merge.base", name, len, g->err);
         if (base->sha256[0]) set_text(g, meta, "organ.merge.base.sha256", base->sha256);
     }
@@ -517,7 +503,7 @@ static void put_row(gg_buf *b, const merge_member *m, const char *role, gg_error
     const char *name;
     size_t len;
     gg_buf_printf(b, err, "| %s | ", role);
-    name_of(m->source, &name, &len);
+    gg_model_name(m->source, &name, &len);
     put_plain(b, name, len, err);
     gg_buf_text(b, " | ", err);
     if (m->text) put_plain(b, m->text, strlen(m->text), err);
@@ -930,7 +916,7 @@ static gg_status plan_slice_tensor(void *ctx, const gg_stack_tensor *t, gg_error
     if (st == GG_OK && how.from == SIZE_MAX) st = scale_copy(r, m, t->planned, how.copies);
     if (st == GG_OK && t->last) st = gg_merge_settings_used(&g->m.global, err);
     if (st != GG_OK || !g->o->row) return st;
-    name_of(g->all[1 + t->model].source, &name, &len);
+    gg_model_name(g->all[1 + t->model].source, &name, &len);
     snprintf(shown, sizeof shown, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
     gg_merge_row row = { t->t, t->a, "copy", shown };
     if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;

@@ -9,6 +9,7 @@
 #include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
 #include "write/copy.h" /* the hash of a file, which no public function computes */
+#include "write/keys.h" /* arrays of texts */
 
 #include <fcntl.h>
 #include <math.h>
@@ -327,22 +328,22 @@ static gg_status activation_keys(cli *c, gg_meta *m, uint64_t tokens)
 {
     gg_error *err = &c->err;
     char sha[65] = "";
-    uint8_t text[4096];
+    gg_buf sets = GG_BUF_INIT;
     int fd = open(opt.model, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) gg_fail_errno(err, "cannot open it");
     else gg_file_sha256(fd, 0, (uint64_t)info.st_size, sha, NULL, err);
     if (fd >= 0) close(fd);
     if (err->status != GG_OK) return gg_at_file(err, opt.model);
-    const char *name = opt.random ? "(random)" : opt.texts.items[0];
-    size_t n = strlen(name) < sizeof text - 8 ? strlen(name) : sizeof text - 8;
-    memset(text, 0, 8);
-    text[0] = (uint8_t)n, text[1] = (uint8_t)(n >> 8);
-    memcpy(text + 8, name, n);
-    gg_kv sets = { "imatrix.datasets", 16, GG_TYPE_ARR, GG_TYPE_STR, 1, text, n + 8 };
+    for (size_t i = 0; i < n_texts(); i++) {
+        const char *name = opt.random ? "(random)" : opt.texts.items[i];
+        gg_array_add_str(&sets, name, strlen(name), err);
+    }
     gg_meta_set_str(m, "general.architecture", "activations", 11, err);
     gg_meta_set_str(m, "general.type", "imatrix", 7, err);
-    gg_meta_set(m, &sets, err);
+    if (err->status == GG_OK)
+        gg_meta_set_array(m, "imatrix.datasets", GG_TYPE_STR, n_texts(), &sets, err);
+    gg_buf_free(&sets);
     probe_set_number(m, "imatrix.chunk_count", GG_TYPE_U32, tokens / opt.window, err);
     probe_set_number(m, "imatrix.chunk_size", GG_TYPE_U32, opt.window, err);
     gg_meta_set_str(m, "activations.model.sha256", sha, strlen(sha), err);

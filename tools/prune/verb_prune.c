@@ -125,7 +125,8 @@ static gg_status change_keys(void *ctx, gg_meta *meta, gg_error *err)
     pruning *x = ctx;
     if (!x->keep) return GG_OK;
     gg_status st = gg_units_keys(x->keep, meta, x->run, err);
-    return st == GG_OK ? gg_keep_experts_keys(x->keep, meta, x->run, err) : st;
+    if (st == GG_OK) st = gg_keep_experts_keys(x->keep, meta, x->run, err);
+    return st == GG_OK ? gg_keep_experts_record(x->keep, meta, x->run, err) : st;
 }
 
 static gg_status write_imatrix(void *ctx, const gg_plan *p, gg_error *err)

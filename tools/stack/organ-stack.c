@@ -101,6 +101,7 @@ static const cli_option options[] = {
       .help = "(note it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
     { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; " },
+    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
       .needs_why = "nothing else prints a table", .help = "(with --check)" },

@@ -14,6 +14,7 @@
 #include "organ/record.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
+#include "write/history.h"
 #include "write/plan.h"
 #include "write/verb_run.h"
 
@@ -499,6 +500,21 @@ static gg_status set_number(const mixer *x, gg_meta *meta, const char *name, uin
     return gg_meta_set_u32(meta, key, (uint32_t)value, x->err);
 }
 
+/* Records whose layers the experts are. */
+static gg_status record_step(const mixer *x, const gg_run *run, gg_meta *meta)
+{
+    const gg_expert_mix *m = x->m;
+    gg_buf step = GG_BUF_INIT;
+    gg_buf_text(&step, "mixture: experts from ", x->err);
+    for (size_t i = 0; i < m->n && x->err->status == GG_OK; i++) {
+        if (i) gg_buf_text(&step, ", ", x->err);
+        gg_put_model_name(&step, m->experts[i], x->err);
+    }
+    if (x->err->status == GG_OK) gg_record_step(meta, NULL, 0, &step, run, x->err);
+    gg_buf_free(&step);
+    return x->err->status;
+}
+
 /* The keys of the base under the name of the new architecture, and those of experts. */
 static gg_status mixed_keys(const mixer *x, gg_meta *meta)
 {
@@ -553,6 +569,7 @@ gg_status gg_stack_mixture(const gg_expert_mix *m, const char *output, const gg_
     if (st == GG_OK) st = watch_inputs(&x);
     if (st == GG_OK) st = plan_tensors(&x);
     if (st == GG_OK) st = mixed_keys(&x, &meta);
+    if (st == GG_OK) st = record_step(&x, run, &meta);
     if (st == GG_OK)
         st = gg_plan_changed_file(&x.plan, output ? output : "-", gg_plan_version(m->base), &meta,
                                   m->base, err);
