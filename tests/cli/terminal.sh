@@ -67,7 +67,8 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
     imatrix "$T/moe.im" blk.0.ffn_down_exps.weight:8:1,2,4,1,1,1:5,5,5,5,5,5 \
         blk.1.ffn_down_exps.weight:8:1,1,1,1,1,9:5,5,5,5,5,5
     terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts"
-    check_text "$(sed 1d "$T/seen" | awk '{ print $1, $2, $3, $NF }' | tr '\n' ' ')" "0 6 2: % 1 6 5: % " "one row per block"
+    check_text "$(sed 1d "$T/seen" | awk '{ print $1, $2, $3, $NF }' | tr '\n' ' ')" \
+        "0 6 2: % 1 6 5: % " "one row per block"
     check_text "$(wc -l < "$T/seen" | tr -d ' ')" 3 "blocks"
     terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts --top 6"
     check_text "$(wc -l < "$T/seen" | tr -d ' ')" 13 "all experts"
