@@ -1,6 +1,6 @@
 #!/bin/sh
 # history.sh - what grafts, adapters, removed experts and units, and new orders of blocks record in the keys of
-# the result; what is not recorded; --no-history.
+# the result; what leaves the keys alone; --no-history.
 . "$(dirname "$0")/lib.sh"
 V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf
 
