@@ -151,14 +151,18 @@ $(B)/bin/organ-probe: $(PROBE) tools/probe/probe.h $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CC) $(filter-out -Wpedantic,$(BASE)) $(HARDEN) $(CPPFLAGS) $(CFLAGS) $(LLAMA_CFLAGS) $(HARDEN_LD) $(LDFLAGS) -o $@ \
 		$(PROBE) $(ROOMS) $(LIB) $(LLAMA_LIBS) -ldl -lm
-	@rm -f $(B)/options.tsv # made again with its options
+	@rm -f $(B)/options.asked # asked again with its options
 
-# The options of all tools and scripts. The tools print theirs, again after a change of what has options and lists.
+# The options of all tools and scripts. The tools print theirs, again after a change of what has options and lists;
+# completion and organ-api are made again only if its text has changed.
 # Tools built for another machine run with RUN, an emulator, or the table is that of other tools: OPTIONS=FILE.
-$(B)/options.tsv: $(or $(OPTIONS),$(MAIN) $(wildcard scripts/options* src/*/*.txt tools/*/*.txt tools/common/*.c tools/*/*options.c)) \
+$(B)/options.asked: $(or $(OPTIONS),$(MAIN) $(wildcard scripts/options* src/*/*.txt tools/*/*.txt tools/common/*.c tools/*/*options.c)) \
 		$(if $(OPTIONS),,| $(filter-out %/organ-api,$(BINS)))
 	@mkdir -p $(@D)
-	$(call say,GEN)$(if $(OPTIONS),cat $(OPTIONS),RUN='$(RUN)' sh scripts/options.sh $(B)/bin) > $@.tmp && mv $@.tmp $@
+	$(call say,GEN)$(if $(OPTIONS),cat $(OPTIONS),RUN='$(RUN)' sh scripts/options.sh $(B)/bin) > $@.tmp && \
+		{ cmp -s $@.tmp $(B)/options.tsv || cp $@.tmp $(B)/options.tsv; } && mv $@.tmp $@
+$(B)/options.tsv: $(B)/options.asked
+	@test -f $@ || cp $< $@
 $(B)/obj/tools/api/options.c: $(B)/options.tsv tools/api/options.awk
 	@mkdir -p $(@D)
 	$(call say,GEN)awk -f tools/api/options.awk $< > $@.tmp && mv $@.tmp $@

@@ -51,11 +51,7 @@ static gg_status retype_parts(gg_plan_tensor *pt, const gg_tensor *out, bool ver
     gg_input in = { pt->t.dtype, pt->parts, pt->n_parts };
     gg_status st = gg_compute_convert(list, out, &in, &made, err);
     if (st != GG_OK) return st;
-    free(pt->parts);
-    pt->parts = NULL;
-    pt->n_parts = 0;
-    pt->make = made.make;
-    pt->ctx = made.ctx;
+    gg_plan_compute(pt, made.make, made.ctx);
     return GG_OK;
 }
 

@@ -56,6 +56,15 @@ gg_status gg_plan_add_made(gg_plan *p, const gg_tensor *t, gg_plan_make make, vo
     return GG_OK;
 }
 
+void gg_plan_compute(gg_plan_tensor *t, gg_plan_make make, void *ctx)
+{
+    free(t->parts);
+    t->parts = NULL;
+    t->n_parts = 0;
+    t->make = make;
+    t->ctx = ctx;
+}
+
 gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err)
 {
     gg_tensor *list = malloc((n + 1) * sizeof *list);

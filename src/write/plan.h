@@ -98,6 +98,9 @@ gg_status gg_plan_add_part(gg_plan_tensor *t, const gg_plan_part *part, gg_error
 gg_status gg_plan_add_made(gg_plan *p, const gg_tensor *t, gg_plan_make make, void *ctx,
                            gg_error *err);
 
+/* Has a planned tensor computed instead of copied, and frees its parts. */
+void gg_plan_compute(gg_plan_tensor *t, gg_plan_make make, void *ctx);
+
 /* A malloc'd copy of n tensors from number `first` on, or NULL with GG_ENOMEM. */
 gg_tensor *gg_plan_list(const gg_plan *p, size_t first, size_t n, gg_error *err);
 

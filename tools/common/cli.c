@@ -824,8 +824,9 @@ static bool is_folder(const char *path)
 }
 
 /* The name of what a source becomes: of a split model without the number of the shard, and with
- * .gguf; of a folder that is purified without. NULL if the source is stdin or has no name. */
-static char *name_of(cli *c, const char *source)
+ * .gguf; of a folder that becomes another one without. NULL if the source is stdin or has no name.
+ */
+static char *name_of(cli *c, const char *source, bool or_dir)
 {
     size_t end = source ? strlen(source) : 0, stem;
     uint32_t no, count;
@@ -835,7 +836,7 @@ static char *name_of(cli *c, const char *source)
     if (end == from || source[from] == '.' || (end - from == 1 && source[from] == '-')) return NULL;
     char *name = allocated(c, calloc(1, end - from + sizeof ".gguf"));
     memcpy(name, source + from, end - from);
-    if (strcmp(c->tool, "organ-purify") == 0 && is_folder(source)) return name;
+    if (or_dir && is_folder(source)) return name;
     if (gg_shard_parse(name, &stem, &no, &count)) name[stem] = 0;
     else if (cli_has_ending(name, ".gguf")) name[strlen(name) - 5] = 0;
     strcat(name, ".gguf");
@@ -844,16 +845,15 @@ static char *name_of(cli *c, const char *source)
 
 /* A folder as the output means a file in it that is named like the source. An organ directory is an
  * output of its own. */
-static void place_in_folder(cli *c, const char **output)
+static void place_in_folder(cli *c, const char **output, bool or_dir)
 {
     const char *path = *output;
     size_t n = strlen(path);
-    if (n > 0 && path[n - 1] == '/' && !is_folder(path) && strcmp(c->tool, "organ-purify") == 0)
-        return; /* it makes organ directories, too */
+    if (n > 0 && path[n - 1] == '/' && !is_folder(path) && or_dir) return;
     if (n > 0 && path[n - 1] == '/' && !is_folder(path))
         cli_usage(c, "%s: there is no such folder: make it, or name a file", path);
     if (!is_folder(path) || has_manifest(path)) return;
-    char *name = name_of(c, first_model(c));
+    char *name = name_of(c, first_model(c), or_dir);
     if (!name) cli_usage(c, "%s is a folder: name the file in it", path);
     size_t size = n + strlen(name) + 2;
     char *whole = allocated(c, malloc(size));
@@ -869,7 +869,7 @@ static void place_outputs(cli *c)
         if (row->o->kind != CLI_NEW_MODEL || strcmp(row->o->name, "output") != 0 || !row->to)
             continue;
         const char **output = row->to;
-        if (*output && strcmp(*output, "-") != 0) place_in_folder(c, output);
+        if (*output && strcmp(*output, "-") != 0) place_in_folder(c, output, row->o->or_dir);
     }
 }
 

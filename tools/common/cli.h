@@ -86,6 +86,7 @@ typedef struct cli_option {
     char letter; /* -j; shown in the help if the row has `flow` and `help` */
     bool maybe;  /* CLI_WORDS that may be left out: the next argument is them if all are words */
     bool many;   /* may be repeated; then the destination is a gg_texts */
+    bool or_dir; /* CLI_NEW_MODEL that may also be a new organ directory */
     bool local;  /* not over HTTP, because it needs a terminal or reads any file */
 } cli_option;
 

@@ -893,9 +893,7 @@ static gg_status scale_copy(const slice_run *r, gg_merging *m, gg_plan_tensor *p
     gg_status st = refuse_scaled(r->g, m, gg_source_tensor(m->models[0], at[0]));
     if (st == GG_OK) st = gg_merge_producer(&r->g->made, m, at, copies, &p, r->g->err);
     if (st != GG_OK) return st;
-    pt->make = p.make;
-    pt->ctx = p.ctx;
-    pt->n_parts = 0;
+    gg_plan_compute(pt, p.make, p.ctx);
     r->g->report->merged++;
     return GG_OK;
 }

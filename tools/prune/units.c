@@ -258,11 +258,7 @@ static gg_status make_thinner(gg_plan_tensor *pt, int dim, thin_ctx *c, gg_error
         st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     if (st == GG_OK && c->columns) st = gg_compute_check_decode(t, &in, err);
     if (st == GG_OK && c->columns) st = gg_compute_check_output(t, NULL, err);
-    free(pt->parts);
-    pt->parts = NULL;
-    pt->n_parts = 0;
-    pt->make = make_thin;
-    pt->ctx = c;
+    gg_plan_compute(pt, make_thin, c);
     return st;
 }
 

@@ -41,7 +41,7 @@ static const cli_option options[] = {
     { "", CLI_MODEL, .arg = "SOURCE", .place = 1, .many = true },
     { "dir", CLI_MODEL, .to = &opt.source, .arg = "SOURCE" },
     { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "OUTPUT", .excludes = "dry-run",
-      .required = "dry-run" },
+      .required = "dry-run", .or_dir = true },
     { "method", CLI_WORD, .to = &opt.method, .arg = "haar", .values = "haar fft",
       .help = "(default) damp wavelet details that the next scale does not support" },
     { .name = NULL,

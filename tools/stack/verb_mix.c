@@ -341,11 +341,7 @@ static gg_status add_noise(mixer *x, gg_plan_tensor *pt, uint64_t of_expert)
     gg_status st = gg_compute_check_decode(&pt->t, &in, x->err);
     if (st == GG_OK) st = gg_compute_check_output(&pt->t, NULL, x->err);
     if (st == GG_OK) st = gg_compute_input(&c->base, &in, x->err);
-    free(pt->parts);
-    pt->parts = NULL;
-    pt->n_parts = 0;
-    pt->make = make_noise;
-    pt->ctx = c;
+    gg_plan_compute(pt, make_noise, c);
     return st;
 }
 
