@@ -78,6 +78,8 @@ typedef struct gg_stack_options {
     gg_status (*row)(void *ctx, const gg_stack_row *row, gg_error *err);
     gg_status (*tensor)(void *ctx, const gg_stack_tensor *row, gg_error *err);
     void *ctx;
+    gg_source **also; /* further sources that `tensor` reads from: they must not change */
+    size_t n_also;
 } gg_stack_options;
 
 typedef struct gg_stack_report {

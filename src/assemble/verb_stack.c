@@ -662,6 +662,8 @@ static gg_status write_stack(stacker *s, const gg_run *run, gg_stack_report *rep
     gg_status st = GG_OK;
     for (size_t k = 0; k < s->order->n_models && st == GG_OK; k++)
         st = gg_watch_add(&s->plan.watch, s->order->models[k], s->err);
+    for (size_t k = 0; k < s->o->n_also && st == GG_OK; k++)
+        st = gg_watch_add(&s->plan.watch, s->o->also[k], s->err);
     /* First, because it may not fit, and the model takes long. */
     if (st == GG_OK && s->o->imatrix_out) st = write_imatrix(s, run);
     return st == GG_OK ? gg_plan_write(&s->plan, run, &report->bytes, s->err) : st;

@@ -229,8 +229,10 @@ refused "merge_method 'zipit'" '{"merge_method": "zipit", "models": []}'
 refused "'embed_slerp'" '{"merge_method": "linear", "models": [], "parameters": {"embed_slerp": true}}'
 refused "models or slices" '{"merge_method": "linear"}'
 refused "'organ merge' does" 'merge_method: linear'
-refused "first 3 blocks" \
-    "{\"merge_method\": \"linear\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}"
+printf '%s' "{\"merge_method\": \"linear\", \"parameters\": {\"weight\": 1}," \
+    "\"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [0, 3]}]}]}" > "$T/config.json"
+check "some of the blocks" organ-merge -q --config "$T/config.json" -o "$T/three.gguf"
+check_text "$(organ-keys "$T/three.gguf" --get llama.block_count)" 3 "some of the blocks"
 refused "[FIRST, END]" \
     "{\"merge_method\": \"passthrough\", \"slices\": [{\"sources\": [{\"model\": \"$V\", \"layer_range\": [3, 3]}]}]}"
 

@@ -227,15 +227,93 @@ check "a picture of sources" organ-merge -q "$T/out.gguf" --force --svg "$T/agai
 for text in 'weight=0.9,0.5 normalize=0' 'weight=0.5 normalize=0'; do
     grep -q "$text" "$T/again.svg" && ok || bad "no $text: parameters of a source hold in its slice"
 done
-refused "each begin where the one before ends" << END
-{"slices": [{$(sources 0 2 "")}, {$(sources 3 "$blocks" "")}], "merge_method": "linear"}
+# Slices whose sources are other blocks, or other models, are the merge of stacks of these blocks. A linear merge
+# of one model is a copy.
+stack() { check "stack $1" organ-stack -q --force --output "$T/$1.gguf" $2; }
+stack sa "$a 0-1,1-2"
+stack sb "$b 0-1,2-3"
+run "shifted blocks" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2], "parameters": {"weight": 0.6}},
+        {"model": "$B", "layer_range": [0, 2], "parameters": {"weight": 0.4}}]},
+    {"sources": [{"model": "$A", "layer_range": [1, 3]}, {"model": "$B", "layer_range": [2, 4],
+        "parameters": {"weight": [0, 1]}}]}],
+ "merge_method": "linear", "parameters": {"weight": 0.5}}
 END
-refused "merges its first" << END
-{"slices": [{$(sources 0 1 "")}, {$(sources 1 2 "")}], "merge_method": "linear"}
+cp "$T/out.gguf" "$T/sliced.gguf"
+check_text "$(organ-keys "$T/out.gguf" --get llama.block_count) $(organ-keys "$T/out.gguf" \
+    --get organ.merge.slices)" "4 1:0-1+2:0-1,1:1-2+2:2-3" "blocks and sources"
+parts() { # PATTERN WHAT OPTION...: the last result has these tensors of another merge.
+    pattern=$1 what=$2
+    shift 2
+    check "$what: options" organ-merge -q --no-hash "$@" --force -o "$T/want.gguf"
+    hash_tensors "$T/sliced.gguf" | grep -E "$pattern" > "$T/have"
+    hash_tensors "$T/want.gguf" | grep -E "$pattern" > "$T/want"
+    check_same "$T/have" "$T/want" "$what"
+    [ -s "$T/have" ] || bad "$what: no tensors"
+}
+two_stacks="--method linear --model $T/sa.gguf,weight"
+parts '^(token_embd|blk.[01])' "the first slice" $two_stacks=0.6 --model "$T/sb.gguf,weight=0.4"
+parts '^blk.2' "the second slice" $two_stacks=0.5 --model "$T/sb.gguf,weight=0"
+parts '^(blk.3|output)' "its last block, and what follows" $two_stacks=0.5 --model "$T/sb.gguf,weight=1"
+stack st "$a 0-1 $base 1-2 $b 3"
+run "other models" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}]},
+    {"sources": [{"model": "$BASE", "layer_range": [1, 3]}, {"model": "$A", "layer_range": [2, 4],
+        "parameters": {"weight": 0}}]},
+    {"sources": [{"model": "$B", "layer_range": [3, 4]}]}],
+ "merge_method": "linear", "parameters": {"weight": 1}}
 END
-refused "must have the same models" << END
-{"slices": [{$(sources 0 $half "")}, {"sources": [{"model": "$A", "layer_range": [$half, $blocks]}]}],
+cp "$T/out.gguf" "$T/sliced.gguf"
+hash_tensors "$T/out.gguf" | grep '^blk' > "$T/have"
+hash_tensors "$T/st.gguf" | grep '^blk' > "$T/want"
+check_same "$T/have" "$T/want" "slices of one model are copies"
+for pair in "token_embd $a" "output $b"; do
+    hash_tensors "${pair#* }" | grep "^${pair% *}" > "$T/want"
+    hash_tensors "$T/out.gguf" | grep "^${pair% *}" > "$T/have"
+    check_same "$T/have" "$T/want" "$pair: of the first and the last slice"
+done
+check_error 1 "slices with different models" "no picture of its history" organ-merge -q "$T/out.gguf" --svg "$T/no.svg"
+stack sc "$base 0-1,2-3"
+run "ties with the base" << END
+{"slices": [{"sources": [{"model": "$BASE", "layer_range": [0, 2]}, {"model": "$A", "layer_range": [0, 2]}]},
+    {"sources": [{"model": "$A", "layer_range": [1, 3]}, {"model": "$BASE", "layer_range": [2, 4]}]}],
+ "merge_method": "ties", "base_model": "$BASE", "parameters": {"weight": 1, "density": 0.5}}
+END
+cp "$T/out.gguf" "$T/sliced.gguf"
+parts '^(blk.[0-3].ffn_norm|blk.[0-3].attn_norm)' "a base in other blocks" --method ties,density=0.5,weight=1 \
+    --base "$T/sc.gguf" --model "$T/sa.gguf"
+run "slerp of shifted blocks" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}, {"model": "$B", "layer_range": [0, 2]}]},
+    {"sources": [{"model": "$A", "layer_range": [1, 3]}, {"model": "$B", "layer_range": [2, 4]}]}],
+ "merge_method": "slerp", "base_model": "$A", "parameters": {"t": 0.3}}
+END
+cp "$T/out.gguf" "$T/sliced.gguf"
+parts . "slerp" --method slerp,t=0.3 --base "$T/sa.gguf" --model "$T/sb.gguf"
+run "fewer blocks than the models have" << END
+{"slices": [{$(sources 0 1 "")}, {$(sources 1 2 "")}], "merge_method": "linear", "parameters": {"weight": 0.5}}
+END
+cp "$T/out.gguf" "$T/sliced.gguf"
+stack sd "$a 0-1"
+stack se "$b 0-1"
+parts . "the first blocks" --method linear --model "$T/sd.gguf" --model "$T/se.gguf"
+refused "as many layers in all sources" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}, {"model": "$B", "layer_range": [0, 3]}]}],
     "merge_method": "linear"}
+END
+cat > "$T/config.json" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}, {"model": "$B", "layer_range": [3, 5]}]}],
+    "merge_method": "linear", "parameters": {"weight": 1}}
+END
+check_error 1 "block 4" "a block that does not exist" organ-merge -q --models "$T/models" --config "$T/config.json" \
+    -o "$T/no.gguf"
+refused "this model twice" << END
+{"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}, {"model": "$A", "layer_range": [2, 4]}]},
+    {"sources": [{"model": "$B", "layer_range": [0, 1]}]}], "merge_method": "linear", "parameters": {"weight": 1}}
+END
+refused "the base must be among the sources" << END
+{"slices": [{"sources": [{"model": "$BASE", "layer_range": [0, 2]}, {"model": "$A", "layer_range": [0, 2]}]},
+    {"sources": [{"model": "$A", "layer_range": [1, 3]}]}], "merge_method": "ties", "base_model": "$BASE",
+    "parameters": {"weight": 1, "density": 1}}
 END
 
 # ---- YAML -------------------------------------------------------------------------------------------------

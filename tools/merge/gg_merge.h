@@ -59,23 +59,25 @@ bool gg_merge_method_at(size_t i, gg_merge_method_info *out);
 typedef struct gg_merge_model {
     gg_source *source;      /* seekable (gg_source_options.spooled) */
     const char *parameters; /* of this model */
-    uint64_t blocks;        /* how many blocks it must have; 0 = any number */
     gg_source *activations; /* samples of the inputs of its matrices (docs/formats.md), which some
                                methods need; NULL = none */
 } gg_merge_model;
 
-/* Blocks from <= N < to of models.list[model]. */
+/* A source of a slice: blocks from <= N < to of models.list[model]. */
 typedef struct gg_merge_slice {
-    size_t model;
+    size_t model; /* SIZE_MAX = the base */
     uint64_t from, to;
+    bool more; /* it belongs to the slice of the one before, and has as many blocks */
 } gg_merge_slice;
 
 typedef struct gg_merge_models {
     gg_source *base; /* NULL = none */
     const gg_merge_model *list;
     size_t n;
-    /* If there are any, the result consists of these slices, one after another, and nothing is
-     * computed. NULL = none. */
+    /* If there are any, the result consists of these slices, one after another, and each is merged
+     * from its sources. The first source of a slice gives the types of its tensors, that of the
+     * first slice the keys. Tensors before the blocks are merged from the models of the first
+     * slice, those after them from the models of the last. NULL = none. */
     const gg_merge_slice *slices;
     size_t n_slices;
 } gg_merge_models;
@@ -146,7 +148,6 @@ typedef struct gg_merge_config {
     char *chat_template;
     struct gg_merge_config_model {
         char *path, *parameters;
-        uint64_t blocks;
     } * models;
     size_t n_models;
     gg_merge_slice *slices;

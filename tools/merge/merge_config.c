@@ -599,9 +599,8 @@ static gg_status add_ranged(const config_reader *r, const gg_json_node *paramete
     return GG_OK;
 }
 
-/* A range of blocks, which is copied or, in the other methods, is the same in each source and
- * begins where the slice before ended. One slice with all blocks of several models is the same as a
- * list of models. Several slices have parameters of their own. */
+/* A range of blocks, which is copied or, in the other methods, is as long in each source of the
+ * slice. Several slices have parameters of their own. */
 static gg_status read_source(config_reader *r, const gg_json_node *source, bool first)
 {
     gg_merge_config *c = r->c;
@@ -609,20 +608,18 @@ static gg_status read_source(config_reader *r, const gg_json_node *source, bool 
     char **text = &c->parameters;
     gg_status st = only_members(source, "model layer_range parameters", "sources", r->err);
     if (st == GG_OK) st = read_range(source, &one, r->err);
-    if (st == GG_OK && !r->method->slices &&
-        (first ? one.from != r->at.to : one.from != r->at.from || one.to != r->at.to))
-        st = gg_fail(r->err, GG_EUNSUPPORTED,
-                     "%s merges whole models: the layer_range of all sources of a slice must be "
-                     "equal, the first begin with 0, and each begin where the one before ends",
-                     r->method->name);
+    if (st == GG_OK && !first && one.to - one.from != r->at.to - r->at.from)
+        st = gg_fail(
+            r->err, GG_EFORMAT,
+            "layer_range of the configuration must have as many layers in all sources of a "
+            "slice");
     if (st == GG_OK) st = take_model(r, source, &one.model);
     if (st != GG_OK) return st;
-    if (r->method->slices) {
-        if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
-        c->slices[c->n_slices++] = one;
-        r->at = (gg_merge_slice){ 0, r->at.to, r->at.to + one.to - one.from };
-    } else {
-        r->at = one;
+    if (GG_ROOM(c->slices, c->n_slices, NULL, r->err) != GG_OK) return GG_ENOMEM;
+    one.more = !first;
+    c->slices[c->n_slices++] = one;
+    if (first) r->at = (gg_merge_slice){ 0, r->at.to, r->at.to + one.to - one.from, false };
+    if (!r->method->slices) {
         if (one.model == SIZE_MAX) return GG_OK; /* the base */
         text = &c->models[one.model].parameters;
     }
@@ -647,22 +644,15 @@ static gg_status read_slices(config_reader *r, const gg_json_node *list)
 {
     gg_merge_config *c = r->c;
     const gg_json_node *first = gg_json_first(list);
-    size_t sources = gg_json_count(gg_json_get(first, "sources"));
     gg_status st = GG_OK;
     if (gg_json_type_of(list) != GG_JSON_ARRAY)
         return gg_fail(r->err, GG_EFORMAT, "slices of the configuration must be a list");
     r->ranged = r->method->slices || gg_json_count(list) > 1 || gg_json_get(first, "parameters");
     if (r->ranged) c->parameters[0] = '\0'; /* each slice repeats them */
     for (const gg_json_node *n = first; n && st == GG_OK; n = gg_json_next(n)) {
-        size_t before = c->n_models;
         r->last = gg_json_next(n) == NULL;
         st = read_slice(r, n);
-        bool same = gg_json_count(gg_json_get(n, "sources")) == sources && c->n_models == before;
-        if (st == GG_OK && n != first && !r->method->slices && !same)
-            st = gg_fail(r->err, GG_EUNSUPPORTED, "all slices of %s must have the same models",
-                         r->method->name);
     }
-    for (size_t k = 0; k < c->n_models && !r->method->slices; k++) c->models[k].blocks = r->at.to;
     return st;
 }
 

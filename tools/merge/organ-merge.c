@@ -397,7 +397,6 @@ static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_model
         piped = piped || pipe;
         if (!opt.config) st = open_activations(c, from->models[i].parameters, &list[i].activations);
         list[i].parameters = from->models[i].parameters;
-        list[i].blocks = from->models[i].blocks;
         if (st == GG_OK) st = cli_open(c, path, CLI_SPOOLED, &list[i].source);
         to->n++;
         const gg_source *first = to->base ? to->base : list[0].source;

@@ -63,24 +63,18 @@ typedef struct merge_run {
     gg_dtype_rules *rules;
     gg_held_notes notes;
     gg_merge_report *report;
-    bool head; /* the result has a head although the first model has none of its own */
+    bool sliced; /* the result has other blocks than the models */
+    bool head;   /* the result has a head although the first model has none of its own */
     gg_error *err;
 } merge_run;
 
 /* ---- taking the models ---------------------------------------------------------------- */
 
-/* A model must have keys and whole stacks. `blocks`: 0, or how many it must have. */
-static gg_status check_member(const merge_run *g, const gg_source *s, uint64_t blocks)
+/* A model must have keys and whole stacks. */
+static gg_status check_member(const merge_run *g, const gg_source *s)
 {
-    gg_error *err = g->err;
-    gg_status st = gg_require_model(s, err);
-    if (st == GG_OK) st = gg_require_whole(s, g->run, err);
-    uint64_t has = st == GG_OK ? gg_arch_number(gg_source_meta(s), "block_count") : 0;
-    if (!blocks || blocks == has || st != GG_OK) return st;
-    gg_fail_in(err, GG_EUNSUPPORTED, s, NULL,
-               "the configuration merges its first %llu blocks, but it has %llu",
-               (unsigned long long)blocks, (unsigned long long)has);
-    return gg_fix(err, "only whole models can be merged");
+    gg_status st = gg_require_model(s, g->err);
+    return st == GG_OK ? gg_require_whole(s, g->run, g->err) : st;
 }
 
 /* The first file of a model. */
@@ -105,7 +99,7 @@ static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *
 static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_base use)
 {
     gg_source *s = one->source, *base = g->all[0].source;
-    gg_status st = check_member(g, s, one->blocks);
+    gg_status st = check_member(g, s);
     bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
                      strcmp(gg_source_name(base), gg_source_name(s)) == 0;
     for (size_t k = keys_only || !base; k <= g->n && st == GG_OK; k++)
@@ -120,7 +114,7 @@ static gg_status take_models(merge_run *g, gg_merge_base use)
 {
     const gg_merge_models *given = g->given;
     g->all[0].source = given->base;
-    gg_status st = given->base ? check_member(g, given->base, 0) : GG_OK;
+    gg_status st = given->base ? check_member(g, given->base) : GG_OK;
     for (size_t i = 0; i < given->n && st == GG_OK; i++) st = take_model(g, &given->list[i], use);
     return st;
 }
@@ -274,7 +268,8 @@ static void note_conflict(void *ctx, gg_conflict kind, const char *line)
     if (k->n++ < SHOWN) gg_held_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
 }
 
-static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_error *err)
+static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, bool sliced,
+                            gg_error *err)
 {
     static const char arch[] = "general.architecture", tokens[] = "tokenizer.ggml.tokens";
     const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
@@ -289,7 +284,7 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, gg_
                 (unsigned long long)mine->count);
         gg_fix(err, "keep the embeddings and the vocabulary of the first "
                     "model (--embed-from base)");
-    } else if (blocks && deep && deep > blocks) {
+    } else if (!sliced && blocks && deep && deep > blocks) {
         gg_fail(err, GG_NO, "it has %llu blocks, but %.200s has %llu", (unsigned long long)deep,
                 gg_source_name(first), (unsigned long long)blocks);
         gg_fix(err, "remove the other blocks first, with organ-stack");
@@ -321,7 +316,7 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     gg_source *first = g->first;
     gg_error *err = g->err;
     kinship k = { g, gg_source_name(s), 0 };
-    gg_status st = must_agree(first, s, g->o->embeddings_from_base, err);
+    gg_status st = must_agree(first, s, g->o->embeddings_from_base, g->sliced, err);
     if (st != GG_OK) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
     if (err->status != GG_OK || !(g->run->note || g->run->strict)) return err->status;
@@ -996,6 +991,328 @@ static gg_status join_slices(merge_run *g, const char *output)
     return st;
 }
 
+/* ---- slices: ranges of blocks that are merged, each from its own sources ------------------------
+ */
+
+typedef struct merged_slice {
+    uint64_t at, to; /* its blocks in the result */
+    gg_merging m;    /* of its sources */
+    uint64_t
+        from[GG_MERGE_MODELS + 2]; /* the first block in model k, and behind them in the base */
+} merged_slice;
+
+typedef struct slices_run {
+    merge_run *g;
+    merged_slice *list;
+    size_t n;
+} slices_run;
+
+/* Whether each slice has the same blocks of all models, so that all of them are one merge. */
+static bool are_whole_models(const merge_run *g)
+{
+    const gg_merge_models *given = g->given;
+    uint64_t to = 0;
+    for (size_t i = 0, sources = 0; i < given->n_slices; i++) {
+        const gg_merge_slice *s = &given->slices[i];
+        if (!s->more && s->from != to) return false;
+        if (s->more && (s->from != given->slices[i - 1].from)) return false;
+        to = s->to;
+        sources = s->model == SIZE_MAX ? (s->more ? sources : 0) : s->more ? sources + 1 : 1;
+        bool end = i + 1 == given->n_slices || !given->slices[i + 1].more;
+        if (end && sources != given->n) return false; /* a model that is named twice is refused */
+    }
+    for (size_t k = 0; k <= given->n; k++) {
+        const gg_source *s = k < given->n ? given->list[k].source : given->base;
+        if (s && gg_arch_number(gg_source_meta(s), "block_count") != to) return false;
+    }
+    return true;
+}
+
+static gg_status add_source(const merge_run *g, merged_slice *x, size_t model, uint64_t from)
+{
+    gg_merging *m = &x->m;
+    bool lead = g->given->base && g->m.method->base == GG_MERGE_BASE_FIRST;
+    gg_source *s = model == SIZE_MAX ? g->given->base : g->given->list[model].source;
+    for (size_t k = 0; k < m->n; k++)
+        if (m->models[k] == s)
+            return gg_fail_in(g->err, GG_EUNSUPPORTED, s, NULL,
+                              "a slice of the configuration has this model twice");
+    if (m->n > GG_MERGE_MODELS)
+        return gg_fail(g->err, GG_EUSAGE, "more than %d models", GG_MERGE_MODELS);
+    m->models[m->n] = s;
+    m->of_model[m->n] = g->m.of_model[model == SIZE_MAX ? 0 : model + lead];
+    x->from[m->n++] = from;
+    return GG_OK;
+}
+
+/* Fills in a slice from its n sources. */
+static gg_status fill_slice(const merge_run *g, merged_slice *x, const gg_merge_slice *list,
+                            size_t n)
+{
+    gg_source *base = g->given->base;
+    gg_merge_base use = g->m.method->base;
+    uint64_t base_from = UINT64_MAX;
+    gg_status st = GG_OK;
+    x->m = g->m;
+    x->m.n = 0;
+    x->m.base = base;
+    x->m.has_base = base && (use == GG_MERGE_BASE_MAY || use == GG_MERGE_BASE_MUST);
+    for (size_t i = 0; i < n; i++)
+        if (list[i].model == SIZE_MAX) base_from = list[i].from;
+    if (base && use != GG_MERGE_BASE_KEYS && base_from == UINT64_MAX)
+        return gg_fail(
+            g->err, GG_EUNSUPPORTED,
+            "the base must be among the sources of each slice, because their blocks differ");
+    if (base && use == GG_MERGE_BASE_FIRST) st = add_source(g, x, SIZE_MAX, base_from);
+    for (size_t i = 0; i < n && st == GG_OK; i++)
+        if (list[i].model != SIZE_MAX) st = add_source(g, x, list[i].model, list[i].from);
+    x->from[x->m.n] = base_from;
+    return st == GG_OK ? check_number(g, x->m.n) : st;
+}
+
+/* Reads the slices. The first source of each gives its blocks in the order. */
+static gg_status read_merged_slices(slices_run *r, gg_block_order *order)
+{
+    const merge_run *g = r->g;
+    const gg_merge_models *given = g->given;
+    uint64_t at = 0;
+    gg_status st = GG_OK;
+    for (size_t i = 0, n; i < given->n_slices && st == GG_OK; i += n) {
+        const gg_merge_slice *s = &given->slices[i];
+        merged_slice *x = &r->list[r->n++];
+        for (n = 1; i + n < given->n_slices && given->slices[i + n].more;) n++;
+        x->at = at;
+        x->to = at += s->to - s->from;
+        st = fill_slice(g, x, s, n);
+        for (size_t k = 0; k < n && st == GG_OK;
+             k++) { /* of the others, only to see that they exist */
+            gg_source *of = s[k].model == SIZE_MAX ? given->base : given->list[s[k].model].source;
+            gg_block_order other = { 0 };
+            char blocks[64];
+            snprintf(blocks, sizeof blocks, "%llu-%llu", (unsigned long long)s[k].from,
+                     (unsigned long long)s[k].to - 1);
+            st = gg_block_order_add(k ? &other : order, of, blocks, g->err);
+            if (st != GG_OK) gg_at_file(g->err, gg_source_name(of));
+            gg_block_order_free(&other);
+        }
+    }
+    for (size_t i = 0; i < r->n; i++) r->list[i].m.blocks = at;
+    return st;
+}
+
+/* The slice of a tensor of the result. */
+static merged_slice *slice_of(const slices_run *r, const gg_stack_tensor *t)
+{
+    static const gg_blend ramp = { .mode = GG_BLEND_LINEAR, .first = 0, .last = 1 };
+    size_t i = 0;
+    if (t->a.block < 0) i = gg_blend_t(&ramp, t->t->name, t->t->name_len, 2) > 0 ? r->n - 1 : 0;
+    else
+        while (i + 1 < r->n && (uint64_t)t->a.block >= r->list[i].to) i++;
+    return &r->list[i];
+}
+
+/* The tensor with the name that it has in a source whose first block of the slice is `from`. */
+static gg_tensor renamed(const merged_slice *x, const gg_stack_tensor *t, uint64_t from, char *name,
+                         size_t size)
+{
+    gg_tensor of = *t->t;
+    if (t->a.block < 0) return of;
+    of.name_len = (uint32_t)snprintf(name, size, "blk.%llu.%.*s",
+                                     (unsigned long long)t->a.block - x->at + from,
+                                     (int)(of.name_len - t->a.role_at), of.name + t->a.role_at);
+    of.name = name;
+    return of;
+}
+
+/* Finds the tensor in all sources. Values that a separate tensor scales are refused. */
+static gg_status find_in_slice(const merge_run *g, const merged_slice *x, const gg_stack_tensor *t,
+                               size_t *at)
+{
+    gg_status st = GG_OK;
+    at[x->m.n] = SIZE_MAX;
+    for (size_t k = 0; k < x->m.n + x->m.has_base && st == GG_OK; k++) {
+        char name[GG_RECORD_NAME + 32], scale[GG_RECORD_NAME + 1];
+        gg_source *s = k < x->m.n ? x->m.models[k] : x->m.base;
+        gg_tensor of = renamed(x, t, x->from[k], name, sizeof name);
+        st = find_in_model(g, s, &of, &at[k]);
+        if (st == GG_OK && gg_find_scale(s, of.name, of.name_len, scale) != SIZE_MAX)
+            st = gg_fail_in(g->err, GG_EUNSUPPORTED, s, &of,
+                            "its values are scaled by %s, so they cannot be merged", scale);
+    }
+    return st;
+}
+
+/* Plans the tensor as that of a source. */
+static gg_status copy_source(merge_run *g, gg_plan_tensor *pt, gg_source *s, size_t at)
+{
+    gg_plan_part part = gg_plan_whole(s, at);
+    gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
+    gg_producer p;
+    g->report->copied++;
+    if (in.dtype == pt->t.dtype) return pt->parts[0] = part, GG_OK;
+    gg_status st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
+    if (st != GG_OK) return st;
+    pt->make = p.make;
+    pt->ctx = p.ctx;
+    pt->n_parts = 0;
+    return GG_OK;
+}
+
+static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_error *err)
+{
+    merge_run *g = r->g;
+    merged_slice *x = slice_of(r, t);
+    size_t at[GG_MERGE_MODELS + 2];
+    tensor_merge how;
+    gg_producer p;
+    gg_status st = GG_OK;
+    if (gg_is_integer(t->t->dtype) || is_rope_table(t->t) ||
+        (g->o->embeddings_from_base && t->a.cls == GG_EMBED)) {
+        g->report->copied++;
+        return report_row(g, t->t, "copy", "");
+    }
+    gg_merge_settings_visit(&g->m.global, t->t);
+    for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_visit(&g->m.of_model[k], t->t);
+    st = find_in_slice(g, x, t, at);
+    if (st == GG_OK) st = describe_merge(&x->m, t->t, &how, err);
+    if (st == GG_OK) st = report_row(g, t->t, how.from == SIZE_MAX ? "merge" : "copy", how.text);
+    if (st != GG_OK) return st;
+    if (how.from != SIZE_MAX)
+        return copy_source(g, t->planned, how.from < x->m.n ? x->m.models[how.from] : x->m.base,
+                           at[how.from]);
+    st = gg_merge_producer(&g->made, &x->m, at, how.copies, &p, err);
+    if (st != GG_OK) return st;
+    t->planned->make = p.make;
+    t->planned->ctx = p.ctx;
+    t->planned->n_parts = 0;
+    g->report->merged++;
+    return GG_OK;
+}
+
+static gg_status plan_merged_slice(void *ctx, const gg_stack_tensor *t, gg_error *err)
+{
+    slices_run *r = ctx;
+    gg_status st = plan_sliced_tensor(r, t, err);
+    if (st != GG_OK || !t->last) return st;
+    st = gg_merge_settings_used(&r->g->m.global, err);
+    for (size_t k = 0; k <= GG_MERGE_MODELS && st == GG_OK; k++)
+        st = gg_merge_settings_used(&r->g->m.of_model[k], err);
+    return st;
+}
+
+/* The keys of the history, and the sources of each slice: "1:0-0+2:0-0,3:2-3" has two slices, with
+ * the numbers of models, of which 0 is the base. */
+static gg_status sliced_keys(void *ctx, gg_meta *meta, gg_error *err)
+{
+    const merge_run *g = ((const slices_run *)ctx)->g;
+    gg_buf b = GG_BUF_INIT;
+    gg_status st = set_history(g, meta);
+    for (size_t i = 0; i < g->given->n_slices && st == GG_OK; i++) {
+        const gg_merge_slice *s = &g->given->slices[i];
+        st = gg_buf_printf(&b, err, "%s%zu:%llu-%llu",
+                           i == 0    ? ""
+                           : s->more ? "+"
+                                     : ",",
+                           s->model == SIZE_MAX ? 0 : s->model + 1, (unsigned long long)s->from,
+                           (unsigned long long)s->to - 1);
+    }
+    if (st == GG_OK) st = gg_meta_set_str(meta, "organ.merge.slices", b.data, b.len, err);
+    gg_buf_free(&b);
+    return st == GG_OK ? gg_set_keys(meta, &g->o->output, err) : st;
+}
+
+/* The sources may have tensors that the first of their slice lacks. */
+static void note_more_tensors(const merge_run *g, const merged_slice *x)
+{
+    size_t first = 0;
+    for (size_t k = 0; k < x->m.n; k++) {
+        const gg_source *s = x->m.models[k];
+        size_t n = 0;
+        for (size_t i = 0; i < gg_source_count(s); i++) {
+            int64_t block = gg_source_anatomy(s, i).block;
+            n += block < 0 ||
+                 ((uint64_t)block >= x->from[k] && (uint64_t)block - x->from[k] < x->to - x->at);
+        }
+        if (k == 0) first = n;
+        else if (n != first)
+            gg_note(
+                g->run,
+                "%s: it has %zu tensors for blocks %llu-%llu of the result, but the first source "
+                "has %zu; only those of the first are merged",
+                gg_source_name(s), n, (unsigned long long)x->at, (unsigned long long)x->to - 1,
+                first);
+    }
+}
+
+static gg_status check_merged_options(const merge_run *g)
+{
+    const gg_merge_slice *first = &g->given->slices[0];
+    if (g->given->base && first->model != SIZE_MAX &&
+        g->given->list[first->model].source != g->given->base)
+        for (const gg_merge_slice *s = first + 1;; s++) {
+            if (s >= g->given->slices + g->given->n_slices || !s->more)
+                return gg_fail(g->err, GG_EUNSUPPORTED,
+                               "the base must be among the sources of the first slice");
+            if (s->model == SIZE_MAX) break;
+        }
+    if (g->m.method->grams)
+        return gg_fail(g->err, GG_EUNSUPPORTED, "%s merges whole models, not slices of them",
+                       g->m.method->name);
+    if (g->o->align)
+        return gg_fail(g->err, GG_EUNSUPPORTED, "slices of different blocks cannot be aligned");
+    if (g->o->card)
+        return gg_fail(g->err, GG_EUSAGE, "a card is written for merges, not for slices");
+    if (g->o->output.dtype || g->o->output.imatrix)
+        gg_note(g->run, "slices get the types of their first sources; re-encode the result with "
+                        "organ-assemble");
+    if (g->o->output.shards || g->o->output.shard_size)
+        gg_note(g->run, "slices are written as one file");
+    return GG_OK;
+}
+
+/* The first source of the first slice gives the keys; all models are compared with it. */
+static gg_status compare_sources(merge_run *g, const gg_block_order *order)
+{
+    gg_status st = check_settings(g, &g->m.global);
+    g->first = order->models[0];
+    g->m.seed = g->o->seed;
+    for (size_t k = 0; k <= GG_MERGE_MODELS && st == GG_OK; k++)
+        st = check_settings(g, &g->m.of_model[k]);
+    for (size_t k = 0; k <= g->n && st == GG_OK; k++)
+        if (g->all[k].source && g->all[k].source != g->first)
+            st = check_kinship(g, g->all[k].source);
+    return st;
+}
+
+static gg_status merge_slices(merge_run *g, const char *output)
+{
+    gg_block_order order = { 0 };
+    slices_run r = { .g = g, .list = calloc(g->given->n_slices, sizeof *r.list) };
+    gg_source *sources[GG_MERGE_MODELS + 1];
+    gg_stack_options o = {
+        .keys = sliced_keys, .tensor = plan_merged_slice, .ctx = &r, .also = sources
+    };
+    gg_stack_report report = { 0 };
+    gg_status st = r.list ? check_merged_options(g)
+                          : gg_fail(g->err, GG_ENOMEM, "no memory for the slices");
+    g->sliced = true;
+    if (st == GG_OK) st = take_models(g, g->m.method->base);
+    if (st == GG_OK) st = guard_files(g, output);
+    g->m.seed = g->o->seed;
+    if (st == GG_OK) st = read_merged_slices(&r, &order);
+    if (st == GG_OK) st = compare_sources(g, &order);
+    if (st == GG_OK && output) st = hash_models(g);
+    for (size_t k = 0; k <= g->n; k++)
+        if (g->all[k].source) sources[o.n_also++] = g->all[k].source;
+    for (size_t i = 0; i < r.n && st == GG_OK; i++) note_more_tensors(g, &r.list[i]);
+    if (st == GG_OK) st = gg_stack_blocks(&order, &o, output, g->run, &report, g->err);
+    g->report->bytes = report.bytes;
+    gg_held_end(&g->notes, g->run, st == GG_OK);
+    gg_block_order_free(&order);
+    free(r.list);
+    return st;
+}
+
 /* ---- either ------------------------------------------------------------------------------------
  */
 
@@ -1027,7 +1344,11 @@ gg_status gg_merge(const gg_merge_models *models, const gg_merge_options *o, con
     pthread_mutex_init(&g.m.whole, NULL);
     gg_status st = find_method(&g);
     if (st == GG_OK) st = read_parameters(&g);
-    if (st == GG_OK) st = models->n_slices ? join_slices(&g, output) : merge_tensors(&g, output);
+    bool slices = models->n_slices && (g.m.method->slices || !are_whole_models(&g));
+    if (st == GG_OK)
+        st = !slices              ? merge_tensors(&g, output)
+             : g.m.method->slices ? join_slices(&g, output)
+                                  : merge_slices(&g, output);
     close_run(&g);
     return st;
 }
@@ -1128,7 +1449,7 @@ static gg_status recall_slices(recall *r, const char *text, size_t len)
             st = malformed_key(r, key);
         else st = GG_ROOM(r->slices, r->n_slices, NULL, r->err);
         if (st != GG_OK) break;
-        r->slices[r->n_slices++] = (gg_merge_slice){ (size_t)model - 1, from, to + 1 };
+        r->slices[r->n_slices++] = (gg_merge_slice){ (size_t)model - 1, from, to + 1, false };
         r->m.blocks += to - from + 1;
         p += used + (p[used] == ',');
     }
@@ -1152,6 +1473,10 @@ static gg_status recall_keys(recall *r)
     if (!m->method) return malformed_key(r, "organ.merge.method");
     if (!gg_kv_str(gg_meta_find(r->meta, "organ.merge.parameters"), &parameters, &size))
         return malformed_key(r, "organ.merge.parameters");
+    if (gg_meta_find(r->meta, "organ.merge.slices"))
+        return gg_fail(r->err, GG_NO,
+                       "it was merged from slices with different models, whose history cannot be "
+                       "shown; draw the configuration instead");
     bool based = gg_meta_find(r->meta, "organ.merge.base") != NULL;
     gg_status st = recall_models(r, based && m->method->base == GG_MERGE_BASE_FIRST);
     if (st != GG_OK) return st;
