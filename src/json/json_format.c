@@ -3,14 +3,15 @@
  * Every decimal strictly between the midpoints to the two neighbours of x reads back as x. (A
  * midpoint itself does if x is even.) Among the decimals with p digits, only two need to be
  * tried: the one just below x and the one just above. If p digits are enough, so are p + 1; the
- * search for the smallest p can therefore start at the largest, which most values need or nearly
- * need.
+ * search for the smallest p can therefore start at either end.
  *
- * The exact digits come from printf, and strtod reads decimals back. Neither sees a decimal point,
- * so the locale does not matter.
+ * Many values are short decimals, which plain double arithmetic can verify. Others need the most
+ * digits or nearly so. The exact digits come from printf, and strtod reads decimals back. Neither
+ * sees a decimal point, so the locale does not matter.
  */
 #include "json.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,39 @@ static size_t spell(bool negative, const digits *g, char out[32])
     return (size_t)(o - out);
 }
 
+static const double power[] = { 1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22 };
+
+/* m / 10^decimals, m > 0 */
+static void from_integer(uint64_t m, int decimals, digits *g)
+{
+    char back[20];
+    int n = 0;
+    for (; m % 10 == 0; m /= 10) decimals--;
+    for (; m; m /= 10) back[n++] = (char)('0' + m % 10);
+    for (int i = 0; i < n; i++) g->d[i] = back[n - 1 - i];
+    g->n = n;
+    g->exp = n - 1 - decimals;
+}
+
+/* A decimal of up to 15 digits identifies a double uniquely, so the smallest number of decimals
+ * that gives x back is the shortest. m and 10^j are exact, so m / 10^j is rounded once, as it is
+ * when the decimal is read. Returns false if x has more than 15 digits or more than 22 decimals. */
+static bool quick_digits(double x, digits *g)
+{
+    if (FLT_EVAL_METHOD != 0 || x < 1e-22 || x >= 1e15) return false;
+    for (int j = 0; j <= 22; j++) {
+        double scaled = x * power[j];
+        if (scaled >= 1e15) return false;
+        double m = (double)(uint64_t)(scaled + 0.5);
+        if (m == 0 || fabs(scaled - m) > scaled * 4.5e-16 || m / power[j] != x) continue;
+        from_integer((uint64_t)m, j, g);
+        return true;
+    }
+    return false;
+}
+
 /* The 25 leading digits, which is more than any decision here needs. */
 static void exact_digits(double x, digits *g)
 {
@@ -73,9 +107,12 @@ static void exact_digits(double x, digits *g)
 
 static bool reads_back(const digits *g, double x, bool f32)
 {
-    char text[48];
+    char text[48], *to = text + g->n;
+    int exp = g->exp - (g->n - 1), left = exp < 0 ? -exp : exp;
     memcpy(text, g->d, (size_t)g->n);
-    snprintf(text + g->n, sizeof text - (size_t)g->n, "e%d", g->exp - (g->n - 1));
+    *to++ = 'e', *to++ = exp < 0 ? '-' : '+';
+    for (int unit = 100; unit > 0; left %= unit, unit /= 10) *to++ = (char)('0' + left / unit);
+    *to = '\0';
     return f32 ? strtof(text, NULL) == (float)x : strtod(text, NULL) == x;
 }
 
@@ -118,8 +155,12 @@ static bool with_digits(const digits *full, int p, double x, bool f32, digits *g
 static void shortest(double x, bool f32, digits *best)
 {
     digits full = { 0 }, g;
+    int most = f32 ? 9 : 17, least = 1;
+    if (!f32 && quick_digits(x, best)) return;
+    if (!f32 && FLT_EVAL_METHOD == 0 && x >= 1e-7 && x < 1e15) least = 16; /* quick_digits failed */
     exact_digits(x, &full);
-    for (int p = f32 ? 9 : 17; p > 0 && with_digits(&full, p, x, f32, &g); p--) *best = g;
+    cut(&full, most, nearest_is_up(&full, most), best); /* so many always read back */
+    for (int p = most - 1; p >= least && with_digits(&full, p, x, f32, &g); p--) *best = g;
 }
 
 static size_t special(double x, char out[32])
