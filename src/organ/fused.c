@@ -272,10 +272,21 @@ static uint64_t rows_of(const gg_source *s, size_t index)
     return t->n_dims > 1 ? t->dims[1] : 0;
 }
 
+/* Whether a name ends with .STEM.weight. */
+static bool has_stem(const gg_tensor *t, const char *stem)
+{
+    const size_t n = strlen(stem), tail = sizeof ".weight" - 1;
+    if (t->name_len < n + tail + 1) return false;
+    const char *at = t->name + t->name_len - tail - n;
+    return at[-1] == '.' && memcmp(at, stem, n) == 0 && memcmp(at + n, ".weight", tail) == 0;
+}
+
 bool gg_fused_leads(const gg_source *s, size_t i, gg_fused_kind kind, int64_t *block)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
+    const gg_fused_names *names = &gg_fused_names_of[kind];
     if (t->name_len < 5 || memcmp(t->name, "blk.", 4) != 0) return false;
+    if (!has_stem(t, names->fused) && !has_stem(t, names->parts[0])) return false;
     *block = gg_anatomy_of(t->name, t->name_len).block;
     if (*block < 0) return false;
     gg_fused_members m = gg_fused_find(s, *block, kind, ".weight");
