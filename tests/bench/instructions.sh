@@ -92,7 +92,11 @@ FNR == 1 { printf "%-30s %-7s %9s %9s %6s\n", "what", "unit", "before", "now", "
 	printf "%-30s %-7s %9s %9s %6.3f%s\n", $1, $2, old, $3, ratio, say
 }
 END {
-	for (k in before) if (!(k in seen) && only == "") { bad++; split(k, f, SUBSEP); print f[1] ", per " f[2] ": not counted any more" }
+	for (k in before) if (!(k in seen) && only == "") {
+		bad++
+		split(k, f, SUBSEP)
+		print f[1] ", per " f[2] ": not counted any more"
+	}
 	if (!known) { print "the table was made with another compiler than " compiler ", so nothing fails"; exit 0 }
 	exit bad > 0
 }' "$TABLE" "$dir/now"

@@ -13,28 +13,30 @@ make_models() {
 	for t in bf16 q8_0 q6_k f32; do "$BIN/organ-assemble" -q "$1/a-f16.gguf" --dtype "*=$t" -o "$1/a-$t.gguf"; done
 }
 
-# Name, unit, and command. The unit is value, tensor, or sample, of which there are 100000.
+# Name, unit, and command. The unit is value, tensor, or sample, of which there are 100000. "1" stands
+# for one thread without messages, A, B and C for the models in F16, and "out" for an output.
 jobs() {
-	sed 's/ *| */	/g' <<'EOF'
-measure --sample 0, F16      | value  | organ-measure -q -j 1 --sample 0 a-f16.gguf
-measure --sample 0, BF16     | value  | organ-measure -q -j 1 --sample 0 a-bf16.gguf
-measure --sample 0, Q8_0     | value  | organ-measure -q -j 1 --sample 0 a-q8_0.gguf
-measure --sample 0, Q6_K     | value  | organ-measure -q -j 1 --sample 0 a-q6_k.gguf
-measure, F16                 | sample | organ-measure -q -j 1 a-f16.gguf
-measure, Q6_K                | sample | organ-measure -q -j 1 a-q6_k.gguf
-measure, F32                 | sample | organ-measure -q -j 1 a-f32.gguf
-measure                      | tensor | organ-measure -q -j 1 many-a.gguf
-compare --sample 0           | value  | organ-compare -q -j 1 --sample 0 a-f16.gguf b-f16.gguf
-compare                      | tensor | organ-compare -q -j 1 many-a.gguf many-b.gguf
-check                        | tensor | organ-check -q many-a.gguf
-check --hash                 | value  | organ-check -q --hash a-f16.gguf
-extract --list               | tensor | organ-extract --list many-a.gguf
-extract --list --json        | tensor | organ-extract --list --json many-a.gguf
-assemble --dtype q8_0        | value  | organ-assemble -q -j 1 --force a-f16.gguf --dtype *=q8_0 -o out.gguf
-transplant --blend linear    | value  | organ-transplant -q -j 1 --force --base a-f16.gguf --donor b-f16.gguf --blend linear:0.3 -o out.gguf
-merge linear                 | value  | organ-merge -q --no-hash -j 1 --force --method linear --model b-f16.gguf --model c-f16.gguf -o out.gguf
-merge ties                   | value  | organ-merge -q --no-hash -j 1 --force --method ties,density=0.3 --base a-f16.gguf --model b-f16.gguf --model c-f16.gguf -o out.gguf
-purify haar                  | value  | organ-purify -q -j 1 --force a-f16.gguf --method haar -o out.gguf
-purify fft                   | value  | organ-purify -q -j 1 --force a-f16.gguf --method fft -o out.gguf
+	sed 's/ *| */	/g; s/ 1 / -q -j 1 /; s/ out$/ --force -o out.gguf/
+		s/ A/ a-f16.gguf/; s/ B/ b-f16.gguf/; s/ C/ c-f16.gguf/' <<'EOF'
+measure --sample 0, F16   | value  | organ-measure 1 --sample 0 A
+measure --sample 0, BF16  | value  | organ-measure 1 --sample 0 a-bf16.gguf
+measure --sample 0, Q8_0  | value  | organ-measure 1 --sample 0 a-q8_0.gguf
+measure --sample 0, Q6_K  | value  | organ-measure 1 --sample 0 a-q6_k.gguf
+measure, F16              | sample | organ-measure 1 A
+measure, Q6_K             | sample | organ-measure 1 a-q6_k.gguf
+measure, F32              | sample | organ-measure 1 a-f32.gguf
+measure                   | tensor | organ-measure 1 many-a.gguf
+compare --sample 0        | value  | organ-compare 1 --sample 0 A B
+compare                   | tensor | organ-compare 1 many-a.gguf many-b.gguf
+check                     | tensor | organ-check -q many-a.gguf
+check --hash              | value  | organ-check -q --hash A
+extract --list            | tensor | organ-extract --list many-a.gguf
+extract --list --json     | tensor | organ-extract --list --json many-a.gguf
+assemble --dtype q8_0     | value  | organ-assemble 1 A --dtype *=q8_0 out
+transplant --blend linear | value  | organ-transplant 1 --base A --donor B --blend linear:0.3 out
+merge linear              | value  | organ-merge 1 --no-hash --method linear --model B --model C out
+merge ties                | value  | organ-merge 1 --no-hash --method ties --base A --model B --model C out
+purify haar               | value  | organ-purify 1 A --method haar out
+purify fft                | value  | organ-purify 1 A --method fft out
 EOF
 }
