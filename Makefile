@@ -203,7 +203,7 @@ $(B)/bench/%: tests/bench/%.c $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(compile) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -ldl -lm
 
-.PHONY: demo test mutants units fuzz check asan lint bench test-engine test-web results
+.PHONY: demo test mutants units fuzz check asan lint bench instructions test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify
 	BIN=$(B)/bin sh scripts/demo.sh
 
@@ -348,6 +348,9 @@ test-bare: ## run the README's commands in minimal roots of Debian 12 and 13 (ne
 .PHONY: test-schedulers
 test-schedulers: all units ## run organ-fleet with a real Slurm (as root), sshd and rclone on 127.0.0.1 (Debian: three minutes)
 	B=$(B) BIN=$(B)/bin sh tests/schedulers/run.sh
+
+instructions: all $(B)/bench/bench_count $(B)/bench/bench_model ## count instructions per value under qemu, compare them with tests/bench/instructions.tsv (UPDATE=1)
+	BIN=$(B)/bin BENCH=$(B)/bench UPDATE='$(UPDATE)' sh tests/bench/instructions.sh
 
 results: all $(B)/bench/bench_model $(B)/test/cost $(B)/test/permute ## measure the figures of the pages again (LAB=DIR, PARTS=...)
 	BIN=$(B)/bin BENCH=$(B)/bench COST=$(B)/test/cost PERMUTE=$(B)/test/permute sh tests/engine/results.sh

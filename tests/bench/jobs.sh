@@ -13,8 +13,8 @@ make_models() {
 	for t in bf16 q8_0 q6_k f32; do "$BIN/organ-assemble" -q "$1/a-f16.gguf" --dtype "*=$t" -o "$1/a-$t.gguf"; done
 }
 
-# Name, unit, and command. The unit is value, tensor, or sample, of which there are 100000. "1" stands
-# for one thread without messages, A, B and C for the models in F16, and "out" for an output.
+# Name, unit, and command. The unit is value, tensor, or sample, of which there are 100000. "1" means
+# one thread without messages, A, B and C are the models in F16, and "out" is an output.
 jobs() {
 	sed 's/ *| */	/g; s/ 1 / -q -j 1 /; s/ out$/ --force -o out.gguf/
 		s/ A/ a-f16.gguf/; s/ B/ b-f16.gguf/; s/ C/ c-f16.gguf/' <<'EOF'
