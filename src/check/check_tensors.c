@@ -117,6 +117,20 @@ static void want_tensor(place *p, const char *word, size_t len)
     }
 }
 
+/* Of a word "NAME.%.REST" there are as many tensors as the key NAME.block_count tells. */
+static void want_numbered(place *p, const char *word, size_t len, const char *mark)
+{
+    char key[80], one[200];
+    size_t at = (size_t)(mark - word);
+    snprintf(key, sizeof key, "%.*sblock_count", (int)at, word);
+    uint64_t n = gg_design_number_or(&p->c->d, key, 0);
+    for (uint64_t i = 0; i < n && i < GG_DESIGN_BLOCKS && p->c->status == GG_OK; i++) {
+        int size = snprintf(one, sizeof one, "%.*s%" PRIu64 "%.*s", (int)at, word, i,
+                            (int)(len - at - 1), mark + 1);
+        want_tensor(p, one, (size_t)size);
+    }
+}
+
 static void want_tensors(place *p, const char *words)
 {
     const char *word;
@@ -167,7 +181,11 @@ static void apply_table(place *p, const char *words)
         else if (gg_text_has_word("gate_up_exps", word, len) ||
                  (p->fused && gg_text_has_word("gate_up_exps&", word, len)))
             want_gate_up(p);
-        else want_tensor(p, word, len);
+        else {
+            const char *mark = memchr(word, '%', len);
+            if (mark) want_numbered(p, word, len, mark);
+            else want_tensor(p, word, len);
+        }
     }
 }
 

@@ -241,6 +241,17 @@ note="this is a projector: engines load it beside its language model"
 check_exit 1 "a projector without its keys" organ-check -q "$T/mmproj.gguf"
 grep -q "$note" "$T/out" && grep -q "neither this key nor clip.has_audio_encoder is true" "$T/out" && ok ||
     bad "a projector without its keys: $(cat "$T/out")"
+# A vocoder has blocks under names of their own, as many as a key tells.
+mkmodel "$T/w.gguf" -k wavtokenizer-dec.block_count=12 -k wavtokenizer-dec.convnext.block_count=12 \
+    -k wavtokenizer-dec.posnet.block_count=6 -n 12 convnext.%.gamma.weight:F32:64 &&
+    organ-keys -q "$T/w.gguf" --set general.architecture=str:wavtokenizer-dec -o "$T/wav.gguf" 2> /dev/null
+organ-check "$T/wav.gguf" > "$T/out"
+check_text "$(grep -c 'convnext\..*\.gamma' "$T/out") $(grep -c 'convnext.11.dw.weight.*missing' "$T/out")" "0 1" \
+    "blocks with names of their own"
+organ-keys -q "$T/wav.gguf" --set wavtokenizer-dec.convnext.block_count=11 -o "$T/wav11.gguf" 2> /dev/null
+finds error tensor-unexpected convnext.11.gamma.weight "a block beyond the key" "$T/wav11.gguf"
+organ-keys -q "$T/wav.gguf" --set wavtokenizer-dec.block_count=11 -o "$T/wav11.gguf" 2> /dev/null
+finds error key-value wavtokenizer-dec.block_count "fewer blocks than those with names of their own" "$T/wav11.gguf"
 mkmodel "$T/vector.gguf" direction.1:F32:256 &&
     organ-keys -q "$T/vector.gguf" --set general.architecture=str:controlvector --output "$T/control.gguf"
 kind control-vector "$T/control.gguf" "a control vector: engines add it to a model"

@@ -172,8 +172,12 @@ export function model(t, name, profile, vocab) {
     if (profile === "latent") k[t.keys.includes("kda.head_dim") ? "expert_latent_length" : "moe_latent_size"] = 40;
     const build = () => {
         const tensors = [], need = new Set();
+        const numbered = (word) => {
+            const of = word.match(/^(.*)\.%/)?.[1];
+            return of ? Array.from({ length: k[`${of}.block_count`] }, (_, i) => word.replace("%", i)) : [word];
+        };
         const add = (word, b) => {
-            for (const x of expand(word)) {
+            for (const x of expand(word).flatMap(numbered)) {
                 const e = entry(x);
                 if (e.mark === "?" || ((e.mark === "^" || e.mark === "&") && !(name === "hy_v3" && experts))) continue;
                 const full = b < 0 ? e.rest : `blk.${b}.${e.rest}`;
