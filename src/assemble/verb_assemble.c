@@ -158,6 +158,7 @@ static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err
     gg_status st = plan_output_files(p, a->source, a->meta, a->o, a->output, err);
     if (st != GG_OK || p->n_files == 0) return st;
     gg_meta *first = &p->files[0].meta;
+    if (p->stored) return gg_set_keys(first, &a->o->output, err); /* no model, but tensors */
     if (a->named && a->unpacked)
         st = gg_preset_keys(gg_preset_by_name(a->o->output.dtype ? "f32" : "f16"), first, err);
     if (changed && st == GG_OK) st = gg_dtype_rules_keys(a->rules, p, first, err);

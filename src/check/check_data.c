@@ -3,10 +3,12 @@
  * time. */
 #include "check_context.h"
 
+#include "base/cursor.h"
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "organ/tensor_names.h"
+#include "quant/quant.h"
 #include "write/verb_run.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@
 
 /* The results of reading a tensor. */
 typedef struct seen {
-    uint64_t nans, infinite, dead_rows, rows;
+    uint64_t nans, infinite, narrowed, dead_rows, rows;
     bool zeros, constant, decoded;
     unsigned char digest[32];
 } seen;
@@ -33,15 +35,26 @@ typedef struct reader {
     gg_data data;
     uint8_t *bytes;
     float *values;
-    float first;   /* first value of the tensor */
+    double first;  /* first value of the tensor */
     bool row_zero; /* the current row has only zeros so far */
     uint64_t in_row;
 } reader;
 
-static void look_at_values(reader *r, seen *s, uint64_t row_length, size_t n)
+/* Value i of those that were read. float32 does not hold every F64 and every large integer. */
+static double value_at(const reader *r, uint32_t dtype, size_t i)
 {
+    double v = r->values[i];
+    if (dtype == GG_F64) memcpy(&v, r->bytes + 8 * i, sizeof v);
+    else if (dtype == GG_I64) v = (double)(int64_t)gg_le64(r->bytes + 8 * i);
+    else if (dtype == GG_I32) v = (int32_t)gg_le32(r->bytes + 4 * i);
+    return v;
+}
+
+static void look_at_values(reader *r, seen *s, const gg_tensor *t, size_t n)
+{
+    uint64_t row_length = t->dims[0];
     for (size_t i = 0; i < n; i++) {
-        float v = r->values[i];
+        double v = value_at(r, t->dtype, i);
         s->nans += isnan(v) != 0;
         s->infinite += isinf(v) != 0;
         if (v != 0) s->zeros = r->row_zero = false;
@@ -76,8 +89,9 @@ static gg_status read_values(reading *j, reader *r, size_t i, gg_error *err)
         if (!s->decoded) continue;
         size_t elems = n / info->block_bytes * info->block_elems;
         st = gg_decode(t->dtype, r->bytes, r->values, elems, err);
-        if (at == 0 && elems) r->first = r->values[0];
-        if (st == GG_OK) look_at_values(r, s, t->dims[0], elems);
+        if (at == 0 && elems && st == GG_OK) r->first = value_at(r, t->dtype, 0);
+        if (st == GG_OK) look_at_values(r, s, t, elems);
+        if (st == GG_OK) s->narrowed += gg_count_narrowed(t->dtype, r->bytes, elems);
     }
     gg_sha256_final(&h, s->digest);
     gg_data_close(&r->data);
@@ -135,6 +149,12 @@ static void report_tensor(check *c, const gg_tensor *t, const seen *s)
     if (s->infinite)
         say_error(c, "infinite", where, "%" PRIu64 " of %" PRIu64 " values are infinite",
                   s->infinite, t->elements);
+    if (s->narrowed)
+        say_note(c, "range", where, "%" PRIu64 " of %" PRIu64 " values %s", s->narrowed,
+                 t->elements,
+                 t->dtype == GG_F64
+                     ? "are beyond the range of F32, and tools that compute with them refuse them"
+                     : "are integers that F32 would round");
     if (s->zeros)
         gg_check_say(c, matrix ? GG_CHECK_WARNING : GG_CHECK_NOTE, "zeros", where,
                      "all its values are zero");

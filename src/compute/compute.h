@@ -302,6 +302,10 @@ gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most COMPUTE
 gg_status gg_feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err);
 gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err); /* n bytes; only without `verify` */
 void gg_feed_close(feed *f);
+/* How many of n values of a type cannot be computed with: those that are not finite in float32, and
+ * integers that float32 rounds. `x` are the stored values after gg_decode. The error for them. */
+uint64_t gg_count_unusable(uint32_t dtype, const void *stored, const float *x, size_t n);
+gg_status gg_fail_unusable(gg_error *err, uint32_t dtype, uint64_t count);
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
 
 /* Compute n values from element `first` on: from x[0] (and x[1], x[2]) into x[0]. */

@@ -456,19 +456,39 @@ uint64_t gg_count_bad(const float *x, size_t n)
     return GG_PICK(gg_mix_beyond)(x, n, INFINITY);
 }
 
+uint64_t gg_count_unusable(uint32_t dtype, const void *stored, const float *x, size_t n)
+{
+    return gg_is_integer(dtype) ? gg_count_narrowed(dtype, stored, n) : gg_count_bad(x, n);
+}
+
+gg_status gg_fail_unusable(gg_error *err, uint32_t dtype, uint64_t count)
+{
+    unsigned long long n = count;
+    if (gg_is_integer(dtype))
+        return gg_fail(
+            err, GG_EUSAGE,
+            "%llu of its integers are above 2^24, and F32, in which values are computed, "
+            "would round them",
+            n);
+    return gg_fail(err, GG_EFORMAT, "%llu of its values are NaN%s infinite%s", n,
+                   dtype == GG_F64 ? "," : " or",
+                   dtype == GG_F64 ? " or beyond the range of F32, in which values are computed"
+                                   : "");
+}
+
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
 {
     gg_status st = f->x ? GG_OK : allocate(f, err);
     if (st == GG_OK)
         st = gg_feed_raw(f, f->raw, (size_t)gg_encoded_bytes(f->op->dtype, elems), err);
     if (st == GG_OK) st = gg_decode(f->op->dtype, f->raw, f->x, elems, err);
-    if (st == GG_OK) f->bad += gg_count_bad(f->x, elems);
+    if (st == GG_OK) f->bad += gg_count_unusable(f->op->dtype, f->raw, f->x, elems);
     return st;
 }
 
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
 {
-    gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite", (unsigned long long)f->bad);
+    gg_fail_unusable(err, f->op->dtype, f->bad);
     gg_fix(err, "leave it out, or keep its dtype");
     return at_part(f, err);
 }
@@ -517,7 +537,8 @@ static gg_status make_step(void *ctx, const gg_step *s, float **out, gg_error *e
         const uint8_t *raw = v->raw[k] + s->slot * raw_bytes(v, k, v->step);
         x[k] = v->x + (s->worker * v->t->n_in + k) * v->step;
         st = gg_decode(v->t->in[k].dtype, raw, x[k], s->n, err);
-        if (st == GG_OK) bad += v->bad_of[s->slot][k] = gg_count_bad(x[k], s->n);
+        if (st == GG_OK)
+            bad += v->bad_of[s->slot][k] = gg_count_unusable(v->t->in[k].dtype, raw, x[k], s->n);
     }
     if (st != GG_OK || bad) return st;
     *out = x[0];

@@ -452,6 +452,7 @@ static gg_status add_unmoved(gg_checkpoint *ck, const gg_st_tensor *in, gg_error
                 GG_MAX_DIMS);
         return gg_ck_at(ck, in, err);
     }
+    if (ck->stored && n == 0) move.n_dims = 0; /* a scalar stays one */
     return add_moved(ck, in, in->name, -1, &move, err);
 }
 
@@ -531,7 +532,7 @@ static gg_status finish_tensor(gg_checkpoint *ck, size_t i, bool f32_rules, gg_e
     }
     if (st == GG_OK) st = check_f8_scales(ck, m, err);
     if (st != GG_OK) return st;
-    if (m->shape + stack > GG_MAX_DIMS || m->shape + stack == 0) {
+    if (m->shape + stack > GG_MAX_DIMS || (m->shape + stack == 0 && !ck->stored)) {
         gg_fail(err, GG_EUNSUPPORTED, "it has a shape that GGUF tensors cannot have");
         return gg_ck_at(ck, &ck->in.items[m->pieces[0].in], err);
     }
@@ -878,6 +879,43 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
     return err->status;
 }
 
+/* A list of tensors in a note: the first three of them, and how many more there are. */
+typedef struct few_tensors {
+    gg_buf text;
+    size_t n;
+} few_tensors;
+
+static gg_status add_few(few_tensors *few, const gg_st_tensor *t, const char *why, gg_error *err)
+{
+    char name[100];
+    if (few->n++ >= 3) return GG_OK;
+    gg_escape(t->name, t->name_len < 60 ? t->name_len : 60, name, sizeof name);
+    return gg_buf_printf(&few->text, err, "%s%s (%s)", few->n > 1 ? ", " : "", name, why);
+}
+
+static gg_status end_few(few_tensors *few, gg_error *err)
+{
+    return few->n > 3 ? gg_buf_printf(&few->text, err, " and %zu more", few->n - 3) : GG_OK;
+}
+
+/* Engines use no F64: a model gets F32. */
+static gg_status note_rounding(gg_checkpoint *ck, gg_error *err)
+{
+    few_tensors wide = { 0 };
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
+        const gg_ck_tensor *t = &ck->made[i];
+        const gg_st_tensor *in = t->n_pieces ? &ck->in.items[t->pieces[0].in] : NULL;
+        if (in && in->type == GG_ST_F64 && ck->header.tensors[i].dtype != GG_F64)
+            st = add_few(&wide, in, in->type_name, err);
+    }
+    if (st == GG_OK) st = end_few(&wide, err);
+    if (st == GG_OK && wide.n)
+        st = gg_ck_note(ck, false, err, "values are rounded to F32: %s", wide.text.data);
+    gg_buf_free(&wide.text);
+    return st;
+}
+
 static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab, gg_error *err)
 {
     gg_hf_sizes sizes = gg_hf_sizes_of(&ck->header.meta);
@@ -997,30 +1035,37 @@ static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_erro
 }
 
 /* Shows all tensors under their stored names, with their own types. Those of types without a
- * counterpart are named in a note. */
+ * counterpart, and those that get another type, are named in notes. */
 static gg_status open_view(gg_checkpoint *ck, const gg_json *header, gg_error *err)
 {
     gg_status st = metadata_keys(ck, header, err);
-    gg_buf left = GG_BUF_INIT;
-    size_t n = 0;
+    few_tensors left = { 0 }, changed = { 0 };
+    bool rounds = false;
     ck->stored = true;
     ck->has_keys = true;
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++) {
         const gg_st_tensor *t = &ck->in.items[i];
-        char name[100];
         if (is_scale_of_f8(ck, t)) continue;
-        if (t->type != GG_ST_OTHER && t->n_dims <= GG_MAX_DIMS) {
-            st = add_unmoved(ck, t, err);
-        } else if (n++ < 3) {
-            gg_escape(t->name, t->name_len < 60 ? t->name_len : 60, name, sizeof name);
-            st = gg_buf_printf(&left, err, "%s%s (%s)", n > 1 ? ", " : "", name,
-                               t->type == GG_ST_OTHER ? t->type_name : "more than 4 axes");
+        bool axes = t->n_dims <= GG_MAX_DIMS;
+        if (t->type == GG_ST_OTHER || !axes) {
+            st = add_few(&left, t, axes ? t->type_name : "too many axes", err);
+            continue;
         }
+        st = add_unmoved(ck, t, err);
+        if (gg_st_dtype(t->type) != GG_DTYPE_COUNT || st != GG_OK) continue;
+        rounds = rounds || t->type == GG_ST_U32 || t->type == GG_ST_U64;
+        st = add_few(&changed, t, t->type_name, err);
     }
-    if (st == GG_OK && n > 3) st = gg_buf_printf(&left, err, " and %zu more", n - 3);
-    if (st == GG_OK && n)
-        st = gg_ck_note(ck, true, err, "tensors that cannot be read are left out: %s", left.data);
-    gg_buf_free(&left);
+    if (st == GG_OK) st = end_few(&left, err);
+    if (st == GG_OK) st = end_few(&changed, err);
+    if (st == GG_OK && left.n)
+        st = gg_ck_note(ck, true, err, "tensors that cannot be read are left out: %s",
+                        left.text.data);
+    if (st == GG_OK && changed.n)
+        st = gg_ck_note(ck, false, err, "tensors of types that GGUF lacks are read as F32: %s%s",
+                        changed.text.data, rounds ? "; integers above 2^24 are rounded" : "");
+    gg_buf_free(&left.text);
+    gg_buf_free(&changed.text);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
@@ -1110,6 +1155,7 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     if (st == GG_OK) st = note_parts(ck, arch, err);
     if (st == GG_OK) st = check_head(ck, arch, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
+    if (st == GG_OK) st = note_rounding(ck, err);
     if (st == GG_OK) st = type_keys(ck, err);
     return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;
 }

@@ -209,15 +209,30 @@ static void change_values(const gg_ck_tensor *t, gg_st_type type, const uint8_t 
     }
 }
 
+/* Of a model that is converted, values that F32 cannot hold are refused, as when a tensor is
+ * re-encoded. What is only shown under stored names is not. */
+static gg_status check_range(const gg_checkpoint *ck, const ck_run *r, const uint8_t *raw, size_t n,
+                             gg_error *err)
+{
+    const gg_st_tensor *in = &ck->in.items[r->p->in];
+    if (ck->stored || (r->t->wide && in->type == GG_ST_F64) ||
+        gg_count_narrowed(gg_st_dtype(in->type), raw, n) == 0)
+        return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED, "it has %s values that F32 cannot hold", in->type_name);
+    gg_fix(err, "repair the checkpoint, or save it as F32");
+    return gg_ck_at(ck, in, err);
+}
+
 /* Moves the elements of a run, which lie in the window, to `out`. */
-static void move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r, uint8_t *out)
+static gg_status move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r, uint8_t *out,
+                          gg_error *err)
 {
     const gg_st_tensor *in = &ck->in.items[r->p->in];
     size_t size = gg_st_type_size(in->type);
     const uint8_t *raw = c->raw + (r->src - c->from) * size;
     if (r->plain && r->step == 1) {
         memcpy(out, raw, r->n * size);
-        return;
+        return GG_OK;
     }
     uint8_t strided[BATCH * 8];
     float x[BATCH];
@@ -230,12 +245,14 @@ static void move_run(const gg_checkpoint *ck, const ck_cache *c, const ck_run *r
             from = strided;
         }
         if (!r->plain) {
+            if (check_range(ck, r, from, n, err) != GG_OK) return err->status;
             gg_st_decode(in->type, from, x, n);
             if (c->scaled == in) apply_scales(c, in, r->src + done * r->step, r->step, x, n);
             change_values(r->t, in->type, from, x, n, out + done * (r->t->wide ? 8 : 4));
         }
         done += n;
     }
+    return GG_OK;
 }
 
 /* The piece that has element `e`. */
@@ -283,7 +300,7 @@ static gg_status produce_run(const gg_checkpoint *ck, ck_cache *c, ck_run *r, ui
     if (r->step == 1 && r->n > WINDOW / 16) r->n = WINDOW / 16;
     if (in->type == GG_ST_F8_E4M3 || in->type == GG_ST_F8_E5M2) st = load_scales(ck, c, in, err);
     if (st == GG_OK) st = choose_window(ck, c, r, err);
-    if (st == GG_OK) move_run(ck, c, r, out);
+    if (st == GG_OK) st = move_run(ck, c, r, out, err);
     return st;
 }
 

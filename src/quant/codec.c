@@ -1,6 +1,7 @@
 /* codec.c - decode and encode by dtype: checks the arguments, then calls the codec of the type
  * (codec.h). */
 #include "codec.h"
+#include "base/cursor.h"
 #include "iq_grid.h"
 #include "qtable.h"
 #include "quant.h"
@@ -95,6 +96,27 @@ gg_status gg_decode_plain(uint32_t dtype, const void *values, float *out, size_t
                           gg_error *err)
 {
     return decode_with(plain_decoder_of(dtype), dtype, values, out, elems, err);
+}
+
+static bool is_rounded(int64_t v)
+{
+    /* 2^63 does not fit int64_t, but is what INT64_MAX is rounded to */
+    float f = (float)v;
+    return f >= 0x1p63f || (int64_t)f != v;
+}
+
+uint64_t gg_count_narrowed(uint32_t dtype, const void *stored, size_t n)
+{
+    const uint8_t *p = stored;
+    uint64_t count = 0;
+    if (dtype != GG_F64 && dtype != GG_I64 && dtype != GG_I32) return 0;
+    for (size_t i = 0; i < n; i++) {
+        double v = 0;
+        if (dtype == GG_I32) count += is_rounded((int32_t)gg_le32(p + 4 * i));
+        else if (dtype == GG_I64) count += is_rounded((int64_t)gg_le64(p + 8 * i));
+        else memcpy(&v, p + 8 * i, sizeof v), count += isfinite(v) && isinf((float)v);
+    }
+    return count;
 }
 
 /* Reports the first value from x[i] on that is not finite. There must be one. */

@@ -15,6 +15,10 @@ gg_status gg_decode_plain(uint32_t dtype, const void *values, float *out, size_t
 float gg_f16_to_f32(uint16_t h);
 uint16_t gg_f32_to_f16(float f);
 
+/* How many of n stored values float32, to which gg_decode converts, cannot hold: finite F64 beyond
+ * its range, and integers that are rounded. Returns 0 for all other types. */
+uint64_t gg_count_narrowed(uint32_t dtype, const void *stored, size_t n);
+
 /* True if the type can be encoded only with an importance matrix. */
 bool gg_encode_needs_imatrix(uint32_t dtype);
 

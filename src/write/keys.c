@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 #include "organ/manifest_json.h"
+#include "organ/source_layout.h"
 #include "write/gg_keys.h"
 #include "json/json.h"
 
@@ -414,6 +415,7 @@ gg_status gg_type_keys_change(gg_meta *meta, const gg_source *base, const gg_ten
                               size_t n, gg_error *err)
 {
     gg_status st = GG_OK;
+    if (gg_source_refusal(base)) return GG_OK; /* no model, but tensors */
     for (size_t i = 0; i < n; i++) {
         size_t k = gg_source_find(base, tensors[i].name, tensors[i].name_len);
         if (k != SIZE_MAX && gg_source_tensor(base, k)->dtype != tensors[i].dtype)

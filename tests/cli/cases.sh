@@ -685,4 +685,61 @@ check_same "$T/blobs/0a1b" "$V" "36.12 the file behind the link"
 row "36.12 --follow" 0 '' organ-keys "$T/link.gguf" --set general.name=str:x --in-place --follow
 check_text "$(organ-keys "$T/blobs/0a1b" --get general.name)" x "36.12 --follow"
 
+# ---- values that change are named: F64 beyond the range of F32, integers that F32 rounds, shapes without axes
+
+big='\234\165\000\210\074\344\067\176' one64='\000\000\000\000\000\000\360\077' # 1e300 and 1
+tiny64='\131\363\370\302\037\156\245\001' inf64='\000\000\000\000\000\000\360\177' # 1e-300
+wide='\001\000\000\001\000\000\000\000' narrow='\000\000\000\001\000\000\000\000' # 2^24 + 1 and 2^24
+one32='\000\000\200\077'
+# stored NAME TYPE SHAPE DATA...: a safetensors file with one tensor
+stored() {
+    file=$1 head="{\"t\":{\"dtype\":\"$2\",\"shape\":[$3],\"data_offsets\":[0,$4]}}"
+    shift 4
+    while [ $((${#head} % 8)) != 0 ]; do head="$head "; done
+    { u32 ${#head} && bytes 4 '\000' && printf '%s' "$head" && for d; do printf "$d"; done; } > "$file"
+}
+stored "$T/f64.safetensors" F64 2 16 $big $one64
+row "36.11 F64" 0 "!infinite" organ-check --data "$T/f64.safetensors"
+row "36.11 F64" 0 "1 of 2 values are beyond the range of F32" organ-check --data "$T/f64.safetensors"
+row "36.11 F64 stays" 0 '' organ-assemble "$T/f64.safetensors" -o "$T/x.safetensors" --force
+check_same "$T/x.safetensors" "$T/f64.safetensors" "36.11 F64 stays"
+for t in f32 f16 bf16; do
+    row "36.11 F64 to $t" 3 "beyond the range of F32" organ-assemble "$T/f64.safetensors" --dtype t=$t \
+        -o "$T/x.safetensors" --force
+done
+stored "$T/inf.safetensors" F64 2 16 $inf64 $big
+row "36.11 an infinite F64" 1 "1 of 2 values are infinite" organ-check --data "$T/inf.safetensors"
+stored "$T/tiny.safetensors" F64 2 16 $tiny64 $tiny64
+row "36.11 F64 below the range are no zeros" 0 "!all its values are zero" organ-check --data "$T/tiny.safetensors"
+stored "$T/i64.safetensors" I64 2 16 $wide $narrow
+row "36.11 I64" 0 "1 of 2 values are integers that F32 would round" organ-check --data "$T/i64.safetensors"
+row "36.11 I64 differ though F32 has one value for both" 0 "!the same" organ-check --data "$T/i64.safetensors"
+row "36.11 I64 to f32" 2 "1 of its integers are above 2^24" organ-assemble "$T/i64.safetensors" --dtype t=f32 \
+    -o "$T/x.safetensors" --force
+stored "$T/i64.safetensors" I64 2 16 $narrow $narrow
+row "36.11 I64 of 2^24" 0 '' organ-assemble "$T/i64.safetensors" --dtype t=f32 -o "$T/x.safetensors" --force
+row "36.11 I64 of 2^24" 0 "F32" organ-extract --list "$T/x.safetensors"
+stored "$T/u64.safetensors" U64 2 16 $wide $narrow
+row "36.11 U64" 0 "read as F32: t (U64); integers above 2^24 are rounded" organ-assemble "$T/u64.safetensors" \
+    -o "$T/x.safetensors" --force
+stored "$T/bool.safetensors" BOOL 2 2 '\001\000'
+row "36.11 BOOL" 0 "read as F32: t (BOOL)" organ-info "$T/bool.safetensors"
+row "36.11 BOOL is exact" 0 "!rounded" organ-info "$T/bool.safetensors"
+stored "$T/scalar.safetensors" F32 "" 4 "$one32"
+row "36.11 a scalar" 0 '' organ-assemble "$T/scalar.safetensors" -o "$T/x.safetensors" --force
+check_same "$T/x.safetensors" "$T/scalar.safetensors" "36.11 a scalar stays one"
+rm -rf "$T/scalar"
+organ-extract -q "$T/scalar.safetensors" -o "$T/scalar"
+row "36.11 a scalar in a directory" 0 '' organ-assemble -q "$T/scalar" -o "$T/x.safetensors" --force
+row "36.11 a scalar in a directory" 0 '"shape":[]' cat "$T/x.safetensors"
+stored "$T/one.safetensors" F32 1 4 "$one32"
+row "36.11 one axis" 0 '' organ-assemble "$T/one.safetensors" -o "$T/x.safetensors" --force
+check_same "$T/x.safetensors" "$T/one.safetensors" "36.11 one axis stays"
+mkmodel "$T/wide.gguf" a.weight:I64:64x64 b.weight:F32:64x64
+mkmodel "$T/wide2.gguf" -s 7 a.weight:I64:64x64 b.weight:F32:64x64
+row "36.11 a merge" 0 "1 tensor of integers is copied from the first model" \
+    organ-merge --method linear "$T/wide.gguf" "$T/wide2.gguf" -o "$T/x.gguf" --force
+row "36.11 a blend" 1 "I64 cannot be encoded" organ-transplant "$T/wide.gguf" "$T/wide2.gguf" --blend linear:0.5 \
+    --tensors a.weight -o "$T/x.gguf" --force
+
 finish

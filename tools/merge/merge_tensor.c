@@ -9,6 +9,7 @@
 #include "gguf/gguf.h"
 #include "merge_values.h"
 #include "organ/tensor_names.h"
+#include "write/keys.h"
 #include "write/verb_run.h"
 
 #include <math.h>
@@ -89,13 +90,20 @@ static void close_reader(merge_reader *r)
     *r = (merge_reader){ 0 };
 }
 
-static gg_status fail_bad_value(const merge_input *in, uint64_t first, size_t n, gg_error *err)
+/* Names the first value with which nothing can be computed, of n that begin at value `at` of the
+ * chunk. There must be one. */
+static gg_status fail_bad_value(const merge_input *in, const uint8_t *raw, uint64_t at, size_t n,
+                                gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(in->source, in->index);
     size_t i = 0;
-    while (i < n && gg_count_bad(in->x + i, 1) == 0) i++;
-    gg_fail_in(err, GG_EFORMAT, in->source, t, "its value %llu is NaN or infinite",
-               (unsigned long long)(first + i));
+    while (i < n &&
+           !gg_count_unusable(in->dtype, raw + gg_encoded_bytes(in->dtype, i), in->x + i, 1))
+        i++;
+    gg_fail_in(err, GG_EFORMAT, in->source, t, "its value %llu is %s", (unsigned long long)(at + i),
+               gg_is_integer(in->dtype) ? "an integer that F32 cannot hold exactly"
+               : in->dtype == GG_F64    ? "NaN, infinite or beyond the range of F32"
+                                        : "NaN or infinite");
     return gg_fix(err, "repair or replace this model; it cannot be merged");
 }
 
@@ -121,10 +129,10 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
     uint64_t first = r->first + at;
     for (size_t k = 0; k < r->n_in; k++) {
         merge_input *in = &r->in[k];
-        gg_status st = gg_decode(in->dtype, in->raw + gg_encoded_bytes(in->dtype, at), in->x, n,
-                                 err);
-        if (st == GG_OK && check && gg_count_bad(in->x, n))
-            st = fail_bad_value(in, r->job->skip + first, n, err);
+        const uint8_t *raw = in->raw + gg_encoded_bytes(in->dtype, at);
+        gg_status st = gg_decode(in->dtype, raw, in->x, n, err);
+        if (st == GG_OK && check && gg_count_unusable(in->dtype, raw, in->x, n))
+            st = fail_bad_value(in, raw, r->job->skip + first, n, err);
         if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
     }
     const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;

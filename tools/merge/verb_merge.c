@@ -751,6 +751,23 @@ static gg_status plan_all(merge_run *g)
     return st;
 }
 
+/* Notes tensors that are not merged because their values are integers. */
+static void note_integers(const merge_run *g)
+{
+    const gg_tensor *example = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < gg_source_count(g->first); i++) {
+        const gg_tensor *t = gg_source_tensor(g->first, i);
+        if (gg_is_integer(t->dtype) && n++ == 0) example = t;
+    }
+    if (n)
+        gg_note(
+            g->run,
+            "%zu tensor%s of integers %s copied from the first model, because integers cannot be "
+            "merged: %s%s",
+            n, n == 1 ? "" : "s", n == 1 ? "is" : "are", example->name, n == 1 ? "" : ", ...");
+}
+
 /* Notes tensors that only other models have. */
 static void note_left_out(const merge_run *g)
 {
@@ -861,7 +878,7 @@ static gg_status merge_tensors(merge_run *g, const char *output)
     for (size_t i = 0; i <= g->n && st == GG_OK; i++)
         st = gg_watch_add(&g->plan.watch, g->all[i].source, g->err);
     if (st == GG_OK && output) st = write_files(g);
-    if (st == GG_OK) note_left_out(g);
+    if (st == GG_OK) note_left_out(g), note_integers(g);
     gg_held_end(&g->notes, g->run, st == GG_OK);
     return st;
 }

@@ -439,8 +439,7 @@ static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t first,
     w->same = true;
     for (uint64_t i = 0; i < n && st == GG_OK; i++) st = purify_signal(w, first + i, i, err);
     if (st == GG_OK && w->nonfinite) {
-        st = gg_fail(err, GG_EFORMAT, "%llu of its values are NaN or infinite",
-                     (unsigned long long)w->nonfinite);
+        st = gg_fail_unusable(err, row->r.t.dtype, w->nonfinite);
         gg_fix(err, "leave it out; measure the model to see how many each tensor has (--tensors, "
                     "--type; organ-measure)");
     }
