@@ -43,7 +43,8 @@ void gg_measures_free(gg_measures *list)
     TEXT(dtype, "tensor type") \
     COUNT(TENSOR, elements, t.elements, "number of values in the tensor") \
     COUNT(MEASURE, sampled, m.sampled, "number of values that were sampled") \
-    COUNT(MEASURE, nonfinite, m.nonfinite, "how many of these are NaN, infinite, or beyond the range of F32") \
+    COUNT(MEASURE, nonfinite, m.nonfinite, \
+          "how many of these are NaN, infinite or beyond F32") \
     VALUE(MEASURE, mean, m.mean, "", "mean of the sampled values") \
     VALUE(MEASURE, std, m.std, "", "their standard deviation, that of a population") \
     VALUE(MEASURE, min, m.min, "", "the smallest value") \
