@@ -210,7 +210,7 @@ static void change_values(const gg_ck_tensor *t, gg_st_type type, const uint8_t 
 }
 
 /* Of a model that is converted, values that F32 cannot hold are refused, as when a tensor is
- * re-encoded. What is only shown under stored names is not. */
+ * re-encoded. Tensors under stored names are only shown. */
 static gg_status check_range(const gg_checkpoint *ck, const ck_run *r, const uint8_t *raw, size_t n,
                              gg_error *err)
 {
