@@ -40,7 +40,7 @@ fi
 
 # What the tools contain: the linker has left out what they do not use, unless a sanitizer keeps everything. Functions
 # of public headers are for other programs too. Lines "FILE ROOM NAME".
-sed 's|^obj/||; s|\.o$||' obj/list | tr ' ' '\n' | sed -n 's|^obj/||; s|^tools/\([a-z]*\)/\(organ-[a-z]*\)\.o$|\1 \2|p' > "$T/mains"
+tr ' ' '\n' < obj/list | sed -n 's|^obj/||; s|^tools/\([a-z]*\)/\(organ-[a-z]*\)\.o$|\1 \2|p' > "$T/mains"
 while read -r room tool; do
     nm -P "bin/$tool" 2> /dev/null | awk -v room="$room" '$2 ~ /^[TRDB]$/ { sub(/_l[0-9]$/, "", $1); print $1, room }'
 done < "$T/mains" | sort -u > "$T/has"

@@ -240,21 +240,28 @@ static gg_status read_tokens(gg_vocab *v, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err)
+gg_status gg_vocab_of(const gg_meta *meta, gg_vocab *out, gg_error *err)
 {
     const char *model = "";
     size_t len = 0;
-    *out = (gg_vocab){ .meta = gg_source_meta(s) };
-    if (!out->meta) gg_fail(err, GG_NO, "organ records have no vocabulary");
-    else if (read_tokens(out, err) == GG_OK) {
-        gg_kv_str(gg_meta_find(out->meta, "tokenizer.ggml.model"), &model, &len);
+    *out = (gg_vocab){ .meta = meta };
+    if (read_tokens(out, err) == GG_OK) {
+        gg_kv_str(gg_meta_find(meta, "tokenizer.ggml.model"), &model, &len);
         out->kind = gg_text_is(model, len, "gpt2")    ? GG_VOCAB_BPE
                     : gg_text_is(model, len, "llama") ? GG_VOCAB_SPM
                                                       : GG_VOCAB_OTHER;
         if (set_plain(out, err) == GG_OK && make_tables(out, err) == GG_OK) read_merges(out, err);
     }
-    if (err->status == GG_OK) return GG_OK;
-    gg_vocab_free(out);
+    if (err->status != GG_OK) gg_vocab_free(out);
+    return err->status;
+}
+
+gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err)
+{
+    const gg_meta *meta = gg_source_meta(s);
+    *out = (gg_vocab){ 0 };
+    if (!meta) gg_fail(err, GG_NO, "organ records have no vocabulary");
+    else gg_vocab_of(meta, out, err);
     return gg_at_file(err, gg_source_name(s));
 }
 

@@ -48,6 +48,8 @@ typedef struct gg_vocab {
 /* Reads the vocabulary of a model, whose keys must outlive it. GG_NO if it has none; GG_EFORMAT if
  * its lists do not fit. */
 gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err);
+/* The same for keys. */
+gg_status gg_vocab_of(const gg_meta *meta, gg_vocab *out, gg_error *err);
 void gg_vocab_free(gg_vocab *v);
 
 /* The token with that text, or with these plain bytes that is neither control nor unknown; SIZE_MAX

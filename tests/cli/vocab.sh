@@ -107,10 +107,10 @@ head_model() { # FILE NUMBERS: as bytes for printf
         list token_type i32 "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5"; list merges str '"a b", "ab c", "x y", "c x"'
         id eos_token_id 9)" token_embd.weight:f32:256x11 output.weight:f32:256x4 t2d:i8:11 d2t:i64:4 2> "$T/null"
     head -c $(($(wc -c < "$T/head") - 32)) "$T/head" > "$1"
-    for n in $2; do printf "$n\\000\\000\\000\\000\\000\\000\\000"; done >> "$1"
+    for n in $2; do printf '%b\000\000\000\000\000\000\000' "$n"; done >> "$1"
 }
 numbers() { data "$1" d2t | od -A n -v -t u1 | awk '{ for (i = 0; i++ < NF; ) if (n++ % 8 == 0) printf "%s ", $i }'; }
-head_model "$T/h.gguf" '\010 \002 \011 \007'
+head_model "$T/h.gguf" '\0010 \0002 \0011 \0007'
 check_text "$(numbers "$T/h.gguf")" "8 2 9 7 " "the tokens of a draft head"
 echo abc > "$T/keep"
 check "trim a draft head" organ-vocab trim "$T/h.gguf" --keep "$T/keep" -o "$T/t.gguf" --force
@@ -125,10 +125,10 @@ row "$T/h.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 9 > "$T/want"
 data "$T/t.gguf" token_embd.weight > "$T/have"
 check_same "$T/have" "$T/want" "its embeddings have a row per token"
 grep -q "3 of 4 rows of the draft head stay" "$T/err" || bad "the note of a draft head: $(cat "$T/err")"
-head_model "$T/h2.gguf" '\010 \012 \010 \012'
+head_model "$T/h2.gguf" '\0010 \0012 \0010 \0012'
 check_error 1 "none of its tokens is left" "a draft head without tokens" \
     organ-vocab trim "$T/h2.gguf" --keep "$T/keep" -o "$T/x.gguf"
-head_model "$T/h2.gguf" '\010 \013 \010 \012'
+head_model "$T/h2.gguf" '\0010 \0013 \0010 \0012'
 check_error 3 "number 1 is 11, but the vocabulary has 11 tokens" "a number beyond the last token" \
     organ-vocab trim "$T/h2.gguf" --keep "$T/keep" -o "$T/x.gguf"
 # Numbers of experts per token move with their tokens; an order of all tokens cannot.
@@ -290,7 +290,7 @@ cmp -s "$T/n3.gguf" "$T/n4.gguf" && bad "one term gives another row than four"
 # Every command of docs/vocabulary.md, in its order.
 awk '/^    [a-z]/ || more { line = $0; sub(/^ +/, "", line); more = sub(/\\$/, "", line)
     printf "%s%s", line, more ? "" : "\n" }' docs/vocabulary.md | sed "s|/tmp/|$T/page-|g" > "$T/page"
-check_text "$(wc -l < "$T/page" | tr -d ' ')" 7 "commands of the page"
+check_text "$(wc -l < "$T/page" | tr -d ' ')" 8 "commands of the page"
 while read -r line; do
     check "docs/vocabulary.md: $line" sh -c "$line" < /dev/null
 done < "$T/page"

@@ -95,18 +95,52 @@ typedef struct gg_merge_row {
 
 typedef gg_status (*gg_merge_fn)(void *ctx, const gg_merge_row *row, gg_error *err);
 
+/* ---- vocabularies --------------------------------------------------------------- */
+
+typedef enum gg_merge_words {
+    GG_MERGE_WORDS_SAME, /* all models must have the same */
+    GG_MERGE_WORDS_BASE, /* that of the base or, without one, of the first model */
+    GG_MERGE_WORDS_OF,   /* that of another model */
+    /* That of the base or first model, and then the tokens that only other models have: in the
+     * order of the models, first those that are divided like words, and then special and
+     * user-defined ones. */
+    GG_MERGE_WORDS_UNION,
+} gg_merge_words;
+
+/* The row of one token. A text that the vocabulary does not have is added to it. */
+typedef struct gg_merge_token {
+    const char *text;
+    gg_source *model;  /* one of the models, or the base; NULL = zeros */
+    const char *token; /* of that model, if it is another one; or NULL, and */
+    uint64_t id;       /* its number; UINT64_MAX = the token with the same text */
+    bool forced;       /* also for models that have the token */
+} gg_merge_token;
+
+/* Before any method runs, the matrices with one row per token get the rows of one vocabulary.
+ * Tokens are matched by their text or, between different kinds of tokenizers, by the bytes that
+ * they stand for. A model without a token gets the row of the only model that has it or, if there
+ * are several, that of the base, or without a base their mean. A row of no model is 0. */
+typedef struct gg_merge_vocabulary {
+    gg_merge_words words;
+    gg_source *of; /* GG_MERGE_WORDS_OF: only its keys are read */
+    const gg_merge_token *tokens;
+    size_t n_tokens;
+    uint64_t multiple; /* add unused tokens up to a multiple of it; 0 = none */
+} gg_merge_vocabulary;
+
 typedef struct gg_merge_options {
     const char *method;        /* name, see gg_merge_method_at */
     const char *parameters;    /* of the whole merge */
     uint64_t seed;             /* of methods that drop values at random */
     bool embeddings_from_base; /* copy the tensors of class GG_EMBED from the base (or the first
                                   model), whatever the vocabularies of the others are */
-    bool align;                /* bring all models into the order of the base (or the first model)
-                                  before they are merged, see gg_align.h */
-    bool partial;              /* align even if most units have no counterpart */
-    bool no_hash;              /* do not store the sha256 of the models */
-    const char *card;          /* also write a model card in Markdown to this file; NULL = none. It
-                                  gets its name after the model, which stays if that fails */
+    gg_merge_vocabulary vocabulary; /* not with embeddings_from_base */
+    bool align;       /* bring all models into the order of the base (or the first model)
+                         before they are merged, see gg_align.h */
+    bool partial;     /* align even if most units have no counterpart */
+    bool no_hash;     /* do not store the sha256 of the models */
+    const char *card; /* also write a model card in Markdown to this file; NULL = none. It
+                         gets its name after the model, which stays if that fails */
     gg_output_options output;
     gg_merge_fn row; /* called for each tensor in order, before anything is written; may be NULL */
     void *ctx;
@@ -152,9 +186,16 @@ typedef struct gg_merge_config {
     size_t n_models;
     gg_merge_slice *slices;
     size_t n_slices;
+    char *words; /* "base", "union" or the path of a model; NULL = all must have the same */
+    struct gg_merge_config_token {
+        char *text, *model, *token; /* as in gg_merge_token; model is a path */
+        uint64_t id;
+        bool forced;
+    } * tokens;
+    size_t n_tokens;
+    uint64_t multiple;
     bool has_seed; /* it names a seed: */
     uint64_t seed;
-    char *notes; /* lines on members that are ignored; NULL = none */
 } gg_merge_config;
 
 /* Reads a configuration as JSON, len bytes. gg_merge_config_free must follow in any case. Errors:

@@ -677,33 +677,72 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
                    gg_meant(gg_nearest(name, strlen(name), known, n), meant));
 }
 
-/* Adds a line to the notes. */
-static gg_status add_note(const config_reader *r, const char *line)
+/* The source of a token's row: {"kind": "zero"}, {"kind": "model_token", "model": M, "token": TEXT
+ * or "token_id": N}, or a model. */
+static gg_status read_row_source(const config_reader *r, const gg_json_node *n,
+                                 struct gg_merge_config_token *to)
 {
-    gg_buf b = GG_BUF_INIT;
-    char *before = r->c->notes;
-    if (gg_buf_printf(&b, r->err, "%s%s%s", before ? before : "", before ? "\n" : "", line) !=
-        GG_OK)
-        return gg_buf_free(&b), r->err->status;
-    free(before);
-    r->c->notes = gg_buf_take(&b, NULL);
-    return r->c->notes ? GG_OK : gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    bool object = gg_json_type_of(n) == GG_JSON_OBJECT;
+    if (object && json_is(gg_json_get(n, "kind"), "zero")) return GG_OK;
+    if (!object || !json_is(gg_json_get(n, "kind"), "model_token")) {
+        to->model = model_path(r, n);
+        return r->err->status;
+    }
+    if (only_members(n, "kind model token token_id", "the source of a token", r->err) != GG_OK)
+        return r->err->status;
+    if (given(n, "token") == given(n, "token_id"))
+        return gg_fail(r->err, GG_EFORMAT, "the source of a token must have token or token_id");
+    to->model = model_path(r, gg_json_get(n, "model"));
+    if (given(n, "token")) to->token = copy_string(gg_json_get(n, "token"), "token", r->err);
+    else if (r->err->status == GG_OK) gg_json_u64(gg_json_get(n, "token_id"), &to->id, r->err);
+    return r->err->status;
 }
 
-/* All models must have the same vocabulary, so each choice of one gives that of the first. Changes
- * of single tokens are not made. */
+/* {"TEXT": {"source": ..., "force": true}} */
+static gg_status read_token(const config_reader *r, const gg_json_node *n)
+{
+    gg_merge_config *c = r->c;
+    const gg_json_node *force = gg_json_get(n, "force");
+    size_t len;
+    const char *text = gg_json_key(n, &len);
+    if (only_members(n, "source force", "a token", r->err) != GG_OK ||
+        GG_ROOM(c->tokens, c->n_tokens, NULL, r->err) != GG_OK)
+        return r->err->status;
+    struct gg_merge_config_token *to = &c->tokens[c->n_tokens++];
+    *to = (struct gg_merge_config_token){ .id = UINT64_MAX };
+    if (len == 0 || memchr(text, 0, len))
+        return gg_fail(r->err, GG_EFORMAT, "the text of a token in the configuration is empty");
+    if (!(to->text = strndup(text, len)))
+        return gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    if (given(n, "force") && gg_json_bool(force, &to->forced, r->err) != GG_OK)
+        return r->err->status;
+    if (!given(n, "source"))
+        return gg_fail(r->err, GG_EUNSUPPORTED,
+                       "token '%.100s' of the configuration needs a source for its row", to->text);
+    return read_row_source(r, gg_json_get(n, "source"), to);
+}
+
+/* Which vocabulary the result has, and the rows of single tokens. */
 static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root)
 {
-    const gg_json_node *t = gg_json_get(root, "tokenizer"),
-                       *source = given(root, "tokenizer_source")
-                                     ? gg_json_get(root, "tokenizer_source")
-                                     : gg_json_get(t, "source");
-    if (given(root, "tokenizer") && only_members(t, "source", "tokenizer", r->err) != GG_OK)
+    const gg_json_node *t = gg_json_get(root, "tokenizer"), *source = gg_json_get(t, "source");
+    gg_merge_config *c = r->c;
+    bool whole = given(root, "tokenizer");
+    if (whole && given(root, "tokenizer_source"))
+        return gg_fail(r->err, GG_EFORMAT,
+                       "the configuration must have tokenizer or tokenizer_source, but not both");
+    if (whole && only_members(t, "source tokens pad_to_multiple_of", "tokenizer", r->err) != GG_OK)
         return r->err->status;
-    if (source && gg_json_type_of(source) != GG_JSON_NULL && !json_is(source, "base"))
-        add_note(r,
-                 "the source of the tokenizer is ignored: all models must have the vocabulary of "
-                 "the first, which is kept");
+    if (given(root, "tokenizer_source")) source = gg_json_get(root, "tokenizer_source");
+    if (source && gg_json_type_of(source) != GG_JSON_NULL) c->words = model_path(r, source);
+    else if (whole && !(c->words = strdup("union")))
+        gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    if (whole && given(t, "pad_to_multiple_of"))
+        gg_json_u64(gg_json_get(t, "pad_to_multiple_of"), &c->multiple, r->err);
+    if (whole && given(t, "tokens") && gg_json_type_of(gg_json_get(t, "tokens")) != GG_JSON_OBJECT)
+        gg_fail(r->err, GG_EFORMAT, "tokens of the configuration must be an object");
+    const gg_json_node *n = whole ? gg_json_first(gg_json_get(t, "tokens")) : NULL;
+    for (; n && r->err->status == GG_OK; n = gg_json_next(n)) read_token(r, n);
     return r->err->status;
 }
 
@@ -824,12 +863,18 @@ void gg_merge_config_free(gg_merge_config *c)
         free(c->models[i].path);
         free(c->models[i].parameters);
     }
+    for (size_t i = 0; i < c->n_tokens; i++) {
+        free(c->tokens[i].text);
+        free(c->tokens[i].model);
+        free(c->tokens[i].token);
+    }
+    free(c->tokens);
+    free(c->words);
     free(c->models);
     free(c->slices);
     free(c->method);
     free(c->parameters);
     free(c->base);
     free(c->chat_template);
-    free(c->notes);
     *c = (gg_merge_config){ 0 };
 }

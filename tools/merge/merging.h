@@ -13,6 +13,8 @@
 #include "compute/samples.h"
 #include "gg_merge.h"
 #include "organ/record.h"
+#include "vocab/vocab.h"
+#include "write/verb_run.h"
 
 #include <pthread.h>
 
@@ -247,6 +249,22 @@ gg_status gg_regmean_add(gg_regmean *r, float *d, const gg_regmean_samples *from
                          unsigned threads, gg_error *err);
 gg_status gg_regmean_solve(gg_regmean *r, unsigned threads, gg_error *err);
 void gg_regmean_close(gg_regmean *r);
+
+/* ---- vocabularies (merge_vocabulary.c) ------------------------------------------------------- */
+
+/* The models as they are shown with one vocabulary. Start from all zero. */
+typedef struct gg_merge_shown {
+    gg_source **views; /* of each model; NULL = unchanged */
+    gg_vocab_rows *rows;
+    gg_meta *metas;
+    size_t n;
+} gg_merge_shown;
+
+/* Shows n models, of which the first gives keys, with the vocabulary. `based`: the first is a base,
+ * whose rows are preferred. Rows that are made, and tokens that get lost, are noted. */
+gg_status gg_merge_show(const gg_merge_vocabulary *what, gg_source *const *models, size_t n,
+                        bool based, gg_held_notes *notes, gg_merge_shown *out, gg_error *err);
+void gg_merge_shown_free(gg_merge_shown *s);
 
 /* ---- tensors (merge_tensor.c) ---------------------------------------------------------------- */
 

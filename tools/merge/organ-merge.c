@@ -111,7 +111,7 @@ static const char *method_name(size_t i)
 }
 
 static struct {
-    const char *method, *base, *output, *config, *named, *folder, *svg, *finished;
+    const char *method, *base, *output, *config, *named, *folder, *svg, *finished, *words;
     int embeddings;
     bool check;
     gg_texts models;
@@ -134,9 +134,11 @@ static const cli_option options[] = {
               "and --config-name its name" },
     { "config-name", CLI_TEXT, .to = &opt.named, .arg = "NAME", .local = true, .needs = "config" },
     { "models", CLI_DIR, .to = &opt.folder, .arg = "DIR", .local = true, .needs = "config",
-      .help = "where --config finds NAME[.gguf], NAME-*.gguf or NAME/*.gguf" },
+      .help = "the folder of the models that --config names" },
     { "embed-from", CLI_WORD, .to = &opt.embeddings, .arg = "base", .values = "base",
       .help = "keep the embeddings of the base (or the first model)" },
+    { "vocabulary", CLI_TEXT, .to = &opt.words, .arg = "V", .local = true, .excludes = "embed-from",
+      .help = "base, union or a MODEL: move all embeddings to it first" },
     { "align", CLI_FLAG, .to = &opt.o.align,
       .help = "align hidden units first; --partial: even of strangers" },
     { "partial", CLI_FLAG, .to = &opt.o.partial, .needs = "align" },
@@ -231,7 +233,9 @@ static gg_status read_arguments(cli *c, gg_merge_config *to)
     to->method = strndup(opt.method, n);
     to->parameters = strdup(opt.method[n] ? opt.method + n + 1 : "");
     to->base = opt.base ? strdup(opt.base) : NULL;
-    bool ok = to->models && to->method && to->parameters && (to->base || !opt.base);
+    to->words = opt.words ? strdup(opt.words) : NULL;
+    bool ok = to->models && to->method && to->parameters && (to->base || !opt.base) &&
+              (to->words || !opt.words);
     for (size_t i = 0; ok && i < opt.models.n; i++, to->n_models++) {
         const char *text = opt.models.items[i];
         n = path_length(text);
@@ -336,14 +340,10 @@ static gg_status find_in_folder(cli *c, char **path)
     return st;
 }
 
-/* Prints the lines of the notes of a configuration. */
-static void print_notes(const cli *c, const char *notes)
+/* A choice of a vocabulary that is not the path of a model. */
+static bool is_word(const char *words)
 {
-    while (notes && *notes) {
-        size_t n = strcspn(notes, "\n");
-        cli_note(c, "%s: %.*s", opt.named ? opt.named : opt.config, (int)n, notes);
-        notes += n + (notes[n] == '\n');
-    }
+    return strcmp(words, "base") == 0 || strcmp(words, "union") == 0;
 }
 
 static gg_status read_models(cli *c, gg_merge_config *to)
@@ -353,11 +353,19 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     gg_status st = cli_read_file(opt.config, CONFIG_MAX, &text, &c->err);
     if (st == GG_OK) st = gg_merge_config_read(text.data, text.len, to, &c->err);
     gg_buf_free(&text);
-    print_notes(c, to->notes);
     if (to->has_seed && !cli_given(c, "seed")) opt.o.seed = to->seed;
     if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
     for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
         st = find_in_folder(c, &to->models[i].path);
+    for (size_t i = 0; opt.folder && i < to->n_tokens && st == GG_OK; i++)
+        st = find_in_folder(c, &to->tokens[i].model);
+    if (opt.words && st == GG_OK) {
+        free(to->words);
+        to->words = strdup(opt.words);
+        if (!to->words) st = gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
+    } else if (opt.folder && st == GG_OK && to->words && !is_word(to->words)) {
+        st = find_in_folder(c, &to->words);
+    }
     return st;
 }
 
@@ -450,6 +458,45 @@ static gg_status set_template(cli *c, const gg_merge_models *models, gg_merge_co
     return GG_OK;
 }
 
+/* The base or the model with that path; NULL if there is none. */
+static gg_source *model_of(const gg_merge_config *from, const gg_merge_models *models,
+                           const char *path)
+{
+    if (from->base && strcmp(from->base, path) == 0) return models->base;
+    for (size_t i = 0; i < models->n; i++)
+        if (strcmp(from->models[i].path, path) == 0) return models->list[i].source;
+    return NULL;
+}
+
+/* Sets the vocabulary of the result. *list is freed, and *other closed, after the merge. */
+static gg_status set_vocabulary(cli *c, const gg_merge_config *from, const gg_merge_models *models,
+                                gg_merge_token **list, gg_source **other)
+{
+    gg_merge_vocabulary *v = &opt.o.vocabulary;
+    gg_status st = GG_OK;
+    *v = (gg_merge_vocabulary){ .multiple = from->multiple, .n_tokens = from->n_tokens };
+    if (!from->words) return GG_OK;
+    v->words = strcmp(from->words, "base") == 0    ? GG_MERGE_WORDS_BASE
+               : strcmp(from->words, "union") == 0 ? GG_MERGE_WORDS_UNION
+                                                   : GG_MERGE_WORDS_OF;
+    if (v->words == GG_MERGE_WORDS_OF && !(v->of = model_of(from, models, from->words))) {
+        st = cli_open(c, from->words, CLI_HEADER_ONLY, other);
+        v->of = *other;
+    }
+    *list = calloc(from->n_tokens + 1, sizeof **list);
+    if (!*list) return gg_fail(&c->err, GG_ENOMEM, "no memory for the models");
+    for (size_t i = 0; i < from->n_tokens && st == GG_OK; i++) {
+        const struct gg_merge_config_token *t = &from->tokens[i];
+        (*list)[i] = (gg_merge_token){ t->text, NULL, t->token, t->id, t->forced };
+        if (!t->model || ((*list)[i].model = model_of(from, models, t->model))) continue;
+        st = gg_fail(&c->err, GG_EUNSUPPORTED,
+                     "token '%.100s' gets the row of '%.200s', which is not one of the models",
+                     t->text, t->model);
+    }
+    v->tokens = *list;
+    return st;
+}
+
 static gg_status merge_models(cli *c, const gg_merge_models *models)
 {
     gg_merge_report r = { 0 };
@@ -475,6 +522,8 @@ static gg_status merge(cli *c)
 {
     gg_merge_config config = { 0 };
     gg_merge_model *list = NULL;
+    gg_merge_token *tokens = NULL;
+    gg_source *other = NULL;
     char *template = NULL;
     const gg_texts given = opt.o.output.set_kv; /* which belongs to cli.c */
     gg_status st = picture_allowed(c, opt.svg);
@@ -488,7 +537,10 @@ static gg_status merge(cli *c)
     if (!opt.o.output.dtype) opt.o.output.dtype = config.dtype;
     if (st == GG_OK) st = open_models(c, &config, &models, list);
     if (st == GG_OK) st = set_template(c, &models, &config, &template);
+    if (st == GG_OK) st = set_vocabulary(c, &config, &models, &tokens, &other);
     if (st == GG_OK) st = merge_models(c, &models);
+    gg_source_close(other);
+    free(tokens);
     gg_source_close(models.base);
     for (size_t i = 0; i < models.n; i++) {
         gg_source_close(list[i].source);
@@ -510,8 +562,9 @@ static gg_status draw_recalled(gg_picture *p, const gg_source *s, gg_error *err)
 static void check_inputs(const cli *c)
 {
     if (opt.svg && opt.models.n == 1 && c->args.n == 1 &&
-        !cli_given_any(c, "method config base output check embed-from align card no-hash set-kv "
-                          "set-kv-file dtype shards shard-size fallback imatrix")) {
+        !cli_given_any(
+            c, "method config base output check embed-from vocabulary align card no-hash set-kv "
+               "set-kv-file dtype shards shard-size fallback imatrix")) {
         opt.finished = c->args.items[0];
         return;
     }

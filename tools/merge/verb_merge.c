@@ -43,6 +43,7 @@
 /* A model, or the base. */
 typedef struct merge_member {
     gg_source *source;  /* the caller's; NULL = there is no base */
+    gg_source *shown;   /* with another vocabulary; NULL = with its own */
     gg_source *aligned; /* owned; NULL = used as it is */
     const char *text;   /* its parameters as given; NULL = none */
     char sha256[65];    /* "" = not computed */
@@ -56,7 +57,9 @@ typedef struct merge_run {
     size_t n;
     char *slices; /* the slices, as parameters; owned; NULL = none */
     gg_merging m;
-    gg_source *first; /* gives keys, order and dtypes */
+    gg_source *first;  /* gives keys, order and dtypes; a view if the vocabulary changes, */
+    gg_source *origin; /* and what it shows */
+    gg_merge_shown shown;
     gg_plan plan;
     gg_computations made;
     gg_imatrix *imatrix; /* NULL = none */
@@ -119,6 +122,39 @@ static gg_status take_models(merge_run *g, gg_merge_base use)
     return st;
 }
 
+/* Replaces the models by views with one vocabulary. The first of the list gives the keys. */
+static gg_status show_models(merge_run *g)
+{
+    const gg_merge_vocabulary *what = &g->o->vocabulary;
+    gg_merging *m = &g->m;
+    gg_source *list[GG_MERGE_MODELS + 2];
+    size_t n = 0, at[GG_MERGE_MODELS + 1];
+    g->origin = g->first;
+    if (what->words == GG_MERGE_WORDS_SAME) return GG_OK;
+    if (g->o->embeddings_from_base)
+        return gg_fail(g->err, GG_EUSAGE,
+                       "the embeddings are either those of the base, or get a vocabulary");
+    list[n++] = g->first;
+    for (size_t i = 0; i <= g->n; i++) {
+        gg_source *s = g->all[i].source;
+        /* A base that only gives keys may also be one of the models. */
+        at[i] = !s || strcmp(gg_source_name(s), gg_source_name(g->first)) == 0 ? 0 : n;
+        if (at[i]) list[n++] = s;
+    }
+    gg_status st = gg_merge_show(what, list, n, g->given->base != NULL, &g->notes, &g->shown,
+                                 g->err);
+    for (size_t i = 0; i <= g->n && st == GG_OK; i++) {
+        gg_source *view = g->shown.views[at[i]];
+        if (!g->all[i].source || !view) continue;
+        g->all[i].shown = view;
+        for (size_t k = 0; k < m->n; k++)
+            if (m->models[k] == g->all[i].source) m->models[k] = view;
+        if (m->base == g->all[i].source) m->base = view;
+        if (g->first == g->all[i].source) g->first = view;
+    }
+    return st;
+}
+
 /* Replaces every model but the first by its aligned version, as gg_align makes it. */
 static gg_status align_models(merge_run *g)
 {
@@ -126,10 +162,11 @@ static gg_status align_models(merge_run *g)
     gg_align_options how = { .partial = g->o->partial };
     for (size_t i = 1; i <= g->n && st == GG_OK && g->o->align; i++) {
         merge_member *one = &g->all[i];
-        if (one->source == g->first) continue;
-        st = gg_align(g->first, one->source, &how, &one->aligned, g->run, NULL, g->err);
+        gg_source *s = one->shown ? one->shown : one->source;
+        if (s == g->first) continue;
+        st = gg_align(g->first, s, &how, &one->aligned, g->run, NULL, g->err);
         for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
-            if (g->m.models[k] == one->source) g->m.models[k] = one->aligned;
+            if (g->m.models[k] == s) g->m.models[k] = one->aligned;
     }
     return st;
 }
@@ -282,8 +319,8 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, boo
         gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",
                 (unsigned long long)theirs->count, gg_source_name(first),
                 (unsigned long long)mine->count);
-        gg_fix(err, "keep the embeddings and the vocabulary of the first "
-                    "model (--embed-from base)");
+        gg_fix(err, "choose a vocabulary for all models, to which their embeddings are moved "
+                    "(--vocabulary base, union or MODEL)");
     } else if (!sliced && blocks && deep && deep > blocks) {
         gg_fail(err, GG_NO, "it has %llu blocks, but %.200s has %llu", (unsigned long long)deep,
                 gg_source_name(first), (unsigned long long)blocks);
@@ -480,6 +517,13 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
     if (g->o->align) gg_meta_set_text(meta, "organ.merge.aligned=bool:true", g->err);
     if (g->o->embeddings_from_base)
         gg_meta_set_text(meta, "organ.merge.embeddings_from_base=bool:true", g->err);
+    if (g->o->vocabulary.words != GG_MERGE_WORDS_SAME) {
+        static const char *const words[] = { "", "base", "", "union" };
+        const char *name = words[g->o->vocabulary.words];
+        size_t len = strlen(name);
+        if (g->o->vocabulary.of) gg_model_name(g->o->vocabulary.of, &name, &len);
+        gg_meta_set_str(meta, "organ.merge.vocabulary", name, len, g->err);
+    }
     if (base->source) {
         const char *name;
         size_t len;
@@ -807,7 +851,7 @@ static gg_status plan_keys_and_files(merge_run *g, const char *output)
     for (size_t i = 0; i < p->n && st == GG_OK; i++) /* now that the dtypes are final */
         if (p->tensors[i].make) st = gg_compute_check_output(&p->tensors[i].t, g->imatrix, g->err);
     if (st == GG_OK) st = gg_imatrix_review(g->imatrix, p, &weighed, g->run, g->err);
-    if (st == GG_OK) st = gg_plan_output(p, &split, output, &meta, g->first, g->run, g->err);
+    if (st == GG_OK) st = gg_plan_output(p, &split, output, &meta, g->origin, g->run, g->err);
     gg_meta *keys = st == GG_OK ? &p->files[0].meta : NULL;
     if (keys && changed) st = gg_dtype_rules_keys(g->rules, p, keys, g->err);
     if (keys && weighed && st == GG_OK) st = gg_imatrix_keys(g->imatrix, keys, g->err);
@@ -869,6 +913,7 @@ static gg_status merge_tensors(merge_run *g, const char *output)
     if (st == GG_OK) st = take_models(g, g->m.method->base);
     if (st == GG_OK) st = arrange_models(g);
     if (st == GG_OK) st = guard_files(g, output);
+    if (st == GG_OK) st = show_models(g);
     if (st == GG_OK) st = align_models(g);
     if (st == GG_OK) st = check_kinships(g);
     if (st == GG_OK) st = plan_all(g);
@@ -955,6 +1000,32 @@ static gg_status add_slices(merge_run *g, gg_block_order *order)
     return st;
 }
 
+/* Whether the choice of a vocabulary changes nothing, because all models have the same one. */
+static bool keeps_vocabulary(const merge_run *g)
+{
+    static const char key[] = "tokenizer.ggml.tokens";
+    const gg_merge_vocabulary *v = &g->o->vocabulary;
+    const gg_merge_model *list = g->given->list;
+    size_t model = g->given->slices[0].model;
+    const gg_source *s = model == SIZE_MAX ? g->given->base : list[model].source;
+    const gg_kv *first = gg_meta_find(gg_source_meta(s), key);
+    if (v->words == GG_MERGE_WORDS_SAME) return true;
+    if (v->n_tokens || v->multiple) return false;
+    if (v->words == GG_MERGE_WORDS_BASE) return true;
+    if (v->of && !gg_same_value(first, gg_meta_find(gg_source_meta(v->of), key))) return false;
+    for (size_t i = 0; i < g->given->n; i++)
+        if (!gg_same_value(first, gg_meta_find(gg_source_meta(list[i].source), key))) return false;
+    return true;
+}
+
+static gg_status refuse_vocabulary(const merge_run *g)
+{
+    if (keeps_vocabulary(g)) return GG_OK;
+    return gg_fail(g->err, GG_EUNSUPPORTED,
+                   "slices keep the vocabulary of the first model; give the other models this "
+                   "vocabulary first, or merge whole models");
+}
+
 /* Refuses or notes options that have no effect on copies. */
 static gg_status check_slice_options(const merge_run *g)
 {
@@ -965,6 +1036,7 @@ static gg_status check_slice_options(const merge_run *g)
         return gg_fail(g->err, GG_EUNSUPPORTED,
                        "base_model must be the model of the first slice, which gives the keys and "
                        "the embeddings");
+    if (refuse_vocabulary(g) != GG_OK) return g->err->status;
     if (g->o->card)
         return gg_fail(g->err, GG_EUSAGE, "a card is written for merges, not for slices");
     if (out->dtype || out->imatrix)
@@ -1272,6 +1344,7 @@ static gg_status check_merged_options(const merge_run *g)
                                "the base must be among the sources of the first slice");
             if (s->model == SIZE_MAX) break;
         }
+    if (refuse_vocabulary(g) != GG_OK) return g->err->status;
     if (g->m.method->grams)
         return gg_fail(g->err, GG_EUNSUPPORTED, "%s merges whole models, not slices of them",
                        g->m.method->name);
@@ -1342,6 +1415,7 @@ static void close_run(merge_run *g)
     gg_merge_settings_free(&g->m.global);
     for (size_t i = 0; i <= GG_MERGE_MODELS; i++) gg_merge_settings_free(&g->m.of_model[i]);
     for (size_t i = 0; i <= g->n; i++) gg_source_close(g->all[i].aligned);
+    gg_merge_shown_free(&g->shown);
     free(g->slices);
     pthread_mutex_destroy(&g->m.whole);
 }
