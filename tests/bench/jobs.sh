@@ -17,7 +17,7 @@ make_models() {
 # one thread without messages, A, B and C are the models in F16, and "out" is an output.
 jobs() {
 	sed 's/ *| */	/g; s/ 1 / -q -j 1 /; s/ out$/ --force -o out.gguf/
-		s/ A/ a-f16.gguf/; s/ B/ b-f16.gguf/; s/ C/ c-f16.gguf/' <<'EOF'
+		s/ A / a-f16.gguf /; s/ A$/ a-f16.gguf/; s/ B / b-f16.gguf /; s/ B$/ b-f16.gguf/; s/ C / c-f16.gguf /' <<'EOF'
 measure --sample 0, F16   | value  | organ-measure 1 --sample 0 A
 measure --sample 0, BF16  | value  | organ-measure 1 --sample 0 a-bf16.gguf
 measure --sample 0, Q8_0  | value  | organ-measure 1 --sample 0 a-q8_0.gguf
