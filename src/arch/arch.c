@@ -119,3 +119,30 @@ const char *gg_arch_qkv_rows(const char *word, size_t len, size_t *n)
     *n = text == word + 4 ? len - 4 : strlen(text);
     return text;
 }
+
+static bool lists_key(const gg_arch_agreement *a, const char *key)
+{
+    const char *at = a->keys, *word;
+    size_t n;
+    while (gg_text_next_word(&at, &word, &n)) {
+        bool open = word[n - 1] == '*';
+        if (open ? strncmp(word, key, n - 1) == 0 : gg_text_is(word, n, key)) return true;
+    }
+    return false;
+}
+
+bool gg_arch_agrees(const char *what, const char *key)
+{
+    for (const gg_arch_agreement *a = gg_arch_agreements; a->what; a++)
+        if (strcmp(a->what, what) == 0 && lists_key(a, key)) return true;
+    return false;
+}
+
+const char *gg_arch_absent(const char *key)
+{
+    static const char absent[] = "absent=";
+    for (const gg_arch_agreement *a = gg_arch_agreements; a->what; a++)
+        if (strncmp(a->what, absent, sizeof absent - 1) == 0 && lists_key(a, key))
+            return a->what + sizeof absent - 1;
+    return NULL;
+}

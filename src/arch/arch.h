@@ -34,6 +34,14 @@ typedef struct gg_arch_shape {
     unsigned line;
 } gg_arch_shape;
 
+/* What keys mean when parts of two models are combined: "never", "blocks", "rows" or
+ * "absent=VALUE".
+ */
+typedef struct gg_arch_agreement {
+    const char *what, *keys;
+    unsigned line;
+} gg_arch_agreement;
+
 /* A name in formulas of shapes. */
 typedef struct gg_arch_name {
     const char *name, *key;
@@ -57,6 +65,7 @@ extern const gg_arch_trait gg_arch_traits[];
 extern const gg_arch_shape gg_arch_shapes[];
 extern const gg_arch_name gg_arch_names[];
 extern const gg_arch_key_type gg_arch_key_types[];
+extern const gg_arch_agreement gg_arch_agreements[];
 
 /* The record of an architecture, or NULL. */
 const gg_arch *gg_arch_find(const char *name, size_t len);
@@ -72,3 +81,8 @@ const char *gg_arch_shape_of(const char *rest, size_t len);
 /* The rows of query, key and value, with ":" between them, that a word of a record gives: "qkv",
  * "qkv_LETTER" or "qkv=Q:K:V". *n gets their length. */
 const char *gg_arch_qkv_rows(const char *word, size_t len, size_t *n);
+
+/* Whether that is said of a key ("never", "blocks", "rows"), which is without the architecture. */
+bool gg_arch_agrees(const char *what, const char *key);
+/* VALUE of "absent=VALUE" for a key, or NULL. */
+const char *gg_arch_absent(const char *key);

@@ -92,7 +92,7 @@ $1 == "trait" {
     add("trait", text($2) ", " text(words(3)) ", " FNR)
     next
 }
-$1 == "shape" || $1 == "type" {
+$1 == "shape" || $1 == "type" || $1 == "agree" {
     kind = "table"
     arch = ""
     table_kind[++tables] = $1
@@ -136,6 +136,7 @@ END {
         add(table_kind[i], text(head[i]) ", " text(table_text[i]) ", " (table_kind[i] == "type" ? common[i] ", " : "") table_line[i])
     print_table("gg_arch_trait gg_arch_traits", "trait", "NULL, NULL, 0")
     print_table("gg_arch_shape gg_arch_shapes", "shape", "NULL, NULL, 0")
+    print_table("gg_arch_agreement gg_arch_agreements", "agree", "NULL, NULL, 0")
     print_table("gg_arch_name gg_arch_names", "name", "NULL, NULL, NULL, false, false, false, 0")
     print_table("gg_arch_key_type gg_arch_key_types", "type", "NULL, NULL, false, 0")
 }

@@ -1,11 +1,13 @@
 /* key_compat.c - compares the keys that must agree for an organ to work in both models. */
 #include "key_compat.h"
 
+#include "arch/arch.h"
 #include "gguf/gguf.h"
 #include "layer_keys.h"
 #include "json/json.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct checker {
@@ -90,77 +92,6 @@ static void report_difference(checker *c, gg_conflict kind, const char *what, co
 
 /* ---- keys of the architecture --------------------------------------------------------------- */
 
-/* What a key means that one of two models lacks. */
-typedef enum absence {
-    LIKE_VALUE,     /* the value in `value` */
-    LIKE_NONE,      /* the text "none" */
-    LIKE_HEAD,      /* embedding_length / attention.head_count */
-    MAY_LACK,       /* many writers omit it */
-    ONLY_IF_SCALED, /* nothing, unless one of the models scales RoPE */
-} absence;
-
-/* Keys that are no difference if one model lacks them and the other has the usual value. For any
- * other key the default of engines is not known. */
-static const struct absent {
-    const char *name;
-    absence how;
-    double value;
-} absents[] = {
-    { "attention.key_length", LIKE_HEAD, 0 },
-    { "attention.value_length", LIKE_HEAD, 0 },
-    { "rope.dimension_count", LIKE_HEAD, 0 },
-    { "rope.freq_base", LIKE_VALUE, 10000 },
-    { "rope.scaling.type", LIKE_NONE, 0 },
-    { "rope.scaling.factor", LIKE_VALUE, 1 },
-    { "rope.scale_linear", LIKE_VALUE, 1 },
-    { "rope.scaling.attn_factor", LIKE_VALUE, 1 },
-    { "rope.scaling.original_context_length", ONLY_IF_SCALED, 0 },
-    { "rope.scaling.yarn_log_multiplier", LIKE_VALUE, 0 },
-    { "rope.scaling.finetuned", MAY_LACK, 0 },
-    { "attn_logit_softcapping", LIKE_VALUE, 0 },
-    { "final_logit_softcapping", LIKE_VALUE, 0 },
-    { "router_logit_softcapping", LIKE_VALUE, 0 },
-    { "attention.sliding_window", LIKE_VALUE, 0 },
-    { "attention.scale", LIKE_VALUE, 0 },
-    { "attention.clamp_kqv", LIKE_VALUE, 0 },
-    { "attention.max_alibi_bias", LIKE_VALUE, 0 },
-    { "attention.causal", LIKE_VALUE, 1 },
-    { "logit_scale", LIKE_VALUE, 0 },
-    { "residual_scale", LIKE_VALUE, 0 },
-    { "embedding_scale", LIKE_VALUE, 0 },
-    { "attention.head_count_kv", MAY_LACK, 0 },
-    { "expert_count", LIKE_VALUE, 0 },
-    { "expert_used_count", LIKE_VALUE, 0 },
-    { "expert_shared_count", LIKE_VALUE, 0 },
-    { "expert_shared_feed_forward_length", MAY_LACK, 0 },
-    { "expert_feed_forward_length", MAY_LACK, 0 },
-    { "expert_group_count", MAY_LACK, 0 },
-    { "expert_group_used_count", MAY_LACK, 0 },
-    { "expert_gating_func", MAY_LACK, 0 },
-    { "expert_weights_norm", MAY_LACK, 0 },
-    { "expert_weights_scale", MAY_LACK, 0 },
-    { "rope.dimension_sections", MAY_LACK, 0 },
-    { "attention.q_lora_rank", MAY_LACK, 0 },
-    { "attention.kv_lora_rank", MAY_LACK, 0 },
-};
-
-/* Keys that do not decide what the values of tensors mean, or that are compared elsewhere. */
-static const char harmless[] = " block_count context_length vocab_size nextn_predict_layers "
-                               "leading_dense_block_count tensor_data_layout pooling_type ";
-
-/* Keys that matter only for whole blocks: the length of FFNs, and experts. */
-static bool of_whole_blocks(const char *name)
-{
-    return strncmp(name, "expert_", 7) == 0 || strcmp(name, "feed_forward_length") == 0;
-}
-
-/* Keys by which equal shapes are divided into other heads. */
-static bool divides_rows(const char *name)
-{
-    return strncmp(name, "attention.head_count", 20) == 0 ||
-           strcmp(name, "attention.key_length") == 0 || strcmp(name, "attention.value_length") == 0;
-}
-
 static bool scales_rope(const gg_meta *meta)
 {
     const gg_kv *kv = gg_arch_kv(meta, "rope.scaling.type");
@@ -173,28 +104,25 @@ static bool scales_rope(const gg_meta *meta)
  * can be told. */
 static bool means_absent(const checker *c, const char *name, const gg_kv *kv, bool *known)
 {
-    const struct absent *a = absents, *end = absents + sizeof absents / sizeof absents[0];
+    const char *absent = gg_arch_absent(name), *s;
     const gg_meta *lacking = gg_arch_kv(c->base, name) ? c->donor : c->base;
     uint64_t u = 0, heads = gg_arch_number(lacking, "attention.head_count");
     float f = 0;
-    const char *s;
     size_t n;
     bool number = gg_kv_u64(kv, &u), real = !number && gg_kv_f32(kv, &f);
-    while (a < end && strcmp(a->name, name) != 0) a++;
-    *known = a < end;
-    if (a == end) return false;
-    switch (a->how) {
-    case MAY_LACK: return true;
-    case ONLY_IF_SCALED: return !scales_rope(c->base) && !scales_rope(c->donor);
-    case LIKE_NONE: return gg_kv_str(kv, &s, &n) && n == 4 && memcmp(s, "none", 4) == 0;
-    case LIKE_HEAD:
+    *known = absent != NULL;
+    if (!absent) return false;
+    if (strcmp(absent, "any") == 0) return true;
+    if (strcmp(absent, "unscaled") == 0) return !scales_rope(c->base) && !scales_rope(c->donor);
+    if (strcmp(absent, "none") == 0)
+        return gg_kv_str(kv, &s, &n) && n == 4 && memcmp(s, "none", 4) == 0;
+    if (strcmp(absent, "head") == 0)
         return number && heads && u == gg_arch_number(lacking, "embedding_length") / heads;
-    default: break;
-    }
+    double value = strtod(absent, NULL);
     /* A neutral factor of RoPE may also be 0. */
-    if (a->value == 1 && ((number && u == 0 && strncmp(name, "rope.", 5) == 0) || (real && f == 0)))
+    if (value == 1 && ((number && u == 0 && strncmp(name, "rope.", 5) == 0) || (real && f == 0)))
         return true;
-    return number ? (double)u == a->value : real && (double)f == a->value;
+    return number ? (double)u == value : real && (double)f == value;
 }
 
 /* Compares the key NAME of the architecture, which at least one of the models has. */
@@ -205,7 +133,7 @@ static void compare_key(checker *c, const char *name)
     bool known = true;
     if (!gg_arch_key(c->base, name, key, sizeof key) || same_layers(c, x, y)) return;
     if ((!x || !y) && means_absent(c, name, x ? x : y, &known)) return;
-    gg_conflict kind = divides_rows(name) ? GG_CONFLICT_ROWS : GG_CONFLICT_VALUES;
+    gg_conflict kind = gg_arch_agrees("rows", name) ? GG_CONFLICT_ROWS : GG_CONFLICT_VALUES;
     report_difference(c, known ? kind : GG_CONFLICT_UNSURE, key, x, y);
 }
 
@@ -218,14 +146,13 @@ static void compare_keys(checker *c, const gg_meta *meta, bool only)
     if (!arch || !gg_kv_str(arch, &prefix, &len)) return;
     for (size_t i = 0; i < meta->n; i++) {
         const gg_kv *kv = &meta->kv[i];
-        char name[128], word[132];
+        char name[128];
         if (kv->key_len <= len + 1 || kv->key_len - len - 1 >= sizeof name ||
             memcmp(kv->key, prefix, len) != 0 || kv->key[len] != '.')
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(kv->key_len - len - 1), kv->key + len + 1);
-        snprintf(word, sizeof word, " %s ", name);
-        if (strstr(harmless, word) || (only && gg_arch_kv(c->base, name))) continue;
-        if (!(c->flags & GG_COMPAT_BLOCKS) && of_whole_blocks(name)) continue;
+        if (gg_arch_agrees("never", name) || (only && gg_arch_kv(c->base, name))) continue;
+        if (!(c->flags & GG_COMPAT_BLOCKS) && gg_arch_agrees("blocks", name)) continue;
         compare_key(c, name);
     }
 }

@@ -293,6 +293,36 @@ static void test_records(void)
     T_CHECKF(n > 170 && text >= 150, "%zu records, %zu of language models", n, text);
 }
 
+/* Each key must have a type, and one meaning where it is absent. */
+static void check_agreements(void)
+{
+    static const char unread[] = "tensor_data_layout"; /* by engines */
+    for (const gg_arch_agreement *a = gg_arch_agreements; a->what; a++) {
+        const char *at = a->keys, *word;
+        size_t len;
+        bool absent = strncmp(a->what, "absent=", 7) == 0;
+        if (!is_one_of("never blocks rows", a->what, strlen(a->what)) && !absent)
+            fault(a->line, "agree", "unknown meaning", a->what, strlen(a->what));
+        if (absent && !is_one_of("head none any unscaled", a->what + 7, strlen(a->what + 7)) &&
+            strspn(a->what + 7, "0123456789") != strlen(a->what + 7))
+            fault(a->line, "agree", "unknown value", a->what, strlen(a->what));
+        while (gg_text_next_word(&at, &word, &len)) {
+            char key[100];
+            snprintf(key, sizeof key, "%.*s", (int)len, word);
+            if (word[len - 1] != '*' && !type_of_key(word, len) && strcmp(key, unread) != 0)
+                fault(line_of(a->line, a->keys, word), "agree", "no type lists the key", word, len);
+            if (absent && strcmp(gg_arch_absent(key), a->what + 7) != 0)
+                fault(line_of(a->line, a->keys, word), "agree", "a second value of", word, len);
+        }
+    }
+    T_CHECK(gg_arch_agrees("never", "context_length") &&
+            !gg_arch_agrees("never", "rope.freq_base"));
+    T_CHECK(gg_arch_agrees("rows", "attention.head_count_kv") &&
+            !gg_arch_agrees("rows", "attention"));
+    T_CHECK(gg_arch_agrees("blocks", "expert_count") && !gg_arch_agrees("blocks", "expert"));
+    T_CHECK(!gg_arch_absent("feed_forward_length"));
+}
+
 static void test_tables(void)
 {
     faults = 0;
@@ -311,6 +341,7 @@ static void test_tables(void)
             if (strcmp(listed_shape(word, len), s->shape) != 0)
                 fault(line_of(s->line, s->names, word), "shape", "a second shape of", word, len);
     }
+    check_agreements();
     for (const gg_arch_trait *t = gg_arch_traits; t->name; t++) {
         bool used = false;
         for (const gg_arch *a = gg_arch_all(); a->name && !used; a++)
