@@ -183,7 +183,7 @@ compile_commands.json: ## list how each source is compiled, for clangd
 
 UNITS := $(patsubst tests/unit/%.c,$(B)/test/%,$(sort $(wildcard tests/unit/t_*.c)) \
 	tests/unit/mkmodel.c tests/unit/unpack.c tests/unit/cost.c \
-	tests/unit/permute.c) # the last four are used by tests/cli
+	tests/unit/permute.c tests/unit/zerodim.c) # the last five are used by tests/cli
 FUZZ := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 BENCHES := $(patsubst tests/bench/%.c,$(B)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 
@@ -237,6 +237,7 @@ lint: all
 	sh scripts/check-options.sh
 	sh scripts/check-portable.sh
 	sh scripts/check-language.sh
+	sh scripts/check-division.sh
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \

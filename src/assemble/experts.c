@@ -81,6 +81,7 @@ static gg_status cut_experts(gg_plan_tensor *pt, uint64_t was, const uint64_t *k
 {
     gg_plan_tensor old = *pt;
     gg_tensor *t = &pt->t;
+    /* not 0: check_kept refuses 0 */
     uint64_t step = t->bytes / was; /* an expert's share: a row, an element, a matrix */
     gg_status st = verify ? gg_verify_parts(pt, step, err) : GG_OK;
     t->dims[experts_dim(t)] = n;

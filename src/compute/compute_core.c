@@ -95,8 +95,10 @@ const float *gg_weights_of(const gg_weights *w, uint64_t first, size_t n, float 
     uint64_t columns = w->of.columns;
     if (!w->of.mean2) return NULL;
     for (size_t done = 0; done < n;) {
+        /* not 0: a matrix with weights has columns */
         uint64_t row = (first + done) / columns, column = (first + done) % columns;
         size_t run = columns - column < n - done ? (size_t)(columns - column) : n - done;
+        /* not 0: a matrix with weights has rows */
         const float *from = w->of.mean2 + w->first + row / w->rows * columns + column;
         memcpy(room + done, from, run * sizeof *room);
         done += run;

@@ -156,11 +156,14 @@ static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_t
              rows = cols ? in->elements / cols : 0;
     c->scale_cols = s->n_dims == 2 && s->dims[1] ? s->dims[1] : 1;
     c->scale_rows = s->elements / c->scale_cols;
+    /* not 0: check_scales wants a scale with elements */
     c->block_rows = (rows + c->scale_rows - 1) / c->scale_rows;
     c->block_cols = (cols + c->scale_cols - 1) / c->scale_cols;
     uint64_t block[2] = { ck->block[0] ? ck->block[0] : 128, ck->block[1] ? ck->block[1] : 128 };
+    /* not 0: 128 unless the configuration has another size */
     if (c->scale_rows > 1 && (rows + block[0] - 1) / block[0] == c->scale_rows)
         c->block_rows = block[0];
+    /* not 0: as above */
     if (c->scale_cols > 1 && (cols + block[1] - 1) / block[1] == c->scale_cols)
         c->block_cols = block[1];
     c->scaled = in;
@@ -173,6 +176,7 @@ static void apply_scales(const ck_cache *c, const gg_st_tensor *in, uint64_t src
 {
     uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1;
     for (size_t i = 0; i < n; i++) {
+        /* not 0: the tensor has an element and its scale as well */
         uint64_t e = src + i * step, row = e / cols / c->block_rows, col = e % cols / c->block_cols;
         if (row >= c->scale_rows) row = c->scale_rows - 1;
         if (col >= c->scale_cols) col = c->scale_cols - 1;
@@ -276,6 +280,7 @@ static ck_run run_from(const gg_checkpoint *ck, size_t index, uint64_t e, size_t
     uint64_t left = e - r.p->start;
     r.src = v->first;
     for (uint32_t k = v->n; k-- > 0;) {
+        /* not 0: element e is in the view */
         r.at[k] = left % v->count[k];
         left /= v->count[k];
         r.src += r.at[k] * v->step[k];
@@ -313,6 +318,7 @@ static size_t element_size(const gg_checkpoint *ck, size_t i)
 static gg_status read_elements(const gg_checkpoint *ck, size_t i, ck_cache *c, gg_ck_span span,
                                gg_error *err)
 {
+    /* not 0: types have bytes */
     size_t size = element_size(ck, i), n = span.n / size;
     uint64_t e = span.offset / size;
     uint8_t *out = span.buf;
@@ -337,6 +343,7 @@ gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg
     uint8_t one[8] = { 0 };
     gg_status st = GG_OK;
     while (span.n > 0 && st == GG_OK) {
+        /* not 0: types have bytes */
         size_t skip = (size_t)(span.offset % size), part = span.n;
         if (skip || span.n < size) { /* a part of an element */
             if (size - skip < part) part = size - skip;

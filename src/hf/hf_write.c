@@ -140,6 +140,7 @@ static gg_status add_runs(hf_array *a, const gg_hf_view *v, size_t in, uint64_t 
         hf_run run = { .at = v->first, .piece = { .in = (uint32_t)in, .expert = -1 } };
         uint64_t left = r;
         run.piece.view.first = start;
+        /* not 0: with a count of 0 there are no runs */
         for (uint32_t i = outer; i-- > 0; left /= v->count[order[i]]) {
             run.at += left % v->count[order[i]] * v->step[order[i]];
             run.piece.view.first += left % v->count[order[i]] * stride[order[i]];
@@ -311,6 +312,7 @@ static gg_status add_array(gg_hf_writer *w, const char *name, const hf_array *a,
     for (size_t i = 0; i < a->n_runs && st == GG_OK; i++) {
         gg_ck_piece piece = a->runs[i].piece;
         const gg_st_tensor *in = &w->ck->in.items[piece.in];
+        /* not 0: there is an expert */
         if (expert > 0) piece.view.first += expert * (in->elements / in->dims[0]);
         st = gg_ck_add_piece(t, &piece, err);
     }

@@ -48,6 +48,7 @@ static presence look_at_twins(const align_models *m, twins *w)
     w->t = gg_source_tensor(m->a, w->a);
     const gg_tensor *d = gg_source_tensor(m->b, w->b);
     if (!gg_same_dims(w->t, d) || w->t->elements == 0) return UNUSABLE;
+    /* not 0: it has elements */
     w->rows = w->t->elements / w->t->dims[0];
     return gg_can_decode(w->t->dtype) && gg_can_decode(d->dtype) ? PRESENT : UNUSABLE;
 }
@@ -141,6 +142,7 @@ static gg_status add_unit_values(ffn *f, const char *role, const char *end)
     twins w;
     presence p = look_up_ffn(f, role, end, &w);
     if (p == ABSENT) return GG_OK;
+    /* not 0: a group has units */
     f->usable = f->usable && p == PRESENT && w.t->dims[0] % f->g->n == 0 &&
                 w.t->dims[0] <= 2 * f->g->n && w.rows == (f->experts ? f->experts : 1);
     gg_status st = GG_OK;
@@ -303,6 +305,7 @@ typedef struct share {
 static gg_status add_heads(heads *h, const twins *w, share s)
 {
     uint64_t of = s.columns ? w->t->dims[0] : w->rows;
+    /* not 0: a group has units */
     h->usable = h->usable && s.lines && s.lines % s.g->n == 0 && s.first + s.lines <= of;
     if (!h->usable) return GG_OK;
     gg_slice slice = { .columns = s.columns, .first = s.first, .per = s.lines / s.g->n };
@@ -330,7 +333,8 @@ static gg_status add_fused(heads *h, const char *role, bool columns)
     uint64_t lines = p != PRESENT ? 0
                      : columns    ? w.t->dims[0]
                                   : w.rows,
-             all = h->q->n + 2 * h->kv->n, size = lines / all;
+             /* not 0: there are query heads */
+        all = h->q->n + 2 * h->kv->n, size = lines / all;
     h->usable = h->usable && size && lines % all == 0;
     uint64_t q = h->q->n * size, kv = h->kv->n * size;
     gg_status st = add_heads(h, &w, (share){ h->q, columns, !columns, 0, q });

@@ -71,6 +71,7 @@ static void row_reader_close(row_reader *r)
 static gg_status row_reader_open(row_reader *r, const builder *b, gg_error *err)
 {
     *r = (row_reader){ .b = b };
+    /* not 0: units are matched in tensors with values */
     r->per_read = b->row_bytes < READ ? READ / b->row_bytes : 1;
     gg_status st = gg_data_open(b->c->source, b->s.index, &r->data, err);
     if (st != GG_OK) return st;
@@ -146,6 +147,7 @@ static gg_status row_task(void *ctx, size_t task, unsigned worker, gg_error *err
 
 static void add_row(const builder *b, const float *x, uint64_t row)
 {
+    /* not 0: part_dims gives at least one unit */
     size_t per = (size_t)b->s.per, n = b->t->n, at = b->at + (size_t)(row % b->turn) * per;
     float sign = sign_of(row, b->turn);
     for (size_t c = 0; c < per; c++) {
@@ -165,6 +167,7 @@ static gg_status column_task(void *ctx, size_t task, unsigned worker, gg_error *
     gg_status st = row_reader_open(&r, b, err);
     if (st != GG_OK) return st;
     for (uint64_t base = task * b->batch; base < b->s.rows && st == GG_OK; base += b->turn) {
+        /* not 0: part_dims gives at least one unit */
         uint64_t end = base / b->turn * b->turn + b->turn;
         if (end > base + b->batch) end = base + b->batch;
         if (end > b->s.rows) end = b->s.rows;
@@ -183,6 +186,7 @@ static size_t part_dims(const builder *b, const align_part *p, const gg_tensor *
 {
     const gg_slice *s = &p->slice;
     if (s->columns) {
+        /* not 0: slices have units */
         uint64_t turn = b->most / s->per;
         if (turn == 0) turn = 1;
         return (size_t)((s->rows < turn ? s->rows : turn) * s->per);
@@ -219,10 +223,12 @@ static gg_status add_part_vectors(builder *b, const align_part *p, double *norms
     b->s.index = b->c->donor ? p->b : p->a;
     b->tensor = gg_source_tensor(b->c->source, s->index);
     b->dims = part_dims(b, p, b->tensor);
+    /* not 0: slices have units */
     b->turn = b->dims / (size_t)s->per;
     b->batch = s->columns ? 16 : s->per > 1 ? 1 : 64;
     gg_status st = gg_row_bytes(b->tensor->dtype, b->tensor->dims[0], &b->row_bytes, err);
     unsigned threads = b->run ? b->run->threads : 0;
+    /* not 0: set above */
     size_t tasks = ((s->columns ? b->turn : b->t->n) + b->batch - 1) / b->batch;
     if (st == GG_OK) st = gg_parallel(tasks, threads, s->columns ? column_task : row_task, b, err);
     if (st == GG_OK) normalize_units(b, norms);
@@ -238,6 +244,7 @@ gg_status gg_unit_table(const align_group *g, const unit_choice *c, const gg_run
     for (size_t i = 0; i < g->n_parts; i++) out->parts += g->parts[i].counts;
     bool many = g->kind == GG_ALIGN_FFN || g->kind == GG_ALIGN_EMBEDDING;
     size_t most = many ? MOST : MOST_FEW;
+    /* not 0: a group has units */
     b.most = TABLE_FLOATS / (g->n * (out->parts ? out->parts : 1));
     b.most = b.most < SHORTEST ? SHORTEST : b.most > most ? most : b.most;
     for (size_t i = 0; i < g->n_parts; i++) {
@@ -514,6 +521,7 @@ static gg_status match_pair(const head_match *h, size_t g, size_t theirs, float 
 
 static gg_status head_match_new(head_match *h, size_t groups, size_t n, gg_error *err)
 {
+    /* not 0: the caller has heads */
     *h = (head_match){ .groups = groups, .per = n / groups };
     h->kv = calloc(groups, groups * sizeof *h->kv);
     h->q = calloc(n, n * sizeof *h->q);

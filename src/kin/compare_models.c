@@ -115,6 +115,7 @@ static gg_sameness sameness_of(const compare_pair *p)
 
 static uint64_t divide_up(uint64_t n, uint64_t size)
 {
+    /* not 0: a constant, or a number of chunks or tasks that is at least 1 */
     return n / size + (n % size != 0);
 }
 
@@ -126,6 +127,7 @@ static compare_cut cut_pair(const gg_tensor *a, const gg_tensor *b, uint64_t sam
     uint64_t elements = c.decodes ? a->elements : a->bytes;
     if (elements == 0) return c;
     c.row = c.decodes && a->n_dims ? a->dims[0] : elements;
+    /* not 0: it has elements */
     c.rows = elements / c.row;
     c.taken = gg_sample_count(c.rows, c.decodes ? sample : 0);
     if (c.taken == c.rows) {
@@ -144,6 +146,7 @@ static compare_cut cut_pair(const gg_tensor *a, const gg_tensor *b, uint64_t sam
  * more runs. */
 static bool chunk_run(const compare_cut *c, uint64_t k, uint64_t i, uint64_t *first, uint64_t *n)
 {
+    /* not 0: a pair with chunks has segments */
     uint64_t r = k / c->segments * c->per + i, at = k % c->segments * CHUNK;
     if (i >= c->per || r >= c->taken) return false;
     *first = gg_sample_index(r, c->rows, c->taken) * c->row + at;
@@ -311,6 +314,7 @@ static gg_status sum_chunks(reader *r, task *t, uint64_t no, gg_error *err)
 
 static void add_progress(const job *j, const compare_pair *p)
 {
+    /* not 0: called by a task of the pair */
     gg_progress_add(j->run, p->a.t.bytes / p->cut.tasks);
 }
 

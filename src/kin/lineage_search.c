@@ -120,6 +120,7 @@ static gg_status read_matrix(void *ctx, size_t i, unsigned worker, gg_error *err
     (void)worker;
     matrix *m = &s->of[s->todo[i] / ROLES][s->todo[i] % ROLES];
     const gg_tensor *t = gg_source_tensor(s->source, m->tensor);
+    /* not 0: role_of takes no side below SIDE */
     uint64_t bytes = 0, k = 0, rows = t->elements / t->dims[0], taken = gg_sample_count(rows, ROWS);
     gg_data d;
     gg_status st = gg_row_bytes(t->dtype, t->dims[0], &bytes, err);

@@ -34,6 +34,7 @@ static size_t least(size_t a, size_t b)
 
 static size_t steps(size_t n, size_t step)
 {
+    /* not 0: the side of a tile */
     return n / step + (n % step != 0);
 }
 
@@ -74,6 +75,7 @@ static gg_status multiply_part(void *ctx, size_t i, unsigned worker, gg_error *e
 {
     (void)err;
     job *j = ctx;
+    /* not 0: a matrix with parts has columns */
     size_t across = steps(j->c->cols, j->wide), row = i / across * j->tall,
            col = i % across * j->wide;
     size_t rows = least(j->tall, j->c->rows - row), cols = least(j->wide, j->c->cols - col);
@@ -155,6 +157,7 @@ static gg_status run_bands(job *j, size_t copies, gg_task task, unsigned threads
     while (threads > 1 && j->tall > 48 && steps(lines, j->tall) < 2 * (size_t)threads) j->tall /= 2;
     size_t side = least(j->tall, lines ? lines : 1);
     j->packed = gg_matmul_scratch(j->right ? side : length, j->right ? length : side, length);
+    /* not 0: both are at least 1 */
     if (length > (SIZE_MAX / sizeof(float) - j->packed) / side / copies)
         return gg_fail(err, GG_ENOMEM, "no memory to multiply matrices");
     j->room = side * length;

@@ -109,6 +109,7 @@ static gg_status check_pair(const gg_imatrix *im, const entry *e, gg_error *err)
     }
     const gg_tensor *c = gg_source_tensor(im->source, e->counts);
     if (s->dtype == GG_F32 && c->dtype == GG_F32 && s->elements && c->dims[0] == 1 &&
+        /* not 0: it has elements */
         c->elements == s->elements / s->dims[0])
         return GG_OK;
     gg_fail(err, GG_EFORMAT, "the sums and counts of the importance matrix do not match");
@@ -452,6 +453,7 @@ gg_imatrix_entry gg_imatrix_entry_at(const gg_imatrix *im, size_t i)
     const gg_tensor *t = gg_source_tensor(im->source, e->sums);
     out.values = t->elements;
     out.columns = t->dims[0];
+    /* not 0: check_pair wants elements */
     out.matrices = t->elements / t->dims[0];
     return out;
 }

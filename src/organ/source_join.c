@@ -82,6 +82,7 @@ static gg_status read_strip(gg_source *s, size_t index, uint64_t at, uint8_t *to
     gg_status st = gg_row_bytes(s->tensors[index].dtype, j->unit, &row_out, err);
     if (st != GG_OK) return st;
     for (size_t i = 0; i < j->n; i++) rows += j->strips[i].rows;
+    /* not 0: a byte of the tensor is read */
     row = at / row_out % rows;
     for (; row >= j->strips[k].rows; k++) row -= j->strips[k].rows;
     const gg_strip *strip = &j->strips[k];

@@ -168,6 +168,7 @@ static const moved *slice_at(const moved *list, size_t n, uint64_t row, bool col
 static uint64_t stored_row(const tensor_view *v, uint64_t row)
 {
     const moved *m = slice_at(v->rows, v->n_rows, row, false);
+    /* not 0: units have rows */
     uint64_t unit = m ? (row - m->s.first) / m->s.per : 0;
     if (!m || unit >= m->order->n) return row;
     return m->s.first + m->order->from[unit] * m->s.per + (row - m->s.first) % m->s.per;
@@ -214,6 +215,7 @@ uint64_t gg_source_view_place(const gg_source *s, size_t index, uint64_t row, ui
     const moved *m = slice_at(v->cols, v->n_cols, row, true);
     bool covers = m && row - m->s.row < m->s.rows;
     for (uint64_t start = m ? m->s.row : 0; covers && m->s.row == start; m--) {
+        /* not 0: units have columns */
         uint64_t at = *column - m->s.first, unit = at / m->s.per;
         bool found = *column >= m->s.first && unit < m->order->n;
         if (found) *column = m->s.first + m->order->from[unit] * m->s.per + at % m->s.per;
@@ -232,6 +234,7 @@ static gg_status make_row(view_reader *r, uint64_t row, const uint8_t *raw, gg_e
         if (st != GG_OK) return st;
         from = (const uint8_t *)r->values;
     }
+    /* not 0: reader_open sets it to bytes of a block or a value */
     move_cells(r, from, r->row_out / r->cell);
     return GG_OK;
 }
@@ -239,6 +242,7 @@ static gg_status make_row(view_reader *r, uint64_t row, const uint8_t *raw, gg_e
 /* Reads a span that lies in `rows` rows that are stored one after another. */
 static gg_status read_run(view_reader *r, uint64_t rows, view_span span, gg_error *err)
 {
+    /* not 0: a byte of the tensor is read */
     uint64_t row = span.at / r->row_out, skip = span.at % r->row_out;
     uint64_t from = stored_row(r->v, row) * r->row_in;
     uint8_t *to = span.to;
@@ -298,8 +302,10 @@ static gg_status read_moved(gg_data *in, const tensor_view *v, view_span span, g
         return gg_data_read(in, span.at, span.to, span.n, err);
     gg_status st = reader_open(&r, err);
     while (span.n > 0 && st == GG_OK) {
+        /* not 0: a byte of the tensor is read */
         uint64_t row = span.at / r.row_out, skip = span.at % r.row_out;
         uint64_t most = (skip + span.n + r.row_out - 1) / r.row_out;
+        /* not 0: a byte of the tensor is read */
         if (r.v->n_cols && most > BATCH / r.row_in) most = BATCH / r.row_in ? BATCH / r.row_in : 1;
         uint64_t rows = run_length(&r, row, most), bytes = rows * r.row_out - skip;
         view_span part = { span.at, span.to, bytes < span.n ? (size_t)bytes : span.n };

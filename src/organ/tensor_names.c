@@ -113,6 +113,7 @@ bool gg_expert_tensor(const gg_tensor *stack, uint64_t experts, uint64_t expert,
     out->name = name;
     out->n_dims = stack->n_dims - 1;
     out->dims[out->n_dims] = 1;
+    /* not 0: expert < experts */
     out->bytes = stack->bytes / experts;
     out->elements = stack->elements / experts;
     out->offset = stack->offset + expert * out->bytes;

@@ -72,7 +72,8 @@ static unsigned list_codes(const grid_spec *s, uint16_t code[MAX_POINTS])
     for (unsigned p = 0; p < (s->points8 ? 6561 : 4096); p++) {
         if ((s->set[p / 64] >> p % 64) % 2 == 0) continue;
         unsigned c = 0;
-        for (unsigned e = 0, digits = p; e < elements; e++, digits /= levels)
+        /* not 0: 3 or 8 */
+        for (unsigned e = 0, digits = p; e < elements; e++, digits /= levels) /* not 0: 3 or 8 */
             c |= digits % levels << 16 / elements * e;
         code[n++] = (uint16_t)c;
     }

@@ -32,8 +32,10 @@ void gg_column_weights_add(const gg_column_weights *w, uint64_t first, const flo
     uint64_t columns = w->of.columns;
     if (!w->of.mean2) return;
     for (size_t done = 0; done < n;) {
+        /* not 0: a matrix with weights has columns */
         uint64_t row = (first + done) / columns, column = (first + done) % columns;
         size_t run = columns - column < n - done ? (size_t)(columns - column) : n - done;
+        /* not 0: a matrix with weights has rows */
         const float *weights = w->of.mean2 + row / w->rows * columns + column;
         GG_PICK(gg_weighted_add)(weights, a + done, b + done, run, sums);
         done += run;

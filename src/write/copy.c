@@ -335,6 +335,7 @@ static gg_status run_lanes(void *ctx, size_t task, unsigned worker, gg_error *er
 {
     crew *w = ctx;
     lane_slot slots[GG_SHA256_LANES] = { 0 };
+    /* not 0: there is one lane or more */
     size_t lanes = gg_sha256_lanes(), size = STEP_HASHED / lanes;
     if (size < STEP_OF_LANE) size = STEP_OF_LANE;
     uint8_t *bufs = malloc(lanes * (size + GG_LINE_ROOM));

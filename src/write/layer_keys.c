@@ -32,6 +32,7 @@ typedef struct pattern {
 
 static uint64_t kind_of(const pattern *p, uint64_t block)
 {
+    /* not 0: patterns_of gives none */
     uint64_t at = block % p->period;
     switch (p->rule) {
     case LAST: return at == p->period - 1;

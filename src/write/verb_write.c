@@ -101,6 +101,7 @@ static gg_status make_rows(void *ctx, const gg_target *to, gg_error *err)
     const gg_override *v = ctx;
     const gg_tensor *t = to->t;
     if (t->bytes == 0) return GG_OK;
+    /* not 0: it has bytes */
     uint64_t row = t->dims[0], rows = t->elements / row, row_bytes = t->bytes / rows, at = to->at;
     uint64_t step = row < PIECE / sizeof(float) ? PIECE / sizeof(float) / row : 1;
     if (step > rows) step = rows;

@@ -366,6 +366,7 @@ static uint64_t parse_whole(const cli *c, cli_kind kind, const char *option, con
         for (number_end++; *number_end >= '0' && *number_end <= '9' && of <= 1000; of *= 10)
             part = 10 * part + (uint64_t)(*number_end++ - '0');
     uint64_t factor = parse_unit(kind, number_end, &end);
+    /* not 0: units are powers of 1000 and 1024 */
     uint64_t most = kind == CLI_SIZE ? (uint64_t)INT64_MAX / factor - 1 : UINT64_MAX / factor;
     uint64_t value = v * factor + part * factor / of;
     if (errno || *end || v > most || (of > 1 && factor == 1) || (kind == CLI_SIZE && value == 0))

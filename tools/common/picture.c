@@ -834,6 +834,7 @@ static gg_buf draw_text(const grid *g, gg_picture_form form, unsigned width, gg_
     const gg_picture *p = g->p;
     drawing h = { .err = err, .g = g, .form = form, .per = 1 };
     size_t room = width > NAME_COLUMNS + 20 ? width - NAME_COLUMNS - 9 : 11;
+    /* not 0: at least 11 */
     h.per = g->n_blocks ? (g->n_blocks + room - 1) / room : 1;
     put_escaped(&h, p->title ? p->title : "model");
     if (p->text) put_escaped(&h, p->text);

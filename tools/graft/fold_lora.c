@@ -265,9 +265,11 @@ static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x
     lora_state *s = state;
     const lora_pair *p = &s->c->pair;
     for (size_t done = 0; done < n;) {
+        /* not 0: a value of the tensor is computed */
         uint64_t row = (first + done) / p->in, column = (first + done) % p->in, rows = 1;
         size_t len = n - done < p->in - column ? n - done : (size_t)(p->in - column);
         gg_status st = GG_OK;
+        /* not 0: p->out rows are computed */
         if (s->loaded != row / p->out) st = load_wide(s, err);
         if (st == GG_OK && row >= s->end_row) st = load_rows(s, err);
         if (st != GG_OK) return st;
@@ -290,6 +292,7 @@ static gg_status mix_lora(void *state, uint64_t first, size_t n, float *const *x
 static void open_half(const lora_ctx *c, size_t index, operand *op, gg_plan_part *part, feed *f)
 {
     const gg_tensor *t = gg_source_tensor(c->adapter, index);
+    /* not 0: the pair has experts */
     uint64_t share = t->bytes / c->pair.of;
     *part = (gg_plan_part){ c->adapter, index, c->pair.at * share, share, NULL };
     *op = (operand){ t->dtype, part, 1 };
@@ -304,6 +307,7 @@ static gg_status make_lora(void *ctx, const gg_target *to, gg_error *err)
     gg_plan_part wide_part, tall_part;
     lora_state s = { .c = c,
                      .loaded = UINT64_MAX,
+                     /* not 0: pairs have a rank */
                      .step_rows = p->r < TALL_STEP ? TALL_STEP / p->r : 1 };
     s.w = malloc((size_t)(p->in * p->r) * sizeof *s.w);
     s.rows = malloc((size_t)(s.step_rows * p->r) * sizeof *s.rows);

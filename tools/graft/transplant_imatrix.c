@@ -37,6 +37,7 @@ static gg_status donor_part(follower *f, size_t tensor, uint64_t matrix, gg_imat
     out->entry = gg_imatrix_find_form(f->from[1], t->name, t->name_len);
     for (uint64_t c = 0; c < t->dims[0]; c++) {
         uint64_t at = c;
+        /* not 0: it has elements */
         out->matrix = gg_source_view_place(f->m->donor, tensor, row, &at) / t->dims[1];
         from[c] = (uint32_t)at;
         moved += at != c;

@@ -144,7 +144,7 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
 {
     const gg_tensor *t = gg_source_tensor(s, index);
     uint64_t of = some.n ? t->dims[t->n_dims - 1] : 0;
-    if (some.n == of) return gg_plan_whole(s, index);
+    if (of == 0 || some.n == of) return gg_plan_whole(s, index);
     uint64_t size = t->bytes / of;
     return (gg_plan_part){ s, index, some.at * size, some.n * size, NULL };
 }
@@ -442,6 +442,7 @@ static void list_move(gg_source *s, size_t i, const gg_move *m, const gg_select 
 {
     const gg_tensor *t = gg_source_tensor(s, i);
     uint64_t n = m->experts ? t->dims[t->n_dims - 1] : 1;
+    if (n == 0) return;
     r.n = t->bytes / n;
     for (uint64_t e = 0; e < n; e++) {
         if (m->experts && !gg_select_expert(select, e)) continue;

@@ -30,8 +30,8 @@ static gg_status entry_shape(const gg_imatrix *im, size_t i, const gg_source *mo
     size_t at = model ? gg_source_find(model, e->name, e->name_len) : SIZE_MAX;
     const gg_tensor *t = at != SIZE_MAX ? gg_source_tensor(model, at) : NULL;
     e->matrices = t ? gg_dims_from(t, 2) : 1;
-    e->columns = e->values / e->matrices;
-    if (t && e->columns == t->dims[0] && e->values % e->matrices == 0) return GG_OK;
+    e->columns = e->matrices ? e->values / e->matrices : 0;
+    if (t && e->columns == t->dims[0] && e->values == e->columns * e->matrices) return GG_OK;
     if (t)
         gg_fail(err, GG_EFORMAT,
                 "the importance matrix has %llu values for it: it was computed for another model",
@@ -314,6 +314,7 @@ static gg_status hash_piece(gg_data *d, const gg_tensor *t, uint64_t m, uint8_t 
                             gg_error *err)
 {
     uint8_t room[SLICE_BYTES];
+    /* not 0: only matrices with bytes are hashed */
     uint64_t size = t->bytes / matrices_of(t), shape[3] = { t->dtype, t->dims[0], t->dims[1] };
     uint64_t slices = size / SLICE_BYTES + 1 < SLICES ? size / SLICE_BYTES + 1 : SLICES;
     gg_sha256 h;
@@ -321,6 +322,7 @@ static gg_status hash_piece(gg_data *d, const gg_tensor *t, uint64_t m, uint8_t 
     gg_sha256_init(&h);
     gg_sha256_update(&h, shape, sizeof shape);
     for (uint64_t k = 0; k < slices && st == GG_OK; k++) {
+        /* not 0: there are two slices or more */
         uint64_t at = slices > 1 ? (size - SLICE_BYTES) / (slices - 1) * k : 0;
         size_t n = size - at < SLICE_BYTES ? (size_t)(size - at) : SLICE_BYTES;
         st = gg_data_read(d, m * size + at, room, n, err);

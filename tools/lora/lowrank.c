@@ -44,6 +44,7 @@ static void free_truncation(truncation *t)
 
 static void *array(size_t n, size_t m, size_t size)
 {
+    /* not 0: the size of a type */
     return m > 0 && n > SIZE_MAX / size / m ? NULL : calloc(n > 0 && m > 0 ? n * m : 1, size);
 }
 

@@ -36,6 +36,7 @@ gg_status gg_edge_start(edge_taker *k, const gg_tensor *t, uint64_t most, unsign
     if (k->rows == 0) return GG_OK;
     k->cols = t->dims[0];
     k->of_rows = t->dims[1];
+    /* not 0: it has rows */
     k->matrices = t->elements / k->cols / k->of_rows;
     size_t values = (size_t)(k->rows * k->cols);
     k->x = malloc(values * sizeof *k->x);

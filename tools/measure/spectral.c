@@ -180,6 +180,7 @@ gg_status gg_spectral_edge(const gg_spectral_rows *m, unsigned threads, double *
     if (!(v > 0)) return GG_OK;
     lanczos l = { .m = m };
     l.part_rows = m->rows / PARTS < PART_ROWS ? PART_ROWS : m->rows / PARTS + 1;
+    /* not 0: at least 1, see above */
     l.parts = m->rows / l.part_rows + (m->rows % l.part_rows != 0);
     size_t vectors = l.parts + STEPS + 1;
     l.sums = m->cols <= SIZE_MAX / 8 / vectors ? malloc(m->cols * vectors * sizeof(float)) : NULL;

@@ -49,7 +49,7 @@ static void progress(run_reader *r, uint64_t bytes)
 {
     uint64_t most = r->p->t.bytes * r->passes, from = atomic_fetch_add(&r->seen, bytes),
              to = from + bytes;
-    if (from < most)
+    if (from < most) /* not 0: values are read at least once */
         gg_progress_add(r->run, (to < most ? to : most) / r->passes - from / r->passes);
 }
 

@@ -41,6 +41,7 @@ static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure
     take->run = take->stride = BLOCK_RUN;
     take->strides = units;
     take->count = runs * BLOCK_RUN;
+    /* not 0: it has units of values */
     uint64_t most = t->elements / 2048 / (t->dims[0] < GG_ROW_RUN ? t->dims[0] : GG_ROW_RUN);
     take->pairs = most ? most : 1;
 }
@@ -50,11 +51,14 @@ static void plan_blocks(const gg_tensor *t, const gg_measure_options *o, measure
  * are compared with the next row, and each at another place. */
 static void plan_runs(const gg_tensor *t, const gg_measure_options *o, measure_take *take)
 {
+    /* not 0: the caller asks for runs */
     uint64_t run = o->sample / o->runs + 1, rows;
     const gg_dtype_info *info = gg_dtype_get(t->dtype);
+    /* not 0: at least 1 */
     uint64_t step = RUN_BYTES / info->block_bytes * info->block_elems / run;
     step = step > RUN_STEP ? RUN_STEP : step > 1 ? (step - 1) | 1 : 1;
     if (run == 1 || t->elements / o->runs / 2 / step < run) return;
+    /* not 0: it has values */
     rows = t->elements / t->dims[0];
     if (rows <= o->runs && t->elements / BLOCK_RUN < o->runs) return;
     take->run = run;
@@ -95,7 +99,9 @@ static sampler sampler_of(const gg_tensor *t, const measure_take *take)
     sampler s = {
         .count = take->count, .length = take->run, .inner = take->step, .stride = take->stride
     };
+    /* not 0: runs have a value */
     s.units = s.count / s.length;
+    /* not 0: a tensor with values has units */
     s.inverse = UINT64_MAX / s.units + 1;
     s.most = UINT64_MAX / s.units / s.units;
     if (s.most > GATHER) s.most = GATHER;
@@ -431,6 +437,7 @@ static gg_status pass_in_order(reader *in, const gg_run *run, measure_take *take
 /* True if the samples are so close together that all the data is read. */
 static bool samples_dense(const gg_tensor *t, const measure_take *take)
 {
+    /* not 0: a tensor with values has samples */
     return take->count == t->elements || (take->run == 1 && t->bytes / take->count < DENSE);
 }
 

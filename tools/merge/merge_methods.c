@@ -734,6 +734,7 @@ static void importances(const gg_merge_job *j, unsigned pass, const gg_merge_chu
     size_t n = (size_t)j->t.dims[0];
     for (size_t at = 0; at < c->n; at += n) {
         const float *base = c->x[0] + at, *x = c->x[1] + at;
+        /* not 0: the chunk has values */
         float *kept = j->kept ? (float *)j->kept + (c->first + at) / n : NULL;
         float by = kept && pass > 0 ? *kept : GG_PICK(gg_mk_divergence)(base, x, n, c->scratch);
         if (kept && pass == 0) *kept = by;

@@ -17,9 +17,12 @@ static size_t low_counters(const gg_quantiles *q)
 
 void gg_quantiles_split(gg_quantiles *q, uint64_t keys, size_t unit)
 {
+    /* not 0: callers give a row or 1 */
     uint64_t units = keys / unit + 1;
     size_t most = q->values_only ? 1 : GG_QUANTILE_SEGMENTS;
+    /* not 0: 1 or a constant */
     q->segment_size = (units / most + 1) * unit;
+    /* not 0: set above */
     q->segments = (size_t)(keys / q->segment_size) + 1;
 }
 
@@ -49,6 +52,7 @@ void gg_quantiles_count(const gg_quantiles *q, unsigned pass, const gg_key_run *
         GG_PICK(gg_mk_count_high)(keys->x, keys->n, counters + keys->stream * GG_QUANTILE_HIGH);
         return;
     }
+    /* not 0: at least 1 */
     size_t segment = (size_t)(keys->first / q->segment_size);
     for (size_t k = 0; k < q->n; k++) {
         gg_quantile *one = &q->list[k];

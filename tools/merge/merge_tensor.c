@@ -518,6 +518,7 @@ static uint64_t thread_bytes(const gg_merging *m, uint64_t row)
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run)
 {
     gg_run less = *run;
+    /* not 0: it is a positive sum */
     uint64_t most = THREADS_BYTES / thread_bytes(m, row);
     unsigned threads = run->threads ? run->threads : gg_thread_count();
     less.threads = threads < most ? threads : most ? (unsigned)most : 1;

@@ -337,6 +337,7 @@ static gg_status judge_lineage(gg_source *first, gg_source *s, bool *doubtful, g
     for (size_t i = 0; i < count && n < GG_JUDGED; i++) {
         const gg_tensor *t = gg_source_tensor(first, i);
         size_t twin = gg_source_find(s, t->name, t->name_len);
+        /* not 0: at least 1 */
         if (twin == SIZE_MAX || t->dims[1] < 2 || (count > 2 * GG_JUDGED && i % step)) continue;
         if (!gg_same_dims(t, gg_source_tensor(s, twin))) continue;
         pairs[n++] = (gg_tensor_pair){ i, twin };

@@ -46,6 +46,7 @@ typedef struct ranking {
 static gg_status read_norms(const expert_stack *s, uint64_t expert, double *sums, gg_error *err)
 {
     const gg_tensor *t = &s->pt->t;
+    /* not 0: is_weight_stack wants experts */
     uint64_t n = t->elements / s->experts, first = expert * gg_encoded_bytes(t->dtype, n);
     float *x = malloc(PIECE * sizeof *x);
     uint8_t *raw = malloc((size_t)gg_encoded_bytes(t->dtype, PIECE));
@@ -58,7 +59,7 @@ static gg_status read_norms(const expert_stack *s, uint64_t expert, double *sums
             st = gg_read_parts(s->pt->parts, s->pt->n_parts, first + gg_encoded_bytes(t->dtype, at),
                                raw, (size_t)gg_encoded_bytes(t->dtype, got), err);
         if (st == GG_OK) st = gg_decode(t->dtype, raw, x, got, err);
-        for (size_t i = 0; i < got && st == GG_OK; i++)
+        for (size_t i = 0; i < got && st == GG_OK; i++) /* not 0: a value was read */
             sums[(at + i) % s->columns] += (double)x[i] * (double)x[i];
     }
     free(x);
@@ -93,6 +94,7 @@ static gg_status score_stack(void *ctx, size_t i, unsigned worker, gg_error *err
     gg_status st = GG_OK;
     s->norms = malloc(s->experts * s->columns * sizeof *s->norms);
     if (!sums || !s->norms) st = gg_fail(err, GG_ENOMEM, "no memory to read experts");
+    /* not 0: as in read_norms */
     if (st == GG_OK && (!gg_can_decode(t->dtype) || t->elements / s->experts % info->block_elems))
         st = gg_fail(err, GG_EUNSUPPORTED,
                      "its values cannot be decoded, so its experts cannot be "
@@ -384,6 +386,7 @@ static gg_status keep_experts_of(const ranking *r, const expert_stack *s, kept_l
         return st;
     }
     bool even = r->groups > 1 && keep % r->groups == 0 && s->experts % r->groups == 0;
+    /* not 0: at least 1 */
     uint64_t groups = even ? r->groups : 1, size = s->experts / groups;
     for (uint64_t g = 0; g < groups && st == GG_OK; g++)
         st = keep_best(s, g * size, (g + 1) * size, keep / groups, l, err);

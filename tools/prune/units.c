@@ -70,6 +70,7 @@ static gg_status thin_columns(const thin_ctx *c, const thin_room *r, uint64_t m,
                               size_t n, gg_error *err)
 {
     size_t row = (size_t)c->was.dims[0];
+    /* not 0: as in open_room */
     uint64_t bytes = gg_encoded_bytes(c->was.dtype, row), all = c->was.elements / row / c->matrices;
     const uint32_t *left = c->left + m * c->n;
     float gain = c->gains ? c->gains[m] : 1;
@@ -130,6 +131,7 @@ static gg_status thin_start(void *ctx, uint64_t m, float *out, gg_error *err)
 static gg_status open_room(const thin_ctx *c, thin_room *r, gg_error *err)
 {
     size_t row = (size_t)c->was.dims[0];
+    /* not 0: cut_units refuses tensors without values */
     *r = (thin_room){ .of = c, .rows = 65536 / row + 1 };
     r->raw = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
     r->out = malloc(r->rows * (size_t)gg_encoded_bytes(c->was.dtype, row) + 1);
@@ -157,6 +159,7 @@ static void close_room(thin_room *r)
 static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
 {
     const thin_ctx *c = ctx;
+    /* not 0: as in open_room */
     uint64_t rows = to->t->elements / c->matrices / to->t->dims[0]; /* that are written */
     size_t bytes = (size_t)gg_encoded_bytes(to->t->dtype, to->t->dims[0]);
     uint64_t at = to->at;
@@ -240,6 +243,7 @@ static thin_ctx *new_thin(const gg_keep_experts *k, const kept_line *l, const gg
     c->matrices = l->n;
     c->n = n;
     for (uint64_t i = 0; i < l->n * n; i++) {
+        /* not 0: n > i */
         uint64_t expert = i / n, part = i % n / left, unit = i % left;
         c->left[i] = (l->units ? l->units[expert * left + unit] : (uint32_t)unit) +
                      (uint32_t)(part * k->units_was);

@@ -313,6 +313,7 @@ static gg_status mix_noise(void *state, uint64_t first, size_t n, float *const *
     (void)err;
     for (size_t i = 0; i < n; i++) {
         uint64_t at = first + i, bits = gg_random_bits(c->key, at);
+        /* not 0: a value of the stack is computed */
         if (!is_copy(c->m, (size_t)(at / c->of_expert))) {
             i += (size_t)(c->of_expert - at % c->of_expert) - 1;
             continue;

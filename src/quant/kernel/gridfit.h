@@ -247,6 +247,7 @@ __attribute__((noinline, unused)) static void fit_block(const fit_spec *s, const
                                                         fitted *f, uint8_t *p)
 {
     octet *o = f->o;
+    /* not 0: a constant of each type */
     const int runs = 32 / s->octets;
     const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f;

@@ -160,6 +160,7 @@ static float fit_ternary_block(const float *x, const float *imatrix, octet *o, u
                                const plan *p)
 {
     const gg_iq_map map = gg_iq_map_get(GG_GRID_1S);
+    /* not 0: a constant of each type */
     const int runs = 32 / p->octets;
     const fit_block_norms n = block_norms(x, imatrix);
     float scale[16], top = 0.0f, yy = 0.0f;

@@ -123,6 +123,7 @@ static float pick_tq1_0(const uint8_t *b, unsigned j)
              width = j < 160   ? 32
                      : j < 240 ? 16
                                : 4;
+    /* not 0: 4, 16 or 32 */
     unsigned frac = (uint8_t)(b[base / 5 + i % width] * pow3[i / width]);
     return (float)((int)(frac * 3 >> 8) - 1) * gg_load_f16(b + 52);
 }

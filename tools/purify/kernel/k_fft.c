@@ -204,6 +204,7 @@ static gg_status make_steps(gg_fft_plan *p, gg_error *err)
     size_t floats = 0;
     for (size_t n = p->m, done = 1; n > 1; p->steps++) {
         size_t radix = next_radix(n);
+        /* not 0: a factor of n */
         n /= radix;
         p->step[p->steps] = (fft_step){ radix, n, done, NULL, NULL };
         done *= radix;
@@ -236,6 +237,7 @@ static gg_status make_chirp(gg_fft_plan *p, gg_error *err)
     memset(a, 0, m * sizeof *a);
     for (size_t k = 0; k < n; k++) {
         float *c = p->chirp + 2 * k;
+        /* not 0: k < n */
         root_of_unity(c, (uint64_t)k * k % (2 * n), 2 * n);
         a[k].re[0] = c[0], a[k].im[0] = -c[1];
         if (k) a[m - k] = a[k];

@@ -162,6 +162,7 @@ static gg_status start_fft(filter_job *f, gg_error *err)
     }
     f->plan = GG_K(gg_fft_plan_new)((size_t)row, err);
     if (!f->plan) return err->status;
+    /* not 0: check_filter refuses rows of 0 */
     f->part_elements = batch * ((FFT_PART + batch - 1) / batch);
     /* The energies of a batch, and the keys of a row with room to sort them. */
     size_t bins = (size_t)row / 2 + 1;
@@ -666,6 +667,7 @@ gg_status GG_K(gg_filter_values)(const gg_filter *o, float *x, uint64_t elements
     gg_status st = check_filter(o, elements, err);
     if (st == GG_OK) st = o->method == GG_PURIFY_FFT ? start_fft(&f, err) : start_haar(&f, err);
     if (st == GG_OK) {
+        /* not 0: both filters set it */
         f.parts = (size_t)((elements + f.part_elements - 1) / f.part_elements);
         f.scratch_size = (f.scratch_size + 63) & ~(size_t)63;
         f.slots = calloc(f.parts + 1, sizeof *f.slots);
