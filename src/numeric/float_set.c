@@ -121,6 +121,7 @@ static void find_edges(const gg_float_set *s, uint32_t u, bin_edges *e)
  * the number of values in its bucket. `total` values are in the part. */
 static void lay_buffers(gg_float_set *s, size_t used, uint64_t total)
 {
+    /* not 0: there is a thread */
     size_t room = (KEPT_WORDS + s->buffer_words - used) / s->threads * 2,
            share = room - (size_t)(GG_FLOAT_BUCKETS + 1) * GRAIN;
     for (unsigned t = 0; t < s->threads; t++) {

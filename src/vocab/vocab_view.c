@@ -301,6 +301,7 @@ static stretch stretch_at(const gg_data *d, uint64_t offset, uint64_t n)
     const vocab_view *v = view_of(d->source);
     const matrix *m = &v->list[d->index];
     uint32_t dtype = v->s.tensors[d->index].dtype;
+    /* not 0: matrices have values */
     uint64_t row = offset / m->row_bytes, skip = offset % m->row_bytes, run = 1;
     uint64_t most = (skip + n + m->row_bytes - 1) / m->row_bytes;
     const gg_vocab_row *r = &m->rows[row];
@@ -341,6 +342,7 @@ static gg_status read_rows(gg_data *d, uint64_t offset, void *buf, size_t n, gg_
         stretch s = stretch_at(d, offset, n);
         gg_data *in = s.source == SIZE_MAX ? NULL : data_of(d, s.source, err);
         if (in) gg_data_read(in, s.at, to, s.n, err);
+        /* not 0: as in stretch_at */
         else if (err->status == GG_OK && make_row(d, offset / m->row_bytes, err) == GG_OK)
             memcpy(to, ((reader *)d->cache)->made + s.at, s.n);
         to += s.n, offset += s.n, n -= s.n;
@@ -451,9 +453,11 @@ static gg_status open_matrix(vocab_view *v, size_t i, const gg_vocab_rows *rows,
         return gg_fail_in(err, GG_EFORMAT, v->models[0], t,
                           "it has %llu rows, but the vocabulary has %llu tokens",
                           (unsigned long long)t->dims[last], (unsigned long long)before);
+    if (t->elements == 0) return gg_fail_in(err, GG_EFORMAT, v->models[0], t, "it has no values");
     for (size_t k = 1; k < v->n_models; k++)
         if (find_twin(v, k, t, &m->at[k], err) != GG_OK) return err->status;
     m->rows = rows->list;
+    /* not 0: it has values */
     m->width = last == 0 ? 1 : t->elements / t->dims[last];
     t->dims[last] = rows->n;
     if (gg_row_bytes(t->dtype, m->width, &bytes, err) != GG_OK ||

@@ -153,6 +153,7 @@ __attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r,
     }
     s->i += n;
     s->rest += n * s->part;
+    /* not 0: a tensor with values has units */
     s->at += n * step + s->rest / s->units;
     s->rest %= s->units;
     return n;
