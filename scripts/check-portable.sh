@@ -104,6 +104,7 @@ extra	date %N	clock=
 extra	getconf _NPROCESSORS_ONLN	\|\| echo 1
 tests	cost
 tests	mkmodel
+tests	zerodim
 tests	permute
 tests	unpack
 tests	yes
