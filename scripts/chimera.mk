@@ -9,8 +9,8 @@
 #     include chimera.mk
 #
 # Then `make` builds OUTPUT, `make check` shows what would move and what does not match, and
-# `make clean` removes what was built. A step is repeated only when its inputs or its part of
-# the recipe changed, so a changed donor rebuilds only what depends on it.
+# `make clean` removes what was built. Nothing runs if nothing changed. With KEEP=1 a step is repeated
+# only when its inputs or its part of the recipe changed, so a changed donor rebuilds only what depends on it.
 #
 # Variables of a donor X (only X.model is required):
 #     X.model    X.type    X.layers   X.tensors   X.experts   X.router=1
@@ -104,6 +104,8 @@ named     = $(if $(strip $(NAME)),--set-kv $(call q,general.name=str:$(NAME)))
 # The --check of a donor, whose table is kept in WORK; adapters have none.
 strict    = $(if $(call on,STRICT),$(if $(call on,$(1).adapter),,$(call tool,$(2)) $(3) $(call select,$(1)) $(call match,$(1)) --check > $(call q,$(WORK)/check-$(1).tsv)))
 
+how_pure  = --method $(call q,$(PURIFY)) $(if $(strip $(STRENGTH)),--strength $(call q,$(STRENGTH))) --type $(call q,$(PURIFY_TYPE))
+assemble  = $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) $(named)
 .DELETE_ON_ERROR:
 .PHONY: chimera check clean FORCE
 chimera: $(OUTPUT)
@@ -199,7 +201,6 @@ $(foreach d,$(DONORS),$(if $(strip $($(d).purify)),\
 
 ifneq ($(strip $(PURIFY)),)
 unpurified := $(last)
-how_pure := --method $(call q,$(PURIFY)) $(if $(strip $(STRENGTH)),--strength $(call q,$(STRENGTH))) --type $(call q,$(PURIFY_TYPE))
 $(eval $(call stamp,pure,$(how_pure) of $(last)))
 $(eval $(call count,$(WORK)/pure.organs/manifest.json,purify))
 $(call step,pure,$(last)/manifest.json)
@@ -210,7 +211,6 @@ steps += $(last)
 endif
 
 assembled := $(last)
-assemble := $(if $(strip $(DTYPE)),--dtype $(call q,$(DTYPE))) $(if $(strip $(FALLBACK)),--fallback $(call q,$(FALLBACK))) $(named)
 $(eval $(call stamp,assemble,$(assembled) $(assemble)))
 $(eval $(call count,$(OUTPUT),assemble))
 $(OUTPUT): $(assembled)/manifest.json $(WORK)/assemble.recipe
@@ -257,3 +257,15 @@ endif
 
 clean:
 	rm -rf $(call q,$(WORK)) $(call q,$(OUTPUT))
+
+# Wrong values of options end make before the first step: each tool is started with its options and without a
+# model. Other errors than those of usage (2) are left to the step.
+wrong     = $(shell why=$$($(1) 2>&1 > /dev/null < /dev/null); [ $$? -ne 2 ] || printf '%s\n' "$$why")
+no_output = $(call q,$(WORK)/none)
+tried     = $(foreach d,$(DONORS),$(call wrong,$(call tool,organ-graft) -q $(call graft,$(d),$($(d).model)) --target /dev/null --output $(no_output)) \
+            $(if $(strip $($(d).purify)),$(call wrong,$(call tool,organ-purify) -q --dir /dev/null --output $(no_output) $(call purify,$(d))))) \
+            $(if $(strip $(PURIFY)),$(call wrong,$(call tool,organ-purify) -q --dir /dev/null --output $(no_output) $(how_pure))) \
+            $(if $(strip $(DTYPE)$(FALLBACK)),$(call wrong,$(call tool,organ-assemble) -q $(call q,$(BASE)) $(assemble) --dry-run))
+ifneq ($(filter-out clean,$(or $(MAKECMDGOALS),chimera)),)
+$(if $(strip $(tried)),$(error $(strip $(tried))))
+endif

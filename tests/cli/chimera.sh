@@ -230,13 +230,19 @@ for direct in '' DIRECT=1; do
     refused "Error 1" "a stranger, STRICT $direct" code.model=stranger.gguf STRICT=1 $direct
     refused "strangers" "a stranger, STRICT, says so $direct" code.model=stranger.gguf STRICT=1 $direct -j4
     refused "README" "a base that is not a model $direct" BASE=README $direct
-    refused "Error" "a wrong option $direct" code.match=perhaps $direct
+    refused "*** organ-graft: --match perhaps" "a wrong option $direct" code.match=perhaps $direct
+    # The second donor: nothing ran before.
+    refused "unknown word 'fnn'" "a wrong type $direct" norms.type=fnn $direct WORK=unbegun
+    check_text "$(ran)" "" "a wrong type $direct: no step"
+    check_absent "$W/unbegun" "a wrong type $direct"
 done
 check "a stranger, not STRICT, make -s" mk -s OUTPUT=x.gguf code.model=stranger.gguf
 check_text "$(cat "$T/out" "$T/err")" "" "make -s is silent"
 check "STRICT=1 among relatives" mk OUTPUT=x.gguf STRICT=1
-refused "Error" "no such method" PURIFY=wash
-refused "Error" "no such dtype" DTYPE='*=q99'
+refused "*** organ-purify: --method wash" "no such method" PURIFY=wash
+refused "*** organ-purify: --strength much" "no such strength" code.purify=haar code.strength=much
+refused "*** organ-assemble: 'q99' is not a tensor type" "no such dtype" DTYPE='*=q99'
+check "a wrong value does not keep from cleaning" mk clean OUTPUT=unbuilt.gguf DTYPE='*=q99'
 # Names that mean something to a shell are names; those that mean something to make are refused.
 for name in 'a`id>pwned`.gguf' 'a(1).gguf' "a'b\"c.gguf" 'a>pwned.gguf' 'a,b.gguf' 'a!{}.gguf'; do
     cp "$W/code.gguf" "$W/$name"
@@ -281,7 +287,11 @@ cp "$W/verse.gguf" "$T/verse.gguf"
 check_exit 2 "the base as output" mk OUTPUT=verse.gguf
 check_same "$W/verse.gguf" "$T/verse.gguf" "the base as output"
 # A step that fails late keeps what was whole, and a repaired recipe goes on from there.
-check_exit 2 "the last step fails" mk OUTPUT=g.gguf DTYPE='*=q99'
+mkdir "$T/failing"
+for tool in extract graft; do ln -s "$BIN/organ-$tool" "$T/failing/organ-$tool"; done
+printf '#!/bin/sh\nexit 4\n' > "$T/failing/organ-assemble"
+chmod +x "$T/failing/organ-assemble"
+check_exit 2 "the last step fails" mk OUTPUT=g.gguf BIN="$T/failing"
 made "and is repaired" "assemble" OUTPUT=g.gguf
 check_same "$W/g.gguf" "$T/2.gguf" "repaired"
 
