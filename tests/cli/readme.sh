@@ -41,6 +41,10 @@ check "the second command" built/organ-info tests/data/lab/lab-verse-q4_k_m.gguf
 check_same "$T/out" "$T/wanted" "the lines of organ-info in README.md"
 if [ "$(wc -l < "$T/wanted")" -ge 11 ]; then ok; else bad "README.md does not show them"; fi
 
+# The picture is drawn from the models.
+check "the picture of README.md" sh tests/engine/related.sh
+check_same "$T/out" docs/related.svg "docs/related.svg"
+
 # A transcript shows what its commands print: errors and notes, and then the result.
 sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" docs/first-steps.md > "$T/page"
 while IFS= read -r line <&3; do

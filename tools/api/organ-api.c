@@ -291,6 +291,7 @@ int main(int argc, char **argv)
     if (getenv("REQUEST_METHOD")) return serve();
     CLI_TOOL(c, api);
     const cli_option none[] = { { .group = cli_common }, { 0 } };
+    if (argc > 1 && argv[1][0] != '-') argc = 1; /* the original's "server" */
     cli_start(&c, argc, argv, none);
     cli_usage(&c, "this program is started by a web server: use organ-serve");
 }
