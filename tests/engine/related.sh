@@ -1,6 +1,6 @@
 #!/bin/sh
-# related.sh - prints docs/related.svg, the picture of README.md: the cosines of the tensors of lab-verse with those
-# of a fine-tune of the same base, and with those of a model that was trained from other random values. Needs the tools.
+# related.sh - prints docs/related.svg, the picture of README.md: the cosines of the tensors of lab-verse with
+# those of a fine-tune of the same base, and with those of a model that was trained from other random values.
 set -eu
 cd "$(dirname "$0")/../.."
 BIN=${BIN:-build/bin}
@@ -15,7 +15,8 @@ $2 ~ /^blk\.[0-9]+\..*\.weight$/ && $2 !~ /norm/ {
     cosine[$1, part[2], row[part[3]]] = $column["cosine"]
 }
 function text(x, y, size, anchor, words) {
-    printf "<text x=\"%d\" y=\"%d\" font-size=\"%d\" text-anchor=\"%s\" fill=\"#222\">%s</text>\n", x, y, size, anchor, words
+    printf "<text x=\"%d\" y=\"%d\" font-size=\"%d\" text-anchor=\"%s\" fill=\"#222\">%s</text>\n",
+        x, y, size, anchor, words
 }
 function grid(left, model, title,   b, r, c) {
     text(left, 26, 15, "start", title)
