@@ -167,17 +167,24 @@ tell_progress() {
     awk -v total="$total" '{ n += $1 } END { printf "%020.0f %020.0f\n", n, total }' "$run/bytes-done" >&"$tell"
 }
 
-job() { # RUN-FOLDER NUMBER
-    run=$1
+# Passes on what the job has said, unless its run was stopped or killed.
+pass_on() { # NUMBER
+    if [ -e "$run/stop" ] || [ ! -s "$run/said-$1" ]; then return; fi
+    clear_progress 2>&9
+    cat "$run/said-$1" 2>/dev/null >&9
+}
+
+job() { # RUN-FOLDER NUMBER: stderr is RUN-FOLDER/said-NUMBER, and descriptor 9 is that of the fleet
+    run=$1 number=$2
     line=$(sed -n "$2p" "$run/jobs" 2>/dev/null)
     if [ -z "$line" ] || [ -e "$run/stop" ]; then exit 0; fi
     { read_settings <"$run/settings"; } 2>/dev/null || exit 0 # removed in the meantime
-    case ${ORGAN_PROGRESS-} in [3-9]) tell=$ORGAN_PROGRESS ;; *) tell='' ;; esac
+    case ${ORGAN_PROGRESS-} in [3-8]) tell=$ORGAN_PROGRESS ;; *) tell='' ;; esac
     unset ORGAN_PROGRESS
     name=${line%%"$tab"*} source=${line#*"$tab"}
     model_dir=$out/models/$name scratch=$out/models/$name/${run##*/}
     export name source
-    trap 'rm -rf "$scratch"; [ -n "$far" ] || rm -f "$run/pid-$$"' EXIT
+    trap 'pass_on "$number"; rm -rf "$scratch"; [ -n "$far" ] || rm -f "$run/pid-$$"' EXIT
     trap 'stop_tool 143' HUP INT TERM
     [ -n "$far" ] || { echo >"$run/pid-$$"; } 2>/dev/null || exit 0
     if [ -e "$run/stop" ]; then exit 0; fi
@@ -190,7 +197,6 @@ job() { # RUN-FOLDER NUMBER
     [ ! -e "$model_dir/error" ] || rm -f "$model_dir/error"
     if ! steps; then
         status=failed
-        clear_progress
         warn "$(model_name "$name"): $(cat "$model_dir/error" 2>/dev/null)"
     fi
     took=$(elapsed "$job_start")
@@ -199,7 +205,7 @@ job() { # RUN-FOLDER NUMBER
     printf '%s\n' "$bytes" >"$model_dir/bytes"
     rows=$model_dir/measures.jsonl
     [ -f "$rows" ] || rows=/dev/null
-    clear_progress
+    clear_progress 2>&9
     job_line "$rows"
     { printf '%s\t%s\n' "$status" "$bytes" >"$run/ran-$2"; } 2>/dev/null
     tell_progress

@@ -164,6 +164,25 @@ for how in "" "-j 2"; do
     check "nothing stays" equal "$(find "$T/killed-alone" -name '.run-*' -o -name '*.tmp*')" ""
 done
 
+# A worker that ends long after its run was killed, and after the next run has removed its folders.
+mkdir "$T/late.d"
+printf '%s\n' '#!/bin/sh' "'$BIN/organ-measure' \"\$@\" || exit" \
+    "case \$* in *lab-code*) : > '$T/reached'; read -r go < '$T/gate' ;; esac" > "$T/late.d/organ-measure"
+chmod +x "$T/late.d/organ-measure"
+ln -s "$BIN/organ-extract" "$BIN/organ-info" "$T/late.d"
+mkfifo "$T/gate"
+begun - late "$T/late.d" measure -j 2
+kill -KILL "$pid"
+wait "$pid" 2> "$T/wait.err"
+fleet measure --output "$T/late" "$models"
+check_text "$(status_of lab-code-q4_k_m) $(status_of x)" "done kept" "a run beside a late worker"
+echo > "$T/gate"
+n=0
+while processes | grep -q "[-]-job $T/late" && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done
+check_text "$(processes | grep "[-]-job $T/late")" "" "the late worker ends"
+check "the late worker says nothing" equal "$(grep -v ': broken: ' "$T/fleet1.err")" ""
+check "the late worker spoils nothing" cmp "$T/code.tsv" "$T/late/models/lab-code-q4_k_m/measures.tsv"
+
 # ---- pipeline
 pipe=$T/pipe
 fleet pipeline -j 2 --output "$pipe" "$models"

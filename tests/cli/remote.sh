@@ -132,7 +132,10 @@ check "organ-measure of small tensors" organ-measure "$at/good/verse.gguf"
 check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -f 1-20)" \
     "tensors below the runs are read whole"
 organ-assemble -q "$T/verse.gguf" --dtype f32 -o "$T/wide.gguf"
-for options in '--runs 3 --sample 3000' '--runs 2 --sample 600 --split-experts' '--blocks' '--spectral --layers 2'; do
+some='--layers 2 --type ffn'
+if exhaustive; then some=; fi
+for options in '--runs 3 --sample 3000 --type embedding,ffn --layers 0-1' "--runs 2 --sample 600 --split-experts $some" \
+    "--blocks $some" '--spectral --layers 2'; do
     : > "$T/log"
     # shellcheck disable=SC2086
     check "organ-measure $options of a URL" organ-measure -q "$at/good/wide.gguf" $options
@@ -351,7 +354,7 @@ refused 4 'does not say which bytes it sent' total:1e9
 check_exit 4 "a size that no disk has" organ-info "$at/total:999999999999999/verse.gguf" --retries 0
 check_text "$(grep -Ec 'Illegal|rror near|bytes 524288-524287' "$T/err")" 0 "no message of a shell"
 # A list of pieces is made as it is used, so that a promise of 900 TB costs nothing.
-head -c 600000 "$T/verse.gguf" > "$T/part.gguf"
+head -c 1880000 "$T/verse.gguf" > "$T/part.gguf"
 check_exit 4 "a completion that is promised 900 TB" organ-remote -q --retries 0 --piece 4096 --complete \
     "$at/total:900000000000000/verse.gguf" "$T/part.gguf"
 check_text "$(cmp "$T/part.gguf" "$T/verse.gguf" 2>&1 | sed 's/.*: EOF on .*part.gguf.*/a part/')" "a part" \
