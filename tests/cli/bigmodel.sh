@@ -177,7 +177,9 @@ rm -f "$T/wide.gguf" "$T/donor.gguf"
 # A text of 180 MiB of NUL is 1.1 GiB in a manifest, which is too large.
 { printf GGUF; le 4 3; le 8 0; le 8 1; le 8 12; printf general.name; le 4 8; le 8 188743680; } > "$T/text.gguf"
 dd if=/dev/null of="$T/text.gguf" bs=1 seek=$((56 + 188743680)) 2> "$T/err"
-check_error 3 "shorten or delete the key 'general.name', which has 188743680 bytes" "a key that is too large" \
-    organ-extract "$T/text.gguf" --output "$T/text"
+if exhaustive; then
+    check_error 3 "shorten or delete the key 'general.name', which has 188743680 bytes" "a key that is too large" \
+        organ-extract "$T/text.gguf" --output "$T/text"
+fi
 check_absent "$T/text" "a key that is too large"
 finish

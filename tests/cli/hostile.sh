@@ -123,13 +123,13 @@ check_absent "$T/a.gguf" "alignment of 2^30"
 
 # ---- long strings are printed and written in pieces ------------------------------------------
 # shellcheck disable=SC3045
-in_160m() { ([ -n "${SANITIZED:-}" ] || ulimit -v 163840 2> /dev/null; exec "$@"); }
-head -c 33554432 /dev/zero | tr '\000' '\001' > "$T/ones"
+in_88m() { ([ -n "${SANITIZED:-}" ] || ulimit -v 90112 2> /dev/null; exec "$@"); }
+head -c 16777216 /dev/zero | tr '\000' '\001' > "$T/ones"
 organ-keys -q $VERSE --set-file long=$T/ones --output "$T/long.gguf"
-check_text "$(in_160m organ-keys "$T/long.gguf" long | wc -c | tr -d ' ')" 134217761 "organ-keys"
-check_text "$(in_160m organ-keys "$T/long.gguf" --json long | wc -c | tr -d ' ')" 201326648 "organ-keys --json"
-check "extract a long string" in_160m organ-extract -q -j 1 "$T/long.gguf" --type norm --output "$T/long"
-check_text "$(sed -n '/"key": "long"/p' "$T/long/manifest.json" | wc -c | tr -d ' ')" 201326640 \
+check_text "$(in_88m organ-keys "$T/long.gguf" long | wc -c | tr -d ' ')" 67108897 "organ-keys"
+check_text "$(in_88m organ-keys "$T/long.gguf" --json long | wc -c | tr -d ' ')" 100663352 "organ-keys --json"
+check "extract a long string" in_88m organ-extract -q -j 1 "$T/long.gguf" --type norm --output "$T/long"
+check_text "$(sed -n '/"key": "long"/p' "$T/long/manifest.json" | wc -c | tr -d ' ')" 100663344 \
     "all of it is in the manifest"
 # A header, or a manifest, is in memory at most twice: as it was read, and as it is written.
 in_twice() { # KEY: of a string of 16 MiB
@@ -139,6 +139,7 @@ in_twice() { # KEY: of a string of 16 MiB
     copies=1
     [ "$1" = long ] || copies=3 # in the manifest
     while read -r line; do
+        exhaustive || case $line in assemble\ -q\ $T/long* | merge* | *in-place | extract*l.d*) ;; *) continue ;; esac
         rm -rf "$T/copy" && cp "$T/long.gguf" "$T/u.gguf"
         bound=$((2 * 16384 + 10240))
         case $line in *l.d*) bound=$((2 * copies * 16384 + 10240)) ;; esac
@@ -225,9 +226,9 @@ if [ -z "${SANITIZED:-}" ]; then
 fi
 
 # ---- a map of as many blocks as tensors -------------------------------------------------------
-mkmodel "$T/deep.gguf" -n 250000 blk.%.w:I8:1
-quick "a map of 250000 blocks" $((6 * SLOW)) organ-compare "$T/deep.gguf" "$T/deep.gguf" \
-    --map 0-249999=0-249999 --summary
+mkmodel "$T/deep.gguf" -n 100000 blk.%.w:I8:1
+quick "a map of 100000 blocks" $((3 * SLOW)) organ-compare "$T/deep.gguf" "$T/deep.gguf" \
+    --map 0-99999=0-99999 --summary
 
 # ---- names that come twice ---------------------------------------------------------------------
 UP=$T/d/organs/blk_0_ffn_up.bin
@@ -249,7 +250,9 @@ check_same "$T/p.gguf" "$T/pads.gguf" "padding of 100000 tensors"
 mkmodel "$T/blk.gguf" -n 100000 blk.77.x%.weight:I8:4
 quick "100000 tensors of a block that no map names" $LOTS organ-transplant --base "$T/blk.gguf" \
     --donor "$T/blk.gguf" --map 0=1 --check
-quick "a table and a picture of 100000 roles" $LOTS organ-measure --summary --svg "$T/roles.svg" "$T/blk.gguf"
+if exhaustive; then
+    quick "a table and a picture of 100000 roles" $LOTS organ-measure --summary --svg "$T/roles.svg" "$T/blk.gguf"
+fi
 cp -R "$T/d" "$T/keys.d"
 awk '{ print } /^  "metadata": \[/ {
     for (i = 0; i < 100000; i++) printf "    {\"key\": \"zz.%06d\", \"type\": \"u32\", \"value\": %d},\n", i, i }' \
@@ -354,8 +357,10 @@ while [ $i -lt 18 ]; do
 done
 check_error 3 "probably not an organ stream" "an endless organ stream, listed" \
     sh -c "organ-extract - --list < '$T/endless' > /dev/null"
-check_error 3 "probably not an organ stream" "an endless organ stream, measured" \
-    sh -c "organ-measure - < '$T/endless' > /dev/null"
+if exhaustive; then
+    check_error 3 "probably not an organ stream" "an endless organ stream, measured" \
+        sh -c "organ-measure - < '$T/endless' > /dev/null"
+fi
 
 # ---- lists without end, in place of a file that an option names ---------------------------------------
 for option in --dtype=@/dev/zero --keep-experts=/dev/zero '--size=1M --sensitivity=/dev/zero'; do

@@ -334,12 +334,16 @@ other() { # KEY=TYPE:VALUE...
         mv "$T/other.2.gguf" "$T/other.gguf"
     done
 }
+ways=1
+if exhaustive; then ways=2; fi
 for kv in attn_logit_softcapping=f32:30 final_logit_softcapping=f32:15 attention.sliding_window=u32:64 \
     logit_scale=f32:8 residual_scale=f32:0.22 embedding_scale=f32:12 attention.scale=f32:0.1 \
     rope.freq_base=f32:500000 rope.freq_base_swa=f32:10000 rope.scaling.type=str:yarn rope.scaling.factor=f32:4 \
     rope.new_setting=u32:7 attention.layer_norm_rms_epsilon=f32:0.01; do
     other $kv
+    case $kv in *yarn | *epsilon*) ways=2 ;; esac
     for pair in "$T/other.gguf $C" "$C $T/other.gguf"; do
+        [ $ways = 2 ] || [ "${pair%% *}" != "$C" ] || continue
         # shellcheck disable=SC2086 # two files
         organ-merge --method linear $pair -o "$T/noted.gguf" --force 2> "$T/err"
         grep -qF "llama.${kv%%=*} differs" "$T/err" && ok || bad "no note on $kv: $(cat "$T/err")"

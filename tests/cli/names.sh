@@ -7,7 +7,8 @@
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}exitcode=99
 export ASAN_OPTIONS
 LIMIT=255
-LENGTHS='64 255 256'
+LENGTHS='255 256'
+if exhaustive; then LENGTHS="64 $LENGTHS"; fi
 [ -z "${SANITIZED:-}" ] || LENGTHS='63 64 127 255 256 1000 100000'
 b=$LAB/lab-verse-q4_k_m.gguf
 o=$T/out-model

@@ -10,7 +10,7 @@
 
 turn=0
 chosen() { # whether this promise is tested with row n, which is parsed
-    exhaustive || [ -n "${ONLY_ROWS:-}" ] || [ "$tool" != "$previous" ] || [ $(((n + turn) % 3)) = 0 ]
+    exhaustive || [ -n "${ONLY_ROWS:-}" ] || [ "$tool" != "$previous" ] || [ $(((n + turn) % 5)) = 0 ]
 }
 each() { # FUNCTION [all]: calls it for the chosen rows, or for all. n is the number of the row.
     n=0 turn=$((turn + 1)) tool=

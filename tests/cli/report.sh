@@ -432,7 +432,9 @@ chromium=
 for c in chromium chromium-browser google-chrome chrome; do
     if have $c; then chromium=$c; break; fi
 done
-if [ -n "$chromium" ] && have node; then
+if ! exhaustive; then
+    echo "left out: the report in a browser (EXHAUSTIVE=1)"
+elif [ -n "$chromium" ] && have node; then
     i=0
     while [ $i -lt 50 ]; do
         for name in lab-code-q4_k_m lab-base-q4_k_m; do

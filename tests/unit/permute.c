@@ -174,13 +174,15 @@ static void move(const model *m, const gg_tensor *t, const gg_anatomy *a, const 
              t->name + (a->block >= 0 ? a->role_at : 0));
     size_t size = t->dtype == GG_F16 ? 2 : 4;
     uint64_t rows = t->n_dims > 1 ? t->dims[1] : 1;
-    for (uint64_t at = 0; at < t->elements; at++) {
-        uint64_t c = at % t->dims[0], r = at / t->dims[0] % rows, e = at / t->dims[0] / rows;
-        uint64_t old = t->n_dims > 2 ? m->stack.from[e] : e;
-        uint64_t source = (old * rows + row(m, role, r, t, e)) * t->dims[0] +
-                          column(m, role, c, t, e);
-        memcpy(to + at * size, from + source * size, size);
+    uint64_t width = t->dims[0], *columns = malloc(width * sizeof *columns);
+    for (uint64_t line = 0; line < t->elements / width; line++) {
+        uint64_t r = line % rows, e = line / rows, old = t->n_dims > 2 ? m->stack.from[e] : e;
+        for (uint64_t c = 0; r == 0 && c < width; c++) columns[c] = column(m, role, c, t, e);
+        const uint8_t *source = from + (old * rows + row(m, role, r, t, e)) * width * size;
+        for (uint64_t c = 0; c < width; c++)
+            memcpy(to + (line * width + c) * size, source + columns[c] * size, size);
     }
+    free(columns);
 }
 
 static void add_noise(double noise, const gg_tensor *t, uint8_t *data)
