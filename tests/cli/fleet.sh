@@ -1,6 +1,6 @@
 #!/bin/sh
 # organ-fleet: steps that are done, kept or fail, with workers of every kind.
-# shellcheck disable=SC2016 # awk and inner shells expand their own
+# shellcheck disable=SC2016,SC2086 # awk and inner shells expand their own; two words
 # shellcheck source=tests/cli/lib.sh disable=SC1091
 . "$(dirname "$0")/lib.sh"
 scripts=$PWD/scripts data=$PWD/$D ORGAN_BIN=$BIN
@@ -8,6 +8,7 @@ export ORGAN_BIN
 
 equal() { [ "$1" = "$2" ] || { echo >&2 "have '$1', want '$2'"; false; }; }
 status_of() { awk -F '\t' -v m="$1" '$1 == m { print $2 }' "$T/table"; }
+few='--sample 2000' # values of each tensor, which are quick to measure
 fleet() { "$scripts/organ-fleet" "$@" >"$T/table" 2>"$T/fleet.err"; }
 
 # Lab models of two blocks and of one are enough here.
@@ -28,7 +29,7 @@ printf 'not a model' >"$models/broken.gguf"
 
 # ---- measure
 out="$T/out one"
-fleet measure -j 2 --output "$out" "$models"
+fleet measure $few -j 2 --output "$out" "$models"
 check "a failing model makes exit 1" equal $? 1
 check "the rest is done" equal "$(status_of lab-verse-q4_k_m) $(status_of lab-code-q4_k_m) $(status_of x)" \
     "done done done"
@@ -38,11 +39,11 @@ check "and why, on stderr" grep -q 'broken: organ-measure: .*GGUF' "$T/fleet.err
 check "shards are one model" equal "$(tail -n +2 "$T/table" | wc -l | tr -d ' ')" 5
 check "a line has size, seconds and a rate" awk -F '\t' \
     '$1 == "lab-verse-q4_k_m" { good = $3 == 1139360 && $4 ~ /^[0-9.]+$/ } END { exit !good }' "$T/table"
-"$BIN/organ-measure" "$models/lab-verse-q4_k_m.gguf" >"$T/direct.tsv"
+"$BIN/organ-measure" $few "$models/lab-verse-q4_k_m.gguf" >"$T/direct.tsv"
 check "the table is organ-measure's own" cmp "$T/direct.tsv" "$out/models/lab-verse-q4_k_m/measures.tsv"
-"$BIN/organ-measure" "$models/it's \$odd \"&\" <b>.gguf" >"$T/direct.tsv"
+"$BIN/organ-measure" $few "$models/it's \$odd \"&\" <b>.gguf" >"$T/direct.tsv"
 check "odd tensor names as well" cmp "$T/direct.tsv" "$out/models/it's \$odd \"&\" <b>/measures.tsv"
-"$BIN/organ-measure" --json "$models/in a folder/x-00001-of-00003.gguf" >"$T/direct.jsonl"
+"$BIN/organ-measure" $few --json "$models/in a folder/x-00001-of-00003.gguf" >"$T/direct.jsonl"
 check "and the rows of shards" cmp "$T/direct.jsonl" "$out/models/x/measures.jsonl"
 check "ranked by edge" "$scripts/organ-fleet" measure --by edge -q --output "$T/edges" "$LAB/lab-verse-q4_k_m.gguf" \
     "$LAB/lab-stranger-q4_k_m.gguf"
@@ -59,14 +60,14 @@ check "ranking is in order of theta among models of one type" awk -F '\t' \
 check "nothing is left over" equal "$(find "$out" -name '*.tmp*' -o -name '.run*')" ""
 
 # ---- resume
-fleet measure -j 2 --output "$out" "$models"
+fleet measure $few -j 2 --output "$out" "$models"
 check "a second run keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x) $(status_of broken)" \
     "kept kept failed"
 sleep 1
 touch "$models/in a folder/x-00003-of-00003.gguf"
 cp "$data/gguf/types-all.gguf" "$models/lab-code-q4_k_m.gguf"
 rm "$out/models/it's \$odd \"&\" <b>/measures.tsv"
-fleet measure --output "$out" "$models"
+fleet measure $few --output "$out" "$models"
 check "a newer shard is measured again" equal "$(status_of x)" "done"
 check "another file of that name as well" equal "$(status_of lab-code-q4_k_m)" "done"
 check "a missing result as well" equal "$(status_of "it's \$odd \"&\" <b>")" "done"
@@ -78,11 +79,11 @@ check "--force measures again" equal "$(status_of lab-verse-q4_k_m)" "done"
 
 # A run killed in the midst: temporary files stay, the marks of completion do not come.
 kill_dir=$T/killed
-fleet measure --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
+fleet measure $few --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
 rm "$kill_dir/models/lab-verse-q4_k_m/measure.done"
 echo half >"$kill_dir/models/lab-verse-q4_k_m/measures.tmp"
 mkdir "$kill_dir/models/lab-verse-q4_k_m/organs.1-1.tmp"
-fleet measure --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
+fleet measure $few --output "$kill_dir" "$models/lab-verse-q4_k_m.gguf"
 check "a killed run is done again" equal "$(status_of lab-verse-q4_k_m)" "done"
 check "its leavings are gone" equal "$(find "$kill_dir" -name '*.tmp')" ""
 printf '%s\n' '#!/bin/sh' 'case $* in *lab-code*--json* | *--json*lab-code*) kill -KILL $PPID ;; esac' \
@@ -90,8 +91,8 @@ printf '%s\n' '#!/bin/sh' 'case $* in *lab-code*--json* | *--json*lab-code*) kil
 chmod +x "$T/organ-measure"
 ln -s "$BIN/organ-extract" "$T/organ-extract"
 cp "$LAB/lab-code-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
-ORGAN_BIN=$T "$scripts/organ-fleet" measure --output "$T/cut" "$models" >"$T/table" 2>"$T/fleet.err"
-fleet measure --output "$T/cut" "$models"
+ORGAN_BIN=$T "$scripts/organ-fleet" measure $few --output "$T/cut" "$models" >"$T/table" 2>"$T/fleet.err"
+fleet measure $few --output "$T/cut" "$models"
 check "a worker killed with -9: the rest was done and is kept" equal "$(status_of lab-verse-q4_k_m)" "kept"
 check "and its model is done in the next run" equal "$(status_of lab-code-q4_k_m)" "done"
 
@@ -103,7 +104,7 @@ case \$* in *lab-code*) : > "$T/reached"; sleep 5 ;; esac
 exec "$BIN/organ-measure" "\$@"
 EOF
     rm -rf "$T/cut" "$T/reached"
-    ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" \
+    ORGAN_BIN=$T setsid "$scripts/organ-fleet" measure $few --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" \
         "$models/lab-code-q4_k_m.gguf" > "$T/table" 2> "$T/fleet.err" &
     pid=$!
     n=0
@@ -112,7 +113,7 @@ EOF
     wait "$pid" 2> "$T/wait.err"
     check "stopped, it ends as such" equal $? 143
     check "and leaves no scratch folder" equal "$(find "$T/cut" -name '.run-*')" ""
-    fleet measure --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
+    fleet measure $few --output "$T/cut" "$models/lab-verse-q4_k_m.gguf" "$models/lab-code-q4_k_m.gguf"
     check "what was done before is kept, the rest done" equal "$(status_of lab-verse-q4_k_m) $(status_of \
         lab-code-q4_k_m)" "kept done"
 fi
@@ -137,24 +138,24 @@ begun() { # SECONDS FOLDER OPTION...: a run that lasts; its process is $pid
     n=0
     while [ ! -f "$T/reached" ] && [ $n -lt 1000 ]; do sleep 0.1; n=$((n + 1)); done
 }
-"$BIN/organ-measure" "$models/lab-code-q4_k_m.gguf" > "$T/code.tsv"
+"$BIN/organ-measure" $few "$models/lab-code-q4_k_m.gguf" > "$T/code.tsv"
 for how in "" "-j 2"; do
     if [ -z "$how" ] && ! exhaustive; then continue; fi
     rm -rf "$T/stopped" "$T/killed-alone"
-    fleet measure --output "$T/stopped" "$models/lab-verse-q4_k_m.gguf"
+    fleet measure $few --output "$T/stopped" "$models/lab-verse-q4_k_m.gguf"
     # shellcheck disable=SC2086
-    begun forever stopped "$T" measure $how
+    begun forever stopped "$T" measure $few $how
     kill -TERM "$pid"
     wait "$pid" 2> "$T/wait.err"
     check "stopped alone $how, it ends as such" equal $? 143
     check "with its tools and at once" equal "$(processes | grep "[t]ail -f $T")$(find "$T/stopped" -name '.run-*')" ""
     check "what was done before is done still" grep -q 'done\|kept' "$T/stopped/models/lab-verse-q4_k_m/status"
     # shellcheck disable=SC2086
-    begun 2 killed-alone "$T/slow.d" measure $how
+    begun 2 killed-alone "$T/slow.d" measure $few $how
     kill -KILL "$pid"
     wait "$pid" 2> "$T/wait.err"
     echo 3 > "$T/seconds"
-    ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure -j 3 --output "$T/killed-alone" "$models" > "$T/table" \
+    ORGAN_BIN=$T/slow.d "$scripts/organ-fleet" measure $few -j 3 --output "$T/killed-alone" "$models" > "$T/table" \
         2> "$T/fleet.err"
     check "killed alone $how, and run again at once: all but one" equal "$(awk -F '\t' 'NR > 1 && $2 != "failed"' \
         "$T/table" | wc -l | tr -d ' ')" 4
@@ -172,10 +173,10 @@ printf '%s\n' '#!/bin/sh' "'$BIN/organ-measure' \"\$@\" || exit" \
 chmod +x "$T/late.d/organ-measure"
 ln -s "$BIN/organ-extract" "$BIN/organ-info" "$T/late.d"
 mkfifo "$T/gate"
-begun - late "$T/late.d" measure -j 2
+begun - late "$T/late.d" measure $few -j 2
 kill -KILL "$pid"
 wait "$pid" 2> "$T/wait.err"
-fleet measure --output "$T/late" "$models"
+fleet measure $few --output "$T/late" "$models"
 check_text "$(status_of lab-code-q4_k_m) $(status_of x)" "done kept" "a run beside a late worker"
 echo > "$T/gate"
 n=0
@@ -186,7 +187,7 @@ check "the late worker spoils nothing" cmp "$T/code.tsv" "$T/late/models/lab-cod
 
 # ---- pipeline
 pipe=$T/pipe
-fleet pipeline -j 2 --output "$pipe" "$models"
+fleet pipeline $few -j 2 --output "$pipe" "$models"
 check "pipeline reports its failure" equal $? 1
 check "organs are there" test -f "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
 check "with z in the manifest" grep -q '"z": {' "$pipe/models/lab-verse-q4_k_m/organs/manifest.json"
@@ -196,27 +197,27 @@ check "byte for byte" cmp "$T/again.gguf" "$models/lab-verse-q4_k_m.gguf"
 check "organs measure as the model does" cmp "$pipe/models/x/measures.jsonl" "$T/direct.jsonl"
 check "the report is there" grep -q 'lab-verse-q4_k_m' "$pipe/report/Z_MEASURE_REPORT.md"
 check "with the failing one" grep -q 'broken' "$pipe/report/Z_MEASURE_REPORT.html"
-fleet pipeline --output "$pipe" "$models"
+fleet pipeline $few --output "$pipe" "$models"
 check "pipeline keeps finished steps" equal "$(status_of lab-verse-q4_k_m) $(status_of x)" "kept kept"
 rm -r "$pipe/models/x/organs"
-fleet pipeline --output "$pipe" "$models"
+fleet pipeline $few --output "$pipe" "$models"
 check "and repeats the missing one" equal "$(status_of x)" "done"
 fleet dissect --output "$T/dissected" "$models"
 check "dissect measures nothing" equal "$(find "$T/dissected" -name 'measures.*')" ""
-fleet measure --output "$T/of-organs" "$T/dissected"
+fleet measure $few --output "$T/of-organs" "$T/dissected"
 check "a folder of organs is a folder of models" equal "$(status_of lab-verse-q4_k_m)" "done"
 
 # ---- lists, JSON, two of one name
 mkdir "$T/other"
 cp "$data/gguf/names-odd.gguf" "$T/other/lab-verse-q4_k_m.gguf"
 printf '%s\n' "$models/lab-verse-q4_k_m.gguf" "" "$T/other/lab-verse-q4_k_m.gguf" "$models/lab-verse-q4_k_m.gguf" |
-    "$scripts/organ-fleet" measure --json --output "$T/list" - >"$T/table" 2>"$T/fleet.err"
+    "$scripts/organ-fleet" measure $few --json --output "$T/list" - >"$T/table" 2>"$T/fleet.err"
 check "a list on stdin" equal "$(wc -l <"$T/table" | tr -d ' ')" 2
 check "two of one name have a folder each" equal "$(find "$T/list/models" -name measures.tsv | wc -l | tr -d ' ')" 2
 check "rows as JSON" grep -q \
     '^{"model": "lab-verse-q4_k_m", "status": "done", "bytes": 1139360, "seconds": [0-9.]*, ' "$T/table"
 rm "$models/in a folder/x-00001-of-00003.gguf"
-fleet measure --output "$T/no-first" "$models/in a folder"
+fleet measure $few --output "$T/no-first" "$models/in a folder"
 check "shards without their first: one failure" equal "$(tail -n +2 "$T/table" | cut -f 2)" failed
 
 if have python3 "what Python checks"; then
@@ -245,7 +246,7 @@ assert role["count"] == 2 and math.isclose(role["min_theta"], min(q),
 by = [r["theta"] for r in z["ranking"]["models"]]
 assert by == sorted(by, reverse=True) and len(by) == 4
 EOF
-    fleet measure --json --output "$T/list" "$models"
+    fleet measure $few --json --output "$T/list" "$models"
     check "the lines are JSON" python3 -c 'import json, sys
 for l in open(sys.argv[1], encoding="utf-8"): json.loads(l)' "$T/table"
 fi
@@ -257,14 +258,14 @@ ln -s ../blobs/4f2a "$T/cache/linked.gguf"
 ln -s ../gone "$T/cache/dangling.gguf"
 ln -s "$T/blobs" "$T/cache/folder.gguf"
 ln -s cache "$T/models-link"
-fleet measure --output "$T/of-links" "$T/models-link"
+fleet measure $few --output "$T/of-links" "$T/models-link"
 check "a folder that is a link, with links to models" equal "$? $(status_of linked) $(status_of dangling) $(status_of \
     folder)" "1 done failed "
 sleep 1
 touch "$T/blobs/4f2a"
-fleet measure --output "$T/of-links" "$T/models-link"
+fleet measure $few --output "$T/of-links" "$T/models-link"
 check "what a link leads to is newer" equal "$(status_of linked)" "done"
-fleet measure --output "$T/of-links" "$T/models-link"
+fleet measure $few --output "$T/of-links" "$T/models-link"
 check "and then it is kept" equal "$(status_of linked)" "kept"
 
 # ---- whatever awk there is: the same reports, also of nothing at all
@@ -276,7 +277,7 @@ for awk in "awk" "busybox awk" gawk mawk original-awk; do
     chmod +x "$T/awk.d/awk"
     for one in broken "it's \$odd \"&\" <b>"; do
         rm -rf "$T/by-awk"
-        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline --output "$T/by-awk" "$models/$one.gguf" > "$T/table" \
+        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline $few --output "$T/by-awk" "$models/$one.gguf" > "$T/table" \
             2> "$T/fleet.err"
         check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed \
             || echo 0 "done")"
@@ -290,7 +291,7 @@ done
 
 # ---- workers of GNU parallel, and over "hosts" that need no sshd
 if have parallel && parallel --version 2>/dev/null | grep -q '^GNU parallel'; then
-    fleet measure --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
+    fleet measure $few --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
     check "GNU parallel does the same" equal "$? $(status_of lab-verse-q4_k_m)" "0 done"
     check "to the bit" cmp "$T/par/models/lab-verse-q4_k_m/measures.jsonl" \
         "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
@@ -307,7 +308,7 @@ exec sh -c "$*"
 EOF
     mkdir "$T/hosts" && mv "$T/ssh" "$T/hosts/ssh" && chmod +x "$T/hosts/ssh"
     # by its name: PARALLEL_SSH is a command, and $T may have a space
-    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure -j 1 --sshlogin one,two \
+    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure $few -j 1 --sshlogin one,two \
         --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
     check "over hosts: the same failure" equal "$? $(status_of broken)" "1 failed"
     check "and the same work" equal "$(status_of lab-verse-q4_k_m)" "done"
@@ -336,7 +337,7 @@ printf '#!/bin/sh\necho "$1" > "$SLURM_LOG.cancelled"\n' > "$T/slurm/scancel"
 chmod +x "$T/slurm/sbatch" "$T/slurm/scancel"
 SLURM_LOG=$T/slurm.log
 export SLURM_LOG
-PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" \
+PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure $few -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" \
     "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" \
     2>"$T/fleet.err"
 check_text "$? $(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" \
@@ -348,7 +349,7 @@ check "Slurm: to the bit" cmp "$T/it's slurm/models/lab-verse-q4_k_m/measures.js
     "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
 check_text "$(find "$T/it's slurm" -name '.run-*')" "" "Slurm: nothing stays"
 rm "$T/it's slurm/models/lab-verse-q4_k_m/measures.tsv"
-ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure -j 2 --slurm --output "$T/it's slurm" \
+ORGAN_SLURM_TASKS=2 PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure $few -j 2 --slurm --output "$T/it's slurm" \
     "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" \
     2>"$T/fleet.err"
 check_text "$(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" "failed done kept" \
@@ -480,7 +481,7 @@ check_error 2 "or pipeline; see" "a model instead of a verb" "$scripts/organ-fle
 check_exit 2 "no output" "$scripts/organ-fleet" measure "$models"
 check_exit 2 "unknown option" "$scripts/organ-fleet" measure --what --output "$T/u" "$models"
 check_exit 2 "a value missing" "$scripts/organ-fleet" measure "$models" --output
-check_exit 2 "not a number" "$scripts/organ-fleet" measure -j many --output "$T/u" "$models"
+check_exit 2 "not a number" "$scripts/organ-fleet" measure $few -j many --output "$T/u" "$models"
 mkdir "$T/empty"
 check_exit 1 "nothing there" "$scripts/organ-fleet" measure --output "$T/u" "$T/empty"
 

@@ -1,5 +1,6 @@
 /* lists.c - lists of names that a tool prints instead of working. */
 #include "lists.h"
+#include "quant/quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +25,8 @@ void list_columns(const cli *c, const table_column *columns)
 
 const char *list_encoding(const gg_dtype_info *type)
 {
-    static const float zeros[256], weights[256] = { 1 };
-    uint8_t blocks[512];
-    gg_error err = GG_ERROR_INIT;
-    size_t n = type->block_elems;
     if (gg_can_encode(type->id)) return "yes";
-    if (n > 256 || type->block_bytes > sizeof blocks) return "no";
-    return gg_encode(type->id, zeros, blocks, n, n, weights, &err) == GG_OK ? "imatrix" : "no";
+    return gg_encode_needs_imatrix(type->id) ? "imatrix" : "no";
 }
 
 const char *list_encodable(size_t i)
