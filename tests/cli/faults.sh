@@ -2,7 +2,7 @@
 # shellcheck disable=SC1091,SC2086,SC2046,SC2181
 # faults.sh - full disks, closed pipes, folders that cannot be written, signals at any
 # moment: exit 4 and a reason, and never anything under the final name but the whole.
-#   FAULTS_MB=100  size of the model that is interrupted     FAULTS_KILLS=5  how often
+#   FAULTS_MB=40   size of the model that is interrupted     FAULTS_KILLS=3  how often (100 and 5 with EXHAUSTIVE=1)
 . "$(dirname "$0")/lib.sh"
 VERSE=$LAB/lab-verse-q4_k_m.gguf
 organ-extract $VERSE --output "$T/d"
@@ -182,7 +182,9 @@ check_exit 3 "cannot be a manifest" organ-assemble "$T/d" --output "$T/never.ggu
 check_absent "$T/never.gguf" "half a manifest"
 
 # ---- killed at any moment ------------------------------------------------------------------------
-rows=$((${FAULTS_MB:-100} * 64))
+if exhaustive; then : "${FAULTS_MB:=100}" "${FAULTS_KILLS:=5}"; fi
+: "${FAULTS_MB:=40}" "${FAULTS_KILLS:=3}"
+rows=$((FAULTS_MB * 64))
 mkmodel "$T/big.gguf" blk.0.attn_q.weight:I8:4096x$rows blk.0.attn_k.weight:I8:4096x$rows \
     blk.0.attn_v.weight:I8:4096x$rows blk.0.attn_output.weight:I8:4096x$rows
 rm -rf "$T/bigd"
@@ -214,7 +216,7 @@ whole_dir() {
 }
 i=0
 interrupted=0
-while [ $i -lt "${FAULTS_KILLS:-5}" ]; do
+while [ $i -lt "$FAULTS_KILLS" ]; do
     delay=$(printf "%03d" $((5 + i * 37)))
     for signal in INT KILL TERM; do
         struck $signal "$delay" organ-assemble "$T/bigd" --output "$T/k/m.gguf"
@@ -231,7 +233,7 @@ while [ $i -lt "${FAULTS_KILLS:-5}" ]; do
     i=$((i + 1))
 done
 if [ $interrupted -gt 0 ]; then ok; else bad \
-    "no run was interrupted: the machine is too fast for FAULTS_MB=${FAULTS_MB:-100}"; fi
+    "no run was interrupted: the machine is too fast for FAULTS_MB=$FAULTS_MB"; fi
 
 # Replacing: the old output stays whole until the new one is.
 cp "$T/big.gguf" "$T/k/m.gguf"
