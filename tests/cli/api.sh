@@ -766,7 +766,10 @@ for server in lighttpd busybox; do
     if grep -q TOKEN "$T/serve.out"; then bad "a given token is printed"; else ok; fi
     # busybox httpd lets 9 connections wait; what comes on top is dropped and late.
     # 200 sanitized processes at once could take more memory than a small machine has.
-    if [ $server = busybox ]; then many 6; elif [ -n "${SANITIZED:-}" ] || ! exhaustive; then many 40; else many 200; fi
+    if [ $server = busybox ]; then many 6
+    elif [ -n "${SANITIZED:-}" ] || ! exhaustive; then many 40
+    else many 200
+    fi
     [ -n "$first" ] || { stopped; killed; }
     survives $server
     cleanup

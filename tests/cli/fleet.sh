@@ -277,7 +277,8 @@ for awk in "awk" "busybox awk" gawk mawk original-awk; do
     chmod +x "$T/awk.d/awk"
     for one in broken "it's \$odd \"&\" <b>"; do
         rm -rf "$T/by-awk"
-        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline $few --output "$T/by-awk" "$models/$one.gguf" > "$T/table" \
+        PATH=$T/awk.d:$PATH "$scripts/organ-fleet" pipeline $few \
+            --output "$T/by-awk" "$models/$one.gguf" > "$T/table" \
             2> "$T/fleet.err"
         check "$awk: $one" equal "$? $(tail -n +2 "$T/table" | cut -f 2)" "$([ "$one" = broken ] && echo 1 failed \
             || echo 0 "done")"
@@ -291,7 +292,8 @@ done
 
 # ---- workers of GNU parallel, and over "hosts" that need no sshd
 if have parallel && parallel --version 2>/dev/null | grep -q '^GNU parallel'; then
-    fleet measure $few --parallel -j 2 --output "$T/par" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
+    fleet measure $few --parallel -j 2 --output "$T/par" \
+        "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf"
     check "GNU parallel does the same" equal "$? $(status_of lab-verse-q4_k_m)" "0 done"
     check "to the bit" cmp "$T/par/models/lab-verse-q4_k_m/measures.jsonl" \
         "$pipe/models/lab-verse-q4_k_m/measures.jsonl"
@@ -308,7 +310,8 @@ exec sh -c "$*"
 EOF
     mkdir "$T/hosts" && mv "$T/ssh" "$T/hosts/ssh" && chmod +x "$T/hosts/ssh"
     # by its name: PARALLEL_SSH is a command, and $T may have a space
-    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" measure $few -j 1 --sshlogin one,two \
+    SSH_LOG=$T/ssh.log PARALLEL_SSH=ssh PATH=$T/hosts:$PATH "$scripts/organ-fleet" \
+        measure $few -j 1 --sshlogin one,two \
         --output "$T/far" "$models" >"$T/table" 2>"$T/fleet.err"
     check "over hosts: the same failure" equal "$? $(status_of broken)" "1 failed"
     check "and the same work" equal "$(status_of lab-verse-q4_k_m)" "done"
@@ -337,7 +340,8 @@ printf '#!/bin/sh\necho "$1" > "$SLURM_LOG.cancelled"\n' > "$T/slurm/scancel"
 chmod +x "$T/slurm/sbatch" "$T/slurm/scancel"
 SLURM_LOG=$T/slurm.log
 export SLURM_LOG
-PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure $few -j 2 --slurm='--partition=a b --mem=2G' --output "$T/it's slurm" \
+PATH=$T/slurm:$PATH "$scripts/organ-fleet" measure $few -j 2 --slurm='--partition=a b --mem=2G' \
+    --output "$T/it's slurm" \
     "$models/broken.gguf" "$models/lab-verse-q4_k_m.gguf" "$models/it's \$odd \"&\" <b>.gguf" >"$T/table" \
     2>"$T/fleet.err"
 check_text "$? $(status_of broken) $(status_of lab-verse-q4_k_m) $(status_of "it's \$odd \"&\" <b>")" \

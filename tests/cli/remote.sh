@@ -136,8 +136,8 @@ check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -
 organ-assemble -q "$T/verse.gguf" --dtype f32 -o "$T/wide.gguf"
 some='--layers 2 --type ffn'
 if exhaustive; then some=; fi
-for options in '--runs 3 --sample 3000 --type embedding,ffn --layers 0-1' "--runs 2 --sample 600 --split-experts $some" \
-    "--blocks $some" '--spectral --layers 2'; do
+for options in '--runs 3 --sample 3000 --type embedding,ffn --layers 0-1' \
+    "--runs 2 --sample 600 --split-experts $some" "--blocks $some" '--spectral --layers 2'; do
     : > "$T/log"
     # shellcheck disable=SC2086
     check "organ-measure $options of a URL" organ-measure -q "$at/good/wide.gguf" $options
