@@ -203,7 +203,7 @@ $(B)/bench/%: tests/bench/%.c $(ROOMS) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(compile) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS) -o $@ $< $(ROOMS) $(LIB) -ldl -lm
 
-.PHONY: demo test mutants units fuzz check asan lint bench instructions test-engine test-web results
+.PHONY: demo test mutants units fuzz check asan lint bench peers instructions test-engine test-web results
 demo: all ## take a bundled model apart, assemble it, graft, verify
 	BIN=$(B)/bin sh scripts/demo.sh
 
@@ -316,8 +316,8 @@ coverage: ## print the lines and functions that tests and fuzz targets reach, pe
 	$(MAKE) B=build/coverage CC=clang CFLAGS="-O1 -g $(COV_FLAGS)" LDFLAGS="$(COV_FILE)" all units fuzz-targets
 	B=build/coverage sh tests/fuzz/coverage.sh
 
-bench: all $(BENCHES) $(B)/test/cost ## print goals and figures (SAVE=FILE, AGAINST=FILE)
-	BIN=$(B)/bin BENCH=$(B)/bench SAVE='$(SAVE)' AGAINST='$(AGAINST)' sh tests/bench/run.sh
+bench: all $(BENCHES) $(B)/test/cost ## print goals and figures (SAVE=FILE, AGAINST=FILE|COMMIT; LARGE=1: of a 14B)
+	BIN=$(B)/bin BENCH=$(B)/bench SAVE='$(SAVE)' AGAINST='$(AGAINST)' LARGE='$(LARGE)' sh tests/bench/run.sh
 
 test-engine: all ## load written models in a real engine (needs node and npm)
 	BIN=$(B)/bin sh tests/engine/run.sh
@@ -349,6 +349,9 @@ test-bare: ## run the README's commands in minimal roots of Debian 12 and 13 (ne
 .PHONY: test-schedulers
 test-schedulers: all units ## run organ-fleet with a real Slurm (as root), sshd and rclone on 127.0.0.1 (Debian: three minutes)
 	B=$(B) BIN=$(B)/bin sh tests/schedulers/run.sh
+
+peers: all $(BENCHES) $(B)/test/cost ## compare whole programs with what a user would take instead
+	BIN=$(B)/bin BENCH=$(B)/bench sh tests/bench/peers.sh
 
 instructions: all $(B)/bench/bench_count $(B)/bench/bench_model ## count instructions per value under qemu, compare them with tests/bench/instructions.tsv (UPDATE=1)
 	BIN=$(B)/bin BENCH=$(B)/bench UPDATE='$(UPDATE)' sh tests/bench/instructions.sh

@@ -10,13 +10,13 @@
 # turns; MB/s are the bytes of all models per second of it. one_s and two_s are clock times with
 # one and two threads. Results are deleted between the runs, so that no side pays for that.
 #
-#   MIB=32      size of an F16 model; 1024 takes 5 GiB of /dev/shm and half an hour
+#   MIB=16      size of an F16 model; 1024 takes 5 GiB of /dev/shm and half an hour
 #   TENSORS     number of tensors of equal size (default: one per 32 MiB, at least 4)
 #   METHODS     the methods; iso is left out by default, as its SVD in numpy takes a minute
 #   TYPES       of the lines above (default: "f16 q4_k q4_k>")
 set -eu
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
-COST=${COST:-$BENCH/../test/cost} RUNS=${RUNS:-2} MIB=${MIB:-32}
+COST=${COST:-$BENCH/../test/cost} RUNS=${RUNS:-2} MIB=${MIB:-16}
 TYPES=${TYPES:-f16 q4_k q4_k>} TENSORS=${TENSORS:-$((MIB < 160 ? 4 : MIB / 32))}
 here=$(dirname "$0")
 . "$here/goal.sh"

@@ -4,7 +4,8 @@
 # machine that does nothing else mean most, so that a note says when it did something else.
 #
 # SAVE=FILE keeps the table, AGAINST=FILE compares with a kept one, ONLY=NAME runs one script.
-# AGAINST=COMMIT builds another commit instead, and compares with it in turns (against.sh).
+# AGAINST=COMMIT builds another commit instead, and compares with it in turns (against.sh). LARGE=1
+# measures a model of the size of a 14B instead (peers.sh).
 # A script is stopped after LIMIT seconds (110), or when all of them have run for TOTAL (590). The last
 # ones are those without which most is known.
 set -u
@@ -34,6 +35,7 @@ note_busy() {
 	}'
 }
 
+if [ -n "${LARGE:-}" ]; then exec sh "$here/peers.sh"; fi
 if [ -n "${AGAINST:-}" ] && [ ! -f "$AGAINST" ]; then
 	look
 	before=$now

@@ -1,9 +1,10 @@
 /* quantize.c - encodes the matrices of a model's blocks with llama.cpp's own routines:
  *
- *     quantize ENGINE-DIR MODEL FTYPE IMATRIX OUT
+ *     quantize ENGINE-DIR MODEL FTYPE IMATRIX OUT [THREADS]
  *
  * FTYPE is the number of a llama_ftype, of which only the basic type is used: no mix. IMATRIX is a
- * GGUF importance matrix, or "-". The token embedding and the output matrix become F16. */
+ * GGUF importance matrix, or "-". The token embedding and the output matrix become F16. With THREADS,
+ * the whole model is encoded in the types of the mix instead, by so many threads. */
 #include "gguf.h"
 #include "llama.h"
 
@@ -54,14 +55,14 @@ static struct llama_model_imatrix_data *importance(const char *path)
 
 int main(int argc, char **argv)
 {
-    if (argc != 6) die("give ENGINE-DIR MODEL FTYPE IMATRIX OUT");
+    if (argc != 6 && argc != 7) die("give ENGINE-DIR MODEL FTYPE IMATRIX OUT [THREADS]");
     llama_log_set(quiet, NULL);
     ggml_backend_load_all_from_path(argv[1]);
     struct llama_model_quantize_params p = llama_model_quantize_default_params();
-    p.nthread = 1;
+    p.nthread = argc == 7 ? atoi(argv[6]) : 1;
     p.ftype = (enum llama_ftype)atoi(argv[3]);
-    p.output_tensor_type = p.token_embedding_type = GGML_TYPE_F16;
-    p.pure = true;
+    p.pure = argc == 6;
+    if (p.pure) p.output_tensor_type = p.token_embedding_type = GGML_TYPE_F16;
     if (strcmp(argv[4], "-") != 0) p.imatrix = importance(argv[4]);
     return llama_model_quantize(argv[2], argv[5], &p) != 0;
 }
