@@ -3,8 +3,8 @@
  *     quantize ENGINE-DIR MODEL FTYPE IMATRIX OUT [THREADS]
  *
  * FTYPE is the number of a llama_ftype, of which only the basic type is used: no mix. IMATRIX is a
- * GGUF importance matrix, or "-". The token embedding and the output matrix become F16. With THREADS,
- * the whole model is encoded in the types of the mix instead, by so many threads. */
+ * GGUF importance matrix, or "-". The token embedding and the output matrix become F16. With
+ * THREADS, the whole model is encoded in the types of the mix instead, by so many threads. */
 #include "gguf.h"
 #include "llama.h"
 

@@ -159,7 +159,8 @@ static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
     gg_status st = GG_OK;
     for (size_t at = 0; at < n && st == GG_OK; at += NULL_PIECE) {
         size_t m = n - at < NULL_PIECE ? n - at : NULL_PIECE;
-        st = gg_encode(dtype, x + at, blocks, m, info->block_elems, blind ? ones : NULL, err);
+        size_t row = blind ? info->block_elems : m; /* the encoder is called per row */
+        st = gg_encode(dtype, x + at, blocks, m, row, blind ? ones : NULL, err);
         if (st == GG_OK) st = gg_decode(dtype, blocks, x + at, m, err);
     }
     free(blocks);
