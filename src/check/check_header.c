@@ -509,6 +509,7 @@ static void check_heads(check *c)
 {
     check_place where = gg_check_at_key(c, "attention.head_count_kv");
     uint64_t blocks = c->d.blocks < GG_DESIGN_BLOCKS ? c->d.blocks : GG_DESIGN_BLOCKS, q, kv;
+    if (gg_design_has(&c->d, "wkv_heads")) return; /* a state per head of wkv.head_size */
     for (uint64_t b = 0; b < (blocks ? blocks : 1); b++) {
         if (!gg_design_number(&c->d, "attention.head_count", b, &q) || q == 0) continue;
         if (!gg_design_number(&c->d, "attention.head_count_kv", b, &kv) || kv == 0) continue;

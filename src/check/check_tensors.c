@@ -251,7 +251,7 @@ void gg_check_table_rules(check *c)
     apply_table(&p, c->arch->globals.text);
     const char *const *prefix = strstr(c->arch->block.text, "enc:") ? coder : none;
     for (; *prefix; prefix++) {
-        uint64_t n = *prefix[0] ? c->d.blocks : c->d.read;
+        uint64_t n = c->d.read;
         bool decoder = strcmp(*prefix, "dec.") == 0;
         if (decoder && !strstr(c->arch->block.text, "dec:")) continue;
         if (decoder) n = gg_design_number_or(&c->d, "decoder_block_count", n);
@@ -392,6 +392,25 @@ static void check_block_numbers(body *b)
                   c->d.read, last, (int)c->d.name_len, c->d.name);
 }
 
+/* Without these tensors a block is none of prediction. */
+static void check_prediction_heads(const body *b)
+{
+    static const char *const heads[] = { "eh_proj", "enorm", "hnorm" };
+    check *c = b->c;
+    char name[80];
+    for (size_t i = 0; i < b->n_groups; i++) {
+        uint64_t block = (uint64_t)b->groups[i].block;
+        if (block < c->d.trunk || block >= c->d.blocks) continue;
+        for (size_t k = 0; k < 3; k++) {
+            snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.%s.weight", block, heads[k]);
+            if (has_tensor(c, name)) continue;
+            say_error(c, "tensor-missing", at_name(name),
+                      "this tensor is missing; a prediction block needs it");
+            return;
+        }
+    }
+}
+
 /* Counts the names that `many` has and `one` lacks, and finds the first. Returns SIZE_MAX if
  * `one` has a name that `many` lacks. */
 static size_t count_lacking(const body *b, const group *one, const group *many, const part **first)
@@ -472,6 +491,7 @@ void gg_check_block_rules(check *c)
         c->status = gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", c->in->n);
     } else if (b.n_groups > 0 || !gg_design_has(&c->d, "no_blk")) {
         check_block_numbers(&b);
+        if (gg_design_has(&c->d, "prediction_heads")) check_prediction_heads(&b);
         if (!c->arch) {
             check_block_roles(&b);
             check_stacks(c);

@@ -89,6 +89,17 @@ for a in deepseek32 glm-dsa glm4moe hy_v3 mimo2 step35; do
 done
 declares qwen35 4 2 $eh
 row "01 qwen35: two declared, one stored" 1 "$absent" organ-check "$T/x.gguf"
+for a in llama qwen35 glm4moe mimo2; do
+    declares $a 2 2
+    row "01 $a: nothing but prediction" 1 "none would be left for the trunk" organ-check "$T/x.gguf"
+done
+for a in qwen3next nemotron_h nemotron_h_moe; do
+    declares $a 2 1
+    row "01 $a: a block of the trunk declared as one of prediction" 1 "blk.1.nextn.eh_proj.weight" \
+        organ-check "$T/x.gguf"
+done
+declares gemma3n 3 1 -k gemma3n.embedding_length=32 per_layer_model_proj.weight:F32:32x512
+row "01 gemma3n: sizes for the blocks of the trunk" 1 "!per_layer_model_proj.weight" organ-check "$T/x.gguf"
 declares llama 2 1
 row "01 llama has none" 1 "architecture llama has no prediction blocks" organ-check "$T/x.gguf"
 

@@ -201,7 +201,7 @@ export function model(t, name, profile, vocab) {
         return { tensors, need };
     };
     /* keys that the shapes of its tensors need */
-    const soft = new Set(["key", "value", "rot", "keyswa", "valueswa", "headsize", "firstheads", "head", "any", "vocab", "types", "context", "blocks", "moelatent", "latent"]);
+    const soft = new Set(["key", "value", "rot", "keyswa", "valueswa", "headsize", "firstheads", "head", "any", "vocab", "types", "context", "blocks", "nextn", "moelatent", "latent"]);
     for (const n of build().need) if (!soft.has(n) && names.get(n)?.key && !(n === "sharedff" && k.expert_shared_feed_forward_length)) put(names.get(n).key);
     unknown.length = 0;
     const { tensors } = build();

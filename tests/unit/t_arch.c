@@ -82,6 +82,7 @@ static void make_keys(const gg_arch *a, gg_meta *meta)
                     { "attention.head_count_kv", 2 },
                     { "expert_used_count", 2 },
                     { "rope.dimension_count", 4 },
+                    { "nextn_predict_layers", 0 },
                     { "block_count", BLOCKS } };
     char key[200];
     T_EQ(gg_meta_set_str(meta, "general.architecture", a->name, strlen(a->name), &err), GG_OK);
