@@ -218,6 +218,7 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, const char *o
         st = gg_ck_note(ck, false, err, "%s is used; other files are left out: %s", files.list[0],
                         files.skipped);
     gg_hf_files_free(&files);
+    ck->file_notes = ck->notes ? strlen(ck->notes) : 0;
     return st == GG_OK ? index_stored(ck, err) : st;
 }
 
@@ -1084,9 +1085,9 @@ static gg_status fall_back(gg_checkpoint *ck, const gg_json *header, gg_error *e
     ck->refusal = *err;
     *err = (gg_error)GG_ERROR_INIT;
     clear_view(ck);
-    free(ck->notes);
+    if (ck->notes) ck->notes[ck->file_notes] = 0;
     free(ck->doubt);
-    ck->notes = ck->doubt = NULL;
+    ck->doubt = NULL;
     if (ck->refusal.tensor[0]) snprintf(where, sizeof where, " (tensor '%s')", ck->refusal.tensor);
     gg_status st = gg_ck_note(ck, false, err,
                               "shown under its stored names, because it cannot be "

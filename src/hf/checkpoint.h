@@ -75,6 +75,7 @@ typedef struct gg_checkpoint {
     gg_error refusal;  /* why they are not those of GGUF, if `stored` */
     uint64_t block[2]; /* rows and columns that share a scale of F8 values; 0 = not stated */
     char *notes;       /* about the model as a whole: see gg_source_remarks */
+    size_t file_notes; /* length of those about the files, which are true of any view */
     char *doubt;       /* the first of them that a strict run refuses; NULL = none */
     char note[256];    /* about the text of `beside`; "" = none */
     gg_error no_tokenizer; /* why its tokenizer has not become keys; else GG_OK */

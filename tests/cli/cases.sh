@@ -6,12 +6,15 @@
 #     row CASE EXIT TEXT COMMAND...
 #
 # TEXT must be in the output or in the messages; with ! before it, it must not be there. '' accepts
-# all. Add rows under the heading of their case, and a heading in its place if there is none.
+# all. Add rows under the heading of their case, and a heading in its place if there is none. The name of a row
+# begins with the number of the case, or with "real", and contains the name of the file; tests/data/cases.txt
+# lists all of them, and each must have a row.
 . "$(dirname "$0")/lib.sh"
 have mkmodel || { bad "mkmodel is not built"; finish; }
 
 row() {
     case_name=$1 want=$2 text=$3
+    echo "$1" >> "$T/names"
     shift 3
     "$@" > "$T/out" 2> "$T/err"
     got=$?
@@ -87,6 +90,8 @@ for a in deepseek32 glm-dsa glm4moe hy_v3 mimo2 step35; do
     declares $a 4 2 $eh
     row "01 $a: two declared, one stored" 1 "block-missing	block 3	the model has $absent" organ-check "$T/x.gguf"
 done
+declares qwen35 3 1 $eh
+row "01 qwen35-whole" 1 "!$absent" organ-check "$T/x.gguf"
 declares qwen35 4 2 $eh
 row "01 qwen35: two declared, one stored" 1 "$absent" organ-check "$T/x.gguf"
 for a in llama qwen35 glm4moe mimo2; do
@@ -118,6 +123,23 @@ row "02 absent" 1 "there is no tensor 'blk.0.ssm'" new stack "$T/foreign.gguf" -
 row "02 two stars" 2 "stands for the same text" new stack "$T/foreign.gguf" --rename 'blk.*=x'
 row "02 no name" 2 "expected OLD=NEW" new stack "$T/foreign.gguf" --rename 'blk='
 
+organ-keys -q "$T/foreign.gguf" --set general.architecture=str:qwen35 -o "$T/x.gguf" --force 2> /dev/null
+row "02 qwen35" 1 "blk.0.ssm_dt	architecture qwen35 has no such tensor here" organ-check "$T/x.gguf"
+
+# ---- 03 arrays of every type: llama.cpp#13557
+
+mkmodel "$T/y.gguf" t:F32:4
+row "03 charsmap" 0 '' new keys "$T/y.gguf" -q --set 'a.u8=u8[]:0,255' --set 'a.i8=i8[]:-128,127' \
+    --set 'a.u16=u16[]:65535' \
+    --set 'a.i16=i16[]:-32768' --set 'a.u32=u32[]:4294967295' --set 'a.u64=u64[]:18446744073709551615' \
+    --set 'a.i64=i64[]:-9223372036854775808' --set 'a.f64=f64[]:1e300,0.1' \
+    --set 'a.bool=bool[]:true,false' --set 'a.none=i32[]:'
+cp "$T/x.gguf" "$T/arrays.gguf"
+organ-keys "$T/arrays.gguf" --json 'a.*' > "$T/want"
+row "03 charsmap: another key is set" 0 '' new keys "$T/arrays.gguf" -q --set general.name=x
+organ-keys "$T/x.gguf" --json 'a.*' > "$T/got"
+check_same "$T/got" "$T/want" "03 charsmap: all other keys keep their types and values"
+
 # ---- 05 importance matrices with zeros: llama.cpp#8661, #11764, #12439, #7805, auto-round#667,
 # ik_llama.cpp#202
 
@@ -135,13 +157,18 @@ one='\000\000\200\077' zero='\000\000\000\000' tiny='\001\000\000\000'
 for t in q2_k q3_k q4_k q5_k q6_k q4_0 q5_0 q4_1 iq4_xs; do
     for f in zero tiny columns half expert; do
         case $f in
+        columns) case=zero-columns.imatrix ;;
+        expert) case=moe-dead-expert.imatrix ;;
+        *) case=$f.imatrix ;;
+        esac
+        case $f in
         columns) text="no weights for some columns, which count as equally important: $Q (256)" ;;
         half) text="equally important: $Q (384)" ;;
         expert) text="equally important: $E (256)" ;;
         *) text="equally important: $Q (512)" ;;
         esac
-        row "05 $f $t" 0 "$text" new assemble "$T/f16.gguf" --dtype "blk.*=$t" --imatrix "$T/$f.dat"
-        row "05 $f $t: nothing is lost" 1 '' organ-compare --sample 0 "$T/f16.gguf" "$T/x.gguf"
+        row "05 $case $t" 0 "$text" new assemble "$T/f16.gguf" --dtype "blk.*=$t" --imatrix "$T/$f.dat"
+        row "05 $case $t: nothing is lost" 1 '' organ-compare --sample 0 "$T/f16.gguf" "$T/x.gguf"
         awk -F '\t' '$1 ~ /weight$/ && !($8 > 0.93) { bad = 1 } END { exit bad }' "$T/out" ||
             bad "05 $f $t: $(cat "$T/out")"
     done
@@ -153,8 +180,9 @@ cp "$T/ones.dat" "$T/zero.dat"
 new assemble "$T/f16.gguf" -q --dtype "$Q=q4_k" --imatrix "$T/zero.dat"
 check_same "$T/zero.gguf" "$T/x.gguf" "05 zero: the bytes of equal weights"
 row "05 ones" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/ones.dat"
-row "05 nan" 3 "not finite" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/nan.dat"
-row "05 count-0" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/count-0.dat"
+row "05 nan.imatrix" 3 "not finite" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/nan.dat"
+row "05 count-0.imatrix" 0 "!equally important" \
+    new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/count-0.dat"
 row "05 unused" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q8_0" --imatrix "$T/expert.dat"
 
 # ---- 10 rows that do not fit the blocks of a preset: llama.cpp#26616, #28474, #14996
@@ -181,6 +209,142 @@ row "10 a rule that says so" 0 "!do not fit" new assemble "$T/rows.gguf" --dtype
 row "10 an adapter" 1 "all 56 tensors keep their types" new assemble "$LAB/lab-lora-code.gguf" --dtype q8_0
 row "10 no such tensor" 1 "no tensor matches" new assemble "$T/rows.gguf" --dtype 'ffn=q8_0'
 
+mkmodel "$T/rows.gguf" -k llama.block_count=2 token_embd.weight:F16:256x64 -n 2 blk.%.attn_q.weight:F16:256x64 \
+    blk.%.ffn_down.weight:F16:672x256
+row "10 down-672" 0 "1 tensor as Q5_0, 1 as Q8_0: their rows of 672 do not fit" \
+    new assemble "$T/rows.gguf" --dtype q4_k_m
+mkmodel "$T/rows.gguf" -k llama.block_count=2 token_embd.weight:F32:72x64 -n 2 blk.%.attn_q.weight:F32:72x64
+row "10 rows-72-f32" 0 "3 tensors as F16: their rows of 72 do not fit" new assemble "$T/rows.gguf" --dtype q4_k_m
+row "10 rows-72-f32 --strict" 1 "3 tensors as F16" new assemble "$T/rows.gguf" --dtype q4_k_m --strict
+
+# ---- 08 a value that F16 cannot hold: llama.cpp#14788, #13722
+
+mkmodel "$T/y.gguf" t.weight:BF16:16x2 && head -c $(($(wc -c < "$T/y.gguf") - 64)) "$T/y.gguf" > "$T/big.gguf"
+bytes 32 '\303\107' >> "$T/big.gguf"
+row "08 bf16-1e5" 2 "32 of its values are too large for F16" new assemble "$T/big.gguf" --dtype t.weight=f16
+row "08 bf16-1e5 as f32" 0 '' new assemble "$T/big.gguf" --dtype t.weight=f32
+
+# ---- 11 scalars and shapes of image models: ComfyUI-GGUF#136, #392, InvokeAI#9564
+
+mkmodel "$T/y.gguf" scalar:F32: x_pad_token:F32:64x1 cap_embedder.1.weight:F16:64x64x1 \
+    layers.0.attention.qkv.weight:F16:256x64
+organ-keys -q "$T/y.gguf" --set general.architecture=str:lumina2 --set 'comfy.gguf.orig_shape.x_pad_token=i32[]:1,64' \
+    -o "$T/shapes.gguf" --force
+row "11 lumina" 0 '' new assemble "$T/shapes.gguf" --dtype q8_0
+check_text "$(organ-extract -q --list "$T/x.gguf" | awk -F '\t' '{ printf "%s ", $6 }')" \
+    "dims - 64x1 64x64x1 256x64 "     "11 lumina: shapes"
+check_text "$(organ-keys "$T/x.gguf" --get comfy.gguf.orig_shape.x_pad_token | tr '\n' ' ')" "1 64 " \
+    "11 lumina: the key"
+rm -rf "$T/shapes"
+organ-extract -q "$T/shapes.gguf" -o "$T/shapes" 2> /dev/null
+row "11 lumina: through a directory" 0 '' new assemble "$T/shapes" -q
+check_same "$T/x.gguf" "$T/shapes.gguf" "11 lumina: through a directory"
+
+# ---- 13 long names, five dimensions: stable-diffusion.cpp#1949, #1759, ggml#682, #825
+
+# long NAME DIMS ARCHITECTURE
+long() {
+    mkmodel "$T/y.gguf" "$1:F16:$2" &&
+        organ-keys -q "$T/y.gguf" --set "general.architecture=str:$3" -o "$T/x.gguf" --force
+}
+x62=$(printf '%062d' 0)
+for n in 63 64 127; do
+    long "$(printf "%0${n}d" 0)" 4x4 llama
+    case $n in 63) text='!takes at most 63' ;; *) text="its name has $n bytes; llama.cpp takes at most 63" ;; esac
+    row "13 name-$n" 1 "$text" organ-check "$T/x.gguf"
+    row "13 name-$n: listed" 0 "$(printf "%0${n}d" 0)" organ-extract --list "$T/x.gguf"
+done
+for a in sd1 sdxl; do
+    long "model.diffusion_model.middle_block.1.transformer_blocks.0.$x62.weight" 64x64 $a
+    row "13 $a" 0 "image model" organ-info "$T/x.gguf"
+    row "13 $a: a note of the limit" 0 "llama.cpp takes at most 63" organ-check "$T/x.gguf"
+    cp "$T/x.gguf" "$T/long.gguf"
+    rm -rf "$T/long"
+    organ-extract -q "$T/long.gguf" -o "$T/long" 2> /dev/null
+    row "13 $a: through a directory" 0 '' new assemble "$T/long" -q
+    check_same "$T/x.gguf" "$T/long.gguf" "13 $a: through a directory"
+done
+long patch_embedding.weight 2x2x1x16x64 wan
+row "13 wan-5d" 0 "it has 5 dimensions; llama.cpp takes at most 4" organ-check "$T/x.gguf"
+row "13 wan-5d" 0 "2x2x1x16x64" organ-extract --list "$T/x.gguf"
+
+# ---- 17, 18 importance matrices in two formats: ik_llama.cpp#2385, llama.cpp#14952
+
+I=$LAB/lab-base.imatrix.gguf
+{ u32 1 && dat $E 5 1024 && bytes 1024 "$one"; } > "$T/experts.dat"
+organ-imatrix convert "$T/experts.dat" --model "$T/f16.gguf" --chunk-size 64 -o "$T/y.gguf" -q --force
+organ-keys -q "$T/y.gguf" --set 'imatrix.datasets=str[]:one,two' -o "$T/moe.imatrix.gguf" --force
+row "17 moe.imatrix" 0 '' organ-imatrix convert "$T/moe.imatrix.gguf" --format dat -o "$T/moe.dat" --force
+row "17 moe.imatrix: back without the model" 2 "also give the model" \
+    organ-imatrix convert "$T/moe.dat" -o "$T/x.gguf" --force
+row "18 two.imatrix" 0 '' organ-imatrix combine "$T/moe.imatrix.gguf" "$I" -o "$T/x.gguf" --force
+check_text "$(organ-keys "$T/x.gguf" --get imatrix.datasets | sed -n '1,2p' | tr '\n' ' ')" "one two " \
+    "18 two.imatrix: the names"
+
+# ---- 19 several parts in one file: llama.cpp#27349
+
+mkmodel "$T/y.gguf" token_embd.weight:F32:64x8 blk.0.attn_q.weight:F32:64x64 v.blk.0.attn_q.weight:F32:64x64 \
+    v.patch_embd.weight:F32:64x64 a.blk.0.attn_q.weight:F32:64x64
+new keys "$T/y.gguf" -q --set general.architecture=str:gemma4 2> /dev/null
+row "19 gemma4" 1 "v.blk.0.attn_q.weight" organ-check "$T/x.gguf"
+rm -rf "$T/text"
+row "19 gemma4: the text part" 0 '' organ-extract -q "$T/x.gguf" --part text -o "$T/text"
+row "19 gemma4: the text part" 1 "!v.blk" organ-check "$T/text"
+
+# ---- 20 a block is dropped from a hybrid model: llama.cpp#27976
+
+mkmodel "$T/y.gguf" -k lfm2.block_count=4 -n 4 blk.%.ffn_up.weight:F32:64x64
+organ-keys -q "$T/y.gguf" --set general.architecture=str:lfm2 --set 'lfm2.attention.head_count_kv=u32[]:0,0,2,0' \
+    -o "$T/hybrid.gguf" --force
+row "20 lfm2" 0 '' new stack "$T/hybrid.gguf" --drop 3
+check_text "$(organ-keys "$T/x.gguf" --get lfm2.attention.head_count_kv | tr '\n' ' ')" "0 0 2 " "20 lfm2: the array"
+check_text "$(organ-keys "$T/x.gguf" --get lfm2.block_count)" 3 "20 lfm2: blocks"
+
+# ---- 22 keys that no engine reads: llama.cpp#5910, #6836, #8728, imp#1312, mistral.rs#2215
+
+V=$LAB/lab-verse-q4_k_m.gguf
+row "22 context-u64" 0 '' new keys "$V" -q --set llama.context_length=u64:512
+row "22 context-u64" 1 "its type is u64" organ-check "$T/x.gguf"
+row "22 no-blocks" 0 '' new keys "$V" -q --delete llama.block_count
+row "22 no-blocks" 1 "llama.block_count	this key is missing" organ-check "$T/x.gguf"
+organ-keys "$V" --get tokenizer.ggml.tokens > "$T/lines" && echo 'one more' >> "$T/lines"
+row "22 one-token-more" 0 '' new keys "$V" -q --set-file "tokenizer.ggml.tokens=$T/lines"
+row "22 one-token-more" 1 "1025" organ-check "$T/x.gguf"
+organ-keys "$V" --get tokenizer.ggml.scores | sed 1d > "$T/lines"
+row "22 scores-short" 0 '' new keys "$V" -q --set-file "tokenizer.ggml.scores=$T/lines"
+row "22 scores-short" 1 "tokenizer.ggml.scores" organ-check "$T/x.gguf"
+{ printf GGUF && u32 3 && bytes 8 '\000' && u32 1 && u32 0 && u32 11 && u32 0 && printf split.count && u32 2 &&
+    bytes 2 '\000'; } > "$T/x.gguf"
+row "22 split-count-0" 1 "!split" organ-check "$T/x.gguf"
+mkmodel "$T/x.gguf" t.weight:F32:4 t.weight:F32:4
+row "22 tensor-twice" 3 "two tensors have this name" organ-check "$T/x.gguf"
+
+# ---- 23 a tensor that a donor has: ferrox#201, #82
+
+mkmodel "$T/base.gguf" token_embd.weight:F32:64x8
+mkmodel "$T/donor.gguf" token_embd.weight:F32:64x8 cls.weight:F32:64x64 cls.bias:F32:64
+row "23 donor" 0 '' new transplant "$T/base.gguf" "$T/donor.gguf" --add
+check_same "$T/x.gguf" "$T/donor.gguf" "23 base and donor"
+row "23 base" 1 "cls.weight" organ-compare "$T/base.gguf" "$T/x.gguf"
+
+# ---- 26 adapters that do not fit: llama.cpp#9114
+
+A=$LAB/lab-base-q4_k_m.gguf L=$LAB/lab-lora-code.gguf
+organ-keys -q "$L" --delete adapter.lora.alpha -o "$T/no-alpha.gguf" --force 2> /dev/null
+row "26 no-alpha" 0 '' new transplant "$A" --adapter "$T/no-alpha.gguf"
+row "26 no-alpha: verdict" 0 "engines do not scale the change by alpha / rank" organ-check "$T/no-alpha.gguf"
+for c in rope-freqs block-9; do
+    case $c in
+    rope-freqs) t="rope_freqs.weight:F32:32" text=rope_freqs.weight ;;
+    *) t="blk.9.attn_q.weight.lora_a:F32:256x4 blk.9.attn_q.weight.lora_b:F32:4x256" text=blk.9.attn_q.weight ;;
+    esac
+    # shellcheck disable=SC2086 # one or two
+    mkmodel "$T/y.gguf" $t
+    organ-keys -q "$T/y.gguf" --set general.type=str:adapter --set adapter.type=str:lora \
+        --set adapter.lora.alpha=f32:8 --set general.architecture=str:llama -o "$T/lora.gguf" --force
+    row "26 $c" 3 "$text" new transplant "$A" --adapter "$T/lora.gguf"
+done
+
 # ---- 14 parts of files, and one verdict for files of all kinds: llama.cpp#6885,
 # text-generation-webui#6080, 1bit-MONSTER#1606
 
@@ -203,11 +367,12 @@ organ-keys -q "$LAB/lab-lora-code.gguf" --delete adapter.type -o "$T/adapter.ggu
 organ-compare -q "$V" "$LAB/lab-code-q4_k_m.gguf" --patch "$T/patch.gguf" > /dev/null 2>&1
 mkmodel "$T/image.gguf" model.diffusion_model.final_layer.linear.weight:F16:64x64
 organ-keys -q "$T/image.gguf" --set general.architecture=str:flux -o "$T/flux.gguf" 2> /dev/null
-row "14 part1of2" 1 "join all parts with cat" organ-check "$T/m.gguf.part1of2"
-row "14 part2of2" 3 "join all parts with cat" organ-check "$T/m.gguf.part2of2"
+row "14 m.gguf.part1of2" 1 "join all parts with cat" organ-check "$T/m.gguf.part1of2"
+row "14 m.gguf.part2of2" 3 "join all parts with cat" organ-check "$T/m.gguf.part2of2"
 row "14 part1of2" 0 "incomplete" organ-info "$T/m.gguf.part1of2"
 row "14 part2of2" 3 "join all parts with cat" organ-info "$T/m.gguf.part2of2"
-row "14 header" 0 "next:  organ-check" organ-info "$T/header.gguf"
+row "14 header-only" 0 "next:  organ-check" organ-info "$T/header.gguf"
+row "14 last-tensor-cut" 1 "the tensor needs" organ-check "$T/last.gguf"
 row "14 a middle shard" 0 "1 of 3 shards is missing" organ-info "$T/set-00001-of-00003.gguf"
 
 # verdict FILE: from the rows of organ-check: errors, warnings and the verdict.
@@ -280,6 +445,10 @@ row "06 ok: no finding" 0 "no findings" organ-info "$T/ok.gguf"
 row "06 ok for its target" 0 "!target" organ-check "$T/ok.gguf" --target $A
 spoiled clip.projector_type= clip.vision.projector_type=str:qwen3vl_merger
 row "06 per-modality" 0 "no findings" organ-info "$T/x.gguf"
+mkmodel "$T/y.gguf" &&
+    organ-keys -q "$T/y.gguf" --set general.architecture=str:clip --set clip.has_vision_encoder=bool:true \
+    --set clip.projector_type=str:qwen3vl_merger --set clip.vision.block_count=u32:2 -o "$T/x.gguf" --force
+row "06 empty" 1 "clip.vision.embedding_length" organ-check "$T/x.gguf"
 spoiled clip.projector_type=
 row "06 no-type" 1 "clip.projector_type" organ-check "$T/x.gguf"
 spoiled clip.projector_type=str:gemma4uv2
@@ -287,7 +456,8 @@ row "06 unknown-type" 1 "does not know the type 'gemma4uv2'" organ-check "$T/x.g
 for k in image_size patch_size embedding_length block_count feed_forward_length projection_dim attention.head_count \
     attention.layer_norm_epsilon image_mean image_std; do
     spoiled clip.vision.$k=
-    row "06 no $k" 1 "clip.vision.$k" organ-check "$T/x.gguf"
+    case $k in image_mean) name=no-mean ;; *) name=no-$(echo $k | tr _ -) ;; esac
+    row "06 $name" 1 "clip.vision.$k" organ-check "$T/x.gguf"
 done
 spoiled clip.vision.patch_size=u32:0
 row "06 patch-0" 1 "it is 0, and llama.cpp divides by it" organ-check "$T/x.gguf"
@@ -311,10 +481,25 @@ for t in v.blk.0.attn_out.weight v.blk.1.ffn_down.weight v.blk.1.attn_qkv.weight
     case $t in *attn_qkv*) text=v.blk.1.attn_k.weight ;; esac
     row "06 tensor-missing $t" 1 "$text" organ-check "$T/ok.gguf"
 done
+vision 256 mm.2.weight
+row "06 head-missing" 1 "mm.2.weight" organ-check "$T/ok.gguf"
 vision 320
 row "06 for-320" 0 "no findings" organ-info "$T/ok.gguf"
 row "06 for-320: another target" 1 "the width of the output is 320, but the embedding_length of the target is 256" \
     organ-check "$T/ok.gguf" --target $A
+
+# Projectors that are re-encoded: llama.cpp#20159, #18122, ik_llama.cpp#1367
+for t in f16 bf16; do
+    mkmodel "$T/y.gguf" v.patch_embd.weight:F32:14x14x3x64 v.position_embd.weight:F32:256x16 -n 2 \
+        "v.blk.%.attn_q.weight:$t:256x64" &&
+        organ-keys -q "$T/y.gguf" --set general.architecture=str:clip -o "$T/p.gguf" --force
+    row "07 $t" 0 "2 re-encoded" new assemble "$T/p.gguf" --dtype q4_k_m
+    check_text "$(organ-extract -q --list "$T/x.gguf" | awk -F '\t' '{ printf "%s ", $5 }')" \
+        "dtype F32 F32 Q4_K Q4_K " "07 $t"
+done
+mkmodel "$T/y.gguf" -n 2 v.blk.%.attn_q.weight:F16:256x64 v.blk.%.ffn_down.weight:F16:538x64 &&
+    organ-keys -q "$T/y.gguf" --set general.architecture=str:clip -o "$T/p.gguf" --force
+row "07 odd-rows" 0 "rows of 538" new assemble "$T/p.gguf" --dtype q4_k_m
 
 # ---- files that are used with a model: --target
 
@@ -406,7 +591,7 @@ for a in flux sd3 sdxl wan qwen_image z_image krea2 lumina2 another_image_model;
     row "12 $a as a model" 1 "this is an image model" organ-check --as model "$T/x.gguf"
 done
 new keys "$T/image.gguf" -q --delete general.architecture
-row "12 no architecture" 0 "image model" organ-info "$T/x.gguf"
+row "12 no-architecture" 0 "image model" organ-info "$T/x.gguf"
 row "12 no architecture" 0 "this is an image model" organ-check "$T/x.gguf"
 row "12 whisper" 0 '' new keys "$T/image.gguf" -q --set general.architecture=str:whisper
 row "12 whisper" 0 "speech model, whisper" organ-info "$T/x.gguf"
@@ -455,6 +640,15 @@ row "16 layer-minus-1" 0 '' organ-keys -q "$T/x.gguf" --set 'eagle3.target_layer
 row "16 layer-minus-1" 1 "layer 1 of the list is below 0" organ-check "$T/y.gguf"
 row "16 layer-past-end" 0 '' organ-keys -q "$T/x.gguf" --set 'eagle3.target_layers=i32[]:0,1,9' -o "$T/y.gguf" --force
 row "16 layer-past-end" 1 "it names layer 9, but the target has 4 blocks" organ-check --target $A "$T/y.gguf"
+row "16 target" 0 "no findings" organ-info $A
+mkmodel "$T/y.gguf" $out4 d2t:I32:4
+new keys "$T/y.gguf" -q --set general.architecture=str:eagle3 --set eagle3.vocab_size=u32:1024
+row "16 d2t-i32" 1 "engines read it only as I64" organ-check "$T/x.gguf"
+mkmodel "$T/y.gguf" -k dflash.block_count=1 blk.0.attn_gate.weight:F32:64x64
+new keys "$T/y.gguf" -q --set general.architecture=str:dflash
+row "16 dflash-extra-gates" 1 "blk.0.attn_gate.weight	architecture dflash has no such tensor here" \
+    organ-check "$T/x.gguf"
+eagle - output.weight:F32:64x1024
 mask="the head drafts by filling in this token"
 for a in dflash eagle3 llama; do
     case $a in dflash) text=$mask ;; *) text=!$mask ;; esac
@@ -484,14 +678,14 @@ l=rope_factors_long.weight:F32:8 s=rope_factors_short.weight:F32:8 of=original_c
 lacks="so that engines rotate positions beyond the original context as those before"
 for a in phi3 phimoe minicpm3; do
     long $a 131072 $of
-    row "21 $a no-factors" 1 "lacks rope_factors_long.weight and rope_factors_short.weight, $lacks" \
+    row "21 no-factors $a" 1 "lacks rope_factors_long.weight and rope_factors_short.weight, $lacks" \
         organ-check "$T/x.gguf"
     long $a 131072 $of -- $l $s
-    row "21 $a ok" 1 "!$lacks" organ-check "$T/x.gguf"
+    row "21 ok $a" 1 "!$lacks" organ-check "$T/x.gguf"
     long $a 131072 $of -- $l
-    row "21 $a only-long" 1 "lacks rope_factors_short.weight, $lacks" organ-check "$T/x.gguf"
+    row "21 only-long $a" 1 "lacks rope_factors_short.weight, $lacks" organ-check "$T/x.gguf"
     long $a 131072 $of -- $s
-    row "21 $a only-short" 1 "lacks rope_factors_long.weight, $lacks" organ-check "$T/x.gguf"
+    row "21 only-short $a" 1 "lacks rope_factors_long.weight, $lacks" organ-check "$T/x.gguf"
     long $a 4096 $of
     row "21 $a short" 1 "!$lacks" organ-check "$T/x.gguf"
     long $a 131072 $of type=str:yarn
@@ -500,7 +694,7 @@ done
 long llama 131072 $of
 row "21 llama" 1 "!$lacks" organ-check "$T/x.gguf"
 long llama 131072 $of type=str:longrope
-row "21 llama type-but-no-factors" 1 "$lacks" organ-check "$T/x.gguf"
+row "21 type-but-no-factors llama" 1 "$lacks" organ-check "$T/x.gguf"
 
 # ---- 24 tokens that the template writes, and their types: unsloth#5070, #6228
 
@@ -521,15 +715,25 @@ for t in '<start_of_turn>' '<|im_start|>' '<|turn>' '<turn|>' '[INST]' '[TOOL_CA
     tokens alloc "$t"
     id=$(number "$t")
     template "$t user"
-    row "24 $t normal" 0 "$split" organ-check "$T/x.gguf"
+    row "24 normal $t" 0 "$split" organ-check "$T/x.gguf"
     row "24 $t: its number" 0 "$t ($id)" organ-check "$T/x.gguf"
     for k in 3 4 2 5 6; do
-        row "24 $t type $k" 0 '' new keys "$T/y.gguf" -q --set "tokenizer.chat_template=str:$t user" \
+        case $k in
+        3) case=control ;;
+        4) case=user-defined ;;
+        5) case=unused ;;
+        6) case=byte ;;
+        *) case="type $k" ;;
+        esac
+        row "24 $case $t" 0 '' new keys "$T/y.gguf" -q --set "tokenizer.chat_template=str:$t user" \
             --set "tokenizer.ggml.token_type=i32[]:$(types "$id" $k)"
         case $k in 5 | 6) text=$split ;; *) text=!$split ;; esac
-        row "24 $t type $k" 0 "$text" organ-check "$T/x.gguf"
+        row "24 $case $t: verdict" 0 "$text" organ-check "$T/x.gguf"
     done
 done
+tokens alloc '<start_of_turn>'
+template '<start_of_turn>user{{ x }}'
+row "24 start-normal" 0 "1 token of a type that engines split into pieces" organ-check "$T/x.gguf"
 tokens '' ''
 template '<|turn>user<turn|>'
 row "24 gemma4-absent" 0 "2 $lacks, and that become plain text: <|turn> <turn|>" organ-check "$T/x.gguf"
@@ -571,7 +775,7 @@ mkmodel "$T/image.gguf" img_in.weight:F16:256x256 txt_in.weight:F16:256x256 time
     double_blocks.0.img_attn.qkv.weight:F16:256x768 single_blocks.0.linear1.weight:F16:256x512
 organ-keys "$T/image.gguf" -q --set general.architecture=str:flux --in-place
 for p in q4_k_m q8_0 iq4_xs; do
-    row "27 $p" 0 "2 re-encoded, 8 left" new assemble "$T/image.gguf" --dtype $p
+    row "27 flux $p" 0 "2 re-encoded, 8 left" new assemble "$T/image.gguf" --dtype $p
     check_text "$(organ-extract --list "$T/x.gguf" 2> "$T/err" | awk -F '\t' '$5 == "F16" { n++ } END { print n }')" \
         8 "27 $p: what keeps its type"
 done
@@ -604,7 +808,7 @@ mkmodel "$T/no-array.gguf" t:F32:4
 organ-keys -q "$T/no-array.gguf" --set a.tokens=str[]:x --set a.types=i32[]:1 --set a.scores=f32[]:0.5,-1e-30 \
     --set-file "a.tokens=$T/array.tokens" --set-file "a.types=$T/array.types" -o "$T/array.gguf" 2> /dev/null
 check_text "$(organ-keys "$T/array.gguf" --get a.types | wc -l | tr -d ' ')" 70000 "25 an array from a file"
-row "25 one element" 0 '' new keys "$T/array.gguf" --set 'a.types[1234]=3' --set 'a.types[69999]=i32:-4' \
+row "25 vocabulary-70000" 0 '' new keys "$T/array.gguf" --set 'a.types[1234]=3' --set 'a.types[69999]=i32:-4' \
     --set 'a.tokens[5]=<x y>' --set 'a.tokens[6]=str:' --set 'a.scores[1]=2'
 check_text "$(organ-keys "$T/x.gguf" --get a.types | sed -n '1234p;1235p;70000p' | tr '\n' ' ')" "1 3 -4 " "25 numbers"
 check_text "$(organ-keys "$T/x.gguf" --get a.tokens | sed -n '5,8p' | tr '\n' ' ')" "t4 <x y>  t7 " "25 texts"
@@ -702,9 +906,9 @@ big='\234\165\000\210\074\344\067\176' one64='\000\000\000\000\000\000\360\077' 
 tiny64='\131\363\370\302\037\156\245\001' inf64='\000\000\000\000\000\000\360\177' # 1e-300
 wide='\001\000\000\001\000\000\000\000' narrow='\000\000\000\001\000\000\000\000' # 2^24 + 1 and 2^24
 one32='\000\000\200\077'
-# stored NAME TYPE SHAPE DATA...: a safetensors file with one tensor
+# stored NAME TYPE SHAPE BYTES DATA...: a safetensors file with one tensor, t or $tensor
 stored() {
-    file=$1 head="{\"t\":{\"dtype\":\"$2\",\"shape\":[$3],\"data_offsets\":[0,$4]}}"
+    file=$1 head="{\"${tensor:-t}\":{\"dtype\":\"$2\",\"shape\":[$3],\"data_offsets\":[0,$4]}}"
     shift 4
     while [ $((${#head} % 8)) != 0 ]; do head="$head "; done
     { u32 ${#head} && bytes 4 '\000' && printf '%s' "$head" && for d; do printf "$d"; done; } > "$file"
@@ -752,5 +956,108 @@ row "36.11 a merge" 0 "1 tensor of integers is copied from the first model" \
     organ-merge --method linear "$T/wide.gguf" "$T/wide2.gguf" -o "$T/x.gguf" --force
 row "36.11 a blend" 1 "I64 cannot be encoded" organ-transplant "$T/wide.gguf" "$T/wide2.gguf" --blend linear:0.5 \
     --tensors a.weight -o "$T/x.gguf" --force
+
+# ---- files that other people published, made again here
+
+row "real f64-big" 0 "!infinite" organ-check --data "$T/f64.safetensors"
+row "real plain" 0 "safetensors file" organ-info "$T/one.safetensors"
+row "real plain: its values" 0 "!error" organ-check --data "$T/one.safetensors"
+cp "$T/one.safetensors" "$T/ae.sft"
+row "real plain: under another name" 0 "safetensors file" organ-info "$T/ae.sft"
+row "real small-header" 3 "a pipe cannot carry it" sh -c 'organ-info - < "$1"' - "$T/bool.safetensors"
+stored "$T/f8.safetensors" F8_E4M3 2 2 '\070\270'
+row "real f8-noscale" 0 "t (F8_E4M3)" organ-extract --list "$T/f8.safetensors"
+tensor=$(printf '%080d' 0)
+stored "$T/long.safetensors" F32 1 4 "$one32"
+rm -rf "$T/stored"
+organ-extract -q "$T/long.safetensors" -o "$T/stored" 2> /dev/null
+row "real sd-lora" 0 '' organ-assemble -q "$T/stored" -o "$T/x.safetensors" --force
+row "real sd-lora" 0 "$tensor" organ-extract --list "$T/x.safetensors"
+control direction.1:F32:64
+row "real control_vector" 0 "no findings" organ-info "$T/x.gguf"
+cp "$T/x.gguf" "$T/y.gguf"
+row "real control_vector: nothing can be re-encoded" 1 "keep" new assemble "$T/y.gguf" --dtype q8_0
+new keys "$T/nothing.gguf" -q --set general.architecture=str:llama
+row "real las7-empty" 0 "empty file" organ-info "$T/x.gguf"
+row "real imatrix.dat" 3 "importance matrix in the older format" sh -c 'organ-info - < "$1"' - "$T/ones.dat"
+{ printf "MZqFpD='\n" && bytes 400 '\000'; } > "$T/first"
+row "real first-bytes.llamafile" 3 "llamafile" organ-info "$T/first"
+{ printf lmgg && bytes 400 '\001'; } > "$T/first"
+row "real whisper-cpp" 3 "whisper.cpp" organ-info "$T/first"
+{ printf GGUF && u32 3 && bytes 8 '\000' && u32 1 && u32 0 &&
+    printf '\357\277\275\357\277\275\357\277\275\000\000'; } > "$T/first"
+row "real utf8-mangled" 3 "a program read it as text" organ-info "$T/first"
+A=tests/data/lab/lab-base-q4_k_m.gguf
+new keys $A -q --set "general.name=str:my Phi-3 merge"
+row "real phi3-name" 1 "general.name" organ-check "$T/x.gguf"
+mkmodel "$T/y.gguf"
+organ-keys $A --get tokenizer.ggml.tokens > "$T/lines"
+new keys "$T/y.gguf" -q --set tokenizer.ggml.tokens=str[]:a --set general.name=str:Phi3 \
+    --set tokenizer.ggml.model=str:llama \
+    --set-file "tokenizer.ggml.tokens=$T/lines" 2> /dev/null
+row "real phi3-vocab-real" 1 "general.name" organ-check "$T/x.gguf"
+row "real phi3-vocab-real: its kind" 1 "!tensor-missing" organ-check "$T/x.gguf"
+tokens '<0xE3>' '(0xE3)'
+row "real spm-without-byte-E3" 1 "<0xE3>" organ-check "$T/y.gguf"
+tokens alloc ''
+row "real hub-edited-bom" 1 "1 token is empty" organ-check --strict "$T/y.gguf"
+lfs='version https://git-lfs.github.com/spec/v1'
+folder() { # NAME CONFIG TEXT: a folder with adapter_config.json or config.json
+    mkdir -p "$T/$1" && printf '%s' "$3" > "$T/$1/$2"
+}
+folder lfs adapter_config.json '{"peft_type":"LORA","r":4,"lora_alpha":8,"base_model_name_or_path":"gpt2"}'
+printf '%s\noid sha256:0\nsize 1\n' "$lfs" > "$T/lfs/adapter_model.safetensors"
+row "real lfs-clone" 3 "Git LFS pointer" organ-info "$T/lfs"
+folder bin adapter_config.json '{"peft_type":"LORA","r":4,"lora_alpha":8,"base_model_name_or_path":"gpt2"}'
+: > "$T/bin/adapter_model.bin"
+row "real peft-bin-only" 3 "safetensors" organ-info "$T/bin"
+for m in IA3 ADALORA LORA; do
+    folder $m adapter_config.json \
+        "{\"peft_type\":\"$m\",\"r\":1,\"lora_alpha\":8,\"base_model_name_or_path\":\"gpt2\"}"
+    tensor=base_model.model.transformer.h.0.attn.c_attn.lora_A.weight
+    stored "$T/$m/adapter_model.safetensors" F32 1,4 16 "$one32" "$one32" "$one32" "$one32"
+    case $m in LORA) name=peft-gpt2 ;; *) name=peft-$(echo $m | tr A-Z a-z) ;; esac
+    row "real $name" 0 "$m" organ-info "$T/$m"
+    row "real $name: as an adapter" 0 "adapter" organ-info "$T/$m"
+    row "real $name: not green" 0 "!no findings" organ-info "$T/$m"
+    row "real $name: listed" 0 "$tensor" organ-extract --list "$T/$m"
+done
+folder mlx adapter_config.json '{"fine_tune_type":"lora","lora_parameters":{"rank":4,"scale":20.0},"model":"x"}'
+tensor=model.layers.0.self_attn.q_proj.lora_a
+stored "$T/mlx/adapters.safetensors" F32 4,1 16 "$one32" "$one32" "$one32" "$one32"
+row "real mlx-lora" 0 "an adapter of MLX" organ-info "$T/mlx"
+row "real mlx-lora: its rank" 0 "rank 1" organ-info "$T/mlx"
+tensor=model.layers.0.self_attn.q_proj.weight
+folder minicpm3 config.json '{"architectures":["MiniCPM3ForCausalLM"],"model_type":"minicpm3","hidden_size":4}'
+stored "$T/minicpm3/model.safetensors" F32 4 16 "$one32" "$one32" "$one32" "$one32"
+row "real minicpm3-4b" 0 "checkpoint" organ-info "$T/minicpm3"
+row "real minicpm3-4b: verdict" 1 "MiniCPM3ForCausalLM are not covered" organ-check "$T/minicpm3"
+row "real minicpm3-4b: listed" 0 "$tensor" organ-extract --list "$T/minicpm3"
+llama='"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":4,"num_hidden_layers":1'
+for q in gptq mlx4 fp8; do
+    case $q in
+    gptq) name=q-gptq config='"quantization_config":{"quant_method":"gptq","bits":4}' text=GPTQ ;;
+    mlx4) name=q-mlx4 config='"quantization":{"group_size":64,"bits":4}' text=MLX ;;
+    *) name=q-fp8noscale config='"quantization_config":{"quant_method":"fp8"}' text="no scale" ;;
+    esac
+    folder $q config.json "{$llama,$config}"
+    case $q in fp8) type=F8_E4M3 size=4 ;; *) type=I32 size=16 ;; esac
+    stored "$T/$q/model.safetensors" $type 4 $size "$one32" "$one32" "$one32" "$one32"
+    [ $q != fp8 ] || stored "$T/$q/model.safetensors" $type 2,2 $size "$one32"
+    row "real $name" 0 "checkpoint" organ-info "$T/$q"
+    row "real $name: the method" 1 "$text" organ-check "$T/$q"
+    row "real $name: listed" 0 "$tensor" organ-extract --list "$T/$q"
+done
+folder two config.json "{$llama}"
+stored "$T/two/model.safetensors" F32 2,2 16 "$one32" "$one32" "$one32" "$one32"
+cp "$T/two/model.safetensors" "$T/two/model.fp16.safetensors"
+row "real two-variants" 0 "model.safetensors is used" organ-info "$T/two"
+tensor=
+
+# Every case of the list has a row.
+while read -r number name; do
+    awk -v number="$number" -v name="$name" '$1 == number && index($0, name) { found = 1 } END { exit !found }' \
+        "$T/names" && ok || bad "no row tries the case $number $name"
+done < tests/data/cases.txt
 
 finish

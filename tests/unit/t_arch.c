@@ -78,12 +78,9 @@ static void make_keys(const gg_arch *a, gg_meta *meta)
     static const struct {
         const char *key;
         uint32_t value;
-    } special[] = { { "attention.head_count", 4 },
-                    { "attention.head_count_kv", 2 },
-                    { "expert_used_count", 2 },
-                    { "rope.dimension_count", 4 },
-                    { "nextn_predict_layers", 0 },
-                    { "block_count", BLOCKS } };
+    } special[] = { { "attention.head_count", 4 }, { "attention.head_count_kv", 2 },
+                    { "expert_used_count", 2 },    { "rope.dimension_count", 4 },
+                    { "nextn_predict_layers", 0 }, { "block_count", BLOCKS } };
     char key[200];
     T_EQ(gg_meta_set_str(meta, "general.architecture", a->name, strlen(a->name), &err), GG_OK);
     for (const gg_arch_name *n = gg_arch_names; n->name; n++) {

@@ -3,9 +3,10 @@
 #include "common/model_text.h"
 #include "common/table.h"
 
-#include "base/text.h"          /* endings of names */
-#include "gguf/gguf.h"          /* the value of a key */
-#include "organ/source_watch.h" /* the files of a source, for their size */
+#include "base/text.h"           /* endings of names */
+#include "gguf/gguf.h"           /* the value of a key */
+#include "organ/source_layout.h" /* stored names */
+#include "organ/source_watch.h"  /* the files of a source, for their size */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -402,8 +403,24 @@ static void add_word(char *list, size_t size, const char *word)
 }
 
 /* Rank, alpha and the matrices of a LoRA adapter. */
+/* The length of the name of the matrix that a first half of a pair changes, and the rank of the
+ * pair; 0 for any other tensor. Adapters that are shown as they are stored are those of PEFT, or of
+ * MLX, which exchanges the sides. */
+static size_t first_half(const gg_tensor *t, bool stored, uint64_t *rank, bool *mlx)
+{
+    static const char *const ends[] = { ".lora_A.weight", ".lora_A.default.weight", ".lora_a" };
+    for (size_t i = stored ? 0 : 2; i < 3; i++) {
+        if (!gg_text_ends(t->name, t->name_len, ends[i])) continue;
+        *mlx = stored && i == 2;
+        *rank = *mlx ? t->dims[0] : t->n_dims > 1 ? t->dims[1] : 1;
+        return t->name_len - strlen(ends[i]);
+    }
+    return 0;
+}
+
 static void print_adapter(gg_source *s)
 {
+    bool mlx = false, stored = gg_source_refusal(s) != NULL;
     char targets[300] = "", role[80], rank[60];
     uint64_t low = UINT64_MAX, high = 0;
     const gg_meta *meta = gg_source_meta(s);
@@ -411,17 +428,22 @@ static void print_adapter(gg_source *s)
     for (size_t k = 0; k < gg_source_count(s); k++) {
         const gg_tensor *t = gg_source_tensor(s, k);
         gg_anatomy a = gg_source_anatomy(s, k);
-        const char *name = t->name + a.role_at;
-        if (!gg_text_ends(t->name, t->name_len, ".lora_a")) continue;
-        uint64_t one = t->n_dims > 1 ? t->dims[1] : 1;
+        uint64_t one = 0;
+        size_t len = first_half(t, stored, &one, &mlx), from = a.role_at;
+        if (len == 0) continue;
         low = one < low ? one : low;
         high = one > high ? one : high;
-        const char *dot = memchr(name, '.', t->name_len - a.role_at);
-        gg_escape(name, dot ? (size_t)(dot - name) : t->name_len - a.role_at, role, sizeof role);
+        /* the role, or the last part of a stored name */
+        for (size_t i = 0; stored && i < len; i++)
+            if (t->name[i] == '.') from = i + 1;
+        const char *name = t->name + from, *dot = memchr(name, '.', t->name_len - from);
+        gg_escape(name, dot ? (size_t)(dot - name) : t->name_len - from, role, sizeof role);
         add_word(targets, sizeof targets, role);
     }
     if (high == 0) return;
-    snprintf(rank, sizeof rank, low == high ? "%" PRIu64 : "%" PRIu64 " to %" PRIu64, low, high);
+    if (low == high) snprintf(rank, sizeof rank, "%" PRIu64, low);
+    else snprintf(rank, sizeof rank, "%" PRIu64 " to %" PRIu64, low, high);
+    if (mlx) line("form", "an adapter of MLX");
     if (meta && gg_kv_f32(gg_meta_find(meta, "adapter.lora.alpha"), &alpha))
         line("adapter", "rank %s, alpha %g", rank, (double)alpha);
     else line("adapter", "rank %s", rank);
