@@ -87,7 +87,8 @@ LOGIC = $(if $(filter -O2,$(CFLAGS)),-Os $(SPARED))
 FAST := src/organ/anatomy% src/json/json_format.c tools/measure/verb_measure_read.c src/quant/% src/numeric/% \
 	$(filter-out $(patsubst %,src/base/%.c,io output escape status nearest),$(wildcard src/base/*.c))
 $(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) tools/merge/tables.c) $(API_OPTIONS): FLAGS = $(LOGIC)
-$(L0): FLAGS = $(VECTOR) -DGG_LEVEL=0
+# Where there is a level 1, few machines use level 0, which is built for size.
+$(L0): FLAGS = $(if $(L1),$(if $(filter -O2,$(CFLAGS)),-Os),$(VECTOR)) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
 # make V=1 prints full commands. Otherwise each is one short line.
