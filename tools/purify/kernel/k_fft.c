@@ -374,8 +374,10 @@ static void load_rows(point *z, const float *rows, size_t count, size_t n, const
             size_t end = n < at + 16 ? n : at + 16, k = at;
             for (; k + 4 <= end && l + 4 <= count; k += 4) {
                 square s;
+#pragma GCC unroll 4
                 for (size_t r = 0; r < 4; r++) s.v[r] = NK_AT4(rows + (l + r) * n + k);
                 exchange_sides(&s);
+#pragma GCC unroll 4
                 for (size_t j = 0; j < 4; j++) {
                     s.v[j] *= NK_AT4(scale + l);
                     memcpy((float *)&z[k + j] + l, &s.v[j], sizeof s.v[j]);
@@ -396,10 +398,12 @@ static void store_rows(const point *z, float *rows, size_t count, size_t n, floa
             size_t end = n < at + 16 ? n : at + 16, k = at;
             for (; k + 4 <= end && l + 4 <= count; k += 4) {
                 square s;
+#pragma GCC unroll 4
                 for (size_t j = 0; j < 4; j++)
                     s.v[j] = NK_AT4((const float *)&z[k + j] + (l ^ 8)) * inverse *
                              NK_AT4(unscale + l);
                 exchange_sides(&s);
+#pragma GCC unroll 4
                 for (size_t r = 0; r < 4; r++)
                     memcpy(rows + (l + r) * n + k, &s.v[r], sizeof s.v[r]);
             }

@@ -191,15 +191,16 @@ typedef struct octave_sums {
 static void sum_octaves(const float *energy, size_t bins, octave_sums *s)
 {
     unsigned shift = octave_shift(bins);
+    gg_nk_f32x4 top = { 0 };
     memset(s, 0, sizeof *s);
     for (size_t k = 1; k < bins; k++) {
         const float *e = energy + k * GG_FFT_BATCH;
+        gg_nk_f32x4 all = NK_AT4(e);
+        top = NK_SELECT4(all > top, all, top);
 #pragma GCC unroll 4
-        for (size_t r = 0; r < SUMMED; r++) {
-            s->in[r][gg_float_bits(e[r]) >> shift] += (double)e[r];
-            s->top[r] = e[r] > s->top[r] ? e[r] : s->top[r];
-        }
+        for (size_t r = 0; r < SUMMED; r++) s->in[r][gg_float_bits(e[r]) >> shift] += (double)e[r];
     }
+    memcpy(s->top, &top, sizeof s->top);
 }
 
 /* Finds the energy below which the bins of a row are dropped, in the order of their energy until a
