@@ -25,6 +25,16 @@
 #define GG_MIN_KV 14     /* key length (8), key (1), type (4), value (1) */
 #define GG_MIN_TENSOR 24 /* name length (8), n_dims (4), dtype (4), offset (8) */
 
+/* Values of tokenizer.ggml.token_type. */
+typedef enum gg_token_type {
+    GG_TOKEN_NORMAL = 1,
+    GG_TOKEN_UNKNOWN,
+    GG_TOKEN_CONTROL,
+    GG_TOKEN_USER_DEFINED,
+    GG_TOKEN_UNUSED,
+    GG_TOKEN_BYTE,
+} gg_token_type;
+
 /* ---- one file's header --------------------------------------------------- */
 
 typedef struct gg_gguf {

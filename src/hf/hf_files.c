@@ -7,19 +7,19 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/text.h"
-#include "organ/manifest.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define END ".safetensors"
 
 static gg_status no_room(gg_error *err)
 {
-    return gg_fail(err, GG_ENOMEM, "no memory for a list of files");
+    return gg_fail(err, GG_ENOMEM, "no memory for the files of a folder");
 }
 
 bool gg_hf_has_file(const char *folder, const char *name)
@@ -32,17 +32,36 @@ bool gg_hf_has_file(const char *folder, const char *name)
     return yes;
 }
 
-gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
+gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
 {
-    char *text = NULL, *path = gg_path_in(folder, name, err);
-    size_t len;
-    gg_stamp stamp;
-    gg_status st = path ? gg_manifest_slurp(path, &text, &len, &stamp, err) : GG_ENOMEM;
-    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
-    free(text);
+    struct stat s;
+    char *path = gg_path_in(folder, name, err);
+    int fd = path ? gg_open_read(path, err) : -1;
+    if (fd >= 0) {
+        if (fstat(fd, &s) != 0) gg_fail_errno(err, "cannot get the file's size");
+        else if (!S_ISREG(s.st_mode)) gg_fail(err, GG_EFORMAT, "it is not a regular file");
+        else if ((uint64_t)s.st_size > GG_HF_FILE_MOST)
+            gg_fail(err, GG_EUNSUPPORTED, "it has %lld bytes; such a file may have %llu",
+                    (long long)s.st_size, (unsigned long long)GG_HF_FILE_MOST);
+        else if (!(*bytes = malloc((size_t)s.st_size + 1))) no_room(err);
+        else gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
+        close(fd);
+    }
     if (path) gg_at_file(err, path);
     free(path);
-    return st;
+    return err->status;
+}
+
+gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
+{
+    char *text = NULL, *path = NULL;
+    size_t len = 0;
+    if (gg_hf_read(folder, name, &text, &len, err) == GG_OK &&
+        gg_json_parse(text, len, out, err) != GG_OK && (path = gg_path_in(folder, name, err)))
+        gg_at_file(err, path);
+    free(path);
+    free(text);
+    return err->status;
 }
 
 /* ---- lists -------------------------------------------------------------------------------- */

@@ -30,6 +30,15 @@ bool gg_hf_has_file(const char *folder, const char *name);
 /* The form of a folder. With `adapter`, an adapter counts also where there is a model. */
 gg_hf_form gg_hf_form_of(const char *folder, bool adapter);
 
+/* The largest file that is read besides the weights. */
+#define GG_HF_FILE_MOST ((uint64_t)256 << 20)
+
+/* Reads FOLDER/NAME. *bytes is malloc'd, and to be freed also after an
+ * error. Errors: GG_EFORMAT if it is not a regular file; GG_EUNSUPPORTED for more bytes; GG_EIO;
+ * GG_ENOMEM. */
+gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len,
+                     gg_error *err);
+
 /* Parses FOLDER/NAME. */
 gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
 

@@ -3,20 +3,13 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
-#include "base/io.h"
 #include "gguf/gguf.h"
+#include "hf_files.h"
 #include "tokenizer_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static gg_status no_room(gg_error *err)
-{
-    return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
-}
 
 /* Fills ids without a token as the converter does. */
 static gg_status fill_holes(gg_tk *tk, gg_error *err)
@@ -99,57 +92,22 @@ static gg_status set_keys(gg_tk *tk, gg_error *err)
 /* ---- files -------------------------------------------------------------------------------------
  */
 
-static bool has_file(const char *folder, const char *name)
+gg_status gg_tk_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
 {
-    struct stat s;
-    gg_error ignored = GG_ERROR_INIT;
-    char *path = gg_path_in(folder, name, &ignored);
-    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-    free(path);
-    return yes;
-}
-
-/* Reads a file of the folder, malloc'd; *bytes stays NULL if it is absent. */
-static gg_status read_file(const char *folder, const char *name, char **bytes, size_t *len,
-                           gg_error *err)
-{
-    struct stat s;
-    char *path = gg_path_in(folder, name, err);
-    if (!path) return err->status;
-    int fd = has_file(folder, name) ? gg_open_read(path, err) : -1;
-    if (fd >= 0) {
-        if (fstat(fd, &s) != 0) gg_fail_errno(err, "cannot get the file's size");
-        else if ((uint64_t)s.st_size > GG_TOKENIZER_MOST)
-            gg_fail(err, GG_EUNSUPPORTED, "it has %lld bytes; a tokenizer's file may have %llu",
-                    (long long)s.st_size, (unsigned long long)GG_TOKENIZER_MOST);
-        else if (!(*bytes = malloc((size_t)s.st_size + 1))) no_room(err);
-        else gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
-        close(fd);
-    }
-    gg_at_file(err, path);
-    free(path);
-    return err->status;
+    return gg_hf_has_file(folder, name) ? gg_hf_read(folder, name, bytes, len, err) : GG_OK;
 }
 
 /* Parses a file of the folder; *out stays NULL if it is absent. */
 static gg_status read_json(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
-    char *bytes = NULL;
-    size_t len = 0;
-    if (err->status == GG_OK && read_file(folder, name, &bytes, &len, err) == GG_OK && bytes &&
-        gg_json_parse(bytes, len, out, err) != GG_OK) {
-        char *path = gg_path_in(folder, name, err);
-        if (path) gg_at_file(err, path);
-        free(path);
-    }
-    free(bytes);
-    return err->status;
+    if (err->status != GG_OK || !gg_hf_has_file(folder, name)) return err->status;
+    return gg_hf_parse(folder, name, out, err);
 }
 
 bool gg_hf_has_tokenizer(const char *folder)
 {
-    return has_file(folder, "tokenizer.json") || has_file(folder, "tokenizer.model") ||
-           (has_file(folder, "vocab.json") && has_file(folder, "merges.txt"));
+    return gg_hf_has_file(folder, "tokenizer.json") || gg_hf_has_file(folder, "tokenizer.model") ||
+           (gg_hf_has_file(folder, "vocab.json") && gg_hf_has_file(folder, "merges.txt"));
 }
 
 gg_status gg_hf_count_tokens(const char *folder, uint64_t *n, gg_error *err)
@@ -247,14 +205,14 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
 {
     const char *folder = tk->from->folder;
     size_t len = 0;
-    if (read_file(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
-    if (tk->bytes && (gg_tk_is_sp(tk->bytes, len) || !has_file(folder, "tokenizer.json"))) {
+    if (gg_tk_read(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
+    if (tk->bytes && (gg_tk_is_sp(tk->bytes, len) || !gg_hf_has_file(folder, "tokenizer.json"))) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
         at_file(tk, "tokenizer.model", err);
         return err->status == GG_OK ? add_to_pieces(tk, err) : err->status;
     }
-    if (has_file(folder, "tokenizer.json")) {
+    if (gg_hf_has_file(folder, "tokenizer.json")) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_json(tk, err);
         at_file(tk, "tokenizer.json", err);
@@ -262,7 +220,7 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
         free(tk->bytes);
         tk->bytes = NULL;
         read_json(folder, "vocab.json", &tk->vocab, err);
-        if (err->status == GG_OK) read_file(folder, "merges.txt", &tk->bytes, &len, err);
+        if (err->status == GG_OK) gg_tk_read(folder, "merges.txt", &tk->bytes, &len, err);
         if (err->status == GG_OK && (!tk->vocab || !tk->bytes))
             return gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has no files of a tokenizer");
         if (err->status == GG_OK) gg_tk_read_vocab(tk, tk->bytes, len, err);

@@ -10,9 +10,6 @@
 #include "organ/gg_gguf.h"
 #include "json/json.h"
 
-/* The largest file of a tokenizer that is read. */
-#define GG_TOKENIZER_MOST ((uint64_t)256 << 20)
-
 typedef struct gg_hf_tokenizer_from {
     const char *folder;
     const char *arch;           /* general.architecture, or "" */

@@ -307,28 +307,6 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
 /* ---- chat templates ----------------------------------------------------------------------------
  */
 
-/* Reads FOLDER/NAME, malloc'd; *text stays NULL if it is absent. */
-static gg_status read_text(const char *folder, const char *name, char **text, size_t *len,
-                           gg_error *err)
-{
-    struct stat s;
-    char *path = gg_path_in(folder, name, err);
-    if (!path) return err->status;
-    if (stat(path, &s) == 0 && S_ISREG(s.st_mode)) {
-        int fd = gg_open_read(path, err);
-        if (fd >= 0 && (uint64_t)s.st_size > GG_TOKENIZER_MOST)
-            gg_fail(err, GG_EUNSUPPORTED, "a chat template cannot have %lld bytes",
-                    (long long)s.st_size);
-        else if (fd >= 0 && !(*text = malloc((size_t)s.st_size + 1)))
-            gg_fail(err, GG_ENOMEM, "no memory for a chat template");
-        else if (fd >= 0) gg_pread_all(fd, *text, *len = (size_t)s.st_size, 0, err);
-        if (fd >= 0) close(fd);
-        gg_at_file(err, path);
-    }
-    free(path);
-    return err->status;
-}
-
 /* Templates that have names. */
 typedef struct names_list {
     gg_buf data; /* as the elements of a GGUF array */
@@ -429,7 +407,7 @@ static gg_status set_additional(gg_tk *tk, gg_error *err)
     for (size_t i = 0; i < n; i++) {
         char *text = NULL;
         size_t len = 0;
-        if (err->status == GG_OK) read_text(folder, list[i], &text, &len, err);
+        if (err->status == GG_OK) gg_tk_read(folder, list[i], &text, &len, err);
         template t = { list[i], text, strlen(list[i]) - strlen(".jinja"), len };
         if (text && err->status == GG_OK) set_template(tk, &t, &names, err);
         free(text);
@@ -448,11 +426,11 @@ static gg_status set_templates(gg_tk *tk, gg_error *err)
     size_t len = 0;
     gg_json_type type = gg_json_type_of(stated);
     if (type == GG_JSON_STRING || type == GG_JSON_ARRAY) return set_stated(tk, stated, err);
-    if (read_text(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
+    if (gg_tk_read(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
         gg_meta_set_str(tk->meta, "tokenizer.chat_template", text, len, err);
         if (err->status == GG_OK) set_additional(tk, err);
     } else if (err->status == GG_OK &&
-               read_text(tk->from->folder, "chat_template.json", &text, &len, err) == GG_OK &&
+               gg_tk_read(tk->from->folder, "chat_template.json", &text, &len, err) == GG_OK &&
                text && gg_json_parse(text, len, &json, err) == GG_OK) {
         set_stated(tk, gg_json_get(gg_json_root(json), "chat_template"), err);
     }

@@ -2,16 +2,8 @@
 #pragma once
 
 #include "base/names.h"
+#include "gguf/gguf.h"
 #include "tokenizer.h"
-
-typedef enum gg_token_type {
-    GG_TOKEN_NORMAL = 1,
-    GG_TOKEN_UNKNOWN,
-    GG_TOKEN_CONTROL,
-    GG_TOKEN_USER_DEFINED,
-    GG_TOKEN_UNUSED,
-    GG_TOKEN_BYTE,
-} gg_token_type;
 
 typedef struct gg_hf_token {
     const char *text; /* NULL = no token has this id */
@@ -44,6 +36,10 @@ typedef struct gg_tk {
     size_t n_slots;  /* a power of 2 */
     size_t replaced; /* tokens whose text an added token has changed */
 } gg_tk;
+
+/* Reads FOLDER/NAME, malloc'd; *bytes stays NULL if it is absent. */
+gg_status gg_tk_read(const char *folder, const char *name, char **bytes, size_t *len,
+                     gg_error *err);
 
 /* The root of a file's tree, or NULL. */
 static inline const gg_json_node *gg_tk_root(const gg_json *json)

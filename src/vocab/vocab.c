@@ -69,7 +69,7 @@ static gg_status set_plain(gg_vocab *v, gg_error *err)
     gg_buf b = GG_BUF_INIT;
     for (size_t i = 0; i < v->n && err->status == GG_OK; i++) {
         gg_vocab_token *t = &v->tokens[i];
-        bool whole = t->type == GG_TOKEN_USER || t->type == GG_TOKEN_CONTROL ||
+        bool whole = t->type == GG_TOKEN_USER_DEFINED || t->type == GG_TOKEN_CONTROL ||
                      t->type == GG_TOKEN_UNKNOWN;
         gg_buf_clear(&b);
         if (whole) gg_buf_append(&b, t->text, t->len, err);

@@ -3,17 +3,8 @@
 
 #include "base/buf.h"
 #include "base/names.h"
+#include "gguf/gguf.h"
 #include "organ/gg_organ.h"
-
-/* Values of tokenizer.ggml.token_type. */
-enum {
-    GG_TOKEN_NORMAL = 1,
-    GG_TOKEN_UNKNOWN,
-    GG_TOKEN_CONTROL,
-    GG_TOKEN_USER,
-    GG_TOKEN_UNUSED,
-    GG_TOKEN_BYTE
-};
 
 typedef struct gg_vocab_token {
     const char *text; /* len bytes, of the model's keys */

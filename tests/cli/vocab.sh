@@ -262,6 +262,11 @@ check_error 2 "are not ids of tokens below 11" "an id beyond the last" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
 check_absent "$T/x.gguf" "nothing is written"
 
+check_text "$(key "$T/b.gguf" organ.history 2> "$T/null") $(key "$T/c.gguf" organ.history | tr '\n' '.')" \
+    " add: 0 tokens, 5 rows of padding.add: 0 tokens, 0 rows of padding." "the steps are recorded"
+check "no history" organ-vocab add "$T/b.gguf" --pad 8 --force -q --no-history -o "$T/c.gguf"
+check_text "$(organ-keys "$T/c.gguf" | grep -c organ.history)" 0 "with --no-history they are not"
+
 # ---- two vocabularies --------------------------------------------------------------------------------------
 check_exit 1 "two vocabularies" organ-vocab "$T/b.gguf" "$T/a.gguf"
 grep -q "^only${TAB}-${TAB}11${TAB}\[PAD11\]" "$T/out" || bad "a token that only the second has"

@@ -50,7 +50,8 @@ static gg_status add_token(showing *s, const gg_vocab_token *t, size_t owner)
 
 static bool is_added(const gg_vocab_token *t)
 {
-    return t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_USER || t->type == GG_TOKEN_UNKNOWN;
+    return t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_USER_DEFINED ||
+           t->type == GG_TOKEN_UNKNOWN;
 }
 
 /* Whether a model before model k has the token. */
@@ -132,7 +133,7 @@ static gg_status add_others(showing *s, const gg_vocab *of)
     char text[32];
     for (size_t i = 0; i < s->what->n_tokens && s->err->status == GG_OK; i++) {
         gg_vocab_token t = { .text = s->what->tokens[i].text,
-                             .type = GG_TOKEN_USER,
+                             .type = GG_TOKEN_USER_DEFINED,
                              .score = -1000 };
         bool there = false;
         t.len = strlen(t.text);

@@ -4,6 +4,7 @@
 #include "common/table.h"
 #include "vocab_edit.h"
 #include "vocab_look.h"
+#include "write/history.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,7 @@ static const cli_option options[] = {
     { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
       .help = "(note it)" },
     { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .help = "(tables)" },
     { 0 },
@@ -107,10 +109,15 @@ static gg_status look(cli *c)
 /* ---- writing ------------------------------------------------------------------------------------
  */
 
-static gg_status write_edit(cli *c, vocab_edit *e)
+/* Writes the model, and records the step, after the name of the donor or NULL. */
+static gg_status write_edit(cli *c, vocab_edit *e, gg_source *donor, gg_buf *step)
 {
     vocab_written w;
-    gg_status st = vocab_write(e, opt.output, &c->run, &w, &c->err);
+    if (c->err.status == GG_OK)
+        gg_record_step(&e->meta, &donor, donor != NULL, step, &c->run, &c->err);
+    gg_buf_free(step);
+    gg_status st = c->err.status;
+    if (st == GG_OK) st = vocab_write(e, opt.output, &c->run, &w, &c->err);
     if (st == GG_OK && c->verbose)
         cli_note(c, "%llu bytes; %zu tensor%s with one row per token", (unsigned long long)w.bytes,
                  w.tensors, cli_s(w.tensors));
@@ -123,10 +130,13 @@ static gg_status write_edit(cli *c, vocab_edit *e)
 static gg_status trim(cli *c, gg_source *base, vocab_edit *e)
 {
     vocab_trim_report r;
+    gg_buf step = GG_BUF_INIT;
     if (!opt.trim.keep && !opt.trim.used)
         cli_usage(c, "trim needs --keep FILE or --used COUNTS: which tokens stay");
     gg_status st = vocab_trim(base, &opt.trim, e, &r, &c->err);
-    if (st == GG_OK) st = write_edit(c, e);
+    if (st == GG_OK)
+        gg_buf_printf(&step, &c->err, "trim: %zu of %zu tokens stay", r.after, r.before);
+    if (st == GG_OK) st = write_edit(c, e, NULL, &step);
     if (st == GG_OK && !c->quiet)
         cli_note(c,
                  "%zu of %zu tokens stay: %zu named, %zu special or bytes, %zu that others are "
@@ -140,13 +150,19 @@ static gg_status transplant(cli *c, gg_source *base, vocab_edit *e)
 {
     static const char *const names[] = { "mean", "length", "omp", "random" };
     vocab_transplant_report r;
+    gg_buf step = GG_BUF_INIT;
     gg_source *donor = NULL;
     opt.transplant.run = &c->run;
     if (!opt.donor) cli_usage(c, "transplant needs --from DONOR: whose vocabulary");
     gg_status st = cli_open(
         c, opt.donor, opt.transplant.method == METHOD_OMP ? CLI_SPOOLED : CLI_HEADER_ONLY, &donor);
     if (st == GG_OK) st = vocab_transplant(base, donor, &opt.transplant, e, &r, &c->err);
-    if (st == GG_OK) st = write_edit(c, e);
+    if (st == GG_OK) {
+        gg_buf_printf(&step, &c->err, "transplant: the %zu tokens of ", r.tokens);
+        gg_put_model_name(&step, donor, &c->err);
+        gg_buf_printf(&step, &c->err, ", %zu rows made (%s)", r.made, names[opt.transplant.method]);
+        st = write_edit(c, e, donor, &step);
+    }
     if (st == GG_OK && !c->quiet)
         cli_note(c,
                  "of %zu tokens %zu have the same text, %zu the same role, %zu are mapped; %zu "
@@ -159,10 +175,13 @@ static gg_status transplant(cli *c, gg_source *base, vocab_edit *e)
 static gg_status add(cli *c, gg_source *base, vocab_edit *e)
 {
     vocab_add_report r;
+    gg_buf step = GG_BUF_INIT;
     if (!opt.add.tokens && !opt.add.pad && !opt.add.resize)
         cli_usage(c, "add needs --tokens FILE, --pad N or --resize N");
     gg_status st = vocab_add(base, &opt.add, e, &r, &c->err);
-    if (st == GG_OK) st = write_edit(c, e);
+    if (st == GG_OK)
+        gg_buf_printf(&step, &c->err, "add: %zu tokens, %zu rows of padding", r.added, r.padding);
+    if (st == GG_OK) st = write_edit(c, e, NULL, &step);
     if (st == GG_OK && !c->quiet)
         cli_note(c,
                  "%zu tokens before, %zu after: %zu added, %zu of them in place of unused ones, "

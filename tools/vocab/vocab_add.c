@@ -78,7 +78,7 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
     adding *a = ctx;
     char *type = strchr(line, '\t'), *ids = type ? strchr(type + 1, '\t') : NULL;
     gg_vocab_row row = { .from = GG_ROW_MADE };
-    gg_vocab_token t = { .type = GG_TOKEN_USER, .score = -1000 };
+    gg_vocab_token t = { .type = GG_TOKEN_USER_DEFINED, .score = -1000 };
     if (type) *type++ = '\0';
     if (ids) *ids++ = '\0';
     t.len = strcspn(line, "\r");

@@ -9,8 +9,8 @@
 
 bool vocab_is_special(const gg_vocab_token *t)
 {
-    return t->type == GG_TOKEN_UNKNOWN || t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_USER ||
-           t->type == GG_TOKEN_BYTE;
+    return t->type == GG_TOKEN_UNKNOWN || t->type == GG_TOKEN_CONTROL ||
+           t->type == GG_TOKEN_USER_DEFINED || t->type == GG_TOKEN_BYTE;
 }
 
 static gg_status add_id(uint32_t **list, size_t *n, size_t id, gg_error *err)
