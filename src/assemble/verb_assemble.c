@@ -115,14 +115,41 @@ static gg_status check_tokens(const assembly *a, gg_error *err)
     if (i == SIZE_MAX || rows == tokens->count) return GG_OK;
     gg_fail(err, GG_NO, "the vocabulary has %llu tokens, but the model has embeddings for %llu",
             (unsigned long long)tokens->count, (unsigned long long)rows);
-    return gg_fix(err, "take it from a model of the same family, or convert the checkpoint with "
-                       "convert_hf_to_gguf.py of llama.cpp");
+    return gg_fix(err,
+                  "take it from a model of the same family; organ-vocab transplant gives a model "
+                  "another vocabulary");
+}
+
+/* Notes tokens of the model's own vocabulary that have other texts in the one that is taken. */
+static void note_other_tokens(const assembly *a, const gg_meta *own)
+{
+    static const char key[] = "tokenizer.ggml.tokens";
+    const gg_kv *mine = gg_meta_find(own, key), *theirs = gg_meta_find(a->o->vocabulary, key);
+    uint64_t at = 0, there = 0, i = 0, first = 0, n = 0;
+    const char *x, *y, *shown[2] = { "", "" };
+    size_t nx, ny, len[2] = { 0 };
+    char text[2][80];
+    for (; mine && gg_kv_next_str(mine, &at, &x, &nx) && gg_kv_next_str(theirs, &there, &y, &ny);
+         i++) {
+        if ((nx == ny && memcmp(x, y, nx) == 0) || n++) continue;
+        first = i;
+        shown[0] = x, shown[1] = y, len[0] = nx, len[1] = ny;
+    }
+    if (n == 0) return;
+    for (int k = 0; k < 2; k++)
+        gg_escape(shown[k], len[k] < 18 ? len[k] : 18, text[k], sizeof text[k]);
+    gg_note(a->run,
+            "%llu of its %llu tokens are others in the vocabulary that is taken: token %llu, '%s', "
+            "becomes '%s'",
+            (unsigned long long)n, (unsigned long long)mine->count, (unsigned long long)first,
+            text[0], text[1]);
 }
 
 static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
 {
     const gg_meta *from = a->o->vocabulary;
     gg_status st = check_tokens(a, err);
+    if (st == GG_OK) note_other_tokens(a, meta);
     for (size_t i = meta->n; i-- > 0;) {
         char key[256];
         snprintf(key, sizeof key, "%.*s", (int)meta->kv[i].key_len, meta->kv[i].key);

@@ -92,11 +92,6 @@ static gg_status set_keys(gg_tk *tk, gg_error *err)
 /* ---- files -------------------------------------------------------------------------------------
  */
 
-gg_status gg_tk_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
-{
-    return gg_hf_has_file(folder, name) ? gg_hf_read(folder, name, bytes, len, err) : GG_OK;
-}
-
 /* Parses a file of the folder; *out stays NULL if it is absent. */
 static gg_status read_json(const char *folder, const char *name, gg_json **out, gg_error *err)
 {

@@ -197,6 +197,13 @@ check_text "$(organ-keys "$T/m.gguf" --get tokenizer.ggml.pre)" qwen2 "the name 
 check_text "$(tokens_of "$T/m.gguf")" "a b c ab abc <|end|> " "and the tokens"
 check "a vocabulary instead" organ-assemble "$T/ck" --vocab-from "$T/small.gguf" --force -q -o "$T/m.gguf"
 check_text "$(organ-keys "$T/m.gguf" --get tokenizer.ggml.pre)" gpt-2 "that of the model"
+organ-keys -q "$T/small.gguf" --set 'tokenizer.ggml.tokens[1]=other' -o "$T/other.gguf" --force
+check "a vocabulary with another word" organ-assemble "$T/small.gguf" --vocab-from "$T/other.gguf" --force \
+    -o "$T/m.gguf"
+grep -q "1 of its 6 tokens are others in the vocabulary that is taken: token 1, 'b', becomes 'other'" "$T/err" ||
+    bad "a vocabulary with another word: $(cat "$T/err")"
+check "the same vocabulary" organ-assemble "$T/small.gguf" --vocab-from "$T/small.gguf" --force -o "$T/m.gguf"
+check_text "$(cat "$T/err")" "" "the same vocabulary needs no note"
 again "$abc" "$merged" "$end" '{"type": "Sequence", "pretokenizers":
     [{"type": "Digits", "individual_digits": true}, {"type": "ByteLevel", "use_regex": true}]}'
 pre_is smollm "digits alone, in a llama"
