@@ -484,6 +484,33 @@ static gg_status add_modules(hf_config *c, const gg_hf_writer *w, uint64_t rank,
     return add_json(c, "target_modules", &targets, err);
 }
 
+/* The base as the adapter names it, else the base's own name, else that of its file. */
+static gg_status add_base_name(hf_config *c, const gg_hf_writer *w, gg_error *err)
+{
+    const char *name, *path = gg_source_name(w->base), *slash = strrchr(path, '/');
+    char text[1024];
+    size_t len;
+    if ((gg_kv_str(gg_meta_find(gg_source_meta(w->s), "general.base_model.0.name"), &name, &len) ||
+         gg_kv_str(gg_meta_find(gg_source_meta(w->base), "general.name"), &name, &len)) &&
+        len > 0)
+        snprintf(text, sizeof text, "%.*s", (int)(len < 1000 ? len : 1000), name);
+    else snprintf(text, sizeof text, "%.1000s", slash && slash[1] ? slash + 1 : path);
+    return add_text(c, "base_model_name_or_path", text, err);
+}
+
+/* The tokens after which an activated LoRA acts. */
+static gg_status add_invocation(hf_config *c, const gg_meta *meta, gg_error *err)
+{
+    const gg_kv *kv = gg_meta_find(meta, "adapter.alora.invocation_tokens");
+    gg_buf list = GG_BUF_INIT;
+    uint64_t token;
+    if (!kv || kv->type != GG_TYPE_ARR) return GG_OK;
+    for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &token); i++)
+        gg_buf_printf(&list, err, "%s%llu", i ? ", " : "[", (unsigned long long)token);
+    gg_buf_text(&list, list.len ? "]" : "[]", err);
+    return add_json(c, "alora_invocation_tokens", &list, err);
+}
+
 gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err)
 {
     static const char *const fixed[][2] = {
@@ -503,7 +530,8 @@ gg_status gg_hf_adapter_config(gg_hf_writer *w, gg_error *err)
         gg_fail(err, GG_EUNSUPPORTED, "PEFT needs an adapter.lora.alpha above 0");
         return gg_at_file(err, gg_source_name(w->s));
     }
-    add_text(&c, "base_model_name_or_path", gg_source_name(w->base), err);
+    add_base_name(&c, w, err);
+    add_invocation(&c, gg_source_meta(w->s), err);
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         add_bare(&c, fixed[i][0], fixed[i][1], err);
     add_bare(&c, "fan_in_fan_out", w->fan_in_fan_out ? "true" : "false", err);

@@ -60,6 +60,23 @@ static bool all_are(const gg_json_node *list, const char *word)
     return true;
 }
 
+static bool value_fits(const gg_json_node *root, const gg_json_node *node, const char *word);
+
+/* Whether a list has the values of a word such as [0,Infinity]. */
+static bool list_fits(const gg_json_node *root, const gg_json_node *list, const char *word)
+{
+    char item[96];
+    const gg_json_node *n = gg_json_first(list);
+    if (*word++ != '[') return false;
+    for (; n && *word && *word != ']'; n = gg_json_next(n)) {
+        size_t len = strcspn(word, ",]");
+        snprintf(item, sizeof item, "%.*s", (int)len, word);
+        if (!value_fits(root, n, item)) return false;
+        word += len + (word[len] == ',');
+    }
+    return !n && strcmp(word, "]") == 0;
+}
+
 /* Whether a value is the one that a word of the table stands for. */
 static bool value_fits(const gg_json_node *root, const gg_json_node *node, const char *word)
 {
@@ -82,7 +99,7 @@ static bool value_fits(const gg_json_node *root, const gg_json_node *node, const
         return end != word && *end == '\0' && is_number(node, &x) && x == y;
     }
     case GG_JSON_STRING: return is_text(node, word);
-    case GG_JSON_ARRAY: return strcmp(word, "[]") == 0 && gg_json_count(node) == 0;
+    case GG_JSON_ARRAY: return list_fits(root, node, word);
     case GG_JSON_OBJECT: return strcmp(word, "{}") == 0 && gg_json_count(node) == 0;
     default: return false;
     }
@@ -113,20 +130,43 @@ static bool condition_holds(const gg_json_node *root, const char *when)
 
 /* ---- fields ------------------------------------------------------------------------------- */
 
-/* Whether a key of the architecture is made of the field. */
-static bool makes_a_key(const char *arch, const char *path)
+/* Whether a key can be made of this value of the field, which is a whole alternative or a part of
+ * an expression. */
+static bool key_takes(const gg_hf_key *k, bool whole, const gg_json_node *root,
+                      const gg_json_node *node)
+{
+    double x;
+    gg_json_type type = gg_json_type_of(node);
+    if (strncmp(k->value, "one of ", 7) == 0)
+        return type == GG_JSON_STRING && any_fits(root, node, strchr(k->value + 7, ' ') + 1);
+    if (strncmp(k->value, "is ", 3) == 0) return type == GG_JSON_STRING;
+    if (type == GG_JSON_BOOL) return true;
+    if (!is_number(node, &x)) return false;
+    return !whole || k->type != GG_TYPE_U32 || (x >= 0 && x < 4294967296.0 && x == (uint32_t)x);
+}
+
+/* Whether a key of the architecture is made of the field. *fit tells whether its value can be
+ * taken. */
+static bool makes_a_key(const char *arch, const char *path, const gg_json_node *root,
+                        const gg_json_node *node, bool *fit)
 {
     size_t n = strlen(path);
+    bool makes = false;
+    *fit = true;
     for (int t = 0; t < 2; t++)
         for (const gg_hf_key *k = t ? gg_hf_yarn_keys : gg_hf_keys; k->key; k++) {
             if (!gg_hf_has(k->archs, arch)) continue;
             for (const char *p = k->value; *p;) {
                 size_t m = strcspn(p, " */+-");
-                if (m == n && memcmp(p, path, n) == 0) return true;
+                if (m == n && memcmp(p, path, n) == 0) {
+                    bool whole = (p == k->value || p[-1] == ' ') && (!p[m] || p[m] == ' ');
+                    makes = true;
+                    *fit = *fit && key_takes(k, whole, root, node);
+                }
                 p += m + strspn(p + m, " */+-");
             }
         }
-    return false;
+    return makes;
 }
 
 /* The row that decides, or NULL. */
@@ -168,8 +208,10 @@ static gg_status check_field(const gg_fields *f, const gg_json_node *root, const
     char name[400], value[80];
     const gg_field_rule *r = rule_of(f, root, path, node);
     if (r && r->verdict == GG_FIELD_REFUSED) return refuse_field(f, path, node, r->why, err);
-    bool noted = r && r->verdict == GG_FIELD_NOTED;
-    if (!noted && (r || (f->config && makes_a_key(f->arch, path)))) return GG_OK;
+    bool noted = r && r->verdict == GG_FIELD_NOTED, fit = true;
+    bool key = !r && f->config && makes_a_key(f->arch, path, root, node, &fit);
+    if (!fit) return refuse_field(f, path, node, "engines cannot use this value", err);
+    if (!noted && (r || key)) return GG_OK;
     if (!noted && gg_json_type_of(node) == GG_JSON_OBJECT && has_members(f, path)) {
         char below[PATH_MAX_LEN];
         if (snprintf(below, sizeof below, "%s.", path) < (int)sizeof below)

@@ -52,12 +52,44 @@ gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t 
     return err->status;
 }
 
+/* Python writes numbers that JSON does not have as Infinity, -Infinity and NaN. They become texts,
+ * which are no numbers, but can be told. */
+static gg_status quote_python(char **text, size_t *len, gg_error *err)
+{
+    static const char *const words[] = { "-Infinity", "Infinity", "NaN" };
+    size_t to = 0;
+    bool quoted = false;
+    char *out = malloc(2 * *len + 3);
+    if (!out) return no_room(err);
+    for (size_t at = 0; at < *len;) {
+        size_t n = 0;
+        for (int w = 0; w < 3 && !quoted && n == 0; w++)
+            if (gg_text_begins(*text + at, *len - at, words[w])) n = strlen(words[w]);
+        if (n > 0) {
+            out[to++] = '"';
+            memcpy(out + to, *text + at, n);
+            to += n;
+            out[to++] = '"';
+            at += n;
+            continue;
+        }
+        if (quoted && (*text)[at] == '\\' && at + 1 < *len) out[to++] = (*text)[at++];
+        else if ((*text)[at] == '"') quoted = !quoted;
+        out[to++] = (*text)[at++];
+    }
+    free(*text);
+    *text = out;
+    *len = to;
+    return GG_OK;
+}
+
 gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
     char *text = NULL, *path = NULL;
     size_t len = 0;
     if (gg_hf_read(folder, name, &text, &len, err) == GG_OK &&
-        gg_json_parse(text, len, out, err) != GG_OK && (path = gg_path_in(folder, name, err)))
+        quote_python(&text, &len, err) == GG_OK && gg_json_parse(text, len, out, err) != GG_OK &&
+        (path = gg_path_in(folder, name, err)))
         gg_at_file(err, path);
     free(path);
     free(text);

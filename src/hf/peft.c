@@ -576,6 +576,8 @@ static gg_status set_invocation(const peft *p, gg_error *err)
     for (const gg_json_node *t = gg_json_first(list); t && st == GG_OK; t = gg_json_next(t)) {
         uint64_t token = 0;
         st = gg_json_u64(t, &token, err);
+        if (st == GG_OK && token > UINT32_MAX)
+            st = gg_fail(err, GG_EFORMAT, "alora_invocation_tokens has a number that is no token");
         gg_put_le32(le + 4 * i++, (uint32_t)token);
     }
     static const char key[] = "adapter.alora.invocation_tokens";
@@ -583,6 +585,21 @@ static gg_status set_invocation(const peft *p, gg_error *err)
     if (st == GG_OK) st = gg_meta_set(&p->ck->header.meta, &kv, err);
     free(le);
     return st;
+}
+
+/* Names the base in the keys. Of a path on the machine where the adapter was trained only the last
+ * part is taken. */
+static gg_status set_base_name(gg_meta *meta, const gg_json_node *config, bool mlx, gg_error *err)
+{
+    char text[1024];
+    name_of_base(config, mlx, text);
+    size_t len = strlen(text);
+    while (len > 1 && text[len - 1] == '/') text[--len] = '\0';
+    const char *slash = strrchr(text, '/'),
+               *name = strchr("/.~", text[0]) && slash ? slash + 1 : text;
+    if (!*name) return GG_OK;
+    gg_meta_set_u32(meta, "general.base_model.count", 1, err);
+    return gg_meta_set_str(meta, "general.base_model.0.name", name, strlen(name), err);
 }
 
 static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *err)
@@ -598,6 +615,7 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
     gg_meta_set_str(meta, "adapter.type", "lora", 4, err);
     if (!gg_meta_find(meta, "general.name"))
         gg_meta_set_str(meta, "general.name", name, strlen(name), err);
+    set_base_name(meta, p->config, p->mlx, err);
     gg_meta_set(meta, &alpha, err);
     gg_meta_set_u32(meta, "general.quantization_version", 2, err);
     p->ck->has_keys = true;
@@ -750,9 +768,7 @@ gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_
     gg_put_le32(le, gg_float_bits((float)alpha));
     gg_kv kv = { "adapter.lora.alpha", 18, GG_TYPE_F32, 0, 1, le, 4 };
     if (st == GG_OK && alpha > 0) st = gg_meta_set(meta, &kv, err);
-    name_of_base(config, mlx, text);
-    if (st == GG_OK && text[0])
-        st = gg_meta_set_str(meta, "general.base_model.0.name", text, strlen(text), err);
+    if (st == GG_OK) st = set_base_name(meta, config, mlx, err);
     for (const gg_json_node *m = gg_json_first(config); m && st == GG_OK; m = gg_json_next(m)) {
         gg_buf json = GG_BUF_INIT;
         gg_json_out out = gg_json_to_buf(&json);

@@ -113,6 +113,16 @@ key llama.rope.scaling.yarn_beta_fast 30 "transformers 5"
 noted "rope_theta = 20000.0, and 10000.0 elsewhere" "two bases" organ-keys m
 key llama.rope.freq_base 20000 "transformers 5"
 
+for value in '"intermediate_size": [16, 16]' '"rope_theta": "10000"' '"num_key_value_heads": -1' \
+    '"num_attention_heads": 2.5' '"head_dim": {"a": 4}'; do
+    llama m ''
+    f=$(echo "$value" | cut -d'"' -f2)
+    sed "s/\"$f\": [0-9.]*/$value/" m/config.json > c && mv c m/config.json
+    check_error 3 "$f = " "a value that no key can hold: $value" organ-assemble m -o x.gguf
+done
+llama m '"time_step_limit": [0.0, Infinity], "a \" Infinity": "NaN", "b": -Infinity'
+noted 'b = -Infinity' "numbers of Python" organ-keys m
+
 # ---- layers --------------------------------------------------------------------------------------
 
 s='"sliding_attention"' f='"full_attention"'
@@ -243,6 +253,23 @@ noted "shown under" "it is written as safetensors" organ-assemble m -o x.safeten
 organ-extract --list -q m | cut -f1,5,6 > have
 organ-extract --list -q x.safetensors | cut -f1,5,6 > want
 check_same have want "the same tensors"
+cp -r m m2
+printf '\100' | dd of=m2/model.safetensors bs=1 seek=$(($(wc -c < m2/model.safetensors) - 1)) conv=notrunc 2> ./dd
+check "they are merged under their stored names" organ-merge -q --method linear m m2 -o merged.safetensors
+check_text "$(organ-extract --list -q merged.safetensors | cut -f1 | tail -n 2 | tr '\n' ' ')" \
+    "embeddings.word_embeddings.weight pooler.dense.weight " "the names of the merge"
+check_text "$(organ-measure -q merged.safetensors --tensors pooler.dense.weight --columns max --sample 0 | tail -n 1)" 1 \
+    "the mean of 0 and 2"
+check_error 3 "BertModel are not covered" "merged as GGUF" organ-merge -q --method linear m m2 -o merged.gguf
+rm -rf pipeline
+mkdir -p pipeline/unet pipeline/vae
+echo '{"_class_name": "StableDiffusionPipeline", "unet": ["diffusers", "UNet2DConditionModel"]}' \
+    > pipeline/model_index.json
+echo '{"_class_name": "UNet2DConditionModel", "in_channels": 4}' > pipeline/unet/config.json
+echo 'conv_in.weight 4 2 3 3' | stored pipeline/unet/diffusion_pytorch_model.safetensors
+noted "shown under" "a folder of diffusers" organ-extract --list pipeline/unet
+grep -q '^conv_in.weight' out || bad "no tensor of a folder of diffusers"
+check_error 3 "diffusers" "a pipeline of diffusers" organ-info pipeline
 METADATA='"format":"pt","who":"me"'
 printf 'a 2 2\nb:I32 3\nc:F4 4\n' | stored p.safetensors
 METADATA=''
@@ -298,11 +325,24 @@ for field in '"layer_replication": [[0, 1]]' '"use_dora": true' '"use_qalora": t
     adapter "$field"
     check_error 3 "$(echo "$field" | cut -d'"' -f2)" "$field" convert
 done
+organ-lora -q --from a.gguf --base base --to-peft "$T/peft"
+check_text "$(tr -d ' \n' < peft/adapter_config.json | grep -o '"alora_invocation_tokens":\[7,8\]')" \
+    '"alora_invocation_tokens":[7,8]' "its tokens for PEFT"
+check_text "$(grep -c '"base_model_name_or_path": "nobody/nothing"' peft/adapter_config.json)" 1 "the name of its base"
+adapter '"base_model_name_or_path": "/home/somebody/models/base-7b/"'
+sed 's/"base_model_name_or_path": "nobody[^,]*,//' a/adapter_config.json > c && mv c a/adapter_config.json
+quiet "a base by its path" convert
+check_text "$(organ-keys a.gguf --get general.base_model.0.name)" base-7b "no path of another machine"
+organ-keys -q a.gguf --delete general.base_model.0.name -o a2.gguf
+organ-lora -q --from a2.gguf --base "$T/base" --to-peft "$T/peft2"
+check_text "$(grep -c '"base_model_name_or_path": "base"' peft2/adapter_config.json)" 1 "no path of this machine"
 adapter '"new_trick": true'
 noted "new_trick = true" "an unknown field of an adapter" convert
 adapter ''
 noted "nobody/nothing" "without its base" organ-info a
 grep -q '^  base  *nobody/nothing' out || bad "no name of the base"
+grep -q '^  adapter  *rank 2, alpha 4, 2 pairs$' out || bad "no ranks: $(cat out)"
+grep -q '^  targets  *q_proj$' out || bad "no targets"
 check_text "$(organ-keys a --get adapter.lora.alpha 2> /dev/null)" 4 "its alpha"
 check_error 2 "is not a folder here" "it is not converted" organ-lora --from a -o x.gguf
 mv a/adapter_model.safetensors a/adapter_model.bin
@@ -334,6 +374,9 @@ $l.self_attn.q_proj.lora_b 2 8" | stored a/adapters.safetensors
 quiet "an adapter of MLX" convert
 check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 20 "its alpha is scale * rank"
 check_text "$(organ-extract --list a.gguf | awk -F"$TAB" 'NR == 2 { print $6 }')" 8x2 "its lora_a"
+mv a/adapters.safetensors a/adapters.npz
+check_error 3 "adapters.npz" "an older file of MLX" convert
+mv a/adapters.npz a/adapters.safetensors
 noted "somewhere" "MLX without its base" organ-info a/adapters.safetensors
 echo 'lora_unet_x.lora_down.weight 2 8
 lora_unet_x.lora_up.weight 8 2' | stored image.safetensors

@@ -402,42 +402,43 @@ static void add_word(char *list, size_t size, const char *word)
     if (at + n + 3 < size) snprintf(list + at, size - at, "%s%s", at ? ", " : "", word);
 }
 
-/* Rank, alpha and the matrices of a LoRA adapter. */
-/* The length of the name of the matrix that a first half of a pair changes, and the rank of the
- * pair; 0 for any other tensor. Adapters that are shown as they are stored are those of PEFT, or of
- * MLX, which exchanges the sides. */
-static size_t first_half(const gg_tensor *t, bool stored, uint64_t *rank, bool *mlx)
+/* The rank if the tensor is the second half of a pair, as GGUF, PEFT, MLX or programs for images
+ * name it, and the matrix that the pair is for; else 0. */
+static uint64_t rank_of_half(const gg_tensor *t, bool *mlx, char *role, size_t size)
 {
-    static const char *const ends[] = { ".lora_A.weight", ".lora_A.default.weight", ".lora_a" };
-    for (size_t i = stored ? 0 : 2; i < 3; i++) {
-        if (!gg_text_ends(t->name, t->name_len, ends[i])) continue;
-        *mlx = stored && i == 2;
-        *rank = *mlx ? t->dims[0] : t->n_dims > 1 ? t->dims[1] : 1;
-        return t->name_len - strlen(ends[i]);
+    static const struct {
+        const char *ending;
+        bool outer; /* the rank is the outer dimension */
+    } halves[] = { { ".weight.lora_b", false },         { ".lora_B.weight", false },
+                   { ".lora_B.default.weight", false }, { ".lora_embedding_B", false },
+                   { ".lora_up.weight", false },        { ".lora_b", true } };
+    for (size_t i = 0; i < sizeof halves / sizeof *halves; i++) {
+        if (!gg_text_ends(t->name, t->name_len, halves[i].ending) || t->n_dims < 2) continue;
+        size_t end = t->name_len - strlen(halves[i].ending), from = end;
+        while (from > 0 && t->name[from - 1] != '.') from--;
+        gg_escape(t->name + from, end - from, role, size);
+        *mlx = halves[i].outer;
+        return t->dims[t->n_dims == 4 ? 2 : halves[i].outer];
     }
     return 0;
 }
 
+/* Pairs, ranks, alpha and the matrices of a LoRA adapter. */
 static void print_adapter(gg_source *s)
 {
-    bool mlx = false, stored = gg_source_refusal(s) != NULL;
     char targets[300] = "", role[80], rank[60];
     uint64_t low = UINT64_MAX, high = 0;
+    size_t pairs = 0;
+    bool mlx = false;
     const gg_meta *meta = gg_source_meta(s);
     float alpha;
     for (size_t k = 0; k < gg_source_count(s); k++) {
         const gg_tensor *t = gg_source_tensor(s, k);
-        gg_anatomy a = gg_source_anatomy(s, k);
-        uint64_t one = 0;
-        size_t len = first_half(t, stored, &one, &mlx), from = a.role_at;
-        if (len == 0) continue;
+        uint64_t one = rank_of_half(t, &mlx, role, sizeof role);
+        if (one == 0) continue;
+        pairs++;
         low = one < low ? one : low;
         high = one > high ? one : high;
-        /* the role, or the last part of a stored name */
-        for (size_t i = 0; stored && i < len; i++)
-            if (t->name[i] == '.') from = i + 1;
-        const char *name = t->name + from, *dot = memchr(name, '.', t->name_len - from);
-        gg_escape(name, dot ? (size_t)(dot - name) : t->name_len - from, role, sizeof role);
         add_word(targets, sizeof targets, role);
     }
     if (high == 0) return;
@@ -445,8 +446,8 @@ static void print_adapter(gg_source *s)
     else snprintf(rank, sizeof rank, "%" PRIu64 " to %" PRIu64, low, high);
     if (mlx) line("form", "an adapter of MLX");
     if (meta && gg_kv_f32(gg_meta_find(meta, "adapter.lora.alpha"), &alpha))
-        line("adapter", "rank %s, alpha %g", rank, (double)alpha);
-    else line("adapter", "rank %s", rank);
+        line("adapter", "rank %s, alpha %g, %zu pair%s", rank, (double)alpha, pairs, cli_s(pairs));
+    else line("adapter", "rank %s, %zu pair%s", rank, pairs, cli_s(pairs));
     line("targets", "%s", targets);
 }
 

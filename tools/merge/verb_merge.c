@@ -501,6 +501,23 @@ static void delete_history(gg_meta *meta)
     meta->n = kept;
 }
 
+/* The metadata of a safetensors file are texts: the names of the models in one, after ", ". */
+static gg_status set_text_history(const merge_run *g, gg_meta *meta)
+{
+    gg_buf list = GG_BUF_INIT;
+    for (size_t i = 1; i <= g->n; i++) {
+        const char *name;
+        size_t len;
+        gg_model_name(g->all[i].source, &name, &len);
+        gg_buf_printf(&list, g->err, "%s%.*s", i > 1 ? ", " : "", (int)len, name);
+    }
+    set_text(g, meta, "organ.merge.method", g->m.method->name);
+    set_text(g, meta, "organ.merge.parameters", parameters_of(g));
+    if (list.data) gg_meta_set_str(meta, "organ.merge.models", list.data, list.len, g->err);
+    gg_buf_free(&list);
+    return g->err->status;
+}
+
 /* Sets general.name and the keys organ.merge.*. The first error ends up in g->err. */
 static gg_status set_history(const merge_run *g, gg_meta *meta)
 {
@@ -508,6 +525,7 @@ static gg_status set_history(const merge_run *g, gg_meta *meta)
     gg_buf title = GG_BUF_INIT;
     char seed[64];
     delete_history(meta);
+    if (gg_source_refusal(g->all[1].source)) return set_text_history(g, meta);
     put_title(g, &title, gg_buf_append);
     if (title.data) gg_meta_set_str(meta, "general.name", title.data, title.len, g->err);
     gg_buf_free(&title);
