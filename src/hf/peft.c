@@ -577,7 +577,8 @@ static gg_status set_invocation(const peft *p, gg_error *err)
         uint64_t token = 0;
         st = gg_json_u64(t, &token, err);
         if (st == GG_OK && token > UINT32_MAX)
-            st = gg_fail(err, GG_EFORMAT, "alora_invocation_tokens has a number that is no token");
+            st = gg_fail(err, GG_EFORMAT,
+                         "a number in alora_invocation_tokens is too large for a token");
         gg_put_le32(le + 4 * i++, (uint32_t)token);
     }
     static const char key[] = "adapter.alora.invocation_tokens";

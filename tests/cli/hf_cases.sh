@@ -258,7 +258,8 @@ printf '\100' | dd of=m2/model.safetensors bs=1 seek=$(($(wc -c < m2/model.safet
 check "they are merged under their stored names" organ-merge -q --method linear m m2 -o merged.safetensors
 check_text "$(organ-extract --list -q merged.safetensors | cut -f1 | tail -n 2 | tr '\n' ' ')" \
     "embeddings.word_embeddings.weight pooler.dense.weight " "the names of the merge"
-check_text "$(organ-measure -q merged.safetensors --tensors pooler.dense.weight --columns max --sample 0 | tail -n 1)" 1 \
+check_text \
+    "$(organ-measure -q merged.safetensors --tensors pooler.dense.weight --columns max --sample 0 | tail -n 1)" 1 \
     "the mean of 0 and 2"
 check_error 3 "BertModel are not covered" "merged as GGUF" organ-merge -q --method linear m m2 -o merged.gguf
 rm -rf pipeline
