@@ -17,7 +17,33 @@ check_text "$(grep '^tokenizer.ggml.tokens' "$T/out")" \
 check "patterns" organ-keys $VERSE '*.block_count' 'general.n*'
 check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " \
     "rows stay in the order of the file"
-check_error 1 "no key matches 'nope*'" "a pattern that matches nothing" organ-keys $VERSE 'general.*' 'nope*'
+check_exit 1 "a pattern that matches nothing" organ-keys $VERSE 'general.*' 'nope*'
+check_text "$(grep -c "no key matches 'nope\*'\$" "$T/err")" 1 "it is named"
+check_text "$(grep -c '^general\.' "$T/out")" "$(organ-keys $VERSE 'general.*' | grep -c '^general')" "the others are shown"
+check_error 1 "no key matches 'nope*'" "only a pattern that matches nothing" organ-keys $VERSE 'nope*'
+check_text "$(cat "$T/out")" "" "no table"
+# New keys that are probably misspelt, and templates that are the names of files.
+said() { # NOTE KEY=VALUE...: organ-keys and organ-assemble note it, and nothing else
+    note=$1
+    shift
+    check "$*" organ-keys $VERSE --set "$@" -o "$T/said.gguf" --force
+    check_text "$(cat "$T/err")" "${note:+organ-keys: $note}" "organ-keys --set $*"
+    check "$*" organ-assemble $VERSE --set-kv "$@" -o "$T/said.gguf" --force
+    check_text "$(sed 's/--set-kv-file/--set-file/' "$T/err")" "${note:+organ-assemble: $note}" "organ-assemble --set-kv $*"
+}
+said "general.nmae is a new key, which no engine may know; did you mean general.name?" general.nmae=str:x
+said "llama.context_lenght is a new key, which no engine may know; did you mean llama.context_length?" \
+    llama.context_lenght=u32:7
+said "" general.foo=u32:1
+said "" tokenizer.ggml.eot_token_id=u32:2
+said "" general.name=str:nmae
+template="tokenizer.chat_template is set to the text"
+said "$template 'chat.jinja', not to the template in it: use --set-file tokenizer.chat_template=chat.jinja" \
+    tokenizer.chat_template=str:chat.jinja
+said "$template 'LICENSE', not to the template in it: use --set-file tokenizer.chat_template=LICENSE" \
+    tokenizer.chat_template=str:LICENSE
+said "" tokenizer.chat_template=str:chatml
+said "" 'tokenizer.chat_template=str:{{ messages }}./x'
 check "an array whole" organ-keys $VERSE tokenizer.ggml.token_type --full
 check_text "$(sed -n 2p "$T/out" | tr -cd , | wc -c | tr -d ' ')" 1023 "all of its values"
 check "a long string in a pipe" organ-keys $G/kv-large-values.gguf
@@ -222,7 +248,7 @@ for f in $G/*.gguf; do
         check_same "$T/m.gguf" "$T/c.gguf" "$f in place"
     else
         check_same "$T/m.gguf" "$f" "$f refused in place"
-        if grep -q -e "use --output" "$T/err"; then ok; else bad "$f: $(cat "$T/err")"; fi
+        if grep -q -e "--output" "$T/err"; then ok; else bad "$f: $(cat "$T/err")"; fi
     fi
 done
 cp $VERSE "$T/m.gguf"

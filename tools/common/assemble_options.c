@@ -165,6 +165,7 @@ gg_status assemble_options_run(cli *c, assemble_options *a, assemble_write *writ
     if (st == GG_OK) st = cli_open(c, a->model, CLI_DATA, &source);
     if (st == GG_OK && a->vocabulary) st = cli_open(c, a->vocabulary, CLI_HEADER_ONLY, &vocabulary);
     if (vocabulary) a->o.vocabulary = gg_source_meta(vocabulary);
+    if (st == GG_OK) key_options_spelling(c, gg_source_meta(source), &a->o.output.set_kv);
     if (st == GG_OK) st = write(ctx, source, &a->o, a->output, &c->run, &r, &c->err);
     gg_source_close(source);
     gg_source_close(vocabulary);

@@ -2,11 +2,24 @@
 #include "output_options.h"
 #include "lists.h"
 
-#include "base/buf.h" /* rules from a model */
+#include "base/buf.h"     /* rules from a model */
+#include "base/nearest.h" /* misspelt keys */
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Whether the value of a template is the name of a file, not a template. */
+static bool is_template_file(const char *key, size_t len, const char *value)
+{
+    static const char word[] = "chat_template";
+    char name[200];
+    snprintf(name, sizeof name, "%.*s", (int)(len < 190 ? len : 190), key);
+    if (!strstr(name, word) || !*value || strpbrk(value, "{\n")) return false;
+    return strpbrk(value, "/.") != NULL || access(value, R_OK) == 0;
+}
 
 void key_options_note(const cli *c, const gg_texts *texts, const char *option)
 {
@@ -14,11 +27,95 @@ void key_options_note(const cli *c, const gg_texts *texts, const char *option)
         const char *text = texts->items[i], *value = strchr(text, '=');
         if (!value++) continue;
         if (strncmp(value, "str:", 4) == 0) value += 4;
-        if (value[0] != '@' || !value[1]) continue;
         int key = (int)(strchr(text, '=') - text);
+        if (is_template_file(text, (size_t)key, value))
+            cli_note(c, "%.*s is set to the text '%s', not to the template in it: use %s %.*s=%s",
+                     key, text, value, option, key, text, value);
+        if (value[0] != '@' || !value[1]) continue;
         cli_note(c, "%.*s is set to the text '%s'; to store the content of a file, use %s %.*s=%s",
                  key, text, value, option, key, text, value + 1);
     }
+}
+
+/* Keys that a model often lacks, so that one of them is not taken for another. */
+static const char *const usual_keys[] = {
+    "general.name",
+    "general.architecture",
+    "general.author",
+    "general.version",
+    "general.organization",
+    "general.basename",
+    "general.finetune",
+    "general.description",
+    "general.quantized_by",
+    "general.size_label",
+    "general.license",
+    "general.license.name",
+    "general.license.link",
+    "general.url",
+    "general.repo_url",
+    "general.source.url",
+    "general.tags",
+    "general.languages",
+    "general.datasets",
+    "general.alignment",
+    "general.file_type",
+    "general.quantization_version",
+    "general.type",
+    "tokenizer.chat_template",
+    "tokenizer.ggml.model",
+    "tokenizer.ggml.pre",
+    "tokenizer.ggml.bos_token_id",
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.eot_token_id",
+    "tokenizer.ggml.eom_token_id",
+    "tokenizer.ggml.unknown_token_id",
+    "tokenizer.ggml.seperator_token_id",
+    "tokenizer.ggml.padding_token_id",
+    "tokenizer.ggml.cls_token_id",
+    "tokenizer.ggml.mask_token_id",
+    "tokenizer.ggml.add_bos_token",
+    "tokenizer.ggml.add_eos_token",
+    "tokenizer.ggml.add_sep_token",
+    "tokenizer.ggml.add_space_prefix",
+    "tokenizer.ggml.fim_pre_token_id",
+    "tokenizer.ggml.fim_suf_token_id",
+    "tokenizer.ggml.fim_mid_token_id",
+    "tokenizer.ggml.fim_pad_token_id",
+    "tokenizer.ggml.fim_rep_token_id",
+    "tokenizer.ggml.fim_sep_token_id",
+};
+#define USUAL (sizeof usual_keys / sizeof usual_keys[0])
+
+void key_options_spelling(const cli *c, const gg_meta *meta, const gg_texts *texts)
+{
+    size_t n = 0;
+    char **known = calloc((meta ? meta->n : 0) + USUAL, sizeof *known);
+    for (size_t i = 0; known && meta && i < meta->n; i++)
+        if (memchr(meta->kv[i].key, 0, meta->kv[i].key_len) == NULL &&
+            (known[n] = strndup(meta->kv[i].key, meta->kv[i].key_len)) != NULL)
+            n++;
+    for (size_t i = 0; known && i < USUAL; i++)
+        if ((known[n] = strdup(usual_keys[i])) != NULL) n++;
+    const char **tails = calloc(n + 1, sizeof *tails);
+    for (size_t i = 0; known && tails && i < texts->n; i++) {
+        const char *text = texts->items[i];
+        size_t len = strcspn(text, "=["), stem = len, m = 0, k = 0;
+        while (stem > 0 && text[stem - 1] != '.') stem--;
+        while (k < n && (strlen(known[k]) != len || memcmp(known[k], text, len) != 0)) k++;
+        if (k < n || text[len] != '=' || !text[len + 1]) continue;
+        /* Only the last word may differ: general.nmae. */
+        for (k = 0; k < n; k++)
+            if (strncmp(known[k], text, stem) == 0 && strlen(known[k]) <= len + 2)
+                tails[m++] = known[k] + stem;
+        const char *near = gg_nearest(text + stem, len - stem, tails, m);
+        if (near)
+            cli_note(c, "%.*s is a new key, which no engine may know; did you mean %.*s%s?",
+                     (int)len, text, (int)stem, text, near);
+    }
+    free(tails);
+    for (size_t i = 0; i < n; i++) free(known[i]);
+    free(known);
 }
 
 const cli_option output_group[] = {

@@ -143,21 +143,18 @@ static gg_status match(cli *c, const gg_meta *meta, bool *shown, bool *used)
     return c->err.status;
 }
 
-/* Chooses the keys to show. A pattern without a match is an error, as it is most often a typo. */
-static gg_status choose(cli *c, const gg_meta *meta, bool *shown)
+/* A pattern without a match is an error, as it is most often a typo. */
+static gg_status refuse_unused(cli *c, const bool *used)
 {
-    bool *used = calloc(c->args.n, sizeof *used);
-    if (!used) return gg_fail(&c->err, GG_ENOMEM, "no memory for patterns");
-    for (size_t i = 0; i < meta->n && c->args.n == 1; i++) shown[i] = true;
-    gg_status st = match(c, meta, shown, used);
-    for (size_t g = 1; g < c->args.n && st == GG_OK; g++) {
+    for (size_t g = 1; g < c->args.n; g++) {
+        const char *pattern = c->args.items[g];
         if (used[g]) continue;
-        gg_fail(&c->err, GG_NO, "no key matches '%s'", c->args.items[g]);
-        gg_fix(&c->err, "patterns match whole names; try '*%s*'", c->args.items[g]);
-        st = gg_at_file(&c->err, c->args.items[0]);
+        gg_fail(&c->err, GG_NO, "no key matches '%s'", pattern);
+        if (!strpbrk(pattern, "*?["))
+            gg_fix(&c->err, "patterns match whole names; try '*%s*'", pattern);
+        return gg_at_file(&c->err, c->args.items[0]);
     }
-    free(used);
-    return st;
+    return GG_OK;
 }
 
 static gg_status list(cli *c, const gg_meta *meta)
@@ -165,14 +162,22 @@ static gg_status list(cli *c, const gg_meta *meta)
     gg_key_form form = { 0 };
     if (!opt.full) form.elements = SHOWN_ELEMENTS;
     if (!opt.full && isatty(STDOUT_FILENO)) form.bytes = SHOWN_BYTES;
-    bool *shown = calloc(meta->n ? meta->n : 1, sizeof *shown);
-    if (!shown) return gg_fail(&c->err, GG_ENOMEM, "no memory for %zu keys", meta->n);
-    if (choose(c, meta, shown) == GG_OK) {
+    bool *shown = calloc(meta->n + 1, sizeof *shown), *used = calloc(c->args.n, sizeof *used);
+    gg_status st = shown && used ? match(c, meta, shown, used)
+                                 : gg_fail(&c->err, GG_ENOMEM, "no memory for %zu keys", meta->n);
+    bool any = c->args.n == 1;
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) {
+        shown[i] = shown[i] || c->args.n == 1;
+        any = any || shown[i];
+    }
+    if (st == GG_OK && any) {
         table rows = table_start(c->json, "key\ttype\tcount\tvalue");
         for (size_t i = 0; i < meta->n && c->err.status == GG_OK; i++)
             if (shown[i]) print_row(c, &rows, &meta->kv[i], form);
     }
+    if (c->err.status == GG_OK) refuse_unused(c, used);
     free(shown);
+    free(used);
     return c->err.status;
 }
 
@@ -212,6 +217,7 @@ static gg_status write_model(cli *c, const gg_key_edits *edits)
     gg_source *s = NULL;
     gg_keys_report r = { 0 };
     gg_status st = cli_open(c, opt.model, CLI_DATA, &s);
+    if (st == GG_OK) key_options_spelling(c, gg_source_meta(s), &edits->sets);
     /* Keys are often set one after another, and contradict the tensors until the last. */
     if (st == GG_OK && !gg_source_is_checkpoint(s)) c->run.lenient = true;
     if (st == GG_OK) st = gg_keys_write(s, edits, opt.output, &c->run, &r, &c->err);
@@ -275,6 +281,7 @@ static gg_status edit(cli *c)
     opt.edits.in_place = true;
     c->run.lenient = true; /* as in write_model */
     gg_status st = gg_source_open_with(opt.model, NULL, &s, &c->err);
+    if (st == GG_OK) key_options_spelling(c, gg_source_meta(s), &opt.edits.sets);
     if (st == GG_OK) st = gg_keys_write(s, &opt.edits, NULL, &c->run, &r, &c->err);
     gg_source_close(s);
     if (st == GG_NO && r.lacks) advise_output(c);
