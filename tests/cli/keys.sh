@@ -19,7 +19,8 @@ check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_co
     "rows stay in the order of the file"
 check_exit 1 "a pattern that matches nothing" organ-keys $VERSE 'general.*' 'nope*'
 check_text "$(grep -c "no key matches 'nope\*'\$" "$T/err")" 1 "it is named"
-check_text "$(grep -c '^general\.' "$T/out")" "$(organ-keys $VERSE 'general.*' | grep -c '^general')" "the others are shown"
+check_text "$(grep -c '^general\.' "$T/out")" "$(organ-keys $VERSE 'general.*' | grep -c '^general')" \
+    "the others are shown"
 check_error 1 "no key matches 'nope*'" "only a pattern that matches nothing" organ-keys $VERSE 'nope*'
 check_text "$(cat "$T/out")" "" "no table"
 # New keys that are probably misspelt, and templates that are the names of files.
@@ -29,7 +30,8 @@ said() { # NOTE KEY=VALUE...: organ-keys and organ-assemble note it, and nothing
     check "$*" organ-keys $VERSE --set "$@" -o "$T/said.gguf" --force
     check_text "$(cat "$T/err")" "${note:+organ-keys: $note}" "organ-keys --set $*"
     check "$*" organ-assemble $VERSE --set-kv "$@" -o "$T/said.gguf" --force
-    check_text "$(sed 's/--set-kv-file/--set-file/' "$T/err")" "${note:+organ-assemble: $note}" "organ-assemble --set-kv $*"
+    check_text "$(sed 's/--set-kv-file/--set-file/' "$T/err")" "${note:+organ-assemble: $note}" \
+        "organ-assemble --set-kv $*"
 }
 said "general.nmae is a new key, which no engine may know; did you mean general.name?" general.nmae=str:x
 said "llama.context_lenght is a new key, which no engine may know; did you mean llama.context_length?" \
