@@ -38,7 +38,7 @@ END
 cat > "$T/cli/llama-cli" << 'END'
 #!/bin/sh
 case "$*" in *broken*) echo "error: failed to load" >&2; exit 1 ;; esac
-echo " words"
+echo "The words"
 END
 cat > "$T/node/node" << 'END'
 #!/bin/sh
@@ -90,6 +90,9 @@ check_text "$(tail -n 1 "$T/out")" \
 ENGINE=cli
 check "llama-cli: loads" try "$T/good.gguf"
 check_text "$(cell good 2) $(cell good 3) $(cell good 4)" "llama-cli ok -" "llama-cli"
+check_text "$(cat "$T/err")" "organ-validate: $T/good.gguf: after \"The\" it writes: words" "llama-cli: a sample"
+check "llama-cli: -q" try -q "$T/good.gguf"
+check_text "$(cat "$T/err")" "" "llama-cli: no sample"
 check_exit 1 "llama-cli: does not load" try "$T/broken.gguf"
 check_exit 3 "llama-cli has no perplexity" try "$T/good.gguf" --text "$T/text"
 

@@ -14,8 +14,8 @@ extern const cli_option output_group[];
  * the option that stores the content of a file. */
 void key_options_note(const cli *c, const gg_texts *texts, const char *option);
 
-/* Print a note for each KEY=... whose key is new to a model, but close to a key of the model or to a
- * usual key: it may be misspelt. `meta` may be NULL. */
+/* Print a note for each KEY=... whose key is new to a model, but close to a key of the model or to
+ * a usual key: it may be misspelt. `meta` may be NULL. */
 void key_options_spelling(const cli *c, const gg_meta *meta, const gg_texts *texts);
 
 /* Replaces "like:MODEL" by the types of the model, and calls key_options_note. To be called when
