@@ -3,6 +3,7 @@
 # makes them, and files that are refused. HF_VECTORS=FOLDER compares all cases of a folder with the
 # GGUF files in it.
 . "$(dirname "$0")/lib.sh"
+unrecorded organ-transplant organ-graft
 H=$D/hf
 
 # hashes FILE: name, type with dims, and hash of each tensor.
