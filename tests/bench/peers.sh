@@ -95,6 +95,21 @@ else
 	else
 		echo "left out: llama.cpp, which needs node, npm and git" >&2
 	fi
+	hf=build/node-peers
+	if npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error --prefix $hf \
+		@huggingface/gguf@0.4.6 >"$M/log" 2>&1; then
+		cat >$hf/parse.mjs <<-'EOF'
+			import { gguf } from "@huggingface/gguf";
+			const { metadata, tensorInfos } = await gguf(process.argv[2], { allowLocalFile: true });
+			console.log(Object.keys(metadata).filter(k => k.includes(".")).length, tensorInfos.length);
+		EOF
+		cp tests/data/lab/lab-verse-q4_k_m.gguf "$M/verse.gguf"
+		peer "keys and tensors, against @huggingface/gguf" "organ-info verse.gguf >out" \
+			"node $PWD/$hf/parse.mjs verse.gguf >peer" \
+			"[ \"\$(cut -d ' ' -f 2 peer)\" = \"\$(organ-extract --list verse.gguf | tail -n +2 | wc -l)\" ]"
+	else
+		echo "left out: @huggingface/gguf, which needs npm" >&2
+	fi
 	"$BENCH/bench_llama" "$M/m.gguf" $((MIB / 66 + 1)) 2048 4096 512 4096 1
 	"$BENCH/bench_llama" "$M/n.gguf" $((MIB / 66 + 1)) 2048 4096 512 4096 2
 	peer "organ-check --hash, against sha256sum" "organ-check -q --hash m.gguf >out" "sha256sum m.gguf >peer" \
