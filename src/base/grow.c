@@ -1,9 +1,10 @@
-/* grow.c - grow arrays one item at a time, and order them. */
+/* grow.c - grow arrays one item at a time, allocate large ones, and order them. */
 #include "grow.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 gg_status gg_room(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
 {
@@ -29,4 +30,17 @@ int gg_order_f64(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
+}
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+void *gg_new_large(size_t bytes)
+{
+    if (bytes < HUGE_PAGE || bytes > SIZE_MAX - HUGE_PAGE) return malloc(bytes);
+    bytes = (bytes + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1);
+    void *p = aligned_alloc(HUGE_PAGE, bytes);
+#ifdef MADV_HUGEPAGE
+    if (p) (void)madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+    return p;
 }

@@ -1,4 +1,4 @@
-/* grow.h - grow arrays one item at a time, and order them. Internal. */
+/* grow.h - grow arrays one item at a time, allocate large ones, and order them. Internal. */
 #pragma once
 
 #include "organ/gg_status.h"
@@ -16,3 +16,6 @@ gg_status gg_room(void *list, size_t n, size_t *cap, size_t size, gg_error *err)
 /* Ascending orders of int64_t and of doubles, for qsort and bsearch. */
 int gg_order_i64(const void *a, const void *b);
 int gg_order_f64(const void *a, const void *b);
+
+/* malloc for arrays of many megabytes, with few page faults where the system has large pages. */
+void *gg_new_large(size_t bytes);

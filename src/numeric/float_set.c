@@ -2,6 +2,7 @@
 #include "float_set.h"
 
 #include "base/float_bits.h"
+#include "base/grow.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -62,7 +63,7 @@ gg_float_set *gg_float_set_new(unsigned threads)
     size_t least = (size_t)threads * (GG_FLOAT_BUCKETS + 1) * GRAIN / 2;
     s->buffer_words = least > BUFFER_WORDS ? least : BUFFER_WORDS;
     s->threads = threads;
-    s->pool = malloc((KEPT_WORDS + s->buffer_words) * sizeof *s->pool);
+    s->pool = gg_new_large((KEPT_WORDS + s->buffer_words) * sizeof *s->pool);
     s->adders = malloc(threads * sizeof *s->adders);
     if (s->pool && s->adders) return s;
     gg_float_set_free(s);

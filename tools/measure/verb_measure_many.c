@@ -3,6 +3,7 @@
 #include "measure_core.h"
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/io.h"
 #include "numeric/numeric.h"
 #include "quant/quant.h"
@@ -173,7 +174,7 @@ static gg_status simulate(gg_measure_room *room, uint32_t dtype, size_t count, d
     size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
     bool big = count >= GG_MEASURE_BIG;
     gg_measure m = { 0 };
-    float *x = malloc(n * sizeof *x);
+    float *x = gg_new_large(n * sizeof *x);
     void *scratch = malloc(big ? 1 : gg_measure_scratch(count));
     gg_status st = x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
     if (st == GG_OK) gg_gauss_fill(x, n, GG_NULL_SEED);

@@ -476,7 +476,7 @@ static gg_status open_work(purify_work *w, gg_error *err)
     if (st != GG_OK) return st;
     if (w->values > j->room || !j->x) {
         free(j->x);
-        j->x = malloc((size_t)w->values * sizeof *j->x + 1);
+        j->x = gg_new_large((size_t)w->values * sizeof *j->x + 1);
         j->room = j->x ? w->values : 0;
     }
     w->x = j->x;
