@@ -408,7 +408,8 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
     if (m.mtp) m.block += (int64_t)trunk_of(&ck->header.meta);
     if (m.part) return GG_OK; /* note_parts names it */
     bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
-    if (beyond && strcmp(arch, "deepseek2") == 0) return GG_OK; /* multi-token prediction */
+    if (beyond && gg_hf_is(arch, GG_HF_DROPS_PREDICTIONS))
+        return GG_OK; /* multi-token prediction */
     if (!m.rule && (is_scale_of_inputs(in) || is_scale_of_f8(ck, in))) return GG_OK;
     if (!m.rule && is_of_adapter(in->name)) {
         gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has an adapter that was not merged into it");
@@ -592,11 +593,11 @@ static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error 
     float *values = NULL;
     size_t n = 0;
     gg_status st = GG_OK;
-    if (strcmp(arch, "llama") == 0 || strncmp(arch, "granite", 7) == 0) {
+    if (gg_hf_is(arch, GG_HF_LLAMA3_ROPE)) {
         st = gg_hf_rope_freqs(root_of(ck->config), &values, &n, err);
         if (st == GG_OK && n) st = add_values(ck, "rope_freqs.weight", values, n, err);
     }
-    if (strcmp(arch, "phi3") == 0) {
+    if (gg_hf_is(arch, GG_HF_LONG_ROPE)) {
         st = add_list(ck, "long_factor", "rope_factors_long.weight", err);
         if (st == GG_OK) st = add_list(ck, "short_factor", "rope_factors_short.weight", err);
     }
@@ -642,7 +643,7 @@ static gg_status is_copied_head(const gg_checkpoint *ck, const char *arch, const
                                 bool *copied, gg_error *err)
 {
     *copied = false;
-    if (!gg_hf_has("mamba mamba2", arch) || strcmp(t->name, "lm_head.weight") != 0) return GG_OK;
+    if (!gg_hf_is(arch, GG_HF_COPIED_HEAD) || strcmp(t->name, "lm_head.weight") != 0) return GG_OK;
     const gg_st_tensor *e = stored_as(ck, arch, "embeddings", "token_embd");
     return e ? gg_ck_same_values(ck, t, e, copied, err) : GG_OK;
 }
@@ -653,7 +654,7 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
     const gg_json_node *field = gg_hf_field(root_of(ck->config), "tie_word_embeddings");
     const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
                        *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
-    bool none = gg_hf_has("gemma gemma2", arch); /* engines give these no head of their own */
+    bool none = gg_hf_is(arch, GG_HF_NO_HEAD); /* engines give these no head of their own */
     bool tied = none, same = true;
     if (!embd || (!field && !none)) return GG_OK;
     if (field && gg_json_bool(field, &tied, err) != GG_OK) return err->status;
@@ -864,7 +865,8 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
     uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
     for (size_t i = 0; i < ck->in.n; i++) {
         gg_hf_match m = gg_hf_find(arch, ck->in.items[i].name, ck->in.items[i].name_len);
-        bool beyond = strcmp(arch, "deepseek2") == 0 && (uint64_t)m.block >= blocks && m.block >= 0;
+        bool beyond = gg_hf_is(arch, GG_HF_DROPS_PREDICTIONS) && (uint64_t)m.block >= blocks &&
+                      m.block >= 0;
         const char *name = beyond ? "multi-token prediction" : m.part;
         size_t k = 0;
         if (!name) continue;
@@ -1148,7 +1150,7 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     ck->has_keys = true;
     gg_hf_arch(&ck->header.meta, arch);
     uint64_t tokens = UINT64_MAX;
-    if (strcmp(arch, "gemma3") == 0) st = count_tokens(ck, folder, &tokens, err);
+    if (gg_hf_is(arch, GG_HF_SPARE_ROWS)) st = count_tokens(ck, folder, &tokens, err);
     if (st == GG_OK) st = check_config(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
     if (st == GG_OK) st = count_predictions(ck, arch, err);

@@ -29,6 +29,11 @@ bool gg_hf_has(const char *archs, const char *arch)
     return gg_text_has_word(archs + all_but, arch, strlen(arch)) != all_but;
 }
 
+bool gg_hf_is(const char *arch, gg_hf_trait trait)
+{
+    return gg_text_has_word(gg_hf_traits[trait], arch, strlen(arch));
+}
+
 const gg_hf_class *gg_hf_class_find(const char *name, size_t len)
 {
     for (const gg_hf_class *c = gg_hf_classes; c->name; c++)
@@ -479,7 +484,7 @@ static void delete_key(gg_meta *meta, const char *arch, const char *name)
 static gg_status set_pattern(const char *arch, const layer_kinds *k, gg_meta *meta, gg_error *err)
 {
     static const char key[] = "attention.sliding_window_pattern";
-    double usual = strcmp(arch, "gemma3") == 0 ? 6 : strcmp(arch, "gemma2") == 0 ? 2 : 4;
+    double usual = gg_hf_is(arch, GG_HF_WINDOW_6) ? 6 : gg_hf_is(arch, GG_HF_WINDOW_2) ? 2 : 4;
     if (!k->periodic) return refuse_layers("in irregular places", err);
     delete_key(meta, arch, key);
     if (k->full ? (double)k->first_full == usual : (double)k->n < usual) return GG_OK;
@@ -490,8 +495,7 @@ static gg_status set_pattern(const char *arch, const layer_kinds *k, gg_meta *me
 static gg_status set_layers(const gg_json_node *config, const char *arch, gg_meta *meta,
                             gg_error *err)
 {
-    bool linear = gg_hf_has("qwen3next qwen35", arch),
-         window = gg_hf_has("gemma2 gemma3 olmo2", arch);
+    bool linear = gg_hf_is(arch, GG_HF_LINEAR_BLOCKS), window = gg_hf_is(arch, GG_HF_WINDOWS);
     double size = 0, most;
     layer_kinds k;
     if (read_layer_kinds(config, linear ? "linear_attention" : "sliding_attention", &k, err) !=
@@ -507,7 +511,7 @@ static gg_status set_layers(const gg_json_node *config, const char *arch, gg_met
     }
     if (window) return set_pattern(arch, &k, meta, err);
     bool beyond = gg_hf_value(config, "max_position_embeddings", &most) && size >= most;
-    if (beyond || (strcmp(arch, "phi3") == 0 && k.full == 0)) return GG_OK;
+    if (beyond || (gg_hf_is(arch, GG_HF_SAME_WINDOWS) && k.full == 0)) return GG_OK;
     return gg_fail(err, GG_EUNSUPPORTED,
                    "layer_types in config.json has windows, which engines cannot do for the "
                    "architecture %s",
@@ -526,9 +530,10 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
         else if (gg_hf_value(config, k->value, &x))
             st = set_number(meta, arch, k->key, k->type, x, err);
     }
-    if (st == GG_OK && strcmp(arch, "phi3") == 0) st = set_long_rope(config, arch, meta, err);
+    if (st == GG_OK && gg_hf_is(arch, GG_HF_LONG_ROPE)) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
-    if (st == GG_OK && strcmp(arch, "qwen35") == 0) st = set_rope_sections(config, arch, meta, err);
+    if (st == GG_OK && gg_hf_is(arch, GG_HF_ROPE_SECTIONS))
+        st = set_rope_sections(config, arch, meta, err);
     if (st == GG_OK) st = set_layers(config, arch, meta, err);
     return st;
 }
@@ -658,7 +663,8 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     gg_hf_match m = { .block = -1, .expert = -1, .ending = "" };
     char plain[GG_HF_NAME];
     if (!plain_name(name, len, &m, plain)) return m;
-    if (strncmp(plain, "mtp.", 4) == 0 && gg_hf_has("qwen35", arch)) plain_prediction(&m, plain);
+    if (strncmp(plain, "mtp.", 4) == 0 && gg_hf_is(arch, GG_HF_PREDICTIONS))
+        plain_prediction(&m, plain);
     m.part = other_part(plain);
     if (m.part) return m.rule = &none, m;
     size_t n = strlen(plain), stem = n;
@@ -692,7 +698,7 @@ bool gg_hf_gguf_name(const gg_hf_name *rule, const gg_hf_match *m, char out[GG_H
 
 bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 {
-    return gg_hf_has("gemma gemma2 gemma3 qwen3next qwen35", arch) &&
+    return gg_hf_is(arch, GG_HF_PLUS_ONE) &&
            (name_ends(name, len, "norm.weight") || strstr(name, ".pre_fc_norm_")) &&
            !name_ends(name, len, "linear_attn.norm.weight");
 }

@@ -46,6 +46,39 @@ typedef struct gg_hf_field_row {
     const char *archs, *field, *from, *by;
 } gg_hf_field_row;
 
+/* Traits of architectures that the code asks for: the rows "trait" of hf_tables.txt, which explain
+ * them.
+ */
+typedef enum gg_hf_trait {
+    GG_HF_PLUS_ONE,
+    GG_HF_IN_TRANSFORMER,
+    GG_HF_IN_BACKBONE,
+    GG_HF_IN_GPT_NEOX,
+    GG_HF_COPIED_HEAD,
+    GG_HF_NO_HEAD,
+    GG_HF_SPARE_ROWS,
+    GG_HF_DROPS_PREDICTIONS,
+    GG_HF_PREDICTIONS,
+    GG_HF_LINEAR_BLOCKS,
+    GG_HF_WINDOWS,
+    GG_HF_WINDOW_6,
+    GG_HF_WINDOW_2,
+    GG_HF_SAME_WINDOWS,
+    GG_HF_LONG_ROPE,
+    GG_HF_LLAMA3_ROPE,
+    GG_HF_ROPE_SECTIONS,
+    GG_HF_FIXED_SCALING,
+    GG_HF_ADDED_TOKENS,
+    GG_HF_END_OF_TURN_107,
+    GG_HF_CODE_VOCABULARIES,
+    GG_HF_NO_BEGIN,
+    GG_HF_NO_SPACE_PREFIX,
+    GG_HF_STATES_SPACE_PREFIX,
+    GG_HF_TRAITS
+} gg_hf_trait;
+
+extern const char *const gg_hf_traits[]; /* the architectures of each */
+
 extern const gg_hf_class gg_hf_classes[];                   /* the last has no name */
 extern const gg_hf_key gg_hf_keys[];                        /* the last has no key */
 extern const gg_hf_key gg_hf_yarn_keys[];                   /* of rope scaling */
@@ -54,6 +87,7 @@ extern const gg_hf_field_row gg_hf_fields[], gg_hf_flags[]; /* the last has no f
 
 /* Whether a list of architectures, as in the tables, has this one. */
 bool gg_hf_has(const char *archs, const char *arch);
+bool gg_hf_is(const char *arch, gg_hf_trait trait);
 
 /* The class with that name, or NULL. */
 const gg_hf_class *gg_hf_class_find(const char *name, size_t len);

@@ -266,13 +266,13 @@ static gg_status add_rope_scaling(hf_config *c, const gg_hf_writer *w, gg_error 
     char text[32];
     double x;
     if (gg_kv_str(key_of(w, "rope.scaling.type"), &type, &len) && len < sizeof text &&
-        strcmp(w->arch, "command-r") != 0) {
+        !gg_hf_is(w->arch, GG_HF_FIXED_SCALING)) {
         snprintf(text, sizeof text, "%.*s", (int)len, type);
         add_text(c, "rope_scaling.rope_type", text, err);
         for (const gg_hf_key *k = gg_hf_yarn_keys; k->key && err->status == GG_OK; k++)
             if (number_of_key(w, k->key, &x)) add_plain(c, k, x, err);
     }
-    if (strcmp(w->arch, "phi3") == 0 &&
+    if (gg_hf_is(w->arch, GG_HF_LONG_ROPE) &&
         number_of_key(w, "rope.scaling.original_context_length", &x))
         add_number(c, "original_max_position_embeddings", x, false, err);
     const gg_kv *sections = key_of(w, "rope.dimension_sections");
@@ -417,7 +417,7 @@ gg_status gg_hf_model_config(gg_hf_writer *w, gg_error *err)
     gg_status st = add_general(&c, w, err);
     if (st == GG_OK) st = add_keys(&c, w, err);
     if (st == GG_OK) st = add_rope_scaling(&c, w, err);
-    if (st == GG_OK && strcmp(w->arch, "phi3") == 0) {
+    if (st == GG_OK && gg_hf_is(w->arch, GG_HF_LONG_ROPE)) {
         add_factors(&c, w, "rope_factors_long.weight", "rope_scaling.long_factor", err);
         st = add_factors(&c, w, "rope_factors_short.weight", "rope_scaling.short_factor", err);
     } else if (st == GG_OK) {

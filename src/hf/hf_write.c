@@ -63,20 +63,19 @@ static bool hf_name(const gg_hf_writer *w, const gg_hf_name *rule, long long blo
                     char out[GG_HF_NAME])
 {
     const char *arch = w->arch;
-    bool mamba = gg_hf_has("mamba mamba2", arch), old = gg_hf_has("gpt2 falcon bloom", arch);
-    const char *model = old                            ? "transformer."
-                        : mamba                        ? "backbone."
-                        : strcmp(arch, "gptneox") == 0 ? "gpt_neox."
-                                                       : "model.";
+    const char *model = gg_hf_is(arch, GG_HF_IN_TRANSFORMER) ? "transformer."
+                        : gg_hf_is(arch, GG_HF_IN_BACKBONE)  ? "backbone."
+                        : gg_hf_is(arch, GG_HF_IN_GPT_NEOX)  ? "gpt_neox."
+                                                             : "model.";
     const char *p = rule->hf;
     if (strncmp(p, "rope_", 5) == 0 || (p[0] != 'L' && strcmp(rule->gguf, "output") == 0))
         model = "";
     bool mtp = p[0] == 'L' && block >= w->trunk, whole = mtp && strncmp(p, "L.mtp.", 6) == 0;
-    int n = whole ? snprintf(out, GG_HF_NAME, "mtp")
-            : mtp ? snprintf(out, GG_HF_NAME, "mtp.layers.%lld", block - w->trunk)
-            : p[0] == 'L'
-                ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model, old ? "h" : "layers", block)
-                : snprintf(out, GG_HF_NAME, "%s", model);
+    int n = whole         ? snprintf(out, GG_HF_NAME, "mtp")
+            : mtp         ? snprintf(out, GG_HF_NAME, "mtp.layers.%lld", block - w->trunk)
+            : p[0] == 'L' ? snprintf(out, GG_HF_NAME, "%s%s.%lld", model,
+                                     gg_hf_is(arch, GG_HF_IN_TRANSFORMER) ? "h" : "layers", block)
+                          : snprintf(out, GG_HF_NAME, "%s", model);
     if (p[0] == 'L') p += whole ? 5 : 1;
     const char *e = strstr(p, ".E.");
     int m = e ? snprintf(out + n, GG_HF_NAME - (size_t)n, "%.*s.%llu.%s", (int)(e - p), p,

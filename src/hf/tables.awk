@@ -25,6 +25,9 @@ function finish(   part, archs, value, row, n, i) {
     } else if (kind == "class") {
         split(rest, part, " ")
         row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
+    } else if (kind == "trait") {
+        archs = text(expanded(cut(" : ")))
+        rows["trait"] = rows["trait"] "    [GG_HF_" toupper(rest) "] = " archs ",\n"
     } else if (kind ~ /^(used|harmless|noted|refused)$/) {
         value = text(cut(" -- "))
         archs = text(expanded(cut(" : ")))
@@ -104,6 +107,7 @@ END {
     for (i = split("config adapter quantization index", table_name, " "); i > 0; i--)
         print_table("gg_field_rule", "gg_" table_name[i] "_fields", table_name[i],
             "GG_FIELD_USED, NULL, NULL, NULL, NULL, NULL")
+    print "\nconst char *const gg_hf_traits[GG_HF_TRAITS] = {\n" rows["trait"] "};"
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
     print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL },\n};"
 }

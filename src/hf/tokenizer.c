@@ -1,5 +1,6 @@
 /* tokenizer.c - which files of a checkpoint have its tokenizer, and the keys of its tokens. */
 #include "tokenizer.h"
+#include "hf.h"
 
 #include "base/cursor.h"
 #include "base/error.h"
@@ -181,7 +182,7 @@ static gg_status add_to_pieces(gg_tk *tk, gg_error *err)
     bool decoder = gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder") != NULL;
     if (add_listed(tk, err) != GG_OK) return at_file(tk, "added_tokens.json", err);
     if (add_decoded(tk, false, err) != GG_OK) return at_file(tk, "tokenizer_config.json", err);
-    if (decoder && strcmp(tk->from->arch, "phi3") != 0) return GG_OK;
+    if (decoder && !gg_hf_is(tk->from->arch, GG_HF_ADDED_TOKENS)) return GG_OK;
     const gg_json_node *list = gg_json_get(gg_tk_root(tk->json), "added_tokens");
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {

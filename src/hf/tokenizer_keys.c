@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
+#include "hf.h"
 #include "tokenizer_parts.h"
 
 #include <dirent.h>
@@ -253,11 +254,11 @@ static void exceptions(specials *s)
 {
     const char *arch = s->tk->from->arch;
     role *eot = &s->role[EOT], *bos = &s->role[BOS];
-    bool llama = strcmp(arch, "llama") == 0 || strcmp(arch, "granite") == 0;
-    if (strcmp(arch, "gemma") == 0) eot->has_id = true, eot->id = 107;
-    if (llama && s->tk->n == 32016) eot->has_id = true, eot->id = 32010; /* Code Llama */
-    if (llama && s->tk->n == 49152) set_role_flag(bos, false);           /* Granite Code */
-    if (strcmp(arch, "phi2") == 0 && !bos->has_flag) set_role_flag(bos, false);
+    bool code = gg_hf_is(arch, GG_HF_CODE_VOCABULARIES);
+    if (gg_hf_is(arch, GG_HF_END_OF_TURN_107)) eot->has_id = true, eot->id = 107;
+    if (code && s->tk->n == 32016) eot->has_id = true, eot->id = 32010; /* Code Llama */
+    if (code && s->tk->n == 49152) set_role_flag(bos, false);           /* Granite Code */
+    if (gg_hf_is(arch, GG_HF_NO_BEGIN) && !bos->has_flag) set_role_flag(bos, false);
 }
 
 gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err)
@@ -295,9 +296,9 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
     const char *arch = tk->from->arch;
     gg_error ignored = GG_ERROR_INIT;
     bool value;
-    if (gg_text_has_word("gemma gemma2 gemma3 gemma3n", arch, strlen(arch)) && tk->scores)
+    if (gg_hf_is(arch, GG_HF_NO_SPACE_PREFIX) && tk->scores)
         return gg_tk_set_bool(tk, key, false, err);
-    if ((strcmp(arch, "llama") == 0 || strcmp(arch, "granite") == 0) &&
+    if (gg_hf_is(arch, GG_HF_STATES_SPACE_PREFIX) &&
         gg_json_bool(gg_json_get(gg_tk_root(tk->config), "add_prefix_space"), &value, &ignored) ==
             GG_OK)
         return gg_tk_set_bool(tk, key, value, err);

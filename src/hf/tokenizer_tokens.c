@@ -2,6 +2,7 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "hf.h"
 #include "hf_files.h"
 #include "tokenizer_parts.h"
 
@@ -146,7 +147,7 @@ static bool has_text(const gg_hf_token *t, const char *text, size_t len)
 
 gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
 {
-    bool phi3 = strcmp(tk->from->arch, "phi3") == 0 && tk->scores;
+    bool more = gg_hf_is(tk->from->arch, GG_HF_ADDED_TOKENS) && tk->scores;
     if (added->id >= tk->n) {
         if (!tk->scores || !tk->from->rows) return fail_rows(tk, added->id + 1, err);
         return gg_tk_note(tk, err,
@@ -156,10 +157,10 @@ gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
                           (unsigned long long)added->id, tk->n);
     }
     gg_hf_token *t = &tk->tokens[added->id];
-    bool control = added->special || (!phi3 && looks_special(added->text, added->len));
+    bool control = added->special || (!more && looks_special(added->text, added->len));
     gg_hf_token made = { added->text, added->len,
                          control ? GG_TOKEN_CONTROL : GG_TOKEN_USER_DEFINED, -1000 };
-    if (!control && !phi3) made.text = with_spaces(tk, added->text, &made.len, err);
+    if (!control && !more) made.text = with_spaces(tk, added->text, &made.len, err);
     if (err->status != GG_OK) return err->status;
     bool other = t->text && t->type != GG_TOKEN_UNUSED && !has_text(t, added->text, added->len) &&
                  !has_text(t, made.text, made.len);
