@@ -165,7 +165,11 @@ size_t gg_vocab_same(const gg_vocab *v, const gg_vocab *of, const gg_vocab_token
     if (whole) return id;
     bool same = id != SIZE_MAX && v->tokens[id].plain_len == t->plain_len &&
                 memcmp(v->tokens[id].plain, t->plain, t->plain_len) == 0;
-    return same ? id : gg_vocab_find_plain(v, t->plain, t->plain_len);
+    if (same) return id;
+    id = gg_vocab_find_plain(v, t->plain, t->plain_len);
+    bool byte = id != SIZE_MAX &&
+                (v->tokens[id].type == GG_TOKEN_BYTE) != (t->type == GG_TOKEN_BYTE);
+    return byte && v->kind == of->kind ? SIZE_MAX : id;
 }
 
 /* ---- reading -----------------------------------------------------------------------------------

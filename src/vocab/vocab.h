@@ -49,7 +49,8 @@ size_t gg_vocab_find(const gg_vocab *v, const char *text, size_t len);
 size_t gg_vocab_find_plain(const gg_vocab *v, const char *bytes, size_t len);
 /* The token that stands for the same as token `t` of vocabulary `of`, or SIZE_MAX: one with the
  * same text if both vocabularies write texts alike, or else with the same plain bytes. Control and
- * unused tokens are found only by their text. */
+ * unused tokens are found only by their text, and a letter is not the token of its byte, unless
+ * the vocabularies are of different kinds. */
 size_t gg_vocab_same(const gg_vocab *v, const gg_vocab *of, const gg_vocab_token *t);
 /* The merge of two tokens; NULL if there is none. */
 const gg_vocab_merge *gg_vocab_find_merge(const gg_vocab *v, uint32_t left, uint32_t right);

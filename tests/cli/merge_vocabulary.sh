@@ -153,6 +153,19 @@ for i in 3 100 300 699 700 701 705 750 800 820 823 824 900 1023; do
     tail -c +$((i * size + 1)) "$T/m.rows" | head -c "$size" > "$T/have"
     check_same "$T/have" "$T/want" "row $i is that of $f"
 done
+# Letters that only the second has are not the bytes of the first.
+organ-vocab "$V" --list | head -n 800 > "$T/keep"
+organ-vocab trim "$V" --keep "$T/keep" -q -o "$T/f.gguf" || bad trim
+organ-vocab "$V" --list | tail -n 400 > "$T/keep"
+organ-vocab trim "$V" --keep "$T/keep" -q -o "$T/l.gguf" || bad trim
+check "letters and bytes" merge --method slerp,t=0 "$T/f.gguf" "$T/l.gguf" --vocabulary union -o "$T/m.gguf"
+check_text "$(key "$T/m.gguf" tokenizer.ggml.tokens | sort | cksum)" "$(sort "$T/words" | cksum)" "no letter is lost"
+data "$T/m.gguf" output.weight > "$T/m.rows"
+n=$(($(key "$T/m.gguf" tokenizer.ggml.tokens | grep -n '^#$' | cut -d : -f 1) - 1))
+i=$(($(grep -n '^#$' "$T/words" | cut -d : -f 1) - 1))
+tail -c +$((i * size + 1)) "$T/v.rows" | head -c "$size" > "$T/want"
+tail -c +$((n * size + 1)) "$T/m.rows" | head -c "$size" > "$T/have"
+check_same "$T/have" "$T/want" "and it keeps its row"
 check "their union" merge --method linear "$T/v.gguf" "$T/w.gguf" --vocabulary union -o "$T/m.gguf"
 check_text "$(key "$T/m.gguf" tokenizer.ggml.tokens | sort | cksum)" "$(sort "$T/words" | cksum)" "all tokens once"
 # Scores of added words are below all others, in their order.

@@ -254,6 +254,9 @@ check_error 1 "token 9, '<|end|>', is used: at least 10 tokens must stay" "cut t
 echo ab > "$T/add"
 check_error 1 "token 6 has the text 'ab' already" "a token that is there" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
+printf 'one\ntwo\none\n' > "$T/add"
+check_error 1 "line 3: line 1 has the same text" "a token twice" \
+    organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
 printf 'new\tstrange\n' > "$T/add"
 check_error 2 "the type of a token is user or control" "an unknown type" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"

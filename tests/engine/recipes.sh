@@ -356,6 +356,19 @@ make_untied() {
     { record_head output.weight $type 256 1024 && tail -c +46 "$M/embedding.bin"; } > "$M/head.bin"
     organ-transplant --base "$LAB/lab-base-$kind.gguf" --donor "$M/head.bin" --match retype --output "$OUT"
 }
+# The union of two trims is the whole again: with t = 0 all rows keep their bytes.
+recipes_vocabulary() {
+    make_model trim-first "organ-vocab $V --list | head -n 800 > \$OUT.txt && \
+        organ-vocab trim $V --keep \$OUT.txt --output \$OUT"
+    make_model trim-last "organ-vocab $V --list | tail -n 400 > \$OUT.txt && \
+        organ-vocab trim $V --keep \$OUT.txt --output \$OUT"
+    make_model trims-joined "organ-merge --method slerp,t=0 \$M/trim-first.gguf \$M/trim-last.gguf \
+        --vocabulary union --output \$OUT"
+    make_model many-tokens "awk 'BEGIN { while (i++ < 60000) print \"<t\" i \">\" }' > \$OUT.txt && \
+        organ-vocab add $V --tokens \$OUT.txt --output \$OUT"
+    for name in trim-first trims-joined many-tokens; do ppl "$M/$name.gguf" verse; done
+}
+
 recipes_tied() {
     make_model tied "make_tied"
     make_model untied "make_untied"

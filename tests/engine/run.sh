@@ -50,7 +50,7 @@ tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }'
 
 progress "making models"
 start_recipes
-for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack checkpoints; do
+for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack checkpoints vocabulary; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then
@@ -253,6 +253,12 @@ same "a checkpoint without the keys, with a vocabulary" "$(made from-config code
 same "without a head: the embedding in its place" "$(made tied verse)" "$(made untied verse)"
 same "with its head back" "$(made head-back verse)" "$(lab base verse)"
 hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base verse)"
+
+# ---- vocabularies ---------------------------------------------------------------------------------------------
+same "the union of two trims is the whole" "$(made trims-joined verse)" "$(lab verse verse)"
+hold "a trim without rare words still speaks" 'x < 3 * y' "$(made trim-first verse)" "$(lab verse verse)"
+hold "60,000 more tokens have a share of the probability" 'x > y && x < 1000 * y' "$(made many-tokens verse)" \
+    "$(lab verse verse)"
 
 # ---- organ-check against the engine ---------------------------------------------------------------------------
 # What was made above and loads has no errors.

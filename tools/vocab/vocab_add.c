@@ -2,6 +2,7 @@
 #include "vocab_edit.h"
 
 #include "base/error.h"
+#include "base/grow.h"
 #include "base/lines.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
@@ -10,12 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The text of a line. */
+typedef struct added_line {
+    const char *text;
+    size_t len, number;
+} added_line;
+
 typedef struct adding {
     const gg_vocab *v;
     gg_vocab_token *tokens; /* of the new vocabulary */
     vocab_edit *e;
     size_t n, cap, next; /* `next`: where to look for an unused token */
     gg_names names;
+    added_line *lines;
+    size_t n_lines;
     vocab_add_report *r;
 } adding;
 
@@ -91,10 +100,12 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
     if (type && gg_text_is(type, word, "control")) t.type = GG_TOKEN_CONTROL;
     else if (type && word && !gg_text_is(type, word, "user"))
         return gg_fail(err, GG_EUSAGE, "line %zu: the type of a token is user or control", number);
-    for (size_t i = 0; i < a->n; i++)
-        if (a->tokens[i].len == t.len && memcmp(a->tokens[i].text, t.text, t.len) == 0)
-            return gg_fail(err, GG_NO, "line %zu: token %zu has the text '%.100s' already", number,
-                           i, line);
+    size_t twin = gg_vocab_find(a->v, t.text, t.len);
+    if (twin != SIZE_MAX && a->tokens[twin].text == a->v->tokens[twin].text)
+        return gg_fail(err, GG_NO, "line %zu: token %zu has the text '%.100s' already", number,
+                       twin, line);
+    if (GG_ROOM(a->lines, a->n_lines, NULL, err) != GG_OK) return err->status;
+    a->lines[a->n_lines++] = (added_line){ t.text, t.len, number };
     if (read_pieces(a, ids, &t, &row, err) != GG_OK) return gg_vocab_row_free(&row), err->status;
     while (a->next < a->v->n && a->v->tokens[a->next].type != GG_TOKEN_UNUSED) a->next++;
     a->r->added++;
@@ -105,6 +116,29 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
         return GG_OK;
     }
     return add_token(a, &t, &row, err);
+}
+
+static int by_text(const void *x, const void *y)
+{
+    const added_line *a = x, *b = y;
+    int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
+    if (order == 0) order = (a->len > b->len) - (a->len < b->len);
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Fails for the first line with the text of an earlier one. */
+static gg_status refuse_twins(adding *a, gg_error *err)
+{
+    const added_line *worst = NULL;
+    size_t first = 0;
+    qsort(a->lines, a->n_lines, sizeof *a->lines, by_text);
+    for (size_t i = 1; i < a->n_lines; i++) {
+        const added_line *x = &a->lines[i - 1], *y = &a->lines[i];
+        if (x->len != y->len || memcmp(x->text, y->text, x->len) != 0) continue;
+        if (!worst || y->number < worst->number) worst = y, first = x->number;
+    }
+    if (!worst) return GG_OK;
+    return gg_fail(err, GG_NO, "line %zu: line %zu has the same text", worst->number, first);
 }
 
 static gg_status add_padding(adding *a, size_t n, gg_error *err)
@@ -145,6 +179,7 @@ gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, 
     for (size_t i = 0; i < v.n && err->status == GG_OK; i++)
         add_token(&a, &v.tokens[i], &(gg_vocab_row){ .from = (uint32_t)i }, err);
     if (err->status == GG_OK && o->tokens) gg_each_line(&list, read_token, &a, err);
+    if (err->status == GG_OK && a.n_lines) refuse_twins(&a, err);
     uint64_t most = (uint64_t)1 << 24, n = a.n;
     if (o->pad) n = (n + o->pad - 1) / o->pad * o->pad;
     if (o->resize) n = o->resize;
@@ -157,6 +192,7 @@ gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, 
     if (err->status == GG_OK) gg_vocab_set_tokens(&e->meta, a.tokens, a.n, v.scores, err);
     if (err->status == GG_OK) gg_vocab_set_size(&e->meta, a.n, err);
     free(a.tokens);
+    free(a.lines);
     gg_names_free(&a.names);
     gg_vocab_free(&v);
     return err->status;
