@@ -61,7 +61,11 @@ gg_status gg_vocab_each_id(const gg_meta *meta, gg_vocab_id_fn *fn, void *ctx, g
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-/* Sets the keys of tokens, types and scores to those of a list. */
+/* A tokenizer.json that some models have besides the lists, and some engines read instead. */
+#define GG_VOCAB_COPY "tokenizer.huggingface.json"
+
+/* Sets the keys of tokens, types and scores to those of a list, and deletes GG_VOCAB_COPY, which
+ * would contradict them: the caller notes it. */
 gg_status gg_vocab_set_tokens(gg_meta *meta, const gg_vocab_token *tokens, size_t n, bool scores,
                               gg_error *err);
 /* Sets the number of tokens that the architecture states, if it does. */

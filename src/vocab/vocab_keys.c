@@ -13,6 +13,7 @@ gg_status gg_vocab_set_tokens(gg_meta *meta, const gg_vocab_token *tokens, size_
                               gg_error *err)
 {
     gg_buf texts = GG_BUF_INIT, types = GG_BUF_INIT, floats = GG_BUF_INIT;
+    gg_meta_delete(meta, GG_VOCAB_COPY);
     for (size_t i = 0; i < n && err->status == GG_OK; i++) {
         uint8_t bytes[4];
         uint32_t bits;

@@ -101,6 +101,11 @@ check_text "$(key "$T/sp.gguf" tokenizer.ggml.scores | wc -l | tr -d ' ')" \
 check_text "$(key "$T/sp.gguf" llama.vocab_size 2> "$T/null" || echo none)" \
     "$(if organ-keys "$m" --get llama.vocab_size > "$T/null" 2>&1; then texts "$T/sp.gguf" | wc -l | tr -d ' '
     else echo none; fi)" "llama.vocab_size"
+echo abc > "$T/keep"
+organ-keys -q "$T/b.gguf" --set 'tokenizer.huggingface.json=str:{}' -o "$T/copy.gguf"
+check "trim with a copy of the tokenizer" organ-vocab trim "$T/copy.gguf" --keep "$T/keep" --force -o "$T/t.gguf"
+check_text "$(organ-keys "$T/t.gguf" | grep -c huggingface)" 0 "a copy of the old tokens does not stay"
+grep -q "tokenizer.huggingface.json is left out" "$T/err" || bad "a note about the copy: $(cat "$T/err")"
 # A draft head: the rows of its output are those of the tokens that d2t names, which are 8, 2, 9 and 7 here.
 head_model() { # FILE NUMBERS: as bytes for printf
     made "$T/head" "$(str model gpt2; str pre gpt-2; list tokens str "$eleven"
@@ -276,6 +281,11 @@ grep -q "^only${TAB}-${TAB}11${TAB}\[PAD11\]" "$T/out" || bad "a token that only
 check_exit 1 "moved tokens" organ-vocab "$T/b.gguf" "$T/d.gguf"
 grep -q "^moved${TAB}3${TAB}0${TAB}c" "$T/out" || bad "a token with another id"
 grep -q "cannot draft for the second" "$T/out" || bad "it cannot draft"
+check_exit 1 "organ-compare" organ-compare "$T/b.gguf" "$T/d.gguf"
+grep -q "their vocabularies differ, so rows of the embeddings are not those of the same tokens" "$T/err" ||
+    bad "organ-compare tells of vocabularies: $(cat "$T/err")"
+check_exit 0 "organ-compare with itself" organ-compare "$T/b.gguf" "$T/b.gguf"
+check_text "$(cat "$T/err")" "" "nothing about the same vocabulary"
 
 # ---- omp, exactly --------------------------------------------------------------------------------------------
 # Rows of four values, the same in both models: the row of a token that only the donor has is a sum of four others.

@@ -50,7 +50,8 @@ tokens() { awk -F '\t' -v m="$1" '$1 == m && $2 == "The " { print $3 " | " $5 }'
 
 progress "making models"
 start_recipes
-for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack checkpoints vocabulary; do
+for part in references round_trips types grafts blends adapter lora purified moe mtp experts tied stack checkpoints \
+    vocabulary; do
     "recipes_$part"
 done
 if [ -s "$M/failed" ]; then

@@ -5,6 +5,7 @@
 #include "common/pictures.h"
 #include "common/table.h"
 #include "compare_keys.h"
+#include "gguf/gguf.h"
 #include "organ/gg_align.h"
 #include "patch/gg_patch.h"
 #include "write/gg_keys.h"
@@ -436,8 +437,21 @@ static gg_status write_patch(cli *c, gg_source *a, gg_source *b, const char *out
     return st;
 }
 
+/* Rows of embeddings are compared by their numbers, which are then those of other tokens. */
+static void note_vocabularies(const cli *c, const gg_source *a, const gg_source *b)
+{
+    static const char key[] = "tokenizer.ggml.tokens";
+    const gg_meta *of[2] = { gg_source_meta(a), gg_source_meta(b) };
+    const gg_kv *x = of[0] ? gg_meta_find(of[0], key) : NULL;
+    const gg_kv *y = of[1] ? gg_meta_find(of[1], key) : NULL;
+    if (!x || !y || gg_same_value(x, y)) return;
+    cli_note(c, "their vocabularies differ, so rows of the embeddings are not those of the same "
+                "tokens; organ-vocab A B compares vocabularies");
+}
+
 static gg_status compare(cli *c, gg_source *a, gg_source *b)
 {
+    if (!opt.patch && !opt.keys) note_vocabularies(c, a, b);
     if (opt.svg || opt.heat) return draw(c, a, b, &opt.o);
     if (opt.patch) return write_patch(c, a, b, opt.patch);
     if (opt.align) return align_table(c, a, b);

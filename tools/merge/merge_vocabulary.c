@@ -188,8 +188,13 @@ static gg_status make_target(showing *s)
     for (size_t i = 0; i < of->meta->n && s->err->status == GG_OK; i++)
         if (gg_text_begins(of->meta->kv[i].key, of->meta->kv[i].key_len, "tokenizer."))
             gg_meta_set(&s->words, &of->meta->kv[i], s->err);
-    if (s->err->status == GG_OK && s->n_tokens > of->n)
+    bool copy = gg_meta_find(&s->words, GG_VOCAB_COPY) != NULL;
+    if (s->err->status == GG_OK && s->n_tokens > of->n) {
         gg_vocab_set_tokens(&s->words, s->tokens, s->n_tokens, of->scores, s->err);
+        if (copy)
+            gg_held_add(s->notes, s->err, "%s is left out, because it has the tokens of before",
+                        GG_VOCAB_COPY);
+    }
     if (s->err->status == GG_OK) gg_vocab_of(&s->words, &s->target, s->err);
     if (s->err->status == GG_OK && s->what->words == GG_MERGE_WORDS_UNION && of->n_merges)
         set_merges(s);

@@ -48,5 +48,8 @@ gg_status vocab_write(vocab_edit *e, const char *output, const gg_run *run, voca
     if (gg_vocab_view_open(&what, note_line, &notes, &view, err) == GG_OK)
         write_view(view, e, output, run, out, err);
     gg_source_close(view);
+    if (err->status == GG_OK && gg_meta_find(gg_source_meta(e->base), GG_VOCAB_COPY) &&
+        !gg_meta_find(&e->meta, GG_VOCAB_COPY))
+        gg_note(run, "%s is left out, because it has the tokens of before", GG_VOCAB_COPY);
     return err->status;
 }
