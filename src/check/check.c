@@ -450,7 +450,8 @@ gg_status gg_check_review(const gg_planned *planned, gg_error *err)
     if (run->lenient || all.unsound || !planned->base || all.contradictions == 0) return GG_OK;
     char more[60] = "";
     if (all.contradictions > 1)
-        snprintf(more, sizeof more, ", and %zu more errors", all.contradictions - 1);
+        snprintf(more, sizeof more, ", and %zu more error%s", all.contradictions - 1,
+                 all.contradictions == 2 ? "" : "s");
     if (gg_source_is_checkpoint(planned->base)) {
         gg_fail(err, GG_EFORMAT, "its configuration and its tensors do not agree: %s%s",
                 all.contradiction, more);

@@ -2,91 +2,9 @@
 # Checkpoints and adapters as people have them: fields that decide what weights mean, folders with several
 # files, quantized weights, other classes, and adapters that are no plain change of their base.
 . "$(dirname "$0")/lib.sh"
+. tests/checkpoints.sh
 cd "$T" || exit 1
 
-# stored FILE [TYPE]: a safetensors file of zeros with the tensors that stdin lists, one per line: name and dims.
-# A third form, name:TYPE, gives one tensor another type. METADATA is the text of its __metadata__, if not empty.
-METADATA=''
-stored() {
-    awk -v usual="${2:-F32}" -v metadata="$METADATA" 'BEGIN {
-        size["F32"] = size["I32"] = size["U32"] = 4; size["F16"] = size["BF16"] = size["U16"] = 2
-        size["U8"] = size["I8"] = size["F8_E4M3"] = size["BOOL"] = 1; size["F4"] = 1
-        if (metadata != "") head = "{\"__metadata__\":{" metadata "}"
-    } {
-        type = usual
-        if (split($1, part, ":") == 2) type = part[2]
-        n = size[type]
-        shape = ""
-        for (i = 2; i <= NF; i++) { n *= $i; shape = shape (i > 2 ? "," : "") $i }
-        head = head (head == "" ? "{" : ",") "\"" part[1] "\":{\"dtype\":\"" type "\",\"shape\":[" shape \
-            "],\"data_offsets\":[" at + 0 "," at + n "]}"
-        at += n
-    } END {
-        head = head "}"
-        while (length(head) % 8) head = head " "
-        printf "%s", head
-        print at + 0 > "/dev/stderr"
-    }' > ./head 2> bytes
-    n=$(wc -c < ./head)
-    printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
-        > "$1"
-    cat ./head >> "$1"
-    head -c "$(cat bytes)" /dev/zero >> "$1"
-}
-
-# blocks N LINES: each line N times, with % replaced by the number of the block.
-blocks() {
-    echo "$2" | awk -v n="$1" '{ line[NR] = $0 } END {
-        for (l = 0; l < n; l++) for (i = 1; i <= NR; i++) { s = line[i]; gsub(/%/, l, s); print s }
-    }'
-}
-l=model.layers.%
-attn="$l.input_layernorm.weight 8
-$l.post_attention_layernorm.weight 8
-$l.self_attn.q_proj.weight 8 8
-$l.self_attn.k_proj.weight 4 8
-$l.self_attn.v_proj.weight 4 8
-$l.self_attn.o_proj.weight 8 8
-$l.mlp.gate_proj.weight 16 8
-$l.mlp.up_proj.weight 16 8
-$l.mlp.down_proj.weight 8 16"
-qk="$l.self_attn.q_norm.weight 4
-$l.self_attn.k_norm.weight 4"
-four="$l.pre_feedforward_layernorm.weight 8
-$l.post_feedforward_layernorm.weight 8"
-ends="model.embed_tokens.weight 12 8
-model.norm.weight 8"
-head="lm_head.weight 12 8"
-
-# config CLASS LAYERS MEMBERS: config.json on stdout.
-config() {
-    echo "{\"architectures\": [\"$1\"], \"num_hidden_layers\": $2, \"hidden_size\": 8, \"intermediate_size\": 16,
-        \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"head_dim\": 4, \"vocab_size\": 12,
-        \"rms_norm_eps\": 1e-6, \"max_position_embeddings\": 64, \"rope_theta\": 10000.0${3:+, $3}}"
-}
-# model FOLDER CLASS LAYERS MEMBERS TENSORS
-model() {
-    rm -rf "$1"
-    mkdir "$1"
-    config "$2" "$3" "$4" > "$1/config.json"
-    echo "$5" | stored "$1/model.safetensors"
-}
-llama() { model "$1" LlamaForCausalLM 2 "$2" "$ends
-$head
-$(blocks 2 "$attn")"; }
-
-# noted TEXT WHAT COMMAND...: it succeeds, and a note has the text.
-noted() {
-    text=$1
-    shift
-    check "$@"
-    grep -qF -e "$text" err || bad "$1: no '$text' in: $(cat err)"
-}
-# quiet WHAT COMMAND...: it succeeds without a note.
-quiet() {
-    check "$@"
-    [ ! -s err ] || bad "$1: $(cat err)"
-}
 key() { check_text "$(organ-keys m --get "$1" 2> /dev/null)" "$2" "$3: $1"; }
 
 # ---- fields of config.json -----------------------------------------------------------------------
@@ -190,9 +108,10 @@ noted "model.safetensors is used" "variants" organ-keys m
 rm m/model*
 blocks 2 "$attn" | stored m/model-00001-of-00003.safetensors
 echo "$head" | stored m/model-00003-of-00003.safetensors
-check_error 3 "file 2 of 3 is missing: model-00002-of-00003.safetensors" "a missing shard" organ-extract --list m
+check_error 3 "file 2 of 3 is missing: model-00002-of-00003.safetensors" "c-shards/noindex-missing-middle" \
+    organ-extract --list m
 echo "$ends" | stored m/model-00002-of-00003.safetensors
-quiet "all shards without an index" organ-keys m
+quiet "c-shards/noindex-ok" organ-keys m
 echo "$head" | stored m/model-overlay.safetensors
 printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
     awk -v head="${head%% *}" 'BEGIN { printf "{\"weight_map\": {" } {
@@ -201,7 +120,7 @@ printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
     printf "%s\"%s\": \"%s\"", (NR > 1 ? ", " : ""), $1, file
 } END { print "}}" }' > m/model.safetensors.index.json
 { echo "$ends"; echo "$head"; } | stored m/model-00002-of-00003.safetensors
-quiet "the index takes a tensor from an overlay" organ-keys m
+quiet "c-shards/overlay" organ-keys m
 check_text "$(organ-extract --list -q m | wc -l | tr -d ' ')" 22 "the tensors of the index"
 mkdir -p models--who--Some-Model/snapshots
 llama models--who--Some-Model/snapshots/0123abcd ''
@@ -214,7 +133,7 @@ quantized() { # TEXT METHOD TENSORS
 $head
 $3
 $(blocks 2 "$attn" | grep -v 0.self_attn.q_proj)"
-    check_error 3 "$1" "$2: $3" organ-assemble m -o x.gguf
+    check_error 3 "$1" "k-quantized/$2: $3" organ-assemble m -o x.gguf
     check "$2: it can be listed" organ-extract --list m
     check_absent x.gguf "$2"
 }
@@ -305,20 +224,21 @@ convert() { organ-lora --from a --base "${B:-base}" --force -o a.gguf; }
 B=''
 for init in true false '"gaussian"' '"eva"' '"orthogonal"'; do
     adapter "\"init_lora_weights\": $init"
-    quiet "init_lora_weights $init" convert
+    quiet "p-peft/init-$init" convert
 done
 for init in pissa pissa_niter_16 olora corda loftq lora_ga; do
     adapter "\"init_lora_weights\": \"$init\""
-    check_error 3 "init_lora_weights = $init" "$init" convert
-    check_error 3 "init_lora_weights = $init" "$init, folded" organ-transplant --base base --adapter a -o x.gguf
+    check_error 3 "init_lora_weights = $init" "p-peft/init-$init" convert
+    check_error 3 "init_lora_weights = $init" "p-peft/init-$init, folded" \
+    organ-transplant --base base --adapter a -o x.gguf
 done
 for type in LOHA LOKR IA3 VERA OFT ADALORA UNILORA; do
     adapter "\"peft_type\": \"$type\""
-    check_error 3 "peft_type = $type" "$type" convert
+    check_error 3 "peft_type = $type" "p-peft/$type" convert
     check "$type: it can be looked at" organ-extract --list a
 done
 adapter '"alora_invocation_tokens": [7, 8]'
-quiet "an activated LoRA" convert
+quiet "p-peft/alora" convert
 check_text "$(organ-keys a.gguf --get adapter.alora.invocation_tokens | tr '\n' ' ')" "7 8 " "its tokens"
 check_error 3 "activated LoRA" "it is not folded" organ-transplant --base base --adapter a.gguf -o x.gguf
 for field in '"layer_replication": [[0, 1]]' '"use_dora": true' '"use_qalora": true' '"lora_bias": true' \
@@ -347,21 +267,21 @@ grep -q '^  targets  *q_proj$' out || bad "no targets"
 check_text "$(organ-keys a --get adapter.lora.alpha 2> /dev/null)" 4 "its alpha"
 check_error 2 "is not a folder here" "it is not converted" organ-lora --from a -o x.gguf
 mv a/adapter_model.safetensors a/adapter_model.bin
-check_error 3 "adapter_model.bin" "a pickle" convert
+check_error 3 "adapter_model.bin" "p-peft/bin" convert
 adapter '' "base_model.model.lm_head.lora_A.weight 2 8
 base_model.model.lm_head.lora_B.weight 14 2"
-check_error 3 "14 rows, but that of the base has 12" "a resized vocabulary" convert
+check_error 3 "14 rows, but that of the base has 12" "p-peft/resized-both" convert
 adapter '' "base_model.model.lm_head.base_layer.weight 14 8"
-check_error 3 "differs from that of the base" "a matrix that was resized" convert
+check_error 3 "differs from that of the base" "p-peft/resized-embed-only" convert
 adapter '' "base_model.model.lm_head.base_layer.weight 12 8"
 quiet "a matrix that is that of the base" convert
 adapter '' "base_model.model.lm_head.lora_A.weight 2 8
 base_model.model.lm_head.lora_B.weight 12 2"
 B=tied
-noted "pair for lm_head" "a head on a tied base" convert
+noted "pair for lm_head" "p-peft/tied-lmhead" convert
 adapter '' "base_model.model.model.embed_tokens.lora_embedding_A 2 12
 base_model.model.model.embed_tokens.lora_embedding_B 8 2"
-noted "engines abort" "embeddings of a tied base" convert
+noted "engines abort" "p-peft/tied-embed" convert
 B=''
 adapter '' "base_model.model.score.weight 2 8"
 check_error 3 "modules_to_save" "the head of a classifier" convert
@@ -372,7 +292,7 @@ echo '{"fine_tune_type": "lora", "model": "somewhere", "lora_parameters": {"rank
     > a/adapter_config.json
 blocks 2 "$l.self_attn.q_proj.lora_a 8 2
 $l.self_attn.q_proj.lora_b 2 8" | stored a/adapters.safetensors
-quiet "an adapter of MLX" convert
+quiet "p-peft/mlx" convert
 check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 20 "its alpha is scale * rank"
 check_text "$(organ-extract --list a.gguf | awk -F"$TAB" 'NR == 2 { print $6 }')" 8x2 "its lora_a"
 mv a/adapters.safetensors a/adapters.npz
@@ -385,11 +305,11 @@ check_text "$(organ-info --json image.safetensors 2> /dev/null | grep -c '"kind"
 cp -r base both
 blocks 2 "$pair" | stored both/adapter_model.safetensors
 echo '{"peft_type": "LORA", "r": 2, "lora_alpha": 4}' > both/adapter_config.json
-noted "a model and an adapter" "both in a folder" organ-info both
+noted "a model and an adapter" "q-folder/both" organ-info both
 check_text "$(organ-info --json both 2> /dev/null | grep -c '"kind": "language model"')" 1 "the model counts"
 check_text "$(organ-info --json both/adapter_model.safetensors 2> /dev/null | grep -c '"kind": "adapter"')" 1 \
     "the adapter if it is named"
 rm both/adapter_model.safetensors
-quiet "only the configuration of an adapter is left" organ-keys both
+quiet "q-folder/config-left" organ-keys both
 cd / || exit 1
 finish

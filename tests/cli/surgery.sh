@@ -1,0 +1,398 @@
+#!/bin/sh
+# Forty public reports of people who merge, prune and convert, rebuilt with small tensors. Each case has the name
+# FOLDER/CASE, and its row tells the right result.
+. "$(dirname "$0")/lib.sh"
+. tests/checkpoints.sh
+cd "$T" || exit 1
+
+# right CASE STATUS TEXT [COMMAND...]: what the command, by default a conversion of m, must do. TEXT is in its error
+# or its notes; "-" is a success without a note on the checkpoint.
+right() {
+    what=$1 status=$2 text=$3
+    shift 3
+    rm -f x.gguf
+    [ $# -gt 0 ] || set -- organ-assemble m -o x.gguf
+    if [ "$status" != 0 ]; then
+        check_exit "$status" "$what" "$@"
+        check_absent x.gguf "$what"
+        tail -n 1 err | grep -qF -e "$text" || bad "$what: no '$text' in: $(cat err)"
+        return
+    fi
+    check "$what" "$@"
+    if [ "$text" != - ]; then grep -qF -e "$text" err || bad "$what: no '$text' in: $(cat err)"
+    elif grep -v tokenizer err | grep -q .; then bad "$what: $(grep -v tokenizer err | head -n 1)"
+    fi
+}
+has() { check_text "$(organ-keys x.gguf --get "$2" 2> /dev/null | tr '\n' ' ')" "$3" "$1: $2"; }
+tensors() { check_text "$(organ-extract --list -q "${2:-x.gguf}" | grep -c "$3")" "$4" "$1: $3"; }
+two=$(blocks 2 "$attn") # the tensors of two dense blocks
+bias="$l.self_attn.q_proj.bias 8
+$l.self_attn.k_proj.bias 4
+$l.self_attn.v_proj.bias 4"
+qwen2() { model m Qwen2ForCausalLM 2 "$1" "$2
+$(blocks 2 "$bias")"; }
+qwen3() { model m Qwen3ForCausalLM 2 "$1" "$2
+$(blocks 2 "$qk")"; }
+gemma3_of() { model m Gemma3ForCausalLM "$1" "\"sliding_window\": 8, \"tie_word_embeddings\": true${2:+, $2}" "$ends
+$(blocks "$1" "$attn
+$four
+$qk")"; }
+gemma2() { model m "$1" 2 "\"tie_word_embeddings\": true" "$ends
+$(blocks 2 "$attn${2:+
+$four}")
+$head"; }
+# The last tensor of the file gets a value, so that a head behind the others differs from the embeddings.
+differ() { printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc \
+    2> ./dd; }
+
+# ---- a-tied-diverged ---------------------------------------------------------------------------------------
+
+tied='"tie_word_embeddings": true'
+says="lm_head.weight differs from the embeddings"
+qwen2 "$tied" "$ends
+$two"
+echo "$ends
+$two
+$(blocks 2 "$bias")
+$head" | stored m/model.safetensors
+differ
+right a-tied-diverged/qwen2 0 "$says"
+tensors a-tied-diverged/qwen2 x.gguf '^output.weight' 1
+model m Qwen3ForCausalLM 2 "$tied" "$ends
+$two
+$(blocks 2 "$qk")
+$head"
+differ
+right a-tied-diverged/qwen3 0 "$says"
+model m LlamaForCausalLM 2 "$tied" "$ends
+$two
+$head"
+differ
+right a-tied-diverged/llama 0 "it is kept as the head"
+gemma2 GemmaForCausalLM
+differ
+right a-tied-diverged/gemma1 0 "it is left out, and the embeddings are used"
+tensors a-tied-diverged/gemma1 x.gguf '^output.weight' 0
+gemma2 Gemma2ForCausalLM four
+differ
+right a-tied-diverged/gemma2 0 "it is left out, and the embeddings are used"
+sed 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' m/config.json > c && mv c m/config.json
+right a-tied-diverged/gemma2-untied 3 "engines use these as the head"
+gemma3_of 2
+echo "$ends
+$(blocks 2 "$attn
+$four
+$qk")
+$head" | stored m/model.safetensors
+differ
+right a-tied-diverged/gemma3 0 "$says"
+for arch in qwen2 llama; do
+    untied='"tie_word_embeddings": false'
+    if [ $arch = qwen2 ]; then qwen2 "$untied" "$ends
+$two"
+    else model m LlamaForCausalLM 2 "$untied" "$ends
+$two"
+    fi
+    right a-tied-diverged/$arch-nohead 0 "no file has lm_head.weight"
+done
+
+# ---- b-mtp ---------------------------------------------------------------------------------------------------
+
+# qwen35 FIELDS PREDICTION: four blocks, of which the second and the fourth have full attention.
+p=model.language_model
+norms="input_layernorm.weight 32
+post_attention_layernorm.weight 32
+mlp.gate_proj.weight 64 32
+mlp.up_proj.weight 64 32
+mlp.down_proj.weight 32 64"
+full="self_attn.q_proj.weight 64 32
+self_attn.k_proj.weight 16 32
+self_attn.v_proj.weight 16 32
+self_attn.o_proj.weight 32 32
+self_attn.q_norm.weight 16
+self_attn.k_norm.weight 16"
+linear="linear_attn.in_proj_qkv.weight 64 32
+linear_attn.in_proj_z.weight 32 32
+linear_attn.in_proj_a.weight 4 32
+linear_attn.in_proj_b.weight 4 32
+linear_attn.conv1d.weight 64 1 4
+linear_attn.A_log 4
+linear_attn.dt_bias 4
+linear_attn.norm.weight 8
+linear_attn.out_proj.weight 32 32"
+prediction="mtp.fc.weight 32 64
+mtp.pre_fc_norm_embedding.weight 32
+mtp.pre_fc_norm_hidden.weight 32
+mtp.norm.weight 32
+$(printf '%s\n' "$norms" "$full" | sed 's/^/mtp.layers.0./')"
+kind() { case $1 in full_attention) echo "$full" ;; *) echo "$linear" ;; esac; }
+qwen35() { # FIELDS TYPES PREDICTION
+    rm -rf m
+    mkdir m
+    n=0 types=''
+    printf '%s\n' "$p.embed_tokens.weight 96 32" "$p.norm.weight 32" ${3:+"$3"} > list
+    for type in $2; do
+        { echo "$norms"; kind "$type"; } | sed "s/^/$p.layers.$n./" >> list
+        types="$types${types:+, }\"$type\""
+        n=$((n + 1))
+    done
+    echo "{\"model_type\": \"qwen3_5\", \"architectures\": [\"Qwen3_5ForConditionalGeneration\"],
+\"tie_word_embeddings\": true, \"text_config\": {\"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 8,
+\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, \"linear_value_head_dim\": 8, \"head_dim\": 16,
+\"hidden_size\": 32, \"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"num_hidden_layers\": $n,
+\"rms_norm_eps\": 1e-6, \"vocab_size\": 96, \"max_position_embeddings\": 512, \"intermediate_size\": 64,
+\"hidden_act\": \"silu\", \"layer_types\": [$types]${1:+, $1},
+\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 1e7, \"partial_rotary_factor\": 0.25,
+\"mrope_section\": [1, 1, 0], \"mrope_interleaved\": true}}}" > m/config.json
+    stored m/model.safetensors < list
+}
+L=linear_attention F=full_attention
+declared='"mtp_num_hidden_layers": 1'
+qwen35 "\"full_attention_interval\": 2, $declared" "$L $F $L $F" "$prediction"
+right b-mtp/present-declared 0 -
+has b-mtp/present-declared qwen35.block_count "5 "
+has b-mtp/present-declared qwen35.nextn_predict_layers "1 "
+right b-mtp/present-declared-only 0 "" organ-stack --mtp-only m -o x.gguf
+tensors b-mtp/present-declared-only x.gguf 'nextn.eh_proj' 1
+qwen35 '"full_attention_interval": 2' "$L $F $L $F" "$prediction"
+right b-mtp/present-undeclared 0 "declares 0 for multi-token prediction"
+qwen35 "\"full_attention_interval\": 2, $declared" "$L $F $L $F" ''
+right b-mtp/absent-declared 0 "the files have 0 such blocks"
+
+# ---- d-depth -------------------------------------------------------------------------------------------------
+
+qwen35 '' "$L $F $L $F" ''
+right d-depth/q35-interval-from-types 0 -
+has d-depth/q35-interval-from-types qwen35.full_attention_interval "2 "
+qwen35 '' "$L $F $L $L $L $F" ''
+right d-depth/q35-pruned 3 "irregular places"
+s='"sliding_attention"' f='"full_attention"'
+gemma3_of 8 "\"layer_types\": [$s, $s, $s, $s, $s, $s, $s, $f]"
+right d-depth/synced 0 -
+has d-depth/synced gemma3.attention.sliding_window_pattern "8 "
+gemma3_of 8 "\"layer_types\": [$s, $s, $s, $s, $s, $f, $s, $s, $s, $s, $s, $f]"
+right d-depth/stale 3 "12 entries, but the model has 8 layers"
+gemma3_of 8
+right d-depth/none 0 -
+gemma3_of 8 "\"layer_types\": [$s, $s, $s, $f, $s, $s, $s, $f]"
+right d-depth/pattern4 0 -
+has d-depth/pattern4 gemma3.attention.sliding_window_pattern "4 "
+gemma3_of 8 '"sliding_window_pattern": 4'
+right d-depth/pattern-field 0 -
+has d-depth/pattern-field gemma3.attention.sliding_window_pattern "4 "
+gemma3_of 8 '"_sliding_window_pattern": 4'
+right d-depth/pattern-field2 0 -
+has d-depth/pattern-field2 gemma3.attention.sliding_window_pattern "4 "
+gemma3_of 2 "\"layer_types\": [$f, $f]"
+right d-depth/allfull 0 -
+has d-depth/allfull gemma3.attention.sliding_window ""
+olmo3() { model m Olmo3ForCausalLM 4 "\"sliding_window\": 8, \"layer_types\": [$1]" "$ends
+$head
+$(blocks 4 "$(echo "$attn" | grep -v input_layernorm)
+$l.post_feedforward_layernorm.weight 8
+$l.self_attn.q_norm.weight 8
+$l.self_attn.k_norm.weight 4")"; }
+olmo3 "$s, $s, $s, $f"
+right d-depth/olmo3 0 -
+olmo3 "$s, $f, $s, $f"
+right d-depth/olmo3-period2 0 -
+has d-depth/olmo3-period2 olmo2.attention.sliding_window_pattern "2 "
+olmo3 "$s, $f, $f, $s"
+right d-depth/olmo3-pruned 3 "irregular places"
+gemma3_of 12
+right d-depth/teacher 0 -
+mv x.gguf teacher.gguf
+right d-depth/g3-teacher 1 "block 8 cannot become block 5" \
+    organ-stack teacher.gguf 0-1,3-4,6,8,10-11 -o x.gguf
+
+# ---- e-width -------------------------------------------------------------------------------------------------
+
+disagree="its configuration and its tensors do not agree"
+other_ff() { sed "s/\(layers.[$1].mlp.[gu][a-z]*_proj.weight\) 16/\1 12/
+    s/\(layers.[$1].mlp.down_proj.weight 8\) 16/\1 12/"; }
+for arch in qwen2 llama; do
+    list=$(printf '%s\n' "$ends" "$two" "$head" | other_ff 1)
+    if [ $arch = qwen2 ]; then qwen2 '' "$list"; else model m LlamaForCausalLM 2 '' "$list"; fi
+    right e-width/$arch-fixed-config 3 "$disagree: blk.1.ffn_gate.weight: its shape is 8x12"
+    right e-width/$arch-fixed-config-allowed 0 "check: blk.1.ffn_gate.weight" \
+        organ-assemble m --no-strict -o x.gguf
+done
+model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 01)"
+right e-width/llama-allsame 3 "$disagree: blk.0.ffn_gate.weight: its shape is 8x12"
+qwen2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 1)"
+sed 's/"intermediate_size": 16/"intermediate_size": [16, 12]/' m/config.json > c && cp c m/config.json
+right e-width/qwen2-list-config 3 "intermediate_size = [2 values]"
+qwen2 '"layer_inter_size": [16, 12]' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 1)"
+check_exit 3 "e-width/qwen2-inter-list" organ-assemble m -o x.gguf
+grep -q "$disagree: blk.1.ffn_gate" err || bad "e-width/qwen2-inter-list: $(cat err)"
+grep -qF "layer_inter_size = [2 values]" err || bad "e-width/qwen2-inter-list: the list is not named"
+half() { sed "s/\(layers.[$1].self_attn.q_proj.weight\) 8/\1 4/; s/\(layers.[$1].self_attn.[kv]_proj.weight\) 4/\1 2/
+    s/\(layers.[$1].self_attn.o_proj.weight 8\) 8/\1 4/"; }
+for blocks in 1 01; do
+    model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$two" "$head" | half $blocks)"
+    right "e-width/llama-heads $blocks" 3 "$disagree: blk.${blocks%1}${blocks##0?}"
+done
+for arch in Qwen2ForCausalLM Qwen3ForCausalLM LlamaForCausalLM; do
+    list=$(printf '%s\n' "$ends" "$two" "$head" | sed 's/\(layers.1.self_attn.[kv]_proj.weight\) 4/\1 2/'
+        case $arch in Qwen2*) blocks 2 "$bias" ;; Qwen3*) blocks 2 "$qk" ;; esac)
+    model m $arch 2 '' "$list"
+    right "e-width/$arch-kv" 3 "$disagree: blk.1.attn_"
+done
+model m LlamaForCausalLM 2 '' "$ends
+$two
+$head"
+organ-assemble -q m -o base.gguf
+model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 01)"
+sed 's/"intermediate_size": 16/"intermediate_size": 12/' m/config.json > c && cp c m/config.json
+organ-assemble -q m -o ff12.gguf
+right bases/llama-ff64 1 "llama.feed_forward_length differs" organ-stack base.gguf 0 ff12.gguf 1 -o x.gguf
+right e-width/llama-ff 1 "feed_forward_length" organ-assemble base.gguf --strict \
+    --set-kv 'llama.feed_forward_length=u32[]:16,12,16' -o x.gguf
+
+# ---- f-experts -----------------------------------------------------------------------------------------------
+
+# experts NUMBERS OF-1 ROUTER CONFIG USED: qwen3moe with these experts, in block 1 those of OF-1.
+experts() {
+    {
+        printf '%s\n' "$ends" "$head"
+        blocks 2 "$(echo "$attn" | grep -v mlp)
+$qk"
+        echo "model.layers.0.mlp.gate.weight $3 8
+model.layers.1.mlp.gate.weight $3 8"
+        for b in 0 1; do
+            for e in $(if [ $b = 0 ]; then echo "$1"; else echo "$2"; fi); do
+                for r in gate up; do echo "model.layers.$b.mlp.experts.$e.${r}_proj.weight 6 8"; done
+                echo "model.layers.$b.mlp.experts.$e.down_proj.weight 8 6"
+            done
+        done
+    } > list
+    moe_config "$4" "$5"
+}
+stacks() { # EXPERTS EXPERTS-1 ROUTER CONFIG [TRANSPOSED]
+    {
+        printf '%s\n' "$ends" "$head"
+        blocks 2 "$(echo "$attn" | grep -v mlp)
+$qk"
+        echo "model.layers.0.mlp.gate.weight $3 8
+model.layers.1.mlp.gate.weight $3 8"
+        for b in 0 1; do
+            n=$(if [ $b = 0 ]; then echo "$1"; else echo "$2"; fi)
+            if [ -n "${5:-}" ]; then
+                echo "model.layers.$b.mlp.experts.gate_up_proj $n 8 12
+model.layers.$b.mlp.experts.down_proj $n 6 8"
+            else
+                echo "model.layers.$b.mlp.experts.gate_up_proj $n 12 8
+model.layers.$b.mlp.experts.down_proj $n 8 6"
+            fi
+        done
+    } > list
+    moe_config "$4" 2
+}
+moe_config() {
+    rm -rf m
+    mkdir m
+    config Qwen3MoeForCausalLM 2 "\"moe_intermediate_size\": 6, \"num_experts\": $1, \"num_experts_per_tok\": $2,
+\"norm_topk_prob\": true, \"decoder_sparse_step\": 1, \"mlp_only_layers\": []" > m/config.json
+    stored m/model.safetensors < list
+}
+experts "0 1 2" "0 1 2" 3 3 2
+right f-experts/ok 0 -
+stacks 3 3 3 3
+right f-experts/fused-ok 0 -
+experts "0 1 2" "0 1 2" 3 4 2
+right f-experts/stale-config 3 "should have 4 experts, but only 3"
+experts "0 1 2" "0 1" 3 3 2
+right f-experts/per-layer 3 "should have 3 experts, but only 2"
+experts "0 2 3" "0 2 3" 3 3 2
+right f-experts/not-renumbered 3 "expert 1 is missing"
+experts "0 1 2" "0 1 2" 4 3 2
+right f-experts/router-uncut 3 "$disagree: blk.0.ffn_gate_inp.weight"
+stacks 3 3 3 4
+right f-experts/fused-stale 3 "$disagree: blk.0.ffn_gate"
+stacks 3 3 4 3
+right f-experts/fused-router-uncut 3 "$disagree: blk.0.ffn_gate_inp.weight"
+stacks 3 2 3 3
+right f-experts/fused-per-layer 3 "$disagree: blk.1."
+experts 0 0 1 1 2
+right f-experts/topk 3 "2 experts are used per token, but the model has 1"
+stacks 3 3 3 3 transposed
+right f-experts/fused-transposed 3 "$disagree: blk.0.ffn_"
+
+# ---- n-names -------------------------------------------------------------------------------------------------
+
+all="$ends
+$head
+$two"
+model m LlamaModel 2 '' "$(echo "$all" | sed 's/^model\.//')"
+right n-names/prefixless 0 -
+model m LlamaForCausalLM 2 '' "$(echo "$all" | sed 's/^model\.//')"
+right n-names/prefixless-causal 0 -
+for prefix in _orig_mod module; do
+    model m LlamaForCausalLM 2 '' "$(echo "$all" | sed "s/^/$prefix./")"
+    right n-names/$prefix 0 -
+done
+merge="an adapter that was not merged"
+model m LlamaForCausalLM 2 '' \
+    "$(echo "$all" | sed 's/^/base_model.model./; s/q_proj.weight/q_proj.base_layer.weight/')"
+right n-names/peft-unmerged 3 "$merge"
+model m LlamaForCausalLM 2 '' "$all
+model.layers.0.self_attn.q_proj.lora_A.default.weight 2 8
+model.layers.0.self_attn.q_proj.lora_B.default.weight 8 2"
+right n-names/lora-inside 3 "$merge"
+for class in '"architectures": null,' '' '"architectures": ["PeftModelForCausalLM"],'; do
+    model m LlamaForCausalLM 2 '"model_type": "llama"' "$all"
+    sed "s/\"architectures\": \[[^]]*\],/$class/" m/config.json > c && cp c m/config.json
+    right "n-names/noarch, $class" 0 "model_type decides: LlamaForCausalLM"
+done
+model m LlamaForCausalLM 2 '' "$all
+$(blocks 2 "$qk")"
+right n-names/qwen3-as-llama 3 "$disagree: blk.0.attn_"
+model m Qwen3ForCausalLM 2 '' "$all"
+right n-names/llama-as-qwen3 3 "$disagree: blk.0.attn_q_norm.weight: this tensor is missing"
+for form in language_model.model model.language_model; do
+    rm -rf m
+    mkdir m
+    { echo '{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "text_config": '
+        config x 2 '"sliding_window": 8, "tie_word_embeddings": true' | sed 's/"architectures": \["x"\],//'
+        echo '}'; } > m/config.json
+    { echo "$ends"; blocks 2 "$attn
+$four
+$qk"; } | sed "s/^model/$form/" > list
+    echo "vision_tower.vision_model.embeddings.patch_embedding.weight 8 3 2 2" >> list
+    stored m/model.safetensors < list
+    right "n-names/g3-vlm $form" 0 "left out: 1 of the vision tower"
+done
+
+# ---- v-vocab -------------------------------------------------------------------------------------------------
+
+model m LlamaForCausalLM 2 '' "$all"
+organ-assemble -q m -o b.gguf
+organ-keys -q b.gguf --set tokenizer.ggml.model=str:gpt2 --set 'tokenizer.ggml.tokens=str[]:a,b,c,d,e,f,g,h,i,j,k,l' \
+    -o vocabulary.gguf
+for rows in 14 10; do
+    model m LlamaForCausalLM 2 '' "$(echo "$all" | sed "s/ 12 8$/ $rows 8/")"
+    right "v-vocab, $rows rows" 1 "has 12 tokens, but the model has embeddings for $rows" \
+        organ-assemble m --vocab-from vocabulary.gguf -o x.gguf
+    right "v-vocab, merged, $rows rows" 1 "--embed-from base" organ-merge -q --method linear b.gguf m -o x.gguf
+done
+
+# ---- l-extract -----------------------------------------------------------------------------------------------
+
+tuned() { # CASE TEXT TENSORS FIELDS: a tuned model with more tensors than the base; its last tensor differs.
+    model m LlamaForCausalLM "${5:-2}" "$4" "$3"
+    differ
+    right "l-extract/$1" 0 "$2" organ-lora base m --rank 2 -o x.gguf
+}
+model base LlamaForCausalLM 2 "$tied" "$ends
+$two"
+tuned llama-untied "the adapter lacks it: output.weight" "$ends
+$head
+$two" ''
+tuned llama-bias "blk.*.attn_q.bias, blk.*.attn_k.bias" "$ends
+$(blocks 2 "$bias")
+$two" "$tied"
+tuned llama-deeper "all of block 2" "$ends
+$(blocks 3 "$attn" | grep 'layers.2')
+$two" "$tied" 3
+cd / || exit 1
+finish
