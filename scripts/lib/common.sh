@@ -113,6 +113,13 @@ processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1; }
 # A tenth of a second, where sleep takes fractions.
 sleep_briefly() { sleep 0.1 2>/dev/null || sleep 1; }
 
+# Makes a folder for temporary files in FOLDER, by default in that of TMPDIR, and prints its path.
+temporary_folder() { # [FOLDER]
+    temporary_in=${1:-${TMPDIR:-/tmp}}
+    mktemp -d "$temporary_in/$tool.XXXXXX" 2>/dev/null ||
+        die 4 "cannot make a temporary folder in $temporary_in; set TMPDIR to a folder that can be written"
+}
+
 # Prints the path of a file without symbolic links. macOS before 12.3 has no readlink -f.
 real_path() {
     real=$1 links=0
