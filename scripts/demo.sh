@@ -72,7 +72,10 @@ say "10. In place, and back"
 cat "$LAB/lab-verse-q4_k_m.gguf" > "$tmp/model.gguf" # writable, even if the tree is not
 run "$BIN/organ-transplant" "$tmp/model.gguf" "$LAB/lab-code-q4_k_m.gguf" \
 	--type ffn --layers 1-2 --in-place --undo "$tmp/undo.bin"
-run cmp "$tmp/model.gguf" "$tmp/chimera.gguf"
+# A new file would record the graft in its keys, which has no room in place.
+run "$BIN/organ-transplant" "$LAB/lab-verse-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" \
+	--type ffn --layers 1-2 --no-history --output "$tmp/plain.gguf"
+run cmp "$tmp/model.gguf" "$tmp/plain.gguf"
 run "$BIN/organ-transplant" "$tmp/model.gguf" "$tmp/undo.bin" --in-place
 run cmp "$tmp/model.gguf" "$LAB/lab-verse-q4_k_m.gguf"
 echo "restored to the byte"

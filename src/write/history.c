@@ -38,10 +38,13 @@ static gg_status add_line(gg_meta *meta, const gg_buf *line, gg_error *err)
     const gg_kv *old = gg_meta_find(meta, key);
     bool list = old && old->type == GG_TYPE_ARR && old->elem_type == GG_TYPE_STR;
     gg_buf bytes = GG_BUF_INIT;
+    uint64_t lines = 1;
     gg_status st = list ? gg_buf_append(&bytes, old->data, old->size, err) : GG_OK;
+    /* gcc 14 makes `list ? old->count + 1 : 1` a multiplication, which reads old->count in any
+     * case. */
+    if (list) lines += old->count;
     if (st == GG_OK) st = gg_array_add_str(&bytes, line->data, line->len, err);
-    if (st == GG_OK)
-        st = gg_meta_set_array(meta, key, GG_TYPE_STR, list ? old->count + 1 : 1, &bytes, err);
+    if (st == GG_OK) st = gg_meta_set_array(meta, key, GG_TYPE_STR, lines, &bytes, err);
     gg_buf_free(&bytes);
     return st;
 }
