@@ -1,6 +1,6 @@
 #!/bin/sh
-# tmpdir.sh - TMPDIR is a folder that is not there, a file, or one that cannot be written: every script that needs it
-# says so in one line, and every tool that stores stdin. In a folder with spaces all of them work, and leave nothing.
+# tmpdir.sh - TMPDIR is a folder that is not there or cannot be written, or a file: every script and every tool that
+# needs it says so in one line. In a folder with spaces all of them work, and leave nothing.
 # shellcheck source=tests/cli/lib.sh disable=SC1091
 . "$(dirname "$0")/lib.sh"
 PATH=$PWD/scripts:$PATH ORGAN_BIN=$BIN
