@@ -209,7 +209,9 @@ export async function modelView(main, signal, name) {
       kind === "adapter" ? to("adapter", "fold") : kind === "importance matrix" ? to("quantize", "imatrix") : null, to("keys", "model"),
       act("Check", "organ-check", [name], async (j) => {
         const rows = await api.rows(j.id);
-        out.append(rows.length ? resultTable(rows) : h("p", { class: "good" }, "No findings: an engine should load this model."));
+        const sound = i.verdict === "no findings";
+        out.append(h("p", { class: i.errors ? "error" : sound ? "good" : "warn" },
+          sound && kind === "language model" ? "No findings: an engine should load this model." : i.verdict ?? ""), rows.length ? resultTable(rows) : "");
       }),
       isDir ? act("Assemble", "organ-assemble", [name, "--output", whole], async () => { await refresh(); out.append(created(whole)); })
         : act("Extract", "organ-extract", [name, "--output", organs], async () => { await refresh(); out.append(created(organs)); }),

@@ -520,6 +520,37 @@ async function study() {
   quiet();
 }
 
+// The card of a model has the verdict of organ-info, for sound, damaged, incomplete and unknown files.
+async function verdicts() {
+  const data = join(T, "data"), made = [], keys = (from, to, ...change) => {
+    execFileSync(join(BIN, "organ-keys"), ["-q", join(data, from), ...change, "-o", join(data, to)], { stdio: "ignore" });
+    made.push(to);
+  };
+  keys("base.gguf", "v-unknown.gguf", "--set", "general.architecture=str:mystery");
+  keys("base.gguf", "v-wrong.gguf", "--set", "llama.embedding_length=u32:128");
+  keys("base.gguf", "v-image.gguf", "--set", "general.architecture=str:flux");
+  keys("lora.gguf", "v-lora.gguf", "--delete", "adapter.type");
+  writeFileSync(join(data, "v-header.gguf"), readFileSync(join(data, "base.gguf")).subarray(0, 26000));
+  made.push("v-header.gguf");
+  await view("#/models", "td .kind");
+  const seen = new Set();
+  for (const name of ["base.gguf", "lora.gguf", "base.imatrix.gguf", ...made]) {
+    const line = execFileSync(join(BIN, "organ-info"), ["--json", "-q", join(data, name)], { stdio: ["ignore", "pipe", "ignore"] });
+    const info = JSON.parse(line.toString().split("\n")[0]);
+    await view("#/model/" + name, ".info");
+    await p.until(`document.querySelector("main h1")?.textContent === ${q(name)}`, name);
+    const card = `[...document.querySelectorAll(".info dt")].find((x) => x.textContent === "Check")?.nextElementSibling`;
+    same(await p.eval(card + "?.textContent ?? null"), info.verdict, "the verdict of " + name);
+    const colour = info.errors ? "error" : info.verdict === "no findings" ? "good" : "warn";
+    same(await p.eval(card + "?.firstElementChild.className ?? null"), colour, "the colour of the verdict of " + name);
+    seen.add(colour);
+  }
+  same([...seen].sort().join(), "error,good,warn", "verdicts of all colours");
+  for (const name of made) rmSync(join(data, name));
+  await view("#/models", "td .kind");
+  quiet(/broken|spare/);
+}
+
 async function watching() {
   rmSync(join(T, "data", "enough"), { force: true });
   await view("#/model/verse.gguf", ".map");
@@ -639,7 +670,7 @@ async function leave() {
 
 if (PICTURES) mkdirSync(PICTURES, { recursive: true });
 const only = process.env.STEPS?.split(" "); // for work on one step
-const steps = (SERVER === "lighttpd" ? [login, policy, uploads, kinds, graft, strangers, merge, build, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
+const steps = (SERVER === "lighttpd" ? [login, policy, uploads, kinds, verdicts, graft, strangers, merge, build, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
 try {
   for (const step of steps) {
     await step();

@@ -164,12 +164,18 @@ static gg_status put_anatomy(const char *name, gg_source *s, const gg_json_out *
     return gg_json_put_text(out, "\n]}\n", err);
 }
 
-/* Opens a model of the data folder. `changed`: see gg_source_options; may be NULL. */
+static void no_note(void *ctx, const char *line)
+{
+    (void)ctx, (void)line;
+}
+
+/* Opens a model of the data folder to look at it, even if data or shards are missing, which the
+ * verdict of organ-info tells. `changed`: see gg_source_options; may be NULL. */
 static gg_status open_model(const api *a, const char *name, gg_source **s, gg_error *changed,
                             gg_error *err)
 {
     char *real = NULL;
-    gg_source_options o = { .changed = changed };
+    gg_source_options o = { .changed = changed, .header_only = true, .note = no_note };
     gg_status st = api_check_input(a, name, err);
     if (st == GG_OK) st = gg_confine_path(a->data, name, &real, err);
     if (st == GG_OK) st = gg_source_open_with(real, &o, s, err);
