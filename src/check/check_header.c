@@ -7,6 +7,7 @@
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,6 +238,7 @@ static void check_adapter(check *c)
     static const char *const ends[2] = { ".lora_a", ".lora_b" };
     const char *type = "lora";
     size_t len = 4;
+    float scale = 1;
     const gg_kv *kind = gg_design_key(&c->d, "adapter.type"),
                 *alpha = gg_design_key(&c->d, "adapter.lora.alpha");
     require_tensors(c, "adapter");
@@ -253,15 +255,43 @@ static void check_adapter(check *c)
     else if (alpha->type != GG_TYPE_F32)
         say_error(c, "adapter", at_key(alpha), "its type is %s, but engines read it only as f32",
                   gg_type_name(alpha->type));
+    else if (gg_kv_f32(alpha, &scale) && !isfinite(scale))
+        say_error(c, "adapter", at_key(alpha), "it is not a finite number");
+    else if (scale == 0)
+        say_warning(c, "adapter", at_key(alpha),
+                    "it is 0, and engines then do not scale the change at all");
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *a = &c->in->tensors[i], *b;
         if (name_ends_with(a, "_norm.weight")) continue; /* engines skip it */
+        if (is_whole_or_double(a->dtype))
+            say_error(c, "tensor-type", at_tensor(a),
+                      "engines load a tensor in %s, and crash when they use it",
+                      gg_dtype_get(a->dtype)->name);
         b = check_pair(c, "adapter", ends, i);
+        if (b && a->elements == 0) say_error(c, "adapter", at_tensor(a), "it has no values");
+        if (b && a->dims[2] != b->dims[2])
+            say_error(c, "adapter", at_tensor(a),
+                      "it has %" PRIu64 " matrices, but its partner has %" PRIu64, a->dims[2],
+                      b->dims[2]);
         if (b && rank_of_a(a) != b->dims[0])
             say_error(c, "adapter", at_tensor(a),
                       "its rank is %" PRIu64 ", but the rank of its partner is %" PRIu64,
                       rank_of_a(a), b->dims[0]);
     }
+}
+
+/* Each row of sums, of which there is one per expert, has a count. */
+static void check_sums(check *c, size_t i, const gg_tensor *counts)
+{
+    const gg_tensor *t = &c->in->tensors[i];
+    uint64_t rows = t->dims[0] ? t->elements / t->dims[0] : 0;
+    if (t->dtype != GG_F32 && gg_dtype_get(t->dtype))
+        say_error(c, "imatrix", at_tensor(t), "its type is %s, but llama-quantize reads only F32",
+                  gg_dtype_get(t->dtype)->name);
+    if (counts && counts->elements != rows)
+        say_error(c, "imatrix", at_tensor(t),
+                  "it has %" PRIu64 " rows of sums, but there are %" PRIu64 " counts", rows,
+                  counts->elements);
 }
 
 static void check_imatrix(check *c)
@@ -276,7 +306,7 @@ static void check_imatrix(check *c)
     for (size_t i = 0; i < c->in->n; i++)
         if (!name_ends_with(&c->in->tensors[i], ".sample") &&
             !name_ends_with(&c->in->tensors[i], ".weighted_norm"))
-            check_pair(c, "imatrix", ends, i);
+            check_sums(c, i, check_pair(c, "imatrix", ends, i));
 }
 
 uint64_t gg_check_direction_layer(const gg_tensor *t)
@@ -308,7 +338,8 @@ static void check_control(check *c)
         if (t->dtype != GG_F32 && (type = gg_dtype_get(t->dtype)))
             say_error(c, rule, at_tensor(t), "its type is %s, but engines read only F32",
                       type->name);
-        if (t->elements != t->dims[0])
+        if (t->elements == 0) say_error(c, rule, at_tensor(t), "it has no values");
+        else if (t->elements != t->dims[0])
             say_error(c, rule, at_tensor(t), "it is a matrix, but engines read only vectors");
         else if (t->dims[0] != list[0].dims[0])
             say_error(c, rule, at_tensor(t), "it has %" PRIu64 " values, but %.*s has %" PRIu64,

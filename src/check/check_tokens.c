@@ -98,6 +98,21 @@ static void check_phi3(check *c, const token_facts *f)
                   list);
 }
 
+/* Engines know the types 0 to 6, and treat others as if there were none. */
+static void check_types(check *c)
+{
+    const gg_kv *types = gg_design_key(&c->d, "tokenizer.ggml.token_type");
+    uint64_t n = 0, first = 0, v;
+    if (!types || types->type != GG_TYPE_ARR) return;
+    for (uint64_t i = 0; i < types->count; i++)
+        if (!gg_kv_u64_at(types, i, &v) || v > 6) first = n++ ? first : i;
+    if (n)
+        say_warning(c, "vocabulary", at_key(types),
+                    "%" PRIu64 " token%s a type that no engine knows, the first of them token "
+                    "%" PRIu64,
+                    n, n == 1 ? " has" : "s have", first);
+}
+
 void gg_check_token_rules(check *c, const gg_kv *tokens)
 {
     token_facts f = { 0 };
@@ -112,6 +127,7 @@ void gg_check_token_rules(check *c, const gg_kv *tokens)
                     f.empty, f.empty == 1 ? " is" : "s are", f.first_empty);
     if (gg_text_is(model, len, "llama")) check_bytes(c, tokens, &f);
     check_phi3(c, &f);
+    check_types(c);
 }
 
 void gg_check_template_tokens(check *c)

@@ -549,6 +549,50 @@ row "control vector: another width" 1 "it has 32 values, but direction.1 has 64"
 control
 row "control vector: no tensors" 1 "it has no tensors" organ-check "$T/x.gguf"
 
+control direction.1:F32:0
+row "control vector: no values" 1 "it has no values" organ-check "$T/x.gguf"
+
+# ---- adapters and importance matrices that no program can use
+
+# adapter ALPHA TENSOR...: an adapter of llama
+adapter() {
+    alpha=$1
+    shift
+    mkmodel "$T/y.gguf" "$@" && new keys "$T/y.gguf" -q --set general.type=str:adapter --set adapter.type=str:lora \
+        --set "adapter.lora.alpha=f32:$alpha" --set general.architecture=str:llama
+}
+la=blk.0.attn_q.weight.lora_a lb=blk.0.attn_q.weight.lora_b
+adapter 8 $la:F32:64x4 $lb:F32:4x64
+row "adapter: sound" 0 "no findings" organ-info "$T/x.gguf"
+adapter 8 $la:Q8_0:64x4 $lb:F32:4x64
+row "adapter: quantized" 0 "no findings" organ-info "$T/x.gguf"
+adapter 8 $la:F32:64x4 $lb:I32:4x64
+row "adapter: integers" 1 "$lb	engines load a tensor in I32" organ-check "$T/x.gguf"
+adapter 8 $la:F32:64x0 $lb:F32:0x64
+row "adapter: rank 0" 1 "it has no values" organ-check "$T/x.gguf"
+adapter 8 $la:F32:64x4x2 $lb:F32:4x64
+row "adapter: other experts" 1 "it has 2 matrices, but its partner has 1" organ-check "$T/x.gguf"
+adapter nan $la:F32:64x4 $lb:F32:4x64
+row "adapter: alpha is NaN" 1 "it is not a finite number" organ-check "$T/x.gguf"
+adapter 0 $la:F32:64x4 $lb:F32:4x64
+row "adapter: alpha 0" 0 "do not scale the change at all" organ-check "$T/x.gguf"
+# sums ROWS TYPE COUNTS
+sums() {
+    mkmodel "$T/y.gguf" "t.in_sum2:$2:64x$1" "t.counts:F32:1x$3" &&
+        new keys "$T/y.gguf" -q --set general.type=str:imatrix --set imatrix.chunk_count=u32:1 \
+            --set imatrix.chunk_size=u32:64 --set 'imatrix.datasets=str[]:x'
+}
+sums 4 F32 4
+row "imatrix: sound" 0 "no findings" organ-info "$T/x.gguf"
+sums 4 F32 3
+row "imatrix: other counts" 1 "it has 4 rows of sums, but there are 3 counts" organ-check "$T/x.gguf"
+sums 1 F16 1
+row "imatrix: another type" 1 "reads only F32" organ-check "$T/x.gguf"
+row "a type of tokens that no engine knows" 0 '' new keys tests/data/lab/lab-base-q4_k_m.gguf -q \
+    --set 'tokenizer.ggml.token_type[5]=i32:9'
+row "a type of tokens that no engine knows" 0 "1 token has a type that no engine knows, the first of them token 5" \
+    organ-check "$T/x.gguf"
+
 # ---- files without tensors and without a vocabulary
 
 empty="it has neither tensors nor a vocabulary"
