@@ -65,11 +65,14 @@ gg_status gg_each_line(const gg_lines *from, gg_line_fn *fn, void *ctx, gg_error
 {
     reader r = { .from = from, .fn = fn, .ctx = ctx, .line = GG_BUF_INIT };
     int fd = from->path ? open(from->path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (fd < 0) { /* before errno has another value */
+        gg_fail_errno(err, "cannot open %s", from->what);
+        return gg_at_file(err, from->path);
+    }
     gg_stamp was = gg_stamp_fd(fd);
-    gg_status st = fd < 0 ? gg_fail_errno(err, "cannot open %s", from->what)
-                          : read_all(&r, fd, err);
+    gg_status st = read_all(&r, fd, err);
     if (st == GG_OK && !gg_stamp_holds_fd(&was, fd)) st = gg_fail_changed(from->path, err);
-    if (fd >= 0 && from->path) close(fd);
+    if (from->path) close(fd);
     gg_buf_free(&r.line);
     return st == GG_OK ? GG_OK : gg_at_file(err, from->path ? from->path : "<stdin>");
 }

@@ -998,6 +998,10 @@ mkmodel "$T/wide.gguf" a.weight:I64:64x64 b.weight:F32:64x64
 mkmodel "$T/wide2.gguf" -s 7 a.weight:I64:64x64 b.weight:F32:64x64
 row "36.11 a merge" 0 "1 tensor of integers is copied from the first model" \
     organ-merge --method linear "$T/wide.gguf" "$T/wide2.gguf" -o "$T/x.gguf" --force
+row "36.11 an adapter" 0 "not in the adapter, which holds matrices only: a.weight" \
+    organ-lora --base "$T/wide.gguf" --tuned "$T/wide2.gguf" --rank 2 -o "$T/x.gguf" --force
+row "a list that is not there" 4 "No such file" organ-vocab trim tests/data/lab/lab-base-q4_k_m.gguf \
+    --keep "$T/no-list" -o "$T/x.gguf" --force
 row "36.11 a blend" 1 "I64 cannot be encoded" organ-transplant "$T/wide.gguf" "$T/wide2.gguf" --blend linear:0.5 \
     --tensors a.weight -o "$T/x.gguf" --force
 
@@ -1067,8 +1071,8 @@ for m in IA3 ADALORA LORA; do
     row "real $name: listed" 0 "$tensor" organ-extract --list "$T/$m"
 done
 folder mlx adapter_config.json '{"fine_tune_type":"lora","lora_parameters":{"rank":4,"scale":20.0},"model":"x"}'
-tensor=model.layers.0.self_attn.q_proj.lora_a
-stored "$T/mlx/adapters.safetensors" F32 4,1 16 "$one32" "$one32" "$one32" "$one32"
+tensor=model.layers.0.self_attn.q_proj.lora_b
+stored "$T/mlx/adapters.safetensors" F32 1,4 16 "$one32" "$one32" "$one32" "$one32"
 row "real mlx-lora" 0 "an adapter of MLX" organ-info "$T/mlx"
 row "real mlx-lora: its rank" 0 "rank 1" organ-info "$T/mlx"
 tensor=model.layers.0.self_attn.q_proj.weight

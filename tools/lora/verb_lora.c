@@ -19,6 +19,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "write/copy.h"
+#include "write/keys.h"
 #include "write/plan.h"
 #include "write/selected_tensors.h"
 #include "write/verb_run.h"
@@ -294,7 +295,7 @@ static void describe_target(const lora_job *x, lora_target *g)
     g->experts = stack ? experts : 1;
     g->swapped = gg_text_is(t->name, t->name_len, "token_embd.weight");
     g->matrix = t->n_dims >= 2 && g->rows > 1 && g->cols > 1 &&
-                t->elements == g->rows * g->cols * g->experts;
+                t->elements == g->rows * g->cols * g->experts && !gg_is_integer(t->dtype);
     if (g->swapped && gg_source_find(x->base, "output.weight", 13) == SIZE_MAX) g->matrix = false;
 }
 
