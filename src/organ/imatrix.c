@@ -340,7 +340,7 @@ static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tenso
         const gg_tensor *sums = gg_source_tensor(im->source, s->e->sums);
         n = sums->elements;
         if (sums->dims[0] != columns) {
-            gg_fail(err, GG_EFORMAT,
+            gg_fail(err, GG_NO,
                     "its rows have %" PRIu64 " columns, but the importance matrix has %" PRIu64,
                     columns, sums->dims[0]);
             return gg_at_tensor(err, t->name, t->name_len);
@@ -351,7 +351,7 @@ static gg_status check_shape(const gg_imatrix *im, const span *s, const gg_tenso
                 : s->rule == MATRICES_WITHIN ? matrices <= have
                                              : s->first < have;
     if (columns && n % columns == 0 && fits) return GG_OK;
-    gg_fail(err, GG_EFORMAT,
+    gg_fail(err, GG_NO,
             "it has %" PRIu64 " matrices of %" PRIu64
             " columns, but the importance matrix has %" PRIu64 " values",
             matrices, columns, n);

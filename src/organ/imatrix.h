@@ -45,8 +45,8 @@ typedef struct gg_importance {
  * (blk.N.ffn_gate.E.weight) gets its part of the stack's entry, if it has none of its own.
  * A matrix without any input, such as an expert that was never chosen, gets 1 in every column.
  * If the file lacks the tensor, it returns GG_OK with out->mean2 NULL.
- * Errors: GG_EFORMAT, naming t, if the numbers of columns or matrices do not match t's dims, or a
- * value is negative or not finite; GG_EIO; GG_ENOMEM. */
+ * Errors: GG_NO, naming t, if the numbers of columns or matrices do not match t's dims; GG_EFORMAT
+ * if a value is negative or not finite; GG_EIO; GG_ENOMEM. */
 gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                           gg_error *err);
 
@@ -58,7 +58,7 @@ gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg
                                     gg_error *err);
 
 /* Only looks whether the file has the importance of t, and whether its columns and matrices match.
- * With `part`, t may have fewer matrices than the file. Errors: GG_EFORMAT, naming t. */
+ * With `part`, t may have fewer matrices than the file. Errors: GG_NO, naming t. */
 gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, bool *has,
                            gg_error *err);
 

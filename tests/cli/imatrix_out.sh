@@ -116,17 +116,17 @@ check_same "$T/got" "$T/want" "each expert keeps its importance"
 check_text "$(wc -l < "$T/got" | tr -d ' ')" 12 "experts"
 
 imatrix "$T/other.im" blk.0.ffn_down_exps.weight:96:1,2,3:10,20,30
-check_error 3 "it has 4 matrices of 96 columns" "a donor's of another model" moved -q --layers 0 --type ffn \
+check_error 1 "it has 4 matrices of 96 columns" "a donor's of another model" moved -q --layers 0 --type ffn \
     --donor-imatrix "$T/other.im"
 check_absent "$T/out.im" "a donor's of another model"
 # It is found before a model is written: nothing of it comes out of a pipe.
 other="it has 4 matrices of 96 columns"
-check_error 3 "$other" "a donor's of another model, to a pipe" organ-transplant -q "$T/base.gguf" "$T/donor.gguf" \
+check_error 1 "$other" "a donor's of another model, to a pipe" organ-transplant -q "$T/base.gguf" "$T/donor.gguf" \
     --layers 0 --type ffn --imatrix "$T/base.im" --donor-imatrix "$T/other.im" --imatrix-out "$T/no.im" -o -
 organ-keys -q "$T/base.gguf" --set llama.block_count=u32:2 -o "$T/counted.gguf"
-check_error 3 "$other" "another model's, stacked to a pipe" organ-stack -q "$T/counted.gguf" 0 \
+check_error 1 "$other" "another model's, stacked to a pipe" organ-stack -q "$T/counted.gguf" 0 \
     --imatrix "$T/other.im" --imatrix-out "$T/no.im" -o -
-check_error 3 "$other" "another model's, assembled to a pipe" organ-assemble -q "$T/base.gguf" \
+check_error 1 "$other" "another model's, assembled to a pipe" organ-assemble -q "$T/base.gguf" \
     --imatrix "$T/other.im" --imatrix-out "$T/no.im" -o -
 check_absent "$T/no.im" "an importance matrix of another model"
 check_error 2 "imatrix-out needs --imatrix" "no importance matrix" organ-transplant "$T/base.gguf" "$T/donor.gguf" \
