@@ -12,6 +12,9 @@ gg_status gg_about(gg_error *err, gg_hint hint);
 /* Copies the error of a worker into `to` unless `to` already has an error. */
 void gg_error_merge(gg_error *to, const gg_error *from);
 
+/* Whether the system failed, and not the input: such an error never means "no". */
+bool gg_is_of_system(const gg_error *err);
+
 /* The text of a status, for example "malformed input". */
 const char *gg_status_text(gg_status status);
 

@@ -159,6 +159,11 @@ size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t si
     return used;
 }
 
+bool gg_is_of_system(const gg_error *err)
+{
+    return err->status == GG_EIO || err->status == GG_ENOMEM;
+}
+
 const char *gg_status_text(gg_status status)
 {
     switch (status) {

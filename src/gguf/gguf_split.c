@@ -291,16 +291,17 @@ static gg_status gather_tensors(gg_model *m, gg_error *err)
 
 /* ---- shards concatenated into one file --------------------------------------- */
 
-/* Whether another GGUF begins where the tensor data of the last one ends. */
-static bool another_follows(const gg_model *m)
+/* Sets *follows to whether another GGUF begins where the tensor data of the last one ends. */
+static gg_status another_follows(const gg_model *m, bool *follows, gg_error *err)
 {
     const gg_gguf *g = m->files[m->n_files - 1];
     uint64_t end = g->data_start + g->data_bytes, size = m->file_sizes[m->n_files - 1];
     char magic[4];
-    gg_error ignored = GG_ERROR_INIT;
-    return size >= 4 && end <= size - 4 &&
-           gg_pread_all(m->fds[0], magic, 4, end, &ignored) == GG_OK &&
-           memcmp(magic, "GGUF", 4) == 0;
+    *follows = false;
+    if (size < 4 || end > size - 4) return GG_OK;
+    gg_status st = gg_pread_all(m->fds[0], magic, 4, end, err);
+    *follows = st == GG_OK && memcmp(magic, "GGUF", 4) == 0;
+    return st;
 }
 
 /* Adds the shard that begins where the last one ends. All have the same path, but each gets its
@@ -334,9 +335,12 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
     m->n_files = 0;
     clear_model(m);
     *m = set;
-    while (st == GG_OK && m->n_files < count - no && another_follows(m))
-        st = add_joined(m, o->cut_data, err);
-    if (st == GG_OK && no > 0 && another_follows(m)) {
+    bool follows = true;
+    while (st == GG_OK && m->n_files < count - no && follows)
+        if ((st = another_follows(m, &follows, err)) == GG_OK && follows)
+            st = add_joined(m, o->cut_data, err);
+    if (st == GG_OK && no > 0) st = another_follows(m, &follows, err);
+    if (st == GG_OK && no > 0 && follows) {
         st = gg_fail(err, GG_EFORMAT, "this file begins with shard %llu of %u; another one follows",
                      (unsigned long long)no + 1, count);
         gg_fix(err, "concatenate all shards in order");
@@ -357,8 +361,11 @@ static gg_status open_shards(gg_model *m, const gg_model_options *o, gg_error *e
     gg_status st = gg_split_numbers(&m->files[0]->meta, &no, &count, err);
     if (st != GG_OK) return gg_at_file(err, m->paths[0]);
     if (count < 2) return GG_OK;
-    st = another_follows(m) ? open_joined(m, no, (uint32_t)count, o, err)
-                            : open_set(m, no, (uint32_t)count, o, err);
+    bool joined;
+    st = another_follows(m, &joined, err);
+    if (st != GG_OK) return gg_at_file(err, m->paths[0]);
+    st = joined ? open_joined(m, no, (uint32_t)count, o, err)
+                : open_set(m, no, (uint32_t)count, o, err);
     return st == GG_OK ? check_shard_set(m, err) : st;
 }
 

@@ -14,6 +14,7 @@
 #include "tokenizer.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,55 @@ gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *
     free(f.path);
     close(fd);
     return gg_ck_no_room(err);
+}
+
+static gg_status add_beside(gg_checkpoint *ck, const char *path, const gg_stamp *stamp,
+                            gg_error *err)
+{
+    gg_ck_file f = { strdup(path), -1, *stamp };
+    if (f.path && GG_ROOM(ck->others, ck->n_others, NULL, err) == GG_OK)
+        return ck->others[ck->n_others++] = f, GG_OK;
+    free(f.path);
+    return gg_ck_no_room(err);
+}
+
+/* Adds FOLDER/NAME if it is a file that can be read. */
+static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *name, gg_error *err)
+{
+    gg_error none = GG_ERROR_INIT;
+    char *path = gg_path_in(folder, name, err);
+    int fd = path && gg_hf_has_file(folder, name) ? gg_open_read(path, &none) : -1;
+    gg_stamp stamp;
+    if (fd >= 0) {
+        stamp = gg_stamp_fd(fd);
+        close(fd);
+        add_beside(ck, path, &stamp, err);
+    }
+    free(path);
+    return err->status;
+}
+
+gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err)
+{
+    for (const gg_hf_other_file *b = gg_hf_other_files; b->name; b++)
+        if (list_file(ck, folder, b->name, err) != GG_OK) return err->status;
+    char *templates = gg_path_in(folder, GG_HF_TEMPLATES, err);
+    DIR *dir = templates ? opendir(templates) : NULL;
+    for (struct dirent *e = dir ? readdir(dir) : NULL; e && err->status == GG_OK; e = readdir(dir))
+        if (gg_text_ends(e->d_name, strlen(e->d_name), ".jinja"))
+            list_file(ck, templates, e->d_name, err);
+    if (dir) closedir(dir);
+    free(templates);
+    return err->status;
+}
+
+gg_status gg_ck_list_other(gg_checkpoint *ck, const gg_checkpoint *other, gg_error *err)
+{
+    for (size_t i = 0; i < other->n_files && err->status == GG_OK; i++)
+        add_beside(ck, other->files[i].path, &other->files[i].stamp, err);
+    for (size_t i = 0; i < other->n_others && err->status == GG_OK; i++)
+        add_beside(ck, other->others[i].path, &other->others[i].stamp, err);
+    return err->status;
 }
 
 static gg_status open_stored(gg_checkpoint *ck, const char *path, gg_json **metadata, gg_error *err)
@@ -707,6 +757,10 @@ static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const cha
     if (gg_hf_tokenizer(&from, &g->meta, &notes, &ck->no_tokenizer) != GG_OK) {
         g->meta.n = n;
         gg_buf_clear(&notes);
+        if (gg_is_of_system(&ck->no_tokenizer)) {
+            gg_buf_free(&notes);
+            return *err = ck->no_tokenizer, err->status;
+        }
         gg_ck_note(ck, true, err, "the tokenizer is not converted: %s", ck->no_tokenizer.what);
     }
     for (char *p = notes.data, *end; p && *p && err->status == GG_OK; p = end + 1) {
@@ -1286,6 +1340,7 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
     bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
     char *folder = is_folder ? strdup(path) : folder_of_file(path, &base);
     gg_status st = folder ? GG_OK : gg_ck_no_room(err);
+    if (st == GG_OK) st = gg_ck_list_beside(ck, folder, err);
     if (st == GG_OK) {
         ck->form = is_folder ? gg_hf_form_of(path, false) : form_of_file(folder, base);
         bool index = base && strcmp(base, GG_HF_INDEX) == 0;
@@ -1305,6 +1360,8 @@ void gg_checkpoint_close(gg_checkpoint *ck)
         close(ck->files[i].fd);
         free(ck->files[i].path);
     }
+    for (size_t i = 0; i < ck->n_others; i++) free(ck->others[i].path);
+    free(ck->others);
     for (size_t i = 0; i < ck->header.n_tensors; i++) {
         free(ck->made[i].pieces);
         free(ck->made[i].values);

@@ -65,6 +65,8 @@ typedef struct gg_checkpoint {
     gg_names names;
     gg_ck_file *files;
     size_t n_files;
+    gg_ck_file *others; /* what else it may have read, with stamps from before it was; fd is -1 */
+    size_t n_others;
     gg_st_list in;                /* all stored tensors, file after file */
     const gg_st_tensor **by_name; /* sorted */
     gg_json *config;              /* config.json, or that of an adapter; NULL if there is none */
@@ -151,6 +153,11 @@ gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *e
 /* Adds the elements of a stored tensor that `move` takes. The first ones give *t its shape. */
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
                           int64_t expert, const gg_hf_move *move, gg_error *err);
+
+/* Adds the files of the folder that may be read beside weights to ck->others. */
+gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err);
+/* Adds all files of another checkpoint to ck->others. */
+gg_status gg_ck_list_other(gg_checkpoint *ck, const gg_checkpoint *other, gg_error *err);
 
 /* Takes an open file; fd is -1 if err has the reason why it is not open. */
 gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err);

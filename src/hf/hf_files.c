@@ -9,6 +9,7 @@
 #include "base/text.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,26 +26,66 @@ static gg_status no_room(gg_error *err)
 bool gg_hf_has_file(const char *folder, const char *name)
 {
     struct stat s;
-    gg_error none = GG_ERROR_INIT;
-    char *path = gg_path_in(folder, name, &none);
-    bool yes = path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
-    free(path);
-    return yes;
+    char path[4096 + 256]; /* no system opens longer ones */
+    int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    return n > 0 && (size_t)n < sizeof path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+#define MIB ((uint64_t)1 << 20)
+
+const gg_hf_other_file gg_hf_other_files[] = {
+    { GG_HF_CONFIG, 64 * MIB },
+    { GG_HF_ADAPTER_CONFIG, 64 * MIB },
+    { GG_HF_INDEX, 64 * MIB },
+    { "generation_config.json", 64 * MIB },
+    { "tokenizer_config.json", 64 * MIB },
+    { "special_tokens_map.json", 64 * MIB },
+    { "added_tokens.json", 64 * MIB },
+    { "chat_template.json", 64 * MIB },
+    { "chat_template.jinja", 64 * MIB },
+    { "tokenizer.json", 256 * MIB },
+    { "tokenizer.model", 256 * MIB },
+    { "vocab.json", 256 * MIB },
+    { "merges.txt", 256 * MIB },
+    { NULL, 0 },
+};
+
+/* The largest size of a file that is read beside the weights; 0 if it has no row. */
+static uint64_t most_of(const char *name)
+{
+    if (strncmp(name, GG_HF_TEMPLATES "/", sizeof GG_HF_TEMPLATES) == 0) return 64 * MIB;
+    for (const gg_hf_other_file *b = gg_hf_other_files; b->name; b++)
+        if (strcmp(b->name, name) == 0) return b->most;
+    return 0;
+}
+
+bool gg_hf_is_read(const char *name)
+{
+    return gg_text_ends(name, strlen(name), END) || strcmp(name, GG_HF_TEMPLATES) == 0 ||
+           most_of(name) > 0;
+}
+
+static gg_status read_open(int fd, uint64_t most, char **bytes, size_t *len, gg_error *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the file's size");
+    if ((uint64_t)s.st_size > most)
+        return gg_fail(err, GG_EUNSUPPORTED, "it has %lld bytes; the limit for this file is %llu",
+                       (long long)s.st_size, (unsigned long long)most);
+    if (!(*bytes = malloc((size_t)s.st_size + 1)))
+        return gg_fail(err, GG_ENOMEM, "no memory for a file of %lld bytes", (long long)s.st_size);
+    return gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
 }
 
 gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
 {
-    struct stat s;
     char *path = gg_path_in(folder, name, err);
-    int fd = path ? gg_open_read(path, err) : -1;
+    int fd = path && gg_hf_has_file(folder, name) ? gg_open_read(path, err) : -1;
     if (fd >= 0) {
-        if (fstat(fd, &s) != 0) gg_fail_errno(err, "cannot get the file's size");
-        else if (!S_ISREG(s.st_mode)) gg_fail(err, GG_EFORMAT, "it is not a regular file");
-        else if ((uint64_t)s.st_size > GG_HF_FILE_MOST)
-            gg_fail(err, GG_EUNSUPPORTED, "it has %lld bytes; such a file may have %llu",
-                    (long long)s.st_size, (unsigned long long)GG_HF_FILE_MOST);
-        else if (!(*bytes = malloc((size_t)s.st_size + 1))) no_room(err);
-        else gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
+        if (read_open(fd, most_of(name), bytes, len, err) != GG_OK) {
+            free(*bytes);
+            *bytes = NULL;
+        }
         close(fd);
     }
     if (path) gg_at_file(err, path);
@@ -85,15 +126,17 @@ static gg_status quote_python(char **text, size_t *len, gg_error *err)
 
 gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
-    char *text = NULL, *path = NULL;
+    char *text = NULL;
     size_t len = 0;
-    if (gg_hf_read(folder, name, &text, &len, err) == GG_OK &&
-        quote_python(&text, &len, err) == GG_OK && gg_json_parse(text, len, out, err) != GG_OK &&
-        (path = gg_path_in(folder, name, err)))
-        gg_at_file(err, path);
-    free(path);
+    gg_status st = gg_hf_read(folder, name, &text, &len, err);
+    if (st == GG_OK && !text) st = gg_fail(err, GG_EIO, "the file is not there any more");
+    if (st == GG_OK) st = quote_python(&text, &len, err);
+    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
     free(text);
-    return err->status;
+    char *path = st == GG_OK ? NULL : gg_path_in(folder, name, err);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return st;
 }
 
 /* ---- lists -------------------------------------------------------------------------------- */
@@ -145,6 +188,13 @@ static bool is_listed(const gg_hf_files *files, const char *name)
 
 /* ---- forms -------------------------------------------------------------------------------- */
 
+/* Whether the folder has a safetensors file of that name, which begins so. */
+static bool is_weights(const char *folder, const char *name, const char *start)
+{
+    return strncmp(name, start, strlen(start)) == 0 && name[0] != '.' &&
+           gg_text_ends(name, strlen(name), END) && gg_hf_has_file(folder, name);
+}
+
 /* Lists the safetensors files of a folder whose names begin so. */
 static gg_status list_folder(const char *folder, const char *start, gg_hf_files *files,
                              gg_error *err)
@@ -152,24 +202,24 @@ static gg_status list_folder(const char *folder, const char *start, gg_hf_files 
     DIR *dir = opendir(folder);
     if (!dir) return gg_fail_errno(err, "cannot open");
     gg_status st = GG_OK;
-    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir)) {
-        size_t n = strlen(e->d_name);
-        if (strncmp(e->d_name, start, strlen(start)) == 0 && e->d_name[0] != '.' &&
-            gg_text_ends(e->d_name, n, END) && gg_hf_has_file(folder, e->d_name))
-            st = add_name(files, e->d_name, n, err);
-    }
+    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir))
+        if (is_weights(folder, e->d_name, start))
+            st = add_name(files, e->d_name, strlen(e->d_name), err);
     closedir(dir);
     sort_names(files);
     return st;
 }
 
+/* Whether the folder has files of a model. If it cannot be read they are looked for, which fails
+ * with the reason. */
 static bool has_weights(const char *folder)
 {
-    gg_hf_files files = { .list = NULL };
-    gg_error none = GG_ERROR_INIT;
-    list_folder(folder, "model", &files, &none);
-    bool yes = files.n > 0 || gg_hf_has_file(folder, GG_HF_INDEX);
-    gg_hf_files_free(&files);
+    bool yes = gg_hf_has_file(folder, GG_HF_INDEX);
+    DIR *dir = yes ? NULL : opendir(folder);
+    if (!dir) return yes || (errno != ENOENT && errno != ENOTDIR);
+    for (struct dirent *e = readdir(dir); e && !yes; e = readdir(dir))
+        yes = is_weights(folder, e->d_name, "model");
+    closedir(dir);
     return yes;
 }
 

@@ -30,12 +30,19 @@ bool gg_hf_has_file(const char *folder, const char *name);
 /* The form of a folder. With `adapter`, an adapter counts also where there is a model. */
 gg_hf_form gg_hf_form_of(const char *folder, bool adapter);
 
-/* The largest file that is read besides the weights. */
-#define GG_HF_FILE_MOST ((uint64_t)256 << 20)
+/* The files of a folder that are read beside the weights, and how large each may be: each of them
+ * has a row here, so that none is replaced or changes unnoticed. The last row has no name. */
+typedef struct gg_hf_other_file {
+    const char *name;
+    uint64_t most; /* bytes */
+} gg_hf_other_file;
+extern const gg_hf_other_file gg_hf_other_files[];
+/* Whether a file of a checkpoint's folder with this name may be read: weights, and those above. */
+bool gg_hf_is_read(const char *name);
+#define GG_HF_TEMPLATES "additional_chat_templates" /* a folder of .jinja files */
 
-/* Reads FOLDER/NAME. *bytes is malloc'd, and to be freed also after an
- * error. Errors: GG_EFORMAT if it is not a regular file; GG_EUNSUPPORTED for more bytes; GG_EIO;
- * GG_ENOMEM. */
+/* Reads FOLDER/NAME, malloc'd; *bytes stays NULL if it is absent. Errors: GG_EUNSUPPORTED if it is
+ * too large or has no row; GG_EIO; GG_ENOMEM. */
 gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len,
                      gg_error *err);
 

@@ -106,6 +106,7 @@ typedef struct hf_array {
     hf_run *runs;
     size_t n_runs, cap;
     bool neg_exp;
+    bool no_room; /* memory was not enough for its runs */
 } hf_array;
 
 static uint64_t count_elements(const hf_part *p)
@@ -188,7 +189,7 @@ static bool shape_number(unsigned i, const hf_part *p, uint64_t total, hf_array 
 static bool has_parts(hf_array *a, const hf_part *parts, size_t n, const gg_hf_sizes *sizes,
                       uint64_t total)
 {
-    gg_error ignored = GG_ERROR_INIT;
+    gg_error why = GG_ERROR_INIT;
     gg_hf_move move;
     uint64_t end = 0;
     a->n_runs = 0;
@@ -200,7 +201,10 @@ static bool has_parts(hf_array *a, const hf_part *parts, size_t n, const gg_hf_s
             return false;
         a->neg_exp = move.neg_exp;
         for (uint32_t v = 0; v < move.n_views; v++) {
-            if (add_runs(a, &move.view[v], p->in, start, &ignored) != GG_OK) return false;
+            if (add_runs(a, &move.view[v], p->in, start, &why) != GG_OK) {
+                a->no_room = a->no_room || why.status == GG_ENOMEM;
+                return false;
+            }
             start += gg_hf_view_elements(&move.view[v]);
         }
     }
@@ -399,8 +403,9 @@ static gg_status add_tensor(gg_hf_writer *w, size_t i, gg_error *err)
     while (r->hf &&
            !(fill_group(w, &split, "", r, &g) && array_of_parts(g.parts, g.n, &w->sizes, &a)))
         r++;
-    if (!r->hf) {
+    if (!r->hf || a.no_room) {
         free(a.runs);
+        if (a.no_room) return gg_ck_no_room(err);
         refuse_tensor(w, i, "this tensor of the architecture has no Hugging Face tensor", err);
         return gg_fix(err, "write it under GGUF names");
     }
@@ -467,7 +472,7 @@ static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
         fits = fill_group(w, &name, ".lora_b", r, &of_b) &&
                fill_group(w, &name, ".lora_a", r, &of_a) && of_a.experts == of_b.experts &&
                arrays_of_pair(w, &of_a, &of_b, strcmp(name.plain, EMBEDDING) == 0, &a, &b);
-    gg_status st = GG_OK;
+    gg_status st = a.no_room || b.no_room ? gg_ck_no_room(err) : GG_OK;
     for (size_t k = 0; k < of_a.n && fits && st == GG_OK; k++) {
         w->done[of_a.parts[k].in] = w->done[of_b.parts[k].in] = true;
         bool same;
@@ -480,7 +485,7 @@ static gg_status add_pair(gg_hf_writer *w, size_t i, gg_error *err)
                 "parts have different lora_a",
                 err);
     }
-    if (!fits) st = refuse_tensor(w, i, "its pair has no counterpart in PEFT", err);
+    if (st == GG_OK && !fits) st = refuse_tensor(w, i, "its pair has no counterpart in PEFT", err);
     if (st == GG_OK) st = write_pair(w, &of_b, &name, &a, &b, err);
     free(a.runs);
     free(b.runs);

@@ -537,7 +537,8 @@ static void name_of_base(const gg_json_node *config, bool mlx, char path[1024])
 }
 
 /* Opens the base that the adapter names, if that is a folder here with its files; takes only its
- * keys if it has no files. */
+ * keys if it has no files. A folder that is an adapter itself, perhaps this one, is not followed.
+ */
 static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoint **out,
                                  gg_meta *meta, gg_error *err)
 {
@@ -547,11 +548,17 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
     name_of_base(p->config, p->mlx, path);
     if (path[0] && gg_hf_has_file(path, GG_HF_CONFIG)) {
         const gg_ck_adapter none = { .alpha = 0 };
-        if (gg_checkpoint_open(path, &none, out, &why) == GG_OK && !(*out)->stored)
-            return gg_meta_copy(meta, &(*out)->header.meta, err);
+        if (gg_hf_form_of(path, false) == GG_HF_MODEL &&
+            gg_checkpoint_open(path, &none, out, &why) == GG_OK && !(*out)->stored) {
+            gg_ck_list_other(p->ck, *out, err);
+            return err->status == GG_OK ? gg_meta_copy(meta, &(*out)->header.meta, err)
+                                        : err->status;
+        }
         gg_checkpoint_close(*out);
         *out = NULL;
-        gg_status st = gg_hf_parse(path, GG_HF_CONFIG, &config, err);
+        if (gg_is_of_system(&why)) return *err = why, err->status;
+        gg_status st = gg_ck_list_beside(p->ck, path, err);
+        if (st == GG_OK) st = gg_hf_parse(path, GG_HF_CONFIG, &config, err);
         if (st == GG_OK) st = gg_ck_keys(gg_json_root(config), path, meta, err);
         gg_json_free(config);
         return st;

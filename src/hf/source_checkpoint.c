@@ -6,21 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <string.h>
-
-/* What is read beside the weights, if it is there. */
-static const char *const beside[] = { "config.json",           "adapter_config.json",
-                                      "tokenizer.json",        "model.safetensors.index.json",
-                                      "tokenizer_config.json", "generation_config.json",
-                                      "tokenizer.model",       "special_tokens_map.json" };
-enum { BESIDE = sizeof beside / sizeof beside[0] };
 
 typedef struct checkpoint_source {
     gg_source s;
-    char *beside[BESIDE]; /* their paths; NULL = not there */
-    gg_stamp stamps[BESIDE];
     gg_checkpoint *ck;
     gg_gguf *header;
 } checkpoint_source;
@@ -50,30 +38,6 @@ static bool is_checkpoint(const gg_spec *spec)
     return gg_is_checkpoint(spec->path);
 }
 
-/* Lists the files beside the first one, so that no output replaces them. */
-static gg_status list_beside(checkpoint_source *c, gg_error *err)
-{
-    const char *first = c->ck->n_files ? c->ck->files[0].path : NULL;
-    size_t end, n = first ? gg_folder_len(first, &end) : 0;
-    char *folder = n ? strndup(first, n) : strdup("./");
-    gg_status st = folder ? GG_OK : gg_source_no_memory(err);
-    for (int i = 0; i < BESIDE && first && st == GG_OK; i++) {
-        gg_error none = GG_ERROR_INIT;
-        char *path = gg_path_in(folder, beside[i], err);
-        int fd = path ? gg_open_read(path, &none) : -1;
-        st = path ? GG_OK : GG_ENOMEM;
-        if (fd >= 0) {
-            c->stamps[i] = gg_stamp_fd(fd);
-            c->beside[i] = path;
-            close(fd);
-        } else {
-            free(path);
-        }
-    }
-    free(folder);
-    return st;
-}
-
 static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
 {
     checkpoint_source *c = (checkpoint_source *)s;
@@ -99,13 +63,12 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
         p[n] = '\n';
         p += n + 1;
     }
-    return list_beside(c, err);
+    return GG_OK;
 }
 
 static void close_checkpoint(gg_source *s)
 {
     checkpoint_source *c = (checkpoint_source *)s;
-    for (int i = 0; i < BESIDE; i++) free(c->beside[i]);
     gg_checkpoint_close(c->ck);
 }
 
@@ -140,9 +103,8 @@ static gg_status each_file_of_checkpoint(const gg_source *s, gg_source_file_fn *
     gg_status st = GG_OK;
     for (size_t i = 0; ck && i < ck->n_files && st == GG_OK; i++)
         st = fn(ctx, &ck->files[i].stamp, ck->files[i].fd, ck->files[i].path, err);
-    const checkpoint_source *c = (const checkpoint_source *)s;
-    for (int i = 0; i < BESIDE && st == GG_OK; i++)
-        if (c->beside[i]) st = fn(ctx, &c->stamps[i], -1, c->beside[i], err);
+    for (size_t i = 0; ck && i < ck->n_others && st == GG_OK; i++)
+        st = fn(ctx, &ck->others[i].stamp, -1, ck->others[i].path, err);
     return st;
 }
 

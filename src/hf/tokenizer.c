@@ -201,7 +201,7 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
 {
     const char *folder = tk->from->folder;
     size_t len = 0;
-    if (gg_tk_read(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
+    if (gg_hf_read(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
     if (tk->bytes && (gg_tk_is_sp(tk->bytes, len) || !gg_hf_has_file(folder, "tokenizer.json"))) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
@@ -216,7 +216,7 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
         free(tk->bytes);
         tk->bytes = NULL;
         read_json(folder, "vocab.json", &tk->vocab, err);
-        if (err->status == GG_OK) gg_tk_read(folder, "merges.txt", &tk->bytes, &len, err);
+        if (err->status == GG_OK) gg_hf_read(folder, "merges.txt", &tk->bytes, &len, err);
         if (err->status == GG_OK && (!tk->vocab || !tk->bytes))
             return gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has no files of a tokenizer");
         if (err->status == GG_OK) gg_tk_read_vocab(tk, tk->bytes, len, err);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "hf.h"
+#include "hf_files.h"
 #include "tokenizer_parts.h"
 
 #include <dirent.h>
@@ -402,13 +403,14 @@ static gg_status list_templates(const char *folder, char ***list, size_t *n, gg_
 static gg_status set_additional(gg_tk *tk, gg_error *err)
 {
     names_list names = { .n = 0 };
-    char **list = NULL, *folder = gg_path_in(tk->from->folder, "additional_chat_templates", err);
+    char **list = NULL, *folder = gg_path_in(tk->from->folder, GG_HF_TEMPLATES, err);
     size_t n = 0;
     if (folder) list_templates(folder, &list, &n, err);
     for (size_t i = 0; i < n; i++) {
-        char *text = NULL;
+        char *text = NULL, *name = gg_path_in(GG_HF_TEMPLATES, list[i], err);
         size_t len = 0;
-        if (err->status == GG_OK) gg_tk_read(folder, list[i], &text, &len, err);
+        if (err->status == GG_OK) gg_hf_read(tk->from->folder, name, &text, &len, err);
+        free(name);
         template t = { list[i], text, strlen(list[i]) - strlen(".jinja"), len };
         if (text && err->status == GG_OK) set_template(tk, &t, &names, err);
         free(text);
@@ -427,11 +429,11 @@ static gg_status set_templates(gg_tk *tk, gg_error *err)
     size_t len = 0;
     gg_json_type type = gg_json_type_of(stated);
     if (type == GG_JSON_STRING || type == GG_JSON_ARRAY) return set_stated(tk, stated, err);
-    if (gg_tk_read(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
+    if (gg_hf_read(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
         gg_meta_set_str(tk->meta, "tokenizer.chat_template", text, len, err);
         if (err->status == GG_OK) set_additional(tk, err);
     } else if (err->status == GG_OK &&
-               gg_tk_read(tk->from->folder, "chat_template.json", &text, &len, err) == GG_OK &&
+               gg_hf_read(tk->from->folder, "chat_template.json", &text, &len, err) == GG_OK &&
                text && gg_json_parse(text, len, &json, err) == GG_OK) {
         set_stated(tk, gg_json_get(gg_json_root(json), "chat_template"), err);
     }

@@ -37,10 +37,6 @@ typedef struct gg_tk {
     size_t replaced; /* tokens whose text an added token has changed */
 } gg_tk;
 
-/* Reads FOLDER/NAME, malloc'd; *bytes stays NULL if it is absent. */
-gg_status gg_tk_read(const char *folder, const char *name, char **bytes, size_t *len,
-                     gg_error *err);
-
 /* The root of a file's tree, or NULL. */
 static inline const gg_json_node *gg_tk_root(const gg_json *json)
 {

@@ -19,11 +19,6 @@ static gg_status no_room(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
 }
 
-gg_status gg_tk_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
-{
-    return gg_hf_has_file(folder, name) ? gg_hf_read(folder, name, bytes, len, err) : GG_OK;
-}
-
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...)
 {
     char line[512];

@@ -229,6 +229,7 @@ static gg_status add_text_line(gg_buf *to, char *line, size_t n, gg_error *err)
     gg_status st = gg_json_parse(line, n, &json, &why);
     if (st == GG_OK) st = gg_json_string(gg_json_root(json), &text, &n, &why);
     if (st == GG_OK) st = gg_array_add_str(to, text, n, err);
+    else if (gg_is_of_system(&why)) gg_error_merge(err, &why);
     else st = gg_fail(err, GG_EUSAGE, "it begins with a quotation mark, but is not a JSON string");
     gg_json_free(json);
     return st;

@@ -384,6 +384,12 @@ refuse_arguments() {
         do
         expect 403 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": '"$a"'}'
     done
+    # a checkpoint that reads beside itself what lies outside, and an adapter that names such a base
+    for a in linked-shard linked-shard/model-00001-of-00002.safetensors linked-config/model.safetensors \
+        far-adapter far-adapter/adapter_model.safetensors up-adapter; do
+        expect 403 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": ["'$a'", "--list"]}'
+    done
+    expect 202 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": ["near-adapter", "--list"]}'
     expect 404 POST /v1/jobs -d '{"tool": "organ-extract", "arguments": ["absent.gguf", "--list"]}'
     check_absent "$DATA/hacked" "a shell ran"
 }
@@ -528,6 +534,18 @@ traps() { # links and other things for the refusals
     ln -s "$T/nothing" "$DATA/dangling"
     ln -s "$T/nothing" "$DATA/dangling.gguf"
     ln -s loop "$DATA/loop"
+    mkdir "$DATA/linked-shard" && cp "$D/hf/falcon/config.json" "$DATA/linked-shard"
+    cp "$D/hf/falcon/model.safetensors" "$DATA/linked-shard/model-00001-of-00002.safetensors"
+    ln -s "$T/far/model.safetensors" "$DATA/linked-shard/model-00002-of-00002.safetensors"
+    cp -r "$D/hf/falcon" "$T/far" && cp -r "$D/hf/falcon" "$DATA/near" && cp -r "$D/hf/falcon" "$DATA/linked-config"
+    mv "$DATA/linked-config/config.json" "$T/config.json"
+    ln -s "$T/config.json" "$DATA/linked-config/config.json"
+    for a in far up near; do
+        cp -r "$D/hf/lora-falcon" "$DATA/$a-adapter"
+        case $a in far) base=$T/far ;; up) base=../far ;; near) base=near ;; esac
+        sed "s|\"base_model_name_or_path\": \"[^\"]*\"|\"base_model_name_or_path\": \"$base\"|" \
+            "$D/hf/lora-falcon/adapter_config.json" > "$DATA/$a-adapter/adapter_config.json"
+    done
     ln -s verse.gguf "$DATA/inside.gguf"
     cp -r "$DATA/verse.organs" "$T/linked"
     ln -s "$T/linked" "$DATA/linked"
@@ -541,6 +559,7 @@ untrap() {
     rm -f "$DATA/link.gguf" "$DATA/out" "$DATA/dangling" "$DATA/dangling.gguf" "$DATA/loop" "$DATA/inside.gguf" \
         "$DATA/linked" \
         "$DATA/pipe" "$DATA/verse.organs/organs/link.bin"
+    rm -rf "$DATA/linked-shard" "$DATA/linked-config" "$DATA"/*-adapter "$DATA/near"
 }
 
 # ---- many at once ------------------------------------------------------------------------------

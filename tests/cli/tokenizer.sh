@@ -343,6 +343,6 @@ refused "" "an array"
 echo '{"model": {"type": "BPE", "vocab": [1], "merges": []}}' > "$T/ck/tokenizer.json"
 refused "vocab is missing, or it is not an object" "an array of tokens"
 printf '{"model"' | dd of="$T/ck/tokenizer.json" bs=1 seek=$((256 * 1024 * 1024)) 2> /dev/null
-refused "such a file may have 268435456" "more than 256 MiB"
+refused "the limit for this file is 268435456" "more than 256 MiB"
 
 finish

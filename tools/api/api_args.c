@@ -9,9 +9,12 @@
 
 #include "base/error.h"   /* a second error that replaces none */
 #include "base/grow.h"    /* lists that grow */
+#include "base/io.h"      /* paths */
 #include "base/utf8.h"    /* what JSON can hold */
 #include "confine_path.h" /* paths that must stay below a folder */
 #include "gguf/gguf.h"    /* names of shards */
+#include "hf/checkpoint.h"
+#include "hf/hf_files.h" /* what is read beside a checkpoint */
 #include "organ/gg_gguf.h"
 #include "json/json.h" /* the one JSON reader and writer */
 
@@ -65,6 +68,69 @@ static gg_status check_shards(const api *a, const char *path, gg_error *err)
     return st;
 }
 
+/* Files that are read because of the names in another one must lie in the data folder, too. Those
+ * that do not exist are the tool's to report. */
+static gg_status check_named(const api *a, const char *path, gg_error *err)
+{
+    char *real = realpath(path, NULL);
+    gg_status st = GG_OK;
+    if (real && !gg_path_within(a->data, real)) {
+        gg_fail(err, GG_NO, "it reads a file that lies outside of the data folder");
+        st = gg_at_file(err, path);
+    }
+    free(real);
+    return st;
+}
+
+/* The base that an adapter in the folder names, as a tool finds it, which runs in the data folder.
+ */
+static gg_status check_base(const api *a, const char *folder, gg_error *err)
+{
+    static const char *const fields[] = { "base_model_name_or_path", "model" };
+    gg_json *config = NULL;
+    gg_error none = GG_ERROR_INIT;
+    if (!gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG)) return GG_OK;
+    gg_status st = gg_hf_parse(folder, GG_HF_ADAPTER_CONFIG, &config, err);
+    for (int i = 0; i < 2 && st == GG_OK; i++) {
+        const char *name = "";
+        size_t len = 0;
+        char path[4096];
+        gg_json_string(gg_json_get(gg_json_root(config), fields[i]), &name, &len, &none);
+        int n = snprintf(path, sizeof path, "%s%s%.*s", len && name[0] == '/' ? "" : a->data,
+                         len && name[0] == '/' ? "" : "/", (int)(len < 2000 ? len : 2000), name);
+        if (len == 0 || n >= (int)sizeof path) continue;
+        st = check_named(a, path, err);
+        char *real = st == GG_OK ? realpath(path, NULL) : NULL;
+        struct stat s;
+        if (real && stat(real, &s) == 0 && S_ISDIR(s.st_mode))
+            st = gg_confine_tree(a->data, real, err);
+        free(real);
+    }
+    gg_json_free(config);
+    return st;
+}
+
+/* What a tool reads beside a file of a checkpoint, or in the folder of one. */
+static gg_status check_checkpoint(const api *a, const char *real, bool is_folder, gg_error *err)
+{
+    if (!gg_is_checkpoint(real)) return GG_OK;
+    char *folder = strdup(real), *slash = folder ? strrchr(folder, '/') : NULL;
+    if (!folder) return gg_fail(err, GG_ENOMEM, "no memory for a path");
+    if (!is_folder && slash) *slash = '\0';
+    DIR *d = is_folder ? NULL : opendir(folder); /* the tree of a folder has been checked */
+    gg_status st = GG_OK;
+    for (struct dirent *e = d ? readdir(d) : NULL; e && st == GG_OK; e = readdir(d)) {
+        if (!gg_hf_is_read(e->d_name)) continue;
+        char *path = gg_path_in(folder, e->d_name, err);
+        st = path ? check_named(a, path, err) : GG_ENOMEM;
+        free(path);
+    }
+    if (d) closedir(d);
+    if (st == GG_OK) st = check_base(a, folder, err);
+    free(folder);
+    return st;
+}
+
 gg_status api_check_input(const api *a, const char *path, gg_error *err)
 {
     char *real = NULL;
@@ -80,6 +146,7 @@ gg_status api_check_input(const api *a, const char *path, gg_error *err)
         gg_fail(err, GG_EUSAGE, "this is neither a file nor a folder");
         st = gg_at_file(err, path);
     }
+    if (st == GG_OK) st = check_checkpoint(a, real, S_ISDIR(s.st_mode), err);
     free(real);
     return st;
 }
