@@ -291,6 +291,7 @@ refused 3 "needs a source" '"tokenizer": {"tokens": {"a": {}}}'
 refused 3 "must have token or token_id" "\"tokenizer\": {\"tokens\": {\"a\": {\"source\":
     {\"kind\": \"model_token\", \"model\": \"$B\"}}}}"
 refused 3 "has 'size' in tokenizer" '"tokenizer": {"size": 3}'
+refused 3 "pad_to_multiple_of is larger than 1048576" '"tokenizer": {"pad_to_multiple_of": 1048577}'
 refused 3 "but not both" '"tokenizer": {}, "tokenizer_source": "base"'
 refused 3 "tokens of the configuration must be an object" '"tokenizer": {"tokens": []}'
 

@@ -43,8 +43,7 @@ static void lines_of(char *text, gg_merge_config *c)
         if (n == 0) c->parameters = parameters_of(p);
         else if (n == 1 && p[0]) c->base = path_of(p);
         else if (n > 1)
-            models[c->n_models++] = (struct gg_merge_config_model){ path_of(p), parameters_of(p),
-                                                                    0 };
+            models[c->n_models++] = (struct gg_merge_config_model){ path_of(p), parameters_of(p) };
     }
 }
 

@@ -31,10 +31,14 @@ static inline gg_status merge_config(const gg_merge_config *c, gg_merge_options 
     FUZZ_MUST(list);
     o->method = c->method;
     o->parameters = c->parameters;
+    if (c->words) {
+        o->vocabulary.words = strcmp(c->words, "base") == 0 ? GG_MERGE_WORDS_BASE
+                                                            : GG_MERGE_WORDS_UNION;
+        o->vocabulary.multiple = c->multiple;
+    }
     gg_status st = c->base ? gg_source_open_with(c->base, &spooled, &m.base, e) : GG_OK;
     for (; m.n < c->n_models && st == GG_OK; m.n++) {
         list[m.n].parameters = c->models[m.n].parameters;
-        list[m.n].blocks = c->models[m.n].blocks;
         st = gg_source_open_with(c->models[m.n].path, &spooled, &list[m.n].source, e);
     }
     if (st == GG_OK) st = gg_merge(&m, o, output, run, r, e);

@@ -677,6 +677,8 @@ static gg_status read_method(config_reader *r, const gg_json_node *root)
                    gg_meant(gg_nearest(name, strlen(name), known, n), meant));
 }
 
+#define MULTIPLE_MOST ((uint64_t)1 << 20)
+
 /* The source of a token's row: {"kind": "zero"}, {"kind": "model_token", "model": M, "token": TEXT
  * or "token_id": N}, or a model. */
 static gg_status read_row_source(const config_reader *r, const gg_json_node *n,
@@ -739,6 +741,9 @@ static gg_status read_tokenizer(const config_reader *r, const gg_json_node *root
         gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
     if (whole && given(t, "pad_to_multiple_of"))
         gg_json_u64(gg_json_get(t, "pad_to_multiple_of"), &c->multiple, r->err);
+    if (c->multiple > MULTIPLE_MOST)
+        return gg_fail(r->err, GG_EUNSUPPORTED, "pad_to_multiple_of is larger than %llu",
+                       (unsigned long long)MULTIPLE_MOST);
     if (whole && given(t, "tokens") && gg_json_type_of(gg_json_get(t, "tokens")) != GG_JSON_OBJECT)
         gg_fail(r->err, GG_EFORMAT, "tokens of the configuration must be an object");
     const gg_json_node *n = whole ? gg_json_first(gg_json_get(t, "tokens")) : NULL;
