@@ -27,6 +27,7 @@ function finish(   part, archs, value, row, n, i) {
         row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
     } else if (kind == "trait") {
         archs = text(expanded(cut(" : ")))
+        traits++
         rows["trait"] = rows["trait"] "    [GG_HF_" toupper(rest) "] = " archs ",\n"
     } else if (kind ~ /^(used|harmless|noted|refused)$/) {
         value = text(cut(" -- "))
@@ -108,6 +109,7 @@ END {
         print_table("gg_field_rule", "gg_" table_name[i] "_fields", table_name[i],
             "GG_FIELD_USED, NULL, NULL, NULL, NULL, NULL")
     print "\nconst char *const gg_hf_traits[GG_HF_TRAITS] = {\n" rows["trait"] "};"
+    print "_Static_assert(GG_HF_TRAITS == " traits ", \"each trait of hf.h has a row in hf_tables.txt\");"
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
     print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL },\n};"
 }
