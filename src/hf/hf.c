@@ -344,6 +344,16 @@ static gg_status set_rope_scaling(const gg_json_node *config, const char *arch, 
 {
     static const char *const types[] = { "linear", "yarn" };
     double x;
+    bool typed = gg_hf_field(config, "rope_scaling.rope_type") ||
+                 gg_hf_field(config, "rope_scaling.type");
+    bool factor = gg_hf_value(config, gg_hf_yarn_keys[0].value, &x);
+    if (!typed && factor)
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "rope_scaling in config.json has a factor but no type");
+    if (!factor &&
+        (rope_is(config, "linear") || rope_is(config, "yarn") || rope_is(config, "llama3")))
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "rope_scaling in config.json has a type but no factor");
     for (int t = 0; t < 2; t++) {
         if (!rope_is(config, types[t]) || !gg_hf_value(config, gg_hf_yarn_keys[0].value, &x))
             continue;
@@ -532,6 +542,12 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
     }
     if (st == GG_OK && gg_hf_is(arch, GG_HF_LONG_ROPE)) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
+    double part;
+    if (st == GG_OK && gg_hf_has("phi2 stablelm gptneox", arch) &&
+        !gg_hf_value(config, "partial_rotary_factor rotary_pct rope_pct", &part))
+        st = gg_fail(err, GG_EUNSUPPORTED,
+                     "config.json has no partial_rotary_factor (or rotary_pct), and the part of a "
+                     "head that is rotated is not known");
     if (st == GG_OK && gg_hf_is(arch, GG_HF_ROPE_SECTIONS))
         st = set_rope_sections(config, arch, meta, err);
     if (st == GG_OK) st = set_layers(config, arch, meta, err);
@@ -540,17 +556,20 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
 
 gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, gg_error *err)
 {
-    double dim, base = 10000, factor = 8, low = 1, high = 4, original = 8192;
+    double dim, base = 10000, factor, low, high, original;
     *n = 0;
     if (!rope_is(config, "llama3") ||
         !gg_hf_value(config, "head_dim hidden_size/num_attention_heads", &dim) || !(dim >= 2) ||
         dim > 65536)
         return GG_OK;
     gg_hf_value(config, "rope_theta", &base);
-    gg_hf_value(config, "rope_scaling.factor", &factor);
-    gg_hf_value(config, "rope_scaling.low_freq_factor", &low);
-    gg_hf_value(config, "rope_scaling.high_freq_factor", &high);
-    gg_hf_value(config, "rope_scaling.original_max_position_embeddings", &original);
+    if (!gg_hf_value(config, "rope_scaling.factor", &factor) ||
+        !gg_hf_value(config, "rope_scaling.low_freq_factor", &low) ||
+        !gg_hf_value(config, "rope_scaling.high_freq_factor", &high) ||
+        !gg_hf_value(config, "rope_scaling.original_max_position_embeddings", &original))
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "rope_scaling in config.json lacks one of factor, low_freq_factor, "
+                       "high_freq_factor and original_max_position_embeddings");
     if (!(base > 0) || !(low > 0) || !(high > low))
         return gg_fail(err, GG_EFORMAT, "rope_scaling in config.json has impossible values");
     *n = (size_t)dim / 2;

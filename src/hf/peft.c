@@ -27,11 +27,13 @@ typedef struct peft {
     char arch[64];
     gg_hf_sizes sizes;
     uint64_t blocks, trunk; /* with and without prediction blocks */
-    double alpha;
-    gg_source *model; /* the base, if it is open; else NULL */
-    bool mlx;         /* halves are [in, r] and [r, out] */
-    bool pairs_only;  /* leave whole matrices out */
+    double alpha, rank;     /* rank: that of the configuration; 0 = none */
+    gg_source *model;       /* the base, if it is open; else NULL */
+    bool mlx;               /* halves are [in, r] and [r, out] */
+    bool pairs_only;        /* leave whole matrices out */
     bool rslora, folded;
+    size_t odd; /* pairs of another rank than that of the configuration, and the first of them */
+    char odd_rank[240];
     size_t skipped, whole; /* tensors of other parts, and whole matrices, that are left out */
 } peft;
 
@@ -102,20 +104,22 @@ static bool pattern_fits(const char *key, size_t n, const char *module, size_t l
     return n == len || (!whole && module[len - n - 1] == '.');
 }
 
-/* The alpha of a module, whose name has no "base_model.model." before it. */
-static gg_status alpha_of(const peft *p, const gg_st_tensor *t, const char *module, size_t len,
-                          double *alpha, gg_error *err)
+/* The value that alpha_pattern or rank_pattern has for a module, whose name has no
+ * "base_model.model." before it. *value keeps what it has if there is none. */
+static gg_status pattern_value(const peft *p, const gg_st_tensor *t, const char *name,
+                               const char *module, size_t len, double *value, gg_error *err)
 {
-    const gg_json_node *pattern = gg_json_get(p->config, "alpha_pattern");
-    *alpha = p->alpha;
+    const gg_json_node *pattern = gg_json_get(p->config, name);
+    char what[80];
     for (const gg_json_node *m = gg_json_first(pattern); m; m = gg_json_next(m)) {
         size_t n;
         const char *key = gg_json_key(m, &n);
         for (size_t i = 0; key && i < n; i++)
-            if (strchr("*+?()[]{}|\\", key[i]))
-                return refuse_stored(p, t, "alpha_pattern has a regular expression",
-                                     "write whole names of modules there", err);
-        if (key && pattern_fits(key, n, module, len)) return gg_json_f64(m, alpha, err);
+            if (strchr("*+?()[]{}|\\", key[i])) {
+                snprintf(what, sizeof what, "%s has a regular expression", name);
+                return refuse_stored(p, t, what, "write whole names of modules there", err);
+            }
+        if (key && pattern_fits(key, n, module, len)) return gg_json_f64(m, value, err);
     }
     return GG_OK;
 }
@@ -158,8 +162,14 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
 static gg_status strength_of(peft *p, const peft_pair *pair, uint64_t rank, float *factor,
                              gg_error *err)
 {
-    double alpha, x;
-    gg_status st = alpha_of(p, pair->b, pair->module, pair->len, &alpha, err);
+    double alpha = p->alpha, r = p->rank, x;
+    gg_status st = pattern_value(p, pair->b, "alpha_pattern", pair->module, pair->len, &alpha, err);
+    if (st == GG_OK)
+        st = pattern_value(p, pair->b, "rank_pattern", pair->module, pair->len, &r, err);
+    if (st == GG_OK && rank > 0 && r > 0 && r != (double)rank && p->odd++ == 0)
+        snprintf(
+            p->odd_rank, sizeof p->odd_rank, "%.*s has rank %llu, but adapter_config.json has %g",
+            (int)(pair->len < 120 ? pair->len : 120), pair->module, (unsigned long long)rank, r);
     if (st != GG_OK) return st;
     x = alpha / p->alpha * (p->rslora ? sqrt((double)rank) : 1);
     if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
@@ -634,7 +644,26 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
 static gg_status check_adapter_config(const peft *p, const char *folder, gg_error *err)
 {
     gg_fields f = { gg_adapter_fields, p->mlx ? "mlx" : "peft", false, "adapter_config.json" };
+    static const struct {
+        const char *name;
+        gg_json_type type;
+    } typed[] = { { "r", GG_JSON_NUMBER },
+                  { "lora_alpha", GG_JSON_NUMBER },
+                  { "use_rslora", GG_JSON_BOOL },
+                  { "rank_pattern", GG_JSON_OBJECT },
+                  { "alpha_pattern", GG_JSON_OBJECT },
+                  { "alora_invocation_tokens", GG_JSON_ARRAY } };
     gg_status st = p->config ? gg_ck_check_fields(p->ck, &f, p->config, err) : GG_OK;
+    for (size_t i = 0; i < sizeof typed / sizeof *typed && p->config && st == GG_OK; i++) {
+        const gg_json_node *node = gg_json_get(p->config, typed[i].name);
+        char value[80];
+        if (!node || gg_json_type_of(node) == GG_JSON_NULL ||
+            gg_json_type_of(node) == typed[i].type)
+            continue;
+        gg_hf_value_text(node, value);
+        st = gg_fail(err, GG_EFORMAT, "adapter_config.json has %s = %s, which has the wrong type",
+                     typed[i].name, value);
+    }
     return st == GG_OK ? GG_OK : gg_at_file(err, folder);
 }
 
@@ -652,6 +681,8 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_ad
     if (check_adapter_config(p, folder, err) != GG_OK) return err->status;
     p->alpha = p->mlx && p->config ? alpha_of_mlx(p->config)
                                    : adapter_number(p->config, "lora_alpha", adapter->alpha);
+    p->rank = adapter_number(p->mlx ? gg_json_get(p->config, "lora_parameters") : p->config,
+                             p->mlx ? "rank" : "r", 0);
     p->rslora = adapter_flag(p->config, "use_rslora");
     if ((p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the lora_alpha of this adapter is not known");
@@ -710,7 +741,12 @@ static gg_status check_names(peft *p, gg_error *err)
 static gg_status note_changes(const peft *p, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (p->folded)
+    if (p->odd)
+        st = gg_ck_note(p->ck, true, err,
+                        "%s (%zu pair%s of another rank): engines divide alpha by the rank of the "
+                        "tensors, and PEFT by that of the configuration",
+                        p->odd_rank, p->odd, p->odd == 1 ? "" : "s");
+    if (st == GG_OK && p->folded)
         st = gg_ck_note(p->ck, false, err,
                         "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / "
                         "r; these are folded into lora_b");

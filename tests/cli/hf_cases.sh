@@ -41,6 +41,15 @@ done
 llama m '"time_step_limit": [0.0, Infinity], "a \" Infinity": "NaN", "b": -Infinity'
 noted 'b = -Infinity' "numbers of Python" organ-keys m
 
+for scaling in '"rope_type": "yarn"|a type but no factor' '"type": "linear"|a type but no factor' \
+    '"factor": 2.0|a factor but no type' '"rope_type": "llama3", "factor": 8.0|lacks one of factor, low_freq'; do
+    llama m "\"rope_scaling\": {${scaling%%|*}}"
+    check_error 3 "${scaling#*|}" "rope_scaling: ${scaling%%|*}" organ-assemble m -o x.gguf
+done
+model m PhiForCausalLM 2 '"hidden_act": "gelu_new", "layer_norm_eps": 1e-5' "$ends
+$head"
+check_error 3 "no partial_rotary_factor" "phi2 without it" organ-assemble m -o x.gguf
+
 # ---- layers --------------------------------------------------------------------------------------
 
 s='"sliding_attention"' f='"full_attention"'
@@ -257,6 +266,16 @@ check_text "$(organ-keys a.gguf --get general.base_model.0.name)" base-7b "no pa
 organ-keys -q a.gguf --delete general.base_model.0.name -o a2.gguf
 organ-lora -q --from a2.gguf --base "$T/base" --to-peft "$T/peft2"
 check_text "$(grep -c '"base_model_name_or_path": "base"' peft2/adapter_config.json)" 1 "no path of this machine"
+adapter ''
+sed 's/"r": 2/"r": 8/' a/adapter_config.json > c && mv c a/adapter_config.json
+noted "self_attn.q_proj has rank 2, but adapter_config.json has 8 (2 pairs of another rank)" "another r" convert
+check_error 1 "has rank 2" "another r, strict" organ-lora --from a --base base --strict -o y.gguf
+adapter '"rank_pattern": {"layers.1.self_attn.q_proj": 4}'
+noted "model.layers.1.self_attn.q_proj has rank 2, but adapter_config.json has 4 (1 pair" "another rank" convert
+for field in '"use_rslora": "true"' '"alpha_pattern": [1]' '"rank_pattern": 3'; do
+    adapter "$field"
+    check_error 3 "which has the wrong type" "$field" convert
+done
 adapter '"new_trick": true'
 noted "new_trick = true" "an unknown field of an adapter" convert
 adapter ''
