@@ -55,6 +55,7 @@ inputs() {
         organ-imatrix convert "$I/j.gguf" --format dat -o "$I/old.dat" -q &&
         organ-check "$I/a.gguf" --hash > "$I/hashes" || return 1
     organ-compare -q "$I/a.gguf" "$I/b.gguf" --patch "$I/p.gguf" > "$T/out"
+    cp "$I/v.gguf" "$I/w.gguf"
     mkdir "$I/peft" && cp "$D"/hf/lora-falcon/* "$I/peft" && cp -r "$D/hf/falcon" "$I/falcon"
     organ-lora -q --base "$I/falcon" --from "$I/peft" -o "$I/adapter.gguf"
     printf 'blk.0.attn_q.weight\nblk.1.ffn_up.weight\n' > "$I/names"

@@ -127,7 +127,8 @@ gg_status gg_sync_parent(const char *path, gg_error *err)
 
 struct gg_output { /* a file or a folder */
     char *path, *temp;
-    int fd; /* -1 = closed */
+    int fd;    /* -1 = closed */
+    int spare; /* of a folder: one more descriptor, so that it can be removed if none is left */
     bool folder;
     bool force; /* an existing file or folder is replaced */
     bool empty; /* an existing folder is empty; rename() can replace it */
@@ -157,16 +158,26 @@ void gg_outputs_hold(void)
 static gg_output *new_output(const char *path, bool folder, bool force, gg_error *err)
 {
     gg_output *o = calloc(1, sizeof *o);
-    if (o) *o = (gg_output){ .path = strdup(path), .fd = -1, .folder = folder, .force = force };
+    if (o)
+        *o = (gg_output){
+            .path = strdup(path), .fd = -1, .spare = -1, .folder = folder, .force = force
+        };
     if (o && o->path) return o->held = holding, o;
     free(o);
     gg_fail(err, GG_ENOMEM, "no memory for an output");
     return NULL;
 }
 
-static void output_free(gg_output *o)
+static void close_descriptors(gg_output *o)
 {
     if (o->fd >= 0) close(o->fd);
+    if (o->spare >= 0) close(o->spare);
+    o->fd = o->spare = -1;
+}
+
+static void output_free(gg_output *o)
+{
+    close_descriptors(o);
     free(o->path);
     free(o->temp);
     free(o);
@@ -278,6 +289,7 @@ static void remove_output(const gg_output *o, const char *name)
 static void end_output(gg_output *o, bool keep, gg_error *err)
 {
     keep = keep && o->placed;
+    if (o->folder) close_descriptors(o);
     if (!keep && o->placed && (o->folder || !o->swapped)) remove_output(o, o->path);
     if (!keep && o->swapped) { /* the old one */
         if (rename(o->temp, o->path) != 0) tell_old(o->temp, err);
@@ -473,7 +485,8 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
     if (st == GG_OK) st = make_parents(d, err);
     if (st == GG_OK) st = temp_make(path, "a folder", make_folder, &d->temp, &made, err);
     if (st == GG_OK &&
-        (d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) {
+        ((d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
+         (d->spare = fcntl(d->fd, F_DUPFD_CLOEXEC, 0)) < 0)) {
         st = gg_fail_errno(err, "cannot open the temporary folder of this output");
         gg_at_file(err, path);
         rmdir(d->temp);

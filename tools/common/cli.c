@@ -1198,6 +1198,15 @@ static bool close_stdout(void)
     return !lost;
 }
 
+/* Whether what was printed is lost, so that no output gets its name; with the reason in errno. A
+ * reader that wants no more, such as head, loses nothing. */
+static bool is_stdout_full(void)
+{
+    int why = fflush(stdout) != 0 ? errno : table_errno();
+    errno = why;
+    return why != EPIPE && (why || ferror(stdout));
+}
+
 gg_status cli_stdout_lost(gg_error *err, int why)
 {
     errno = why;
@@ -1240,6 +1249,8 @@ int cli_end(cli *c, gg_status status)
         status = gg_fail(&c->err, GG_ENOMEM, "no memory for a row");
     status = check_unchanged(c, status);
     if (status == GG_OK && !table_any()) status = check_where(c);
+    if (c->err.status == GG_OK && status != GG_ECANCELLED && is_stdout_full())
+        status = cli_stdout_lost(&c->err, errno);
     if (c->err.status == GG_OK) status = named(c, status);
     gg_outputs_drop();
     if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)

@@ -568,8 +568,8 @@ static void put_row(gg_buf *b, const merge_member *m, const char *role, gg_error
     gg_buf_printf(b, err, " | %s |\n", m->sha256);
 }
 
-/* Writes the card to the open file `fd`. */
-static gg_status write_card(const merge_run *g, int fd)
+/* Writes the card to the open file `fd`, from `at` on. */
+static gg_status write_card(const merge_run *g, int fd, uint64_t at)
 {
     const char *parameters = parameters_of(g);
     gg_error *err = g->err;
@@ -587,7 +587,7 @@ static gg_status write_card(const merge_run *g, int fd)
                   g->report->merged, g->report->copied);
     for (size_t i = !g->all[0].source; i <= g->n; i++)
         put_row(&b, &g->all[i], i ? "model" : "base", err);
-    if (err->status == GG_OK) gg_put_all(fd, b.data, b.len, 0, err);
+    if (err->status == GG_OK) gg_put_all(fd, b.data, b.len, at, err);
     gg_buf_free(&b);
     return err->status;
 }
@@ -911,13 +911,13 @@ static gg_status write_files(merge_run *g)
     bool print = g->o->card && strcmp(g->o->card, "-") == 0;
     if (g->o->card && !print) {
         st = gg_output_open(g->o->card, g->run->force, &card, g->err);
-        if (st == GG_OK) st = write_card(g, gg_output_fd(card));
+        if (st == GG_OK) st = write_card(g, gg_output_fd(card), 0);
         if (st == GG_OK) st = gg_output_sync(card, g->err);
         gg_at_file(g->err, g->o->card);
     }
     if (st == GG_OK) st = gg_plan_write(&g->plan, &run, &g->report->bytes, g->err);
     if (st == GG_OK && card) return gg_output_commit(card, g->err);
-    if (st == GG_OK && print) return write_card(g, STDOUT_FILENO);
+    if (st == GG_OK && print) return write_card(g, STDOUT_FILENO, GG_AT_POS);
     gg_output_abort(card);
     return st;
 }
