@@ -528,6 +528,26 @@ static gg_status set_layers(const gg_json_node *config, const char *arch, gg_met
                    arch);
 }
 
+/* Without these fields transformers takes values of the class, and engines take others. */
+static gg_status require_fields(const gg_json_node *config, const char *arch, gg_error *err)
+{
+    static const struct {
+        const char *archs, *fields;
+    } required[] = { { "phi2 stablelm gptneox", "partial_rotary_factor rotary_pct rope_pct" },
+                     { "granite granitemoe", "attention_multiplier" },
+                     { "command-r", "logit_scale" } };
+    double x;
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        const char *fields = required[i].fields;
+        if (!gg_hf_has(required[i].archs, arch) || gg_hf_value(config, fields, &x)) continue;
+        gg_fail(err, GG_EUNSUPPORTED,
+                "config.json has no %.*s, which has no common default for this architecture",
+                (int)strcspn(fields, " "), fields);
+        return gg_fix(err, "add the field");
+    }
+    return GG_OK;
+}
+
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
                           gg_error *err)
 {
@@ -542,12 +562,7 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
     }
     if (st == GG_OK && gg_hf_is(arch, GG_HF_LONG_ROPE)) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
-    double part;
-    if (st == GG_OK && gg_hf_has("phi2 stablelm gptneox", arch) &&
-        !gg_hf_value(config, "partial_rotary_factor rotary_pct rope_pct", &part))
-        st = gg_fail(err, GG_EUNSUPPORTED,
-                     "config.json has no partial_rotary_factor (or rotary_pct), and the part of a "
-                     "head that is rotated is not known");
+    if (st == GG_OK) st = require_fields(config, arch, err);
     if (st == GG_OK && gg_hf_is(arch, GG_HF_ROPE_SECTIONS))
         st = set_rope_sections(config, arch, meta, err);
     if (st == GG_OK) st = set_layers(config, arch, meta, err);

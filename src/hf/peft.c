@@ -631,9 +631,10 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
     gg_meta_set_str(meta, "general.architecture", p->arch, strlen(p->arch), err);
     gg_meta_set_str(meta, "general.type", "adapter", 7, err);
     gg_meta_set_str(meta, "adapter.type", "lora", 4, err);
-    if (!gg_meta_find(meta, "general.name"))
+    if (!gg_meta_find(meta, "general.name")) { /* else the keys of a GGUF adapter are stored */
         gg_meta_set_str(meta, "general.name", name, strlen(name), err);
-    set_base_name(meta, p->config, p->mlx, err);
+        set_base_name(meta, p->config, p->mlx, err);
+    }
     gg_meta_set(meta, &alpha, err);
     gg_meta_set_u32(meta, "general.quantization_version", 2, err);
     p->ck->has_keys = true;

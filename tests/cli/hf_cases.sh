@@ -46,6 +46,11 @@ for scaling in '"rope_type": "yarn"|a type but no factor' '"type": "linear"|a ty
     llama m "\"rope_scaling\": {${scaling%%|*}}"
     check_error 3 "${scaling#*|}" "rope_scaling: ${scaling%%|*}" organ-assemble m -o x.gguf
 done
+model m CohereForCausalLM 2 '"layer_norm_eps": 1e-5' "$ends"
+check_error 3 "no logit_scale" "command-r without it" organ-assemble m -o x.gguf
+model m GraniteForCausalLM 2 '' "$ends
+$head"
+check_error 3 "no attention_multiplier" "granite without it" organ-assemble m -o x.gguf
 model m PhiForCausalLM 2 '"hidden_act": "gelu_new", "layer_norm_eps": 1e-5' "$ends
 $head"
 check_error 3 "no partial_rotary_factor" "phi2 without it" organ-assemble m -o x.gguf

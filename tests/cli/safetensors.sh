@@ -216,7 +216,7 @@ pair() {
 {"key": "adapter.lora.alpha", "type": "f32", "value": 4},' "$@"
     organ-keys -q "$T/pair0.gguf" --set general.architecture=str:"${arch:-granitemoe}" --force --output "$T/pair.gguf"
 }
-echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1,
+echo '{"architectures": ["GraniteMoeSharedForCausalLM"], "num_hidden_layers": 1, "attention_multiplier": 0.5,
     "hidden_size": 32, "num_attention_heads": 2}' \
     > "$T/mixtral-sharded/config.json"
 gate=blk.0.ffn_gate_shexp.weight up=blk.0.ffn_up_shexp.weight
