@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 MAKE=${MAKE:-make}
 unset MAKEFLAGS MFLAGS MAKELEVEL
-MK=$PWD/scripts/chimera.mk
+ln -s "$PWD" "$T/tree" # make splits paths at spaces
+MK=$T/tree/scripts/chimera.mk
 $MAKE --version 2> /dev/null | grep -q GNU || { check_text "no GNU make" "no GNU make" ""; finish; }
 W=$T/w
 mkdir "$W"

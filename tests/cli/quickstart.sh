@@ -1,5 +1,5 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086
+# shellcheck disable=SC1091,SC2016,SC2086
 # quickstart.sh - the original's Quick Start, line by line, in a fresh folder; and the other
 # names of options that make it work.
 . "$(dirname "$0")/lib.sh"
@@ -29,8 +29,8 @@ check "graft, other names" organ-graft --base organs/deepseek --donor organs/qwe
     --output a/b//c/chimera
 check "graft, other names, assembled" organ-assemble --model a/b/c/chimera -o again.gguf
 check_same chimera.gguf again.gguf "graft, other names"
-check_exit 0 "a donor on stdin by its other name" sh \
-    -c "cat $CODE | organ-transplant --target $VERSE --source - --layers 1-2 --type organ -o - > piped.gguf"
+check "a donor on stdin by its other name" sh -c 'cat "$1" |
+    organ-transplant --target "$2" --source - --layers 1-2 --type organ -o - > piped.gguf' sh "$CODE" "$VERSE"
 check_same chimera.gguf piped.gguf "a donor on stdin"
 check_error 2 "only one model can be read from stdin" "both on stdin" organ-transplant \
     --target - --source - --output x.gguf

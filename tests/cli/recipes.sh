@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 MAKE=${MAKE:-make}
 unset MAKEFLAGS MFLAGS MAKELEVEL LAB # which lib.sh exports, and lab.mk would take
-TOP=$PWD
+ln -s "$PWD" "$T/tree" # make splits paths at spaces
+TOP=$T/tree
 LABS=$TOP/$D/lab
 $MAKE --version 2> /dev/null | grep -q GNU || { check_text "no GNU make" "no GNU make" ""; finish; }
 
