@@ -44,14 +44,17 @@ for f in $(for l in $long; do echo "tests/cli/$l.sh"; done) tests/cli/*.sh "$B"/
     echo "$f" > "$T/$n.name"
 done
 if [ -z "${ONLY:-}" ] && [ -z "${SANITIZED:-}" ]; then
-    echo "tests: $n files, $JOBS at a time; about two minutes on two idle processors"
+    echo "tests: $n files, $JOBS at a time"
 fi
 
-# seconds FILE TIMES: the processor time of a test, from what the shell's `times` prints of its children.
+# seconds NAME TIMES...: the processor time of tests, from what the shell's `times` prints of its children.
 seconds() {
-    awk -v name="$1" '
+    name=$1
+    shift
+    awk -v name="$name" '
         function seconds(text,   part) { split(text, part, /[ms]/); return part[1] * 60 + part[2] }
-        NR == 2 { printf "%6.1f s  %s\n", seconds($1) + seconds($2), name }' "$2"
+        FNR == 2 { sum += seconds($1) + seconds($2) }
+        END { printf "%6.1f s  %s\n", sum, name }' "$@"
 }
 
 # Each worker goes down the list and takes what no other has: mkdir is the lock.
@@ -124,5 +127,6 @@ fi
 # What tests left out because a program is missing, on one line.
 cat "$T"/*.log | sed -n 's/^left out: //p' | sort -u |
     awk '{ all = all (NR > 1 ? "; " : "") $0 } END { if (NR) print "left out: " all }'
+[ $n -lt 2 ] || echo "processor time: $(seconds "in all" "$T"/*.times | tr -s ' ')"
 echo "tests: $passed passed, $failed failed"
 [ $failed -eq 0 ]
