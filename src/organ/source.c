@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- opening and closing ----------------------------------------------------------------- */
@@ -106,6 +107,19 @@ const gg_meta *gg_source_meta(const gg_source *s)
 const gg_model *gg_source_model(const gg_source *s)
 {
     return s->model;
+}
+
+static const char *first_file(const gg_source *s)
+{
+    const gg_model *files = gg_source_model(s);
+    return files && files->n_files ? files->paths[0] : gg_source_name(s);
+}
+
+bool gg_source_is_same(const gg_source *a, const gg_source *b)
+{
+    struct stat x, y;
+    return a == b || (stat(first_file(a), &x) == 0 && stat(first_file(b), &y) == 0 &&
+                      x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
 const gg_manifest *gg_source_manifest(const gg_source *s)

@@ -7,6 +7,8 @@
 
 /* The files of a model; NULL unless the source is GGUF files. */
 const gg_model *gg_source_model(const gg_source *s);
+/* Whether both are one source, or are read from the same first file or directory. */
+bool gg_source_is_same(const gg_source *a, const gg_source *b);
 /* The header of a GGUF file or pipe; NULL for other sources. */
 const gg_gguf *gg_source_header(const gg_source *s);
 

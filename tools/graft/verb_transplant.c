@@ -651,8 +651,16 @@ static gg_status add_tensors(transplant *t)
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
-/* Records the step in the keys of the result, unless all tensors are those of the donor, or
- * its prediction blocks were added. Bare records have no keys. */
+/* Whether every tensor that moves takes its own place, from the base itself. */
+static bool moves_nothing(const transplant *t)
+{
+    for (size_t i = 0; i < t->moves.n; i++)
+        if (t->moves.list[i].base != t->moves.list[i].donor) return false;
+    return !t->o->adapter && gg_source_is_same(t->base, t->donor);
+}
+
+/* Records the step in the keys of the result, unless all tensors are those of the donor, nothing
+ * changes, or its prediction blocks were added. Bare records have no keys. */
 static gg_status record_step(transplant *t)
 {
     const gg_transplant_report *r = t->report;
@@ -664,6 +672,7 @@ static gg_status record_step(transplant *t)
     bool experts = false;
     for (size_t i = 0; i < t->moves.n; i++) experts = experts || t->moves.list[i].experts;
     if (moved == all && !experts && !t->blend->mode && !t->o->adapter) return GG_OK;
+    if (!experts && moves_nothing(t)) return GG_OK;
     gg_buf_printf(&step, err, "%s: %s%zu of %zu tensors", t->o->adapter ? "adapter" : "graft",
                   experts ? "experts in " : "", moved, all);
     if (t->blend->mode && !t->o->adapter) gg_buf_printf(&step, err, ", blend %s,", t->blend->text);

@@ -34,7 +34,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SHOWN ((size_t)3)
@@ -80,19 +79,9 @@ static gg_status check_member(const merge_run *g, const gg_source *s)
     return st == GG_OK ? gg_require_whole(s, g->run, g->err) : st;
 }
 
-/* The first file of a model. */
-static const char *first_file(const gg_source *s)
-{
-    const gg_model *files = gg_source_model(s);
-    return files && files->n_files ? files->paths[0] : gg_source_name(s);
-}
-
 static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *err)
 {
-    struct stat x, y;
-    bool same = a == b || (stat(first_file(a), &x) == 0 && stat(first_file(b), &y) == 0 &&
-                           x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-    if (!same) return GG_OK;
+    if (!gg_source_is_same(a, b)) return GG_OK;
     if (strcmp(gg_source_name(a), gg_source_name(b)) == 0)
         gg_fail_in(err, GG_EUSAGE, b, NULL, "this model is given twice");
     else gg_fail_in(err, GG_EUSAGE, b, NULL, "this is the same file as %.200s", gg_source_name(a));
