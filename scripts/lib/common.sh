@@ -85,6 +85,7 @@ print_version() { "$bin/organ-measure" --version | sed "s/^organ-measure/$tool/"
 # take long run in the background.
 child=''
 run_tool() { # COMMAND...
+    child=starting before=${!-}
     "$@" &
     child=$!
     wait "$child"
@@ -94,6 +95,8 @@ run_tool() { # COMMAND...
 }
 stop_tool() { # EXIT-STATUS: for a trap
     trap '' HUP INT TERM
+    # A signal may come after the tool was started and before its number is in $child.
+    if [ "$child" = starting ]; then child=${!-}; [ "$child" != "$before" ] || child=''; fi
     [ -z "$child" ] || { kill "$child" && wait "$child"; } 2>/dev/null
     exit "$1"
 }
