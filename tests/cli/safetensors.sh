@@ -45,7 +45,7 @@ if [ -n "${HF_VECTORS:-}" ]; then
             t=${f%.gguf}
             t=${t##*.}
             [ "$t" = auto ] && t=f16
-            organ-assemble "$dir/hf" --dtype "$t" --no-strict -q --force -o "$T/v.gguf" 2> "$T/err" || {
+            organ-assemble "$dir/hf" --dtype "$t" -q --force -o "$T/v.gguf" 2> "$T/err" || {
                 grep -q 'too large for' "$T/err" || bad "$c $t: $(cat "$T/err")"
                 continue # values that the reference makes infinite are refused
             }

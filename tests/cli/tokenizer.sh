@@ -27,7 +27,7 @@ if [ -n "${HF_VECTORS:-}" ]; then
         folder=${f%/*} c=${f%/hf/*}
         for m in "$c"/*.gguf; do
             keys_of "$m" > "$T/want"
-            check "${c##*/}" organ-assemble "$folder" -q --force --no-strict -o "$T/m.gguf"
+            check "${c##*/}" organ-assemble "$folder" -q --force -o "$T/m.gguf"
             keys_of "$T/m.gguf" > "$T/have"
             check_same "$T/have" "$T/want" "${m##*/}: keys of the tokenizer"
             break
