@@ -500,11 +500,12 @@ check_text "$? $(status_of good) $(grep -c 'skipping a file' "$T/fleet.err")" "1
 
 # Every tool refuses a folder without a manifest with the same exit status.
 mkdir "$T/plain"
+ln -s "$scripts/organ-validate" "$T/organ-validate"
 for command in "organ-extract --list" organ-measure "organ-keys" "organ-purify --method haar --output $T/x" \
     "organ-assemble --output $T/x" \
     "organ-transplant --output $T/x --donor $LAB/lab-verse-q4_k_m.gguf --base" \
     "organ-graft --output $T/x --source $LAB/lab-verse-q4_k_m.gguf --target" \
-    "organ-compare $LAB/lab-verse-q4_k_m.gguf" "$scripts/organ-validate"; do
+    "organ-compare $LAB/lab-verse-q4_k_m.gguf" "$T/organ-validate"; do
     # shellcheck disable=SC2086
     check_error 3 "$T/plain" "a folder without a manifest: ${command%% *}" $command "$T/plain"
 done

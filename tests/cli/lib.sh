@@ -18,6 +18,9 @@ T=$(mktemp -d "$T/$NAME.XXXXXX") || exit 1
 trap 'chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
 B=${B:-$BIN/..}
+# Nor have the tools, wherever the tree is.
+case $BIN in *[[:space:]]*) ln -s "$BIN" "$T/.bin" && BIN=$T/.bin ;; esac
+case $B in *[[:space:]]*) ln -s "$B" "$T/.build" && B=$T/.build ;; esac
 PATH=$BIN:$B/test:$PATH
 export PATH B BIN T D LAB
 LC_ALL=C
