@@ -49,7 +49,7 @@ void gg_gauss_fill(float *out, size_t n, uint64_t seed)
 {
     xoshiro g;
     double u[GG_POLAR_MOST + 1], v[GG_POLAR_MOST + 1], s[GG_POLAR_MOST + 1];
-    float last[2 * GG_POLAR_MOST];
+    float last[2 * GG_POLAR_MOST] = { 0 };
     for (int i = 0; i < 4; i++) g.s[i] = splitmix(&seed);
     for (size_t i = 0, pairs; i < n; i += 2 * pairs) {
         pairs = n - i < 2 * GG_POLAR_MOST ? (n - i + 1) / 2 : GG_POLAR_MOST;

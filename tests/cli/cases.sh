@@ -157,7 +157,7 @@ one='\000\000\200\077' zero='\000\000\000\000' tiny='\001\000\000\000'
 for t in q2_k q3_k q4_k q5_k q6_k q4_0 q5_0 q4_1 iq4_xs; do
     for f in zero tiny columns half expert; do
         case $f in
-        columns) case=zero-columns.imatrix ;;
+        columns) case='zero-columns.imatrix' ;;
         expert) case=moe-dead-expert.imatrix ;;
         *) case=$f.imatrix ;;
         esac
@@ -705,8 +705,8 @@ row "16 dflash with a mask token" 1 "!$mask" organ-check "$T/y.gguf"
 
 # ---- 21 long contexts without factors: llama.cpp#24820
 
-# long ARCHITECTURE CONTEXT KEYS... [-- TENSOR...]
-long() {
+# stretched ARCHITECTURE CONTEXT KEYS... [-- TENSOR...]
+stretched() {
     arch=$1 context=$2 keys=
     shift 2
     while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -721,23 +721,23 @@ long() {
 l=rope_factors_long.weight:F32:8 s=rope_factors_short.weight:F32:8 of=original_context_length=u32:4096
 lacks="so that engines rotate positions beyond the original context as those before"
 for a in phi3 phimoe minicpm3; do
-    long $a 131072 $of
+    stretched $a 131072 $of
     row "21 no-factors $a" 1 "lacks rope_factors_long.weight and rope_factors_short.weight, $lacks" \
         organ-check "$T/x.gguf"
-    long $a 131072 $of -- $l $s
+    stretched $a 131072 $of -- $l $s
     row "21 ok $a" 1 "!$lacks" organ-check "$T/x.gguf"
-    long $a 131072 $of -- $l
+    stretched $a 131072 $of -- $l
     row "21 only-long $a" 1 "lacks rope_factors_short.weight, $lacks" organ-check "$T/x.gguf"
-    long $a 131072 $of -- $s
+    stretched $a 131072 $of -- $s
     row "21 only-short $a" 1 "lacks rope_factors_long.weight, $lacks" organ-check "$T/x.gguf"
-    long $a 4096 $of
+    stretched $a 4096 $of
     row "21 $a short" 1 "!$lacks" organ-check "$T/x.gguf"
-    long $a 131072 $of type=str:yarn
+    stretched $a 131072 $of type=str:yarn
     row "21 $a yarn" 1 "!$lacks" organ-check "$T/x.gguf"
 done
-long llama 131072 $of
+stretched llama 131072 $of
 row "21 llama" 1 "!$lacks" organ-check "$T/x.gguf"
-long llama 131072 $of type=str:longrope
+stretched llama 131072 $of type=str:longrope
 row "21 type-but-no-factors llama" 1 "$lacks" organ-check "$T/x.gguf"
 
 # ---- 24 tokens that the template writes, and their types: unsloth#5070, #6228

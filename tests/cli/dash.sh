@@ -47,6 +47,7 @@ while IFS= read -r row <&4; do
 done 4< "$T/rows"
 row=
 for n in 4 5 6 7 8 10 12; do
+    # shellcheck disable=SC3045 # any sh that is in use has -n
     (ulimit -n $n; exec organ-extract "$LAB/lab-verse-q4_k_m.gguf" -o "$O/new/d" -q) 2> "$T/err"
     got=$?
     [ $got = 4 ] || [ $got = 0 ] && ok || bad "$n open files: exit $got"

@@ -413,7 +413,6 @@ for option in $(cat "$T/names"); do
     pre) with="$with llama-bpe" ;;
     no-verify) ;;
     no-history) continue ;; # see history.sh
-    no-strict) ;;
     partial) ;;
     force) ;;
     *) bad "no test of organ-prune --$option" && continue ;;
