@@ -36,8 +36,8 @@ typedef struct gg_imatrix_file {
  * file. */
 gg_status gg_imatrix_file_add(gg_imatrix_file *f, const gg_imatrix_sum *sum, gg_error *err);
 
-/* Sets *at to the entry of a tensor, SIZE_MAX if there is none. GG_EFORMAT, naming the tensor, if
- * `im` belongs to another model; GG_NO for a single expert if `im` has its stack. */
+/* Sets *at to the entry of a tensor, SIZE_MAX if there is none. GG_NO, naming the tensor, if
+ * `im` belongs to another model, or for a single expert if `im` has its stack. */
 gg_status gg_imatrix_entry_of(const gg_imatrix *im, const gg_tensor *t, size_t *at, gg_error *err);
 
 /* The tensor of which another one is a part. */

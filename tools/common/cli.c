@@ -1185,32 +1185,18 @@ static gg_status check_where(cli *c)
     return GG_NO;
 }
 
-/* A full disk or a closed pipe may be noticed only when the last bytes are written. */
-static bool close_stdout(void)
+/* Why something that was printed is lost: an errno, -1 if it is not known, or 0. A full disk or a
+ * closed pipe may be noticed only when the last bytes are written, and only once. */
+static int flush_stdout(void)
 {
     int why = fflush(stdout) != 0 ? errno : table_errno();
-    bool lost = why || ferror(stdout);
-    if (fclose(stdout) != 0) {
-        lost = true;
-        if (!why) why = errno;
-    }
-    errno = why;
-    return !lost;
-}
-
-/* Whether what was printed is lost, so that no output gets its name; with the reason in errno. A
- * reader that wants no more, such as head, loses nothing. */
-static bool is_stdout_full(void)
-{
-    int why = fflush(stdout) != 0 ? errno : table_errno();
-    errno = why;
-    return why != EPIPE && (why || ferror(stdout));
+    return why ? why : ferror(stdout) ? -1 : 0;
 }
 
 gg_status cli_stdout_lost(gg_error *err, int why)
 {
     errno = why;
-    if (why) gg_fail_errno(err, "cannot write to stdout");
+    if (why > 0) gg_fail_errno(err, "cannot write to stdout");
     else gg_fail(err, GG_EIO, "cannot write all output to stdout");
     gg_fix(err, "free some space, or redirect the output elsewhere");
     return GG_EIO;
@@ -1249,12 +1235,15 @@ int cli_end(cli *c, gg_status status)
         status = gg_fail(&c->err, GG_ENOMEM, "no memory for a row");
     status = check_unchanged(c, status);
     if (status == GG_OK && !table_any()) status = check_where(c);
-    if (c->err.status == GG_OK && status != GG_ECANCELLED && is_stdout_full())
-        status = cli_stdout_lost(&c->err, errno);
+    int lost = flush_stdout();
+    /* No output gets its name then. A reader that wants no more, such as head, loses nothing. */
+    if (lost && lost != EPIPE && c->err.status == GG_OK && status != GG_ECANCELLED)
+        status = cli_stdout_lost(&c->err, lost);
     if (c->err.status == GG_OK) status = named(c, status);
     gg_outputs_drop();
-    if (!close_stdout() && status != GG_ECANCELLED && c->err.status == GG_OK)
-        status = cli_stdout_lost(&c->err, errno);
+    if (fclose(stdout) != 0 && !lost) lost = errno;
+    if (lost && status != GG_ECANCELLED && c->err.status == GG_OK)
+        status = cli_stdout_lost(&c->err, lost);
     if (status == GG_OK && !cli_given_any(c, "check dry-run"))
         (c->tell ? c->tell : tell_files_written)(c, cli_given(c, "in-place"));
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
