@@ -134,6 +134,8 @@ struct gg_output { /* a file or a folder */
     bool empty; /* an existing folder is empty; rename() can replace it */
     bool held;  /* it waits for its name */
     bool synced;
+    bool replaces; /* a file or folder with this mode exists when the output is opened */
+    mode_t mode;
     bool placed;     /* it has its name */
     bool swapped;    /* and what it replaced has the temporary name */
     size_t made;     /* length of the first parent folder in path that was created; 0 = none */
@@ -166,6 +168,43 @@ static gg_output *new_output(const char *path, bool folder, bool force, gg_error
     free(o);
     gg_fail(err, GG_ENOMEM, "no memory for an output");
     return NULL;
+}
+
+/* Gives the new file or folder this mode. Some file systems have none; they allow no other. */
+static gg_status set_mode(int fd, mode_t mode, gg_error *err)
+{
+    struct stat s;
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot read the mode of this output");
+    if ((s.st_mode & 07777) == mode || fchmod(fd, mode) == 0) return GG_OK;
+    if (errno == EPERM || errno == ENOTSUP || errno == ENOSYS) return GG_OK;
+    return gg_fail_errno(err, "cannot keep the mode of what this output replaces");
+}
+
+/* What the owner needs until the output is complete. */
+static mode_t working_mode(const gg_output *o)
+{
+    return o->mode | (o->folder ? 0700 : 0600);
+}
+
+/* Keeps what cp keeps when it replaces a file: mode and owner, the owner if permitted. If the group
+ * cannot be kept, its rights would be those of another group, so only those of all remain. Done
+ * before anything is written, so that nobody can read the content of a private file meanwhile. */
+static gg_status keep_access(gg_output *o, gg_error *err)
+{
+    struct stat old, new;
+    if (stat(o->path, &old) != 0 || (bool)S_ISDIR(old.st_mode) != o->folder) return GG_OK;
+    if (fstat(o->fd, &new) != 0) return gg_fail_errno(err, "cannot read the owner of this output");
+    bool owned = old.st_uid == new.st_uid || fchown(o->fd, old.st_uid, (gid_t)-1) == 0;
+    bool grouped = old.st_gid == new.st_gid || fchown(o->fd, (uid_t)-1, old.st_gid) == 0;
+    o->replaces = true;
+    o->mode = old.st_mode & (o->folder && owned ? 07777 : 0777);
+    if (!grouped) o->mode &= 0707 | (o->mode & 07) << 3;
+    return set_mode(o->fd, working_mode(o), err);
+}
+
+static gg_status set_last_mode(const gg_output *o, gg_error *err)
+{
+    return o->replaces && o->mode != working_mode(o) ? set_mode(o->fd, o->mode, err) : GG_OK;
 }
 
 static void close_descriptors(gg_output *o)
@@ -325,9 +364,10 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
     gg_output *o = new_output(path, false, force, err);
     if (!o) return GG_ENOMEM;
     st = temp_make(path, "a temporary file", make_file, &o->temp, &o->fd, err);
+    if (st == GG_OK && (st = keep_access(o, err)) != GG_OK) unlink(o->temp);
     if (st == GG_OK) *out = o;
     else output_free(o);
-    return st;
+    return gg_at_file(err, path), st;
 }
 
 int gg_output_fd(const gg_output *o)
@@ -385,6 +425,7 @@ void gg_output_at_once(gg_output *o)
 gg_status gg_output_place(gg_output *o, gg_error *err)
 {
     gg_status st = o->synced ? GG_OK : gg_output_sync(o, err);
+    if (st == GG_OK) st = set_last_mode(o, err);
     if (close(o->fd) != 0 && st == GG_OK) st = gg_fail_errno(err, "close failed");
     o->fd = -1;
     if (st == GG_OK && !o->held) st = name_output(o, err);
@@ -488,13 +529,13 @@ gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_repla
         ((d->fd = open(d->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0 ||
          (d->spare = fcntl(d->fd, F_DUPFD_CLOEXEC, 0)) < 0)) {
         st = gg_fail_errno(err, "cannot open the temporary folder of this output");
-        gg_at_file(err, path);
         rmdir(d->temp);
-    }
+    } else if (st == GG_OK && (st = keep_access(d, err)) != GG_OK) rmdir(d->temp);
     if (st == GG_OK) {
         *out = d;
         return GG_OK;
     }
+    gg_at_file(err, path);
     remove_parents(d);
     output_free(d);
     return st;
@@ -624,6 +665,7 @@ static gg_status sync_tree(int dirfd, int depth, gg_error *err)
 gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
+    if (st == GG_OK) st = set_last_mode(d, err);
     if (st == GG_OK && d->held) return hold(d), GG_OK;
     if (st == GG_OK) st = name_output(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);

@@ -5,6 +5,8 @@
  * other runs, even of killed ones, are never removed. If the final name exists, opening fails
  * with GG_EUSAGE unless `force` is true. Abort and a failed commit remove what was written.
  * After a SIGKILL the temporary name may remain, but the final name never appears.
+ * What replaces a file or folder gets its mode and, if permitted, its owner and group, as with cp;
+ * the times are those of the new content. Files in a new folder are as in any other folder.
  */
 #pragma once
 

@@ -46,4 +46,39 @@ check "it is replaced" organ-assemble -q "$V" -o "$T/to/1" --force
 # An organ directory is an output of its own.
 check_exit 2 "an organ directory" organ-purify -q "$T/in/organs" -o "$T/to/10/organs"
 check "which can be replaced" organ-purify -q "$T/in/organs" -o "$T/to/10/organs" --force
+
+# A file or folder that replaces another one keeps that mode and owner: models, shards, folders, and a manifest that
+# gets measures.
+mode() { ls -ld "$1" | cut -c 1-10; }
+FILES='600:rw------- 640:rw-r----- 755:rwxr-xr-x 666:rw-rw-rw- 400:r--------'
+FOLDERS='700:rwx------ 750:rwxr-x--- 777:rwxrwxrwx 500:r-x------'
+keeps() { # MODES NAME TOOL ARGUMENT...: with each mode, whatever the umask is
+    keeps_modes=$1 keeps_name=$2
+    shift 2
+    for m in $keeps_modes; do
+        # A folder without the right to write can only be emptied by root.
+        [ "$m" != 500:r-x------ ] || [ "$(id -u)" = 0 ] || continue
+        chmod "${m%%:*}" "$keeps_name"
+        check "$* $m" "$@"
+        check_text "$(mode "$keeps_name" | cut -c 2-)" "${m#*:}" "$* keeps the mode"
+    done
+    if [ "$(id -u)" = 0 ] && have chown && chown 12345:23456 "$keeps_name" 2> /dev/null; then
+        check "$* owner" "$@"
+        # shellcheck disable=SC2012
+        check_text "$(ls -ldn "$keeps_name" | awk '{ print $3, $4 }')" "12345 23456" "$* keeps the owner"
+    fi
+}
+umask 027
+organ-assemble -q "$V" -o "$T/new.gguf"
+check_text "$(mode "$T/new.gguf")" -rw-r----- "a new file has the mode of the umask"
+keeps "$FILES" "$T/new.gguf" organ-assemble -q "$V" -o "$T/new.gguf" --force
+organ-assemble -q "$V" -o "$T/s.gguf" --shards 2
+keeps "$FILES" "$T/s-00002-of-00002.gguf" organ-assemble -q "$V" -o "$T/s.gguf" --shards 2 --force
+organ-extract -q "$V" -o "$T/d.organs"
+keeps "$FOLDERS" "$T/d.organs" organ-extract -q "$V" -o "$T/d.organs" --force
+mkdir -p "$T/empty"
+chmod 711 "$T/empty"
+check "an empty folder" organ-extract -q "$V" -o "$T/empty"
+check_text "$(mode "$T/empty")" drwx--x--x "the mode of an empty folder"
+keeps "$FILES" "$T/d.organs/manifest.json" organ-measure -q --update "$T/d.organs"
 finish

@@ -52,6 +52,26 @@ static void commit_gives_the_name(void)
     T_CHECK(holds(scratch("f/x"), "hello") && count_names(scratch("f")) == 1);
 }
 
+/* Nobody may read meanwhile what replaces a private file. */
+static void mode_of_the_old_from_the_start(void)
+{
+    struct stat s;
+    gg_output *o;
+    gg_error e = GG_ERROR_INIT;
+    fresh();
+    mode_t was = umask(0);
+    T_EQ(gg_output_open(scratch("f/x"), false, &o, &e), GG_OK);
+    T_CHECK(fstat(gg_output_fd(o), &s) == 0 && (s.st_mode & 07777) == 0666);
+    T_EQ(gg_output_commit(o, &e), GG_OK);
+    T_CHECK(chmod(scratch("f/x"), 0040) == 0);
+    T_EQ(gg_output_open(scratch("f/x"), true, &o, &e), GG_OK);
+    T_CHECK(fstat(gg_output_fd(o), &s) == 0 && (s.st_mode & 07777) == 0640);
+    put(gg_output_fd(o), "new");
+    T_EQ(gg_output_commit(o, &e), GG_OK);
+    T_CHECK(stat(scratch("f/x"), &s) == 0 && (s.st_mode & 07777) == 0040 && s.st_size == 3);
+    umask(was);
+}
+
 static void abort_leaves_nothing(void)
 {
     fresh();
@@ -478,6 +498,7 @@ static void at_once_means_at_once(void)
 
 static const t_case cases[] = {
     { "commit gives the name", commit_gives_the_name },
+    { "the mode of the old file, from the start", mode_of_the_old_from_the_start },
     { "abort leaves nothing", abort_leaves_nothing },
     { "existing is refused", existing_is_refused },
     { "a late comer is refused", late_comer_is_refused },
