@@ -39,26 +39,38 @@ static uint64_t number_at(const cache_model *m, const char *name, uint64_t i, ui
     return gg_design_number(m->d, name, i, &v) ? v : otherwise;
 }
 
+/* Numbers of a header may be any. UINT64_MAX is the result of sums and products that are larger. */
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
 /* ---- layers -------------------------------------------------------------------- */
 
 /* Values of F32 that a recurrent layer keeps. */
 static uint64_t state_values(const cache_model *m)
 {
     uint64_t wkv = number_at(m, "wkv.head_size", 0, 0);
-    if (wkv) return m->embedding * (number_at(m, "token_shift_count", 0, 2) + wkv);
+    if (wkv) return times(m->embedding, plus(number_at(m, "token_shift_count", 0, 2), wkv));
     uint64_t shortconv = number_at(m, "shortconv.l_cache", 0, 0);
-    if (shortconv) return m->embedding * (shortconv - 1);
+    if (shortconv) return times(m->embedding, shortconv - 1);
     uint64_t conv = number_at(m, "ssm.conv_kernel", 0, 0), kda = number_at(m, "kda.head_dim", 0, 0);
-    if (kda) return m->heads * kda * (3 * (conv ? conv - 1 : 3) + kda);
+    if (kda) return times(times(m->heads, kda), plus(times(3, conv ? conv - 1 : 3), kda));
     if (strcmp(m->d->arch->state.text, "heads") == 0) {
         uint64_t head = number_at(m, "attention.key_length", 0,
                                   m->heads ? m->embedding / m->heads : 0);
-        return head * head * m->heads;
+        return times(times(head, head), m->heads);
     }
     uint64_t inner = number_at(m, "ssm.inner_size", 0, 0),
              state = number_at(m, "ssm.state_size", 0, 0);
-    return (conv ? conv - 1 : 0) * (inner + 2 * number_at(m, "ssm.group_count", 0, 0) * state) +
-           state * inner;
+    uint64_t groups = times(times(2, number_at(m, "ssm.group_count", 0, 0)), state);
+    return plus(times(conv ? conv - 1 : 0, plus(inner, groups)), times(state, inner));
 }
 
 /* Values per token of a layer with attention; windowed ones may have other lengths. */
@@ -73,7 +85,7 @@ static uint64_t attention_values(const cache_model *m, uint64_t i, bool windowed
         k = number_at(m, "attention.key_length_swa", 0, k);
         v = number_at(m, "attention.value_length_swa", 0, v);
     }
-    return kv * (k + (m->latent ? 0 : v));
+    return times(kv, plus(k, m->latent ? 0 : v));
 }
 
 /* Layers from this one on use the cache of earlier layers. */
@@ -92,20 +104,21 @@ static void add_indexer(const cache_model *m, uint64_t i, gg_cache *c)
         return;
     if (cache_is(m->d, "values")) {
         if (i < number_at(m, "leading_dense_block_count", 0, 0)) return;
-        key += number_at(m, "attention.value_length", 0, m->heads ? m->embedding / m->heads : 0);
+        uint64_t head = m->heads ? m->embedding / m->heads : 0;
+        key = plus(key, number_at(m, "attention.value_length", 0, head));
     }
-    c->full += key;
+    c->full = plus(c->full, key);
 }
 
 static void add_layer(const cache_model *m, uint64_t i, gg_cache *c)
 {
     bool recurrent = gg_design_recurrent(m->d, i);
-    if (recurrent) c->state += 4 * state_values(m);
+    if (recurrent) c->state = plus(c->state, times(4, state_values(m)));
     if (recurrent && !recurrent_is(m, "beside")) return;
     if (recurrent_is(m, "no_ff") && number_at(m, "feed_forward_length", i, 0) != 0) return;
     uint64_t window = gg_design_window(m->d, i), values = attention_values(m, i, window != 0);
-    if (window) c->windowed += values, c->window = window;
-    else c->full += values;
+    if (window) c->windowed = plus(c->windowed, values), c->window = window;
+    else c->full = plus(c->full, values);
     add_indexer(m, i, c);
 }
 
@@ -135,15 +148,12 @@ static uint64_t in_steps(uint64_t tokens)
 uint64_t gg_cache_bytes(const gg_cache *cache, uint64_t context, uint32_t dtype)
 {
     const gg_dtype_info *info = gg_dtype_get(dtype);
-    uint64_t tokens = in_steps(context), window = in_steps(cache->window + BATCH), a, b, sum;
+    uint64_t tokens = in_steps(context), window = in_steps(plus(cache->window, BATCH)), sum;
     if (!info || info->block_bytes == 0) return UINT64_MAX;
     if (window > tokens) window = tokens;
-    if (__builtin_mul_overflow(cache->full, tokens, &a) ||
-        __builtin_mul_overflow(cache->windowed, window, &b) || __builtin_add_overflow(a, b, &sum) ||
-        __builtin_mul_overflow(sum, (uint64_t)info->block_bytes, &sum) ||
-        __builtin_add_overflow(sum / info->block_elems, cache->state, &sum))
-        return UINT64_MAX;
-    return sum;
+    sum = plus(times(cache->full, tokens), times(cache->windowed, window));
+    sum = times(sum, info->block_bytes);
+    return sum == UINT64_MAX ? sum : plus(sum / info->block_elems, cache->state);
 }
 
 uint64_t gg_cache_fit(const gg_cache *cache, uint64_t most, uint32_t dtype, uint64_t bytes)

@@ -105,6 +105,17 @@ edit_arch "$T/ds4.gguf" deepseek4
 check_text "$(cell cache_4k "$T/ds4.gguf")" - "an unknown cache is not guessed"
 shows "the cache of this architecture is not known" "an unknown cache" "$T/ds4.gguf"
 
+# Sums and products that no number can hold are the largest number; none wraps. 0 is what they would be modulo 2^64.
+for n in 1099511627776:4611686018427387904 1152921504606846976 4611686018427387904 9223372036854775808; do
+    organ-keys -q "$V" --set "llama.attention.head_count_kv=u64:${n%:*}" --output "$T/many.gguf" --force 2> /dev/null
+    case $n in *:*) want=${n#*:} ;; *) want=18446744073709551615 ;; esac
+    check_text "$(cell cache_4k "$T/many.gguf")" $want "head_count_kv ${n%:*}"
+    check_text "$(cell cache_32k "$T/many.gguf")" 18446744073709551615 "head_count_kv ${n%:*}, long"
+done
+edit_arch "$T/wide.gguf" mamba mamba.ssm.conv_kernel=u32:4 mamba.ssm.inner_size=u64:4611686018427387904 \
+    mamba.ssm.state_size=u32:16
+check_text "$(cell cache_4k "$T/wide.gguf")" 18446744073709551615 "a state too large to count"
+
 # ---- a context that fits --------------------------------------------------------------
 # Weights 1867776, 2048 bytes per token: 256 tokens are half a MiB. 512 tokens compute with 2 feed-forward layers of
 # 512 values and 3 rows of 256, in F32.
