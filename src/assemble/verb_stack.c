@@ -348,6 +348,20 @@ static void note_mtp(const stacker *s, const gg_run *run)
                 s->models[0].name, (unsigned long long)trunk);
 }
 
+/* Notes keys with one text per block, which do not move with the blocks. */
+static void note_texts(const stacker *s, const gg_run *run)
+{
+    const gg_layer_model *m = &s->models[0];
+    for (size_t i = 0; i < m->meta->n; i++) {
+        const gg_kv *kv = &m->meta->kv[i];
+        char key[160];
+        if (!gg_is_layer_texts(m->meta, kv, m->blocks)) continue;
+        gg_escape(kv->key, kv->key_len < 64 ? kv->key_len : 64, key, sizeof key);
+        gg_note(run, "%s: %s has as many texts as there are blocks, and is kept unchanged", m->name,
+                key);
+    }
+}
+
 static bool keeps_order(const gg_block_order *o, uint64_t blocks)
 {
     if (o->n_models != 1 || o->n != blocks) return false;
@@ -388,7 +402,10 @@ static gg_status read_stack(stacker *s, const gg_run *run)
     for (size_t i = 0; i < o->n; i++)
         s->layers[i] = (gg_layer){ o->blocks[i].model, o->blocks[i].block };
     s->same = keeps_order(o, s->models[0].blocks);
-    if (!s->same) note_mtp(s, run);
+    if (!s->same) {
+        note_mtp(s, run);
+        note_texts(s, run);
+    }
     st = check_blocks_present(s, run);
     if (st == GG_OK) st = check_mtp_only(s);
     if (st != GG_OK || !s->o->imatrix_out || o->n_models == 1) return st;

@@ -232,17 +232,29 @@ static size_t layer_prefix(const char *arch, const gg_kv *kv)
     return gg_text_begins(kv->key, kv->key_len, "xielu.") ? strlen("xielu.") : 0;
 }
 
-static bool is_layer_array(const char *arch, const gg_kv *kv, uint64_t blocks)
+static bool has_value_per_block(const char *arch, const gg_kv *kv, uint64_t blocks)
 {
     size_t prefix = kv ? layer_prefix(arch, kv) : 0;
     return prefix > 0 && kv->type == GG_TYPE_ARR && kv->count == blocks && blocks > 0 &&
-           gg_type_size(kv->elem_type) > 0 && !counts_no_blocks(kv, prefix);
+           !counts_no_blocks(kv, prefix);
+}
+
+static bool is_layer_array(const char *arch, const gg_kv *kv, uint64_t blocks)
+{
+    return has_value_per_block(arch, kv, blocks) && gg_type_size(kv->elem_type) > 0;
 }
 
 bool gg_is_layer_array(const gg_meta *meta, const gg_kv *kv, uint64_t blocks)
 {
     char arch[128];
     return gg_arch_key(meta, "", arch, sizeof arch) && is_layer_array(arch, kv, blocks);
+}
+
+bool gg_is_layer_texts(const gg_meta *meta, const gg_kv *kv, uint64_t blocks)
+{
+    char arch[128];
+    return gg_arch_key(meta, "", arch, sizeof arch) && has_value_per_block(arch, kv, blocks) &&
+           kv->elem_type == GG_TYPE_STR;
 }
 
 gg_status gg_layer_lengths(const gg_layer_model *m, gg_error *err)

@@ -27,6 +27,10 @@ typedef struct gg_layer {
  * those that are known to count something else. */
 bool gg_is_layer_array(const gg_meta *meta, const gg_kv *kv, uint64_t blocks);
 
+/* Whether this is such a key with texts. They may be names of anything else, so gg_layer_keys keeps
+ * them as they are. */
+bool gg_is_layer_texts(const gg_meta *meta, const gg_kv *kv, uint64_t blocks);
+
 /* GG_NO, with key and file, if an array that must have one value per block has another
  * length. Engines refuse such a model. */
 gg_status gg_layer_lengths(const gg_layer_model *m, gg_error *err);

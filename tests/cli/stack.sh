@@ -446,6 +446,15 @@ check "modern-bert is sound" organ-check -q "$T/bert.gguf"
 check "its first block stays" stack "$T/bert.gguf" 0,2
 refuse "blk.1.attn_norm.weight: this tensor is missing" "$T/bert.gguf" 2,0,1
 
+# Texts stay, since they may name anything, and a note says so; none does where the order does not change.
+organ-keys -q $V --set 'llama.names=str[]:a,b,c,d' --set 'llama.pairs=str[]:a,b' --output "$T/texts.gguf" 2> /dev/null
+check "texts" stack "$T/texts.gguf" 3,2,1,0
+check_text "$(grep -c 'llama.names has as many texts as there are blocks, and is kept unchanged' "$T/err")" 1 "a note"
+check_text "$(grep -c llama.pairs "$T/err")" 0 "another length counts something else"
+check_text "$(organ-keys "$T/c.gguf" --get llama.names | tr '\n' ' ')" "a b c d " "texts are kept"
+check "texts in their order" stack "$T/texts.gguf" 0-3
+check_text "$(grep -c llama.names "$T/err")" 0 "no note"
+
 touch "$T/there.gguf"
 check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/there.gguf"
 check_error 2 "two.gguf: this is also the output of --output" "two outputs of one name" organ-stack $V 0 --force \
