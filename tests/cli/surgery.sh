@@ -25,6 +25,11 @@ right() {
 }
 has() { check_text "$(organ-keys x.gguf --get "$2" 2> /dev/null | tr '\n' ' ')" "$3" "$1: $2"; }
 tensors() { check_text "$(organ-extract --list -q "${2:-x.gguf}" | grep -c "$3")" "$4" "$1: $3"; }
+# A model without findings on its tensors; these have no vocabulary.
+sound() {
+    organ-check "$2" > findings 2> err
+    [ -s findings ] && ! grep "${TAB}tensor-" findings || bad "$1: $(cat findings err)"
+}
 two=$(blocks 2 "$attn") # the tensors of two dense blocks
 bias="$l.self_attn.q_proj.bias 8
 $l.self_attn.k_proj.bias 4
@@ -204,6 +209,9 @@ right d-depth/teacher 0 -
 mv x.gguf teacher.gguf
 right d-depth/g3-teacher 1 "block 8 cannot become block 5" \
     organ-stack teacher.gguf 0-1,3-4,6,8,10-11 -o x.gguf
+slice() { echo "{\"sources\": [{\"model\": \"teacher\", \"layer_range\": [$1]}]}"; }
+echo "{\"slices\": [$(slice 0,8), $(slice 4,12)], \"merge_method\": \"passthrough\"}" > pass.json
+right d-depth/pass.yml 1 "block 5 cannot become block 9" organ-merge --config pass.json --models . -o x.gguf
 
 # ---- e-width -------------------------------------------------------------------------------------------------
 
@@ -375,6 +383,173 @@ for rows in 14 10; do
         organ-assemble m --vocab-from vocabulary.gguf -o x.gguf
     right "v-vocab, merged, $rows rows" 1 "--embed-from base" organ-merge -q --method linear b.gguf m -o x.gguf
 done
+
+# ---- w-moe ---------------------------------------------------------------------------------------------------
+
+# expert NAME FORM: a dense model with tied embeddings.
+expert() {
+    if [ "$2" = qwen2 ]; then qwen2 "$tied" "$ends
+$two"
+    else qwen3 "$tied" "$ends
+$two"
+    fi
+    organ-assemble -q m -o "$1.gguf" --force || bad "w-moe: $1"
+}
+for name in base write dream; do expert $name qwen3; done
+right w-moe 0 - organ-stack --experts-from write.gguf,dream.gguf --base base.gguf -o x.gguf
+has w-moe general.architecture qwen3moe
+has w-moe qwen3moe.expert_count "2 "
+tensors w-moe x.gguf '^output.weight' 0
+for name in q2base q2a; do expert $name qwen2; done
+right w-moe/qwen2 0 "output.weight is a copy of the embeddings" \
+    organ-stack --experts-from q2base.gguf,q2a.gguf --base q2base.gguf -o x.gguf
+has w-moe/qwen2 general.architecture qwen2moe
+tensors w-moe/qwen2 x.gguf '^output.weight' 1
+
+# ---- f-mtp ---------------------------------------------------------------------------------------------------
+
+# mixture OUT EXPERTS HEAD-EXPERTS: two blocks with so many experts, and one of prediction, if not "".
+of_block() {
+    echo "blk.$1.ffn_gate_inp.weight:F32:8x$2 blk.$1.ffn_gate_exps.weight:F32:8x6x$2"
+    echo "blk.$1.ffn_up_exps.weight:F32:8x6x$2 blk.$1.ffn_down_exps.weight:F32:6x8x$2"
+    echo "blk.$1.attn_norm.weight:F32:8 blk.$1.post_attention_norm.weight:F32:8 blk.$1.attn_q.weight:F32:8x16"
+    echo "blk.$1.attn_k.weight:F32:8x4 blk.$1.attn_v.weight:F32:8x4 blk.$1.attn_output.weight:F32:8x8"
+    echo "blk.$1.attn_q_norm.weight:F32:4 blk.$1.attn_k_norm.weight:F32:4 blk.$1.ffn_gate_inp_shexp.weight:F32:8"
+    echo "blk.$1.ffn_gate_shexp.weight:F32:8x6 blk.$1.ffn_up_shexp.weight:F32:8x6 blk.$1.ffn_down_shexp.weight:F32:6x8"
+}
+mixture() {
+    keys='' blocks=2 next=''
+    if [ -n "$3" ]; then
+        blocks=3
+        next="$(of_block 2 "$3") blk.2.nextn.eh_proj.weight:F32:16x8 blk.2.nextn.enorm.weight:F32:8
+            blk.2.nextn.hnorm.weight:F32:8 blk.2.nextn.shared_head_norm.weight:F32:8"
+        keys="-k qwen35moe.nextn_predict_layers=1"
+    fi
+    for kv in block_count=$blocks expert_count="$2" expert_used_count=2 expert_feed_forward_length=6 \
+        expert_shared_feed_forward_length=6 embedding_length=8 context_length=64 attention.head_count=2 \
+        attention.head_count_kv=1 attention.key_length=4 attention.value_length=4 rope.dimension_count=4 \
+        full_attention_interval=1 ssm.conv_kernel=4 ssm.state_size=4 ssm.group_count=2 ssm.time_step_rank=2 \
+        ssm.inner_size=8; do
+        keys="$keys -k qwen35moe.$kv"
+    done
+    # shellcheck disable=SC2046,SC2086 # words
+    mkmodel "$T/made.gguf" $keys -s 3 token_embd.weight:F32:8x12 output_norm.weight:F32:8 output.weight:F32:8x12 \
+        $(of_block 0 "$2") $(of_block 1 "$2") $next || bad "f-mtp: mkmodel $1"
+    organ-keys -q made.gguf --set general.architecture=str:qwen35moe --set qwen35moe.rope.freq_base=f32:10000 \
+        --set 'qwen35moe.rope.dimension_sections=i32[]:1,1,0,0' \
+        --set qwen35moe.attention.layer_norm_rms_epsilon=f32:1e-6 -o "$1" --force || bad "f-mtp: $1"
+}
+mixture full.gguf 4 4
+sound f-mtp/full full.gguf
+mixture pruned-full-head.gguf 2 4
+check_exit 1 "f-mtp/pruned-full-head" organ-check pruned-full-head.gguf
+check_text "$(grep -c "error${TAB}tensor-shape${TAB}blk.2.ffn_" out)" 4 \
+    "f-mtp/pruned-full-head: the block of prediction"
+mixture pruned-no-head.gguf 2 ''
+right f-mtp/pruned-no-head 1 "qwen35moe.expert_count differs: base 2, donor 4" \
+    organ-transplant pruned-no-head.gguf full.gguf --mtp -o x.gguf
+right f-mtp/full-cut 0 "2 of 4 experts per block are left" organ-assemble full.gguf --keep-experts 0-1 -o x.gguf
+sound f-mtp/full-cut x.gguf
+for block in 0 2; do tensors f-mtp/full-cut x.gguf "^blk.$block.ffn_up_exps.weight.*8x6x2" 1; done
+
+# ---- x-lfm2 --------------------------------------------------------------------------------------------------
+
+# Blocks 2 and 4 have attention, the others a short convolution.
+lfm2=''
+for b in 0 1 2 3 4 5; do
+    lfm2="$lfm2 blk.$b.attn_norm.weight:F32:8 blk.$b.ffn_norm.weight:F32:8 blk.$b.ffn_gate.weight:F32:8x16
+        blk.$b.ffn_up.weight:F32:8x16 blk.$b.ffn_down.weight:F32:16x8"
+    case $b in
+    2 | 4) lfm2="$lfm2 blk.$b.attn_q.weight:F32:8x8 blk.$b.attn_k.weight:F32:8x4 blk.$b.attn_v.weight:F32:8x4
+        blk.$b.attn_output.weight:F32:8x8 blk.$b.attn_q_norm.weight:F32:4 blk.$b.attn_k_norm.weight:F32:4" ;;
+    *) lfm2="$lfm2 blk.$b.shortconv.conv.weight:F32:3x8 blk.$b.shortconv.in_proj.weight:F32:8x24
+        blk.$b.shortconv.out_proj.weight:F32:8x8" ;;
+    esac
+done
+keys=''
+for kv in block_count=6 embedding_length=8 context_length=64 feed_forward_length=16 attention.head_count=2 \
+    shortconv.l_cache=3 vocab_size=12; do keys="$keys -k lfm2.$kv"; done
+# shellcheck disable=SC2086 # words
+mkmodel "$T/made.gguf" $keys -s 3 token_embd.weight:F32:8x12 token_embd_norm.weight:F32:8 $lfm2 ||
+    bad "x-lfm2: mkmodel"
+organ-keys -q made.gguf --set general.architecture=str:lfm2 --set 'lfm2.attention.head_count_kv=i32[]:0,0,1,0,1,0' \
+    --set lfm2.rope.freq_base=f32:10000 --set lfm2.attention.layer_norm_rms_epsilon=f32:1e-5 -o lfm2.gguf ||
+    bad "x-lfm2: keys"
+right x-lfm2/drop 0 - organ-stack lfm2.gguf --drop 3 -o x.gguf
+has x-lfm2/drop lfm2.attention.head_count_kv "0 0 1 1 0 "
+has x-lfm2/drop lfm2.block_count "5 "
+sound x-lfm2/drop x.gguf
+right x-lfm2/repeat 0 - organ-stack lfm2.gguf 0-3,2-5 -o x.gguf
+has x-lfm2/repeat lfm2.attention.head_count_kv "0 0 1 0 1 0 1 0 "
+sound x-lfm2/repeat x.gguf
+
+# ---- y-v5 ----------------------------------------------------------------------------------------------------
+
+# v5 CASE CLASS MEMBERS NEW OLD KEY VALUE: both forms of config.json give the same keys, and KEY has VALUE.
+v5() {
+    for form in "$4" "$5"; do
+        model m "$2" 2 "${3:+$3, }$form" "$ends
+$head"
+        sed 's/, "rope_theta": 10000.0//' m/config.json > c && cp c m/config.json
+        organ-keys m 2> keys.err | sort > "keys.$([ "$form" = "$4" ] && echo new || echo old)"
+        ! grep -qE 'rope|rotary|yarn|stored names' keys.err || bad "y-v5/$1: $(cat keys.err)"
+    done
+    check_same keys.new keys.old "y-v5/$1: both forms"
+    check_text "$(awk -F'\t' -v key="$6" '$1 == key { print $4 }' keys.new)" "$7" "y-v5/$1: $6"
+}
+theta='"rope_theta": 500000.0' half='"partial_rotary_factor": 0.5' eps='"layer_norm_eps": 1e-5'
+new='"rope_type": "default", "rope_theta": 500000.0'
+plain="\"rope_parameters\": {$new}" part="\"rope_parameters\": {$new, $half}"
+v5 phi2 PhiForCausalLM "$eps" "$part" "$theta, $half" phi2.rope.dimension_count 2
+v5 stablelm StableLmForCausalLM "$eps, \"use_parallel_residual\": false" "$part" "$theta, $half" \
+    stablelm.rope.dimension_count 2
+v5 gptneox GPTNeoXForCausalLM "$eps, \"use_parallel_residual\": true" "$part" \
+    '"rotary_pct": 0.5, "rotary_emb_base": 500000' gptneox.rope.dimension_count 2
+v5 phi3-plain Phi3ForCausalLM '' "$part" "$theta, $half" phi3.rope.dimension_count 2
+v5 llama LlamaForCausalLM '' "$plain" "$theta" llama.rope.freq_base 500000
+v5 olmo2 Olmo2ForCausalLM '' "$plain" "$theta" olmo2.rope.freq_base 500000
+v5 starcoder2 Starcoder2ForCausalLM '"norm_epsilon": 1e-5' "$plain" "$theta" starcoder2.rope.freq_base 500000
+v5 command-r CohereForCausalLM "$eps, \"logit_scale\": 0.0625" "$plain" "$theta" command-r.rope.freq_base 500000
+v5 granite GraniteForCausalLM '"attention_multiplier": 0.5, "embedding_multiplier": 12.0,
+    "residual_multiplier": 0.5, "logits_scaling": 8.0' "$plain" "$theta" granite.rope.freq_base 500000
+yarn='"factor": 4.0, "original_max_position_embeddings": 16'
+v5 qwen2-yarn Qwen2ForCausalLM '' "\"rope_parameters\": {\"rope_type\": \"yarn\", $yarn, $theta}" \
+    "$theta, \"rope_scaling\": {\"type\": \"yarn\", $yarn}" qwen2.rope.scaling.factor 4
+llama3='"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64'
+v5 llama3scaling LlamaForCausalLM '' "\"rope_parameters\": {$llama3, $theta}" \
+    "$theta, \"rope_scaling\": {$llama3}" llama.rope.freq_base 500000
+gemma='"sliding_window": 8, "tie_word_embeddings": true'
+both='"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 500000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 20000.0}'
+v5 gemma3 Gemma3ForCausalLM "$gemma" "\"rope_parameters\": {$both}" "$theta, \"rope_local_base_freq\": 20000.0,
+    \"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 8.0}" gemma3.rope.scaling.factor 8
+beta="$yarn, \"beta_fast\": 30, \"beta_slow\": 2, \"mscale\": 0.707, \"mscale_all_dim\": 0.707"
+v5 dsv2 DeepseekV2ForCausalLM '"kv_lora_rank": 6, "qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4,
+    "n_routed_experts": 4, "n_shared_experts": 2, "num_experts_per_tok": 2, "moe_intermediate_size": 6,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "q_lora_rank": null, "scoring_func": "softmax",
+    "norm_topk_prob": false, "routed_scaling_factor": 1.0, "topk_method": "greedy", "n_group": 1, "topk_group": 1' \
+    "\"rope_parameters\": {\"rope_type\": \"yarn\", $beta, $theta}" \
+    "$theta, \"rope_scaling\": {\"type\": \"yarn\", $beta}" deepseek2.rope.scaling.yarn_log_multiplier 0.0707
+v5 qwen3next Qwen3NextForCausalLM '"norm_topk_prob": true, "decoder_sparse_step": 1, "linear_conv_kernel_dim": 4,
+    "linear_key_head_dim": 4, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_value_head_dim": 4,
+    "full_attention_interval": 2, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 6,
+    "shared_expert_intermediate_size": 6' "$part" "$theta, $half" qwen3next.rope.dimension_count 2
+v5 falcon FalconForCausalLM '"layer_norm_epsilon": 1e-5, "num_kv_heads": 1, "new_decoder_architecture": true' \
+    '"rope_parameters": {"rope_type": "default"}' '"bos_token_id": 1' falcon.attention.head_count_kv 1
+# Tables of factors for a whole head, where half of it turns: the reference multiplies them and fails too.
+rm -rf m
+mkdir m
+config Phi3ForCausalLM 2 '"rope_parameters": {"rope_type": "longrope", "long_factor": [1.0, 1.5],
+    "short_factor": [1.0, 1.1], "rope_theta": 10000.0, "original_max_position_embeddings": 32,
+    "partial_rotary_factor": 0.5}' > m/config.json
+{ echo "$ends"; echo "$head"; blocks 2 "$l.input_layernorm.weight 8
+$l.post_attention_layernorm.weight 8
+$l.self_attn.qkv_proj.weight 16 8
+$l.self_attn.o_proj.weight 8 8
+$l.mlp.gate_up_proj.weight 32 8
+$l.mlp.down_proj.weight 8 16"; } | stored m/model.safetensors
+right y-v5/phi3 3 "rope_factors_long.weight: its shape is 2, but the keys require 1"
 
 # ---- l-extract -----------------------------------------------------------------------------------------------
 
