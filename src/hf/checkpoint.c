@@ -349,7 +349,7 @@ void gg_ck_drop_empty(gg_checkpoint *ck)
 
 gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err)
 {
-    if (GG_ROOM(t->pieces, t->n_pieces, &t->cap_pieces, err) != GG_OK) return err->status;
+    if (GG_ROOM(t->pieces, t->n_pieces, NULL, err) != GG_OK) return err->status;
     gg_ck_piece *p = &t->pieces[t->n_pieces++];
     *p = *piece;
     p->n = gg_hf_view_elements(&p->view);

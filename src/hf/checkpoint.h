@@ -38,7 +38,7 @@ double gg_ck_change(gg_ck_op op, double x);
 /* How a tensor of the model is made. */
 typedef struct gg_ck_tensor {
     gg_ck_piece *pieces;
-    size_t n_pieces, cap_pieces;
+    size_t n_pieces;
     float *values; /* of a tensor that is made from config.json; otherwise NULL */
     gg_ck_op op;
     bool wide;      /* the values are F64, because F32 would lose bits that gg_ck_change needs */

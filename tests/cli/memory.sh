@@ -140,5 +140,31 @@ peak=$(cost organ-measure -q -j 1 --update "$T/d" | cut -d ' ' -f 3)
 if [ "${peak:-0}" -gt 32768 ] && [ "$peak" -le 73728 ] && [ "$(grep -c '"z": {' "$T/d/manifest.json")" = 3 ]; then ok
 else bad "measures in a manifest of 32 MiB: $peak KiB at the peak, 73728 allowed"
 fi
+
+# A safetensors header of many empty tensors: twice its bytes, 64 MiB, and 600 bytes per tensor.
+n=100000
+awk -v n=$n 'BEGIN {
+    printf "{"
+    for (i = 0; i < n; i++)
+        printf "%s\"m.%d\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}", i ? "," : "", i
+    printf "}"
+}' > "$T/header"
+bytes=$(wc -c < "$T/header")
+bytes=$((bytes))
+{
+    # shellcheck disable=SC2059
+    for shift in 0 8 16 24; do printf "\\$(printf %03o $((bytes >> shift & 255)))"; done
+    head -c 4 /dev/zero
+    cat "$T/header"
+} > "$T/many.safetensors"
+check_text "$(organ-extract -q "$T/many.safetensors" --list | wc -l | tr -d ' ')" $((n + 1)) "$n empty tensors"
+most=$((2 * bytes / 1024 + 65536 + n * 600 / 1024))
+for command in "extract --list" info keys measure check; do
+    # shellcheck disable=SC2086
+    peak=$(cost organ-$command -q -j 1 "$T/many.safetensors" 2> "$T/err" | cut -d ' ' -f 3)
+    if [ "${peak:-0}" -gt 4096 ] && [ "$peak" -le $most ]; then ok
+    else bad "organ-$command, $n empty tensors: $peak KiB at the peak, $most allowed: $(head -n 1 "$T/err")"
+    fi
+done
 every compare "" organ-compare -q -j 1 "$T/a.gguf" "$T/b.gguf"
 finish
