@@ -864,7 +864,12 @@ gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *me
                                    err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", name, len, err);
-    return st == GG_OK ? gg_hf_make_keys(config, class->arch, meta, err) : st;
+    if (st == GG_OK) st = gg_hf_make_keys(config, class->arch, meta, err);
+    /* This class always scores with a sigmoid, and transformers does not write the field for it. */
+    if (st == GG_OK && strcmp(class->name, "DeepseekV3ForCausalLM") == 0 &&
+        !gg_hf_field(config, "scoring_func"))
+        st = gg_meta_set_u32(meta, "deepseek2.expert_gating_func", 2, err);
+    return st;
 }
 
 /* general.file_type: the type of the first matrix. */
@@ -1153,12 +1158,32 @@ static gg_status fall_back(gg_checkpoint *ck, const gg_json *header, gg_error *e
     return st == GG_OK ? open_view(ck, header, err) : st;
 }
 
+/* Adds to a text that config.json names several classes, or a model_type of another architecture
+ * than that of the class. */
+static gg_status add_other_classes(const gg_json_node *config, const char *arch, gg_buf *to,
+                                   gg_error *err)
+{
+    const gg_hf_class *other = class_of_type(config);
+    size_t n = gg_json_count(gg_json_get(config, "architectures"));
+    char type[80];
+    if (n > 1)
+        gg_buf_printf(to, err, "%sarchitectures names %zu classes, of which the first is taken",
+                      to->len ? ", " : "", n);
+    if (other && strcmp(other->arch, arch) != 0) {
+        gg_hf_value_text(gg_json_get(config, "model_type"), type);
+        gg_buf_printf(to, err, "%smodel_type = %s is of the architecture %s, but the class of %s",
+                      to->len ? ", " : "", type, other->arch, arch);
+    }
+    return err->status;
+}
+
 /* Compares config.json and its quantization_config with their tables. */
 static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err)
 {
     const gg_json_node *config = root_of(ck->config);
     gg_buf twice = GG_BUF_INIT;
     gg_status st = gg_hf_contradictions(config, &twice, err);
+    if (st == GG_OK) st = add_other_classes(config, arch, &twice, err);
     if (st == GG_OK && twice.len)
         st = gg_ck_note(ck, true, err, "config.json contradicts itself: %s", twice.data);
     gg_buf_free(&twice);

@@ -738,6 +738,37 @@ static gg_status check_names(peft *p, gg_error *err)
     return GG_OK;
 }
 
+/* Whether a pair is of a module that a key of alpha_pattern or rank_pattern is for. */
+static bool has_module(const peft *p, const char *key, size_t n)
+{
+    for (size_t i = 0; i < p->ck->in.n; i++) {
+        const char *module = after_prefix(p->ck->in.items[i].name), *end = strstr(module, ".lora_");
+        size_t len = end ? (size_t)(end - module) : 0;
+        if (end) cut_base_layer(module, &len);
+        if (end && pattern_fits(key, n, module, len)) return true;
+    }
+    return false;
+}
+
+/* Notes keys of a pattern that no pair has. */
+static gg_status note_unused(const peft *p, const char *name, gg_error *err)
+{
+    size_t n = 0, len, shown = 0;
+    const char *first = "";
+    char text[200];
+    const gg_json_node *m = gg_json_first(gg_json_get(p->config, name));
+    for (; m; m = gg_json_next(m)) {
+        const char *key = gg_json_key(m, &len);
+        if (!key || has_module(p, key, len) || n++) continue;
+        first = key;
+        shown = len < 60 ? len : 60;
+    }
+    if (n == 0) return GG_OK;
+    gg_escape(first, shown, text, sizeof text);
+    return gg_ck_note(p->ck, true, err, "%s has %zu name%s that no pair has: %s%s", name, n,
+                      n == 1 ? "" : "s", text, n == 1 ? "" : " ...");
+}
+
 /* Names what is left out, or has changed. */
 static gg_status note_changes(const peft *p, gg_error *err)
 {
@@ -757,6 +788,8 @@ static gg_status note_changes(const peft *p, gg_error *err)
                         p->skipped);
     if (st == GG_OK && p->whole)
         st = gg_ck_note(p->ck, false, err, "%zu whole matrices are left out", p->whole);
+    if (st == GG_OK && !p->mlx) st = note_unused(p, "rank_pattern", err);
+    if (st == GG_OK && !p->mlx) st = note_unused(p, "alpha_pattern", err);
     return st;
 }
 

@@ -46,6 +46,26 @@ for scaling in '"rope_type": "yarn"|a type but no factor' '"type": "linear"|a ty
     llama m "\"rope_scaling\": {${scaling%%|*}}"
     check_error 3 "${scaling#*|}" "rope_scaling: ${scaling%%|*}" organ-assemble m -o x.gguf
 done
+llama m '"model_type": "qwen2"'
+noted "model_type = qwen2 is of the architecture qwen2, but the class of llama" "a type of another family" organ-keys m
+check_error 1 "model_type = qwen2" "the same, strict" organ-assemble m --strict --vocab-from m -o x.gguf
+llama m '"model_type": "mistral"'
+quiet "a type of the same architecture" organ-keys m
+llama m ''
+sed 's/"LlamaForCausalLM"/"LlamaForCausalLM", "Qwen2ForCausalLM"/' m/config.json > c && mv c m/config.json
+noted "architectures names 2 classes, of which the first is taken" "two classes" organ-keys m
+llama m '"quantization_config": {"quant_method": "newq"}'
+noted "quant_method = newq (this method is not known; the stored weights are taken" "an unknown method" organ-keys m
+llama m '"quantization_config": {"quant_method": "gptq"}'
+quiet "a known method, but plain weights" organ-keys m
+moe='"kv_lora_rank": 6, "qk_rope_head_dim": 2, "qk_nope_head_dim": 4, "v_head_dim": 4, "n_routed_experts": 4,
+    "n_shared_experts": 2, "num_experts_per_tok": 2, "moe_intermediate_size": 6, "first_k_dense_replace": 1,
+    "q_lora_rank": null'
+for row in 3::2 '3:, "scoring_func": "softmax":1' '3:, "scoring_func": "sigmoid":2' 2::; do
+    model m "DeepseekV${row%%:*}ForCausalLM" 2 "$moe$(echo "$row" | cut -d: -f2-3 | sed 's/:[0-9]*$//')" "$ends
+$head"
+    key deepseek2.expert_gating_func "${row##*:}" "deepseek, $row"
+done
 model m CohereForCausalLM 2 '"layer_norm_eps": 1e-5' "$ends"
 check_error 3 "no logit_scale" "command-r without it" organ-assemble m -o x.gguf
 model m GraniteForCausalLM 2 '' "$ends
@@ -277,6 +297,13 @@ noted "self_attn.q_proj has rank 2, but adapter_config.json has 8 (2 pairs of an
 check_error 1 "has rank 2" "another r, strict" organ-lora --from a --base base --strict -o y.gguf
 adapter '"rank_pattern": {"layers.1.self_attn.q_proj": 4}'
 noted "model.layers.1.self_attn.q_proj has rank 2, but adapter_config.json has 4 (1 pair" "another rank" convert
+for pattern in rank_pattern alpha_pattern; do
+    adapter "\"$pattern\": {\"layers.1.self_attn.q_proj\": 2, \"mlp.down\": 2}"
+    noted "$pattern has 1 name that no pair has: mlp.down" "$pattern of a module without a pair" convert
+    adapter "\"$pattern\": {\"q_proj\": 4}"
+    check "$pattern" convert
+    ! grep -q 'no pair has' err || bad "$pattern: $(cat err)"
+done
 for field in '"use_rslora": "true"' '"alpha_pattern": [1]' '"rank_pattern": 3'; do
     adapter "$field"
     check_error 3 "which has the wrong type" "$field" convert

@@ -361,6 +361,7 @@ named 2 "two-q4.gguf, $T/found/two-q8.gguf" '"two"'
 named 4 "there is no model 'gone'" '"org/gone"'
 named 3 "adds the adapter 'lora' to 'plain'" '"plain+lora"'
 named 3 "adds the adapter 'lora' to 'plain'" '{"model": {"path": "plain"}, "lora": {"path": "lora"}}'
+grep -qF 'organ-transplant --base plain --adapter lora --output' "$T/err" && ok || bad "no command: $(cat "$T/err")"
 named 3 "'colour' in model" '{"path": "plain", "colour": 1}'
 refused "(did you mean 'breadcrumbs_ties'?)" << END
 {"models": [$two], "merge_method": "breadcrumb_ties"}

@@ -510,8 +510,10 @@ static gg_status refuse_adapter(const config_reader *r, const char *base, const 
 {
     gg_fail(r->err, GG_EUNSUPPORTED, "the configuration adds the adapter '%.200s' to '%.200s'",
             lora, base);
-    return gg_fix(r->err, "fold the adapter into the model with organ-transplant, and name the "
-                          "result instead");
+    return gg_fix(r->err,
+                  "fold it in first with organ-transplant --base %.200s --adapter %.200s "
+                  "--output MODEL.gguf, and name MODEL.gguf in the configuration",
+                  base, lora);
 }
 
 /* The path of a model: a text, {"path": TEXT}, or {"model": {"path": TEXT}, "lora": null}. NULL
