@@ -57,7 +57,8 @@ gg_status gg_record_step(gg_meta *meta, gg_source *const *others, size_t n, cons
     gg_buf joined = GG_BUF_INIT;
     if (run && run->no_history) return GG_OK;
     gg_status st = add_line(meta, step, err);
-    if (st != GG_OK || !gg_kv_str(gg_meta_find(meta, "general.name"), &name, &len) || !len)
+    if (st != GG_OK || !gg_kv_str(gg_meta_find(meta, "general.name"), &name, &len) || !len ||
+        len > NAME_MOST)
         return st;
     st = gg_buf_append(&joined, name, len, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {
