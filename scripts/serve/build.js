@@ -1,8 +1,8 @@
-// build.js - the pages that stack blocks, make adapters, and try a model in an engine.
+// build.js - the pages that write one model with a form: stack, quantize, prune, purify, adapter; and validate.
 import * as api from "./api.js";
-import { h, fill, field, bytes, select, command, commandText } from "./dom.js";
-import { store, refresh, anatomy, fileBytes, modelSelect, names, freshName, stemOf } from "./store.js";
-import { parseRanges } from "./selection.js";
+import { h, fill, field, check, bytes, select, table, command, commandText } from "./dom.js";
+import { store, refresh, anatomy, info, fileBytes, modelSelect, names, freshName, stemOf } from "./store.js";
+import { parseRanges, ranges } from "./selection.js";
 import { run, resultTable } from "./run.js";
 import { also } from "./kept.js";
 import { nameField, outcome } from "./surgery.js";
@@ -122,6 +122,90 @@ export async function quantizeView(main, signal, query) {
   const drawn = draw;
   draw = () => { drawn(); predict(); };
   rename();
+}
+
+// The shares of each expert: share[expert][block], or null if no importance matrix tells them.
+async function expertShares(model, imatrix, signal) {
+  const share = [], words = [model, "--imatrix", imatrix, "--rank", "experts"];
+  const j = await api.follow(await api.start("organ-measure", words), () => {}, signal);
+  const rows = await api.rows(j.id).catch(() => []);
+  api.remove(j.id).catch(() => {}); // the list of jobs is about work
+  if (!rows.length) throw new Error((j.stderr || "").trim() || "This importance matrix has no experts of the model.");
+  for (const r of rows) (share[r.expert] ??= [])[r.block] = r.share;
+  return share;
+}
+
+export async function pruneView(main, signal, query) {
+  await refresh();
+  if (!names().length) return empty(main, "Prune");
+  let draw = () => {}, about = {}, boxes = [], latest = 0;
+  const model = modelSelect(query.get("model") || undefined, () => load());
+  const imatrix = modelSelect(query.get("imatrix") || undefined, () => look(), "none", "importance matrix");
+  const goal = select([["keep-experts", "the best experts"], ["experts", "experts that I choose"], ["keep-units", "the best hidden units"], ["share", "a share of the FFNs"]], "keep-units", () => rename());
+  const experts = number({ min: 1, step: 1, required: true }, () => draw()), units = number({ min: 1, step: 1, required: true }, () => draw());
+  const share = number({ min: 1, max: 99, step: "any", value: "50", required: true }, () => draw()), output = nameField("");
+  const fields = { "keep-experts": field("Experts per block", experts), "keep-units": field("Units", units, "Of each expert, or of the FFN of each block."), share: field("Percent", share, "As fewer experts or fewer units, whichever loses less.") };
+  const place = h("div", { class: "experts" });
+  const listed = () => boxes.flatMap((b, e) => (b.box.checked ? [e] : []));
+  const args = (preview) => {
+    const what = goal.value, list = listed(), least = about.experts_used || 1;
+    for (const [key, box] of Object.entries(fields)) {
+      box.hidden = key !== what;
+      box.querySelector("input").disabled = box.hidden;
+    }
+    for (const b of boxes) b.box.indeterminate = what !== "experts"; // not the user's choice
+    const value = { "keep-experts": experts.value, experts: ranges(list), "keep-units": units.value, share: share.value && share.value + "%" }[what];
+    const count = what === "experts" ? list.length : what === "keep-experts" ? Number(value) : least;
+    const error = what !== "experts" && !imatrix.value ? "Choose an importance matrix: it tells which are the best."
+      : !value ? (what === "experts" ? "Choose the experts to keep." : "Say how many to keep.")
+        : count < least ? "Each token uses " + least + " experts: keep at least as many." : null;
+    return { error, words: [model.value, "--" + what, value, ...(what === "experts" ? [] : ["--imatrix", imatrix.value]), ...(preview ? ["--dry-run"] : ["--output", output.value])] };
+  };
+  const rename = () => { output.value = freshName(stemOf(model.value) + "-pruned", ".gguf"); draw(); };
+
+  // The table of experts: a box to keep each, and its share of every block.
+  function showExperts(shares, problem) {
+    const blocks = [...new Set((shares || []).flatMap((s) => Object.keys(s)))].sort((x, y) => x - y), percent = (v) => (typeof v === "number" ? (100 * v).toPrecision(3) + " %" : "–");
+    boxes = [...Array(about.experts).keys()].map((e) => check("Expert " + e, { checked: boxes[e]?.box.checked ?? true, onchange: () => { goal.value = "experts"; draw(); } }));
+    const rows = boxes.map((b, e) => {
+      const own = blocks.map((k) => shares[e]?.[k]), known = own.filter((v) => typeof v === "number");
+      return { keep: b.el, mean: known.length ? known.reduce((n, v) => n + v, 0) / known.length : null, ...Object.fromEntries(blocks.map((k, i) => ["b" + k, own[i]])) };
+    });
+    fill(place, h("h2", null, "Experts"), h("p", { class: "hint" }, shares ? "The importance of each expert as a share of its block, on the text of the importance matrix. " : "Choose an importance matrix to see how much each expert does. ", "Remove a tick to keep only the others, in every block."),
+      problem ? h("p", { class: "error", role: "alert" }, problem) : null,
+      table(rows, [["keep", "Keep", (v) => v], ...(blocks.length ? [["mean", "mean", percent, "num"]] : []), ...blocks.map((k) => ["b" + k, "block " + k, percent, "num"])], 1024));
+  }
+  async function load() {
+    const mine = ++latest, name = model.value, [i, a] = await Promise.all([info(name), anatomy(name).catch(() => ({ tensors: [] }))]);
+    if (mine !== latest) return;
+    about = i;
+    boxes = [];
+    const length = a.tensors.find((t) => /^ffn_down(_exps)?$/.test(t.role))?.dims[0];
+    for (const o of goal.options) o.disabled = !i.experts && o.value.endsWith("experts");
+    if (goal.selectedOptions[0].disabled || (i.experts && goal.value === "keep-units")) goal.value = i.experts ? "keep-experts" : "keep-units";
+    experts.value = i.experts ? Math.max(i.experts_used || 1, Math.ceil(i.experts / 2)) : "";
+    units.value = length ? Math.max(1, Math.floor(length / 2)) : "";
+    place.hidden = !i.experts;
+    fill(place);
+    rename();
+    await look();
+  }
+  async function look() {
+    const mine = ++latest;
+    let shares = null, problem = null;
+    draw();
+    if (!about.experts) return;
+    try {
+      if (imatrix.value) shares = await expertShares(model.value, imatrix.value, signal);
+    } catch (e) { problem = e.message; }
+    if (mine !== latest || signal.aborted) return;
+    showExperts(shares, problem);
+    draw();
+  }
+  draw = form(main, { title: "Prune", lead: "Write a mixture of experts with fewer experts, or any model with fewer hidden units in its FFNs.", tool: "organ-prune", args, output, verb: "Prune", preview: true, signal,
+    fields: [h("div", { class: "row" }, field("Model", model), field("Importance matrix", imatrix, "It tells which experts and units do most."), field("Keep", goal), Object.values(fields)), place,
+      h("div", { class: "row" }, field("Write a model named", output))] });
+  await load();
 }
 
 export async function purifyView(main, signal, query) {

@@ -205,8 +205,8 @@ export async function modelView(main, signal, name) {
     h("h1", { class: "name" }, name),
     h("p", { class: "lead" }, kindTag(i), " ", [a.title, a.architecture].filter(Boolean).map((x) => h("span", { class: "name" }, x)).flatMap((x, i) => (i ? [" · ", x] : [x]))),
     infoCard(name, i, t),
-    h("div", { class: "actions" }, whenModel(to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("quantize", "model"), h("a", { class: "button", href: "#/quantize?keep=1&model=" + encodeURIComponent(name) }, "Split or join"), to("purify", "model"), to("validate", "model")),
-      kind === "adapter" ? to("adapter", "fold") : kind === "importance matrix" ? to("quantize", "imatrix") : null, to("keys", "model"),
+    h("div", { class: "actions" }, whenModel(to("measure", "model"), to("compare", "a"), to("graft", "base"), to("merge", "model"), to("stack", "model"), to("quantize", "model"), h("a", { class: "button", href: "#/quantize?keep=1&model=" + encodeURIComponent(name) }, "Split or join"), to("prune", "model"), to("purify", "model"), to("validate", "model")),
+      kind === "adapter" ? to("adapter", "fold") : kind === "importance matrix" ? [to("quantize", "imatrix"), to("prune", "imatrix")] : null, to("keys", "model"),
       act("Check", "organ-check", [name], async (j) => {
         const rows = await api.rows(j.id);
         const sound = i.verdict === "no findings";

@@ -392,6 +392,61 @@ async function build() {
   quiet();
 }
 
+// Experts and units: what organ-prune removes, chosen by the shares of the experts.
+async function prune() {
+  const made = ["moe.gguf", "moe.imatrix.gguf"], line = async (want, what) => same(await command(), "organ-prune moe.gguf " + want + " --output moe-pruned.gguf", what);
+  for (const f of made) for (const dir of ["data", "here"]) writeFileSync(join(T, dir, f), readFileSync(join(T, f)));
+  await view("#/models", "td .kind");
+  await view("#/prune?model=moe.gguf", ".experts table");
+  same(await text("form p.faint"), "Choose an importance matrix: it tells which are the best.", "no choice without scores");
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "nothing is pruned without scores");
+  await set(await labelled("Importance matrix"), "moe.imatrix.gguf");
+  await p.until(`document.querySelectorAll(".experts th").length === 4`, "the shares of two blocks");
+  const rows = execFileSync(BIN + "/organ-measure", ["moe.gguf", "--imatrix", "moe.imatrix.gguf", "--rank", "experts", "--json"], { cwd: T, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim().split("\n").map((x) => JSON.parse(x));
+  const percent = (v) => (100 * v).toPrecision(3) + " %", share = (e, b) => rows.find((r) => r.expert === e && r.block === b).share;
+  for (let e = 0; e < 4; e++) same(await p.eval(`[...document.querySelectorAll(".experts tbody tr")[${e}].cells].map((c) => c.textContent).join()`),
+    ["Expert " + e, percent((share(e, 0) + share(e, 1)) / 2), percent(share(e, 0)), percent(share(e, 1))].join(), "the shares of expert " + e);
+  await line("--keep-experts 2 --imatrix moe.imatrix.gguf", "half of the experts");
+  await set(await labelled("Experts per block"), "1");
+  same(await text("form p.faint"), "Each token uses 2 experts: keep at least as many.", "too few experts");
+  await set(await labelled("Keep"), "share");
+  await line("--share 50% --imatrix moe.imatrix.gguf", "a share");
+  await set(await labelled("Keep"), "keep-units");
+  await set(await labelled("Importance matrix"), "");
+  await p.until(`document.querySelectorAll(".experts th").length === 1`, "no shares any more");
+  await set(await labelled("Importance matrix"), "moe.imatrix.gguf");
+  await p.until(`document.querySelectorAll(".experts th").length === 4`, "shares again");
+  await line("--keep-units 4 --imatrix moe.imatrix.gguf", "another matrix does not change what is kept");
+  const open = () => p.eval(`[...document.querySelectorAll(".experts input")].filter((x) => x.indeterminate).length`);
+  same(await open(), 4, "no expert is chosen by hand");
+  for (const e of [0, 3]) await p.eval(`[...document.querySelectorAll(".experts label")].find((l) => l.textContent === "Expert ${e}").click()`);
+  same(await open(), 0, "all experts are chosen by hand");
+  await line("--experts 1-2", "experts that were chosen");
+  const chosen = await command();
+  await press("Preview");
+  await shown(".output table", "the plan");
+  same(existsSync(join(T, "data", "moe-pruned.gguf")), false, "the plan writes nothing");
+  await reload(".output table");
+  same(await command(), chosen, "a reload keeps the choice");
+  same(await p.eval(`[...document.querySelectorAll(".experts input")].map((x) => Number(x.checked)).join()`), "0,1,1,0", "a reload keeps the ticks");
+  await press("Prune");
+  await shown(".created", "the pruned model");
+  await check("moe-pruned.gguf", chosen, "prune");
+  // An importance matrix of another model says why there are no shares; a model without experts has units only.
+  await set(await labelled("Importance matrix"), "base.imatrix.gguf");
+  await p.until(`document.querySelector(".experts .error")?.textContent`, "another model's matrix");
+  await view("#/prune?model=base.gguf&imatrix=base.imatrix.gguf", "form.card");
+  same(await p.eval(`[...document.querySelector("${await labelled("Keep")}").options].filter((o) => !o.disabled).map((o) => o.value).join()`), "keep-units,share", "no experts to choose");
+  await set(await labelled("Units"), "256");
+  const units = await command();
+  same(units, "organ-prune base.gguf --keep-units 256 --imatrix base.imatrix.gguf --output base-pruned.gguf", "units");
+  await press("Prune");
+  await shown(".created", "a model with fewer units");
+  await check("base-pruned.gguf", units, "units");
+  for (const f of [...made, "moe-pruned.gguf", "base-pruned.gguf"]) rmSync(join(T, "data", f));
+  quiet();
+}
+
 async function keys() {
   await view("#/keys?model=verse.gguf", "table");
   await p.click('[aria-label="Edit general.name"]');
@@ -637,9 +692,10 @@ async function windows() {
     compare: ["#/compare?a=verse.gguf&b=code.gguf", "form", "Compare", ".map"], graft: ["#/graft?base=verse.gguf&donor=code.gguf", ".map", "Preview", ".output table"],
     three: ["#/compare?a=base.gguf&b=verse.gguf&c=code.gguf", "form", "Compare", ".pair .map"], stranger: ["#/graft?base=verse.gguf&donor=stranger.gguf", ".map", "Graft", ".warning"],
     merge: ["#/merge?model=base.gguf", ".map", "Preview", ".output table"], merged: ["#/merge?model=base.gguf", ".map", "Merge", ".changes .pair"], quantize: ["#/quantize?model=verse.gguf", "form.card", "Quantize", ".created"], lora: ["#/model/lora.gguf", ".map"],
-    purify: ["#/purify?model=verse.gguf", "form.card", "Preview", ".output table"], refused: ["#/adapter?base=verse.gguf&tuned=verse.gguf", "form.card", "Write", ".badge.refused"],
+    prune: ["#/prune?model=moe.gguf&imatrix=moe.imatrix.gguf", ".experts table"], purify: ["#/purify?model=verse.gguf", "form.card", "Preview", ".output table"], refused: ["#/adapter?base=verse.gguf&tuned=verse.gguf", "form.card", "Write", ".badge.refused"],
     rename: ["#/model/verse.gguf", '[aria-label="Rename verse.gguf"]', "Rename", ".confirm"], delete: ["#/model/code.gguf", '[aria-label="Delete code.gguf"]', "Delete", ".confirm"], stack: ["#/stack?model=verse.gguf", "form.card", "Preview", ".output table"], adapter: ["#/adapter?base=verse.gguf&tuned=code.gguf", "form.card"],
     validate: ["#/validate?model=verse.gguf", "form.card"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
+  for (const f of ["moe.gguf", "moe.imatrix.gguf"]) writeFileSync(join(T, "data", f), readFileSync(join(T, f)));
   for (const [name, [hash, selector, button, after]] of Object.entries(pages)) {
     await view(hash, selector);
     if (button) { if (selector.startsWith("[aria")) await p.click(selector); else await press(button); await shown(after, name); }
@@ -651,6 +707,8 @@ async function windows() {
       if (PICTURES) await p.picture(join(PICTURES, name + "-" + width + "-" + scheme + ".png"));
     }
   }
+  await p.size(1280, 900);
+  same(await p.eval(`new Set([...document.querySelectorAll("#top .brand, nav, .tools")].map((e) => Math.round(e.getBoundingClientRect().top / 30))).size`), 1, "the names of all pages fit in one line");
   await p.size(1100, 900);
   same(await p.eval("getComputedStyle(document.body).backgroundColor"), "rgb(15, 21, 28)", "dark, as the system");
   await p.click("#theme");
@@ -670,7 +728,7 @@ async function leave() {
 
 if (PICTURES) mkdirSync(PICTURES, { recursive: true });
 const only = process.env.STEPS?.split(" "); // for work on one step
-const steps = (SERVER === "lighttpd" ? [login, policy, uploads, kinds, verdicts, graft, strangers, merge, build, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
+const steps = (SERVER === "lighttpd" ? [login, policy, uploads, kinds, verdicts, graft, strangers, merge, build, prune, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
 try {
   for (const step of steps) {
     await step();

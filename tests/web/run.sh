@@ -48,7 +48,8 @@ TAB=$(printf '\t') # for imatrix
 export TAB
 bad() { echo "$*" >&2; exit 1; }
 eval "$(sed -n '/^imatrix() {/,/^}/p' tests/cli/lib.sh)"
-mkmodel "$T/moe.gguf" -k llama.expert_count=4 -n 2 blk.%.ffn_gate_inp.weight:F32:8x4 \
+mkmodel "$T/moe.gguf" -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.feed_forward_length=8 -n 2 \
+    blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_gate_exps.weight:F32:8x8x4 blk.%.ffn_up_exps.weight:F32:8x8x4 \
     blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1
 imatrix "$T/moe.imatrix.gguf" blk.0.ffn_down_exps.weight:8:1,2,3,4:10,10,10,10 \
     blk.1.ffn_down_exps.weight:8:1,2,99,4:10,10,10,10
