@@ -436,6 +436,7 @@ async function prune() {
   await set(await labelled("Importance matrix"), "base.imatrix.gguf");
   await p.until(`document.querySelector(".experts .error")?.textContent`, "another model's matrix");
   await view("#/prune?model=base.gguf&imatrix=base.imatrix.gguf", "form.card");
+  await p.until(`document.querySelector("main .command code")?.textContent.startsWith("organ-prune base.gguf --keep-units ")`, "the units of a model without experts");
   same(await p.eval(`[...document.querySelector("${await labelled("Keep")}").options].filter((o) => !o.disabled).map((o) => o.value).join()`), "keep-units,share", "no experts to choose");
   await set(await labelled("Units"), "256");
   const units = await command();
@@ -523,13 +524,17 @@ async function texts() {
   await press("Undo", ".created");
   await p.until(`document.querySelector(".created") && ![...document.querySelectorAll(".created button")].length`, "an undone change");
   same(readFileSync(data("chat.gguf")).equals(before), true, "the file is as it was, byte for byte");
-  await p.eval(`document.querySelector(".check input")?.click()`);
   await p.click('[aria-label="Edit general.name"]');
   await set(".inline-edit textarea", "other");
   await press("Keep");
+  await p.eval(`document.querySelector(".check input").click()`);
   await set(await labelled("Write a new model"), "no/name");
+  same(await count(".created"), 1, "what was done is shown until the next form is sent");
+  const sent = await jobs();
   await press("Apply");
   await p.until(`!document.querySelector(".created")`, "a rejected form removes what was done");
+  same(await jobs(), sent, "a rejected form starts nothing");
+  same(await p.eval(`document.querySelector(${q(await labelled("Write a new model"))}).validity.patternMismatch`), true, "the browser says which field is wrong");
   for (const f of ["chat.gguf", "chat-keys.gguf"]) rmSync(data(f));
   quiet();
 }
