@@ -416,7 +416,7 @@ async function prune() {
   await p.until(`document.querySelectorAll(".experts th").length === 1`, "no shares any more");
   await set(await labelled("Importance matrix"), "moe.imatrix.gguf");
   await p.until(`document.querySelectorAll(".experts th").length === 4`, "shares again");
-  await line("--keep-units 4 --imatrix moe.imatrix.gguf", "another matrix does not change what is kept");
+  await line("--keep-units 4 --imatrix moe.imatrix.gguf", "another matrix keeps the choice");
   const open = () => p.eval(`[...document.querySelectorAll(".experts input")].filter((x) => x.indeterminate).length`);
   same(await open(), 4, "no expert is chosen by hand");
   for (const e of [0, 3]) await p.eval(`[...document.querySelectorAll(".experts label")].find((l) => l.textContent === "Expert ${e}").click()`);
