@@ -865,10 +865,11 @@ gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *me
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.type", "model", 5, err);
     if (st == GG_OK) st = gg_meta_set_str(meta, "general.name", name, len, err);
     if (st == GG_OK) st = gg_hf_make_keys(config, class->arch, meta, err);
-    /* This class always scores with a sigmoid, and transformers does not write the field for it. */
-    if (st == GG_OK && strcmp(class->name, "DeepseekV3ForCausalLM") == 0 &&
-        !gg_hf_field(config, "scoring_func"))
-        st = gg_meta_set_u32(meta, "deepseek2.expert_gating_func", 2, err);
+    if (st == GG_OK && gg_hf_is(class->name, GG_HF_SIGMOID_ROUTER) &&
+        !gg_hf_field(config, "scoring_func")) {
+        snprintf(text, sizeof text, "%s.expert_gating_func", class->arch);
+        st = gg_meta_set_u32(meta, text, 2, err);
+    }
     return st;
 }
 

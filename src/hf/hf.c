@@ -532,14 +532,15 @@ static gg_status set_layers(const gg_json_node *config, const char *arch, gg_met
 static gg_status require_fields(const gg_json_node *config, const char *arch, gg_error *err)
 {
     static const struct {
-        const char *archs, *fields;
-    } required[] = { { "phi2 stablelm gptneox", "partial_rotary_factor rotary_pct rope_pct" },
-                     { "granite granitemoe", "attention_multiplier" },
-                     { "command-r", "logit_scale" } };
+        gg_hf_trait trait;
+        const char *fields;
+    } required[] = { { GG_HF_NEEDS_ROTARY, "partial_rotary_factor rotary_pct rope_pct" },
+                     { GG_HF_NEEDS_ATTENTION_SCALE, "attention_multiplier" },
+                     { GG_HF_NEEDS_LOGIT_SCALE, "logit_scale" } };
     double x;
     for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
         const char *fields = required[i].fields;
-        if (!gg_hf_has(required[i].archs, arch) || gg_hf_value(config, fields, &x)) continue;
+        if (!gg_hf_is(arch, required[i].trait) || gg_hf_value(config, fields, &x)) continue;
         gg_fail(err, GG_EUNSUPPORTED,
                 "config.json has no %.*s, which has no common default for this architecture",
                 (int)strcspn(fields, " "), fields);
