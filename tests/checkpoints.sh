@@ -1,12 +1,17 @@
 #!/bin/sh
-# checkpoints.sh - small checkpoints of zeros, and checks of notes. tests/cli/hf_cases.sh and surgery.sh read
-# it after lib.sh, in their scratch folder.
+# checkpoints.sh - small checkpoints, most of them of zeros, and checks of notes. hf_cases.sh, hf_shapes.sh and
+# surgery.sh of tests/cli read it after lib.sh.
 # shellcheck disable=SC2034,SC2154 # variables of these tests, and of lib.sh
 
 # stored FILE [TYPE]: a safetensors file of zeros with the tensors that stdin lists, one per line: name and dims.
 # A third form, name:TYPE, gives one tensor another type. METADATA is the text of its __metadata__, if not empty.
 METADATA=''
 stored() {
+    bytes=$(stored_header "$@")
+    head -c "$bytes" /dev/zero >> "$1"
+}
+# stored_header FILE [TYPE]: only the header; prints the number of bytes that must follow.
+stored_header() {
     awk -v usual="${2:-F32}" -v metadata="$METADATA" 'BEGIN {
         size["F32"] = size["I32"] = size["U32"] = 4; size["F16"] = size["BF16"] = size["U16"] = 2
         size["U8"] = size["I8"] = size["F8_E4M3"] = size["BOOL"] = 1; size["F4"] = 1
@@ -25,12 +30,12 @@ stored() {
         while (length(head) % 8) head = head " "
         printf "%s", head
         print at + 0 > "/dev/stderr"
-    }' > ./head 2> bytes
-    n=$(wc -c < ./head)
+    }' > "$T/header" 2> "$T/bytes"
+    n=$(wc -c < "$T/header")
     printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
         > "$1"
-    cat ./head >> "$1"
-    head -c "$(cat bytes)" /dev/zero >> "$1"
+    cat "$T/header" >> "$1"
+    cat "$T/bytes"
 }
 
 # blocks N LINES: each line N times, with % replaced by the number of the block.

@@ -4,6 +4,7 @@
 # with a config.json, and read again: the GGUF bytes, the stored tensors and the keys of config.json
 # must be the same. HF_VECTORS=FOLDER does the same with the models and adapters of that folder.
 . "$(dirname "$0")/lib.sh"
+. tests/checkpoints.sh
 
 # Finite values in three types.
 for t in f16 bf16 f32; do
@@ -14,31 +15,8 @@ done
 # made_shard FILE TYPE SKIP: a safetensors file with the tensors that stdin lists, one per line: name and
 # dims. Data are bytes of the pool from SKIP on.
 made_shard() {
-    awk -v type="$2" -v size="$(case $2 in f32) echo 4 ;; *) echo 2 ;; esac)" '{
-        n = size
-        shape = ""
-        for (i = 2; i <= NF; i++) { n *= $i; shape = shape (i > 2 ? "," : "") $i }
-        head = head (NR > 1 ? "," : "{") "\"" $1 "\":{\"dtype\":\"" toupper(type) "\",\"shape\":[" shape \
-            "],\"data_offsets\":[" at + 0 "," at + n "]}"
-        at += n
-    } END {
-        head = head "}"
-        while (length(head) % 8) head = head " "
-        printf "%s", head
-        print at + 0 > "/dev/stderr"
-    }' > "$T/head" 2> "$T/bytes"
-    n=$(wc -c < "$T/head")
-    printf '%b' "$(printf '\\0%03o\\0%03o\\0%03o\\0\\0\\0\\0\\0' $((n % 256)) $((n / 256 % 256)) $((n / 65536)))" \
-        > "$1"
-    cat "$T/head" >> "$1"
-    tail -c +$(($3 + 1)) "$T/pool.$2" | head -c "$(cat "$T/bytes")" >> "$1"
-}
-
-# lines N PATTERN...: each line of stdin N times, with % replaced by 0, 1, ...
-layers() {
-    awk -v n="$1" '{ line[NR] = $0 } END {
-        for (l = 0; l < n; l++) for (i = 1; i <= NR; i++) { s = line[i]; gsub(/%/, l, s); print s }
-    }'
+    bytes=$(stored_header "$1" "$(echo "$2" | tr a-z A-Z)")
+    tail -c +$(($3 + 1)) "$T/pool.$2" | head -c "$bytes" >> "$1"
 }
 
 # tensors ARCH: the list for the sizes in variables: L layers, D embedding, H heads, K key-value heads, P head
@@ -238,7 +216,7 @@ $(case $K in 1) echo "$l.input_layernorm.weight $D" ;; *) echo "$l.ln_attn.weigh
 $l.ln_mlp.weight $D" ;; esac)" ;;
     esac
     echo "$ends"
-    echo "$block" | layers "$L"
+    blocks "$L" "$block"
 }
 
 # config ARCH CLASS: config.json for the same sizes.

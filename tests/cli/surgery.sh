@@ -259,14 +259,17 @@ right e-width/llama-ff 1 "feed_forward_length" organ-assemble base.gguf --strict
 
 # ---- f-experts -----------------------------------------------------------------------------------------------
 
+# routed EXPERTS: all tensors but the experts.
+routed() {
+    printf '%s\n' "$ends" "$head"
+    blocks 2 "$(echo "$attn" | grep -v mlp)
+$qk
+$l.mlp.gate.weight $1 8"
+}
 # experts NUMBERS OF-1 ROUTER CONFIG USED: qwen3moe with these experts, in block 1 those of OF-1.
 experts() {
     {
-        printf '%s\n' "$ends" "$head"
-        blocks 2 "$(echo "$attn" | grep -v mlp)
-$qk"
-        echo "model.layers.0.mlp.gate.weight $3 8
-model.layers.1.mlp.gate.weight $3 8"
+        routed "$3"
         for b in 0 1; do
             for e in $(if [ $b = 0 ]; then echo "$1"; else echo "$2"; fi); do
                 for r in gate up; do echo "model.layers.$b.mlp.experts.$e.${r}_proj.weight 6 8"; done
@@ -278,11 +281,7 @@ model.layers.1.mlp.gate.weight $3 8"
 }
 stacks() { # EXPERTS EXPERTS-1 ROUTER CONFIG [TRANSPOSED]
     {
-        printf '%s\n' "$ends" "$head"
-        blocks 2 "$(echo "$attn" | grep -v mlp)
-$qk"
-        echo "model.layers.0.mlp.gate.weight $3 8
-model.layers.1.mlp.gate.weight $3 8"
+        routed "$3"
         for b in 0 1; do
             n=$(if [ $b = 0 ]; then echo "$1"; else echo "$2"; fi)
             if [ -n "${5:-}" ]; then

@@ -259,7 +259,7 @@ hold "which is not the embedding" 'x > 2 * y' "$(made tied verse)" "$(lab base v
 # The tokens of a union stand in another order, so that sums round in another way.
 hold "the union of two trims is the whole" 'x < y * 1.000001 && y < x * 1.000001' "$(made trims-joined verse)" \
     "$(lab verse verse)"
-# Texts take other tokens without the rare ones, but far fewer than 800 tokens are as likely.
+# Without the rare tokens, texts are divided in another way and are harder to predict.
 hold "a trim without rare words still speaks" 'x < 400 && x > y' "$(made trim-first verse)" "$(lab verse verse)"
 hold "60,000 more tokens have a share of the probability" 'x > y && x < 1000 * y' "$(made many-tokens verse)" \
     "$(lab verse verse)"
