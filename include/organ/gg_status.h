@@ -72,9 +72,9 @@ int gg_status_exit(gg_status status);
 /* The value of gg_error.offset if the error has no place in a file. */
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
-/* The argument that an error of the library is about, or the one that would fix it. Its texts
- * name no options, because a program may have its own; where a tool of the suite helps, they name
- * it. A program can use the hint to add the name of its own option to the text. */
+/* The argument of a library function that caused an error, or that would avoid it. The texts of
+ * errors name no options, because each program has its own, and a tool of the suite only where it
+ * helps. A program can use the hint to add the name of its own option to the text. */
 typedef enum gg_hint {
     GG_HINT_NONE,
     GG_HINT_CLASSES,       /* GG_SELECT_TYPES */

@@ -120,7 +120,7 @@ static gg_status check_tokens(const assembly *a, gg_error *err)
                   "another vocabulary");
 }
 
-/* Notes tokens of the model's own vocabulary that have other texts in the one that is taken. */
+/* Notes how many tokens of the model's own vocabulary differ in the one that replaces it. */
 static void note_other_tokens(const assembly *a, const gg_meta *own)
 {
     static const char key[] = "tokenizer.ggml.tokens";

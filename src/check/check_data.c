@@ -40,7 +40,8 @@ typedef struct reader {
     uint64_t in_row;
 } reader;
 
-/* Value i of those that were read. float32 does not hold every F64 and every large integer. */
+/* Value i of those that were read, as stored: `values` has floats, which cannot hold every F64 and
+ * every large integer. */
 static double value_at(const reader *r, uint32_t dtype, size_t i)
 {
     double v = r->values[i];

@@ -70,7 +70,7 @@ static const gg_wide *wide(uint32_t dtype, size_t n)
     return n >= GG_WIDE_LEAST && gg_isa() >= 2 ? gg_wide_get(dtype) : NULL;
 }
 
-/* Decodes with `decode`, NULL if there is no decoder. */
+/* Decodes blocks with a decoder of their type, which is NULL if the type has none. */
 static gg_status decode_with(gg_decoder decode, uint32_t dtype, const void *blocks, float *out,
                              size_t elems, gg_error *err)
 {

@@ -9,7 +9,8 @@
 typedef struct gg_vocab_token {
     const char *text; /* len bytes, of the model's keys */
     size_t len;
-    /* The same as bytes of a text: without the letters that stand for bytes and spaces. */
+    /* The bytes of a text that the token stands for, where `text` has other letters for bytes and
+     * spaces. */
     const char *plain;
     size_t plain_len;
     int32_t type;
@@ -47,8 +48,8 @@ void gg_vocab_free(gg_vocab *v);
  * if there is none. */
 size_t gg_vocab_find(const gg_vocab *v, const char *text, size_t len);
 size_t gg_vocab_find_plain(const gg_vocab *v, const char *bytes, size_t len);
-/* The token that stands for the same as token `t` of vocabulary `of`, or SIZE_MAX: one with the
- * same text if both vocabularies write texts alike, or else with the same plain bytes. Control and
+/* The counterpart of token `t` of vocabulary `of`, or SIZE_MAX: a token with the same text if
+ * both vocabularies write texts alike, or else one with the same plain bytes. Control and
  * unused tokens are found only by their text, and a letter is not the token of its byte, unless
  * the vocabularies are of different kinds. */
 size_t gg_vocab_same(const gg_vocab *v, const gg_vocab *of, const gg_vocab_token *t);

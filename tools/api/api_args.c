@@ -14,7 +14,7 @@
 #include "confine_path.h" /* paths that must stay below a folder */
 #include "gguf/gguf.h"    /* names of shards */
 #include "hf/checkpoint.h"
-#include "hf/hf_files.h" /* what is read beside a checkpoint */
+#include "hf/hf_files.h" /* the files beside the weights of a checkpoint */
 #include "organ/gg_gguf.h"
 #include "json/json.h" /* the one JSON reader and writer */
 

@@ -17,7 +17,7 @@ typedef struct gg_hash_options {
     /* A file with such rows, as TSV with the columns of gg_hash_row, to compare the model with.
      * NULL = none. */
     const char *list;
-    /* Called for each row of the model, if there is no list. */
+    /* Called for each row of the model if `list` is NULL. */
     gg_status (*row)(void *ctx, const gg_hash_row *row, gg_error *err);
     /* Called for each difference from the list: a finding of the rule "hash". Renamed tensors and
      * keys are recognised by their hash. */

@@ -24,8 +24,9 @@ typedef struct assemble_options {
     gg_assemble_options o;
 } assemble_options;
 
-/* Rows for the table of options: { .group = assemble_places, .to = &opt.a }, the model and the
- * output; the same with assemble_types, what is written; and { .group = assemble_files }. */
+/* Groups of options. assemble_places (the model and the output) and assemble_types (the types of
+ * its tensors) are included with .to = &opt.a, and assemble_files, which sets members of cli,
+ * without. */
 extern const cli_option assemble_places[], assemble_types[], assemble_files[];
 
 /* Refuses values that contradict each other, and fills in a->o. To be called when all options are

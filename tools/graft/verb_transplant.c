@@ -659,8 +659,8 @@ static bool moves_nothing(const transplant *t)
     return !t->o->adapter && gg_source_is_same(t->base, t->donor);
 }
 
-/* Records the step in the keys of the result, unless all tensors are those of the donor, nothing
- * changes, or its prediction blocks were added. Bare records have no keys. */
+/* Records the step in the keys of the result, unless all tensors are those of the donor, no
+ * tensor changes, or prediction blocks are added. Bare records have no keys. */
 static gg_status record_step(transplant *t)
 {
     const gg_transplant_report *r = t->report;
