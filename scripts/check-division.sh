@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM HUP
 [ $# -gt 0 ] || set -- src/*/*.c tools/*/*.c src/*/kernel/*.c tools/*/kernel/*.c
 for f; do
     case $f in tools/probe/*) continue ;; */kernel/* | */sha256_many.c) level=-DGG_LEVEL=0 ;; *) level= ;; esac
-    clang -std=c11 -O0 -g -w -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools ${level:+"$level"} \
+    clang -std=c11 -O0 -g -w -D_DEFAULT_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools ${level:+"$level"} \
         -S -emit-llvm -o "$T/ir" "$f" || exit 1
     # Each division has !dbg !N: its line, its column, and a scope, whose file may be a header.
     awk 'function field(text, name) {

@@ -42,7 +42,7 @@ fi
 # of public headers are for other programs too. Lines "FILE ROOM NAME".
 tr ' ' '\n' < obj/list | sed -n 's|^obj/||; s|^tools/\([a-z]*\)/\(organ-[a-z]*\)\.o$|\1 \2|p' > "$T/mains"
 while read -r room tool; do
-    nm -P "bin/$tool" 2> /dev/null | awk -v room="$room" '$2 ~ /^[TRDB]$/ { sub(/_l[0-9]$/, "", $1); print $1, room }'
+    nm -P "bin/$tool" 2> /dev/null | awk -v room="$room" '$1 ~ /^gg_/ && $2 ~ /^[TRDBtrdb]$/ { sub(/_l[0-9]$/, "", $1); print $1, room }'
 done < "$T/mains" | sort -u > "$T/has"
 tr ' ' '\n' < obj/list | grep '^obj/src/' | xargs nm -A -g -P | sed 's/^obj\///; s/\(_l[0-9]\)*\.o: / /' | awk '
     $3 ~ /^[TRDB]$/ { sub(/_l[0-9]$/, "", $2); print $2, $1 }' | sort -u > "$T/homes"

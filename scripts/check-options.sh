@@ -1,17 +1,25 @@
 #!/bin/sh
-# check-options.sh - checks that no message or comment of the library names a command-line
-# option, and that each tool that writes a model reviews it. Prints what does not and exits 1. Messages use a
-# gg_hint instead, which tools/common/cli.c translates into an option.
+# check-options.sh - checks that no message or comment of the library names a command-line option, that no
+# message names a tool, and that each tool that writes a model reviews it. Prints what does not and exits 1. Messages
+# name an argument of the library instead (gg_fix_by, gg_about), for which tools/common/cli.c gives the option.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 if grep -rnE "[ \"'(\`]--[a-z]" src include; then
-    echo "the library must not name options; see gg_hint in include/organ/gg_status.h"
+    echo "the library must not name options; see gg_fix_by in src/base/error.h"
     exit 1
 fi
-missing=$(sed -n 's/^    \(GG_HINT_[A-Z_]*\),.*/\1/p' include/organ/gg_status.h | grep -vE '_NONE$|_COUNT$' |
-    while read -r hint; do grep -q "\[$hint\] = " tools/common/cli.c || echo "$hint"; done)
+tools=$(ls -d tools/*/organ-*.c | sed 's|.*/||; s|[.]c$||' | tr '\n' '|')
+if grep -rnE "\"[^\"]*\\b(${tools%|})\\b" src --include='*.[ch]' | grep -vE '/\*.*organ-'; then
+    echo "a message of the library must not name a tool; say what to do"
+    exit 1
+fi
+missing=$(cat src/*/*.c tools/*/*.c | grep -oE '(gg_fix_by|gg_about)\([a-z>-]*, "[a-z_]*"' | cut -d'"' -f2 | sort -u |
+    while read -r arg; do
+        grep -q "{ \"$arg\", \"" tools/common/cli.c ||
+            grep -q "\"$(echo "$arg" | tr _ -)\", CLI_" tools/*/*.c || echo "$arg"
+    done)
 if [ -n "$missing" ]; then
-    echo "tools/common/cli.c has no option for:" $missing
+    echo "no tool has an option for these arguments of gg_fix_by and gg_about:" $missing
     exit 1
 fi
 # Every tool that writes a model has it reviewed.
@@ -23,4 +31,4 @@ if [ -n "$silent" ]; then
     echo "these tools write models without a review (cli_writes_models):" $silent
     exit 1
 fi
-echo "options: none in the library, and one in the tools for each hint"
+echo "options: none in the library, and one in the tools for each argument that errors name"

@@ -53,6 +53,7 @@ function check_command(i,   name, k, w) {
     while (i <= n_words && (word[i] ~ /^[A-Za-z_][A-Za-z_0-9]*=/ || word[i] ~ /^(if|then|else|elif|while|until|do|!|[{])$/)) i++
     if (i > n_words) return
     name = word[i]
+    has_math = name == "mathawk"
     if (name ~ /awk"?$/ || word[i + 1] == "awk") check_program(name ~ /awk"?$/ ? i : i + 1)
     if (name == "for" || name == "case" || name ~ /^[$"\/~]/ || name ~ /^[0-9]*$/ || name ~ /[$*?]/ || name ~ /^organ(-|$)/) return
     if (name ~ /^(exec|command|run_tool|run_step|env|nice|put_file)$/) {
@@ -120,6 +121,7 @@ function next_token(   c, begin, escaped, inside) {
             else if (token == c) { if (!inside) break; complain("original-awk ends a regular expression at the / in its brackets; write \\/") }
         }
         token = substr(awk_text, begin, ++at - begin)
+        if (c == "\"" && token ~ /%[-+ 0#]*[*]/) complain("busybox awk has no * in formats")
         if (c == "/" && token ~ /[^\\]?[{][0-9]/) complain("mawk 1.3.4-20200120 has no {n} in regular expressions")
         return
     }
@@ -134,6 +136,7 @@ function next_token(   c, begin, escaped, inside) {
         if (c == ">" && substr(awk_text, at, 1) ~ /[>=]/ || substr(awk_text, begin, 2) ~ /^(&&|[|][|]|[=!<]=|[+][+]|--)/) at++
     }
     token = substr(awk_text, begin, at - begin)
+    if (token ~ /^(\^|exp|log|sqrt|sin|cos|atan2)$/ && !has_math && !awk_only) complain("busybox awk may lack " token)
 }
 # Moves behind the bracket that closes the one just read.
 function skip_brackets(   level) {
@@ -143,7 +146,7 @@ function skip_brackets(   level) {
     }
 }
 # Behind print or printf, > is a redirection. What follows must be one name, string or text in parentheses: awks
-# differ about anything longer, and a comparison is none.
+# differ about anything longer, and a comparison is none. Other comparisons are a syntax error in original-awk.
 function check_print(   unclear) {
     for (next_token(); sort != "end"; next_token()) {
         if (sort != "sign") continue
@@ -157,6 +160,7 @@ function check_print(   unclear) {
             if (token == "[") { skip_brackets(); next_token() }
             unclear = sort != "end"
         }
+        if (token ~ /^([=!<]=|<)$/) { complain("original-awk reads a comparison behind print only in parentheses"); return }
         if (unclear) { complain("put the comparison, or the file of the redirection, in parentheses: some awks take > for the one and some for the other"); return }
         if (sort == "end") return
     }
@@ -178,6 +182,7 @@ function check_program(i) {
         if (word[i] == "--") { i++; break }
         if (word[i] ~ /^-[vF]$/) i++
     }
+    sub(/^[$][A-Za-z_]+/, "", word[i]) # functions that a variable has
     if (i <= n_words && word[i] ~ /[ {]/) check_awk(word[i], word_line[i])
 }
 
@@ -314,6 +319,7 @@ function check_make(   i, s, first) {
 
 function check_file(   i, s) {
     if (is_make) { check_make(); return }
+    has_math = 0
     if (FILENAME ~ /[.]awk$/) {
         for (i = 1; i <= n_lines; i++) s = s text_of[i] "\n"
         check_awk(s, 1)

@@ -71,6 +71,7 @@ posix	sed	e:f:n
 posix	sh	ceux
 posix	sleep	-
 posix	sort	bcdfik:mno:rt:u
+posix	stty	-
 posix	tail	c:fn:
 posix	tee	a
 posix	touch	acmr:t:
@@ -105,6 +106,8 @@ extra	getconf _NPROCESSORS_ONLN	\|\| echo 1
 tests	cost
 tests	mkmodel
 tests	zerodim
+tests	mutant
+tests	onpty
 tests	permute
 tests	unpack
 tests	yes

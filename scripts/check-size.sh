@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 2
 status=0
 code='src/*/*.c src/*/*/*.c tools/*/*.c tools/*/*/*.c'
 for f in src/*/*.[ch] src/*/*/*.[ch] include/organ/*.h tools/*/*.[ch] tools/*/*/*.[ch] tests/unit/*.[ch] \
-    tests/bench/*.c tests/fuzz/*.c; do
+    tests/unit/*/*.c tests/bench/*.c tests/fuzz/*.c; do
     wide=$(awk 'length > 100 { print FILENAME ":" FNR ": " length " columns; 100 is the most" }' "$f")
     if [ -n "$wide" ]; then echo "$wide"; status=1; fi
 done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check-symbols.sh LIBRARY - checks that every global symbol of libgguf.a starts with gg_, so
 # that it cannot clash with a symbol of the program, and that every one is used by another
-# file of src/ or tools/, a public header or a test. Prints the others and exits 1.
+# object of the build, a public header or a test. Prints the others and exits 1.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 T=$(mktemp -d) || exit 2
@@ -15,15 +15,18 @@ if grep -v '^gg_' "$T/defined" | grep -v '^__' > "$T/foreign"; then
     status=1
 fi
 
-# An object has the files of a whole folder, so that uses are looked for in the sources. Kernels
-# exist once per level under one name. Comments are left out.
-sed 's/_l[01]$//' "$T/defined" | sort -u > "$T/names"
-for f in src/*/*.c src/*/*/*.c "$(dirname "$1")"/../obj/src/*/tables.c; do
-    sed 's|/\*.*||; /^ \*/d' "$f" | tr -c 'A-Za-z0-9_' '[\n*]' | grep '^gg_' | sort -u
-done | sort | uniq -d > "$T/used"
-comm -23 "$T/names" "$T/used" | while read -r name; do
-    case $name in gg_decode_* | gg_encode_* | gg_room | gg_search_positive) continue ;; esac # macros and inline functions name them
-    grep -qw -e "$name" include/organ/*.h tools/*/*.[ch] tools/*/*/*.[ch] tests/*/*.[ch] || echo "$name: only its own file uses this global symbol; make it static"
+# What an object lacks, another one must have. A use within its own object does not count, nor does
+# an object that was left over from a source that is gone.
+lib=$1
+obj=$(dirname "$lib")/../obj
+find "$obj/tools" -name '*.o' | while read -r object; do
+    source=${object#"$obj/"}
+    [ ! -e "${source%.o}.c" ] || echo "$object"
+done > "$T/objects"
+{ nm -u -P "$lib" && xargs nm -u -P < "$T/objects"; } 2> /dev/null | awk '{ print $1 }' | sort -u > "$T/used"
+comm -23 "$T/defined" "$T/used" | while read -r name; do
+    grep -qw -e "$name" include/organ/*.h tests/*/*.[ch] tests/*/*/*.[ch] ||
+        echo "$name: only its own file uses this global symbol; make it static"
 done > "$T/dead"
 if [ -s "$T/dead" ]; then
     cat "$T/dead"

@@ -32,9 +32,11 @@ fortify='-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3'
 # nothing from it, nor tables for C++ exceptions (debuggers use those of -g). Sanitizers and coverage keep all.
 lean='-ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-unwind-tables'
 lean_ld='-Wl,--gc-sections -Wl,--as-needed'
-# Passes of gcc that take a third of the time and make code that decides what others compute neither smaller nor faster.
+# Passes of gcc that take a third of the time, and make code that decides what others compute no faster and 3% smaller.
 spared='-fno-gcse -fno-tree-pre -fno-tree-vrp -fno-thread-jumps -fno-tree-dominator-opts -fno-schedule-insns2
-    -fno-tree-pta -fno-expensive-optimizations -fno-ivopts -fno-tree-loop-optimize -fira-algorithm=priority'
+    -fno-tree-pta -fno-expensive-optimizations -fno-ivopts -fno-tree-loop-optimize -fira-algorithm=priority
+    -fno-code-hoisting -fno-tree-copy-prop -fno-ree -fno-compare-elim -fno-cprop-registers -fno-if-conversion
+    -fno-if-conversion2'
 vector='-ftree-vectorize -fvect-cost-model=dynamic'
 case " ${CFLAGS-} " in *-fsanitize* | *-fprofile*) lean='' lean_ld='-Wl,--as-needed' ;; esac
 case " ${CFLAGS-} " in *-fsanitize*) fortify='' ;; *' -O1 '* | *' -O2 '* | *' -O3 '* | *' -Os '*) ;; *) fortify='' ;; esac

@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 : "${ANALYZERS:=gcc clang-tidy}" "${ONLY:=}"
-FLAGS='-std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -DGG_HAVE_L1 -O1'
+FLAGS='-std=c11 -D_DEFAULT_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itools -DGG_HAVE_L1 -O1'
 GCC_OFF='-Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value'
 KERNELS_OFF=-bugprone-integer-division
 T=$(mktemp -d "${TMPDIR:-/tmp}/analyze.XXXXXX") || exit 2

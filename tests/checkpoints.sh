@@ -62,6 +62,9 @@ ends="model.embed_tokens.weight 12 8
 model.norm.weight 8"
 head="lm_head.weight 12 8"
 
+two=$(blocks 2 "$attn") # the tensors of two dense blocks
+tied='"tie_word_embeddings": true'
+
 # config CLASS LAYERS MEMBERS: config.json on stdout.
 config() {
     echo "{\"architectures\": [\"$1\"], \"num_hidden_layers\": $2, \"hidden_size\": 8, \"intermediate_size\": 16,
@@ -91,3 +94,16 @@ quiet() {
     check "$@"
     [ ! -s err ] || bad "$1: $(cat err)"
 }
+
+# config_only CLASS LAYERS MEMBERS: the folder m with config.json and nothing else.
+config_only() {
+    rm -rf m
+    mkdir m
+    config "$@" > m/config.json
+}
+# edit COMMAND: changes m/config.json with a command of sed.
+edit() { sed "$1" m/config.json > edited && cp edited m/config.json; }
+
+# The last tensor of the file gets a value, so that a head behind the others differs from the embeddings.
+differ() { printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc \
+    2> ./dd; }

@@ -19,8 +19,9 @@ for room in ${ROOMS:-merge stack prune imatrix lora purify api}; do
         cd "$T/tree" || exit 1
         rm -r "tools/$room" "build/obj/tools/$room" 2> /dev/null
         # The tests of the tool, and of the scripts that start it.
-        for f in $(grep -lE "\"$room/|tools/$room/" tests/unit/*.[ch] tests/fuzz/*.[ch] tests/bench/*.c); do
-            case $f in *.h) grep -lF "\"${f##*/}\"" "${f%/*}"/*.c | xargs rm -f ;; esac
+        for f in $(grep -lE "\"$room/|tools/$room/" tests/unit/*.[ch] tests/unit/*/*.c tests/fuzz/*.[ch] \
+            tests/bench/*.c); do
+            case $f in *.h) grep -lF "\"${f##*/}\"" tests/*/*.c tests/unit/*/*.c | xargs rm -f ;; esac
             rm -f "$f"
         done
         for tool in $(cd "$OLDPWD/tools/$room" && ls organ-*.c); do

@@ -91,6 +91,44 @@ inputs_kept() { # WHAT
     find "$I" -type f -exec cksum {} + | sort > "$T/before"
 }
 
+# ---- the kinds of sources ---------------------------------------------------------------------
+# What a path may name, besides a GGUF file: for the tests that give each of them to every tool.
+FORMS='- checkpoint dir records shards-00001-of-00002.gguf model.safetensors split-checkpoint tokenizer mamba peft'
+# make_forms: one of each in $I/forms, of $a where a form can have it.
+make_forms() {
+    f=$I/forms
+    mkdir "$f" && organ-extract -q "$a" -o "$f/dir" && organ-extract -q "$a" -o - > "$f/records" &&
+        organ-extract -q "$a" --safetensors -o "$f/model.safetensors" &&
+        organ-assemble -q "$a" --shards 2 -o "$f/shards.gguf" &&
+        cp -r "$D/hf/falcon" "$f/checkpoint" && cp -r "$D/hf/gemma3-vlm" "$f/tokenizer" &&
+        cp -r "$D/hf/mamba2" "$f/mamba" && cp -r "$D/hf/lora-falcon" "$f/peft" || return 1
+    sed "s|\"base_model_name_or_path\": \"[^\"]*\"|\"base_model_name_or_path\": \"$f/checkpoint\"|" \
+        "$D/hf/lora-falcon/adapter_config.json" > "$f/peft/adapter_config.json"
+    ( # in two files, which the index names
+        . tests/checkpoints.sh
+        s=$f/split-checkpoint
+        llama "$s" "" && rm "$s/model.safetensors" &&
+            printf '%s\n' "$ends" "$head" | stored "$s/one.safetensors" &&
+            blocks 2 "$attn" | stored "$s/two.safetensors" &&
+            { printf '%s\n' "$ends" "$head"; blocks 2 "$attn"; } | awk '{
+                    all = all (NR > 1 ? "," : "") "\"" $1 "\":\"" (/layers/ ? "two" : "one") ".safetensors\""
+                } END { print "{\"weight_map\":{" all "}}" }' > "$s/model.safetensors.index.json"
+    )
+}
+
+# formed PATH: rows in which the models that are read are this source.
+formed() {
+    awk -v path="$1" '{
+        for (w = 3; w <= NF; w++)
+            if ($w ~ /^\$([abcxi]|I\/v\.gguf)$/ && (path != "-" || !done++)) {
+                at = index($0 " ", " " $w " ")
+                $0 = substr($0, 1, at) path substr($0, at + 1 + length($w))
+            }
+        print $0 (path == "-" ? " < $a" : "")
+        done = 0
+    }'
+}
+
 # ---- rows ---------------------------------------------------------------------------------------
 grep -v '^#' tests/cli/promises.rows | grep -F -e "${ONLY_ROWS:-organ}" > "$T/rows"
 if [ ! -x "$BIN/organ-probe" ]; then
@@ -104,7 +142,7 @@ empty() { # whether $O is; many runs leave it so, and no program needs to look
 }
 # reset: an empty $O, with the model that is changed in place.
 reset() {
-    if [ ! -d "$O" ] || ! empty; then rm -rf "$O" && mkdir "$O"; fi
+    if [ ! -d "$O" ]; then mkdir "$O"; elif ! empty; then rm -rf "${O:?}"/* "${O:?}"/.[!.]*; fi
     case $row in
     *'$u.d'*) cp -r "$d" "$u.d" ;;
     *'$u.gguf'*) cp "$a" "$u.gguf" ;;
@@ -114,7 +152,7 @@ reset() {
 }
 
 # run ARGUMENT...: the command with these arguments besides; its status in $got. Its stdin is that of
-# the row, and it gets the variables in $pre.
+# the row, and it gets the variables in $pre. $deadly is the status of a signal that the test sends.
 pre='' limit=
 run() {
     query=
@@ -122,7 +160,7 @@ run() {
     { ([ -z "$limit" ] || ulimit -v $limit; eval "$start $query $line -q \"\$@\" > \"\$T/out\" 2> \"\$T/err\"") \
         < /dev/null; } 2> "$T/shell"
     got=$?
-    [ $got -lt 128 ] || [ $got = 143 ] || bad "$line: ends by signal $((got - 128))"
+    [ $got -lt 128 ] || [ $got = 143 ] || [ $got = "${deadly:-}" ] || bad "$line: ends by signal $((got - 128))"
     answered "$T/out"
 }
 start='exec ${pre:+env} ${pre:-${vars:+env}} $vars'
@@ -148,7 +186,11 @@ left() { empty || (cd "$O" && find . -mindepth 1 | sort | tr '\n' ' '); }
 parse() {
     row=$1
     want=${row%% *} line=${row#* }
-    eval "set -- $(printf '%s' "${line%% < *}" | sed 's/[^ ]*/"&"/g')"
+    words=
+    set -f
+    for w in ${line%% < *}; do words="$words \"$w\""; done
+    set +f
+    eval "set -- $words"
     words=$* tool=$1
     outs='' reads='' vars=''
     if [ "$tool" = organ-api ]; then

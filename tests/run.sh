@@ -124,9 +124,16 @@ if [ -s "$T/all" ]; then
     more=$(($(wc -l < "$T/failures") - 18))
     [ $more -le 0 ] || echo "(and $more more lines)"
 fi
-# What tests left out because a program is missing, on one line.
-cat "$T"/*.log | sed -n 's/^left out: //p' | sort -u |
-    awk '{ all = all (NR > 1 ? "; " : "") $0 } END { if (NR) print "left out: " all }'
-[ $n -lt 2 ] || echo "processor time: $(seconds "in all" "$T"/*.times | tr -s ' ')"
+# What tests left out because a program is missing, or every case was not asked for, on one line; of what needs
+# several, all are named together.
+{
+    cat "$T"/*.log | sed -n 's/^left out: //p' | sort -u
+    [ -n "${EXHAUSTIVE:-}" ] || echo "the long cases of many tests (EXHAUSTIVE=1 or make check)"
+} | awk '
+    { what = $0; sub(/ \([^()]*\)$/, "", what); needed = substr($0, length(what) + 3); sub(/\)$/, "", needed) }
+    what == last && needed != "" { all = substr(all, 1, length(all) - 1) ", " needed ")"; next }
+    { all = all (NR > 1 ? "; " : "") $0; last = what }
+    END { if (NR) print "left out: " all }'
+[ $n -lt 2 ] || echo "processor time: $(seconds "in all" "$T"/*.times | sed 's/^ *//; s/  */ /g')"
 echo "tests: $passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -49,7 +49,6 @@ typedef struct gg_align_group {
 typedef struct gg_align_options {
     const gg_select *select; /* only groups of which a tensor is selected; NULL = all */
     const gg_map *map;       /* which donor block goes into which base block; NULL = the same */
-    bool partial; /* give the aligned donor even if most groups have no counterpart in the base */
     gg_status (*row)(void *ctx, const gg_align_group *row, gg_error *err); /* each group in order */
     void *ctx;
 } gg_align_options;
@@ -77,8 +76,8 @@ typedef struct gg_align_report {
  * Memory: 180 MiB and 4 bytes per unit. Time: about n^2 * 800 multiplications per group of n units,
  * at most n^2 * 1600.
  * Errors: GG_NO if `aligned` is wanted, but more than half of the groups have no counterpart in the
- * base, unless `partial` is set; GG_EUSAGE for a pipe, and for a map that uses a donor block twice;
- * GG_EIO; GG_EFORMAT; any status of the callback. */
+ * base, unless `run->partial` is set; GG_EUSAGE for a pipe, and for a map that uses a donor block
+ * twice; GG_EIO; GG_EFORMAT; any status of the callback. */
 gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
                    gg_source **aligned, const gg_run *run, gg_align_report *report, gg_error *err);
 

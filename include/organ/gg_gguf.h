@@ -116,6 +116,52 @@ bool gg_kv_next_str(const gg_kv *kv, uint64_t *pos, const char **text, size_t *l
  * Returns GG_EUSAGE, with the reason, if the text is wrong; `meta` is then unchanged. */
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err);
 
+/* ---- anatomy --------------------------------------------------------------- */
+
+/* The class of a tensor. docs/anatomy.svg and docs/formats.md show what belongs to each. */
+typedef enum gg_class {
+    GG_SKELETON, /* attention and state-space layers */
+    GG_ORGAN,    /* feed-forward layers: their weights, experts and routers */
+    GG_EMBED,    /* token and position embeddings, the output matrix */
+    GG_NORM,     /* norms */
+    GG_ADAPTER,  /* LoRA pairs and control vectors */
+    GG_OTHER,    /* everything else */
+    GG_CLASS_COUNT
+} gg_class;
+
+/* Returns "skeleton", "organ", "embed", "norm", "adapter" or "other"; a static string. */
+const char *gg_class_name(gg_class c);
+
+/* The sub-model that a tensor belongs to. The comments show how names begin. */
+typedef enum gg_part {
+    GG_PART_TEXT,
+    GG_PART_VISION,    /* v. mm. resampler. adapter. */
+    GG_PART_AUDIO,     /* a. mm.a. */
+    GG_PART_ENCODER,   /* enc., and text encoders in image models */
+    GG_PART_DECODER,   /* dec. */
+    GG_PART_DIFFUSION, /* image and video models */
+    GG_PART_ADAPTER,   /* LoRA, control vectors */
+    GG_PART_IMATRIX,   /* importance matrices */
+    GG_PART_COUNT
+} gg_part;
+
+/* Returns "text", "vision" and so on; a static string. */
+const char *gg_part_name(gg_part p);
+
+/* What the name of a tensor tells about it. The first matching rule of docs/formats.md decides. For
+ * an organ directory the class is that in the manifest, which may have been edited. */
+typedef struct gg_anatomy {
+    int64_t block;     /* the N of blk.N. or of another list of blocks; -1 = none */
+    int64_t expert;    /* the E of ffn_gate.E; -1 = none */
+    uint16_t role_at;  /* where the role begins in the name: after blk.N. */
+    uint16_t role_len; /* its length, without .weight */
+    uint8_t cls;       /* a gg_class */
+    uint8_t part;      /* a gg_part */
+    bool known;        /* false if only the last rule ("anything else") matched */
+    bool mtp;          /* multi-token prediction: nextn.* or mtp.* */
+    bool stack;        /* all experts of a block in one tensor: ffn_*_exps */
+} gg_anatomy;
+
 /* ---- tensors ------------------------------------------------------------- */
 
 /* A tensor as a header describes it. It has no data; see gg_data_open in gg_organ.h. */
@@ -123,11 +169,12 @@ typedef struct gg_tensor {
     const char *name; /* name_len bytes and a NUL; the name itself may contain NULs too */
     size_t name_len;
     uint32_t n_dims;            /* 0..GG_MAX_DIMS, as stored */
-    uint64_t dims[GG_MAX_DIMS]; /* GGUF order: dims[0] is the length of a row; 1 from n_dims on */
     uint32_t dtype;             /* a gg_dtype, or an id of a fork type */
+    uint64_t dims[GG_MAX_DIMS]; /* GGUF order: dims[0] is the length of a row; 1 from n_dims on */
     uint64_t elements, bytes;   /* size of the data, without padding */
     uint64_t offset;            /* in bytes, from the start of the data section of its file */
     uint32_t file;              /* number of the shard that holds it, from 0 */
+    gg_anatomy a;               /* set in sources and plans */
 } gg_tensor;
 
 GG_END_DECLS

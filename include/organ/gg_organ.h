@@ -1,4 +1,4 @@
-/* gg_organ.h - sources (the one way to read models), the anatomy of tensor names, and selections.
+/* gg_organ.h - sources (the one way to read models), and selections of tensors.
  *
  * A gg_source reads tensors from whatever a user names: a GGUF file, a split model, an organ
  * directory, .bin files, or a pipe. docs/formats.md describes these formats. This loop works for
@@ -27,52 +27,6 @@
 #include "gg_status.h"
 
 GG_BEGIN_DECLS
-
-/* ---- anatomy --------------------------------------------------------------- */
-
-/* The class of a tensor. docs/anatomy.svg and docs/formats.md show what belongs to each. */
-typedef enum gg_class {
-    GG_SKELETON, /* attention and state-space layers */
-    GG_ORGAN,    /* feed-forward layers: their weights, experts and routers */
-    GG_EMBED,    /* token and position embeddings, the output matrix */
-    GG_NORM,     /* norms */
-    GG_ADAPTER,  /* LoRA pairs and control vectors */
-    GG_OTHER,    /* everything else */
-    GG_CLASS_COUNT
-} gg_class;
-
-/* Returns "skeleton", "organ", "embed", "norm", "adapter" or "other"; a static string. */
-const char *gg_class_name(gg_class c);
-
-/* The sub-model that a tensor belongs to. The comments show how names begin. */
-typedef enum gg_part {
-    GG_PART_TEXT,
-    GG_PART_VISION,    /* v. mm. resampler. adapter. */
-    GG_PART_AUDIO,     /* a. mm.a. */
-    GG_PART_ENCODER,   /* enc., and text encoders in image models */
-    GG_PART_DECODER,   /* dec. */
-    GG_PART_DIFFUSION, /* image and video models */
-    GG_PART_ADAPTER,   /* LoRA, control vectors */
-    GG_PART_IMATRIX,   /* importance matrices */
-    GG_PART_COUNT
-} gg_part;
-
-/* Returns "text", "vision" and so on; a static string. */
-const char *gg_part_name(gg_part p);
-
-/* What the name of a tensor tells about it. The first matching rule of docs/formats.md decides.
- * gg_source_anatomy returns it. */
-typedef struct gg_anatomy {
-    gg_class cls;
-    gg_part part;
-    int64_t block;   /* the N of blk.N. or of another list of blocks; -1 = none */
-    int64_t expert;  /* the E of ffn_gate.E; -1 = none */
-    size_t role_at;  /* where the role begins in the name: after blk.N. */
-    size_t role_len; /* its length, without .weight */
-    bool known;      /* false if only the last rule ("anything else") matched */
-    bool mtp;        /* multi-token prediction: nextn.* or mtp.* */
-    bool stack;      /* all experts of a block in one tensor: ffn_*_exps */
-} gg_anatomy;
 
 /* ---- selection --------------------------------------------------------------- */
 
@@ -221,10 +175,6 @@ size_t gg_source_count(const gg_source *s);
 
 /* Tensor i, which must be below gg_source_count. */
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i);
-
-/* The anatomy of tensor i. For an organ directory its class is that in the manifest, which may
- * have been edited; otherwise the name decides. */
-gg_anatomy gg_source_anatomy(const gg_source *s, size_t i);
 
 /* The index of a tensor by its name of name_len bytes, or SIZE_MAX if there is none. Takes
  * O(log n). Always SIZE_MAX for records and shards on a pipe. */

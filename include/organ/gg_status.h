@@ -72,54 +72,21 @@ int gg_status_exit(gg_status status);
 /* The value of gg_error.offset if the error has no place in a file. */
 #define GG_ERROR_NO_OFFSET UINT64_MAX
 
-/* The argument of a library function that caused an error, or that would avoid it. The texts of
- * errors name no options, because each program has its own, and a tool of the suite only where it
- * helps. A program can use the hint to add the name of its own option to the text. */
-typedef enum gg_hint {
-    GG_HINT_NONE,
-    GG_HINT_CLASSES,       /* GG_SELECT_TYPES */
-    GG_HINT_PARTS,         /* GG_SELECT_PARTS */
-    GG_HINT_LAYERS,        /* GG_SELECT_LAYERS */
-    GG_HINT_EXPERTS,       /* GG_SELECT_EXPERTS */
-    GG_HINT_TENSORS,       /* GG_SELECT_TENSORS */
-    GG_HINT_EVERY_TENSOR,  /* GG_SELECT_TENSORS with "*" */
-    GG_HINT_LIST_TENSORS,  /* gg_extract without an output */
-    GG_HINT_REPLACE,       /* gg_run.force */
-    GG_HINT_FOLLOW,        /* gg_run.follow */
-    GG_HINT_SPLIT_EXPERTS, /* gg_extract_options.split_experts */
-    GG_HINT_MAP,           /* gg_map_parse */
-    GG_HINT_ANCESTOR,      /* gg_blend_parse */
-    GG_HINT_DTYPE,         /* the dtype of gg_assemble_options or gg_purify_options */
-    GG_HINT_FALLBACK,      /* gg_assemble_options.fallback */
-    GG_HINT_SHARD_SIZE,    /* gg_assemble_options.shard_size */
-    GG_HINT_RECOVER,       /* gg_keys_recover */
-    GG_HINT_STRICT,        /* gg_run.strict */
-    GG_HINT_LENIENT,       /* gg_run.lenient */
-    GG_HINT_PARTIAL,       /* gg_align_options.partial */
-    GG_HINT_IMATRIX,       /* the imatrix of gg_assemble_options and others */
-    GG_HINT_SIZE,          /* the size or bpw of gg_assemble_options */
-    GG_HINT_TYPES,         /* gg_assemble_options.types */
-    GG_HINT_BASE,          /* gg_merge_options.base */
-    GG_HINT_PAIRS_ONLY,    /* gg_source_options.pairs_only */
-    GG_HINT_IN_PLACE,      /* gg_transplant_in_place, gg_key_edits.in_place */
-    GG_HINT_PRE,           /* gg_source_options.pre */
-    GG_HINT_COUNT
-} gg_hint;
-
 /* What failed, where, and what to do about it. Initialise it with GG_ERROR_INIT. All strings
  * are NUL-terminated, cut to the size of their array, and safe to print: control characters and
  * bytes that are not valid UTF-8 are escaped as gg_escape does. The struct owns no memory and
  * can be copied. */
 typedef struct gg_error {
     gg_status status;
-    int sys_errno;     /* errno of a failed system call, else 0 */
-    uint64_t offset;   /* byte in `file`, or GG_ERROR_NO_OFFSET */
-    char file[512];    /* "" = none; "<stdin>" for a pipe */
-    char tensor[160];  /* "" = none */
-    char what[320];    /* the reason, no trailing period */
-    char fix[200];     /* what to do about it, may be "" */
-    gg_hint what_hint; /* the argument that `what` is about */
-    gg_hint fix_hint;  /* the argument that `fix` is about */
+    int sys_errno;    /* errno of a failed system call, else 0 */
+    uint64_t offset;  /* byte in `file`, or GG_ERROR_NO_OFFSET */
+    char file[512];   /* "" = none; "<stdin>" for a pipe */
+    char tensor[160]; /* "" = none */
+    char what[320];   /* the reason, no trailing period */
+    char fix[200];    /* what to do about it, may be "" */
+    /* The arguments that `what` and `fix` are about, or NULL: the word that the library's headers
+     * have for them, such as "force" for gg_run.force. A program can add its own option's name. */
+    const char *what_arg, *fix_arg;
 } gg_error;
 
 /* clang-format off */

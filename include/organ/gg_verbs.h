@@ -49,13 +49,14 @@ typedef struct gg_planned {
 /* How to run: the same for every verb. All zero is the default. A run is not changed, and can be
  * used for several calls at the same time. */
 typedef struct gg_run {
-    unsigned threads;      /* 0 = one per processor */
-    bool force;            /* replace an existing output */
-    bool partial;          /* write although shards of an input are missing */
-    bool follow;           /* in place: change the file that a symbolic link leads to */
-    bool strict;           /* refuse to write a model in which the review finds errors */
-    bool lenient;          /* write also what the review refuses otherwise; strict prevails */
-    bool no_history;       /* do not record in general.name and organ.history what was done */
+    unsigned threads; /* 0 = one per processor */
+    bool force;       /* replace an existing output */
+    bool partial;     /* go on although something is missing: shards of an input, or in gg_align
+                         the counterparts of most units */
+    bool follow;      /* in place: change the file that a symbolic link leads to */
+    bool strict;      /* refuse to write a model in which the review finds errors */
+    bool lenient;     /* write also what the review refuses otherwise; strict prevails */
+    bool no_history;  /* do not record in general.name and organ.history what was done */
     gg_progress *progress; /* may be NULL */
     /* Called with each note or warning: one line without a newline, escaped as gg_escape does,
      * valid during the call. May be NULL. */
@@ -88,7 +89,6 @@ typedef struct gg_output_options {
 /* One selected tensor; with split_experts, one expert of a stack. */
 typedef struct gg_extract_row {
     const gg_tensor *tensor;
-    const gg_anatomy *anatomy;
     uint64_t place; /* where its data begins in its file; 0 if it is not in a GGUF file as such */
 } gg_extract_row;
 
@@ -156,12 +156,6 @@ typedef struct gg_assemble_options {
      * which have none. token_embd.weight must have as many rows as there are tokens. May be
      * NULL. */
     const gg_meta *vocabulary;
-    /* Write a .safetensors file with the names and shapes of Hugging Face. Beside a
-     * model.safetensors, config.json is written unless it exists and run.force is not set. An
-     * adapter is written as PEFT has it, with adapter_config.json beside adapter_model.safetensors,
-     * and needs `base`, the model that it is for. A missing folder of the output is made. */
-    bool hf_names;
-    const gg_source *base;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;

@@ -12,8 +12,14 @@ newline='
 '
 tab=$(printf '\t')
 
-note() { [ -n "${quiet-}" ] || printf '%s: %s\n' "$tool" "$*" >&2; }
-warn() { printf '%s: %s\n' "$tool" "$*" >&2; }
+# A name in a message cannot act on a terminal.
+warn() {
+    case $* in
+    *[[:cntrl:]]*) printf '%s: %s\n' "$tool" "$*" | tr '\000-\011\013-\037\177' '?' ;;
+    *) printf '%s: %s\n' "$tool" "$*" ;;
+    esac >&2
+}
+note() { [ -n "${quiet-}" ] || warn "$@"; }
 die() { # STATUS MESSAGE...
     die_status=$1
     shift

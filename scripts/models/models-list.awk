@@ -9,7 +9,7 @@ FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
 {
     k++
     errors = $at["errors"]
-    check = $at["kind"] == "not readable" ? "not readable" : errors > 0 ? errors " errors" : $at["verdict"] ~ /^(no findings|not checked)/ ? substr($at["verdict"], 1, 11) : "findings"
+    check = $at["kind"] == "not readable" ? "not readable" : errors > 0 ? errors (errors == 1 ? " error" : " errors") : $at["verdict"] ~ /^(no findings|not checked)/ ? substr($at["verdict"], 1, 11) : "findings"
     if (json)
         print "{\"name\": " json_str(name[k]) ", \"kind\": " text($at["kind"]) ", \"type\": " text($at["type"]) ", \"parameters\": " number_of($at["parameters"]) ", \"bytes\": " number_of($at["file_bytes"]) \
             ", \"context\": " number_of($at["context"]) ", \"check\": " json_str(check) ", \"copy_of\": " text(copy[k]) ", \"path\": " json_str(path[k]) "}"

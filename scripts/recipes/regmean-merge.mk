@@ -31,7 +31,7 @@ share := 0.5
 
 MERGE ?= regmean-iso,ridge=0.003,t=$(front)..$(back),share=$(mix),t:token_embd=$(embed),t:output=$(head),share:embed=$(around),t:norm=$(norm)
 # The samples do not depend on what a search changes.
-ROUND ?= regmean-iso,t=0.8,t:embed=0.4,t:norm=2
+ROUND ?= regmean-iso,ridge=0.01,t=0.8,t:embed=0.4,t:norm=2
 MERGE_OPTIONS = --no-hash
 RECIPE_VARIABLES += ROUND SAMPLES ROWS THREADS PROBE $(foreach m,$(MODELS),$(m).text)
 SAMPLES ?= $(OUTPUT).samples

@@ -18,8 +18,9 @@ async function sizeOf(words, signal) {
   return found ? Number(found[1]) : null;
 }
 
-// A form with the command line that does the same, a preview where the tool has one, and its result.
-function form(main, { title, lead, tool, args, output, fields, verb, preview, signal }) {
+// A form with the command line that does the same, a preview where the tool has one, and its result. If
+// args(false).looks, nothing is written; `shown` makes something of the rows then.
+export function form(main, { title, lead, tool, args, output, fields, verb, preview, signal, shown = resultTable }) {
   const line = h("div"), panel = h("div", { class: "panel" }), out = h("div", { class: "output" });
   const what = outcome(panel, out, signal);
   const toolOf = () => args(false).tool || tool; // some forms use two tools
@@ -34,11 +35,12 @@ function form(main, { title, lead, tool, args, output, fields, verb, preview, si
   fill(main, h("h1", null, title), h("p", { class: "lead" }, lead),
     h("form", { class: "card", onsubmit: async (e) => {
       e.preventDefault();
-      if (output) return what.write(toolOf(), args(false).words, output.value);
+      const { words, looks } = args(false);
+      if (output && !looks) return what.write(toolOf(), words, output.value);
       fill(out);
-      const j = await run(panel, tool, args(false).words, { signal });
+      const j = await run(panel, tool, words, { signal });
       const rows = j ? await api.rows(j.id) : [];
-      if (rows.length) fill(out, resultTable(rows));
+      if (rows.length) fill(out, shown(rows, words));
     } }, fields, h("div", { class: "actions" }, preview ? look : null, send), line, panel), out);
   draw();
   return draw;
@@ -141,7 +143,7 @@ export async function pruneView(main, signal, query) {
   let draw = () => {}, about = {}, boxes = [], latest = 0;
   const model = modelSelect(query.get("model") || undefined, () => load());
   const imatrix = modelSelect(query.get("imatrix") || undefined, () => look(), "none", "importance matrix");
-  const goal = select([["keep-experts", "the best experts"], ["experts", "experts that I choose"], ["keep-units", "the best hidden units"], ["share", "a share of the FFNs"]], "keep-units", () => rename());
+  const goal = select([["keep-experts", "the best experts"], ["experts", "experts that I choose"], ["keep-units", "the best hidden units"], ["share", "a share of the experts' weights"]], "keep-units", () => rename());
   const experts = number({ min: 1, step: 1, required: true }, () => draw()), units = number({ min: 1, step: 1, required: true }, () => draw());
   const share = number({ min: 1, max: 99, step: "any", value: "50", required: true }, () => draw()), output = nameField("");
   const fields = { "keep-experts": field("Experts per block", experts), "keep-units": field("Units", units, "Of each expert, or of the FFN of each block."), share: field("Percent", share, "As fewer experts or fewer units, whichever loses less.") };
@@ -181,7 +183,7 @@ export async function pruneView(main, signal, query) {
     about = i;
     boxes = [];
     const length = a.tensors.find((t) => /^ffn_down(_exps)?$/.test(t.role))?.dims[0];
-    for (const o of goal.options) o.disabled = !i.experts && o.value.endsWith("experts");
+    for (const o of goal.options) o.disabled = !i.experts && o.value !== "keep-units"; // --share is about experts too
     if (goal.selectedOptions[0].disabled || (i.experts && goal.value === "keep-units")) goal.value = i.experts ? "keep-experts" : "keep-units";
     experts.value = i.experts ? Math.max(i.experts_used || 1, Math.ceil(i.experts / 2)) : "";
     units.value = length ? Math.max(1, Math.floor(length / 2)) : "";

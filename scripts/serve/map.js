@@ -46,12 +46,14 @@ export function smallMap(tensors) {
   return svg;
 }
 
-// The limits of the colours leave out the lowest and highest 2 % of the values.
+// The limits of the colours, as in the pictures of organ-measure: the 5 % and 95 % quantiles or, if these are equal, the
+// smallest and the largest value.
 function limits(values) {
   const v = [...values].filter((x) => typeof x === "number" && Number.isFinite(x)).sort((a, b) => a - b);
   if (!v.length) return null;
-  const at = (q) => v[Math.min(v.length - 1, Math.round(q * (v.length - 1)))];
-  return { low: at(0.02), high: at(0.98) };
+  let out = Math.floor(0.05 * (v.length - 1) + 0.5);
+  if (v[out] === v[v.length - 1 - out]) out = 0;
+  return { low: v[out], high: v[v.length - 1 - out] };
 }
 
 // options: values (Map of name to number), label, reverse, among (values that share the colours); or chosen (Set), possible (Set), onchange
@@ -207,5 +209,5 @@ function valueLegend(scale, options) {
   const steps = [...Array(STEPS).keys()].map((i) => h("i", { class: "v" + (options.reverse ? STEPS - 1 - i : i) }));
   return h("div", { class: "legend" }, h("span", null, options.label), h("span", { class: "num" }, number(scale.low)),
     h("span", { class: "ramp", "aria-hidden": "true" }, steps), h("span", { class: "num" }, number(scale.high)),
-    h("span", { class: "faint" }, "The colours end at the 2nd and 98th percentile."));
+    h("span", { class: "faint" }, "The colours end at the 5th and 95th percentile."));
 }

@@ -154,7 +154,7 @@ function infoCard(name, i, t) {
     bar, h("p", { class: "faint" }, mix.map(([d, b]) => d + " " + (b / sum >= 0.005 ? Math.round((100 * b) / sum) : "<1") + " %").join(", ")),
     h("dl", { class: "about" }, row("Shape", [i.embedding && "embedding " + number(i.embedding), i.heads && number(i.heads) + " heads" + (i.heads_kv && i.heads_kv !== i.heads ? " (" + number(i.heads_kv) + " for keys and values)" : ""),
       i.experts && number(i.experts) + " experts, " + number(i.experts_used) + " used at once"].filter(Boolean).join(", ")),
-    row("Vocabulary", i.vocabulary && number(i.vocabulary) + " tokens (" + (i.tokenizer ?? "–") + ")"), row("Chat template", i.kind === "language model" ? i.template : null), row("Licence", i.license), row("Made from", i.origin),
+    row("Vocabulary", i.vocabulary && h("a", { href: "#/vocabulary?model=" + encodeURIComponent(name) }, number(i.vocabulary) + " tokens (" + (i.tokenizer ?? "–") + ")")), row("Chat template", i.kind === "language model" ? i.template : null), row("Licence", i.license), row("Made from", i.origin),
     row("Shards", i.shards + i.missing > 1 ? i.shards + " present, " + i.missing + " missing" : null),
     row("Memory", cache.length ? bytes(i.bytes) + " of weights, and for keys and values " + cache.map(([c, b]) => bytes(b) + " at " + c + " tokens").join(", ") + (i.cache_full_q8_0 ? " (" + bytes(i.cache_full_q8_0) + " as q8_0)" : "") : null),
     row("Check", i.verdict ? h("span", { class: i.errors ? "error" : i.verdict === "no findings" ? "good" : "warn" }, i.verdict) : null)),

@@ -8,11 +8,12 @@ import { measureView, compareView } from "./study.js";
 import { graftView, mergeView } from "./surgery.js";
 import { stackView, quantizeView, loraView, pruneView, purifyView, validateView } from "./build.js";
 import { keysView } from "./keys.js";
+import { vocabularyView } from "./vocabulary.js";
 import { jobsView } from "./run.js";
 
 const main = document.getElementById("main"), top = document.getElementById("top");
 const tabs = [["models", "Models", modelsView], ["measure", "Measure", measureView], ["compare", "Compare", compareView], ["graft", "Graft", graftView],
-  ["merge", "Merge", mergeView], ["stack", "Stack", stackView], ["quantize", "Quantize", quantizeView], ["adapter", "Adapter", loraView], ["prune", "Prune", pruneView], ["purify", "Purify", purifyView], ["validate", "Validate", validateView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
+  ["merge", "Merge", mergeView], ["stack", "Stack", stackView], ["quantize", "Quantize", quantizeView], ["adapter", "Adapter", loraView], ["prune", "Prune", pruneView], ["purify", "Purify", purifyView], ["validate", "Validate", validateView], ["vocabulary", "Vocabulary", vocabularyView], ["keys", "Keys", keysView], ["jobs", "Jobs", jobsView]];
 let running = null; // aborts what the last view still waits for
 
 function theme() {

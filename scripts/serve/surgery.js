@@ -165,6 +165,8 @@ export async function mergeView(main, signal, query) {
   const method = select([...methods].map(([k, m]) => [k, m.text]), "iso", () => reset());
   const base = modelSelect(first, () => load());
   const value = h("input", { type: "text", value: "0.5", size: 8, oninput: () => draw() });
+  const words = select([["", "all models have the same"], ["base", "that of the base, or of the first model"], ["union", "all tokens of all models"], ["model", "that of a model"]], undefined, () => draw());
+  const speaker = modelSelect(undefined, () => draw()), speakerBox = field("Whose vocabulary", speaker);
   const more = h("input", { type: "text", value: "", spellcheck: "false", oninput: () => draw() });
   const output = nameField(freshName("merged", ".gguf"));
   output.addEventListener("input", () => draw());
@@ -182,18 +184,21 @@ export async function mergeView(main, signal, query) {
   }
   function parts() {
     const common = [method.value, m().each ? null : filters(value.value).text, more.value.trim() || null].filter(Boolean).join(",");
-    const words = ["--method", common];
-    if (m().base) words.push("--base", base.value);
+    const argv = ["--method", common];
+    if (m().base) argv.push("--base", base.value);
     rows.forEach((r, i) => {
       const f = m().each ? filters(r.weight.value, !m().base && i === 0).text : null;
-      words.push("--model", [r.model.value, f].filter(Boolean).join(","));
+      argv.push("--model", [r.model.value, f].filter(Boolean).join(","));
     });
-    return words;
+    const v = words.value === "model" ? speaker.value : words.value;
+    if (v) argv.push("--vocabulary", v);
+    return argv;
   }
   const args = (preview) => parts().concat(preview ? ["--check"] : ["--output", output.value]);
   function draw() {
     const s = filters(m().each ? rows[0].weight.value : value.value);
     for (const b of buttons) b.disabled = !!s.error;
+    speakerBox.hidden = words.value !== "model";
     fill(line, s.error ? h("p", { class: "faint" }, s.error) : command(commandText(["organ-merge", ...args(false)])));
   }
   function addRow(name) {
@@ -239,11 +244,11 @@ export async function mergeView(main, signal, query) {
   fill(main, h("h1", null, "Merge"), h("p", { class: "lead" }, "Combine models that share a lineage, tensor by tensor."),
     h("form", { onsubmit: async (e) => {
       e.preventDefault();
-      const words = args(false), name = output.value, parents = [m().base ? base.value : rows[0].model.value, ...rows.map((r) => r.model.value)];
-      if (await willing(panel, out, parents[0], parents.slice(1), "Merge", signal) && await what.write("organ-merge", words, name)) await changes(out, name, parents, signal);
+      const argv = args(false), name = output.value, parents = [m().base ? base.value : rows[0].model.value, ...rows.map((r) => r.model.value)];
+      if (await willing(panel, out, parents[0], parents.slice(1), "Merge", signal) && await what.write("organ-merge", argv, name)) await changes(out, name, parents, signal);
     } },
       h("div", { class: "card" }, h("div", { class: "row" }, field("Method", method), baseBox), list, another), mapCard,
-      h("div", { class: "card" }, h("div", { class: "row" }, valueBox, field("More parameters", more, "For example normalize=true"), field("Write a model named", output)),
+      h("div", { class: "card" }, h("div", { class: "row" }, valueBox, field("More parameters", more, "For example normalize=true"), field("Vocabulary", words), speakerBox, field("Write a model named", output)),
         h("div", { class: "actions" }, buttons), line, panel)), out);
   await reset();
 }

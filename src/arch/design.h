@@ -73,7 +73,7 @@ bool gg_design_eval(const gg_design *d, const char *text, size_t len, uint64_t b
  */
 bool gg_design_name_known(const char *name, size_t len);
 
-/* ---- kinds of blocks: blocks.c ------------------------------------------------------------ */
+/* ---- kinds of blocks ---------------------------------------------------------------------- */
 
 /* How an architecture has sliding windows where no array sliding_window_pattern tells. */
 typedef struct gg_window_rule {
@@ -101,7 +101,7 @@ bool gg_design_recurrent(const gg_design *d, uint64_t block);
 /* Whether a block is of a kind that a record names. `prefix` is "", "enc." or "dec.". */
 bool gg_design_block_is(const gg_design *d, const char *prefix, uint64_t block, const char *kind,
                         size_t len);
-/* Whether there is such a kind: words of blocks.c with "&" between them. */
+/* Whether there is such a kind: words of the list in design.c with "&" between them. */
 bool gg_design_kind_known(const char *kind, size_t len);
 
 /* GG_NO, with the kind, if the second model has no block of a kind that the first has, and that

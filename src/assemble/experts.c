@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/grow.h"
-#include "base/lines.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
@@ -25,9 +24,9 @@ static gg_status fail_at(const gg_tensor *t, gg_error *err)
 /* ---- tensors with one entry per expert ---------------------------------------------- */
 
 /* GG_EUNSUPPORTED for a tensor with which a model cannot lose experts. */
-static gg_status refuse_fixed_experts(const gg_tensor *t, const gg_anatomy *a, gg_error *err)
+static gg_status refuse_fixed_experts(const gg_tensor *t, gg_error *err)
 {
-    const char *why = gg_experts_fixed(t, a);
+    const char *why = gg_experts_fixed(t);
     if (!why) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED, "%s, so no experts can be removed from this model", why);
     return fail_at(t, err);
@@ -135,8 +134,8 @@ static gg_status check_expert_keys(const gg_meta *meta, uint64_t was, uint64_t l
                        (unsigned long long)left);
     if (left < used) {
         gg_fail(err, GG_EFORMAT,
-                "a block keeps %llu experts, but %llu are used at a time (expert_used_count)",
-                (unsigned long long)left, (unsigned long long)used);
+                "a block keeps %llu expert%s, but %llu are used at a time (expert_used_count)",
+                (unsigned long long)left, left == 1 ? "" : "s", (unsigned long long)used);
         return gg_fix(err, "leave more experts, or lower expert_used_count first");
     }
     if (groups > 1 && left % groups != 0) {
@@ -165,38 +164,7 @@ gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, kept_line **ou
     return GG_OK;
 }
 
-static gg_status add_listed(gg_keep_experts *k, uint64_t block, const char *list, gg_error *err)
-{
-    kept_line *l;
-    gg_status st = gg_keep_experts_add(k, block, &l, err);
-    return st == GG_OK ? gg_ranges_parse(&l->listed, GG_HINT_NONE, list, err) : st;
-}
-
-/* "3<TAB>0-3,7" */
-static gg_status read_kept(void *ctx, char *text, size_t number, gg_error *err)
-{
-    text[strcspn(text, "\r")] = '\0';
-    char *tab = strchr(text, '\t'), *end;
-    if (text[0] == '\0' || (number == 1 && strncmp(text, "block\t", 6) == 0)) return GG_OK;
-    unsigned long long block = strtoull(text, &end, 10);
-    if (!tab || end != tab || text[0] < '0' || text[0] > '9' || tab - text > 9)
-        return gg_fail(err, GG_EUSAGE,
-                       "line %zu: expected a block number, a tab and experts such as "
-                       "0-3,7",
-                       number);
-    return add_listed(ctx, block, tab + 1, err);
-}
-
-static gg_status read_kept_file(gg_keep_experts *k, const char *path, gg_error *err)
-{
-    gg_lines from = { path, "the list of experts", GG_EXPERT_LIST_MAX };
-    gg_status st = gg_each_line(&from, read_kept, k, err);
-    if (st != GG_OK || k->n > 0) return st;
-    gg_fail(err, GG_EUSAGE, "the file lists no experts");
-    return gg_at_file(err, path);
-}
-
-static int order_lines(const void *a, const void *b)
+int gg_kept_line_order(const void *a, const void *b)
 {
     const kept_line *x = a, *y = b;
     return x->block < y->block ? -1 : x->block > y->block;
@@ -208,25 +176,6 @@ gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error 
     if (!*out) return gg_fail(err, GG_ENOMEM, "no memory for experts");
     (*out)->text = text;
     return GG_OK;
-}
-
-gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err)
-{
-    gg_keep_experts *k;
-    gg_status st = gg_keep_experts_new(text, &k, err);
-    if (st != GG_OK) return st;
-    bool list = text[strspn(text, "0123456789,-")] == '\0';
-    st = list ? add_listed(k, UINT64_MAX, text, err) : read_kept_file(k, text, err);
-    if (st == GG_OK && k->n) qsort(k->lines, k->n, sizeof *k->lines, order_lines);
-    for (size_t i = 1; i < k->n && st == GG_OK; i++)
-        if (k->lines[i].block == k->lines[i - 1].block) {
-            gg_fail(err, GG_EUSAGE, "block %llu is listed twice",
-                    (unsigned long long)k->lines[i].block);
-            st = gg_at_file(err, text);
-        }
-    if (st == GG_OK) *out = k;
-    else gg_keep_experts_free(k);
-    return st;
 }
 
 void gg_keep_experts_free(gg_keep_experts *k)
@@ -246,7 +195,7 @@ kept_line *gg_kept_line_of(const gg_keep_experts *k, uint64_t block)
 {
     kept_line key = { .block = block };
     if (k->n == 1 && k->lines[0].block == UINT64_MAX) return &k->lines[0];
-    return bsearch(&key, k->lines, k->n, sizeof key, order_lines);
+    return bsearch(&key, k->lines, k->n, sizeof key, gg_kept_line_order);
 }
 
 gg_status gg_kept_line_lacks(const gg_keep_experts *k, uint64_t block, gg_error *err)
@@ -256,7 +205,7 @@ gg_status gg_kept_line_lacks(const gg_keep_experts *k, uint64_t block, gg_error 
                        (unsigned long long)block);
     gg_fail(err, GG_EFORMAT,
             "the experts of its block were not split, but experts of other blocks were removed");
-    return gg_fix_hint(err, GG_HINT_SPLIT_EXPERTS, "extract the whole model with single experts");
+    return gg_fix_by(err, "split_experts", "extract the whole model with single experts");
 }
 
 gg_status gg_kept_line_list(kept_line *l, uint64_t was, gg_error *err)
@@ -301,13 +250,15 @@ static gg_status check_kept_all(gg_keep_experts *k, const gg_plan *p, gg_error *
     gg_status st = GG_OK;
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        st = refuse_fixed_experts(t, &a, err);
-        if (st == GG_OK && gg_counts_experts(t, &a)) st = check_kept(k, t, (uint64_t)a.block, err);
+        st = refuse_fixed_experts(t, err);
+        if (st == GG_OK && gg_counts_experts(t)) st = check_kept(k, t, (uint64_t)t->a.block, err);
         if (st != GG_OK) return fail_at(t, err);
     }
     if (!k->text) return GG_OK;
-    if (k->was == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
+    if (k->was == 0) {
+        gg_fail(err, GG_NO, "the model has no stacks of experts");
+        return gg_fix(err, "keep a number of the hidden units of its FFNs instead");
+    }
     for (size_t i = 0; i < k->n; i++)
         if (!k->lines[i].used)
             return gg_fail(err, GG_NO, "%s lists block %llu, which has no experts", k->text,
@@ -320,9 +271,9 @@ gg_status gg_keep_experts_cut(gg_keep_experts *k, gg_plan *p, gg_error *err)
     gg_status st = k->dense ? GG_OK : check_kept_all(k, p, err);
     for (size_t i = 0; i < p->n && st == GG_OK && !k->dense && k->left != k->was; i++) {
         gg_plan_tensor *pt = &p->tensors[i];
-        gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
-        const kept_line *l = a.block < 0 ? NULL : gg_kept_line_of(k, (uint64_t)a.block);
-        if (l && gg_counts_experts(&pt->t, &a))
+        int64_t block = pt->t.a.block;
+        const kept_line *l = block < 0 ? NULL : gg_kept_line_of(k, (uint64_t)block);
+        if (l && gg_counts_experts(&pt->t))
             st = cut_experts(pt, k->was, l->kept, l->n, p->verify, err);
     }
     return st;

@@ -35,14 +35,15 @@ typedef struct gg_keep_experts {
     const char *unfit;         /* why the outputs of removed experts are not replaced; static */
 } gg_keep_experts;
 
-#define GG_EXPERT_LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts */
-
 /* An empty list. */
 gg_status gg_keep_experts_new(const char *text, gg_keep_experts **out, gg_error *err);
 void gg_keep_experts_free(gg_keep_experts *k);
 
 /* Appends a line for a block, which must be the highest so far. */
 gg_status gg_keep_experts_add(gg_keep_experts *k, uint64_t block, kept_line **out, gg_error *err);
+
+/* The order of lines by their blocks, for qsort. */
+int gg_kept_line_order(const void *a, const void *b);
 
 /* The line for a block; NULL if there is none. GG_NO, with `why`, if the user's list has none. */
 kept_line *gg_kept_line_of(const gg_keep_experts *k, uint64_t block);
@@ -64,11 +65,6 @@ gg_status gg_plan_directory(gg_source *dir, gg_plan *p, gg_keep_experts **missin
 /* Records what was removed: gg_record_step. */
 gg_status gg_keep_experts_record(const gg_keep_experts *k, gg_meta *meta, const gg_run *run,
                                  gg_error *err);
-
-/* `text` is a list of experts for every block, such as "0-3,7", or else the name of a file
- * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
- * either, GG_EIO for a file that cannot be read. */
-gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err);
 
 /* Cut the tensors of the plan, which must not have producers yet. The kept experts stay in
  * their order and are numbered from 0: rows of the router (ffn_gate_inp.weight, dims[1]), elements

@@ -90,10 +90,10 @@ static gg_status add_single(directory *d, joined *const *by_name, size_t i, gg_e
                 e->t.dtype == d->m->entries[j->place].t.dtype;
     for (uint32_t x = 0; fits && x < e->t.n_dims; x++) fits = e->t.dims[x] == of->dims[x];
     if (!fits) gg_fail(err, GG_EFORMAT, "its dims or dtype differ from those of the other experts");
-    else if ((uint64_t)e->a.expert >= experts_of(j))
+    else if ((uint64_t)e->t.a.expert >= experts_of(j))
         gg_fail(err, GG_EFORMAT, "its stack never had this expert");
     if (err->status != GG_OK) return gg_at_tensor(err, e->t.name, e->t.name_len);
-    d->singles[d->n++] = (single){ k, (uint64_t)e->a.expert, i };
+    d->singles[d->n++] = (single){ k, (uint64_t)e->t.a.expert, i };
     return GG_OK;
 }
 
@@ -104,12 +104,13 @@ static gg_status open_directory(directory *d, gg_error *err)
     d->stack_of = calloc(m->n_entries + 1, sizeof *d->stack_of);
     d->stacks = calloc(m->n_stacks + 1, sizeof *d->stacks);
     joined **by_name = calloc(m->n_stacks + 1, sizeof *by_name);
-    if (!d->singles || !d->stack_of || !d->stacks || !by_name)
-        return free(by_name), gg_fail(err, GG_ENOMEM, "no memory for experts");
+    if (!d->singles || !d->stack_of || !d->stacks || !by_name) {
+        free(by_name);
+        return gg_fail(err, GG_ENOMEM, "no memory for experts");
+    }
     for (size_t k = 0; k < m->n_stacks; k++) {
         const gg_tensor *t = &m->stacks[k].t;
-        d->stacks[k] = (joined){ (uint64_t)gg_anatomy_of(t->name, t->name_len).block, &m->stacks[k],
-                                 0, 0, 0 };
+        d->stacks[k] = (joined){ (uint64_t)t->a.block, &m->stacks[k], 0, 0, 0 };
         by_name[k] = &d->stacks[k];
     }
     qsort(by_name, m->n_stacks, sizeof *by_name, by_stack_name);

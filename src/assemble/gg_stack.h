@@ -57,7 +57,6 @@ typedef struct gg_stack_row {
 /* A tensor of the new model, with the index of its model in the order. */
 typedef struct gg_stack_tensor {
     const gg_tensor *t;
-    gg_anatomy a;
     size_t model;
     bool last;
     struct gg_plan_tensor *planned; /* internal: the copy, which other verbs may compute instead */

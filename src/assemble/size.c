@@ -37,16 +37,15 @@ static const struct {
 
 static double guess_factor(const gg_tensor *t, bool tied)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     double factor = OTHER_FACTOR;
     for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
         size_t n = strlen(factors[i].role);
-        if (a.role_len < n || memcmp(t->name + a.role_at, factors[i].role, n) != 0) continue;
+        if (t->a.role_len < n || memcmp(t->name + t->a.role_at, factors[i].role, n) != 0) continue;
         factor = factors[i].factor;
         break;
     }
-    if (tied && a.block < 0) factor += factors[0].factor;
-    return a.block > 0 ? factor * LATER_BLOCKS : factor;
+    if (tied && t->a.block < 0) factor += factors[0].factor;
+    return t->a.block > 0 ? factor * LATER_BLOCKS : factor;
 }
 
 /* ---- the table ------------------------------------------------------------------------ */
@@ -245,7 +244,7 @@ static gg_status median_ratio(const gg_losses *l, const gg_size_item *items, siz
         const gg_size_item *it = &items[i];
         size_t n_rows;
         const entry *rows = rows_of(l, it->t->name, &n_rows);
-        double loss, factor = guess_factor(it->t, it->tied);
+        double loss = 0, factor = guess_factor(it->t, it->tied);
         for (size_t k = 0; k < it->all && n_rows; k++)
             if (it->options[k].error > 0 &&
                 loss_in_table(rows, n_rows, it->options[k].dtype, &loss) && count < l->n)
@@ -406,9 +405,8 @@ static gg_status add_types(chooser *c, const char *list, gg_error *err)
         bool keep = n == 4 && strncmp(p, "keep", 4) == 0;
         snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), p);
         uint32_t dtype = 0;
-        gg_status st = keep
-                           ? GG_OK
-                           : gg_dtype_rules_type(name, GG_HINT_TYPES, c->job->imatrix, &dtype, err);
+        gg_status st = keep ? GG_OK
+                            : gg_dtype_rules_type(name, "types", c->job->imatrix, &dtype, err);
         if (st != GG_OK) return st;
         c->keep = c->keep || keep;
         bool twice = keep;
@@ -427,7 +425,7 @@ static gg_status parse_types(chooser *c, gg_error *err)
     if (st == GG_OK && !given && c->job->imatrix) st = add_types(c, weighed_types, err);
     if (st != GG_OK || c->n_types) return st;
     gg_fail(err, GG_EUSAGE, "there is no type to choose from");
-    return gg_about(err, GG_HINT_TYPES);
+    return gg_about(err, "types");
 }
 
 /* Whether values of t can be encoded in the type with the importance matrix at hand. */
@@ -610,18 +608,6 @@ static void report_choice(const chooser *c, gg_size_plan *out)
                         : " (a guess by the roles of the tensors, without a table of losses)");
 }
 
-static gg_status set_limit(const gg_size_job *job, gg_size_plan *out, gg_error *err)
-{
-    uint64_t weights = 0;
-    for (size_t i = 0; i < job->plan->n; i++) weights += job->plan->tensors[i].t.elements;
-    double bytes = job->o->bpw / 8 * (double)weights;
-    out->limit = job->o->size;
-    if (job->o->bpw > 0 && bytes < 0x1p62) out->limit = (uint64_t)bytes;
-    if (out->limit) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the size must be above 0");
-    return gg_about(err, GG_HINT_SIZE);
-}
-
 static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *err)
 {
     size_t n = job->plan->n;
@@ -630,9 +616,18 @@ static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *
     out->rows = calloc(n + 1, sizeof *out->rows);
     if (!out->dtypes || !out->rows)
         return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
-    for (size_t i = 0; i < n; i++)
-        out->rows[i] = (gg_size_row){ .tensor = &job->plan->tensors[i].t, .basis = "-" };
-    return set_limit(job, out, err);
+    uint64_t weights = 0;
+    for (size_t i = 0; i < n; i++) {
+        const gg_tensor *t = &job->plan->tensors[i].t;
+        out->rows[i] = (gg_size_row){ .tensor = t, .basis = "-" };
+        weights += t->elements;
+    }
+    double bytes = job->o->bpw / 8 * (double)weights;
+    out->limit = job->o->size;
+    if (job->o->bpw > 0 && bytes < 0x1p62) out->limit = (uint64_t)bytes;
+    if (out->limit) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the size must be above 0");
+    return gg_about(err, "size");
 }
 
 gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *err)

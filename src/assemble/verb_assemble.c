@@ -3,13 +3,16 @@
 #include "organ/gg_verbs.h"
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "compute/dtype_rules.h"
 #include "experts.h"
 #include "gguf/gguf.h"
 #include "hf/safetensors.h"
+#include "hf_names.h"
 #include "organ/manifest.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
@@ -19,15 +22,11 @@
 #include "write/keys.h"
 #include "write/plan.h"
 #include "write/verb_run.h"
-#include "json/json.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- files ------------------------------------------------------------------------ */
 
@@ -105,19 +104,41 @@ static bool is_vocabulary_key(const gg_kv *kv)
     return kv->key_len >= sizeof prefix && memcmp(kv->key, prefix, sizeof prefix - 1) == 0;
 }
 
+/* The rows of a matrix with one row per token; 0 = the model does not have it. */
+static uint64_t rows_of(const assembly *a, const char *name)
+{
+    size_t i = gg_source_find(a->source, name, strlen(name));
+    return i == SIZE_MAX ? 0 : gg_source_tensor(a->source, i)->dims[1];
+}
+
+/* Whether embeddings have rows after those of all tokens only because their number was rounded up,
+ * as trainers do. */
+static bool is_padded(uint64_t rows, uint64_t tokens)
+{
+    return rows > tokens && rows - tokens <= 512 && rows % 32 == 0;
+}
+
 /* Fails if the embeddings have another number of rows than there are tokens. */
 static gg_status check_tokens(const assembly *a, gg_error *err)
 {
+    static const char embeddings[] = "token_embd.weight", head[] = "output.weight";
     const gg_kv *tokens = gg_meta_find(a->o->vocabulary, "tokenizer.ggml.tokens");
-    size_t i = gg_source_find(a->source, "token_embd.weight", 17);
-    uint64_t rows = i == SIZE_MAX ? 0 : gg_source_tensor(a->source, i)->dims[1];
+    uint64_t rows = rows_of(a, embeddings), of_head = rows_of(a, head);
     if (!tokens) return gg_fail(err, GG_NO, "the model for the vocabulary has none");
-    if (i == SIZE_MAX || rows == tokens->count) return GG_OK;
+    if (rows && of_head && rows != of_head) {
+        bool second = rows == tokens->count;
+        gg_fail(err, GG_NO, "%s has %llu rows, but %s has %llu, and the vocabulary has %llu tokens",
+                second ? head : embeddings, (unsigned long long)(second ? of_head : rows),
+                second ? embeddings : head, (unsigned long long)(second ? rows : of_head),
+                (unsigned long long)tokens->count);
+        return gg_fix(err, "use the checkpoint from before the vocabulary was resized");
+    }
+    if (rows == 0 || rows == tokens->count || is_padded(rows, tokens->count)) return GG_OK;
     gg_fail(err, GG_NO, "the vocabulary has %llu tokens, but the model has embeddings for %llu",
             (unsigned long long)tokens->count, (unsigned long long)rows);
     return gg_fix(err,
-                  "take it from a model of the same family; organ-vocab transplant gives a model "
-                  "another vocabulary");
+                  "take it from a model of the same family, or transplant another vocabulary into "
+                  "the model that was converted with its own");
 }
 
 /* Notes how many tokens of the model's own vocabulary differ in the one that replaces it. */
@@ -133,7 +154,10 @@ static void note_other_tokens(const assembly *a, const gg_meta *own)
          i++) {
         if ((nx == ny && memcmp(x, y, nx) == 0) || n++) continue;
         first = i;
-        shown[0] = x, shown[1] = y, len[0] = nx, len[1] = ny;
+        shown[0] = x;
+        shown[1] = y;
+        len[0] = nx;
+        len[1] = ny;
     }
     if (n == 0) return;
     for (int k = 0; k < 2; k++)
@@ -143,6 +167,43 @@ static void note_other_tokens(const assembly *a, const gg_meta *own)
             "becomes '%s'",
             (unsigned long long)n, (unsigned long long)mine->count, (unsigned long long)first,
             text[0], text[1]);
+}
+
+/* Appends n - kv->count texts, or numbers of 4 bytes, to an array of the vocabulary. */
+static gg_status lengthen(gg_meta *meta, const char *key, uint64_t n, uint32_t number,
+                          gg_error *err)
+{
+    const gg_kv *kv = gg_meta_find(meta, key);
+    gg_buf b = GG_BUF_INIT;
+    char text[32];
+    uint8_t le[4];
+    if (!kv || kv->type != GG_TYPE_ARR || kv->count >= n) return GG_OK;
+    uint32_t type = kv->elem_type;
+    gg_put_le32(le, number);
+    gg_buf_append(&b, kv->data, (size_t)kv->size, err);
+    for (uint64_t i = kv->count; i < n && err->status == GG_OK; i++) {
+        snprintf(text, sizeof text, "[PAD%llu]", (unsigned long long)i);
+        if (type == GG_TYPE_STR) gg_array_add_str(&b, text, strlen(text), err);
+        else gg_buf_append(&b, le, sizeof le, err);
+    }
+    if (err->status == GG_OK) gg_meta_set_array(meta, key, type, n, &b, err);
+    gg_buf_free(&b);
+    return err->status;
+}
+
+/* Gives rows of the embeddings without a token unused ones, as the converter of llama.cpp does. */
+static gg_status pad_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
+{
+    const gg_kv *tokens = gg_meta_find(meta, "tokenizer.ggml.tokens");
+    uint64_t rows = rows_of(a, "token_embd.weight"), n = tokens ? tokens->count : rows;
+    if (rows <= n) return GG_OK;
+    gg_note(a->run,
+            "the vocabulary has %llu tokens for %llu rows of the embeddings: the last %llu "
+            "rows get unused tokens",
+            (unsigned long long)n, (unsigned long long)rows, (unsigned long long)(rows - n));
+    lengthen(meta, "tokenizer.ggml.tokens", rows, 0, err);
+    lengthen(meta, "tokenizer.ggml.token_type", rows, GG_TOKEN_UNUSED, err);
+    return lengthen(meta, "tokenizer.ggml.scores", rows, gg_float_bits(-10000), err);
 }
 
 static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
@@ -157,7 +218,7 @@ static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err
     }
     for (size_t i = 0; i < from->n && st == GG_OK; i++)
         if (is_vocabulary_key(&from->kv[i])) st = gg_meta_set(meta, &from->kv[i], err);
-    return st;
+    return st == GG_OK ? pad_vocabulary(a, meta, err) : st;
 }
 
 /* Adapts the keys to the tensors that are left, and takes the vocabulary of another model. */
@@ -280,7 +341,8 @@ static gg_status plan_files(assembly *a, gg_error *err)
     gg_status st = has_size(a->o) ? choose_size(a, err) : GG_OK;
     if (st == GG_OK && a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, a->meta, &a->made, &changed, a->run, err);
-    if (st == GG_OK && !a->o->edit) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
+    bool cut = a->o->edit && a->o->edit->tensors; /* reviewed with what it becomes */
+    if (st == GG_OK && !cut) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->output.shard_size, a->run);
     return st == GG_OK ? tell_sizes(a, err) : st;
@@ -292,7 +354,7 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
     gg_meta meta = GG_META_INIT;
     gg_status st = add_tensors(a, err);
     const gg_plan_edit *edit = a->o->edit;
-    bool edited = a->there || edit || a->o->vocabulary;
+    bool edited = a->there || (edit && edit->keys) || a->o->vocabulary;
     if (st == GG_OK && edit && edit->tensors)
         st = edit->tensors(edit->ctx, &a->plan, &a->made, a->imatrix, err);
     if (st == GG_OK && edited) st = edit_keys(a, &meta, err);
@@ -314,18 +376,17 @@ static gg_status check_options(const gg_assemble_options *o, gg_error *err)
     const struct {
         bool wrong;
         const char *what, *fix;
-        gg_hint hint;
+        const char *by;
     } list[] = {
-        { !sized && o->types, "a list of types serves only for a size", "add it", GG_HINT_SIZE },
-        { !sized && o->sensitivity, "a table of losses serves only for a size", "add it",
-          GG_HINT_SIZE },
+        { !sized && o->types, "a list of types serves only for a size", "add it", "size" },
+        { !sized && o->sensitivity, "a table of losses serves only for a size", "add it", "size" },
         { o->size && o->bpw > 0, "there are two sizes, in bytes and in bits per weight", NULL,
-          GG_HINT_NONE },
+          NULL },
     };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         if (!list[i].wrong) continue;
         gg_fail(err, GG_EUSAGE, "%s", list[i].what);
-        if (list[i].fix) gg_fix_hint(err, list[i].hint, "%s", list[i].fix);
+        if (list[i].fix) gg_fix_by(err, list[i].by, "%s", list[i].fix);
         break;
     }
     return err->status;
@@ -339,7 +400,7 @@ static gg_status parse_rules(assembly *a, gg_error *err)
     if (!a->rules) return gg_dtype_rules_none(a->imatrix, &a->rules, err);
     if (!gg_dtype_rules_preset(a->rules)) return GG_OK;
     gg_fail(err, GG_EUSAGE, "a preset leaves no types to choose for a size");
-    gg_about(err, GG_HINT_DTYPE);
+    gg_about(err, "dtype");
     return gg_fix(err, "give rules for single tensors only");
 }
 
@@ -371,7 +432,10 @@ static gg_status rules_for_safetensors(assembly *a, gg_error *err)
         gg_buf_printf(&text, err, "%s%.*s=f16", n++ ? "," : "", (int)t->name_len, t->name);
     }
     a->unpacked = n > 0;
-    if (a->o->output.dtype || has_size(a->o)) return gg_buf_free(&text), err->status;
+    if (a->o->output.dtype || has_size(a->o)) {
+        gg_buf_free(&text);
+        return err->status;
+    }
     if (n)
         gg_note(a->run,
                 "%zu quantized tensor%s decoded as F16, because safetensors cannot hold "
@@ -385,7 +449,8 @@ static gg_status rules_for_safetensors(assembly *a, gg_error *err)
 static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *err)
 {
     bool is = output && gg_is_safetensors_name(output);
-    if (a->o->hf_names && !is)
+    const gg_plan_edit *edit = a->o->edit;
+    if (!is && edit && edit->names)
         return gg_fail(err, GG_EUSAGE, "Hugging Face names are for an output X.safetensors");
     if (!is) return GG_OK;
     if (!gg_source_seekable(a->source)) {
@@ -394,118 +459,15 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
     }
     a->plan.stored = gg_source_refusal(a->source) != NULL;
     gg_status st = rules_for_safetensors(a, err);
-    if (a->o->hf_names && st == GG_OK) {
-        free(a->decoded);
-        a->decoded = NULL;
-        st = gg_source_hf_open(a->source, a->o->base, a->o->output.dtype != NULL, &a->named, err);
-    }
-    const char *slash = strrchr(output, '/');
-    if (a->named) {
-        char *folder = slash && slash != output ? strndup(output, (size_t)(slash - output)) : NULL;
-        if (folder && !a->o->dry_run) st = gg_output_folder(folder, err);
-        free(folder);
-        a->source = a->named;
-        a->plan.hf_order = gg_source_hf_beside(a->named).order;
-    }
+    if (st != GG_OK || !edit || !edit->names) return st;
+    free(a->decoded);
+    a->decoded = NULL;
+    st = edit->names(edit->ctx, a->source, a->o->output.dtype != NULL,
+                     a->o->dry_run ? NULL : output, &a->named, err);
+    if (st != GG_OK) return st;
+    a->source = a->named;
+    a->plan.hf_order = gg_source_hf_beside(a->named).order;
     return st;
-}
-
-/* Writes a text file; an existing one must be allowed to be replaced. */
-static gg_status write_text(const assembly *a, const char *path, const char *text, size_t len,
-                            gg_error *err)
-{
-    gg_output *file = NULL;
-    gg_status st = gg_output_open(path, a->run->force, &file, err);
-    if (st == GG_OK) st = gg_write_all(gg_output_fd(file), text, len, err);
-    if (st == GG_OK) st = gg_output_commit(file, err);
-    else gg_output_abort(file);
-    return st == GG_OK ? GG_OK : gg_at_file(err, path);
-}
-
-/* OUTPUT.index.json, malloc'd. */
-static char *index_of_output(const char *output, gg_error *err)
-{
-    size_t size = strlen(output) + sizeof ".index.json";
-    char *path = malloc(size);
-    if (path) snprintf(path, size, "%s.index.json", output);
-    else gg_fail(err, GG_ENOMEM, "no memory for a path");
-    return path;
-}
-
-/* One file beside the index of older shards would not be read, but these. */
-static gg_status refuse_old_index(const char *output, gg_error *err)
-{
-    char *path = index_of_output(output, err);
-    if (path && access(path, F_OK) == 0) {
-        gg_fail(err, GG_EUSAGE, "the shards of this index would be read in place of the new file");
-        gg_fix(err, "remove it, or choose another folder");
-        gg_at_file(err, path);
-    }
-    free(path);
-    return err->status;
-}
-
-/* Writes OUTPUT.index.json for the shards of a checkpoint. */
-static gg_status write_index(const assembly *a, const char *output, gg_error *err)
-{
-    gg_buf text = GG_BUF_INIT;
-    gg_json_out out = gg_json_to_buf(&text);
-    uint64_t total = 0;
-    char *path = index_of_output(output, err);
-    if (!path) return err->status;
-    for (size_t i = 0; i < a->plan.n; i++) total += a->plan.tensors[i].t.bytes;
-    gg_buf_printf(&text, err, "{\n  \"metadata\": {\"total_size\": %llu},\n  \"weight_map\": {",
-                  (unsigned long long)total);
-    for (size_t f = 0; f < a->plan.n_files; f++) {
-        const gg_plan_file *pf = &a->plan.files[f];
-        const char *name = strrchr(pf->path, '/');
-        name = name ? name + 1 : pf->path;
-        for (size_t i = pf->first; i < pf->first + pf->n && err->status == GG_OK; i++) {
-            const gg_tensor *t = &a->plan.tensors[i].t;
-            gg_json_put_text(&out, i ? ",\n    " : "\n    ", err);
-            gg_json_put_string(&out, t->name, t->name_len, err);
-            gg_json_put_text(&out, ": ", err);
-            gg_json_put_string(&out, name, strlen(name), err);
-        }
-    }
-    if (err->status == GG_OK) gg_buf_text(&text, "\n  }\n}\n", err);
-    if (err->status == GG_OK) write_text(a, path, text.data, text.len, err);
-    gg_buf_free(&text);
-    free(path);
-    return err->status;
-}
-
-/* Writes config.json or adapter_config.json beside a file with the name that a checkpoint or an
- * adapter has. An existing config.json, which may say more, is kept unless it may be replaced. An
- * adapter_config.json is never kept, because its alpha and ranks would be those of the new file. */
-static gg_status write_beside(const assembly *a, const char *output, gg_error *err)
-{
-    gg_hf_beside beside = gg_source_hf_beside(a->source);
-    const char *slash = strrchr(output, '/'), *base = slash ? slash + 1 : output;
-    int folder = (int)(base - output);
-    bool model = strcmp(base, "model.safetensors") == 0;
-    if (!model && strcmp(base, "adapter_model.safetensors") != 0) return GG_OK;
-    size_t size = (size_t)folder + strlen(beside.name) + 1;
-    char *path = malloc(size);
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%.*s%s", folder, output, beside.name);
-    if (model && !a->run->force && access(path, F_OK) == 0) {
-        gg_note(a->run, "%s exists and is kept", path);
-    } else {
-        if (beside.note[0]) gg_note(a->run, "%s", beside.note);
-        write_text(a, path, beside.text, strlen(beside.text), err);
-    }
-    free(path);
-    return err->status;
-}
-
-/* Notes that a checkpoint has no tokenizer. */
-static void note_tokenizer(const assembly *a)
-{
-    if (a->named || a->o->vocabulary) return;
-    if (gg_source_lacks_vocabulary(a->source))
-        gg_note(a->run, "the checkpoint has no tokenizer.json or tokenizer.model: take the "
-                        "vocabulary from a GGUF model of the same family");
 }
 
 static gg_status open_model(assembly *a, gg_error *err)
@@ -517,8 +479,15 @@ static gg_status open_model(assembly *a, gg_error *err)
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK) st = parse_rules(a, err);
     if (st != GG_OK) return st;
-    note_tokenizer(a);
+    if (!a->named && !a->o->vocabulary && gg_source_lacks_vocabulary(a->source))
+        gg_note(a->run, "the checkpoint has no tokenizer.json or tokenizer.model: take the "
+                        "vocabulary from a GGUF model of the same family");
     if (!gg_source_meta(a->source)) {
+        const gg_error *why = gg_source_refusal(a->source);
+        if (why) {
+            *err = *why;
+            return err->status;
+        }
         gg_fail(err, GG_EUSAGE, "it consists of organ records, which have no keys");
         gg_fix(err, "give a model or an organ directory");
         return gg_at_file(err, a->model);
@@ -570,13 +539,13 @@ static void close_all(assembly *a)
 static gg_status write_planned(assembly *a, const char *output, uint64_t *bytes, gg_error *err)
 {
     bool shards = a->plan.n_files > 1, safetensors = output && gg_is_safetensors_name(output);
-    gg_status st = safetensors && !shards ? refuse_old_index(output, err) : GG_OK;
+    gg_status st = safetensors && !shards ? gg_refuse_old_index(output, err) : GG_OK;
     const gg_plan_edit *edit = a->o->edit;
     /* First, because it may not fit, and the model takes long. */
     if (st == GG_OK && edit && edit->beside) st = edit->beside(edit->ctx, &a->plan, err);
     if (st == GG_OK) st = gg_plan_write(&a->plan, a->run, bytes, err);
-    if (st == GG_OK && shards && safetensors) st = write_index(a, output, err);
-    if (st == GG_OK && a->named) st = write_beside(a, output, err);
+    if (st == GG_OK && shards && safetensors) st = gg_write_index(&a->plan, output, a->run, err);
+    if (st == GG_OK && edit && edit->after) st = edit->after(edit->ctx, output, a->run, err);
     return st == GG_OK ? report_errors(a, err) : st;
 }
 
@@ -595,7 +564,9 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
     gg_status st = prepare_safetensors(&a, output, err);
     if (st == GG_OK) st = open_model(&a, err);
     bool opened = st == GG_OK;
-    if (st == GG_OK && output && !o->dry_run) st = gg_guard_output(output, a.source, err);
+    bool divided = o->output.shards || o->output.shard_size; /* its files have other names */
+    if (st == GG_OK && output && !o->dry_run && !divided)
+        st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan_assembly(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
     report->loss = a.sizes.loss;

@@ -61,7 +61,7 @@ static int64_t block_of(const gg_tensor *t, const char *part)
     const char *prefix = block_prefix(part);
     size_t n = strlen(prefix);
     if (t->name_len < n || memcmp(t->name, prefix, n) != 0) return -1;
-    return gg_anatomy_of(t->name, t->name_len).block;
+    return t->a.block;
 }
 
 /* ---- the order of blocks ------------------------------------------------------------------ */
@@ -116,7 +116,7 @@ static gg_status start_order(gg_block_order *o, gg_source *model, size_t *index,
 static gg_status parse_blocks(const gg_layer_model *m, const char *text, gg_ranges *out,
                               gg_error *err)
 {
-    gg_status st = gg_ranges_parse(out, GG_HINT_NONE, text, err);
+    gg_status st = gg_ranges_parse(out, NULL, text, err);
     for (size_t i = 0; i < out->n && st == GG_OK; i++) {
         if (out->items[i].last < m->blocks) continue;
         uint64_t first = out->items[i].first;
@@ -221,7 +221,7 @@ static int order_roles(const void *a, const void *b)
 
 static role role_of(const gg_tensor *t)
 {
-    size_t at = gg_anatomy_of(t->name, t->name_len).role_at;
+    size_t at = t->a.role_at;
     return (role){ t->name + at, t->name_len - at, t, false };
 }
 
@@ -649,9 +649,8 @@ static gg_status report_stack(const stacker *s)
     for (size_t i = 0; i < s->plan.n && st == GG_OK && s->o->tensor; i++) {
         const gg_tensor *t = &s->plan.tensors[i].t;
         int64_t block = s->same ? -1 : block_of(t, s->order->part);
-        gg_stack_tensor row = { t, gg_anatomy_of(t->name, t->name_len),
-                                block < 0 ? 0 : s->order->blocks[block].model, i + 1 == s->plan.n,
-                                &s->plan.tensors[i] };
+        gg_stack_tensor row = { t, block < 0 ? 0 : s->order->blocks[block].model,
+                                i + 1 == s->plan.n, &s->plan.tensors[i] };
         st = s->o->tensor(s->o->ctx, &row, s->err);
     }
     return st;

@@ -9,6 +9,7 @@
 
 gg_status gg_buf_reserve(gg_buf *buf, size_t more, gg_error *err)
 {
+    if (err->status == GG_ENOMEM) return GG_ENOMEM; /* a piece before this one is missing */
     /* malloc and pointer arithmetic cannot go beyond PTRDIFF_MAX. */
     const size_t most = (size_t)PTRDIFF_MAX - 1;
     if (buf->len > most || more > most - buf->len)

@@ -2,7 +2,8 @@
  *
  * Initialise a buffer with GG_BUF_INIT; release it with gg_buf_free or gg_buf_take. After the
  * first reserve or append, data[len] is a NUL that len does not count, so text is a C string.
- * A call that fails leaves the contents unchanged.
+ * A call that fails leaves the contents unchanged. Once memory lacked, calls with the same error
+ * fail, so that the status of the last of several calls tells whether all pieces are there.
  */
 #pragma once
 

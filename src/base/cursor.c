@@ -31,14 +31,20 @@ gg_status gg_cursor_need(gg_cursor *c, uint64_t n, const char *what, gg_error *e
 gg_status gg_cursor_u32(gg_cursor *c, uint32_t *v, const char *what, gg_error *err)
 {
     gg_status st = gg_cursor_need(c, 4, what, err);
-    if (st == GG_OK) *v = gg_le32(c->base + c->pos), c->pos += 4;
+    if (st == GG_OK) {
+        *v = gg_le32(c->base + c->pos);
+        c->pos += 4;
+    }
     return st;
 }
 
 gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *err)
 {
     gg_status st = gg_cursor_need(c, 8, what, err);
-    if (st == GG_OK) *v = gg_le64(c->base + c->pos), c->pos += 8;
+    if (st == GG_OK) {
+        *v = gg_le64(c->base + c->pos);
+        c->pos += 8;
+    }
     return st;
 }
 

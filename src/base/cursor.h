@@ -6,6 +6,8 @@
 
 #include "organ/gg_status.h"
 
+#include <string.h>
+
 typedef struct gg_cursor gg_cursor;
 struct gg_cursor {
     const uint8_t *base; /* may move when `more` is called: keep positions, not pointers */
@@ -28,29 +30,35 @@ gg_status gg_cursor_u64(gg_cursor *c, uint64_t *v, const char *what, gg_error *e
 /* Records GG_EFORMAT about the byte at offset `at`, and returns it. */
 gg_status gg_fail_at(uint64_t at, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
 
+/* Each is one instruction, because all hosts are little-endian (host.c). */
+
 static inline uint16_t gg_le16(const uint8_t *p)
 {
-    return (uint16_t)(p[0] | p[1] << 8);
+    uint16_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
 static inline uint32_t gg_le32(const uint8_t *p)
 {
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
 static inline uint64_t gg_le64(const uint8_t *p)
 {
-    return (uint64_t)gg_le32(p) | (uint64_t)gg_le32(p + 4) << 32;
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
 }
 
 static inline void gg_put_le32(uint8_t *p, uint32_t v)
 {
-    p[0] = (uint8_t)v, p[1] = (uint8_t)(v >> 8), p[2] = (uint8_t)(v >> 16),
-    p[3] = (uint8_t)(v >> 24);
+    memcpy(p, &v, sizeof v);
 }
 
 static inline void gg_put_le64(uint8_t *p, uint64_t v)
 {
-    gg_put_le32(p, (uint32_t)v);
-    gg_put_le32(p + 4, (uint32_t)(v >> 32));
+    memcpy(p, &v, sizeof v);
 }

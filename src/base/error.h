@@ -3,16 +3,18 @@
 
 #include "organ/gg_status.h"
 
-/* Like gg_fix, and also sets fix_hint: which argument of the call fixes the error. */
-gg_status gg_fix_hint(gg_error *err, gg_hint hint, const char *fmt, ...) GG_PRINTF(3, 4);
+/* Like gg_fix, and also says which argument fixes the error, by its name in the headers. `arg` is
+ * not copied; scripts/check-options.sh tests that it is an option of a tool, or that cli.c knows
+ * it. */
+gg_status gg_fix_by(gg_error *err, const char *arg, const char *fmt, ...) GG_PRINTF(3, 4);
 
-/* Sets what_hint, the argument that the recorded reason is about, unless it is set already. */
-gg_status gg_about(gg_error *err, gg_hint hint);
+/* Says which argument the recorded reason is about, unless that is set already. */
+gg_status gg_about(gg_error *err, const char *arg);
 
 /* Copies the error of a worker into `to` unless `to` already has an error. */
 void gg_error_merge(gg_error *to, const gg_error *from);
 
-/* Whether the system failed, and not the input: such an error never means "no". */
+/* Whether the system failed or a signal came, and not the input: such an error never means "no". */
 bool gg_is_of_system(const gg_error *err);
 
 /* The text of a status, for example "malformed input". */

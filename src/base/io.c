@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Lock-free, so it is safe in a signal handler and across threads. */
@@ -242,11 +243,13 @@ static gg_stamp stamp_of(const struct stat *s)
     return stamp;
 }
 
-gg_stamp gg_stamp_fd(int fd)
+gg_status gg_stamp_fd(int fd, gg_stamp *out, gg_error *err)
 {
     struct stat s;
-    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) return (gg_stamp){ 0 };
-    return stamp_of(&s);
+    *out = (gg_stamp){ 0 };
+    if (fstat(fd, &s) != 0) return gg_fail_errno(err, "cannot get the state of the file");
+    if (S_ISREG(s.st_mode)) *out = stamp_of(&s);
+    return GG_OK;
 }
 
 static bool same_stamp(const gg_stamp *a, gg_stamp b)
@@ -262,16 +265,18 @@ static bool is_watched(const gg_stamp *was)
     return was->inode || was->modified[0] || was->size;
 }
 
-bool gg_stamp_holds_fd(const gg_stamp *was, int fd)
+gg_status gg_check_stamp(const gg_stamp *was, int fd, const char *path, gg_error *err)
 {
     struct stat s;
-    return !is_watched(was) || (fstat(fd, &s) == 0 && same_stamp(was, stamp_of(&s)));
-}
-
-bool gg_stamp_holds_name(const gg_stamp *was, const char *path)
-{
-    struct stat s;
-    return !is_watched(was) || (stat(path, &s) == 0 && same_stamp(was, stamp_of(&s)));
+    bool there = true;
+    if (!is_watched(was)) return GG_OK;
+    if (fd < 0) there = gg_stat(path, &s, err);
+    else if (fstat(fd, &s) != 0) gg_fail_errno(err, "cannot tell whether the file was changed");
+    if (err->status == GG_OK && !(there && same_stamp(was, stamp_of(&s)))) {
+        gg_fail(err, GG_EIO, "was changed by another program while it was read");
+        gg_fix(err, "run again when nothing writes to it");
+    }
+    return gg_at_file(err, path ? path : "<stdin>");
 }
 
 bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s)
@@ -280,11 +285,52 @@ bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s)
            was->inode == (uint64_t)s->st_ino;
 }
 
-gg_status gg_fail_changed(const char *path, gg_error *err)
+/* ---- questions about files --------------------------------------------------------------- */
+
+static bool answered(bool yes, const char *path, gg_error *err)
 {
-    gg_fail(err, GG_EIO, "was changed by another program while it was read");
-    gg_fix(err, "run again when nothing writes to it");
-    return gg_at_file(err, path ? path : "<stdin>");
+    if (yes || errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG)
+        return yes;
+    gg_fail_errno(err, "cannot find out whether this exists");
+    gg_at_file(err, path);
+    return false;
+}
+
+bool gg_stat(const char *path, struct stat *s, gg_error *err)
+{
+    return answered(stat(path, s) == 0, path, err);
+}
+
+bool gg_lstat(const char *path, struct stat *s, gg_error *err)
+{
+    return answered(lstat(path, s) == 0, path, err);
+}
+
+char *gg_real_path(const char *path, gg_error *err)
+{
+    char *real = realpath(path, NULL);
+    answered(real != NULL, path, err);
+    return real;
+}
+
+DIR *gg_open_folder(const char *path, gg_error *err)
+{
+    DIR *dir = opendir(path);
+    if (dir || errno == ENOENT || errno == ENOTDIR) return dir;
+    gg_fail_errno(err, "cannot read the folder");
+    gg_at_file(err, path);
+    return NULL;
+}
+
+const char *gg_next_name(DIR *dir, gg_error *err)
+{
+    struct dirent *e;
+    do {
+        errno = 0;
+        e = readdir(dir);
+    } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
+    if (!e && errno) gg_fail_errno(err, "cannot read the folder");
+    return e ? e->d_name : NULL;
 }
 
 bool gg_path_within(const char *root, const char *real)

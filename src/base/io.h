@@ -8,6 +8,8 @@
 
 #include "organ/gg_status.h"
 
+#include <dirent.h>
+
 #define GG_CHUNK ((size_t)8 << 20) /* maximum bytes between two checks of gg_cancelled */
 
 /* A place in an open file: an offset, or GG_AT_POS for the current position, which then
@@ -91,21 +93,37 @@ typedef struct gg_stamp {
     int64_t modified[2], changed[2]; /* seconds and nanoseconds of mtime and ctime */
 } gg_stamp;
 
-/* The stamp of an open file; all zero unless it is a regular file. */
-gg_stamp gg_stamp_fd(int fd);
+/* Sets *out to the stamp of an open file; all zero unless it is a regular file. */
+gg_status gg_stamp_fd(int fd, gg_stamp *out, gg_error *err);
 
-/* Whether the open file, or the file of that name, is unchanged. It counts as changed if the name
- * no longer exists or belongs to another file. ctime is not compared if links to the file
- * were made or removed meanwhile, which changes it too. */
-bool gg_stamp_holds_fd(const gg_stamp *was, int fd);
-bool gg_stamp_holds_name(const gg_stamp *was, const char *path);
+/* Fails with GG_EIO if the open file, or with fd -1 the file of that name, is not as it was. It
+ * counts as changed if the name no longer exists or belongs to another file. ctime is not compared
+ * if links to the file were made or removed meanwhile, which changes it too. `path` may be NULL for
+ * standard input. */
+gg_status gg_check_stamp(const gg_stamp *was, int fd, const char *path, gg_error *err);
 
 /* Whether it is the stamp of the file that stat() described. */
 struct stat;
 bool gg_stamp_is_of(const gg_stamp *was, const struct stat *s);
 
-/* Fails with GG_EIO because the file was changed; NULL = standard input. */
-gg_status gg_fail_changed(const char *path, gg_error *err);
+/* ---- questions about files ---- */
+
+/* Whether the path exists: sets *s as stat() and lstat() do. Only the answer of the system that it
+ * does not exist is a no. If the question fails for another reason, the result is false, too, and
+ * err has the reason. */
+bool gg_stat(const char *path, struct stat *s, gg_error *err);
+bool gg_lstat(const char *path, struct stat *s, gg_error *err);
+
+/* The absolute path without links, malloc'd; NULL if the path does not exist, or if that cannot be
+ * found out, which fails. */
+char *gg_real_path(const char *path, gg_error *err);
+
+/* Opens a folder; NULL if it does not exist, or if it cannot be opened, which fails. */
+DIR *gg_open_folder(const char *path, gg_error *err);
+
+/* The next name in an open folder except . and ..; NULL at the end, or if the folder cannot be
+ * read, which fails. It is valid until the next call. */
+const char *gg_next_name(DIR *dir, gg_error *err);
 
 /* Returns whether `real` is root or lies below it. Both must be real paths; only their texts
  * are compared. */

@@ -52,6 +52,14 @@ int gg_isa_set(int level);
 #define GG_DECLARE_KF(ret, name, args) ret GG_CAT(name, _l0) args
 #endif
 
+/* Unrolls the loop after it n times, but not where level 0 is built for size. */
+#ifdef __OPTIMIZE_SIZE__
+#define GG_UNROLL(n)
+#else
+#define GG_PRAGMA(text) _Pragma(#text)
+#define GG_UNROLL(n) GG_PRAGMA(GCC unroll n)
+#endif
+
 /* Eight float lanes: two SSE registers or one AVX register, with the same result. Portable to
  * every gcc and clang target. Use arithmetic and comparisons only. */
 typedef float gg_f32x8 __attribute__((vector_size(32)));

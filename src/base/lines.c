@@ -44,7 +44,8 @@ static gg_status add_piece(reader *r, const char *piece, size_t n, gg_error *err
         st = gg_buf_append(&r->line, piece, part, err);
         if (end && st == GG_OK) st = end_line(r, err);
         part += end != NULL;
-        piece += part, n -= part;
+        piece += part;
+        n -= part;
     }
     return st;
 }
@@ -69,9 +70,10 @@ gg_status gg_each_line(const gg_lines *from, gg_line_fn *fn, void *ctx, gg_error
         gg_fail_errno(err, "cannot open %s", from->what);
         return gg_at_file(err, from->path);
     }
-    gg_stamp was = gg_stamp_fd(fd);
-    gg_status st = read_all(&r, fd, err);
-    if (st == GG_OK && !gg_stamp_holds_fd(&was, fd)) st = gg_fail_changed(from->path, err);
+    gg_stamp was;
+    gg_status st = gg_stamp_fd(fd, &was, err);
+    if (st == GG_OK) st = read_all(&r, fd, err);
+    if (st == GG_OK) st = gg_check_stamp(&was, fd, from->path, err);
     if (from->path) close(fd);
     gg_buf_free(&r.line);
     return st == GG_OK ? GG_OK : gg_at_file(err, from->path ? from->path : "<stdin>");

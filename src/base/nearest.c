@@ -32,7 +32,9 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
             row[j] = d;
         }
         size_t *spare = before;
-        before = last, last = row, row = spare;
+        before = last;
+        last = row;
+        row = spare;
     }
     return last[nb];
 }

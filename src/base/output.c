@@ -83,11 +83,12 @@ gg_status gg_refuse_existing(const char *path, bool force, gg_error *err)
     if (path[0] == '\0') return gg_fail(err, GG_EUSAGE, "the name of the output is empty");
     if (strcmp(path, "-") == 0) {
         gg_fail(err, GG_EUSAGE, "this output cannot be written to a pipe");
-        return gg_fix(err, "give the name of a file; for a file named -, write ./-");
+        gg_fix(err, "give the name of a file; for a file named -, write ./-");
+        return gg_at_file(err, "<stdout>");
     }
-    if (force || lstat(path, &s) != 0) return GG_OK;
+    if (force || !gg_lstat(path, &s, err)) return err->status;
     gg_fail(err, GG_EUSAGE, "already exists");
-    gg_fix_hint(err, GG_HINT_REPLACE, "choose another name, or allow it to be replaced");
+    gg_fix_by(err, "force", "choose another name, or allow it to be replaced");
     return gg_at_file(err, path);
 }
 
@@ -164,7 +165,10 @@ static gg_output *new_output(const char *path, bool folder, bool force, gg_error
         *o = (gg_output){
             .path = strdup(path), .fd = -1, .spare = -1, .folder = folder, .force = force
         };
-    if (o && o->path) return o->held = holding, o;
+    if (o && o->path) {
+        o->held = holding;
+        return o;
+    }
     free(o);
     gg_fail(err, GG_ENOMEM, "no memory for an output");
     return NULL;
@@ -192,7 +196,7 @@ static mode_t working_mode(const gg_output *o)
 static gg_status keep_access(gg_output *o, gg_error *err)
 {
     struct stat old, new;
-    if (stat(o->path, &old) != 0 || (bool)S_ISDIR(old.st_mode) != o->folder) return GG_OK;
+    if (!gg_stat(o->path, &old, err) || (bool)S_ISDIR(old.st_mode) != o->folder) return err->status;
     if (fstat(o->fd, &new) != 0) return gg_fail_errno(err, "cannot read the owner of this output");
     bool owned = old.st_uid == new.st_uid || fchown(o->fd, old.st_uid, (gid_t)-1) == 0;
     bool grouped = old.st_gid == new.st_gid || fchown(o->fd, (uid_t)-1, old.st_gid) == 0;
@@ -234,11 +238,6 @@ static void tell_old(const char *temp, gg_error *err)
 }
 
 static void remove_at(int dirfd, const char *name, int depth);
-
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
 
 static void remove_entry(int dirfd, const char *name, void *depth)
 {
@@ -285,8 +284,11 @@ static void remove_parents(gg_output *o)
 static gg_status swap_names(gg_output *o, gg_error *err)
 {
     struct stat s;
-    if (lstat(o->path, &s) != 0 || (bool)S_ISDIR(s.st_mode) != o->folder) return GG_OK;
-    if (gg_sys_exchange(o->temp, o->path) == 0) return o->swapped = true, GG_OK;
+    if (!gg_lstat(o->path, &s, err) || (bool)S_ISDIR(s.st_mode) != o->folder) return err->status;
+    if (gg_sys_exchange(o->temp, o->path) == 0) {
+        o->swapped = true;
+        return GG_OK;
+    }
     char *old = temp_name(o->path);
     /* link() follows a symbolic link on some systems. */
     bool linked = old && !o->folder && linkat(AT_FDCWD, o->path, AT_FDCWD, old, 0) == 0;
@@ -315,7 +317,8 @@ static gg_status name_output(gg_output *o, gg_error *err)
     if (st == GG_OK && !o->swapped)
         st = gg_put_in_place(o->temp, o->path, o->folder ? o->empty : o->force, err);
     o->placed = st == GG_OK;
-    return gg_at_file(err, o->path), st;
+    gg_at_file(err, o->path);
+    return st;
 }
 
 static void remove_output(const gg_output *o, const char *name)
@@ -345,7 +348,7 @@ static gg_status check_file_target(const char *path, bool force, gg_error *err)
 {
     struct stat s;
     gg_status st = gg_refuse_existing(path, force, err);
-    if (st != GG_OK || stat(path, &s) != 0 || S_ISREG(s.st_mode)) return st;
+    if (st != GG_OK || !gg_stat(path, &s, err) || S_ISREG(s.st_mode)) return err->status;
     gg_fail(err, GG_EUSAGE, "this output is %s; only regular files are replaced",
             S_ISDIR(s.st_mode) ? "a folder" : "not a regular file");
     gg_fix(err, "choose another name");
@@ -367,7 +370,8 @@ gg_status gg_output_open(const char *path, bool force, gg_output **out, gg_error
     if (st == GG_OK && (st = keep_access(o, err)) != GG_OK) unlink(o->temp);
     if (st == GG_OK) *out = o;
     else output_free(o);
-    return gg_at_file(err, path), st;
+    gg_at_file(err, path);
+    return st;
 }
 
 int gg_output_fd(const gg_output *o)
@@ -414,7 +418,8 @@ gg_status gg_output_sync(gg_output *o, gg_error *err)
     if (st == GG_OK && gg_sys_sync(o->fd) != 0 && errno != EINVAL && errno != EROFS)
         st = gg_fail_errno(err, "fsync failed");
     o->synced = st == GG_OK;
-    return gg_at_file(err, o->path), st;
+    gg_at_file(err, o->path);
+    return st;
 }
 
 void gg_output_at_once(gg_output *o)
@@ -430,7 +435,8 @@ gg_status gg_output_place(gg_output *o, gg_error *err)
     o->fd = -1;
     if (st == GG_OK && !o->held) st = name_output(o, err);
     if (st == GG_OK && !o->held) st = gg_sync_parent(o->path, err);
-    return gg_at_file(err, o->path), st;
+    gg_at_file(err, o->path);
+    return st;
 }
 
 void gg_output_end(gg_output *o, bool keep)
@@ -454,12 +460,12 @@ void gg_output_abort(gg_output *o)
 
 /* ---- folders ----------------------------------------------------------------------------- */
 
-static bool is_empty(const char *path)
+static bool is_empty(const char *path, gg_error *err)
 {
-    DIR *dir = opendir(path);
-    bool empty = dir != NULL;
-    for (struct dirent *e; dir && empty && (e = readdir(dir));) empty = is_dots(e->d_name);
+    DIR *dir = gg_open_folder(path, err);
+    bool empty = dir && !gg_next_name(dir, err) && err->status == GG_OK;
     if (dir) closedir(dir);
+    gg_at_file(err, path);
     return empty;
 }
 
@@ -468,18 +474,12 @@ static gg_status check_dir_target(const char *path, bool force, gg_outdir_check 
 {
     struct stat s;
     *replace = *empty = false;
-    if (lstat(path, &s) != 0) return gg_refuse_existing(path, force, err);
-    if (S_ISDIR(s.st_mode) && is_empty(path)) return *empty = true, GG_OK;
-    gg_status st = gg_refuse_existing(path, force, err);
-    if (st != GG_OK) return st;
-    errno = 0;
-    bool may = S_ISDIR(s.st_mode) && (!may_replace || may_replace(path));
-    if (!may && gg_cancelled(err) != GG_OK) return gg_at_file(err, path);
-    /* Not an answer, but a failure to look. */
-    if (!may && (errno == EIO || errno == ENOMEM || errno == EMFILE || errno == ENFILE)) {
-        gg_fail_errno(err, "cannot read the folder that would be replaced");
-        return gg_at_file(err, path);
-    }
+    if (!gg_lstat(path, &s, err)) return gg_refuse_existing(path, force, err);
+    *empty = S_ISDIR(s.st_mode) && is_empty(path, err);
+    if (*empty || err->status != GG_OK || gg_refuse_existing(path, force, err) != GG_OK)
+        return err->status;
+    bool may = S_ISDIR(s.st_mode) && (!may_replace || may_replace(path, err));
+    if (err->status != GG_OK) return gg_at_file(err, path);
     if (!may) {
         gg_fail(err, GG_EUSAGE,
                 "this is not an organ directory, or it contains other files too; it is not "
@@ -596,14 +596,13 @@ typedef struct walk {
 } walk;
 
 /* Gets the next name in the folder. Returns false at the end or after a failure. */
-static bool next_name(walk *w, char *name, size_t size)
+static bool next_name(walk *w, char *name, size_t size, gg_error *err)
 {
-    struct dirent *e = NULL;
     pthread_mutex_lock(&w->lock);
-    while (!w->failed && (e = readdir(w->dir)) && is_dots(e->d_name)) continue;
-    if (e) snprintf(name, size, "%s", e->d_name);
+    const char *next = w->failed ? NULL : gg_next_name(w->dir, err);
+    if (next) snprintf(name, size, "%s", next);
     pthread_mutex_unlock(&w->lock);
-    return e != NULL;
+    return next != NULL;
 }
 
 static gg_status sync_tree(int dirfd, int depth, gg_error *err);
@@ -628,10 +627,11 @@ static gg_status sync_names(void *ctx, size_t i, unsigned worker, gg_error *err)
     char name[NAME_MAX + 1];
     gg_status st = GG_OK;
     (void)i, (void)worker;
-    while (st == GG_OK && next_name(w, name, sizeof name)) {
+    while (st == GG_OK && next_name(w, name, sizeof name, err)) {
         st = gg_cancelled(err);
         if (st == GG_OK) st = sync_name(w, name, err);
     }
+    st = err->status;
     if (st == GG_OK) return GG_OK;
     pthread_mutex_lock(&w->lock);
     w->failed = true;
@@ -666,7 +666,10 @@ gg_status gg_outdir_commit(gg_outdir *d, gg_error *err)
 {
     gg_status st = sync_tree(d->fd, 0, err);
     if (st == GG_OK) st = set_last_mode(d, err);
-    if (st == GG_OK && d->held) return hold(d), GG_OK;
+    if (st == GG_OK && d->held) {
+        hold(d);
+        return GG_OK;
+    }
     if (st == GG_OK) st = name_output(d, err);
     if (st == GG_OK) st = gg_sync_parent(d->path, err);
     gg_at_file(err, d->path);

@@ -66,7 +66,7 @@ typedef struct gg_output gg_outdir; /* that is a folder */
  * existing empty folder is always replaced on commit. With `force`, another existing folder is
  * replaced too, if `may_replace` is NULL or returns true for it; otherwise the call fails with
  * GG_EUSAGE. */
-typedef bool (*gg_outdir_check)(const char *path);
+typedef bool (*gg_outdir_check)(const char *path, gg_error *err);
 gg_status gg_outdir_open(const char *path, bool force, gg_outdir_check may_replace, gg_outdir **out,
                          gg_error *err);
 

@@ -1,4 +1,5 @@
 /* platform.c - Linux, macOS and FreeBSD: all conditions on the system. */
+#define _GNU_SOURCE /* copy_file_range, fallocate, ppoll and others */
 #include "platform.h"
 
 #include "io.h"
@@ -227,19 +228,21 @@ bool gg_sys_wait_readable(int fd, int ms, const sigset_t *unblocked)
 #endif
 }
 
+#ifdef __aarch64__
 bool gg_sys_has_sha2(void)
 {
-#if defined __APPLE__ && defined __aarch64__
+#if defined __APPLE__
     return true; /* all of them have */
-#elif defined __aarch64__ && defined __linux__
+#elif defined __linux__
     return (getauxval(AT_HWCAP) >> 6 & 1) != 0; /* HWCAP_SHA2 */
-#elif defined __aarch64__ && defined __FreeBSD__
+#elif defined __FreeBSD__
     unsigned long has = 0;
     return elf_aux_info(AT_HWCAP, &has, sizeof has) == 0 && (has >> 6 & 1);
 #else
     return false;
 #endif
 }
+#endif
 
 bool gg_sys_end_with_parent(pid_t parent)
 {

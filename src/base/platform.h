@@ -66,8 +66,10 @@ unsigned gg_sys_processors(void);
  * milliseconds have passed. Returns true if fd can be read. */
 bool gg_sys_wait_readable(int fd, int ms, const sigset_t *unblocked);
 
-/* Whether an aarch64 processor has the instructions of SHA-256. */
+#ifdef __aarch64__
+/* Whether the processor has the instructions of SHA-256. */
 bool gg_sys_has_sha2(void);
+#endif
 
 /* Lets this process end with its parent, whose id is given. Returns false if that has ended. */
 bool gg_sys_end_with_parent(pid_t parent);

@@ -85,21 +85,21 @@ gg_status gg_fix(gg_error *err, const char *fmt, ...)
     return err->status;
 }
 
-gg_status gg_fix_hint(gg_error *err, gg_hint hint, const char *fmt, ...)
+gg_status gg_fix_by(gg_error *err, const char *arg, const char *fmt, ...)
 {
     if (err->status != GG_OK && err->fix[0] == '\0') {
         va_list ap;
         va_start(ap, fmt);
         put_safe(err->fix, sizeof err->fix, fmt, ap);
         va_end(ap);
-        err->fix_hint = hint;
+        err->fix_arg = arg;
     }
     return err->status;
 }
 
-gg_status gg_about(gg_error *err, gg_hint hint)
+gg_status gg_about(gg_error *err, const char *arg)
 {
-    if (err->status != GG_OK && err->what_hint == GG_HINT_NONE) err->what_hint = hint;
+    if (err->status != GG_OK && !err->what_arg) err->what_arg = arg;
     return err->status;
 }
 
@@ -161,7 +161,7 @@ size_t gg_error_line(const gg_error *err, const char *tool, char *out, size_t si
 
 bool gg_is_of_system(const gg_error *err)
 {
-    return err->status == GG_EIO || err->status == GG_ENOMEM;
+    return err->status == GG_EIO || err->status == GG_ENOMEM || err->status == GG_ECANCELLED;
 }
 
 const char *gg_status_text(gg_status status)

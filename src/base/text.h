@@ -1,8 +1,9 @@
-/* text.h - compare texts that need not end with a NUL. Internal. */
+/* text.h - compare and hash texts that need not end with a NUL. Internal. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 /* The order of two texts by their bytes, for qsort; of two that begin alike the shorter is first.
@@ -59,6 +60,14 @@ static inline bool gg_text_has_word(const char *list, const char *word, size_t l
     while (gg_text_next_word(&list, &w, &n))
         if (n == len && memcmp(w, word, len) == 0) return true;
     return false;
+}
+
+/* Adds n bytes to a hash (FNV-1a), which starts from any number, such as GG_HASH. */
+#define GG_HASH UINT64_C(0xcbf29ce484222325)
+static inline uint64_t gg_hash(uint64_t h, const char *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)bytes[i]) * UINT64_C(0x100000001b3);
+    return h;
 }
 
 /* The value of a hexadecimal digit, or -1. */

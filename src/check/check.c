@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
+#include "hf/hf.h"
 #include "organ/manifest.h"
 #include "organ/source_layout.h"
 #include "write/verb_run.h"
@@ -230,6 +231,34 @@ static void check_lack(check *c, const gg_source_lack *lack, const char *path)
                   lack->bytes);
 }
 
+static void note_trailing(check *c, uint64_t bytes)
+{
+    if (bytes)
+        say_note(c, "trailing", at_name(""),
+                 "%" PRIu64 " bytes follow the data; engines do not read them", bytes);
+}
+
+/* Reports bytes after the data of the files, such as those of a second model. */
+static void check_trailing(check *c, const gg_source *s)
+{
+    const gg_manifest *d = gg_source_manifest(s);
+    uint64_t bytes = 0;
+    for (size_t f = 0; f < gg_source_files(s); f++) bytes += gg_source_trailing(s, f);
+    for (size_t f = 0; d && f < d->n_files; f++) bytes += d->files[f].trailing_bytes;
+    note_trailing(c, bytes);
+}
+
+/* The same for a pipe whose tensors were all read: the rest is read and counted. */
+static gg_status check_rest_of_pipe(check *c, gg_source *s)
+{
+    uint64_t bytes = 0;
+    size_t n = gg_source_files(s);
+    if (gg_source_seekable(s) || n == 0) return GG_OK;
+    gg_status st = gg_source_copy_trailing(s, n - 1, -1, &bytes, c->err);
+    if (st == GG_OK) note_trailing(c, bytes);
+    return st == GG_OK ? c->status : st;
+}
+
 /* The tensors of a source in one list. Those of a pipe that carries several shards are copied to
  * *room, which the caller frees. */
 static gg_status list_tensors(const gg_source *s, const gg_tensor **list, gg_tensor **room,
@@ -260,6 +289,7 @@ static gg_status check_source(check *c, const gg_source *s, gg_check_input *in, 
     if (st != GG_OK) return st;
     c->in = in;
     check_lack(c, &lack, gg_source_name(s));
+    check_trailing(c, s);
     if (lack.shards) {
         c->kind = gg_kind_of(s);
         c->tensors = in->n;
@@ -331,7 +361,10 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
         bool whole = !lack.shards && !lack.bytes;
         st = check_source(&c, s, &in, &room);
         if (st == GG_OK && c.o->target && !lack.shards) st = gg_check_target(&c, s, c.o->target);
-        if (st == GG_OK && c.o->data && whole) st = gg_check_data(&c, s, run);
+        if (st == GG_OK && c.o->data && whole) {
+            st = gg_check_data(&c, s, run);
+            if (st == GG_OK) st = check_rest_of_pipe(&c, s);
+        }
     } else if (why.status == GG_EFORMAT || why.status == GG_EUNSUPPORTED) {
         check_format(&c, &why);
         if (c.status != GG_OK) st = c.status;
@@ -356,22 +389,18 @@ typedef struct output_findings {
     uint64_t *known; /* hashes of the findings in the base */
     size_t n, cap;
     size_t fresh;          /* errors and warnings that the base does not have */
-    bool unsound;          /* the base has such errors */
+    bool learnt;           /* the base was checked */
+    bool unsound;          /* and has such errors */
     size_t contradictions; /* errors for which writing is refused */
     /* The first error, and the first of these, for the message of a refusal. */
     char first[400], contradiction[400];
 } output_findings;
 
-static uint64_t hash_text(uint64_t h, const char *text)
-{
-    for (; *text; text++) h = (h ^ (uint8_t)*text) * 1099511628211u;
-    return (h ^ 0xff) * 1099511628211u;
-}
-
 /* Findings in two models are the same if their rule and place are the same. */
 static uint64_t identity(const gg_finding *f)
 {
-    return hash_text(hash_text(14695981039346656037u, f->rule), f->where);
+    uint64_t rule = gg_hash(GG_HASH, f->rule, strlen(f->rule) + 1);
+    return gg_hash(rule, f->where, strlen(f->where) + 1);
 }
 
 static int by_identity(const void *a, const void *b)
@@ -395,6 +424,26 @@ static gg_status remember_finding(void *ctx, const gg_finding *f, gg_error *err)
     return GG_OK;
 }
 
+/* Learns the findings of the base, once, and only if there is something to compare with them. */
+static gg_status learn_base(output_findings *all, gg_error *err)
+{
+    gg_source *base = all->planned->base;
+    if (all->learnt) return GG_OK;
+    all->learnt = true;
+    size_t n = base ? gg_source_count(base) : 0;
+    if (base && gg_source_is_checkpoint(base)) return GG_OK;
+    if (n == 0 || !gg_source_meta(base)) {
+        all->unsound = true;
+        return GG_OK;
+    }
+    check c = { .o = &(gg_check_options){ .row = remember_finding, .ctx = all },
+                .in = &(gg_check_input){ gg_source_meta(base), gg_source_tensor(base, 0), n, 1 },
+                .err = err };
+    gg_status st = run_rules(&c);
+    if (all->n) qsort(all->known, all->n, sizeof *all->known, by_identity);
+    return st;
+}
+
 static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
 {
     output_findings *all = ctx;
@@ -404,6 +453,7 @@ static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
     if (f->level == GG_CHECK_ERROR && !all->first[0]) memcpy(all->first, text, sizeof text);
     uint64_t id = identity(f);
     if (f->level == GG_CHECK_NOTE) return GG_OK;
+    if (learn_base(all, err) != GG_OK) return err->status;
     bool known = all->n && bsearch(&id, all->known, all->n, sizeof id, by_identity);
     if (known && !all->planned->all_findings) return GG_OK;
     if (contradicts(f) && all->contradictions++ == 0) memcpy(all->contradiction, text, sizeof text);
@@ -412,16 +462,60 @@ static gg_status note_finding(void *ctx, const gg_finding *f, gg_error *err)
     return all->planned->note(all->planned->ctx, line, err);
 }
 
-static gg_status learn_base(output_findings *all, gg_source *base, gg_error *err)
+static gg_status count_contradiction(void *ctx, const gg_finding *f, gg_error *err)
 {
-    size_t n = base ? gg_source_count(base) : 0;
-    if (base && gg_source_is_checkpoint(base)) return GG_OK;
-    if (n == 0 || !gg_source_meta(base)) return all->unsound = true, GG_OK;
-    check c = { .o = &(gg_check_options){ .row = remember_finding, .ctx = all },
-                .in = &(gg_check_input){ gg_source_meta(base), gg_source_tensor(base, 0), n, 1 },
+    (void)err;
+    *(size_t *)ctx += contradicts(f);
+    return GG_OK;
+}
+
+/* Counts the errors that the model would have if its architecture were `to`. */
+static gg_status judge_as(const gg_planned *planned, const char *from, const char *to, size_t *n,
+                          gg_error *err)
+{
+    gg_meta meta = GG_META_INIT;
+    size_t len = strlen(from);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < planned->meta->n && st == GG_OK; i++) {
+        gg_kv kv = planned->meta->kv[i];
+        char key[256];
+        if (gg_text_begins(kv.key, kv.key_len, "tokenizer.")) continue;
+        if (kv.key_len < 200 && kv.key_len > len && memcmp(kv.key, from, len) == 0 &&
+            kv.key[len] == '.') {
+            kv.key_len = (size_t)snprintf(key, sizeof key, "%s%.*s", to, (int)(kv.key_len - len),
+                                          kv.key + len);
+            kv.key = key;
+        }
+        st = gg_meta_set(&meta, &kv, err);
+    }
+    if (st == GG_OK) st = gg_meta_set_str(&meta, "general.architecture", to, strlen(to), err);
+    gg_check_input in = { &meta, planned->tensors, planned->n, 1 };
+    check c = { .o = &(gg_check_options){ .row = count_contradiction, .ctx = n },
+                .in = &in,
                 .err = err };
-    gg_status st = run_rules(&c);
-    if (all->n) qsort(all->known, all->n, sizeof *all->known, by_identity);
+    *n = 0;
+    if (st == GG_OK) st = run_rules(&c);
+    gg_meta_free(&meta);
+    return st;
+}
+
+/* Writes the architectures whose tensors a converted checkpoint has to `to`; "" for none. */
+static gg_status find_fitting(const gg_planned *planned, char to[120], gg_error *err)
+{
+    char arch[64];
+    const char *last = "";
+    size_t n, found = 0;
+    gg_status st = GG_OK;
+    to[0] = '\0';
+    if (!gg_hf_arch(planned->meta, arch)) return GG_OK;
+    for (const gg_hf_class *k = gg_hf_classes; k->name && st == GG_OK && found < 3; k++) {
+        if (strcmp(k->arch, last) == 0 || strcmp(last = k->arch, arch) == 0) continue;
+        st = judge_as(planned, arch, k->arch, &n, err);
+        if (st != GG_OK || n) continue;
+        size_t at = strlen(to);
+        snprintf(to + at, 120 - at, "%s%s",
+                 found++ ? " or " : "; the tensors fit the architecture ", k->arch);
+    }
     return st;
 }
 
@@ -433,11 +527,10 @@ gg_status gg_check_review(const gg_planned *planned, gg_error *err)
     check c = { .o = &(gg_check_options){ .row = note_finding, .ctx = &all },
                 .in = &in,
                 .err = err };
-    gg_status st = learn_base(&all, planned->base, err);
-    if (st == GG_OK) st = run_rules(&c);
+    gg_status st = run_rules(&c);
     if (st == GG_OK && all.fresh > SHOWN) {
         char line[80];
-        snprintf(line, sizeof line, "check: %zu more findings; organ-check lists all of them",
+        snprintf(line, sizeof line, "check: %zu more findings; a check of the output lists all",
                  all.fresh - SHOWN);
         st = planned->note(planned->ctx, line, err);
     }
@@ -445,7 +538,7 @@ gg_status gg_check_review(const gg_planned *planned, gg_error *err)
     if (st != GG_OK) return st;
     if (run->strict && c.found[GG_CHECK_ERROR]) {
         gg_fail(err, GG_NO, "an engine would refuse the result: %s", all.first);
-        return gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+        return gg_fix_by(err, "strict", "correct it, or write it anyway");
     }
     if (run->lenient || all.unsound || !planned->base || all.contradictions == 0) return GG_OK;
     char more[60] = "";
@@ -453,11 +546,13 @@ gg_status gg_check_review(const gg_planned *planned, gg_error *err)
         snprintf(more, sizeof more, ", and %zu more error%s", all.contradictions - 1,
                  all.contradictions == 2 ? "" : "s");
     if (gg_source_is_checkpoint(planned->base)) {
-        gg_fail(err, GG_EFORMAT, "its configuration and its tensors do not agree: %s%s",
-                all.contradiction, more);
-        gg_fix_hint(err, GG_HINT_LENIENT, "correct config.json or the tensors, or write it anyway");
+        char fitting[120];
+        if (find_fitting(planned, fitting, err) != GG_OK) return err->status;
+        gg_fail(err, GG_EFORMAT, "its configuration and its tensors do not agree: %s%s%s",
+                all.contradiction, more, fitting);
+        gg_fix_by(err, "lenient", "correct config.json or the tensors, or write it anyway");
         return gg_at_file(err, gg_source_name(planned->base));
     }
     gg_fail(err, GG_NO, "an engine would refuse the result: %s%s", all.contradiction, more);
-    return gg_fix_hint(err, GG_HINT_LENIENT, "correct it, or write it anyway");
+    return gg_fix_by(err, "lenient", "correct it, or write it anyway");
 }

@@ -73,11 +73,8 @@ gg_status gg_check_open(check *c)
 {
     size_t n = c->in->n, room = n ? n : 1;
     const gg_tensor *t = c->in->tensors;
-    c->anatomy = calloc(room, sizeof *c->anatomy);
     c->expected = calloc(room, sizeof *c->expected);
-    if (!c->anatomy || !c->expected)
-        return gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", n);
-    for (size_t i = 0; i < n; i++) c->anatomy[i] = gg_anatomy_of(t[i].name, t[i].name_len);
+    if (!c->expected) return gg_fail(c->err, GG_ENOMEM, "no memory to check %zu tensors", n);
     gg_status st = gg_name_index(t, n, &c->by_name, c->err);
     return st == GG_OK ? gg_design_open(&c->d, c->in->meta, c->err) : st;
 }
@@ -86,10 +83,8 @@ void gg_check_close(check *c)
 {
     gg_design_close(&c->d);
     free(c->by_name);
-    free(c->anatomy);
     free(c->expected);
     c->by_name = NULL;
-    c->anatomy = NULL;
     c->expected = NULL;
 }
 
@@ -216,22 +211,28 @@ static gg_kind kind_by_keys(const gg_meta *meta)
     return kind_by_record(gg_arch_find(text, len));
 }
 
+/* Whether names of tensors decide if it is an image model: no record tells it. */
+static bool names_decide(const gg_meta *meta)
+{
+    const char *name;
+    size_t len;
+    return kind_by_keys(meta) == GG_KIND_MODEL &&
+           !(gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len) &&
+             gg_arch_find(name, len));
+}
+
 /* What a file with these keys and n tensors is, of which some are those of image models. The first
  * shard of a model may have no tensors. */
 static gg_kind kind_with_tensors(const gg_meta *meta, size_t n, size_t diffusion)
 {
     gg_kind kind = kind_by_keys(meta);
-    const char *name;
-    size_t len;
     uint64_t shards;
     if (kind != GG_KIND_MODEL) return kind;
     if (n == 0 && !(gg_kv_u64(gg_meta_find(meta, "split.count"), &shards) && shards > 1)) {
         const gg_kv *tokens = gg_meta_find(meta, "tokenizer.ggml.tokens");
         return tokens && tokens->count ? GG_KIND_VOCABULARY : GG_KIND_EMPTY;
     }
-    bool known = gg_kv_str(gg_meta_find(meta, "general.architecture"), &name, &len) &&
-                 gg_arch_find(name, len);
-    return !known && diffusion * 2 > n ? GG_KIND_IMAGE : kind;
+    return diffusion * 2 > n && names_decide(meta) ? GG_KIND_IMAGE : kind;
 }
 
 gg_kind gg_kind_of(const gg_source *s)
@@ -240,8 +241,9 @@ gg_kind gg_kind_of(const gg_source *s)
                                       [GG_STORED_MODEL] = GG_KIND_CHECKPOINT,
                                       [GG_STORED_ADAPTER] = GG_KIND_ADAPTER };
     if (gg_source_stored(s)) return stored[gg_source_stored(s)];
-    size_t n = gg_source_count(s), diffusion = 0;
-    for (size_t i = 0; i < n; i++) diffusion += gg_source_anatomy(s, i).part == GG_PART_DIFFUSION;
+    size_t n = gg_source_count(s), diffusion = 0, counted = names_decide(gg_source_meta(s)) ? n : 0;
+    for (size_t i = 0; i < counted; i++)
+        diffusion += gg_source_tensor(s, i)->a.part == GG_PART_DIFFUSION;
     return kind_with_tensors(gg_source_meta(s), n, diffusion);
 }
 
@@ -251,8 +253,9 @@ static bool only_predicts(const check *c)
     bool predicts = false;
     if (c->d.trunk == c->d.blocks) return false;
     for (size_t i = 0; i < c->in->n; i++) {
-        if (c->anatomy[i].block < 0) continue;
-        if ((uint64_t)c->anatomy[i].block < c->d.trunk) return false;
+        int64_t block = c->in->tensors[i].a.block;
+        if (block < 0) continue;
+        if ((uint64_t)block < c->d.trunk) return false;
         predicts = true;
     }
     return predicts;
@@ -265,7 +268,8 @@ void gg_check_find_architecture(check *c)
                 gg_design_positive(&c->d, "hyper_connection.count");
     c->arch = gg_arch_is_text(c->d.arch) && !form ? c->d.arch : NULL;
     size_t diffusion = 0;
-    for (size_t i = 0; i < c->in->n; i++) diffusion += c->anatomy[i].part == GG_PART_DIFFUSION;
+    for (size_t i = 0; i < c->in->n; i++)
+        diffusion += c->in->tensors[i].a.part == GG_PART_DIFFUSION;
     c->kind = kind_with_tensors(c->in->meta, c->in->n, diffusion);
     c->text_model = !other && (c->kind == GG_KIND_MODEL || c->kind == GG_KIND_DRAFT);
     if (c->kind == GG_KIND_MODEL && only_predicts(c)) c->kind = GG_KIND_MTP;

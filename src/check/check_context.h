@@ -48,7 +48,6 @@ typedef struct check {
     /* The rest is for the rules on keys and tensors. */
     const gg_check_input *in;
     gg_design d;         /* what the keys tell */
-    gg_anatomy *anatomy; /* per tensor */
     size_t *by_name;     /* tensor indices, sorted by name */
     bool *expected;      /* per tensor: it is in the record of the architecture */
     const gg_arch *arch; /* the record, if it has tensors; else NULL */
@@ -123,17 +122,16 @@ extern const check_projector gg_check_projectors[];
 extern const gg_check_rule gg_check_rule_list[];
 /* Lists of words. */
 extern const char gg_check_contradictions[], gg_check_pre_tokenizers[], gg_check_only_f32[],
-    gg_check_tokenizers[], gg_check_bpe[], gg_check_chat_starts[], gg_check_chat_ends[];
+    gg_check_tokenizers[], gg_check_bpe[], gg_check_merging[], gg_check_no_merges[],
+    gg_check_chat_starts[], gg_check_chat_ends[], gg_check_named[], gg_check_named_tokens[];
 
 /* ---- rules: each function checks the whole model ------------------------------------------- */
 
 void gg_check_file_rules(check *c);       /* check_header.c: for every kind of file */
 void gg_check_key_rules(check *c);        /* check_header.c */
 void gg_check_vocabulary_rules(check *c); /* check_header.c */
-void gg_check_token_rules(check *c, const gg_kv *tokens); /* check_tokens.c: single tokens */
-void gg_check_template_tokens(check *c); /* check_tokens.c: what the chat template writes */
-void gg_check_table_rules(check *c);     /* check_tensors.c: compares with the table */
-void gg_check_block_rules(check *c);     /* check_tensors.c: compares the blocks */
+void gg_check_table_rules(check *c);      /* check_tensors.c: compares with the table */
+void gg_check_block_rules(check *c);      /* check_tensors.c: compares the blocks */
 
 /* check_header.c: the layer N of a tensor direction.N of a control vector, from 1; 0 if it has
  * another name. */

@@ -204,11 +204,10 @@ static size_t gather_pieces(const gg_source *s, const seen *of, size_t n, piece 
     size_t k = 0;
     for (size_t i = 0; i < n; i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block < 0) continue;
-        piece p = { .block = a.block,
-                    .rest = t->name + a.role_at,
-                    .len = t->name_len - a.role_at,
+        if (t->a.block < 0) continue;
+        piece p = { .block = t->a.block,
+                    .rest = t->name + t->a.role_at,
+                    .len = t->name_len - t->a.role_at,
                     .digest = of[i].digest };
         const char *at = strstr(t->name, "blk.");
         size_t before = at ? (size_t)(at - t->name) : 0;

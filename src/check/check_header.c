@@ -3,14 +3,19 @@
  * importance matrices. */
 #include "check_context.h"
 
+#include "base/error.h"
 #include "base/text.h"
+#include "base/text_index.h"
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
+#include "organ/tensor_names.h"
+#include "write/chat_template.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define MISSING_KEY "this key is missing; an engine requires it"
 
@@ -32,19 +37,18 @@ static void check_names(check *c)
 #define GGML_NAME 63
 #define GGML_DIMS 4
 
-static bool is_beyond_ggml(const gg_tensor *t, bool dims)
-{
-    return dims ? t->n_dims > GGML_DIMS : t->name_len > GGML_NAME;
-}
-
 /* One finding for all tensors beyond a limit, at the first of them: an error if llama.cpp should
  * run the model, otherwise a note. */
 static void check_ggml_limit(check *c, bool dims)
 {
     size_t n = 0, first = 0;
     char more[64] = "";
-    for (size_t i = c->in->n; i-- > 0;)
-        if (is_beyond_ggml(&c->in->tensors[i], dims)) n++, first = i;
+    for (size_t i = c->in->n; i-- > 0;) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (dims ? t->n_dims <= GGML_DIMS : t->name_len <= GGML_NAME) continue;
+        n++;
+        first = i;
+    }
     if (n == 0) return;
     const gg_tensor *t = &c->in->tensors[first];
     gg_check_level level = c->text_model ? GG_CHECK_ERROR : GG_CHECK_NOTE;
@@ -83,21 +87,22 @@ static const char *unusable_type(const check *c, size_t i, gg_check_level *level
                              *const unused[] = { "indexer.", NULL };
     const gg_tensor *t = &c->in->tensors[i];
     bool integers = is_whole_or_double(t->dtype);
-    const gg_anatomy *a = &c->anatomy[i];
+    const gg_anatomy *a = &t->a;
     const char *role = t->name + a->role_at;
-    bool vector = t->elements == t->dims[0] || t->elements == t->dims[1] || a->cls == GG_NORM ||
-                  gg_text_has_word(gg_check_only_f32, role, a->role_len);
     /* prediction blocks and draft heads are used only on demand, and not all operations fail */
     bool spare = a->block >= (int64_t)c->d.trunk || c->kind == GG_KIND_DRAFT ||
                  (integers && name_has(t, spared)) || name_has(t, unused);
     *level = GG_CHECK_ERROR;
-    if (gg_text_has_word("d2t", t->name, t->name_len))
+    if (gg_text_is(t->name, t->name_len, "d2t"))
         return t->dtype == GG_I64 ? NULL : "engines read it only as I64, not as %s";
     if (t->dtype == GG_F32 || (integers && name_has(t, lists))) return NULL;
     if (spare) *level = GG_CHECK_WARNING;
     if (integers) return "engines load a tensor in %s, and crash when they use it";
-    if (gg_text_has_word("ffn_gate_inp_shexp", role, a->role_len))
-        return NULL; /* a matrix of one row */
+    if (gg_text_is(role, a->role_len, "ffn_gate_inp_shexp")) return NULL; /* a matrix of one row */
+    /* Engines go by the name, whatever class a manifest gives it. */
+    bool vector = t->elements == t->dims[0] || t->elements == t->dims[1] ||
+                  gg_anatomy_of(t->name, t->name_len).cls == GG_NORM ||
+                  gg_text_has_word(gg_check_only_f32, role, a->role_len);
     return vector ? "engines load it in %s, and crash when they use it; it must be F32" : NULL;
 }
 
@@ -592,12 +597,45 @@ static void check_rope(check *c)
     gg_check_limits(c, "rope");
 }
 
+/* Numbers with which engines load a model and compute nothing of use. */
+static void check_numbers(check *c)
+{
+    static const struct {
+        const char *key;
+        bool positive, may_be_0;
+    } numbers[] = {
+        { "rope.freq_base", true, false },
+        { "rope.freq_base_swa", true, false },
+        { "rope.scaling.factor", true, true },
+        { "attention.layer_norm_rms_epsilon", true, true },
+        { "attention.layer_norm_epsilon", true, true },
+        { "attention.group_norm_epsilon", true, true },
+        { "attn_logit_softcapping", true, true },
+        { "final_logit_softcapping", true, true },
+        { "attention.scale", false, false },
+        { "logit_scale", false, false },
+        { "embedding_scale", false, false },
+        { "residual_scale", false, false },
+        { "expert_weights_scale", false, false },
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        const gg_kv *kv = gg_design_arch_key(&c->d, numbers[i].key);
+        float x;
+        if (!gg_kv_f32(kv, &x)) continue;
+        if (!isfinite(x)) say_warning(c, "key-value", at_key(kv), "it is not a finite number");
+        else if (numbers[i].positive && (x < 0 || (x == 0 && !numbers[i].may_be_0)))
+            say_warning(c, "key-value", at_key(kv), "it is %g, and must be %s", (double)x,
+                        numbers[i].may_be_0 ? "0 or above" : "above 0");
+    }
+}
+
 void gg_check_key_rules(check *c)
 {
     if (!check_architecture(c)) return;
     check_required_keys(c);
     check_types_of_keys(c);
     gg_check_limits(c, "values");
+    check_numbers(c);
     check_first_values(c);
     check_heads(c);
     check_rope(c);
@@ -607,44 +645,43 @@ void gg_check_key_rules(check *c)
 
 /* ---- the vocabulary: lists --------------------------------------------------------------- */
 
-typedef struct token {
-    const char *bytes;
-    size_t len;
-} token;
+/* The tokens, and an index of their texts. */
+typedef struct token_list {
+    struct token {
+        const char *bytes;
+        size_t len;
+    } * list;
+    size_t n;
+    gg_text_index index;
+} token_list;
 
-static int by_token(const void *a, const void *b)
+static const char *token_at(const void *tokens, size_t i, size_t *len)
 {
-    const token *x = a, *y = b;
-    return gg_text_order(x->bytes, x->len, y->bytes, y->len);
-}
-
-/* The sorted tokens, or NULL if there are none or memory is exhausted. */
-static token *sorted_tokens(const gg_kv *tokens, size_t *n)
-{
-    token *list = calloc((size_t)tokens->count + 1, sizeof *list);
-    uint64_t pos = 0;
-    for (*n = 0; list && *n < tokens->count; ++*n)
-        if (!gg_kv_next_str(tokens, &pos, &list[*n].bytes, &list[*n].len)) break;
-    if (list && *n) qsort(list, *n, sizeof *list, by_token);
-    return list;
+    const struct token *t = &((const token_list *)tokens)->list[i];
+    *len = t->len;
+    return t->bytes;
 }
 
 /* Engines refuse duplicate tokens. Empty tokens are ignored, because engines rename them. */
-static void check_duplicate_tokens(check *c, const gg_kv *tokens, const token *list, size_t n)
+static void check_duplicate_tokens(check *c, const gg_kv *tokens, token_list *l)
 {
-    size_t twice = 0, first = 0;
-    for (size_t i = 1; i < n; i++)
-        if (list[i].len && by_token(&list[i - 1], &list[i]) == 0 && twice++ == 0) first = i;
+    size_t twice = 0, first = 0, was;
+    for (size_t i = 0; i < l->n && gg_text_add(&l->index, l, i, &was, c->err) == GG_OK; i++) {
+        const struct token *t = &l->list[i], *f = &l->list[first];
+        if (was == SIZE_MAX || t->len == 0) continue;
+        if (twice++ == 0 || gg_text_order(t->bytes, t->len, f->bytes, f->len) < 0) first = i;
+    }
     if (twice == 0) return;
     char shown[200];
-    gg_escape(list[first].bytes, list[first].len < 40 ? list[first].len : 40, shown, sizeof shown);
+    const struct token *t = &l->list[first];
+    gg_escape(t->bytes, t->len < 40 ? t->len : 40, shown, sizeof shown);
     say_error(c, "vocabulary-duplicate", at_key(tokens),
               "%zu token%s in it more than once, for example '%s'", twice,
               twice == 1 ? " is" : "s are", shown);
 }
 
 /* Merges name pairs of tokens that become one: "a b" makes "ab". */
-static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
+static void check_merges(check *c, const gg_kv *kv, const token_list *l)
 {
     uint64_t pos = 0, broken = 0, unknown = 0;
     const char *s;
@@ -664,8 +701,7 @@ static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
         if (left + right > sizeof joined) continue;
         memcpy(joined, s, left);
         memcpy(joined + left, space + 1, right);
-        token want = { joined, left + right };
-        if (n && !bsearch(&want, list, n, sizeof *list, by_token)) unknown++;
+        if (gg_text_find(&l->index, l, joined, left + right) == SIZE_MAX) unknown++;
     }
     if (broken)
         say_warning(c, "merges", at_key(kv),
@@ -677,6 +713,23 @@ static void check_merges(check *c, const gg_kv *kv, const token *list, size_t n)
                      at_key(kv),
                      "%" PRIu64 " of %" PRIu64 " merges produce a token that the vocabulary lacks",
                      unknown, kv->count);
+}
+
+static void check_list_of_tokens(check *c, const gg_kv *tokens)
+{
+    token_list l = { .index = { .at = token_at, .expect = (size_t)tokens->count } };
+    const gg_kv *pairs = gg_design_key(&c->d, "tokenizer.ggml.merges");
+    uint64_t pos = 0;
+    l.list = calloc((size_t)tokens->count + 1, sizeof *l.list);
+    if (!l.list) gg_fail(c->err, GG_ENOMEM, "no memory for a list of tokens");
+    while (l.list && l.n < tokens->count &&
+           gg_kv_next_str(tokens, &pos, &l.list[l.n].bytes, &l.list[l.n].len))
+        l.n++;
+    check_duplicate_tokens(c, tokens, &l);
+    if (c->err->status != GG_OK) c->status = c->err->status;
+    else if (pairs) check_merges(c, pairs, &l);
+    gg_text_index_free(&l.index);
+    free(l.list);
 }
 
 static void check_list_length(check *c, const char *key, uint64_t tokens, bool integers)
@@ -721,10 +774,10 @@ static void check_tokenizer(check *c, const char *model, size_t len)
                   "llama.cpp v0.5.0 does not know this tokenizer");
         return;
     }
-    if (!gg_text_has_word(gg_check_bpe, model, len) && !gg_text_has_word("gemma4", model, len))
-        return;
+    if (!gg_text_has_word(gg_check_merging, model, len)) return;
     gg_kv_str(gg_design_key(&c->d, pre.name), &name, &n);
-    if (!gg_design_key(&c->d, "tokenizer.ggml.merges") && !gg_text_has_word("kimi-k2", name, n))
+    if (!gg_design_key(&c->d, "tokenizer.ggml.merges") &&
+        !gg_text_has_word(gg_check_no_merges, name, n))
         say_error(c, "tokenizer", at_name("tokenizer.ggml.merges"),
                   "this key is missing; the tokenizer needs it");
     if (!gg_text_has_word(gg_check_bpe, model, len)) return;
@@ -757,10 +810,12 @@ static uint64_t find_token(const gg_kv *tokens, const char *words, const char *t
                            char name[64])
 {
     uint64_t pos = 0;
-    const char *s;
+    const char *s, *list = words;
     size_t n;
+    bool starts[256] = { false }; /* bytes that a word begins with: few tokens do */
+    while (gg_text_next_word(&list, &s, &n)) starts[(uint8_t)*s] = true;
     for (uint64_t id = 0; gg_kv_next_str(tokens, &pos, &s, &n); id++) {
-        if (n == 0 || n >= 64 || !gg_text_has_word(words, s, n)) continue;
+        if (n == 0 || n >= 64 || !starts[(uint8_t)*s] || !gg_text_has_word(words, s, n)) continue;
         bool used = !text;
         for (size_t i = 0; !used && i + n <= len; i++) used = memcmp(text + i, s, n) == 0;
         if (!used) continue;
@@ -769,6 +824,10 @@ static uint64_t find_token(const gg_kv *tokens, const char *words, const char *t
     }
     return UINT64_MAX;
 }
+
+/* Rules of single tokens, and of what the chat template writes: below. */
+static void check_token_rules(check *c, const gg_kv *tokens);
+static void check_template_tokens(check *c);
 
 static void check_chat_template(check *c, const gg_kv *tokens)
 {
@@ -788,7 +847,7 @@ static void check_chat_template(check *c, const gg_kv *tokens)
                         name);
         return;
     }
-    gg_check_template_tokens(c);
+    check_template_tokens(c);
     end = find_token(tokens, gg_check_chat_ends, text, len, name);
     if (end == UINT64_MAX) return;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -804,7 +863,7 @@ void gg_check_vocabulary_rules(check *c)
     check_place where = at_name("tokenizer.ggml.tokens");
     const gg_kv *tokens = gg_design_key(&c->d, where.name);
     const char *model = "";
-    size_t len = 0, n = 0;
+    size_t len = 0;
     if (c->in->no_vocabulary) {
         say_note(c, "vocabulary", where,
                  "the vocabulary of a checkpoint was not read, so it was not checked");
@@ -824,16 +883,151 @@ void gg_check_vocabulary_rules(check *c)
     check_list_length(c, "tokenizer.ggml.scores", tokens->count, false);
     check_list_length(c, "tokenizer.ggml.token_type", tokens->count, true);
     check_special_tokens(c, tokens->count);
-    gg_check_token_rules(c, tokens);
+    check_token_rules(c, tokens);
     check_chat_template(c, tokens);
     check_embedding_rows(c, tokens->count);
     uint64_t stated = gg_design_number_or(&c->d, "vocab_size", tokens->count);
     if (stated != tokens->count)
         say_note(c, "vocabulary", where, "it has %" PRIu64 " tokens, but vocab_size is %" PRIu64,
                  tokens->count, stated);
-    token *list = sorted_tokens(tokens, &n);
-    const gg_kv *pairs = gg_design_key(&c->d, "tokenizer.ggml.merges");
-    if (list) check_duplicate_tokens(c, tokens, list, n);
-    if (list && pairs) check_merges(c, pairs, list, n);
-    free(list);
+    check_list_of_tokens(c, tokens);
+}
+
+/* ---- the vocabulary: single tokens ---------------------------------------------------------
+ *
+ * Those that engines look for by their text, empty ones, and those that the chat template writes.
+ *
+ * Source: llama.cpp v0.5.0, src/llama-vocab.cpp. */
+
+typedef struct token_facts {
+    uint64_t empty, first_empty;
+    bool bytes[256]; /* there is a token of that byte */
+    uint32_t named;  /* bit i: the vocabulary has word i of gg_check_named_tokens */
+} token_facts;
+
+/* The byte of a token "<0xE3>", or -1. */
+static int byte_of(const char *s, size_t len)
+{
+    if (len == 1) return (uint8_t)s[0];
+    if (len != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>') return -1;
+    int high = gg_hex_digit(s[3]), low = gg_hex_digit(s[4]);
+    bool small = s[3] >= 'a' || s[4] >= 'a'; /* engines write capitals */
+    return high < 0 || low < 0 || small ? -1 : high * 16 + low;
+}
+
+static void gather(const gg_kv *tokens, token_facts *f)
+{
+    uint64_t pos = 0;
+    const char *s;
+    size_t len;
+    for (uint64_t id = 0; gg_kv_next_str(tokens, &pos, &s, &len); id++) {
+        int byte = byte_of(s, len);
+        if (byte >= 0) f->bytes[byte] = true;
+        if (len == 0 && f->empty++ == 0) f->first_empty = id;
+        const char *at = gg_check_named_tokens, *word;
+        size_t n;
+        for (uint32_t bit = 1; gg_text_next_word(&at, &word, &n); bit <<= 1)
+            if (n == len && memcmp(word, s, n) == 0) f->named |= bit;
+    }
+}
+
+/* Engines spell out what no other token covers with the tokens of single bytes. */
+static void check_bytes(check *c, const gg_kv *tokens, const token_facts *f)
+{
+    size_t missing = 0, used = 0;
+    char list[60] = "";
+    for (size_t i = 0; i < 256; i++) {
+        if (f->bytes[i]) continue;
+        if (missing++ < 5)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s<0x%02zX>",
+                                     used ? " " : "", i);
+    }
+    /* a vocabulary that has no room for them is not meant for any text */
+    if (missing)
+        gg_check_say(c, tokens->count > 256 ? GG_CHECK_ERROR : GG_CHECK_WARNING, "vocabulary",
+                     at_key(tokens),
+                     "it lacks %zu of the 256 tokens for single bytes, and an engine stops at a "
+                     "text that needs "
+                     "one: %s%s",
+                     missing, list, missing > 5 ? " ..." : "");
+}
+
+/* Whether the name contains a word of a list, in large or small letters. */
+static bool text_has(const char *name, size_t len, const char *list)
+{
+    const char *word;
+    size_t n;
+    while (gg_text_next_word(&list, &word, &n))
+        for (size_t i = 0; i + n <= len; i++)
+            if (strncasecmp(name + i, word, n) == 0) return true;
+    return false;
+}
+
+/* Engines set attributes of some tokens because of the model's name. */
+static void check_named(check *c, const token_facts *f)
+{
+    const gg_kv *kv = gg_design_key(&c->d, "general.name");
+    const char *name, *at = gg_check_named_tokens, *word;
+    size_t len, n, used = 0;
+    char list[60] = "";
+    if (!gg_kv_str(kv, &name, &len) || !text_has(name, len, gg_check_named)) return;
+    for (uint32_t bit = 1; gg_text_next_word(&at, &word, &n); bit <<= 1)
+        if (!(f->named & bit))
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%.*s", used ? " " : "",
+                                     (int)n, word);
+    if (used)
+        say_error(c, "vocabulary", at_key(kv),
+                  "llama.cpp looks for tokens of %.*s because of this name, and stops, as the "
+                  "vocabulary lacks %s; give the model another name",
+                  (int)strcspn(gg_check_named, " "), gg_check_named, list);
+}
+
+/* Engines know the types 0 to 6, and treat others as if there were none. */
+static void check_types(check *c)
+{
+    const gg_kv *types = gg_design_key(&c->d, "tokenizer.ggml.token_type");
+    uint64_t n = 0, first = 0, v;
+    if (!types || types->type != GG_TYPE_ARR) return;
+    for (uint64_t i = 0; i < types->count; i++)
+        if (!gg_kv_u64_at(types, i, &v) || v > 6) first = n++ ? first : i;
+    if (n)
+        say_warning(c, "vocabulary", at_key(types),
+                    "%" PRIu64 " token%s a type that no engine knows, the first of them token "
+                    "%" PRIu64,
+                    n, n == 1 ? " has" : "s have", first);
+}
+
+static void check_token_rules(check *c, const gg_kv *tokens)
+{
+    token_facts f = { 0 };
+    const char *model = "";
+    size_t len = 0;
+    gather(tokens, &f);
+    gg_kv_str(gg_design_key(&c->d, "tokenizer.ggml.model"), &model, &len);
+    if (f.empty)
+        say_warning(c, "vocabulary", at_key(tokens),
+                    "%" PRIu64 " token%s empty, the first of them token %" PRIu64
+                    ": its text was lost",
+                    f.empty, f.empty == 1 ? " is" : "s are", f.first_empty);
+    if (gg_text_is(model, len, "llama")) check_bytes(c, tokens, &f);
+    check_named(c, &f);
+    check_types(c);
+}
+
+static void check_template_tokens(check *c)
+{
+    check_place where = at_name("tokenizer.chat_template");
+    gg_template_tokens found;
+    if (!gg_template_tokens_find(c->in->meta, &found)) return;
+    if (found.unknown)
+        say_warning(c, "chat-template", where,
+                    "it writes %zu special token%s that the vocabulary lacks, and that become "
+                    "plain text: %s",
+                    found.unknown, found.unknown == 1 ? "" : "s", found.unknown_list);
+    if (found.split)
+        say_warning(c, "chat-template", where,
+                    "it writes %zu token%s of a type that engines split into pieces; "
+                    "tokenizer.ggml.token_type must "
+                    "be 3 (control) or 4 (user-defined): %s",
+                    found.split, found.split == 1 ? "" : "s", found.split_list);
 }

@@ -227,6 +227,10 @@ static void compare_pair(check *head, const check *target, const gg_tensor *a)
         say_error(head, RULE, at_tensor(a), "the target has no tensor of the name before .lora_a");
         return;
     }
+    if (embedding && gg_check_find(target, "output.weight", 13) == SIZE_MAX)
+        say_error(head, RULE, at_tensor(a),
+                  "the embeddings of the target are its head too, and engines abort when a pair "
+                  "changes them: fold the adapter into the target");
     const gg_tensor *b = i == SIZE_MAX ? NULL : &head->in->tensors[i], *w = &target->in->tensors[k];
     uint64_t in = a->dims[embedding ? 1 : 0], out = b ? b->dims[1] : 0;
     if (in != w->dims[embedding ? 1 : 0] || (b && out != w->dims[embedding ? 0 : 1]) ||

@@ -210,8 +210,8 @@ static void check_unexpected(check *c)
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
         if (c->expected[i] || is_scale(c, t)) continue;
-        bool beyond = c->anatomy[i].block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
-                      (uint64_t)c->anatomy[i].block >= c->d.read;
+        bool beyond = t->a.block >= 0 && memcmp(t->name, "blk.", 4) == 0 &&
+                      (uint64_t)t->a.block >= c->d.read;
         if (beyond && c->d.blocks > 0) continue; /* block-count reports these */
         say_error(c, "tensor-unexpected", at_tensor(t),
                   "architecture %.*s has no such tensor here, and an engine refuses the model",
@@ -320,7 +320,7 @@ static bool gather_parts(body *b)
     if (!b->parts || !b->groups) return false;
     for (size_t i = 0; i < c->in->n; i++) {
         const gg_tensor *t = &c->in->tensors[i];
-        const gg_anatomy *a = &c->anatomy[i];
+        const gg_anatomy *a = &t->a;
         if (a->block < 0 || t->name_len < 5 || memcmp(t->name, "blk.", 4) != 0) continue;
         b->parts[b->n_parts++] = (part){ a->block, t->name + a->role_at, t->name_len - a->role_at,
                                          t };
@@ -329,11 +329,10 @@ static bool gather_parts(body *b)
     for (size_t i = 0; i < b->n_parts; i++) {
         const part *p = &b->parts[i];
         if (i == 0 || p->block != p[-1].block)
-            b->groups[b->n_groups++] = (group){ p->block, i, 0, 14695981039346656037u, 0 };
+            b->groups[b->n_groups++] = (group){ p->block, i, 0, GG_HASH, 0 };
         group *g = &b->groups[b->n_groups - 1];
         g->n++;
-        for (size_t k = 0; k <= p->len; k++) /* the byte after a name is a NUL */
-            g->signature = (g->signature ^ (k < p->len ? (uint8_t)p->rest[k] : 0)) * 1099511628211u;
+        g->signature = gg_hash(gg_hash(g->signature, p->rest, p->len), "", 1); /* and a NUL */
     }
     return true;
 }
@@ -440,7 +439,7 @@ static void check_odd_block(body *b, const group *one, const group *many)
     if (!first || missing > 2) {
         lacks = false;
         if (one->block == 0 || count_lacking(b, many, one, &first) > 2 || !first) return;
-        if (gg_anatomy_of(first->t->name, first->t->name_len).known) level = GG_CHECK_WARNING;
+        if (first->t->a.known) level = GG_CHECK_WARNING;
     }
     gg_check_say(b->c, level, "block-roles", at_block(one->block),
                  "it %s %.*s, which %zu other blocks of its kind %s", lacks ? "lacks" : "has",

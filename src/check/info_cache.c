@@ -117,8 +117,10 @@ static void add_layer(const cache_model *m, uint64_t i, gg_cache *c)
     if (recurrent && !recurrent_is(m, "beside")) return;
     if (recurrent_is(m, "no_ff") && number_at(m, "feed_forward_length", i, 0) != 0) return;
     uint64_t window = gg_design_window(m->d, i), values = attention_values(m, i, window != 0);
-    if (window) c->windowed = plus(c->windowed, values), c->window = window;
-    else c->full = plus(c->full, values);
+    if (window) {
+        c->windowed = plus(c->windowed, values);
+        c->window = window;
+    } else c->full = plus(c->full, values);
     add_indexer(m, i, c);
 }
 

@@ -53,7 +53,7 @@ static gg_status count_tensors(gg_source *s, gg_info *info, gg_error *err)
         const gg_tensor *t = gg_source_tensor(s, i);
         uint64_t experts, used = t->elements;
         if (info->experts && info->experts_used && info->experts_used < info->experts) {
-            bool part = gg_is_expert_stack(t, &experts) || gg_source_anatomy(s, i).expert >= 0;
+            bool part = gg_is_expert_stack(t, &experts) || gg_source_tensor(s, i)->a.expert >= 0;
             if (part)
                 used = (uint64_t)((double)used * (double)info->experts_used /
                                   (double)info->experts);

@@ -1,5 +1,5 @@
-/* compute.h - tensors that are computed while a model is written: re-encoded, blended with a
- * donor's, or with a LoRA adapter applied. Internal.
+/* compute.h - tensors that are computed while a model is written: re-encoded, or with the values
+ * that a tool computes. Internal.
  *
  * gg_compute_* check everything that can be known from names, dims and dtypes. They return a
  * producer, which is a gg_plan_make with its context, for gg_plan_tensor or for a .bin file.
@@ -14,7 +14,6 @@
 #pragma once
 
 #include "base/sha256.h"
-#include "blend.h"
 #include "organ/gg_quant.h"
 #include "organ/gg_verbs.h"
 #include "organ/imatrix.h"
@@ -38,9 +37,9 @@ typedef struct gg_encoded {
     const float *weights; /* one per value, or NULL */
     float *room;          /* for n values */
 } gg_encoded;
-gg_status gg_encode_error_add(gg_encode_error *e, const gg_encoded *v, gg_error *err);
 
-void gg_encode_error_merge(gg_encode_error *e, const gg_encode_error *part);
+/* Adds the sums of a part. */
+void gg_add_errors(gg_encode_error *e, const gg_encode_error *part);
 
 /* Root mean square error; 0 if no values were compared. */
 double gg_encode_rmse(const gg_encode_error *e);
@@ -110,48 +109,16 @@ typedef struct gg_trial {
 } gg_trial;
 gg_status gg_compute_trial(const gg_trial *trial, gg_encode_error *out, gg_error *err);
 
-/* A part of a tensor along its last dimension with its own producer, for stacks of which some
- * experts are converted and others copied. */
-typedef struct gg_joint {
-    gg_tensor t; /* of the part; its name must live as long as the list */
-    gg_producer p;
-    bool stays; /* its bytes are in the target already, which is changed in place */
-} gg_joint;
+/* ---- ramps ---------------------------------------------------------------------- */
 
-/* The tensors that contain the parts. A part has no sha256 of its own, so these tensors are
- * first read and compared with their sha256, if a manifest states one. source may be NULL. */
-typedef struct gg_whole {
-    gg_source *source;
-    size_t index;
-} gg_whole;
-
-gg_status gg_compute_join(gg_computations *list, const gg_joint *joints, size_t n,
-                          const gg_whole of[3], gg_producer *p, gg_error *err);
-
-/* ---- blends ---------------------------------------------------------------------- */
-
-/* T of a tensor in a model of `blocks` blocks, interpolated linearly from the first block to
- * the last. Outside the blocks, tensors whose names begin with "output" or "cls" take the T
- * of the last block, and all others (token_embd, ...) that of the first. */
-double gg_blend_t(const gg_blend *b, const char *name, size_t name_len, uint64_t blocks);
+/* The value for a tensor in a model of `blocks` blocks, interpolated linearly from that of the
+ * first block to that of the last. Outside the blocks, tensors whose names begin with "output" or
+ * "cls" take the last, and all others (token_embd, ...) the first. */
+double gg_ramp_at(double first, double last, const gg_tensor *t, uint64_t blocks);
 
 /* Reads n bytes as a decimal number with optional sign, point and exponent. Returns false for
  * anything else, such as hex, "inf" and blanks. */
 bool gg_parse_decimal(const char *s, size_t n, double *value);
-
-/* A blend of the tensors A and B, and of C in a task blend. */
-typedef struct gg_mixture {
-    gg_blend_mode mode;
-    double t;
-    gg_input in[3]; /* A, B, C; without parts if unused */
-} gg_mixture;
-
-/* Blend the inputs of the mixture, which have out's dims and any dtypes that can be decoded.
- * Computed in double and written in out's dtype. T = 0 gives A, and T = 1 of linear and slerp
- * gives B, as by gg_compute_convert: byte for byte if the dtype is the same. Errors as there;
- * GG_EUSAGE for task without C. */
-gg_status gg_compute_blend(gg_computations *list, const gg_tensor *out, const gg_mixture *m,
-                           gg_producer *p, gg_error *err);
 
 /* ---- for verbs that compute values of their own ------------------------------------------------
  *
@@ -274,6 +241,9 @@ struct gg_computation {
 void *gg_compute_new(gg_computations *list, size_t size, gg_error *err);
 gg_status gg_compute_input(gg_computation *t, const gg_input *in, gg_error *err);
 
+/* Lets a producer write in out's dtype. */
+gg_status gg_retype_producer(gg_producer *p, const gg_tensor *out, gg_error *err);
+
 /* Check that the size of `in` matches out's dims, and that its dtype can be decoded. Errors of
  * both name out. */
 gg_status gg_compute_check_input(const gg_tensor *out, const gg_input *in, gg_error *err);
@@ -298,9 +268,8 @@ typedef struct feed {
 /* With `verify`, the hashes that the parts have are compared. */
 void gg_feed_open(feed *f, const operand *op, bool verify);
 gg_status gg_feed_next(feed *f, size_t elems, gg_error *err); /* at most COMPUTE_STEP */
-/* Reads the next n bytes, or skips them if `to` is NULL. */
+/* Reads the next n bytes, or skips them if `to` is NULL (only without `verify`). */
 gg_status gg_feed_raw(feed *f, uint8_t *to, uint64_t n, gg_error *err);
-gg_status gg_feed_skip(feed *f, uint64_t n, gg_error *err); /* n bytes; only without `verify` */
 void gg_feed_close(feed *f);
 /* How many of n values of a type cannot be computed with: those that are not finite in float32, and
  * integers that float32 rounds. `x` are the stored values after gg_decode. The error for them. */

@@ -169,12 +169,11 @@ static bool is_kind(size_t kind, const char *name)
 /* The part of an image model that image quantizers keep and that the tensor belongs to, or NULL. */
 static const char *image_part(const gg_tensor *t)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    if (a.part != GG_PART_DIFFUSION) return NULL;
+    if (t->a.part != GG_PART_DIFFUSION) return NULL;
     for (size_t i = 0; i < gg_delicate_image_parts_n; i++) {
         const char *part = gg_delicate_image_parts[i], *at = strstr(t->name, part);
         size_t n = strlen(part);
-        if (a.block >= 0 && !strstr(part, "refiner")) continue;
+        if (t->a.block >= 0 && !strstr(part, "refiner")) continue;
         if (at && (at == t->name || at[-1] == '.') && (at[n] == '.' || !at[n])) return part;
     }
     return NULL;
@@ -185,9 +184,15 @@ bool gg_is_delicate(const gg_tensor *t, const char **part)
     const char *dot = strrchr(t->name, '.'), *last = dot ? dot + 1 : t->name;
     *part = NULL;
     for (size_t i = 0; i < gg_delicate_parts_n; i++)
-        if (strstr(t->name, gg_delicate_parts[i])) return *part = gg_delicate_parts[i], true;
+        if (strstr(t->name, gg_delicate_parts[i])) {
+            *part = gg_delicate_parts[i];
+            return true;
+        }
     if ((*part = image_part(t))) return true;
-    if (strcmp(last, "weight") != 0) return *part = last, true;
+    if (strcmp(last, "weight") != 0) {
+        *part = last;
+        return true;
+    }
     return gg_dims_from(t, 1) == 1;
 }
 
@@ -198,7 +203,7 @@ typedef struct chooser {
     const char *name; /* in the rules */
     bool low;
     uint64_t layers, experts;
-    bool gqa4, falcon, large; /* large: llama.cpp calls the model 70B */
+    bool gqa4, own, large; /* large: llama.cpp calls the model 70B */
     bool imatrix;
     bool any_row; /* the type that is wanted, whatever the rows */
     bool tied;    /* no output.weight: token_embd is used instead */
@@ -220,7 +225,7 @@ static void look_at_model(chooser *c, const gg_tensor *tensors, size_t n, const 
     c->layers = first_number(meta, "block_count");
     c->experts = first_number(meta, "expert_count");
     c->gqa4 = kv && heads / kv >= 4;
-    c->falcon = gg_arch_has(gg_arch_of(meta), "falcon_presets");
+    c->own = gg_arch_has(gg_arch_of(meta), "own_presets");
     c->large = c->layers == 80 && gg_arch_has(gg_arch_of(meta), "large_presets");
     c->tied = true;
     for (size_t i = 0; i < n; i++) {
@@ -248,7 +253,7 @@ static bool meets(const chooser *c, const gg_tensor *t, uint64_t i, uint64_t n, 
     } list[] = { { "gqa4", c->gqa4 },
                  { "experts8", c->experts == 8 },
                  { "experts4", c->experts >= 4 },
-                 { "falcon", c->falcon },
+                 { "own", c->own },
                  { "low", c->low },
                  { "imatrix", c->imatrix },
                  { "stack", t->dims[2] > 1 },
@@ -317,8 +322,8 @@ static gg_status check_imatrix(const chooser *c, const gg_tensor *t, size_t kind
     if (c->imatrix || !needs || is_kind(kind, "embd|output")) return GG_OK;
     gg_fail(err, GG_EUSAGE, "%s gives it the type %s, which needs an importance matrix", c->p->name,
             gg_dtype_get(dtype)->name);
-    gg_fix_hint(err, GG_HINT_IMATRIX,
-                "give one, or choose a preset that needs none, for example Q2_K or IQ4_XS");
+    gg_fix_by(err, "imatrix",
+              "give one, or choose a preset that needs none, for example Q2_K or IQ4_XS");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -521,15 +526,12 @@ static gg_status read_rules_text(const char *text, char **out, gg_error *err)
 
 /* ---- parsing ----------------------------------------------------------------------- */
 
-gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix *imatrix,
+gg_status gg_dtype_rules_type(const char *name, const char *about, const gg_imatrix *imatrix,
                               uint32_t *dtype, gg_error *err)
 {
-    bool keep = about == GG_HINT_DTYPE;
     char shown[64], meant[GG_MEANT];
     gg_escape(name, strlen(name), shown, sizeof shown);
     const gg_dtype_info *info = gg_dtype_by_name(name);
-    *dtype = KEEP;
-    if (keep && strcmp(name, "keep") == 0) return GG_OK;
     if (!info) {
         gg_fail(err, GG_EUSAGE, "'%s' is not a tensor type%s", shown,
                 gg_meant(gg_dtype_near(name), meant));
@@ -542,8 +544,8 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
     if (needs && !imatrix) {
         gg_fail(err, GG_EUSAGE, "%s cannot be encoded without an importance matrix", info->name);
         gg_about(err, about);
-        return gg_fix_hint(err, GG_HINT_IMATRIX,
-                           "give one, or choose another type, for example q2_k or iq4_xs");
+        return gg_fix_by(err, "imatrix",
+                         "give one, or choose another type, for example q2_k or iq4_xs");
     }
     if ((!needs && !gg_can_encode(info->id)) ||
         !(gg_is_quantized(info->id) || info->id == GG_F32 || info->id == GG_F16 ||
@@ -558,14 +560,17 @@ gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix 
 static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err)
 {
     const gg_preset *p = gg_preset_by_name(name);
-    if (p && !r->preset) return r->preset = p, GG_OK;
+    if (p && !r->preset) {
+        r->preset = p;
+        return GG_OK;
+    }
     char shown[80], meant[GG_MEANT];
     gg_escape(name, strlen(name), shown, sizeof shown);
     if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
     else
         gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s", shown,
                 gg_meant(nearest_preset(name), meant));
-    gg_about(err, GG_HINT_DTYPE);
+    gg_about(err, "dtype");
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }
 
@@ -583,14 +588,16 @@ static gg_status parse_item(char *item, gg_dtype_rules *r, gg_error *err)
     if (!eq) return parse_preset(item, r, err);
     if (eq == item) {
         gg_fail(err, GG_EUSAGE, "'%s' has no pattern before the =", item);
-        gg_about(err, GG_HINT_DTYPE);
+        gg_about(err, "dtype");
         return gg_fix(err, "expected GLOB=TYPE, for example 'blk.*=q4_k'");
     }
     *eq = '\0';
     rule *by = &r->list[r->n++];
     by->glob = item;
     by->wild = strpbrk(item, "*?[") != NULL;
-    return gg_dtype_rules_type(eq + 1, GG_HINT_DTYPE, r->imatrix, &by->dtype, err);
+    by->dtype = KEEP;
+    if (strcmp(eq + 1, "keep") == 0) return GG_OK;
+    return gg_dtype_rules_type(eq + 1, "dtype", r->imatrix, &by->dtype, err);
 }
 
 /* Sorts the rules, so that a model with a rule for every tensor needs no quadratic search. */
@@ -619,8 +626,8 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
     *out = NULL;
     if (!text && fallback) {
         gg_fail(err, GG_EUSAGE, "a fallback type has no effect without a rule that chooses types");
-        gg_about(err, GG_HINT_FALLBACK);
-        return gg_fix_hint(err, GG_HINT_DTYPE, "add one");
+        gg_about(err, "fallback");
+        return gg_fix_by(err, "dtype", "add one");
     }
     if (!text) return GG_OK;
     gg_dtype_rules *r = calloc(1, sizeof *r);
@@ -640,7 +647,7 @@ gg_status gg_dtype_rules_parse(const char *text, const char *fallback, const gg_
     }
     if (st == GG_OK) st = sort_rules(r, err);
     if (st == GG_OK && fallback)
-        st = gg_dtype_rules_type(fallback, GG_HINT_FALLBACK, imatrix, &r->fallback, err);
+        st = gg_dtype_rules_type(fallback, "fallback", imatrix, &r->fallback, err);
     if (st != GG_OK) {
         gg_dtype_rules_free(r);
         return st;
@@ -701,15 +708,21 @@ static gg_status choose_by_rule(const gg_dtype_rules *r, const rule *by, const g
     *dtype = t->dtype;
     if (leave_alone(t, by)) return GG_OK;
     uint64_t row = t->n_dims ? t->dims[0] : 1;
-    if (row_fits(by->dtype, row)) return *dtype = by->dtype, GG_OK;
-    if (r->fallback != KEEP && row_fits(r->fallback, row)) return *dtype = r->fallback, GG_OK;
+    if (row_fits(by->dtype, row)) {
+        *dtype = by->dtype;
+        return GG_OK;
+    }
+    if (r->fallback != KEEP && row_fits(r->fallback, row)) {
+        *dtype = r->fallback;
+        return GG_OK;
+    }
     uint32_t last = r->fallback != KEEP ? r->fallback : by->dtype;
     gg_fail(err, GG_EUSAGE, "its rows of %llu values are not whole blocks of %s",
             (unsigned long long)row, gg_dtype_get(last)->name);
-    gg_fix_hint(err, GG_HINT_FALLBACK,
-                r->fallback == KEEP
-                    ? "give a fallback type such as q8_0 or f16, or a rule for this tensor"
-                    : "give another fallback type, for example f16");
+    gg_fix_by(err, "fallback",
+              r->fallback == KEEP
+                  ? "give a fallback type such as q8_0 or f16, or a rule for this tensor"
+                  : "give another fallback type, for example f16");
     return gg_at_tensor(err, t->name, t->name_len);
 }
 
@@ -807,7 +820,10 @@ static void add_fallback(fallbacks *f, const gg_tensor *t, uint32_t given, uint3
     size_t i = 0;
     f->n++;
     while (i < f->n_given && f->given[i] != given) i++;
-    if (i < FALLBACK_SHOWN) f->given[i] = given, f->counts[i]++;
+    if (i < FALLBACK_SHOWN) {
+        f->given[i] = given;
+        f->counts[i]++;
+    }
     if (i == f->n_given && i < FALLBACK_SHOWN) f->n_given++;
     for (i = 0; i < f->n_rows && f->rows[i] != t->dims[0];) i++;
     if (i == f->n_rows && i < FALLBACK_SHOWN) f->rows[f->n_rows++] = t->dims[0];
@@ -843,9 +859,12 @@ static gg_status tell_fallbacks(const fallbacks *f, const gg_run *run, gg_error 
     char text[500];
     if (f->n == 0) return GG_OK;
     fallback_text(f, text);
-    if (!run || !run->strict) return gg_note(run, "%s", text), GG_OK;
+    if (!run || !run->strict) {
+        gg_note(run, "%s", text);
+        return GG_OK;
+    }
     gg_fail(err, GG_NO, "%s", text);
-    return gg_fix_hint(err, GG_HINT_STRICT, "choose a type whose blocks fit, or write it anyway");
+    return gg_fix_by(err, "strict", "choose a type whose blocks fit, or write it anyway");
 }
 
 uint32_t gg_dtype_rules_wanted(const gg_dtype_rules *r, size_t i)
@@ -863,8 +882,8 @@ static gg_status nothing_to_encode(const gg_dtype_rules *r, size_t n, gg_error *
         "all %zu tensors keep their types: %s encodes only matrices whose names end in .weight, "
         "and none of small and delicate roles",
         n, r->preset->name);
-    gg_about(err, GG_HINT_DTYPE);
-    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "name the tensors to encode them, as in '*=f16'");
+    gg_about(err, "dtype");
+    return gg_fix_by(err, "list", "name the tensors to encode them, as in '*=f16'");
 }
 
 static gg_status nothing_matches(const gg_dtype_rules *r, size_t n, gg_error *err)
@@ -873,9 +892,8 @@ static gg_status nothing_matches(const gg_dtype_rules *r, size_t n, gg_error *er
     if (r->n == 0) return nothing_to_encode(r, n, err);
     gg_escape(r->list[0].glob, strlen(r->list[0].glob), shown, sizeof shown);
     gg_fail(err, GG_NO, "no tensor matches '%s'%s", shown, r->n > 1 ? " or another pattern" : "");
-    gg_about(err, GG_HINT_DTYPE);
-    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "patterns match whole names, as in '*%s*'",
-                       shown);
+    gg_about(err, "dtype");
+    return gg_fix_by(err, "list", "patterns match whole names, as in '*%s*'", shown);
 }
 
 /* The first rule that matches; r->n if none does. */

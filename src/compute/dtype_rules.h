@@ -29,10 +29,10 @@ void gg_dtype_rules_free(gg_dtype_rules *r);
 /* Rules that match nothing, for gg_dtype_rules_keys. */
 gg_status gg_dtype_rules_none(const gg_imatrix *imatrix, gg_dtype_rules **out, gg_error *err);
 
-/* Parses the name of a type that can be encoded, with `imatrix` if it needs one. If `about` is
- * GG_HINT_DTYPE, the name may also be "keep": GG_DTYPE_KEEP. Errors as above, with that hint. */
+/* Parses the name of a type that can be encoded, with `imatrix` if it needs one. Errors as
+ * above, about the argument `about`. */
 #define GG_DTYPE_KEEP UINT32_MAX
-gg_status gg_dtype_rules_type(const char *name, gg_hint about, const gg_imatrix *imatrix,
+gg_status gg_dtype_rules_type(const char *name, const char *about, const gg_imatrix *imatrix,
                               uint32_t *dtype, gg_error *err);
 
 /* Whether a glob of r, which may be NULL, matches tensor t, and the type it then gets. A preset

@@ -18,11 +18,3 @@ typedef struct gg_samples {
 
 /* Reads them: *x has *rows rows. Free *x even on error. */
 gg_status gg_samples_read(const gg_samples *s, float **x, size_t *rows, gg_error *err);
-
-/* How the n ascending columns `left` replace all columns on the samples: *map, columns x n, is
- * the least-squares solution of X[:,left] map = X. The rows of columns that are left are those of
- * the identity, and a small multiple of the identity is added to the equations, so that
- * removed columns count for nothing where samples are few. *map is NULL if all samples are 0; free
- * it even on error. Memory: the samples twice, columns x n floats and n x n doubles. */
-gg_status gg_samples_map(const gg_samples *s, const uint32_t *left, size_t n, float **map,
-                         gg_error *err);

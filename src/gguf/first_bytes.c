@@ -125,7 +125,7 @@ gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, g
     if (row >= 0) return other(err, not_a, known[row].what, known[row].fix);
     if (is_old_imatrix(m, size))
         return other(err, not_a, "this is an importance matrix in the older format",
-                     "encode a model with it, or convert it: organ-imatrix convert");
+                     "encode a model with it, or convert it to GGUF");
     int n = json == SIZE_MAX ? text_length(m, size) : text_length(m + json, size - json);
     if (json != SIZE_MAX) {
         gg_fail_at(0, err, "this is JSON, not a %s%s%.*s", not_a,

@@ -272,7 +272,7 @@ void gg_model_free(gg_model *m); /* accepts NULL */
 /* Returns "FILE.keys-undo", malloc'd. Symbolic links in `path` are resolved, so that every name
  * of a model gives the same journal. Returns NULL without memory or if the file does not
  * exist. */
-char *gg_journal_path(const char *path);
+char *gg_journal_path(const char *path, gg_error *err);
 
 /* Whether a journal exists for that model file. */
-bool gg_journal_exists(const char *path);
+bool gg_journal_exists(const char *path, gg_error *err);

@@ -36,8 +36,10 @@ size_t gg_type_size(uint32_t type)
 bool gg_type_by_name(const char *name, size_t len, uint32_t *type)
 {
     for (uint32_t i = 0; i < GG_TYPE_COUNT; i++)
-        if (strlen(types[i].name) == len && memcmp(types[i].name, name, len) == 0)
-            return *type = i, true;
+        if (strlen(types[i].name) == len && memcmp(types[i].name, name, len) == 0) {
+            *type = i;
+            return true;
+        }
     return false;
 }
 
@@ -105,7 +107,10 @@ static long_value *use_value(const gg_meta *from, const gg_kv *kv)
 {
     const owner *o = from ? from->owned : NULL;
     for (const block *b = o ? o->longs : NULL; b; b = b->next)
-        if (b->value->bytes == kv->data) return atomic_fetch_add(&b->value->users, 1), b->value;
+        if (b->value->bytes == kv->data) {
+            atomic_fetch_add(&b->value->users, 1);
+            return b->value;
+        }
     long_value *v = malloc(sizeof *v + kv->size);
     if (!v) return NULL;
     atomic_init(&v->users, 1);
@@ -119,7 +124,10 @@ static block *make_block(const gg_meta *from, const gg_kv *kv)
     block *b = malloc(sizeof *b + kv->key_len + (is_long ? 0 : kv->size) + 1);
     if (!b) return NULL;
     b->value = is_long ? use_value(from, kv) : NULL;
-    if (is_long && !b->value) return free(b), NULL;
+    if (is_long && !b->value) {
+        free(b);
+        return NULL;
+    }
     memcpy(b->bytes, kv->key, kv->key_len);
     if (!is_long && kv->size) memcpy(b->bytes + kv->key_len, kv->data, kv->size);
     return b;
@@ -263,11 +271,11 @@ bool gg_kv_u64(const gg_kv *kv, uint64_t *value)
 {
     if (!kv) return false;
     switch (kv->type) {
-    case GG_TYPE_U8: return *value = kv->data[0], true;
-    case GG_TYPE_BOOL: return *value = kv->data[0] != 0, true;
-    case GG_TYPE_U16: return *value = gg_le16(kv->data), true;
-    case GG_TYPE_U32: return *value = gg_le32(kv->data), true;
-    case GG_TYPE_U64: return *value = gg_le64(kv->data), true;
+    case GG_TYPE_U8: *value = kv->data[0]; return true;
+    case GG_TYPE_BOOL: *value = kv->data[0] != 0; return true;
+    case GG_TYPE_U16: *value = gg_le16(kv->data); return true;
+    case GG_TYPE_U32: *value = gg_le32(kv->data); return true;
+    case GG_TYPE_U64: *value = gg_le64(kv->data); return true;
     case GG_TYPE_I8: return nonnegative((int8_t)kv->data[0], value);
     case GG_TYPE_I16: return nonnegative((int16_t)gg_le16(kv->data), value);
     case GG_TYPE_I32: return nonnegative((int32_t)gg_le32(kv->data), value);

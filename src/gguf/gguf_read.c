@@ -237,6 +237,19 @@ static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64
     return GG_OK;
 }
 
+/* Passes over the strings of an array that are in the buffer. Returns their number; read_string
+ * reads the next one, or tells what is wrong with it. */
+static uint64_t pass_strings(gg_cursor *c, uint64_t n)
+{
+    uint64_t i = 0;
+    for (; i < n && c->size - c->pos >= 8; i++) {
+        uint64_t len = gg_le64(c->base + c->pos);
+        if (len > GG_LIMIT_STRING || len > c->size - c->pos - 8) break;
+        c->pos += 8 + len;
+    }
+    return i;
+}
+
 static gg_status read_array(parser *p, gg_kv *kv)
 {
     gg_cursor *c = p->c;
@@ -266,8 +279,9 @@ static gg_status read_array(parser *p, gg_kv *kv)
                           "for that",
                           (unsigned long long)kv->count);
     at = c->pos;
-    for (uint64_t i = 0; i < kv->count && st == GG_OK; i++) {
-        uint64_t where, len;
+    for (uint64_t i = 0, where, len; st == GG_OK; i++) {
+        i += pass_strings(c, kv->count - i);
+        if (i == kv->count) break;
         st = read_string(p, "a string of an array", GG_LIMIT_STRING, &where, &len);
     }
     kv->size = (size_t)(c->pos - at);
@@ -343,7 +357,10 @@ static gg_status read_tensor(parser *p)
         gg_at_offset(p->err, at);
     }
     if (st == GG_OK) st = gg_cursor_u64(c, &t->offset, "a tensor offset", p->err);
-    if (st != GG_OK) return gg_at_tensor(p->err, (const char *)c->base + *name, t->name_len), st;
+    if (st != GG_OK) {
+        gg_at_tensor(p->err, (const char *)c->base + *name, t->name_len);
+        return st;
+    }
     g->n_tensors++;
     return GG_OK;
 }

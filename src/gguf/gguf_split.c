@@ -22,21 +22,22 @@
 #define JOURNAL ".keys-undo"
 #define SUFFIX_LEN 20 /* "-00001-of-00003.gguf" */
 
-char *gg_journal_path(const char *path)
+char *gg_journal_path(const char *path, gg_error *err)
 {
-    char *real = realpath(path, NULL);
+    char *real = gg_real_path(path, err);
     size_t size = real ? strlen(real) + sizeof JOURNAL : 0;
     char *out = real ? malloc(size) : NULL;
     if (out) snprintf(out, size, "%s%s", real, JOURNAL);
+    else if (real) gg_fail(err, GG_ENOMEM, "no memory for a name");
     free(real);
     return out;
 }
 
-bool gg_journal_exists(const char *path)
+bool gg_journal_exists(const char *path, gg_error *err)
 {
     struct stat s;
-    char *journal = gg_journal_path(path);
-    bool exists = journal && lstat(journal, &s) == 0;
+    char *journal = gg_journal_path(path, err);
+    bool exists = journal && gg_lstat(journal, &s, err);
     free(journal);
     return exists;
 }
@@ -114,14 +115,14 @@ void gg_model_free(gg_model *m)
 static gg_status open_shard_file(gg_model *m, size_t i, bool cut, gg_error *err)
 {
     m->fds[i] = open(m->paths[i], O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (m->fds[i] >= 0) m->stamps[i] = gg_stamp_fd(m->fds[i]);
     if (m->fds[i] < 0) {
         gg_fail_errno(err, "cannot open");
         if (errno == ENOENT) gg_fix(err, "check the path");
-    } else if (gg_journal_exists(m->paths[i])) {
+    } else if (gg_stamp_fd(m->fds[i], &m->stamps[i], err) == GG_OK &&
+               gg_journal_exists(m->paths[i], err)) {
         gg_fail(err, GG_EFORMAT, "a change of the metadata was interrupted or is still running");
-        gg_fix_hint(err, GG_HINT_RECOVER, "finish or undo the change");
-    } else {
+        gg_fix_by(err, "recover", "finish or undo the change");
+    } else if (err->status == GG_OK) {
         gg_gguf_open_fd(m->fds[i], cut, &m->files[i], &m->file_sizes[i], err);
     }
     return gg_at_file(err, m->paths[i]);
@@ -186,20 +187,17 @@ static gg_status name_set(const gg_model *m, uint64_t no, uint32_t count, gg_mod
 
 /* Returns the number of the first shard that does not exist, or `count`; *missing becomes the
  * number of those that do not. */
-static uint32_t first_missing(const gg_model *set, uint32_t count, uint32_t *missing)
+static uint32_t first_missing(const gg_model *set, uint32_t count, uint32_t *missing, gg_error *err)
 {
+    struct stat s;
     uint32_t first = count;
     *missing = 0;
     for (uint32_t i = count; i-- > 0;)
-        if (access(set->paths[i], F_OK) != 0) first = i, ++*missing;
+        if (!gg_stat(set->paths[i], &s, err)) {
+            first = i;
+            ++*missing;
+        }
     return first;
-}
-
-static gg_status open_all_shards(gg_model *set, uint32_t count, bool cut, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (uint32_t i = 0; i < count && st == GG_OK; i++) st = open_shard_file(set, i, cut, err);
-    return st;
 }
 
 /* Opens only a part of a split set, from shard `no` on, of which `missing` shards do not exist. */
@@ -219,11 +217,15 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
     gg_error why = GG_ERROR_INIT;
     gg_status st = name_set(m, no, count, &set, &why);
     uint32_t missing = count - 1, lost = count;
-    if (st == GG_OK) lost = first_missing(&set, count, &missing);
+    if (st == GG_OK) lost = first_missing(&set, count, &missing, &why);
+    if (st == GG_OK) st = why.status;
     bool unnamed = st == GG_EFORMAT;
     if (o->lone_shards && (unnamed || (st == GG_OK && lost < count))) {
         set_partial(m, no, count, missing);
-        if (!unnamed) m->missing = set.paths[lost], set.paths[lost] = NULL;
+        if (!unnamed) {
+            m->missing = set.paths[lost];
+            set.paths[lost] = NULL;
+        }
         clear_model(&set);
         return GG_OK;
     }
@@ -233,7 +235,8 @@ static gg_status open_set(gg_model *m, uint64_t no, uint32_t count, const gg_mod
         gg_fix(err, "put it into the folder of the other shards");
         gg_at_file(err, set.paths[lost]);
     }
-    if (st == GG_OK) st = open_all_shards(&set, count, o->cut_data, err);
+    for (uint32_t i = 0; i < count && st == GG_OK; i++)
+        st = open_shard_file(&set, i, o->cut_data, err);
     clear_model(m);
     *m = set;
     return st;
@@ -253,7 +256,10 @@ static gg_status check_shard_set(gg_model *m, gg_error *err)
         total += m->files[i]->n_tensors;
     }
     const gg_kv *kv = gg_meta_find(&m->files[0]->meta, "split.tensors.count");
-    if (m->shard_count) return gg_kv_u64(kv, &m->set_tensors), GG_OK;
+    if (m->shard_count) {
+        gg_kv_u64(kv, &m->set_tensors);
+        return GG_OK;
+    }
     if (kv && (!gg_kv_u64(kv, &claimed) || claimed != total)) {
         gg_fail(err, GG_EFORMAT,
                 "split.tensors.count does not match the %llu tensors of the shards",
@@ -327,10 +333,15 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
 {
     gg_model set = { 0 };
     gg_status st = allocate_files(&set, count - no, err);
-    if (st != GG_OK) return clear_model(&set), st;
+    if (st != GG_OK) {
+        clear_model(&set);
+        return st;
+    }
     set.n_files = 1;
-    set.paths[0] = m->paths[0], set.fds[0] = m->fds[0];
-    set.files[0] = m->files[0], set.file_sizes[0] = m->file_sizes[0];
+    set.paths[0] = m->paths[0];
+    set.fds[0] = m->fds[0];
+    set.files[0] = m->files[0];
+    set.file_sizes[0] = m->file_sizes[0];
     set.stamps[0] = m->stamps[0];
     m->n_files = 0;
     clear_model(m);
@@ -346,7 +357,10 @@ static gg_status open_joined(gg_model *m, uint64_t no, uint32_t count, const gg_
         gg_fix(err, "concatenate all shards in order");
     }
     if (st == GG_OK && m->n_files < count) {
-        if (o->lone_shards) return set_partial(m, no, count, count - (uint32_t)m->n_files), GG_OK;
+        if (o->lone_shards) {
+            set_partial(m, no, count, count - (uint32_t)m->n_files);
+            return GG_OK;
+        }
         st = gg_fail(err, GG_EFORMAT, "this file contains %zu of the %u shards", m->n_files, count);
         gg_fix(err, "concatenate all shards in order");
     }

@@ -15,6 +15,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,10 @@ gg_status gg_ck_note(gg_checkpoint *ck, bool doubt, gg_error *err, const char *f
         if (*p == '\n') *p = ' ';
     gg_status st = gg_buf_printf(&b, err, "%s%c%s\n", ck->notes ? ck->notes : "", doubt ? '!' : ' ',
                                  line);
-    if (st != GG_OK) return gg_buf_free(&b), st;
+    if (st != GG_OK) {
+        gg_buf_free(&b);
+        return st;
+    }
     free(ck->notes);
     ck->notes = gg_buf_take(&b, NULL);
     if (doubt && !ck->doubt && !(ck->doubt = strdup(line))) return gg_ck_no_room(err);
@@ -50,13 +54,16 @@ gg_status gg_ck_note(gg_checkpoint *ck, bool doubt, gg_error *err, const char *f
 gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_json_node *root,
                              gg_error *err)
 {
-    gg_buf unknown = GG_BUF_INIT;
-    gg_status st = gg_fields_check(f, root, &unknown, err);
+    gg_buf unknown = GG_BUF_INIT, missing = GG_BUF_INIT;
+    gg_status st = gg_fields_check(f, root, &unknown, &missing, err);
     if (st == GG_OK && unknown.len)
         st = gg_ck_note(ck, true, err,
                         "%s has fields or values that the conversion does not use: %s", f->file,
                         unknown.data);
+    if (st == GG_OK && missing.len)
+        st = gg_ck_note(ck, true, err, "%s has no %s", f->file, missing.data);
     gg_buf_free(&unknown);
+    gg_buf_free(&missing);
     return st;
 }
 
@@ -72,15 +79,15 @@ static bool name_ends_with(const char *name, const char *tail)
     return gg_text_ends(name, strlen(name), tail);
 }
 
-bool gg_is_checkpoint(const char *path)
+bool gg_is_checkpoint(const char *path, gg_error *err)
 {
     struct stat s;
-    if (stat(path, &s) != 0) return false;
+    if (!gg_stat(path, &s, err)) return false;
     if (S_ISREG(s.st_mode))
         return gg_is_safetensors_name(path) || name_ends_with(path, GG_HF_INDEX) ||
                strcmp(path, GG_HF_INDEX) == 0;
-    return S_ISDIR(s.st_mode) && !gg_hf_has_file(path, GG_MANIFEST) &&
-           gg_hf_form_of(path, false) != GG_HF_NOTHING;
+    return S_ISDIR(s.st_mode) && !gg_hf_has_file(path, GG_MANIFEST, err) &&
+           gg_hf_form_of(path, false, err) != GG_HF_NOTHING;
 }
 
 /* ---- files -------------------------------------------------------------------------------- */
@@ -88,20 +95,25 @@ bool gg_is_checkpoint(const char *path)
 gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err)
 {
     if (fd < 0) return err->status;
-    gg_ck_file f = { strdup(path), fd, gg_stamp_fd(fd) };
-    if (f.path && GG_ROOM(ck->files, ck->n_files, NULL, err) == GG_OK)
-        return ck->files[ck->n_files++] = f, GG_OK;
+    gg_ck_file f = { strdup(path), fd, { 0 } };
+    gg_stamp_fd(fd, &f.stamp, err);
+    if (f.path && err->status == GG_OK && GG_ROOM(ck->files, ck->n_files, NULL, err) == GG_OK) {
+        ck->files[ck->n_files++] = f;
+        return GG_OK;
+    }
     free(f.path);
     close(fd);
-    return gg_ck_no_room(err);
+    return err->status == GG_OK ? gg_ck_no_room(err) : err->status;
 }
 
 static gg_status add_beside(gg_checkpoint *ck, const char *path, const gg_stamp *stamp,
                             gg_error *err)
 {
     gg_ck_file f = { strdup(path), -1, *stamp };
-    if (f.path && GG_ROOM(ck->others, ck->n_others, NULL, err) == GG_OK)
-        return ck->others[ck->n_others++] = f, GG_OK;
+    if (f.path && GG_ROOM(ck->others, ck->n_others, NULL, err) == GG_OK) {
+        ck->others[ck->n_others++] = f;
+        return GG_OK;
+    }
     free(f.path);
     return gg_ck_no_room(err);
 }
@@ -109,14 +121,16 @@ static gg_status add_beside(gg_checkpoint *ck, const char *path, const gg_stamp 
 /* Adds FOLDER/NAME if it is a file that can be read. */
 static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *name, gg_error *err)
 {
-    gg_error none = GG_ERROR_INIT;
+    gg_error why = GG_ERROR_INIT;
     char *path = gg_path_in(folder, name, err);
-    int fd = path && gg_hf_has_file(folder, name) ? gg_open_read(path, &none) : -1;
+    int fd = path && gg_hf_has_file(folder, name, err) ? gg_open_read(path, &why) : -1;
     gg_stamp stamp;
     if (fd >= 0) {
-        stamp = gg_stamp_fd(fd);
+        gg_stamp_fd(fd, &stamp, err);
         close(fd);
-        add_beside(ck, path, &stamp, err);
+        if (err->status == GG_OK) add_beside(ck, path, &stamp, err);
+    } else if (gg_is_of_system(&why) && why.sys_errno != ENOENT && why.sys_errno != EACCES) {
+        gg_error_merge(err, &why);
     }
     free(path);
     return err->status;
@@ -127,10 +141,9 @@ gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err
     for (const gg_hf_other_file *b = gg_hf_other_files; b->name; b++)
         if (list_file(ck, folder, b->name, err) != GG_OK) return err->status;
     char *templates = gg_path_in(folder, GG_HF_TEMPLATES, err);
-    DIR *dir = templates ? opendir(templates) : NULL;
-    for (struct dirent *e = dir ? readdir(dir) : NULL; e && err->status == GG_OK; e = readdir(dir))
-        if (gg_text_ends(e->d_name, strlen(e->d_name), ".jinja"))
-            list_file(ck, templates, e->d_name, err);
+    DIR *dir = templates ? gg_open_folder(templates, err) : NULL;
+    for (const char *name; dir && err->status == GG_OK && (name = gg_next_name(dir, err));)
+        if (gg_text_ends(name, strlen(name), ".jinja")) list_file(ck, templates, name, err);
     if (dir) closedir(dir);
     free(templates);
     return err->status;
@@ -204,11 +217,17 @@ static indexed *sorted_index(const gg_json_node *map, size_t *n, gg_error *err)
 {
     indexed *list = calloc(gg_json_count(map) + 1, sizeof *list);
     *n = 0;
-    if (!list) return gg_ck_no_room(err), NULL;
+    if (!list) {
+        gg_ck_no_room(err);
+        return NULL;
+    }
     for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
         indexed *e = &list[(*n)++];
         e->name = gg_json_key(m, &e->name_len);
-        if (gg_json_string(m, &e->file, &e->file_len, err) != GG_OK) return free(list), NULL;
+        if (gg_json_string(m, &e->file, &e->file_len, err) != GG_OK) {
+            free(list);
+            return NULL;
+        }
     }
     qsort(list, *n, sizeof *list, by_indexed_name);
     return list;
@@ -220,7 +239,10 @@ static gg_status follow_index(gg_checkpoint *ck, const gg_hf_files *files, gg_er
     size_t n, kept = 0, found = 0;
     indexed *list = sorted_index(gg_json_get(root_of(files->index), "weight_map"), &n, err);
     bool *seen = list ? calloc(n + 1, sizeof *seen) : NULL;
-    if (!list || !seen) return free(list), list ? gg_ck_no_room(err) : err->status;
+    if (!list || !seen) {
+        free(list);
+        return list ? gg_ck_no_room(err) : err->status;
+    }
     for (size_t i = 0; i < ck->in.n; i++) {
         const gg_st_tensor *t = &ck->in.items[i];
         const char *file = files->list[t->file];
@@ -274,53 +296,26 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, const char *o
 
 /* ---- tensors of the model ------------------------------------------------------------------ */
 
-/* The slot of a name, or the empty one where it belongs. The start of the hash is an address, which
- * differs from run to run, so that nobody can choose names that share a slot. */
-static uint32_t *slot_of_name(const gg_checkpoint *ck, const char *name, size_t len)
+static const char *name_of(const void *ck, size_t i, size_t *len)
 {
-    uint64_t h = (uint64_t)(uintptr_t)ck * 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < len; i++) {
-        h = (h ^ (uint8_t)name[i]) * 0x100000001b3u;
-        h ^= h >> 29;
-    }
-    for (size_t i = (size_t)(h ^ h >> 32);; i++) {
-        uint32_t *slot = &ck->slots[i & (ck->n_slots - 1)];
-        const gg_tensor *t = *slot ? &ck->header.tensors[*slot - 1] : NULL;
-        if (!t || (t->name_len == len && memcmp(t->name, name, len) == 0)) return slot;
-    }
-}
-
-/* Makes room for one more name in a table that is at most half full. */
-static gg_status grow_slots(gg_checkpoint *ck, gg_error *err)
-{
-    size_t n = ck->header.n_tensors;
-    if (2 * (n + 1) <= ck->n_slots) return GG_OK;
-    if (n >= UINT32_MAX / 4) return gg_fail(err, GG_EUNSUPPORTED, "it has too many tensors");
-    free(ck->slots);
-    ck->n_slots = ck->n_slots ? 2 * ck->n_slots : 1024;
-    ck->slots = calloc(ck->n_slots, sizeof *ck->slots);
-    if (!ck->slots) return gg_ck_no_room(err);
-    for (size_t i = 0; i < n; i++)
-        *slot_of_name(ck, ck->header.tensors[i].name,
-                      ck->header.tensors[i].name_len) = (uint32_t)i + 1;
-    return GG_OK;
+    const gg_tensor *t = &((const gg_checkpoint *)ck)->header.tensors[i];
+    *len = t->name_len;
+    return t->name;
 }
 
 static gg_ck_tensor *tensor_named(gg_checkpoint *ck, const char *name, size_t len, gg_error *err)
 {
     gg_gguf *g = &ck->header;
-    if (grow_slots(ck, err) != GG_OK) return NULL;
-    uint32_t *slot = slot_of_name(ck, name, len);
-    if (*slot) return &ck->made[*slot - 1];
-    size_t cap = ck->cap;
+    size_t i = gg_text_find(&ck->names_made, ck, name, len), cap = ck->cap;
+    if (i != SIZE_MAX) return &ck->made[i];
     if (GG_ROOM(g->tensors, g->n_tensors, &cap, err) != GG_OK) return NULL;
     if (GG_ROOM(ck->made, g->n_tensors, &ck->cap, err) != GG_OK) return NULL;
     gg_tensor *t = &g->tensors[g->n_tensors];
     ck->made[g->n_tensors] = (gg_ck_tensor){ .times = 0 };
     *t = (gg_tensor){ .name = gg_names_add(&ck->names, name, len, err), .name_len = len };
-    if (!t->name) return NULL;
-    *slot = (uint32_t)++g->n_tensors;
-    return &ck->made[*slot - 1];
+    ck->names_made.at = name_of;
+    if (!t->name || gg_text_add(&ck->names_made, ck, g->n_tensors, &i, err) != GG_OK) return NULL;
+    return &ck->made[g->n_tensors++];
 }
 
 gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err)
@@ -366,6 +361,10 @@ gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_
                           int64_t expert, const gg_hf_move *move, gg_error *err)
 {
     gg_status st = GG_OK;
+    if (in->type == GG_ST_OTHER) {
+        gg_fail(err, GG_EUNSUPPORTED, "its type %s cannot be read", in->type_name);
+        return gg_ck_at(ck, in, err);
+    }
     if (t->n_pieces == 0) {
         t->hf_name = in->name;
         t->shape = move->n_dims;
@@ -451,6 +450,20 @@ static bool is_of_adapter(const char *name)
            strstr(name, ".modules_to_save.");
 }
 
+/* The first architecture that knows the names of all stored tensors; NULL for none. */
+static const char *arch_of_names(const gg_checkpoint *ck)
+{
+    for (const gg_hf_class *c = gg_hf_classes; c->name; c++) {
+        size_t i = 0;
+        while (i < ck->in.n &&
+               (gg_hf_find(c->arch, ck->in.items[i].name, ck->in.items[i].name_len).rule ||
+                is_scale_of_inputs(&ck->in.items[i]) || is_scale_of_f8(ck, &ck->in.items[i])))
+            i++;
+        if (i == ck->in.n) return c->arch;
+    }
+    return NULL;
+}
+
 static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_sizes *sizes,
                             uint64_t blocks, const gg_st_tensor *in, gg_error *err)
 {
@@ -467,8 +480,11 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
         return gg_ck_at(ck, in, err);
     }
     if (!m.rule) {
-        gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor", arch);
-        gg_fix(err, "convert the model with convert_hf_to_gguf.py of llama.cpp");
+        const char *fits = arch_of_names(ck);
+        gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor%s%s", arch,
+                fits ? "; the tensors have the names of " : "", fits ? fits : "");
+        gg_fix(err, fits ? "correct the class (architectures) in config.json"
+                         : "convert the model with convert_hf_to_gguf.py of llama.cpp");
         return gg_ck_at(ck, in, err);
     }
     if (m.rule->gguf[0] == '-') return GG_OK;
@@ -547,18 +563,56 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
-static gg_status check_f8_scales(const gg_checkpoint *ck, const gg_ck_tensor *t, gg_error *err)
+/* Whether any F8 tensor has a scale. */
+static bool has_scales(gg_checkpoint *ck)
+{
+    for (size_t i = 0; i < ck->in.n && !ck->looked_for_scales; i++)
+        ck->scales = ck->scales || gg_ck_scale_of(ck, &ck->in.items[i]);
+    ck->looked_for_scales = true;
+    return ck->scales;
+}
+
+/* Whether a scale has one value for each block of rows and columns: of the size that config.json
+ * states, or else of 128. Without a stated size, they may also divide the matrix: *guessed. */
+static bool blocks_fit(const gg_checkpoint *ck, const gg_st_tensor *in, const gg_st_tensor *s,
+                       bool *guessed)
+{
+    if (in->n_dims != 2 || s->n_dims != 2) return false;
+    for (int i = 0; i < 2; i++) {
+        uint64_t n = in->dims[i], blocks = s->dims[i], size = ck->block[i] ? ck->block[i] : 128;
+        /* not 0: 128 unless the configuration has another size */
+        if (blocks == (n + size - 1) / size || blocks == 1 || blocks == n) continue;
+        if (blocks == 0 || ck->block[i] || n % blocks != 0) return false;
+        *guessed = true;
+    }
+    return true;
+}
+
+static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_error *err)
 {
     for (size_t i = 0; i < t->n_pieces; i++) {
         const gg_st_tensor *in = &ck->in.items[t->pieces[i].in];
         if (in->type != GG_ST_F8_E4M3 && in->type != GG_ST_F8_E5M2) continue;
         const gg_st_tensor *s = gg_ck_scale_of(ck, in);
         bool stated = gg_hf_field(root_of(ck->config), "quantization_config") != NULL;
-        if (!s && (ck->stored || !stated)) continue; /* it is 1 */
+        if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
+        bool guessed = false;
         bool fits = s && s->elements > 0 && s->elements <= in->elements &&
                     gg_st_type_size(s->type) >= 2 &&
-                    (s->elements == 1 || s->elements == rows || s->n_dims == 2);
+                    (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||
+                     blocks_fit(ck, in, s, &guessed));
+        if (fits && guessed && !ck->guessed) {
+            ck->guessed = true; /* one note is enough */
+            /* not 0: blocks_fit has checked it */
+            uint64_t rows_of = in->dims[0] / s->dims[0];
+            /* not 0: as above */
+            uint64_t columns_of = in->dims[1] / s->dims[1];
+            gg_ck_note(ck, true, err,
+                       "config.json does not state the size of the blocks of F8 scales "
+                       "(weight_block_size); that of %.200s is taken as %llu x %llu",
+                       in->name, (unsigned long long)rows_of, (unsigned long long)columns_of);
+        }
         if (fits) continue;
         gg_fail(err, GG_EUNSUPPORTED,
                 s ? "the shape of its scale does not fit it"
@@ -616,7 +670,10 @@ static gg_status add_values(gg_checkpoint *ck, const char *name, float *values, 
                             gg_error *err)
 {
     gg_ck_tensor *t = gg_ck_tensor_named(ck, name, err);
-    if (!t) return free(values), err->status;
+    if (!t) {
+        free(values);
+        return err->status;
+    }
     t->values = values;
     t->shape = 1;
     t->dims[0] = n;
@@ -634,7 +691,10 @@ static gg_status add_list(gg_checkpoint *ck, const char *field, const char *name
     float *values = malloc(n * sizeof *values);
     if (!values) return gg_ck_no_room(err);
     for (const gg_json_node *v = gg_json_first(list); v; v = gg_json_next(v))
-        if (gg_json_f32(v, &values[i++], err) != GG_OK) return free(values), err->status;
+        if (gg_json_f32(v, &values[i++], err) != GG_OK) {
+            free(values);
+            return err->status;
+        }
     return add_values(ck, name, values, n, err);
 }
 
@@ -730,13 +790,52 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
                            : "it is kept as the head, while transformers uses the embeddings");
 }
 
+/* What config.json says of a field that tells whether a model has a tensor; false if nothing. */
+static bool is_stated(const gg_json_node *config, const gg_hf_field_row *f, bool *value)
+{
+    gg_error none = GG_ERROR_INIT;
+    return gg_json_bool(gg_hf_field(config, f->field), value, &none) == GG_OK;
+}
+
+/* Whether a field is stated that tells of the same tensor. */
+static bool is_told(const gg_json_node *config, const char *arch, const char *tensor)
+{
+    bool value;
+    for (const gg_hf_field_row *f = gg_hf_flags; f->field; f++)
+        if (gg_hf_has(f->archs, arch) && strcmp(f->from, tensor) == 0 &&
+            is_stated(config, f, &value))
+            return true;
+    return false;
+}
+
+/* Compares the fields that tell whether a model has biases and the like with the tensors. */
+static gg_status check_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    const gg_json_node *config = root_of(ck->config);
+    for (const gg_hf_field_row *f = gg_hf_flags; f->field && err->status == GG_OK; f++) {
+        const char *by = f->by ? f->by : "false";
+        bool value = strcmp(by, "true") == 0;
+        size_t i;
+        if (!gg_hf_has(f->archs, arch) || strcmp(by, "write") == 0) continue;
+        bool stated = is_stated(config, f, &value), there = gg_ck_find(ck, f->from, &i);
+        bool open = !stated && (strcmp(by, "read") == 0 || is_told(config, arch, f->from));
+        if (there == value || open) continue;
+        gg_ck_note(ck, true, err,
+                   stated ? "config.json has %s = %s, but the model has %s %s"
+                          : "config.json has no %s, which stands for %s, but the model has %s %s",
+                   f->field, value ? "true" : "false", there ? "the tensor" : "no", f->from);
+    }
+    return err->status;
+}
+
 /* The number of tokens that gemma3's embeddings are cut to. */
 static gg_status count_tokens(const gg_checkpoint *ck, const char *folder, uint64_t *n,
                               gg_error *err)
 {
     gg_error ignored = GG_ERROR_INIT;
     *n = 0;
-    if (!gg_hf_has_file(folder, "tokenizer.model") && gg_hf_count_tokens(folder, n, err) != GG_OK)
+    if (!gg_hf_has_file(folder, "tokenizer.model", err) &&
+        gg_hf_count_tokens(folder, n, err) != GG_OK)
         return err->status;
     if (*n == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), n, &ignored);
     if (*n == 0) *n = UINT64_MAX;
@@ -751,7 +850,7 @@ static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const cha
     size_t n = g->meta.n;
     gg_hf_tokenizer_from from = { folder, arch, root_of(ck->config), pre, 0 };
     gg_buf notes = GG_BUF_INIT;
-    if (!gg_hf_has_tokenizer(folder)) return GG_OK;
+    if (!gg_hf_has_tokenizer(folder, err)) return err->status;
     for (size_t i = 0; i < g->n_tensors; i++)
         if (strcmp(g->tensors[i].name, "token_embd.weight") == 0) from.rows = g->tensors[i].dims[1];
     if (gg_hf_tokenizer(&from, &g->meta, &notes, &ck->no_tokenizer) != GG_OK) {
@@ -759,7 +858,8 @@ static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const cha
         gg_buf_clear(&notes);
         if (gg_is_of_system(&ck->no_tokenizer)) {
             gg_buf_free(&notes);
-            return *err = ck->no_tokenizer, err->status;
+            *err = ck->no_tokenizer;
+            return err->status;
         }
         gg_ck_note(ck, true, err, "the tokenizer is not converted: %s", ck->no_tokenizer.what);
     }
@@ -815,6 +915,7 @@ static gg_status class_of_config(const gg_json_node *config, const gg_hf_class *
     const char *name = "";
     size_t len = 0;
     *by_type = false;
+    if (gg_json_type_of(first) != GG_JSON_STRING) first = NULL;
     if (first && gg_json_string(first, &name, &len, err) != GG_OK) return err->status;
     *out = gg_hf_class_find(name, len);
     if (!*out && (!first || gg_text_begins(name, len, "PeftModel"))) {
@@ -837,8 +938,10 @@ static const char *name_of_path(const char *path, size_t *len)
         const char *name = p;
         for (const char *q = p; q + 2 < snapshots; q++)
             if (q[0] == '-' && q[1] == '-') name = q + 2;
-        if (!memchr(name, '/', (size_t)(snapshots - name)))
-            return *len = (size_t)(snapshots - name), name;
+        if (!memchr(name, '/', (size_t)(snapshots - name))) {
+            *len = (size_t)(snapshots - name);
+            return name;
+        }
     }
     *len = end - from;
     return path + from;
@@ -934,6 +1037,18 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
         part[k].name = name;
         part[k].n++;
     }
+    const gg_json_node *declared = gg_hf_field(root_of(ck->config), "num_nextn_predict_layers");
+    if (!declared) declared = gg_hf_field(root_of(ck->config), "mtp_num_hidden_layers");
+    double predicted = 0;
+    bool counted = gg_hf_is(arch, GG_HF_PREDICTIONS); /* count_predictions compares them */
+    if (declared) gg_json_f64(declared, &predicted, &(gg_error)GG_ERROR_INIT);
+    for (size_t k = 0; k < PARTS && part[k].name; k++)
+        if (strcmp(part[k].name, "multi-token prediction") == 0) counted = true;
+    if (predicted > 0 && !counted)
+        gg_ck_note(ck, false, err,
+                   "config.json declares %.0f for multi-token prediction, but the files have no "
+                   "such blocks",
+                   predicted);
     for (size_t k = 0; k < PARTS && part[k].name && err->status == GG_OK; k++)
         gg_buf_printf(&text, err, "%s%zu of %s", k ? ", " : "", part[k].n, part[k].name);
     if (text.len && err->status == GG_OK)
@@ -1070,29 +1185,29 @@ static void clear_view(gg_checkpoint *ck)
         free(ck->made[i].pieces);
         free(ck->made[i].values);
     }
-    free(ck->slots);
+    gg_text_index_free(&ck->names_made);
     free(g->by_name);
     gg_meta_free(&g->meta);
     g->n_tensors = 0;
     g->by_name = NULL;
-    ck->slots = NULL;
-    ck->n_slots = 0;
     ck->all_f32 = false;
 }
 
-/* The texts of __metadata__ as keys. */
+/* The texts of __metadata__ as keys. No key is looked up before it is added, since the reader
+ * refuses a member that comes twice. */
 static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_error *err)
 {
     const gg_json_node *all = gg_json_get(root_of(header), "__metadata__");
     gg_status st = GG_OK;
     for (const gg_json_node *m = gg_json_first(all); m && st == GG_OK; m = gg_json_next(m)) {
-        size_t key_len, len;
-        const char *key = gg_json_key(m, &key_len), *text;
-        char name[256];
-        if (key_len >= sizeof name || gg_json_type_of(m) != GG_JSON_STRING) continue;
-        snprintf(name, sizeof name, "%.*s", (int)key_len, key);
-        st = gg_json_string(m, &text, &len, err);
-        if (st == GG_OK) st = gg_meta_set_str(&ck->header.meta, name, text, len, err);
+        gg_kv kv = { .type = GG_TYPE_STR, .count = 1 };
+        const char *text;
+        if (gg_json_type_of(m) != GG_JSON_STRING) continue;
+        kv.key = gg_json_key(m, &kv.key_len);
+        st = gg_json_string(m, &text, &kv.size, err);
+        kv.data = (const uint8_t *)text;
+        const gg_meta one = { &kv, 1, 1, NULL };
+        if (st == GG_OK) st = gg_meta_copy(&ck->header.meta, &one, err);
     }
     return st;
 }
@@ -1183,7 +1298,7 @@ static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err
 {
     const gg_json_node *config = root_of(ck->config);
     gg_buf twice = GG_BUF_INIT;
-    gg_status st = gg_hf_contradictions(config, &twice, err);
+    gg_status st = gg_hf_contradictions(config, arch, &twice, err);
     if (st == GG_OK) st = add_other_classes(config, arch, &twice, err);
     if (st == GG_OK && twice.len)
         st = gg_ck_note(ck, true, err, "config.json contradicts itself: %s", twice.data);
@@ -1207,8 +1322,10 @@ static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
     const gg_hf_class *class;
     const gg_st_tensor *quantized = NULL;
     const gg_json_node *root = root_of(ck->config), *how = gg_hf_field(root, "quantization_config"),
-                       *block = gg_json_get(how, "weight_block_size"),
-                       *columns = gg_json_next(gg_json_first(block));
+                       *groups = gg_json_first(gg_json_get(how, "config_groups")),
+                       *block = gg_json_get(how, "weight_block_size");
+    if (!block) block = gg_json_get(gg_json_get(groups, "weights"), "block_structure");
+    const gg_json_node *columns = gg_json_next(gg_json_first(block));
     if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &none);
     if (columns) gg_json_u64(columns, &ck->block[1], &none);
     gg_status st = class_of_config(root, &class, &by_type, err);
@@ -1219,6 +1336,24 @@ static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
     if (st == GG_OK && gg_hf_refuse_quantized(&ck->in, how, &quantized, err) != GG_OK)
         return gg_ck_at(ck, quantized, err);
     return st == GG_OK ? gg_ck_keys(root, folder, &ck->header.meta, err) : st;
+}
+
+/* MLX stores the norms of these architectures with 1 added, and the conversion would add it again.
+ * Its convolutions, whose kernel is not the last dimension, tell its checkpoints from others. */
+static gg_status refuse_mlx(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    for (size_t i = 0; gg_hf_is(arch, GG_HF_LINEAR_BLOCKS) && i < ck->in.n; i++) {
+        const gg_st_tensor *t = &ck->in.items[i];
+        if (!name_ends_with(t->name, "linear_attn.conv1d.weight") || t->n_dims != 3 ||
+            t->dims[1] == 1 || t->dims[2] != 1)
+            continue;
+        gg_fail(err, GG_EUNSUPPORTED,
+                "the checkpoint has the layout of MLX, whose norms have other values for this "
+                "architecture");
+        gg_fix(err, "convert the checkpoint that MLX converted");
+        return gg_ck_at(ck, t, err);
+    }
+    return GG_OK;
 }
 
 /* Makes the keys and tensors of a model of Hugging Face. */
@@ -1232,12 +1367,14 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     uint64_t tokens = UINT64_MAX;
     if (gg_hf_is(arch, GG_HF_SPARE_ROWS)) st = count_tokens(ck, folder, &tokens, err);
     if (st == GG_OK) st = check_config(ck, arch, err);
+    if (st == GG_OK) st = refuse_mlx(ck, arch, err);
     if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
     if (st == GG_OK) st = count_predictions(ck, arch, err);
     if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
     if (st == GG_OK) st = note_parts(ck, arch, err);
     if (st == GG_OK) st = check_head(ck, arch, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
+    if (st == GG_OK) st = check_flags(ck, arch, err);
     if (st == GG_OK) st = note_rounding(ck, err);
     if (st == GG_OK) st = type_keys(ck, err);
     return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;
@@ -1291,9 +1428,16 @@ static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_ad
     } else if (ck->has_keys) {
         return open_own(ck, &order, err);
     } else {
-        gg_fail(err, GG_EUNSUPPORTED,
-                "a safetensors file without config.json has no keys of a model");
-        gg_fix(err, "write it as safetensors, or put the model's config.json beside it");
+        if (ck->form == GG_HF_MODEL && gg_hf_has_file(path, GG_HF_MISTRAL, err)) {
+            gg_fail(err, GG_EUNSUPPORTED,
+                    "this is a model in the format of Mistral (params.json), without config.json");
+            gg_fix(err, "take its files in the format of transformers, or convert it with "
+                        "convert_hf_to_gguf.py of llama.cpp, which reads this format too");
+        } else {
+            gg_fail(err, GG_EUNSUPPORTED,
+                    "a safetensors file without config.json has no keys of a model");
+            gg_fix(err, "write it as safetensors, or put the model's config.json beside it");
+        }
         gg_at_file(err, path);
         ck->refusal = *err;
         *err = (gg_error)GG_ERROR_INIT;
@@ -1316,13 +1460,14 @@ static gg_status open_path(gg_checkpoint *ck, const char *path, const char *only
     const char *config = configs[ck->form];
     gg_json *header = NULL;
     gg_status st = GG_OK;
-    if (config && gg_hf_has_file(path, config)) st = gg_hf_parse(path, config, &ck->config, err);
+    if (config && gg_hf_has_file(path, config, err))
+        st = gg_hf_parse(path, config, &ck->config, err);
     if (st == GG_OK && ck->form != GG_HF_FILE) st = open_files(ck, path, only, &header, err);
     else if (st == GG_OK && (st = open_stored(ck, path, &header, err)) == GG_OK)
         st = index_stored(ck, err);
-    if (st == GG_OK && ck->form == GG_HF_MODEL && gg_hf_form_of(path, true) != GG_HF_MODEL &&
-        (gg_hf_has_file(path, "adapter_model.safetensors") ||
-         gg_hf_has_file(path, "adapters.safetensors")))
+    if (st == GG_OK && ck->form == GG_HF_MODEL && gg_hf_form_of(path, true, err) != GG_HF_MODEL &&
+        (gg_hf_has_file(path, "adapter_model.safetensors", err) ||
+         gg_hf_has_file(path, "adapters.safetensors", err)))
         st = gg_ck_note(ck, false, err,
                         "the folder has a model and an adapter; this is the model, and the "
                         "adapter's safetensors file names the other");
@@ -1342,13 +1487,14 @@ static char *folder_of_file(const char *path, const char **base)
 }
 
 /* The form of a file: it may stand for the folder that it is in. */
-static gg_hf_form form_of_file(const char *folder, const char *base)
+static gg_hf_form form_of_file(const char *folder, const char *base, gg_error *err)
 {
     bool adapter = strcmp(base, "adapter_model.safetensors") == 0 ||
                    strcmp(base, "adapters.safetensors") == 0;
-    if (adapter && gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG)) return gg_hf_form_of(folder, true);
-    bool model = strncmp(base, "model", 5) == 0 &&
-                 (gg_hf_has_file(folder, GG_HF_CONFIG) || gg_hf_has_file(folder, GG_HF_INDEX));
+    if (adapter && gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err))
+        return gg_hf_form_of(folder, true, err);
+    bool model = strncmp(base, "model", 5) == 0 && (gg_hf_has_file(folder, GG_HF_CONFIG, err) ||
+                                                    gg_hf_has_file(folder, GG_HF_INDEX, err));
     return model ? GG_HF_MODEL : GG_HF_FILE;
 }
 
@@ -1363,18 +1509,23 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
     ck->may_store = adapter->stored;
-    bool is_folder = stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    bool is_folder = gg_stat(path, &s, err) && S_ISDIR(s.st_mode);
     char *folder = is_folder ? strdup(path) : folder_of_file(path, &base);
-    gg_status st = folder ? GG_OK : gg_ck_no_room(err);
+    gg_status st = folder ? err->status : gg_ck_no_room(err);
     if (st == GG_OK) st = gg_ck_list_beside(ck, folder, err);
     if (st == GG_OK) {
-        ck->form = is_folder ? gg_hf_form_of(path, false) : form_of_file(folder, base);
+        ck->form = is_folder ? gg_hf_form_of(path, false, err) : form_of_file(folder, base, err);
         bool index = base && strcmp(base, GG_HF_INDEX) == 0;
-        st = open_path(ck, ck->form == GG_HF_FILE ? path : folder, index ? NULL : base, adapter,
-                       err);
+        st = err->status;
+        if (st == GG_OK)
+            st = open_path(ck, ck->form == GG_HF_FILE ? path : folder, index ? NULL : base, adapter,
+                           err);
     }
     free(folder);
-    if (st == GG_OK) return *out = ck, GG_OK;
+    if (st == GG_OK) {
+        *out = ck;
+        return GG_OK;
+    }
     gg_checkpoint_close(ck);
     return gg_at_file(err, path);
 }
@@ -1393,7 +1544,7 @@ void gg_checkpoint_close(gg_checkpoint *ck)
         free(ck->made[i].values);
     }
     free(ck->made);
-    free(ck->slots);
+    gg_text_index_free(&ck->names_made);
     free(ck->header.tensors);
     free(ck->header.by_name);
     gg_meta_free(&ck->header.meta);

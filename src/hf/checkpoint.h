@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/io.h"
+#include "base/text_index.h"
 #include "gguf/gguf.h"
 #include "hf.h"
 #include "hf_fields.h"
@@ -60,8 +61,7 @@ typedef struct gg_checkpoint {
     bool has_keys;
     gg_ck_tensor *made; /* one for each tensor of the header */
     size_t cap;
-    uint32_t *slots; /* a hash table: 1 + the tensor whose name belongs here; 0 = empty */
-    size_t n_slots;  /* a power of 2 */
+    gg_text_index names_made; /* of the tensors, while they are listed */
     gg_names names;
     gg_ck_file *files;
     size_t n_files;
@@ -80,8 +80,10 @@ typedef struct gg_checkpoint {
     size_t file_notes; /* length of those about the files, which are true of any view */
     char *doubt;       /* the first of them that a strict run refuses; NULL = none */
     char note[256];    /* about the text of `beside`; "" = none */
-    gg_error no_tokenizer; /* why its tokenizer has not become keys; else GG_OK */
-    bool all_f32;          /* every tensor becomes F32 */
+    gg_error no_tokenizer;          /* why its tokenizer has not become keys; else GG_OK */
+    bool scales, looked_for_scales; /* F8 tensors have scales */
+    bool guessed;                   /* the size of the blocks of these scales was not stated */
+    bool all_f32;                   /* every tensor becomes F32 */
     /* Of a model that is written: gg_decode, for tensors that are stored in blocks. */
     gg_status (*decode)(uint32_t dtype, const void *blocks, float *out, size_t n, gg_error *err);
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
@@ -91,8 +93,9 @@ typedef struct gg_checkpoint {
 } gg_checkpoint;
 
 /* Whether the path is a safetensors file, its index, or a folder with config.json or
- * adapter_config.json and without a manifest.json. */
-bool gg_is_checkpoint(const char *path);
+ * adapter_config.json and without a manifest.json. If that cannot be found out, err has the reason.
+ */
+bool gg_is_checkpoint(const char *path, gg_error *err);
 
 /* Facts that a folder may lack. */
 typedef struct gg_ck_adapter {
@@ -184,6 +187,10 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
 
 /* Adds the tensor and the file to an error. */
 gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
+
+/* The base that a configuration names, as a path; "" if there is none, or its name is longer. */
+#define GG_PEFT_BASE 1024
+void gg_peft_base(const gg_json_node *config, bool mlx, char path[GG_PEFT_BASE]);
 
 /* Makes the tensors of an adapter, whose file is open. `config` is NULL or
  * adapter_config.json. */

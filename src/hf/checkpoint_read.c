@@ -73,7 +73,7 @@ static gg_status load_packed(const gg_checkpoint *ck, const ck_cache *c, const g
         for (size_t i = 0; i < n; i++) ((uint16_t *)(void *)c->raw)[i] = gg_f32_to_f16(x[i]);
     if (x != (float *)(void *)c->raw) free(x);
     free(blocks);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 
 static gg_status load_window(const gg_checkpoint *ck, ck_cache *c, uint32_t in, uint64_t from,
@@ -132,7 +132,10 @@ static gg_status choose_window(const gg_checkpoint *ck, ck_cache *c, const ck_ru
         best_n = all;
     }
     if (best_n == 0 && r->step == 1) best_n = span;
-    if (best_n == 0) best_from = 0, best_n = ck->in.items[p->in].elements;
+    if (best_n == 0) {
+        best_from = 0;
+        best_n = ck->in.items[p->in].elements;
+    }
     return load_window(ck, c, p->in, best_from, best_n, err);
 }
 
@@ -337,7 +340,10 @@ gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg
                              gg_error *err)
 {
     const gg_ck_tensor *t = &ck->made[i];
-    if (t->values) return memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n), GG_OK;
+    if (t->values) {
+        memcpy(span.buf, (const uint8_t *)t->values + span.offset, span.n);
+        return GG_OK;
+    }
     if (!*cache && !(*cache = calloc(1, sizeof(ck_cache)))) return gg_ck_no_room(err);
     size_t size = element_size(ck, i);
     uint8_t one[8] = { 0 };

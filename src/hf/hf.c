@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- words ------------------------------------------------------------------------------- */
 
@@ -70,19 +71,20 @@ double gg_hf_log(double x)
 {
     int e = 0;
     if (!(x > 0 && x < 1e300)) return x > 0 ? x : -1e308 * 10;
-    while (x > 1.4142135623730951) x /= 2, e++;
-    while (x < 0.70710678118654757) x *= 2, e--;
+    while (x > 1.4142135623730951) {
+        x /= 2;
+        e++;
+    }
+    while (x < 0.70710678118654757) {
+        x *= 2;
+        e--;
+    }
     double t = (x - 1) / (x + 1), sum = 0;
     for (int i = 25; i > 0; i -= 2) sum = 1.0 / i + t * t * sum;
     return e * 0.69314718055994530942 + 2 * t * sum;
 }
 
 /* ---- fields of config.json ---------------------------------------------------------------- */
-
-static const gg_json_node *not_null(const gg_json_node *node)
-{
-    return gg_json_type_of(node) == GG_JSON_NULL ? NULL : node;
-}
 
 /* The node at a path with at most two dots. */
 static const gg_json_node *node_at(const gg_json_node *node, const char *path)
@@ -93,7 +95,8 @@ static const gg_json_node *node_at(const gg_json_node *node, const char *path)
         if (n >= sizeof key) return NULL;
         memcpy(key, p, n);
         key[n] = '\0';
-        node = not_null(gg_json_get(node, key));
+        node = gg_json_get(node, key);
+        if (gg_json_type_of(node) == GG_JSON_NULL) return NULL;
         p += n + (p[n] == '.');
     }
     return node;
@@ -207,10 +210,84 @@ void gg_hf_value_text(const gg_json_node *node, char out[80])
     if (len > 48) strcat(out, "...");
 }
 
-gg_status gg_hf_contradictions(const gg_json_node *config, gg_buf *to, gg_error *err)
+static bool number_of(const gg_json_node *node, double *value)
 {
-    static const char *const names[] = { "rope_theta", "partial_rotary_factor", LOCAL_BASE,
-                                         SCALING "factor", SCALING "rope_type" };
+    gg_error ignored = GG_ERROR_INIT;
+    bool yes = false;
+    if (gg_json_type_of(node) == GG_JSON_BOOL && gg_json_bool(node, &yes, &ignored) == GG_OK) {
+        *value = yes;
+        return true;
+    }
+    return node && gg_json_f64(node, value, &ignored) == GG_OK;
+}
+
+/* The first field with a value among those of which a key can be made. */
+typedef struct twin_field {
+    char name[64], value[80];
+} twin_field;
+
+/* Compares a field with those that make the same key. */
+static gg_status add_twin(const gg_json_node *node, const char *name, twin_field *first, gg_buf *to,
+                          gg_error *err)
+{
+    char value[80];
+    double x;
+    if (!node || !number_of(node, &x)) return GG_OK;
+    gg_hf_value_text(node, value);
+    if (!first->name[0]) {
+        snprintf(first->name, sizeof first->name, "%s", name);
+        memcpy(first->value, value, sizeof value);
+        return GG_OK;
+    }
+    if (strcmp(first->value, value) == 0) return GG_OK;
+    return gg_buf_printf(to, err, "%s%s = %s, and %s = %s%s", to->len ? ", " : "", first->name,
+                         first->value, name, value,
+                         strcmp(first->name, name) == 0 ? " elsewhere" : "");
+}
+
+/* Fields that mean the same for a key, and have different values. A field of rotary positions that
+ * may stand in several places is taken from the first: gg_hf_contradictions compares the places. */
+static gg_status add_twins(const gg_json_node *config, const gg_hf_key *k, gg_buf *to,
+                           gg_error *err)
+{
+    const gg_json_node *roots[4];
+    char paths[4][96], name[64];
+    twin_field first = { "", "" };
+    for (const char *p = k->same; *p && err->status == GG_OK;) {
+        size_t n = strcspn(p, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        p += n + strspn(p + n, " ");
+        if (strpbrk(name, "*/+-")) continue;
+        if (paths_of_field(name, paths) > 1) {
+            add_twin(gg_hf_field(config, name), name, &first, to, err);
+            continue;
+        }
+        for (const gg_json_node *const *r = roots_of(config, roots); *r; r++)
+            add_twin(node_at(*r, name), name, &first, to, err);
+    }
+    return err->status;
+}
+
+/* rope_type, and its older name. */
+static gg_status add_rope_types(const gg_json_node *config, gg_buf *to, gg_error *err)
+{
+    char now[80], was[80];
+    const gg_json_node *a = gg_hf_field(config, SCALING "rope_type"),
+                       *b = gg_hf_field(config, SCALING "type");
+    if (!a || !b) return GG_OK;
+    gg_hf_value_text(a, now);
+    gg_hf_value_text(b, was);
+    if (strcmp(now, was) == 0) return GG_OK;
+    return gg_buf_printf(to, err, "%s" SCALING "rope_type = %s, and type = %s", to->len ? ", " : "",
+                         now, was);
+}
+
+gg_status gg_hf_contradictions(const gg_json_node *config, const char *arch, gg_buf *to,
+                               gg_error *err)
+{
+    static const char *const names[] = { "rope_theta",        "partial_rotary_factor",
+                                         LOCAL_BASE,          SCALING "factor",
+                                         SCALING "rope_type", "tie_word_embeddings" };
     const gg_json_node *roots[4];
     char paths[4][96], first[80], value[80];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -227,25 +304,21 @@ gg_status gg_hf_contradictions(const gg_json_node *config, gg_buf *to, gg_error 
             gg_buf_printf(to, err, "%s%s = %s, and %s elsewhere", to->len ? ", " : "", names[i],
                           first, value);
     }
+    if (err->status == GG_OK) add_rope_types(config, to, err);
+    for (int t = 0; t < 2; t++)
+        for (const gg_hf_key *k = t ? gg_hf_yarn_keys : gg_hf_keys; k->key; k++)
+            if (err->status == GG_OK && gg_hf_has(k->archs, arch)) add_twins(config, k, to, err);
     return err->status;
 }
 
-static bool number_of(const gg_json_node *node, double *value)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    bool yes = false;
-    if (gg_json_type_of(node) == GG_JSON_BOOL && gg_json_bool(node, &yes, &ignored) == GG_OK)
-        return *value = yes, true;
-    return node && gg_json_f64(node, value, &ignored) == GG_OK;
-}
-
+/* Whether a field is a text, in upper or lower case, as in the tables of fields. */
 static bool field_is(const gg_json_node *config, const char *field, const char *text)
 {
     const char *got;
     size_t len;
     gg_error ignored = GG_ERROR_INIT;
     return gg_json_string(gg_hf_field(config, field), &got, &len, &ignored) == GG_OK &&
-           gg_text_is(got, len, text);
+           len == strlen(text) && strncasecmp(got, text, len) == 0;
 }
 
 static bool rope_is(const gg_json_node *config, const char *type)
@@ -474,7 +547,8 @@ static gg_status set_interval(const gg_json_node *config, const char *arch, cons
     double period = (double)k->first_full;
     bool stated = gg_hf_value(config, "full_attention_interval", &period);
     if (!k->periodic) return refuse_layers("in irregular places", err);
-    if (!k->full) return stated ? GG_OK : refuse_layers("nowhere", err);
+    if (!k->full && (!stated || period <= (double)k->n)) return refuse_layers("nowhere", err);
+    if (!k->full) return GG_OK;
     if (stated && period != (double)k->first_full && period <= (double)k->n)
         return gg_fail(err, GG_EFORMAT,
                        "layer_types in config.json has full attention in every layer number %zu, "
@@ -490,15 +564,16 @@ static void delete_key(gg_meta *meta, const char *arch, const char *name)
     gg_meta_delete(meta, key);
 }
 
+#define PATTERN "attention.sliding_window_pattern"
+
 /* The period of full attention among layers with a window. */
 static gg_status set_pattern(const char *arch, const layer_kinds *k, gg_meta *meta, gg_error *err)
 {
-    static const char key[] = "attention.sliding_window_pattern";
     double usual = gg_hf_is(arch, GG_HF_WINDOW_6) ? 6 : gg_hf_is(arch, GG_HF_WINDOW_2) ? 2 : 4;
     if (!k->periodic) return refuse_layers("in irregular places", err);
-    delete_key(meta, arch, key);
+    delete_key(meta, arch, PATTERN);
     if (k->full ? (double)k->first_full == usual : (double)k->n < usual) return GG_OK;
-    return set_number(meta, arch, key, GG_TYPE_U32, k->full ? (double)k->first_full : 0, err);
+    return set_number(meta, arch, PATTERN, GG_TYPE_U32, k->full ? (double)k->first_full : 0, err);
 }
 
 /* Which layers have a window, or linear attention. */
@@ -514,10 +589,11 @@ static gg_status set_layers(const gg_json_node *config, const char *arch, gg_met
     if (!k.list || k.n == 0) return GG_OK;
     if (linear) return set_interval(config, arch, &k, meta, err);
     gg_hf_value(config, "sliding_window", &size);
-    if (k.full == k.n || size <= 0) {
+    bool two = gg_hf_is(arch, GG_HF_WINDOW_2); /* engines have a window without the key */
+    if (k.full == k.n || (size <= 0 && !two && !gg_hf_is(arch, GG_HF_WINDOW_6))) {
         delete_key(meta, arch, "attention.sliding_window");
-        delete_key(meta, arch, "attention.sliding_window_pattern");
-        return GG_OK;
+        delete_key(meta, arch, PATTERN);
+        return two ? set_number(meta, arch, PATTERN, GG_TYPE_U32, 1, err) : GG_OK;
     }
     if (window) return set_pattern(arch, &k, meta, err);
     bool beyond = gg_hf_value(config, "max_position_embeddings", &most) && size >= most;
@@ -526,27 +602,6 @@ static gg_status set_layers(const gg_json_node *config, const char *arch, gg_met
                    "layer_types in config.json has windows, which engines cannot do for the "
                    "architecture %s",
                    arch);
-}
-
-/* Without these fields transformers takes values of the class, and engines take others. */
-static gg_status require_fields(const gg_json_node *config, const char *arch, gg_error *err)
-{
-    static const struct {
-        gg_hf_trait trait;
-        const char *fields;
-    } required[] = { { GG_HF_NEEDS_ROTARY, "partial_rotary_factor rotary_pct rope_pct" },
-                     { GG_HF_NEEDS_ATTENTION_SCALE, "attention_multiplier" },
-                     { GG_HF_NEEDS_LOGIT_SCALE, "logit_scale" } };
-    double x;
-    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
-        const char *fields = required[i].fields;
-        if (!gg_hf_is(arch, required[i].trait) || gg_hf_value(config, fields, &x)) continue;
-        gg_fail(err, GG_EUNSUPPORTED,
-                "config.json has no %.*s, which has no common default for this architecture",
-                (int)strcspn(fields, " "), fields);
-        return gg_fix(err, "add the field");
-    }
-    return GG_OK;
 }
 
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,
@@ -563,7 +618,6 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
     }
     if (st == GG_OK && gg_hf_is(arch, GG_HF_LONG_ROPE)) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
-    if (st == GG_OK) st = require_fields(config, arch, err);
     if (st == GG_OK && gg_hf_is(arch, GG_HF_ROPE_SECTIONS))
         st = set_rope_sections(config, arch, meta, err);
     if (st == GG_OK) st = set_layers(config, arch, meta, err);
@@ -586,7 +640,7 @@ gg_status gg_hf_rope_freqs(const gg_json_node *config, float **out, size_t *n, g
         return gg_fail(err, GG_EUNSUPPORTED,
                        "rope_scaling in config.json lacks one of factor, low_freq_factor, "
                        "high_freq_factor and original_max_position_embeddings");
-    if (!(base > 0) || !(low > 0) || !(high > low))
+    if (!(base > 0) || !(low > 0) || !(high > low) || !(original > 0) || !(factor > 0))
         return gg_fail(err, GG_EFORMAT, "rope_scaling in config.json has impossible values");
     *n = (size_t)dim / 2;
     if (!(*out = malloc(*n * sizeof **out))) return gg_fail(err, GG_ENOMEM, "no memory");
@@ -701,14 +755,19 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     if (strncmp(plain, "mtp.", 4) == 0 && gg_hf_is(arch, GG_HF_PREDICTIONS))
         plain_prediction(&m, plain);
     m.part = other_part(plain);
-    if (m.part) return m.rule = &none, m;
+    if (m.part) {
+        m.rule = &none;
+        return m;
+    }
     size_t n = strlen(plain), stem = n;
     if (name_ends(plain, n, ".weight")) m.ending = ".weight";
     else if (name_ends(plain, n, ".bias")) m.ending = ".bias";
     stem -= strlen(m.ending);
     for (const gg_hf_name *r = gg_hf_names; r->hf; r++)
-        if (strlen(r->hf) == stem && memcmp(r->hf, plain, stem) == 0 && gg_hf_has(r->archs, arch))
-            return m.rule = r, m;
+        if (strlen(r->hf) == stem && memcmp(r->hf, plain, stem) == 0 && gg_hf_has(r->archs, arch)) {
+            m.rule = r;
+            return m;
+        }
     return m;
 }
 
@@ -797,9 +856,15 @@ static bool size_of_word(const char *w, size_t len, const gg_hf_sizes *s, uint64
         { "all_values", s->value_heads * s->value_dim },
         { "vocab", s->vocab },
     };
-    if (len && isdigit((unsigned char)w[0])) return *value = strtoull(w, NULL, 10), true;
+    if (len && isdigit((unsigned char)w[0])) {
+        *value = strtoull(w, NULL, 10);
+        return true;
+    }
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (gg_text_is(w, len, words[i].name)) return *value = words[i].value, words[i].value > 0;
+        if (gg_text_is(w, len, words[i].name)) {
+            *value = words[i].value;
+            return words[i].value > 0;
+        }
     return false;
 }
 
@@ -838,8 +903,12 @@ static bool swap_axes(gg_hf_view *v, unsigned a, unsigned b)
     if (a >= v->n || b >= v->n) return false;
     uint64_t count = v->count[a], step = v->step[a];
     uint8_t origin = v->origin[a];
-    v->count[a] = v->count[b], v->step[a] = v->step[b], v->origin[a] = v->origin[b];
-    v->count[b] = count, v->step[b] = step, v->origin[b] = origin;
+    v->count[a] = v->count[b];
+    v->step[a] = v->step[b];
+    v->origin[a] = v->origin[b];
+    v->count[b] = count;
+    v->step[b] = step;
+    v->origin[b] = origin;
     return true;
 }
 
@@ -856,7 +925,9 @@ static void drop_unit_axes(gg_hf_view *v)
     uint32_t n = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         if (v->count[i] == 1) continue;
-        v->count[n] = v->count[i], v->step[n] = v->step[i], v->origin[n++] = v->origin[i];
+        v->count[n] = v->count[i];
+        v->step[n] = v->step[i];
+        v->origin[n++] = v->origin[i];
     }
     if (n) v->n = n;
 }
@@ -887,7 +958,10 @@ static bool apply_word(gg_hf_view *v, const char *w, size_t len, const gg_hf_siz
     unsigned n = 0;
     if (strncmp(w, "keep", 4) == 0) return *keep = true;
     if (strncmp(w, "exp", 3) == 0) return *neg_exp = true;
-    if (strncmp(w, "squeeze", 7) == 0) return drop_unit_axes(v), true;
+    if (strncmp(w, "squeeze", 7) == 0) {
+        drop_unit_axes(v);
+        return true;
+    }
     if (strncmp(w, "swap", 4) == 0)
         return swap_axes(v, (unsigned)(w[4] - '0'), (unsigned)(w[6] - '0'));
     unsigned k = (unsigned)(w[strcspn(w, "0123456789")] - '0');

@@ -27,6 +27,7 @@ typedef struct gg_hf_key {
     const char *key;   /* without the architecture */
     uint32_t type;     /* a gg_type */
     const char *value;
+    const char *same; /* the alternatives that mean the same: those before the word `else` */
 } gg_hf_key;
 
 /* A tensor name. In `hf` and `gguf`, "L." and "B." stand for the block, and E for an expert. The
@@ -41,7 +42,7 @@ typedef struct gg_hf_name {
 } gg_hf_name;
 
 /* A field of config.json that is written for other programs: the value of a key, divided by that of
- * another (`by`, or NULL); or, as a flag, whether a tensor exists. */
+ * another (`by`, or NULL); or, as a flag, whether a tensor exists, with `by` as in the table. */
 typedef struct gg_hf_field_row {
     const char *archs, *field, *from, *by;
 } gg_hf_field_row;
@@ -68,9 +69,6 @@ typedef enum gg_hf_trait {
     GG_HF_LLAMA3_ROPE,
     GG_HF_ROPE_SECTIONS,
     GG_HF_FIXED_SCALING,
-    GG_HF_NEEDS_ROTARY,
-    GG_HF_NEEDS_ATTENTION_SCALE,
-    GG_HF_NEEDS_LOGIT_SCALE,
     GG_HF_SIGMOID_ROUTER,
     GG_HF_ADDED_TOKENS,
     GG_HF_END_OF_TURN_107,
@@ -78,6 +76,7 @@ typedef enum gg_hf_trait {
     GG_HF_NO_BEGIN,
     GG_HF_NO_SPACE_PREFIX,
     GG_HF_STATES_SPACE_PREFIX,
+    GG_HF_OWN_MERGES,
     GG_HF_TRAITS
 } gg_hf_trait;
 
@@ -114,8 +113,10 @@ bool gg_hf_is_rope_object(const char *path); /* rope_parameters and the objects 
 /* The value as a text for people: escaped, and cut if it is long. */
 void gg_hf_value_text(const gg_json_node *node, char out[80]);
 
-/* Lists the fields of rotary positions that stand in two places with different values. */
-gg_status gg_hf_contradictions(const gg_json_node *config, gg_buf *to, gg_error *err);
+/* Lists fields that should have the same value and do not: those of rotary positions that are
+ * stated in two places, and several fields of which the same key can be made. */
+gg_status gg_hf_contradictions(const gg_json_node *config, const char *arch, gg_buf *to,
+                               gg_error *err);
 
 /* Sets the keys of the architecture that config.json gives. */
 gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta *meta,

@@ -50,8 +50,10 @@ static bool belongs_before(const char *a, const char *b)
 static gg_status add_json(hf_config *c, const char *path, gg_buf *json, gg_error *err)
 {
     if (err->status != GG_OK || strlen(path) >= sizeof c->list->path || has_field(c, path) ||
-        GG_ROOM(c->list, c->n, &c->cap, err) != GG_OK)
-        return gg_buf_free(json), err->status;
+        GG_ROOM(c->list, c->n, &c->cap, err) != GG_OK) {
+        gg_buf_free(json);
+        return err->status;
+    }
     size_t at = c->n++;
     for (; at > 0 && belongs_before(path, c->list[at - 1].path); at--)
         c->list[at] = c->list[at - 1];
@@ -145,7 +147,10 @@ static bool number_of_key(const gg_hf_writer *w, const char *name, double *x)
     const gg_kv *kv = key_of(w, name);
     float f;
     uint64_t u;
-    if (gg_kv_f32(kv, &f)) return *x = (double)f, f - f == 0;
+    if (gg_kv_f32(kv, &f)) {
+        *x = (double)f;
+        return f - f == 0;
+    }
     return gg_kv_u64(kv, &u) && (*x = (double)u, true);
 }
 
@@ -294,7 +299,10 @@ static float *read_factors(const gg_hf_writer *w, const char *name, size_t *n, g
     gg_data d;
     if (!t || t->dtype != GG_F32 || t->elements > 65536) return NULL;
     float *x = malloc((size_t)t->bytes + 4);
-    if (!x || gg_data_open(w->s, i, &d, err) != GG_OK) return free(x), NULL;
+    if (!x || gg_data_open(w->s, i, &d, err) != GG_OK) {
+        free(x);
+        return NULL;
+    }
     gg_status st = gg_data_read(&d, 0, x, (size_t)t->bytes, err);
     gg_data_close(&d);
     *n = (size_t)t->elements;
@@ -325,7 +333,10 @@ static gg_status add_llama3(hf_config *c, const gg_hf_writer *w, gg_error *err)
     size_t n = 0, made = 0;
     float *x = read_factors(w, "rope_freqs.weight", &n, err), *again = NULL, most = 0;
     for (size_t i = 0; x && i < n; i++) most = x[i] > most ? x[i] : most;
-    if (!x || n == 0 || !(most < 1e30f)) return free(x), err->status; /* no JSON has infinity */
+    if (!x || n == 0 || !(most < 1e30f)) { /* no JSON has infinity */
+        free(x);
+        return err->status;
+    }
     add_text(c, "rope_scaling.rope_type", "llama3", err);
     add_number(c, "rope_scaling.factor", most, true, err);
     add_bare(c, "rope_scaling.low_freq_factor", "1.0", err);
@@ -381,7 +392,7 @@ static gg_status add_general(hf_config *c, const gg_hf_writer *w, gg_error *err)
     bool tied = gg_source_find(w->s, "output.weight", 13) == SIZE_MAX;
     add_bare(c, "tie_word_embeddings", tied ? "true" : "false", err);
     for (const gg_hf_field_row *f = gg_hf_flags; f->field; f++)
-        if (gg_hf_has(f->archs, w->arch)) {
+        if (gg_hf_has(f->archs, w->arch) && !(f->by && strcmp(f->by, "read") == 0)) {
             bool there = gg_source_find(w->s, f->from, strlen(f->from)) != SIZE_MAX;
             add_bare(c, f->field, there ? "true" : "false", err);
         }
@@ -461,7 +472,10 @@ static uint64_t usual_rank(const gg_hf_writer *w)
         size_t same = 0;
         if (w->modules[i].rank == best) continue;
         for (size_t k = 0; k < w->n_modules; k++) same += w->modules[k].rank == w->modules[i].rank;
-        if (same > most) most = same, best = w->modules[i].rank;
+        if (same > most) {
+            most = same;
+            best = w->modules[i].rank;
+        }
     }
     return best;
 }

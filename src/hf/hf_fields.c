@@ -14,18 +14,24 @@
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-/* Whether a text fits a pattern, in which * is any text. */
-static bool fits(const char *pattern, const char *text)
+/* Whether a text fits a pattern of n bytes, in which * is any text. */
+static bool fits(const char *pattern, size_t n, const char *text)
 {
-    const char *star = NULL, *resume = text;
+    const char *end = pattern + n, *star = NULL, *resume = text;
     while (*text) {
-        if (*pattern == '*') star = ++pattern, resume = text;
-        else if (*pattern == *text) pattern++, text++;
-        else if (star) pattern = star, text = ++resume;
-        else return false;
+        if (pattern < end && *pattern == '*') {
+            star = ++pattern;
+            resume = text;
+        } else if (pattern < end && *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star) {
+            pattern = star;
+            text = ++resume;
+        } else return false;
     }
-    while (*pattern == '*') pattern++;
-    return !*pattern;
+    while (pattern < end && *pattern == '*') pattern++;
+    return pattern == end;
 }
 
 /* Whether a text fits a pattern, in upper or lower case. */
@@ -36,14 +42,15 @@ static bool is_text(const gg_json_node *node, const char *pattern)
     char copy[128], lower[128];
     gg_error none = GG_ERROR_INIT;
     if (gg_json_type_of(node) != GG_JSON_STRING ||
-        gg_json_string(node, &text, &len, &none) != GG_OK || len >= sizeof copy)
+        gg_json_string(node, &text, &len, &none) != GG_OK || len >= sizeof copy ||
+        memchr(text, '\0', len))
         return false;
     for (size_t i = 0; i < len; i++) copy[i] = (char)tolower((unsigned char)text[i]);
     copy[len] = '\0';
     for (len = 0; pattern[len] && len + 1 < sizeof lower; len++)
         lower[len] = (char)tolower((unsigned char)pattern[len]);
     lower[len] = '\0';
-    return fits(lower, copy);
+    return fits(lower, len, copy);
 }
 
 static bool is_number(const gg_json_node *node, double *x)
@@ -52,12 +59,20 @@ static bool is_number(const gg_json_node *node, double *x)
     return gg_json_type_of(node) == GG_JSON_NUMBER && gg_json_f64(node, x, &none) == GG_OK;
 }
 
-static bool all_are(const gg_json_node *list, const char *word)
+/* Whether all texts of a list, or one of them, fit a word. */
+static bool list_has(const gg_json_node *list, bool all, const char *word)
 {
     if (gg_json_type_of(list) != GG_JSON_ARRAY || !gg_json_first(list)) return false;
     for (const gg_json_node *n = gg_json_first(list); n; n = gg_json_next(n))
-        if (!is_text(n, word)) return false;
-    return true;
+        if (is_text(n, word) != all) return !all;
+    return all;
+}
+
+/* Whether a value is neither true nor false. */
+static bool is_no_bool(const gg_json_node *node)
+{
+    gg_json_type type = gg_json_type_of(node);
+    return node && type != GG_JSON_BOOL && type != GG_JSON_NULL;
 }
 
 static bool value_fits(const gg_json_node *root, const gg_json_node *node, const char *word);
@@ -85,7 +100,11 @@ static bool value_fits(const gg_json_node *root, const gg_json_node *node, const
     gg_error none = GG_ERROR_INIT;
     bool yes;
     if (strcmp(word, "absent") == 0) return absent;
-    if (strncmp(word, "all:", 4) == 0) return all_are(node, word + 4);
+    if (strcmp(word, "no-bool") == 0) return is_no_bool(node);
+    if (strcmp(word, "<0") == 0 || strcmp(word, "<=0") == 0)
+        return is_number(node, &x) && (x < 0 || (x == 0 && word[1] == '='));
+    if (strncmp(word, "all:", 4) == 0 || strncmp(word, "any:", 4) == 0)
+        return list_has(node, word[1] == 'l', word + 4);
     if (least || word[0] == '@')
         return is_number(node, &x) && gg_hf_value(root, word + (least ? 3 : 1), &y) &&
                (least ? x >= y : x == y);
@@ -98,9 +117,11 @@ static bool value_fits(const gg_json_node *root, const gg_json_node *node, const
         y = strtod(word, &end);
         return end != word && *end == '\0' && is_number(node, &x) && x == y;
     }
-    case GG_JSON_STRING: return is_text(node, word);
+    case GG_JSON_STRING: /* transformers takes "false" for true */
+        return strcmp(word, "true") != 0 && strcmp(word, "false") != 0 && is_text(node, word);
     case GG_JSON_ARRAY: return list_fits(root, node, word);
     case GG_JSON_OBJECT: return strcmp(word, "{}") == 0 && gg_json_count(node) == 0;
+    case GG_JSON_NULL: return !absent && strcmp(word, "null") == 0;
     default: return false;
     }
 }
@@ -140,8 +161,10 @@ static bool key_takes(const gg_hf_key *k, bool whole, const gg_json_node *root,
     if (strncmp(k->value, "one of ", 7) == 0)
         return type == GG_JSON_STRING && any_fits(root, node, strchr(k->value + 7, ' ') + 1);
     if (strncmp(k->value, "is ", 3) == 0) return type == GG_JSON_STRING;
-    if (type == GG_JSON_BOOL) return true;
+    if (type == GG_JSON_BOOL) return k->type == GG_TYPE_BOOL || strncmp(k->value, "if ", 3) == 0;
     if (!is_number(node, &x)) return false;
+    float f = (float)x;
+    if (k->type == GG_TYPE_F32) return f - f == 0 && (f != 0 || x == 0);
     return !whole || k->type != GG_TYPE_U32 || (x >= 0 && x < 4294967296.0 && x == (uint32_t)x);
 }
 
@@ -169,12 +192,22 @@ static bool makes_a_key(const char *arch, const char *path, const gg_json_node *
     return makes;
 }
 
-/* The row that decides, or NULL. */
+static bool has_field(const gg_field_rule *r, const char *path)
+{
+    const char *at = r->fields, *word;
+    size_t n;
+    while (gg_text_next_word(&at, &word, &n))
+        if (fits(word, n, path)) return true;
+    return false;
+}
+
+/* The row that decides, or NULL. Fields that are absent or null need values that fit. */
 static const gg_field_rule *rule_of(const gg_fields *f, const gg_json_node *root, const char *path,
                                     const gg_json_node *node)
 {
-    for (const gg_field_rule *r = f->rules; r->field; r++)
-        if (fits(r->field, path) && gg_hf_has(r->archs, f->arch) &&
+    bool none = !node || gg_json_type_of(node) == GG_JSON_NULL;
+    for (const gg_field_rule *r = f->rules; r->fields; r++)
+        if (!(none && !r->values) && has_field(r, path) && gg_hf_has(r->archs, f->arch) &&
             any_fits(root, node, r->values) && condition_holds(root, r->when))
             return r;
     return NULL;
@@ -183,9 +216,10 @@ static const gg_field_rule *rule_of(const gg_fields *f, const gg_json_node *root
 /* Whether the table has members of this object. */
 static bool has_members(const gg_fields *f, const char *path)
 {
-    size_t n = strlen(path);
-    for (const gg_field_rule *r = f->rules; r->field; r++)
-        if (strncmp(r->field, path, n) == 0 && r->field[n] == '.') return true;
+    size_t n = strlen(path), len;
+    for (const gg_field_rule *r = f->rules; r->fields; r++)
+        for (const char *at = r->fields, *word; gg_text_next_word(&at, &word, &len);)
+            if (len > n && memcmp(word, path, n) == 0 && word[n] == '.') return true;
     return false;
 }
 
@@ -195,7 +229,13 @@ static gg_status refuse_field(const gg_fields *f, const char *path, const gg_jso
     char name[100], value[80];
     gg_escape(path, strlen(path), name, sizeof name);
     gg_hf_value_text(node, value);
-    return gg_fail(err, GG_EUNSUPPORTED, "%s has %s = %s: %s", f->file, name, value, why);
+    /* A text is quoted if it could be taken for another value. */
+    bool quoted = gg_json_type_of(node) == GG_JSON_STRING &&
+                  (strchr("-0123456789", value[0]) || strcmp(value, "true") == 0 ||
+                   strcmp(value, "false") == 0);
+    const char *quote = quoted ? "\"" : "";
+    return gg_fail(err, GG_EUNSUPPORTED, "%s has %s = %s%s%s: %s", f->file, name, quote, value,
+                   quote, why);
 }
 
 static gg_status check_object(const gg_fields *f, const gg_json_node *root,
@@ -209,7 +249,8 @@ static gg_status check_field(const gg_fields *f, const gg_json_node *root, const
     const gg_field_rule *r = rule_of(f, root, path, node);
     if (r && r->verdict == GG_FIELD_REFUSED) return refuse_field(f, path, node, r->why, err);
     bool noted = r && r->verdict == GG_FIELD_NOTED, fit = true;
-    bool key = !r && f->config && makes_a_key(f->arch, path, root, node, &fit);
+    bool key = f->config && (!r || r->verdict == GG_FIELD_USED) &&
+               makes_a_key(f->arch, path, root, node, &fit);
     if (!fit) return refuse_field(f, path, node, "engines cannot use this value", err);
     if (!noted && (r || key)) return GG_OK;
     if (!noted && gg_json_type_of(node) == GG_JSON_OBJECT && has_members(f, path)) {
@@ -233,7 +274,8 @@ static gg_status check_object(const gg_fields *f, const gg_json_node *root,
         size_t len;
         const char *text = gg_json_key(m, &len);
         if (gg_json_type_of(m) == GG_JSON_NULL) continue;
-        snprintf(key, sizeof key, "%.*s", (int)len, text);
+        if (memchr(text, '\0', len)) gg_escape(text, len, key, sizeof key); /* no known field */
+        else snprintf(key, sizeof key, "%.*s", (int)len, text);
         bool merged = f->config && !*prefix && gg_json_type_of(m) == GG_JSON_OBJECT &&
                       (strcmp(key, "text_config") == 0 || strcmp(key, "llm_config") == 0);
         if (merged) {
@@ -252,10 +294,40 @@ static gg_status check_object(const gg_fields *f, const gg_json_node *root,
     return st;
 }
 
+/* The null of a field that is null somewhere and has no value; NULL if it is absent. */
+static const gg_json_node *null_of(const gg_json_node *root, const char *field)
+{
+    const gg_json_node *text = gg_json_get(gg_json_get(root, "text_config"), field);
+    if (!text) text = gg_json_get(gg_json_get(root, "llm_config"), field);
+    return text ? text : gg_json_get(root, field);
+}
+
+/* Looks for fields without a value for which transformers and engines take different values. */
+static gg_status check_absent(const gg_fields *f, const gg_json_node *root, gg_buf *missing,
+                              gg_error *err)
+{
+    char field[64], name[100];
+    size_t n;
+    for (const gg_field_rule *r = f->rules; r->fields; r++)
+        for (const char *at = r->fields, *word; gg_text_next_word(&at, &word, &n);) {
+            snprintf(field, sizeof field, "%.*s", (int)n, word);
+            const gg_json_node *null = null_of(root, field);
+            if (r->verdict < GG_FIELD_NOTED || !r->values || gg_hf_field(root, field) ||
+                rule_of(f, root, field, null) != r)
+                continue;
+            gg_escape(field, n, name, sizeof name);
+            if (r->verdict == GG_FIELD_REFUSED)
+                return gg_fail(err, GG_EUNSUPPORTED, "%s has no %s: %s", f->file, name, r->why);
+            gg_buf_printf(missing, err, "%s%s (%s)", missing->len ? ", " : "", name, r->why);
+        }
+    return err->status;
+}
+
 gg_status gg_fields_check(const gg_fields *f, const gg_json_node *root, gg_buf *unknown,
-                          gg_error *err)
+                          gg_buf *missing, gg_error *err)
 {
     if (gg_json_type_of(root) != GG_JSON_OBJECT)
         return gg_fail(err, GG_EFORMAT, "%s is not a JSON object", f->file);
-    return check_object(f, root, root, "", unknown, err);
+    gg_status st = check_object(f, root, root, "", unknown, err);
+    return st == GG_OK && f->config ? check_absent(f, root, missing, err) : st;
 }

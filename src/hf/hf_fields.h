@@ -21,11 +21,11 @@ typedef enum gg_field_verdict {
 /* A row; config.txt describes its parts. NULL = any, always, all, or no reason. */
 typedef struct gg_field_rule {
     gg_field_verdict verdict;
-    const char *field, *archs, *values, *when, *why;
+    const char *fields, *archs, *values, *when, *why;
 } gg_field_rule;
 
 extern const gg_field_rule gg_config_fields[], gg_adapter_fields[], gg_quantization_fields[],
-    gg_index_fields[]; /* the last has no field */
+    gg_index_fields[]; /* the last has no fields */
 
 /* A file whose fields are compared with a table. */
 typedef struct gg_fields {
@@ -38,6 +38,6 @@ typedef struct gg_fields {
 /* Compares all fields with the table. Appends those that are noted or that no row fits to
  * `unknown`, with their values and reasons, separated by commas and escaped. Fails with
  * GG_EUNSUPPORTED for a field that is refused, which the error names with its value and the reason;
- * GG_ENOMEM. */
+ * GG_ENOMEM. Appends fields without a value that a row of config.json notes to `missing`. */
 gg_status gg_fields_check(const gg_fields *f, const gg_json_node *root, gg_buf *unknown,
-                          gg_error *err);
+                          gg_buf *missing, gg_error *err);

@@ -23,12 +23,12 @@ static gg_status no_room(gg_error *err)
     return gg_fail(err, GG_ENOMEM, "no memory for the files of a folder");
 }
 
-bool gg_hf_has_file(const char *folder, const char *name)
+bool gg_hf_has_file(const char *folder, const char *name, gg_error *err)
 {
     struct stat s;
     char path[4096 + 256]; /* no system opens longer ones */
     int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return n > 0 && (size_t)n < sizeof path && stat(path, &s) == 0 && S_ISREG(s.st_mode);
+    return n > 0 && (size_t)n < sizeof path && gg_stat(path, &s, err) && S_ISREG(s.st_mode);
 }
 
 #define MIB ((uint64_t)1 << 20)
@@ -80,7 +80,7 @@ static gg_status read_open(int fd, uint64_t most, char **bytes, size_t *len, gg_
 gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
 {
     char *path = gg_path_in(folder, name, err);
-    int fd = path && gg_hf_has_file(folder, name) ? gg_open_read(path, err) : -1;
+    int fd = path && gg_hf_has_file(folder, name, err) ? gg_open_read(path, err) : -1;
     if (fd >= 0) {
         if (read_open(fd, most_of(name), bytes, len, err) != GG_OK) {
             free(*bytes);
@@ -189,10 +189,10 @@ static bool is_listed(const gg_hf_files *files, const char *name)
 /* ---- forms -------------------------------------------------------------------------------- */
 
 /* Whether the folder has a safetensors file of that name, which begins so. */
-static bool is_weights(const char *folder, const char *name, const char *start)
+static bool is_weights(const char *folder, const char *name, const char *start, gg_error *err)
 {
     return strncmp(name, start, strlen(start)) == 0 && name[0] != '.' &&
-           gg_text_ends(name, strlen(name), END) && gg_hf_has_file(folder, name);
+           gg_text_ends(name, strlen(name), END) && gg_hf_has_file(folder, name, err);
 }
 
 /* Lists the safetensors files of a folder whose names begin so. */
@@ -201,38 +201,36 @@ static gg_status list_folder(const char *folder, const char *start, gg_hf_files 
 {
     DIR *dir = opendir(folder);
     if (!dir) return gg_fail_errno(err, "cannot open");
-    gg_status st = GG_OK;
-    for (struct dirent *e = readdir(dir); e && st == GG_OK; e = readdir(dir))
-        if (is_weights(folder, e->d_name, start))
-            st = add_name(files, e->d_name, strlen(e->d_name), err);
+    for (const char *name; err->status == GG_OK && (name = gg_next_name(dir, err));)
+        if (is_weights(folder, name, start, err)) add_name(files, name, strlen(name), err);
     closedir(dir);
     sort_names(files);
-    return st;
+    return err->status;
 }
 
-/* Whether the folder has files of a model. If it cannot be read they are looked for, which fails
- * with the reason. */
-static bool has_weights(const char *folder)
+/* Whether the folder has files of a model. */
+static bool has_weights(const char *folder, gg_error *err)
 {
-    bool yes = gg_hf_has_file(folder, GG_HF_INDEX);
-    DIR *dir = yes ? NULL : opendir(folder);
-    if (!dir) return yes || (errno != ENOENT && errno != ENOTDIR);
-    for (struct dirent *e = readdir(dir); e && !yes; e = readdir(dir))
-        yes = is_weights(folder, e->d_name, "model");
-    closedir(dir);
+    bool yes = gg_hf_has_file(folder, GG_HF_INDEX, err);
+    DIR *dir = yes ? NULL : gg_open_folder(folder, err);
+    for (const char *name; dir && !yes && (name = gg_next_name(dir, err));)
+        yes = is_weights(folder, name, "model", err);
+    if (dir) closedir(dir);
     return yes;
 }
 
-gg_hf_form gg_hf_form_of(const char *folder, bool adapter)
+gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err)
 {
-    bool model = has_weights(folder), config = gg_hf_has_file(folder, GG_HF_CONFIG);
-    if (gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG) && (adapter || !model)) {
-        bool mlx = gg_hf_has_file(folder, "adapters.safetensors") ||
-                   gg_hf_has_file(folder, "adapters.npz");
-        return mlx && !gg_hf_has_file(folder, "adapter_model.safetensors") ? GG_HF_MLX : GG_HF_PEFT;
+    bool model = has_weights(folder, err), config = gg_hf_has_file(folder, GG_HF_CONFIG, err);
+    if (gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err) && (adapter || !model)) {
+        bool mlx = gg_hf_has_file(folder, "adapters.safetensors", err) ||
+                   gg_hf_has_file(folder, "adapters.npz", err);
+        return mlx && !gg_hf_has_file(folder, "adapter_model.safetensors", err) ? GG_HF_MLX
+                                                                                : GG_HF_PEFT;
     }
-    return model || config || gg_hf_has_file(folder, "model_index.json") ? GG_HF_MODEL
-                                                                         : GG_HF_NOTHING;
+    bool other = gg_hf_has_file(folder, "model_index.json", err) ||
+                 gg_hf_has_file(folder, GG_HF_MISTRAL, err);
+    return model || config || other ? GG_HF_MODEL : GG_HF_NOTHING;
 }
 
 /* ---- adapters ----------------------------------------------------------------------------- */
@@ -250,9 +248,9 @@ static gg_status find_adapter(const char *folder, bool mlx, gg_hf_files *files, 
           "train or convert it with a version of mlx_lm that writes adapters.safetensors" },
     };
     const char *name = mlx ? "adapters.safetensors" : "adapter_model.safetensors";
-    if (gg_hf_has_file(folder, name)) return add_name(files, name, strlen(name), err);
+    if (gg_hf_has_file(folder, name, err)) return add_name(files, name, strlen(name), err);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!gg_hf_has_file(folder, others[i].name)) continue;
+        if (!gg_hf_has_file(folder, others[i].name, err)) continue;
         gg_fail(err, GG_EUNSUPPORTED, "the adapter is in %s, %s", others[i].name, others[i].why);
         gg_fix(err, "%s", others[i].fix);
         return gg_at_file(err, folder);
@@ -276,7 +274,8 @@ static gg_status files_of_index(const gg_json_node *map, gg_hf_files *files, gg_
         size_t len;
         if (gg_json_string(m, &name, &len, err) != GG_OK) return err->status;
         if (len == last_len && memcmp(name, last, len) == 0) continue;
-        last = name, last_len = len;
+        last = name;
+        last_len = len;
         if (len == 0 || name[0] == '.' || memchr(name, '/', len) || memchr(name, '\0', len))
             return gg_fail_at(gg_json_offset(m), err,
                               "the index names a file outside its folder: '%.*s'",
@@ -352,6 +351,51 @@ static const char *first_shard(const gg_hf_files *files)
     return NULL;
 }
 
+/* Fails for a folder without safetensors, and names what it has instead. */
+static gg_status refuse_other_weights(const char *folder, gg_error *err)
+{
+#define PICKLE "a pickle of PyTorch, which can run programs and is not read"
+#define SAVE "save the model with save_pretrained of transformers, which writes safetensors"
+    static const struct {
+        const char *end, *what, *fix;
+    } others[] = {
+        { ".gguf", "a GGUF model", "give the path of this file" },
+        { ".bin", PICKLE, SAVE },
+        { ".bin.index.json", "an index of pickles of PyTorch, which are not read", SAVE },
+        { ".pth", PICKLE, SAVE },
+        { ".pt", PICKLE, SAVE },
+        { ".ckpt", PICKLE, SAVE },
+        { ".npz", "a file of older versions of MLX, which is not read",
+          "convert it with a version of mlx_lm that writes safetensors" },
+        { ".h5", "a file of TensorFlow, which is not read", SAVE },
+        { ".msgpack", "a file of Flax, which is not read", SAVE },
+        { ".onnx", "a graph of ONNX, which is not read", "use the model from which it was made" },
+    };
+    DIR *dir = gg_open_folder(folder, err);
+    size_t best = sizeof others / sizeof *others, all = best;
+    char name[200] = "";
+    for (const char *file; dir && (file = gg_next_name(dir, err));)
+        for (size_t i = 0; i < all && i <= best; i++) {
+            char shown[200];
+            gg_escape(file, strnlen(file, 100), shown, sizeof shown);
+            if (!gg_text_ends(file, strlen(file), others[i].end) ||
+                (i == best && strcmp(shown, name) >= 0))
+                continue;
+            best = i;
+            memcpy(name, shown, sizeof name);
+        }
+    if (dir) closedir(dir);
+    if (best < all) {
+        gg_fail(err, GG_EUNSUPPORTED, "this checkpoint has no safetensors; %s is %s", name,
+                others[best].what);
+        return gg_fix(err, "%s", others[best].fix);
+    }
+    gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
+    return gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
+#undef PICKLE
+#undef SAVE
+}
+
 static gg_status choose_files(const char *folder, gg_hf_files *files, gg_error *err)
 {
     const char *shard = first_shard(files);
@@ -366,21 +410,13 @@ static gg_status choose_files(const char *folder, gg_hf_files *files, gg_error *
         gg_fix(err, "give the path of one of them");
         return gg_at_file(err, folder);
     }
-    if (gg_hf_has_file(folder, "model_index.json")) {
+    if (gg_hf_has_file(folder, "model_index.json", err)) {
         gg_fail(err, GG_EUNSUPPORTED,
                 "this is a pipeline of diffusers, whose models have folders of "
                 "their own");
         gg_fix(err, "give one of these folders, such as unet, transformer or text_encoder");
-    } else if (gg_hf_has_file(folder, "pytorch_model.bin") ||
-               gg_hf_has_file(folder, "pytorch_model.bin.index.json")) {
-        gg_fail(err, GG_EUNSUPPORTED,
-                "the weights are pickles of PyTorch, which can run programs and "
-                "are not read");
-        gg_fix(err,
-               "save the model with save_pretrained of transformers, which writes safetensors");
     } else {
-        gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
-        gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
+        refuse_other_weights(folder, err);
     }
     return gg_at_file(err, folder);
 }
@@ -409,7 +445,7 @@ gg_status gg_hf_find_files(const char *folder, gg_hf_form form, const char *only
     size_t prefix;
     unsigned no, count;
     if (form != GG_HF_MODEL) return find_adapter(folder, form == GG_HF_MLX, files, err);
-    if (gg_hf_has_file(folder, GG_HF_INDEX)) return find_indexed(folder, only, files, err);
+    if (gg_hf_has_file(folder, GG_HF_INDEX, err)) return find_indexed(folder, only, files, err);
     gg_status st = list_folder(folder, "model", files, err);
     if (st == GG_OK && files->n == 0) st = list_folder(folder, "", files, err);
     if (st != GG_OK || !only) return st == GG_OK ? choose_files(folder, files, err) : st;

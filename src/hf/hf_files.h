@@ -6,6 +6,7 @@
 #define GG_HF_INDEX "model.safetensors.index.json"
 #define GG_HF_CONFIG "config.json"
 #define GG_HF_ADAPTER_CONFIG "adapter_config.json"
+#define GG_HF_MISTRAL "params.json" /* what Mistral has in place of config.json */
 
 /* What a folder holds. */
 typedef enum gg_hf_form {
@@ -25,10 +26,13 @@ typedef struct gg_hf_files {
     char skipped[200]; /* other files of the folder that could have been meant; "" = none */
 } gg_hf_files;
 
-bool gg_hf_has_file(const char *folder, const char *name);
+/* Whether the folder has a file of that name; false also if that cannot be found out, which fails.
+ */
+bool gg_hf_has_file(const char *folder, const char *name, gg_error *err);
 
-/* The form of a folder. With `adapter`, an adapter counts also where there is a model. */
-gg_hf_form gg_hf_form_of(const char *folder, bool adapter);
+/* The form of a folder. With `adapter`, an adapter counts also where there is a model. If a file
+ * cannot be looked for, err has the reason. */
+gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err);
 
 /* The files of a folder that are read beside the weights, and how large each may be: each of them
  * has a row here, so that none is replaced or changes unnoticed. The last row has no name. */

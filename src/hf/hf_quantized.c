@@ -69,8 +69,10 @@ static const gg_st_tensor *find_end(const gg_st_list *list, const char **word)
 {
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
         for (size_t i = 0; i < list->n; i++)
-            if (gg_text_ends(list->items[i].name, list->items[i].name_len, ends[k].end))
-                return *word = ends[k].word, &list->items[i];
+            if (gg_text_ends(list->items[i].name, list->items[i].name_len, ends[k].end)) {
+                *word = ends[k].word;
+                return &list->items[i];
+            }
     return NULL;
 }
 

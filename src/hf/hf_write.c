@@ -251,7 +251,10 @@ static gg_status store_tensor(gg_hf_writer *w, size_t i, gg_error *err)
                           .file = t->file };
     for (uint32_t k = 0; k < t->n_dims; k++) in->dims[k] = t->dims[t->n_dims - 1 - k];
     while (in->type <= GG_ST_BF16 && gg_st_dtype(in->type) != t->dtype) in->type++;
-    if (in->type <= GG_ST_BF16) return w->ck->in.n++, GG_OK;
+    if (in->type <= GG_ST_BF16) {
+        w->ck->in.n++;
+        return GG_OK;
+    }
     if (gg_dtype_get(t->dtype)->block_elems < 2 || !gg_can_decode(t->dtype))
         return refuse_tensor(w, i, "its type cannot be written under Hugging Face names", err);
     in->type = w->decoded;

@@ -66,15 +66,18 @@ static gg_status refuse_name(const peft *p, const gg_st_tensor *t, gg_error *err
             return refuse_stored(p, t, kinds[i].what, kinds[i].fix, err);
     refuse_stored(p, t, "it is a whole matrix (modules_to_save), which GGUF adapters cannot hold",
                   "merge the adapter into its base with PEFT, or take its pairs only", err);
-    return gg_fix_hint(err, GG_HINT_PAIRS_ONLY,
-                       "merge the adapter into its base with PEFT, or take its pairs only");
+    return gg_fix_by(err, "pairs_only",
+                     "merge the adapter into its base with PEFT, or take its pairs only");
 }
 
 /* Refuses a tensor outside of pairs, unless pairs are all that is wanted. */
 static gg_status leave_whole(peft *p, const gg_st_tensor *t, gg_error *err)
 {
     bool matrix = !strstr(t->name, "lora_");
-    if (p->pairs_only && matrix) return p->whole++, GG_OK;
+    if (p->pairs_only && matrix) {
+        p->whole++;
+        return GG_OK;
+    }
     return refuse_name(p, t, err);
 }
 
@@ -98,7 +101,10 @@ static bool adapter_flag(const gg_json_node *config, const char *name)
 static bool pattern_fits(const char *key, size_t n, const char *module, size_t len)
 {
     bool whole = n > 0 && key[0] == '^';
-    if (whole) key++, n--;
+    if (whole) {
+        key++;
+        n--;
+    }
     if (n > 0 && key[n - 1] == '$') n--;
     if (n > len || memcmp(module + len - n, key, n) != 0) return false;
     return n == len || (!whole && module[len - n - 1] == '.');
@@ -172,6 +178,7 @@ static gg_status strength_of(peft *p, const peft_pair *pair, uint64_t rank, floa
             (int)(pair->len < 120 ? pair->len : 120), pair->module, (unsigned long long)rank, r);
     if (st != GG_OK) return st;
     x = alpha / p->alpha * (p->rslora ? sqrt((double)rank) : 1);
+    if (p->mlx && rank > 0 && r > 0) x = (double)rank / r; /* its scale is for every rank */
     if (!((x > 1e-30 && x < 1e30) || (x < -1e-30 && x > -1e30))) {
         gg_fail(err, GG_EUNSUPPORTED,
                 "alpha_pattern gives it a strength of 0, or one out of range");
@@ -239,7 +246,10 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
     peft_half half[2] = { { .t = pair->a }, { .t = pair->b } };
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(pair->len < 480 ? pair->len : 480), pair->module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
-    if (m.part) return p->skipped++, GG_OK;
+    if (m.part) {
+        p->skipped++;
+        return GG_OK;
+    }
     if (m.mtp && m.block >= 0) m.block += (int64_t)p->trunk;
     if (!m.rule || m.rule->gguf[0] == '-' || (m.block >= 0 && (uint64_t)m.block >= p->blocks))
         return refuse_module(p, pair->b, err);
@@ -368,14 +378,6 @@ static bool cut_base_layer(const char *module, size_t *len)
     return true;
 }
 
-/* Whether the module holds all experts. */
-static bool is_experts(const char *module, size_t len)
-{
-    static const char end[] = ".experts";
-    size_t n = sizeof end - 1;
-    return len > n && memcmp(module + len - n, end, n) == 0;
-}
-
 /* Compares n values of the base's tensor with stored ones. */
 static gg_status same_as_base(const peft *p, const gg_st_tensor *t, size_t index, bool *same,
                               gg_error *err)
@@ -387,7 +389,11 @@ static gg_status same_as_base(const peft *p, const gg_st_tensor *t, size_t index
     float *x = malloc(2 * (size_t)STEP * sizeof *x);
     gg_data d;
     gg_status st = raw && x ? gg_data_open(p->model, index, &d, err) : gg_ck_no_room(err);
-    if (st != GG_OK) return free(raw), free(x), st;
+    if (st != GG_OK) {
+        free(raw);
+        free(x);
+        return st;
+    }
     for (uint64_t at = 0; at < t->elements && *same && st == GG_OK; at += STEP) {
         size_t n = t->elements - at < STEP ? (size_t)(t->elements - at) : STEP;
         st = gg_pread_all(p->ck->files[t->file].fd, raw, n * size, t->at + at * size, err);
@@ -413,7 +419,10 @@ static gg_status check_base_layer(peft *p, const gg_st_tensor *t, const char *mo
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(len < 480 ? len : 480), module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
     size_t i = SIZE_MAX;
-    if (m.part) return p->skipped++, GG_OK;
+    if (m.part) {
+        p->skipped++;
+        return GG_OK;
+    }
     if (!m.rule || !gg_hf_gguf_name(m.rule, &m, name)) return refuse_module(p, t, err);
     if (p->model) i = gg_source_find(p->model, name, strlen(name));
     if (!p->model || m.rule->ops ||
@@ -460,7 +469,7 @@ static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *er
         if (p->mlx && len >= 12 && memcmp(module + len - 12, "embed_tokens", 12) == 0)
             embedding = true;
         peft_pair pair = { t, other, module, len, embedding };
-        if (is_experts(module, len)) return add_experts(p, &pair, inner, err);
+        if (gg_text_ends(module, len, ".experts")) return add_experts(p, &pair, inner, err);
         return add_pair(p, &pair, err);
     }
     const char *module = after_prefix(t->name);
@@ -509,7 +518,11 @@ static gg_status check_tensor(const peft *p, const gg_checkpoint *named, size_t 
     if (a || b) len -= strlen(".lora_a");
     const gg_tensor *of = tensor_of_base(p, named, t->name, len);
     const gg_st_tensor *in = &p->ck->in.items[p->ck->made[i].pieces[0].in];
-    if (of) return a || b ? check_half(p, t, of, in, err) : GG_OK;
+    if (of && (a || b)) return check_half(p, t, of, in, err);
+    if (of && t->elements != of->elements)
+        return refuse_stored(p, in, "it has another length than the norm of the base",
+                             "use the model that the adapter was trained for", err);
+    if (of) return GG_OK;
     if (len != 13 || memcmp(t->name, "output.weight", 13) != 0) return refuse_module(p, in, err);
     return a ? gg_ck_note(
                    p->ck, true, err,
@@ -535,15 +548,14 @@ static gg_status check_against_base(const peft *p, const gg_checkpoint *named, g
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* The name of the base in the configuration, as a path; "" if there is none. */
-static void name_of_base(const gg_json_node *config, bool mlx, char path[1024])
+void gg_peft_base(const gg_json_node *config, bool mlx, char path[GG_PEFT_BASE])
 {
     const char *name = "";
     size_t len = 0;
     gg_error none = GG_ERROR_INIT;
     gg_json_string(gg_json_get(config, mlx ? "model" : "base_model_name_or_path"), &name, &len,
                    &none);
-    snprintf(path, 1024, "%.*s", (int)(len < 1000 ? len : 1000), name);
+    if (!gg_text_copy(path, GG_PEFT_BASE, name, len)) path[0] = '\0';
 }
 
 /* Opens the base that the adapter names, if that is a folder here with its files; takes only its
@@ -552,13 +564,13 @@ static void name_of_base(const gg_json_node *config, bool mlx, char path[1024])
 static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoint **out,
                                  gg_meta *meta, gg_error *err)
 {
-    char path[1024];
+    char path[GG_PEFT_BASE];
     gg_error why = GG_ERROR_INIT;
     gg_json *config = NULL;
-    name_of_base(p->config, p->mlx, path);
-    if (path[0] && gg_hf_has_file(path, GG_HF_CONFIG)) {
+    gg_peft_base(p->config, p->mlx, path);
+    if (path[0] && gg_hf_has_file(path, GG_HF_CONFIG, err)) {
         const gg_ck_adapter none = { .alpha = 0 };
-        if (gg_hf_form_of(path, false) == GG_HF_MODEL &&
+        if (gg_hf_form_of(path, false, err) == GG_HF_MODEL &&
             gg_checkpoint_open(path, &none, out, &why) == GG_OK && !(*out)->stored) {
             gg_ck_list_other(p->ck, *out, err);
             return err->status == GG_OK ? gg_meta_copy(meta, &(*out)->header.meta, err)
@@ -566,7 +578,10 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
         }
         gg_checkpoint_close(*out);
         *out = NULL;
-        if (gg_is_of_system(&why)) return *err = why, err->status;
+        if (gg_is_of_system(&why)) {
+            *err = why;
+            return err->status;
+        }
         gg_status st = gg_ck_list_beside(p->ck, path, err);
         if (st == GG_OK) st = gg_hf_parse(path, GG_HF_CONFIG, &config, err);
         if (st == GG_OK) st = gg_ck_keys(gg_json_root(config), path, meta, err);
@@ -577,7 +592,7 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
         gg_fail(err, GG_EUSAGE,
                 "this adapter is for the model '%.100s', which is not a folder here", path);
     else gg_fail(err, GG_EUSAGE, "this adapter does not name its base");
-    gg_fix_hint(err, GG_HINT_BASE, "give the base, or work in the folder that contains it");
+    gg_fix_by(err, "base", "give the base, or work in the folder that contains it");
     return gg_at_file(err, folder);
 }
 
@@ -609,8 +624,8 @@ static gg_status set_invocation(const peft *p, gg_error *err)
  * part is taken. */
 static gg_status set_base_name(gg_meta *meta, const gg_json_node *config, bool mlx, gg_error *err)
 {
-    char text[1024];
-    name_of_base(config, mlx, text);
+    char text[GG_PEFT_BASE];
+    gg_peft_base(config, mlx, text);
     size_t len = strlen(text);
     while (len > 1 && text[len - 1] == '/') text[--len] = '\0';
     const char *slash = strrchr(text, '/'),
@@ -686,7 +701,8 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_ad
                              p->mlx ? "rank" : "r", 0);
     p->rslora = adapter_flag(p->config, "use_rslora");
     if ((p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the lora_alpha of this adapter is not known");
+    gg_fail(err, GG_EUSAGE, "the %s of this adapter is not known, or no number above 0",
+            p->mlx ? "rank or scale (lora_parameters)" : "lora_alpha");
     gg_fix(err, "give its folder with adapter_config.json, or the alpha");
     return gg_at_file(err, folder);
 }
@@ -769,16 +785,50 @@ static gg_status note_unused(const peft *p, const char *name, gg_error *err)
                       n == 1 ? "" : "s", text, n == 1 ? "" : " ...");
 }
 
+/* Whether a stored tensor is of the module, whose name may be only the end of its own. */
+static bool has_tensor_of(const peft *p, const char *module, size_t len)
+{
+    for (size_t i = 0; i < p->ck->in.n; i++) {
+        const char *name = after_prefix(p->ck->in.items[i].name), *at = name;
+        for (; (at = strchr(at, module[0])); at++)
+            if (strncmp(at, module, len) == 0 && at[len] == '.' && (at == name || at[-1] == '.'))
+                return true;
+    }
+    return false;
+}
+
+/* Notes modules of a list for which the adapter has no tensor: a part of it may be lost. */
+static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
+{
+    const gg_json_node *m = gg_json_get(p->config, list);
+    const char *module;
+    size_t len;
+    char text[200];
+    if (gg_json_type_of(m) != GG_JSON_ARRAY) return GG_OK;
+    for (m = gg_json_first(m); m && err->status == GG_OK; m = gg_json_next(m)) {
+        gg_error none = GG_ERROR_INIT;
+        if (gg_json_string(m, &module, &len, &none) != GG_OK || len == 0 ||
+            has_tensor_of(p, module, len))
+            continue;
+        gg_escape(module, len < 60 ? len : 60, text, sizeof text);
+        gg_ck_note(p->ck, false, err, "%s names %s, for which the adapter has no tensors", list,
+                   text);
+    }
+    return err->status;
+}
+
 /* Names what is left out, or has changed. */
 static gg_status note_changes(const peft *p, gg_error *err)
 {
     gg_status st = GG_OK;
     if (p->odd)
         st = gg_ck_note(p->ck, true, err,
-                        "%s (%zu pair%s of another rank): engines divide alpha by the rank of the "
-                        "tensors, and PEFT by that of the configuration",
+                        p->mlx ? "%s (%zu pair%s of another rank): MLX scales all ranks alike, "
+                                 "which is folded into lora_b"
+                               : "%s (%zu pair%s of another rank): engines divide alpha by the "
+                                 "rank of the tensors, and PEFT by that of the configuration",
                         p->odd_rank, p->odd, p->odd == 1 ? "" : "s");
-    if (st == GG_OK && p->folded)
+    if (st == GG_OK && p->folded && !p->mlx)
         st = gg_ck_note(p->ck, false, err,
                         "alpha_pattern or rslora gives its pairs other strengths than lora_alpha / "
                         "r; these are folded into lora_b");
@@ -790,6 +840,8 @@ static gg_status note_changes(const peft *p, gg_error *err)
         st = gg_ck_note(p->ck, false, err, "%zu whole matrices are left out", p->whole);
     if (st == GG_OK && !p->mlx) st = note_unused(p, "rank_pattern", err);
     if (st == GG_OK && !p->mlx) st = note_unused(p, "alpha_pattern", err);
+    if (st == GG_OK && !p->mlx) st = note_lacking(p, "target_modules", err);
+    if (st == GG_OK && !p->mlx) st = note_lacking(p, "modules_to_save", err);
     return st;
 }
 

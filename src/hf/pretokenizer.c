@@ -82,8 +82,10 @@ static void put_step(gg_buf *steps, const gg_json_node *pre, gg_error *err)
 gg_status gg_pre_steps(const gg_json_node *pre, gg_buf *steps, gg_error *err)
 {
     if (gg_json_type_of(pre) != GG_JSON_OBJECT) return err->status;
-    if (!is_text(gg_json_get(pre, "type"), "Sequence"))
-        return put_step(steps, pre, err), err->status;
+    if (!is_text(gg_json_get(pre, "type"), "Sequence")) {
+        put_step(steps, pre, err);
+        return err->status;
+    }
     const gg_json_node *list = gg_json_get(pre, "pretokenizers");
     for (const gg_json_node *p = gg_json_first(list); p && err->status == GG_OK;
          p = gg_json_next(p)) {
@@ -109,10 +111,16 @@ gg_status gg_tk_choose_pre(gg_tk *tk, const char *steps, bool ignores_merges, gg
 {
     const gg_pre_row *best = NULL;
     int best_fit = 0;
-    if (tk->from->pre) return tk->pre = tk->from->pre, GG_OK;
+    if (tk->from->pre) {
+        tk->pre = tk->from->pre;
+        return GG_OK;
+    }
     for (const gg_pre_row *row = gg_pre_rows; row->name; row++) {
         int fit = fit_of(row, steps, tk->from->arch, ignores_merges);
-        if (fit > best_fit) best = row, best_fit = fit;
+        if (fit > best_fit) {
+            best = row;
+            best_fit = fit;
+        }
     }
     if (best) {
         tk->pre = best->name;
@@ -126,5 +134,5 @@ gg_status gg_tk_choose_pre(gg_tk *tk, const char *steps, bool ignores_merges, gg
     gg_fail(err, GG_EUNSUPPORTED,
             "no pre-tokenizer of llama.cpp is known to split text as tokenizer.json does: %.*s%s",
             (int)shown, steps, strlen(steps) > shown + 1 ? " ..." : "");
-    return gg_fix_hint(err, GG_HINT_PRE, "name the one that the model's family has");
+    return gg_fix_by(err, "pre", "name the one that the model's family has");
 }

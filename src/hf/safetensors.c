@@ -271,11 +271,6 @@ gg_status gg_st_read(int fd, gg_st_list *to, gg_json **metadata, gg_error *err)
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-bool gg_is_safetensors_name(const char *path)
-{
-    return gg_text_ends(path, strlen(path), ".safetensors");
-}
-
 static const char *name_of_dtype(uint32_t dtype)
 {
     for (int i = 0; i < GG_ST_OTHER; i++)
@@ -308,7 +303,7 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, bool comma, gg_error
     if (!type) {
         gg_fail(err, GG_EUNSUPPORTED, "safetensors cannot hold the type %s",
                 gg_dtype_name(t->dtype));
-        gg_fix_hint(err, GG_HINT_DTYPE, "choose f16, bf16 or f32");
+        gg_fix_by(err, "dtype", "choose f16, bf16 or f32");
         return gg_at_tensor(err, t->name, t->name_len);
     }
     if (comma) gg_json_put_text(&out, ",", err);

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/names.h"
+#include "base/text.h"
 #include "organ/gg_gguf.h"
 #include "json/json.h"
 
@@ -76,7 +77,10 @@ typedef struct gg_st_list {
 gg_status gg_st_read(int fd, gg_st_list *list, gg_json **metadata, gg_error *err);
 
 /* Whether a path ends with .safetensors. */
-bool gg_is_safetensors_name(const char *path);
+static inline bool gg_is_safetensors_name(const char *path)
+{
+    return gg_text_ends(path, strlen(path), ".safetensors");
+}
 
 /* What a header tells beside the tensors. */
 typedef struct gg_st_form {

@@ -35,7 +35,7 @@ static bool is_checkpoint(const gg_spec *spec)
 {
     if (!spec->folder && spec->n >= 4 && memcmp(spec->bytes, "GGUF", 4) == 0) return false;
     if (!spec->folder && gg_is_safetensors(spec->bytes, spec->n)) return true;
-    return gg_is_checkpoint(spec->path);
+    return gg_is_checkpoint(spec->path, spec->err);
 }
 
 static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
@@ -48,12 +48,14 @@ static gg_status open_checkpoint(gg_source *s, const char *path, gg_error *err)
                               .pre = s->o.pre };
     gg_status st = gg_checkpoint_open(path, &adapter, &c->ck, err);
     if (st != GG_OK) return st;
-    if (s->o.whole && c->ck->no_tokenizer.status != GG_OK)
-        return *err = c->ck->no_tokenizer, err->status;
+    if (s->o.whole && c->ck->no_tokenizer.status != GG_OK) {
+        *err = c->ck->no_tokenizer;
+        return err->status;
+    }
     show(c);
     if (s->o.strict && c->ck->doubt) {
         gg_fail(err, GG_NO, "%s", c->ck->doubt);
-        gg_fix_hint(err, GG_HINT_STRICT, "correct it, or write it anyway");
+        gg_fix_by(err, "strict", "correct it, or write it anyway");
         return gg_at_file(err, path);
     }
     for (char *p = c->ck->notes; p && *p;) { /* one per line */
@@ -76,7 +78,10 @@ static gg_status place_in_checkpoint(gg_source *s, size_t i, gg_data *d, gg_erro
 {
     gg_place place;
     (void)err;
-    if (gg_checkpoint_place(checkpoint_of(s), i, &place)) d->fd = place.fd, d->at = place.at;
+    if (gg_checkpoint_place(checkpoint_of(s), i, &place)) {
+        d->fd = place.fd;
+        d->at = place.at;
+    }
     return GG_OK;
 }
 

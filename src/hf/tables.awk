@@ -16,7 +16,7 @@ function expanded(s,   n, word, i) {
     return s
 }
 # A record is complete when the next begins.
-function finish(   part, archs, value, row, n, i) {
+function finish(   part, archs, value, row) {
     if (kind == "list") {
         value = rest
         sub(/^[^ ]+ /, "", value)
@@ -34,17 +34,19 @@ function finish(   part, archs, value, row, n, i) {
         archs = text(expanded(cut(" : ")))
         row = cut(" if ")
         row = archs ", " text(cut(" = ")) ", " text(row) ", " value
-        n = split(rest, part, " ")
-        for (i = 1; i <= n; i++)
-            rows[table] = rows[table] "    { GG_FIELD_" toupper(kind) ", " text(part[i]) ", " row " },\n"
+        rows[table] = rows[table] "    { GG_FIELD_" toupper(kind) ", " text(rest) ", " row " },\n"
         row = ""
     } else if (kind != "") {
         archs = text(expanded(cut(" : ")))
         value = cut(" = ")
         split(rest, part, " ")
         if (kind == "tensor") row = archs ", " text(part[1]) ", " text(part[3]) ", " text(value)
-        else if (kind ~ /^(key|yarn)$/)
-            row = archs ", " text(part[1]) ", GG_TYPE_" toupper(part[2]) ", " text(value)
+        else if (kind ~ /^(key|yarn)$/) {
+            rest = value
+            cut(" else ")
+            sub(/ else /, " ", value)
+            row = archs ", " text(part[1]) ", GG_TYPE_" toupper(part[2]) ", " text(value) ", " text(rest)
+        }
         else {
             rest = value
             value = cut(" / ")
@@ -67,12 +69,13 @@ function quoted(s,   i, c, out) {
 }
 # A row of gg_pre_rows is complete when the next begins.
 function finish_pre() {
-    if (pre_name != "") pre_rows = pre_rows "    { \"" pre_name "\", " pre_archs ", " pre_merges ", " pre_differs ",\n" pre_steps " },\n"
+    if (pre_name != "") pre_rows = pre_rows "    { \"" pre_name "\", " pre_archs ", " text(classes[pre_name]) ", " pre_merges ", " pre_differs ",\n" pre_steps " },\n"
     pre_name = ""
 }
 FILENAME ~ /pretokenizers/ {
     if (/^#/ || NF == 0) next
     if (/^differs /) { differs[$2] = substr($0, length($2) + 10); next }
+    if (/^classes /) { classes[$2] = substr($0, length($2) + 10); next }
     if (/^  /) { pre_steps = pre_steps "      \"" quoted(substr($0, 3)) "\\n\"\n"; next }
     finish_pre()
     pre_name = $2
@@ -101,8 +104,8 @@ END {
     finish_pre()
     print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\"\n#include \"hf/tokenizer_parts.h\""
     print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
-    print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL")
-    print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL")
+    print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL, NULL")
+    print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL, NULL")
     print_table("gg_hf_field_row", "gg_hf_fields", "field", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_field_row", "gg_hf_flags", "flag", "NULL, NULL, NULL, NULL")
     for (i = split("config adapter quantization index", table_name, " "); i > 0; i--)
@@ -111,5 +114,5 @@ END {
     print "\nconst char *const gg_hf_traits[GG_HF_TRAITS] = {\n" rows["trait"] "};"
     print "_Static_assert(GG_HF_TRAITS == " traits ", \"each trait of hf.h has a row in hf_tables.txt\");"
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
-    print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL },\n};"
+    print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL, NULL },\n};"
 }

@@ -96,14 +96,15 @@ static gg_status set_keys(gg_tk *tk, gg_error *err)
 /* Parses a file of the folder; *out stays NULL if it is absent. */
 static gg_status read_json(const char *folder, const char *name, gg_json **out, gg_error *err)
 {
-    if (err->status != GG_OK || !gg_hf_has_file(folder, name)) return err->status;
+    if (err->status != GG_OK || !gg_hf_has_file(folder, name, err)) return err->status;
     return gg_hf_parse(folder, name, out, err);
 }
 
-bool gg_hf_has_tokenizer(const char *folder)
+bool gg_hf_has_tokenizer(const char *folder, gg_error *err)
 {
-    return gg_hf_has_file(folder, "tokenizer.json") || gg_hf_has_file(folder, "tokenizer.model") ||
-           (gg_hf_has_file(folder, "vocab.json") && gg_hf_has_file(folder, "merges.txt"));
+    return gg_hf_has_file(folder, "tokenizer.json", err) ||
+           gg_hf_has_file(folder, "tokenizer.model", err) ||
+           (gg_hf_has_file(folder, "vocab.json", err) && gg_hf_has_file(folder, "merges.txt", err));
 }
 
 gg_status gg_hf_count_tokens(const char *folder, uint64_t *n, gg_error *err)
@@ -202,13 +203,14 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
     const char *folder = tk->from->folder;
     size_t len = 0;
     if (gg_hf_read(folder, "tokenizer.model", &tk->bytes, &len, err) != GG_OK) return err->status;
-    if (tk->bytes && (gg_tk_is_sp(tk->bytes, len) || !gg_hf_has_file(folder, "tokenizer.json"))) {
+    if (tk->bytes &&
+        (gg_tk_is_sp(tk->bytes, len) || !gg_hf_has_file(folder, "tokenizer.json", err))) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
         at_file(tk, "tokenizer.model", err);
         return err->status == GG_OK ? add_to_pieces(tk, err) : err->status;
     }
-    if (gg_hf_has_file(folder, "tokenizer.json")) {
+    if (gg_hf_has_file(folder, "tokenizer.json", err)) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_json(tk, err);
         at_file(tk, "tokenizer.json", err);
@@ -248,6 +250,6 @@ gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_bu
     gg_buf_free(&tk.merges);
     free(tk.bytes);
     free(tk.tokens);
-    free(tk.slots);
+    gg_text_index_free(&tk.by_text);
     return gg_at_file(err, from->folder);
 }

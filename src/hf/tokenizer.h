@@ -19,7 +19,7 @@ typedef struct gg_hf_tokenizer_from {
 } gg_hf_tokenizer_from;
 
 /* Whether the folder has a file with tokens. */
-bool gg_hf_has_tokenizer(const char *folder);
+bool gg_hf_has_tokenizer(const char *folder, gg_error *err);
 
 /* The number of tokens in tokenizer.json: one more than the largest id. 0 if the folder has no such
  * file. Errors: GG_EFORMAT, GG_EUNSUPPORTED, GG_EIO, GG_ENOMEM. */
@@ -28,7 +28,7 @@ gg_status gg_hf_count_tokens(const char *folder, uint64_t *n, gg_error *err);
 /* Sets the keys of the tokenizer, and those of generation_config.json. Appends a line to *notes for
  * each thing that the model will not do as the checkpoint does.
  * Errors: GG_EUNSUPPORTED for a tokenizer or pre-tokenizer that engines do not have, with
- * GG_HINT_PRE for the latter; GG_EFORMAT for malformed files, ids that repeat, and more tokens than
- * rows; GG_EIO; GG_ENOMEM. Some keys may then be set. */
+ * advice to give "pre" for the latter; GG_EFORMAT for malformed files, ids that repeat, and more
+ * tokens than rows; GG_EIO; GG_ENOMEM. Some keys may then be set. */
 gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_buf *notes,
                           gg_error *err);

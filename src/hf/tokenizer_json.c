@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
+#include "hf.h"
 #include "tokenizer_parts.h"
 
 #include <stdlib.h>
@@ -267,12 +268,12 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
 static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *err)
 {
     const gg_json_node *root = gg_tk_root(tk->json);
-    bool gemma4 = strncmp(tk->from->arch, "gemma4", 6) == 0;
-    tk->model = gemma4 ? "gemma4" : "llama";
+    bool own = gg_hf_is(tk->from->arch, GG_HF_OWN_MERGES);
+    tk->model = own ? tk->from->arch : "llama";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
     mark_bytes(tk);
-    read_merges(tk, gg_json_get(model, "merges"), gemma4, err);
+    read_merges(tk, gg_json_get(model, "merges"), own, err);
     if (err->status == GG_OK) gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
@@ -349,7 +350,8 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
         gg_hf_token *t = &tk->tokens[i];
         if (!t->text || t->type == GG_TOKEN_CONTROL) continue;
         if (gg_text_begins(t->text, t->len, "##")) {
-            t->text += 2, t->len -= 2;
+            t->text += 2;
+            t->len -= 2;
             continue;
         }
         gg_buf_clear(&text);
@@ -406,22 +408,21 @@ gg_status gg_tk_read_json(gg_tk *tk, gg_error *err)
 /* ---- vocab.json and merges.txt -----------------------------------------------------------------
  */
 
-/* The pre-tokenizers of classes of tokenizers, for lack of a tokenizer.json. */
-static const char *const class_steps[][2] = {
-    { "GPT2Tokenizer", "gpt-2" },      { "GPT2TokenizerFast", "gpt-2" },
-    { "CodeGenTokenizer", "gpt-2" },   { "Qwen2Tokenizer", "qwen2" },
-    { "Qwen2TokenizerFast", "qwen2" },
-};
-
+/* The class of the tokenizer tells, for lack of a tokenizer.json. */
 static gg_status choose_by_class(gg_tk *tk, gg_error *err)
 {
     const gg_json_node *class = gg_json_get(gg_tk_root(tk->config), "tokenizer_class");
-    if (tk->from->pre) return tk->pre = tk->from->pre, GG_OK;
-    for (size_t i = 0; i < sizeof class_steps / sizeof *class_steps; i++)
-        if (is_text(class, class_steps[i][0])) return tk->pre = class_steps[i][1], GG_OK;
+    const char *name = NULL;
+    size_t len = 0;
+    gg_error ignored = GG_ERROR_INIT;
+    tk->pre = tk->from->pre;
+    gg_json_string(class, &name, &len, &ignored);
+    for (const gg_pre_row *row = gg_pre_rows; row->name && name && !tk->pre; row++)
+        if (row->classes && gg_text_has_word(row->classes, name, len)) tk->pre = row->name;
+    if (tk->pre) return GG_OK;
     gg_fail(err, GG_EUNSUPPORTED,
             "vocab.json does not say how text is split before its merges are applied");
-    return gg_fix_hint(err, GG_HINT_PRE, "name the pre-tokenizer that the model's family has");
+    return gg_fix_by(err, "pre", "name the pre-tokenizer that the model's family has");
 }
 
 /* A line of merges.txt: two words. Others are skipped. */
@@ -429,7 +430,10 @@ static bool line_pair(const char *s, size_t n, pair *out)
 {
     static const char spaces[] = " \t\r";
     while (n && memchr(spaces, s[n - 1], 3)) n--;
-    while (n && memchr(spaces, *s, 3)) s++, n--;
+    while (n && memchr(spaces, *s, 3)) {
+        s++;
+        n--;
+    }
     return split_pair(s, n, out) && !memchr(out->text[1], ' ', out->len[1]);
 }
 

@@ -256,7 +256,10 @@ static void exceptions(specials *s)
     const char *arch = s->tk->from->arch;
     role *eot = &s->role[EOT], *bos = &s->role[BOS];
     bool code = gg_hf_is(arch, GG_HF_CODE_VOCABULARIES);
-    if (gg_hf_is(arch, GG_HF_END_OF_TURN_107)) eot->has_id = true, eot->id = 107;
+    if (gg_hf_is(arch, GG_HF_END_OF_TURN_107)) {
+        eot->has_id = true;
+        eot->id = 107;
+    }
     if (code && s->tk->n == 32016) eot->has_id = true, eot->id = 32010; /* Code Llama */
     if (code && s->tk->n == 49152) set_role_flag(bos, false);           /* Granite Code */
     if (gg_hf_is(arch, GG_HF_NO_BEGIN) && !bos->has_flag) set_role_flag(bos, false);
@@ -385,14 +388,14 @@ static int by_text(const void *a, const void *b)
 /* The names of the .jinja files in a folder, sorted; each is malloc'd. */
 static gg_status list_templates(const char *folder, char ***list, size_t *n, gg_error *err)
 {
-    DIR *dir = opendir(folder);
+    DIR *dir = gg_open_folder(folder, err);
     *list = NULL;
     *n = 0;
-    if (!dir) return GG_OK;
-    for (struct dirent *e = readdir(dir); e && err->status == GG_OK; e = readdir(dir)) {
-        if (!gg_text_ends(e->d_name, strlen(e->d_name), ".jinja")) continue;
+    if (!dir) return err->status;
+    for (const char *name; err->status == GG_OK && (name = gg_next_name(dir, err));) {
+        if (!gg_text_ends(name, strlen(name), ".jinja")) continue;
         if (GG_ROOM(*list, *n, NULL, err) != GG_OK) break;
-        if (((*list)[*n] = strdup(e->d_name))) ++*n;
+        if (((*list)[*n] = strdup(name))) ++*n;
         else gg_fail(err, GG_ENOMEM, "no memory for the chat templates");
     }
     closedir(dir);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/names.h"
+#include "base/text_index.h"
 #include "gguf/gguf.h"
 #include "tokenizer.h"
 
@@ -32,8 +33,7 @@ typedef struct gg_tk {
     size_t n;
     gg_buf merges; /* as the elements of a GGUF array */
     uint64_t n_merges;
-    uint32_t *slots; /* a hash table: 1 + the id whose text belongs here; 0 = empty */
-    size_t n_slots;  /* a power of 2 */
+    gg_text_index by_text;
     size_t replaced; /* tokens whose text an added token has changed */
 } gg_tk;
 
@@ -100,7 +100,8 @@ gg_status gg_tk_special_keys(gg_tk *tk, gg_error *err);
 /* A name that llama.cpp knows, and what the tokenizer.json of its models has. */
 typedef struct gg_pre_row {
     const char *name;
-    const char *archs;  /* architectures that have it, separated by spaces; NULL = all */
+    const char *archs;   /* architectures that have it, separated by spaces; NULL = all */
+    const char *classes; /* of tokenizers without a tokenizer.json; NULL = none */
     const char *merges; /* "ignored": whole words that are tokens are not merged; NULL = they are */
     const char *differs; /* texts that the engine splits in another way; NULL = none are known */
     const char *steps;   /* one per line, see gg_pre_steps */

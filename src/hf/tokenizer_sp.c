@@ -45,8 +45,10 @@ static bool next_field(message *m, field *f, gg_error *err)
     uint64_t tag;
     if (m->at >= m->end || err->status != GG_OK) return false;
     *f = (field){ 0 };
-    if (!read_varint(m, &tag) || tag >> 3 == 0 || tag >> 3 > UINT32_MAX)
-        return fail_message(m, err), false;
+    if (!read_varint(m, &tag) || tag >> 3 == 0 || tag >> 3 > UINT32_MAX) {
+        fail_message(m, err);
+        return false;
+    }
     f->number = (uint32_t)(tag >> 3);
     f->wire = tag & 7;
     size_t left = (size_t)(m->end - m->at), fixed = f->wire == 5 ? 4 : f->wire == 1 ? 8 : 0;
@@ -59,9 +61,13 @@ static bool next_field(message *m, field *f, gg_error *err)
         if (f->wire == 0) return true;
         f->bytes = m->at;
         f->len = (size_t)f->value;
-        if (f->value <= (uint64_t)(m->end - m->at)) return m->at += f->len, true;
+        if (f->value <= (uint64_t)(m->end - m->at)) {
+            m->at += f->len;
+            return true;
+        }
     }
-    return fail_message(m, err), false;
+    fail_message(m, err);
+    return false;
 }
 
 /* ---- the model --------------------------------------------------------------------------------
@@ -94,9 +100,10 @@ static gg_status read_piece(const message *whole, const field *f, gg_hf_token *t
     *token = (gg_hf_token){ .text = "", .type = GG_TOKEN_NORMAL };
     while (next_field(&m, &part, err)) {
         uint32_t bits = (uint32_t)part.value;
-        if (part.number == PIECE_TEXT && part.wire == 2)
-            token->text = part.bytes, token->len = part.len;
-        else if (part.number == PIECE_SCORE && part.wire == 5)
+        if (part.number == PIECE_TEXT && part.wire == 2) {
+            token->text = part.bytes;
+            token->len = part.len;
+        } else if (part.number == PIECE_SCORE && part.wire == 5)
             memcpy(&token->score, &bits, sizeof bits);
         else if (part.number == PIECE_TYPE && part.wire == 0)
             token->type = type_of_piece(part.value);

@@ -14,11 +14,6 @@
 #define SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
 #define MOST_TOKENS ((uint64_t)1 << 24)
 
-static gg_status no_room(gg_error *err)
-{
-    return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
-}
-
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...)
 {
     char line[512];
@@ -47,7 +42,8 @@ gg_status gg_tk_room(gg_tk *tk, uint64_t n, gg_error *err)
     if (n > MOST_TOKENS)
         return gg_fail(err, GG_EUNSUPPORTED, "the tokenizer has an id of %llu; %llu is the largest",
                        (unsigned long long)(n - 1), (unsigned long long)MOST_TOKENS - 1);
-    if (!(tk->tokens = calloc((size_t)n + 1, sizeof *tk->tokens))) return no_room(err);
+    if (!(tk->tokens = calloc((size_t)n + 1, sizeof *tk->tokens)))
+        return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
     tk->n = (size_t)n;
     return GG_OK;
 }
@@ -64,39 +60,26 @@ gg_status gg_tk_set(gg_tk *tk, uint64_t id, const gg_hf_token *token, gg_error *
     return GG_OK;
 }
 
-/* The slot of a text, or the empty one where it belongs. The start of the hash is an address, so
- * that nobody can choose texts that share a slot. */
-static uint32_t *slot_of(const gg_tk *tk, const char *text, size_t len)
+static const char *text_of(const void *tk, size_t i, size_t *len)
 {
-    uint64_t h = (uint64_t)(uintptr_t)tk->slots * 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < len; i++) {
-        h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
-        h ^= h >> 29;
-    }
-    for (size_t i = (size_t)(h ^ h >> 32);; i++) {
-        uint32_t *slot = &tk->slots[i & (tk->n_slots - 1)];
-        const gg_hf_token *t = *slot ? &tk->tokens[*slot - 1] : NULL;
-        if (!t || (t->len == len && memcmp(t->text, text, len) == 0)) return slot;
-    }
+    const gg_hf_token *t = &((const gg_tk *)tk)->tokens[i];
+    *len = t->len;
+    return t->text;
 }
 
 gg_status gg_tk_index(gg_tk *tk, gg_error *err)
 {
-    free(tk->slots);
-    for (tk->n_slots = 1024; tk->n_slots < 2 * tk->n;) tk->n_slots *= 2;
-    if (!(tk->slots = calloc(tk->n_slots, sizeof *tk->slots))) return no_room(err);
-    for (size_t i = 0; i < tk->n; i++) {
-        if (!tk->tokens[i].text) continue;
-        uint32_t *slot = slot_of(tk, tk->tokens[i].text, tk->tokens[i].len);
-        if (!*slot) *slot = (uint32_t)i + 1;
-    }
-    return GG_OK;
+    size_t was;
+    gg_text_index_free(&tk->by_text);
+    tk->by_text = (gg_text_index){ .at = text_of, .expect = tk->n };
+    for (size_t i = 0; i < tk->n && err->status == GG_OK; i++)
+        if (tk->tokens[i].text) gg_text_add(&tk->by_text, tk, i, &was, err);
+    return err->status;
 }
 
 size_t gg_tk_find(const gg_tk *tk, const char *text, size_t len)
 {
-    uint32_t slot = *slot_of(tk, text, len);
-    return slot ? slot - 1 : SIZE_MAX;
+    return gg_text_find(&tk->by_text, tk, text, len);
 }
 
 /* ---- added tokens ------------------------------------------------------------------------------
@@ -190,7 +173,10 @@ gg_status gg_tk_add_merge(gg_tk *tk, const char *const text[2], const size_t len
             const char *space = memchr(text[i] + k, ' ', len[i] - k);
             n = space ? (size_t)(space - text[i]) - k : len[i] - k;
             gg_buf_append(b, text[i] + k, n, err);
-            if (space) gg_buf_text(b, encoded, err), n++;
+            if (space) {
+                gg_buf_text(b, encoded, err);
+                n++;
+            }
         }
     }
     if (err->status != GG_OK) return err->status;

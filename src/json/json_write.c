@@ -44,7 +44,11 @@ static size_t make_escape(uint32_t cp, char out[ESCAPE_MOST])
 {
     static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
     const char *hit = cp < 0x80 ? memchr(from, (int)cp, sizeof from - 1) : NULL;
-    if (hit) return out[0] = '\\', out[1] = to[hit - from], 2;
+    if (hit) {
+        out[0] = '\\';
+        out[1] = to[hit - from];
+        return 2;
+    }
     if (cp < 0x10000) return escape_unit(cp, out);
     escape_unit(0xd7c0 + (cp >> 10), out);
     return 6 + escape_unit(0xdc00 + (cp & 0x3ff), out + 6);

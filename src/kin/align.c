@@ -33,8 +33,7 @@ static bool group_is_selected(const aligner *x, const align_group *g)
 {
     for (size_t i = 0; i < g->n_parts; i++) {
         const gg_tensor *t = gg_source_tensor(x->m.a, g->parts[i].a);
-        gg_anatomy a = gg_source_anatomy(x->m.a, g->parts[i].a);
-        if (gg_select_match(x->o->select, t->name, t->name_len, &a)) return true;
+        if (gg_select_match(x->o->select, t->name, t->name_len, &t->a)) return true;
     }
     return false;
 }
@@ -227,7 +226,10 @@ static gg_status align_models_of(aligner *x)
     x->m.b = NULL;
     gg_status st = gg_source_view_open(donor, false, &x->m.experts, x->err);
     if (st == GG_OK) st = gg_source_view_open(x->m.experts, true, &x->m.b, x->err);
-    if (st != GG_OK) return gg_source_close(x->m.experts), st;
+    if (st != GG_OK) {
+        gg_source_close(x->m.experts);
+        return st;
+    }
     st = gg_align_models_open(&x->m, x->err);
     if (st == GG_OK) st = align_all(x);
     gg_align_models_close(&x->m);
@@ -263,13 +265,13 @@ static void note_moves(const gg_run *run, const char *name, const gg_align_repor
 static gg_status check_found(const aligner *x, const gg_source *donor)
 {
     const gg_align_report *r = x->report;
-    if (x->o->partial || 2 * r->found >= r->groups) return GG_OK;
+    if (x->run->partial || 2 * r->found >= r->groups) return GG_OK;
     gg_fail(
         x->err, GG_NO,
         "%zu of its %zu groups of hidden units have no counterpart in %.200s, so the two models "
         "share no lineage",
         r->groups - r->found, r->groups, gg_source_name(x->m.a));
-    gg_fix_hint(x->err, GG_HINT_PARTIAL, "align the common ones all the same");
+    gg_fix_by(x->err, "partial", "align the common ones all the same");
     return gg_at_file(x->err, gg_source_name(donor));
 }
 
@@ -287,7 +289,10 @@ gg_status gg_align(gg_source *base, gg_source *donor, const gg_align_options *o,
     for (size_t i = 0; x.m.b && i < gg_source_count(x.m.b); i++)
         x.report->decoded += gg_source_view_decoded(x.m.b, i);
     if (st == GG_OK && aligned) st = check_found(&x, donor);
-    if (st != GG_OK || !aligned) return gg_source_close(x.m.b), st;
+    if (st != GG_OK || !aligned) {
+        gg_source_close(x.m.b);
+        return st;
+    }
     *aligned = x.m.b;
     note_moves(x.run, gg_source_name(donor), x.report);
     return GG_OK;

@@ -76,7 +76,7 @@ gg_status gg_align_blocks(const gg_source *s, int64_t **list, size_t *n, gg_erro
     for (size_t i = 0; i < all; i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
         if (t->name_len > 4 && memcmp(t->name, "blk.", 4) == 0)
-            (*list)[k] = gg_anatomy_of(t->name, t->name_len).block, k += (*list)[k] >= 0;
+            (*list)[k] = t->a.block, k += (*list)[k] >= 0;
     }
     if (k) qsort(*list, k, sizeof **list, gg_order_i64);
     for (size_t i = 0; i < k; i++)
@@ -198,16 +198,15 @@ gg_status gg_align_ffn(const align_models *m, const align_place *p, align_group 
 static bool add_expert_tensor(const twins *w, bool sample, align_group *g, gg_error *err)
 {
     const gg_tensor *t = w->t;
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     uint64_t n = t->dims[t->n_dims ? t->n_dims - 1 : 0];
-    bool router = gg_is_router(t->name, &a), matrix = t->n_dims == (router ? 2 : 3);
+    bool router = gg_is_router(t->name, &t->a), matrix = t->n_dims == (router ? 2 : 3);
     if (g->n == 0) g->n = (size_t)n;
     if (n != g->n || n < 2 || n > GG_ALIGN_UNITS) return false;
     gg_slice s = { .per = w->rows / n };
     if (t->n_dims < 2) s = (gg_slice){ .columns = true, .per = 1, .rows = 1 };
     if (add_part(g, w, s, matrix && (router || !sample), err) != GG_OK) return false;
     if (router) return true;
-    bool down = gg_text_begins(t->name + a.role_at, a.role_len, "ffn_down");
+    bool down = gg_text_begins(t->name + t->a.role_at, t->a.role_len, "ffn_down");
     g->parts[g->n_parts - 1].sum = down ? ALIGN_SUM_COLUMNS : ALIGN_SUM_ROWS;
     return true;
 }
@@ -219,12 +218,12 @@ gg_status gg_align_experts(const align_models *m, const align_place *p, bool sam
     *g = (align_group){ GG_ALIGN_EXPERT, p->block, p->donor_block, -1, 0, NULL, 0, 0 };
     for (size_t i = 0; i < gg_source_count(m->a) && usable; i++) {
         const gg_tensor *t = gg_source_tensor(m->a, i);
-        gg_anatomy a = gg_source_anatomy(m->a, i);
-        if (a.block != p->block || !gg_text_begins(t->name, t->name_len, "blk.")) continue;
-        usable = gg_experts_fixed(t, &a) == NULL;
-        if (!usable || !gg_counts_experts(t, &a)) continue;
+        if (t->a.block != p->block || !gg_text_begins(t->name, t->name_len, "blk.")) continue;
+        usable = gg_experts_fixed(t) == NULL;
+        if (!usable || !gg_counts_experts(t)) continue;
         char role[GG_RECORD_NAME + 1];
-        snprintf(role, sizeof role, "%.*s", (int)(t->name_len - a.role_at), t->name + a.role_at);
+        snprintf(role, sizeof role, "%.*s", (int)(t->name_len - t->a.role_at),
+                 t->name + t->a.role_at);
         twins w;
         usable = look_up(m, p, role, &w) == PRESENT && add_expert_tensor(&w, sample, g, err);
     }
@@ -237,8 +236,9 @@ gg_status gg_align_experts(const align_models *m, const align_place *p, bool sam
 /* ---- attention tensors that are not known here ------------------------------------------------
  */
 
-static bool is_strange(const gg_tensor *t, const gg_anatomy *a)
+static bool is_strange(const gg_tensor *t)
 {
+    const gg_anatomy *a = &t->a;
     const char *role = t->name + a->role_at;
     if (a->block < 0 || a->role_len < 4 ||
         (memcmp(role, "attn", 4) != 0 && memcmp(role, "ssm_", 4) != 0))
@@ -263,8 +263,7 @@ gg_status gg_align_models_open(align_models *m, gg_error *err)
         if (!m->strange[k]) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
         for (size_t i = 0; i < n; i++) {
             const gg_tensor *t = gg_source_tensor(s, i);
-            gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-            if (is_strange(t, &a)) m->strange[k][m->n_strange[k]++] = a.block;
+            if (is_strange(t)) m->strange[k][m->n_strange[k]++] = t->a.block;
         }
         if (m->n_strange[k])
             qsort(m->strange[k], m->n_strange[k], sizeof *m->strange[k], gg_order_i64);
@@ -411,9 +410,8 @@ gg_status gg_align_heads(const align_models *m, const align_place *p, align_grou
 
 static align_axis axis_of(const gg_tensor *t)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    bool block = a.block >= 0 && gg_text_begins(t->name, t->name_len, "blk.");
-    const char *name = block ? t->name + a.role_at : t->name;
+    bool block = t->a.block >= 0 && gg_text_begins(t->name, t->name_len, "blk.");
+    const char *name = block ? t->name + t->a.role_at : t->name;
     for (size_t i = 0; i < gg_align_axes_n; i++)
         if (gg_text_is(name, (size_t)(t->name + t->name_len - name), gg_align_axes[i].name))
             return gg_align_axes[i].axis;

@@ -475,7 +475,10 @@ gg_status gg_align_partners(const unit_table *a, const uint32_t *units, const un
         out->moved += best != units[i];
     }
     free(products);
-    if (st != GG_OK) return gg_unit_order_free(out), st;
+    if (st != GG_OK) {
+        gg_unit_order_free(out);
+        return st;
+    }
     qsort(out->from, a->n, sizeof *out->from, ascending_units);
     size_t twice = 0;
     for (size_t i = 1; i < a->n; i++) twice += out->from[i] == out->from[i - 1];

@@ -402,10 +402,9 @@ static gg_status emit_row(job *j, const compare_pair *p, gg_error *err)
                            .damage = NAN,
                            .a = p->has_a ? &p->a.t : NULL,
                            .b = p->has_b ? &p->b.t : NULL };
-    row.anatomy = p->has_a ? p->a.a : p->b.a;
     if (p->has_a && p->has_b && p->cut.decodes) measure_pair(j, p, &row);
     add_to_group(&j->report->model, &row);
-    add_to_group(&j->report->of[row.anatomy.cls], &row);
+    add_to_group(&j->report->of[gg_compared(&row)->a.cls], &row);
     gg_status st = gg_lineage_add(&j->rows, &row, err);
     return st == GG_OK && j->o->row ? j->o->row(j->o->ctx, &row, err) : st;
 }
@@ -508,14 +507,14 @@ static bool find_partner(const job *j, const gg_selected *like, const char *name
         const gg_tensor *t = gg_source_tensor(j->other, out->source);
         uint64_t experts;
         if (!gg_is_expert_stack(t, &experts) ||
-            !gg_expert_tensor(t, experts, (uint64_t)like->a.expert, &out->t, out->name))
+            !gg_expert_tensor(t, experts, (uint64_t)like->t.a.expert, &out->t, out->name))
             return false;
         out->expert = true;
-        out->at = (uint64_t)like->a.expert * out->t.bytes;
+        out->at = (uint64_t)like->t.a.expert * out->t.bytes;
     }
     out->t.name = out->name;
-    out->a = gg_anatomy_of(out->name, out->t.name_len);
-    out->a.cls = gg_source_anatomy(j->other, out->source).cls;
+    out->t.a = gg_anatomy_of(out->name, out->t.name_len);
+    out->t.a.cls = gg_source_tensor(j->other, out->source)->a.cls;
     return true;
 }
 
@@ -543,7 +542,7 @@ static gg_status pair_selected(void *ctx, const gg_selected *p, gg_error *err)
     const char *name = p->name;
     size_t len = p->t.name_len;
     if (j->o->map) {
-        int64_t donor = gg_map_donor(j->o->map, p->a.block);
+        int64_t donor = gg_map_donor(j->o->map, p->t.a.block);
         if (donor < 0 || !gg_name_with_block(name, len, donor, mapped, sizeof mapped, &len))
             return GG_OK;
         name = mapped;
@@ -579,7 +578,7 @@ static gg_status rest_selected(void *ctx, const gg_selected *p, gg_error *err)
     job *j = ctx;
     used_piece key = { p->source, p->at };
     if (j->n_used && bsearch(&key, j->used, j->n_used, sizeof key, by_used_piece)) return GG_OK;
-    if (j->o->map && !is_donor(j, p->a.block)) return GG_OK;
+    if (j->o->map && !is_donor(j, p->t.a.block)) return GG_OK;
     start_pair(j, p, !j->b_leads);
     return add_pair(j, err);
 }
@@ -635,7 +634,6 @@ static gg_status run_pairs(job *j, gg_error *err)
         for (int k = 0; k < 2; k++) {
             size_t at = k ? j->o->pairs[i].b : j->o->pairs[i].a;
             *(k ? &p->b : &p->a) = (gg_selected){ .t = *gg_source_tensor(j->source[k], at),
-                                                  .a = gg_source_anatomy(j->source[k], at),
                                                   .source = at };
         }
         st = add_pair(j, err);
@@ -695,6 +693,6 @@ gg_status gg_compare_models(gg_source *a, gg_source *b, const gg_compare_options
     if (st != GG_OK || o->pairs || report->model.tensors || (gg_select_empty(o->select) && !o->map))
         return st;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
+    gg_fix_by(err, "list", "list the names of its tensors");
     return gg_at_file(err, gg_source_name(a));
 }

@@ -28,7 +28,6 @@ const char *gg_sameness_name(gg_sameness s);
 typedef struct gg_compare_row {
     gg_sameness status;
     const gg_tensor *a, *b; /* NULL if that model lacks it; names are NUL-terminated */
-    gg_anatomy anatomy;     /* of a, or of b if a is NULL */
     /* The measures below are valid: the dims agree, both dtypes can be decoded, and at least one
      * pair of values is finite. */
     bool measured;
@@ -44,6 +43,12 @@ typedef struct gg_compare_row {
      * tokens that were routed to each. */
     double damage, error2, energy2;
 } gg_compare_row;
+
+/* The tensor that a row is about: a, or b if that is NULL. */
+static inline const gg_tensor *gg_compared(const gg_compare_row *row)
+{
+    return row->a ? row->a : row->b;
+}
 
 /* Tensor `a` of source A and tensor `b` of source B, by index. */
 typedef struct gg_tensor_pair {

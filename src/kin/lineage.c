@@ -16,8 +16,8 @@ const char *gg_lineage_name(gg_lineage_verdict v)
 
 bool gg_lineage_counts(const gg_compare_row *row)
 {
-    if (!row->measured || (row->anatomy.cls != GG_SKELETON && row->anatomy.cls != GG_ORGAN))
-        return false;
+    uint8_t cls = gg_compared(row)->a.cls;
+    if (!row->measured || (cls != GG_SKELETON && cls != GG_ORGAN)) return false;
     const gg_tensor *t = row->a;
     return t->n_dims >= 2 && t->dims[0] >= GG_LINEAGE_SIDE && t->dims[1] >= GG_LINEAGE_SIDE &&
            row->compared >= GG_LINEAGE_VALUES;
@@ -81,7 +81,7 @@ gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_er
 {
     if (!gg_lineage_counts(row)) return GG_OK;
     if (GG_ROOM(rows->list, rows->n, &rows->cap, err) != GG_OK) return GG_ENOMEM;
-    rows->list[rows->n++] = (gg_lineage_cosine){ row->anatomy.cls, row->cosine };
+    rows->list[rows->n++] = (gg_lineage_cosine){ gg_compared(row)->a.cls, row->cosine };
     return GG_OK;
 }
 

@@ -33,3 +33,15 @@ gg_status gg_lineage_add(gg_lineage_rows *rows, const gg_compare_row *row, gg_er
 /* Fills the lineage of all groups of the report. */
 gg_status gg_lineage_judge_groups(const gg_lineage_rows *rows, gg_compare_report *r, gg_error *err);
 void gg_lineage_rows_free(gg_lineage_rows *rows);
+
+/* ---- a quick look at two models before their tensors are combined ---- */
+
+#define GG_JUDGED 12      /* most matrices compared: enough to recognize unrelated models */
+#define GG_JUDGED_ROWS 32 /* of each */
+
+/* Whether two seekable models share no lineage, or their hidden units have changed places, as far
+ * as the pairs of matrices of `few` tell. With `experts`, also whether the experts of mixtures
+ * have, which takes a sample of at most 8 blocks; attention may be in place although they are not.
+ */
+gg_status gg_judge_strangers(gg_source *a, gg_source *b, const gg_compare_options *few,
+                             bool experts, bool *doubtful, gg_error *err);

@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "base/parallel.h"
 #include "kin/gg_compare_model.h"
+#include "lineage.h"
 #include "numeric/numeric.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
@@ -58,13 +59,13 @@ typedef struct finder {
 /* ---- matrices ----------------------------------------------------------------------------- */
 
 /* The number of a role and shape, which is added if there is room; ROLES if it does not count. */
-static size_t role_of(finder *f, const gg_tensor *t, const gg_anatomy *a)
+static size_t role_of(finder *f, const gg_tensor *t)
 {
-    if ((a->cls != GG_SKELETON && a->cls != GG_ORGAN) || t->n_dims < 2 || t->dims[0] < SIDE ||
+    if ((t->a.cls != GG_SKELETON && t->a.cls != GG_ORGAN) || t->n_dims < 2 || t->dims[0] < SIDE ||
         t->dims[1] < SIDE || !gg_can_decode(t->dtype))
         return ROLES;
-    const char *role = t->name + a->role_at;
-    size_t len = t->name_len - a->role_at;
+    const char *role = t->name + t->a.role_at;
+    size_t len = t->name_len - t->a.role_at;
     if (len >= sizeof f->roles[0]) return ROLES;
     for (size_t r = 0; r < f->n_roles; r++)
         if (strncmp(f->roles[r], role, len) == 0 && f->roles[r][len] == '\0' &&
@@ -83,10 +84,9 @@ static gg_status list_matrices(finder *f, side *s, gg_error *err)
     if (!s->of || !s->todo) return gg_fail(err, GG_ENOMEM, "no memory for %zu blocks", s->n);
     for (size_t i = 0; i < gg_source_count(s->source); i++) {
         const gg_tensor *t = gg_source_tensor(s->source, i);
-        gg_anatomy a = gg_source_anatomy(s->source, i);
-        if (t->name_len < 4 || memcmp(t->name, "blk.", 4) != 0 || a.block < 0) continue;
-        int64_t *at = bsearch(&a.block, s->blocks, s->n, sizeof *at, gg_order_i64);
-        size_t role = at ? role_of(f, t, &a) : ROLES;
+        if (t->name_len < 4 || memcmp(t->name, "blk.", 4) != 0 || t->a.block < 0) continue;
+        int64_t *at = bsearch(&t->a.block, s->blocks, s->n, sizeof *at, gg_order_i64);
+        size_t role = at ? role_of(f, t) : ROLES;
         if (role == ROLES) continue;
         s->of[at - s->blocks][role] = (matrix){ .tensor = i };
         s->todo[s->n_todo++] = (size_t)(at - s->blocks) * ROLES + role;
@@ -187,7 +187,10 @@ static void add_run(block_map *m, int64_t first, int64_t last, int64_t to)
                            (long long)to)
                 : snprintf(m->text + at, room, "%s%lld-%lld=%lld-%lld", comma, (long long)first,
                            (long long)last, (long long)to, (long long)(to + last - first));
-    if (n < 0 || (size_t)n >= room) m->text[0] = '\0', m->trivial = true;
+    if (n < 0 || (size_t)n >= room) {
+        m->text[0] = '\0';
+        m->trivial = true;
+    }
 }
 
 static void write_map(const finder *f, const int64_t *to, block_map *m)
@@ -348,4 +351,22 @@ gg_status gg_lineage_of(gg_source *a, gg_source *b, const gg_compare_options *o,
         !gg_source_seekable(b))
         return st;
     return look_closer(&s, out, err);
+}
+
+/* ---- a quick look at two models ------------------------------------------------------- */
+
+gg_status gg_judge_strangers(gg_source *a, gg_source *b, const gg_compare_options *few,
+                             bool experts, bool *doubtful, gg_error *err)
+{
+    gg_compare_report r = { 0 };
+    gg_run quiet = { .threads = 1 };
+    gg_status st = few->n_pairs ? gg_compare_models(a, b, few, &quiet, &r, err) : GG_OK;
+    *doubtful = st == GG_OK && 4 * r.model.lineage.strange > r.model.lineage.n;
+    if (st != GG_OK || *doubtful || !experts || !gg_arch_number(gg_source_meta(a), "expert_count"))
+        return st;
+    gg_lineage l;
+    gg_compare_options all = { .sample = few->sample };
+    st = gg_lineage_of(a, b, &all, &quiet, &l, err);
+    *doubtful = st == GG_OK && l.verdict == GG_LINEAGE_PERMUTED;
+    return st;
 }

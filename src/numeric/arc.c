@@ -1,6 +1,7 @@
 /* arc.c - weights on the arc, and random numbers. */
 #include "arc.h"
 
+#include "base/text.h"
 #include "ownmath.h"
 
 #include <math.h>
@@ -32,7 +33,6 @@ bool gg_slerp_weights(const double gram[3], double t, double w[2])
 
 uint64_t gg_random_key(uint64_t seed, const char *text, size_t len, uint64_t number)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < len; i++) h = (h ^ (uint8_t)text[i]) * 0x100000001b3u;
-    return gg_random_bits(gg_random_bits(gg_random_bits(seed, 0) ^ h, 0) ^ number, 0);
+    uint64_t key = gg_random_bits(seed, 0) ^ gg_hash(GG_HASH, text, len);
+    return gg_random_bits(gg_random_bits(key, 0) ^ number, 0);
 }

@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-typedef struct xoshiro {
-    uint64_t s[4];
-} xoshiro;
-
 static uint64_t splitmix(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -26,7 +22,7 @@ static uint64_t rotate_left(uint64_t x, int k)
     return x << k | x >> (64 - k);
 }
 
-static uint64_t next(xoshiro *g)
+static uint64_t next(gg_gauss *g)
 {
     uint64_t *s = g->s, result = rotate_left(s[0] + s[3], 23) + s[0], t = s[1] << 17;
     s[2] ^= s[0];
@@ -45,21 +41,43 @@ static double uniform(uint32_t bits)
     return ((double)bits + 0.5) * 0x1p-31 - 1.0;
 }
 
+gg_gauss gg_gauss_start(uint64_t seed)
+{
+    gg_gauss g;
+    for (int i = 0; i < 4; i++) g.s[i] = splitmix(&seed);
+    return g;
+}
+
+void gg_gauss_draw(gg_gauss *g, size_t n, double *u, double *v, double *s)
+{
+    gg_gauss own = *g;
+    for (size_t k = 0; k < n;) {
+        uint64_t r = next(&own);
+        double x = uniform((uint32_t)(r >> 32)), y = uniform((uint32_t)r), square = x * x + y * y;
+        u[k] = x, v[k] = y, s[k] = square;
+        k += square < 1.0; /* no branch can foresee this */
+    }
+    *g = own;
+}
+
+void gg_gauss_values(const double *u, const double *v, const double *s, float *out, size_t n)
+{
+    float last[2 * GG_POLAR_MOST] = { 0 };
+    for (size_t i = 0; i < n; i += 2 * GG_POLAR_MOST) {
+        size_t left = n - i < 2 * GG_POLAR_MOST ? n - i : 2 * GG_POLAR_MOST;
+        GG_PICK(gg_nk_polar)
+        (u + i / 2, v + i / 2, s + i / 2, (left + 1) / 2, left % 2 ? last : out + i);
+        if (left % 2) memcpy(out + i, last, left * sizeof *out);
+    }
+}
+
 void gg_gauss_fill(float *out, size_t n, uint64_t seed)
 {
-    xoshiro g;
-    double u[GG_POLAR_MOST + 1], v[GG_POLAR_MOST + 1], s[GG_POLAR_MOST + 1];
-    float last[2 * GG_POLAR_MOST] = { 0 };
-    for (int i = 0; i < 4; i++) g.s[i] = splitmix(&seed);
-    for (size_t i = 0, pairs; i < n; i += 2 * pairs) {
-        pairs = n - i < 2 * GG_POLAR_MOST ? (n - i + 1) / 2 : GG_POLAR_MOST;
-        for (size_t k = 0; k < pairs; k += s[k] < 1.0) { /* no branch can foresee this */
-            uint64_t r = next(&g);
-            u[k] = uniform((uint32_t)(r >> 32)), v[k] = uniform((uint32_t)r);
-            s[k] = u[k] * u[k] + v[k] * v[k];
-        }
-        bool all = n - i >= 2 * pairs;
-        GG_PICK(gg_nk_polar)(u, v, s, pairs, all ? out + i : last);
-        if (!all) memcpy(out + i, last, (n - i) * sizeof *out);
+    double u[GG_POLAR_MOST], v[GG_POLAR_MOST], s[GG_POLAR_MOST];
+    gg_gauss g = gg_gauss_start(seed);
+    for (size_t i = 0; i < n; i += 2 * GG_POLAR_MOST) {
+        size_t left = n - i < 2 * GG_POLAR_MOST ? n - i : 2 * GG_POLAR_MOST;
+        gg_gauss_draw(&g, (left + 1) / 2, u, v, s);
+        gg_gauss_values(u, v, s, out + i, left);
     }
 }

@@ -5,7 +5,6 @@
 #include "base/parallel.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 gg_matrix gg_matrix_of(float *x, size_t rows, size_t cols)
 {
@@ -17,8 +16,7 @@ gg_matrix gg_matrix_transposed(const gg_matrix *m)
     return (gg_matrix){ m->x, m->cols, m->rows, m->col_step, m->row_step };
 }
 
-/* The part of m that starts at (row, col). */
-static gg_matrix part_of(const gg_matrix *m, size_t row, size_t col, size_t rows, size_t cols)
+gg_matrix gg_matrix_part(const gg_matrix *m, size_t row, size_t col, size_t rows, size_t cols)
 {
     gg_matrix part = *m;
     part.x += row * m->row_step + col * m->col_step;
@@ -41,33 +39,23 @@ static size_t steps(size_t n, size_t step)
 typedef struct job {
     const gg_matrix *c, *a, *b;
     size_t tall, wide; /* of the part of c that one task computes */
-    bool symmetric, right;
+    bool symmetric;
     float **scratch; /* one per thread */
-    size_t packed;   /* floats of scratch for a product */
-    size_t room;     /* of bands: floats per copy */
-    const double *k;
-    double *sums;
 } job;
 
-static void free_scratch(job *j, unsigned threads)
-{
-    for (unsigned t = 0; j->scratch && t < threads; t++) free(j->scratch[t]);
-    free(j->scratch);
-}
-
-/* Runs the tasks with `floats` values of scratch per thread. */
-static gg_status run(job *j, size_t tasks, size_t floats, gg_task task, unsigned threads,
-                     gg_error *err)
+gg_status gg_matmul_run(float ***scratch, size_t floats, size_t tasks, gg_task task, void *ctx,
+                        unsigned threads, gg_error *err)
 {
     if (threads == 0) threads = gg_thread_count();
     if (threads > tasks) threads = tasks ? (unsigned)tasks : 1;
-    j->scratch = calloc(threads, sizeof *j->scratch);
-    bool ok = j->scratch && floats <= SIZE_MAX / sizeof(float);
+    float **all = *scratch = calloc(threads, sizeof *all);
+    bool ok = all && floats <= SIZE_MAX / sizeof(float);
     for (unsigned t = 0; ok && t < threads; t++)
-        ok = (j->scratch[t] = malloc(floats * sizeof(float))) != NULL;
-    gg_status st = ok ? gg_parallel(tasks, threads, task, j, err)
+        ok = (all[t] = malloc(floats * sizeof(float))) != NULL;
+    gg_status st = ok ? gg_parallel(tasks, threads, task, ctx, err)
                       : gg_fail(err, GG_ENOMEM, "no memory to multiply matrices");
-    free_scratch(j, threads);
+    for (unsigned t = 0; all && t < threads; t++) free(all[t]);
+    free(all);
     return st;
 }
 
@@ -80,8 +68,9 @@ static gg_status multiply_part(void *ctx, size_t i, unsigned worker, gg_error *e
            col = i % across * j->wide;
     size_t rows = least(j->tall, j->c->rows - row), cols = least(j->wide, j->c->cols - col);
     if (j->symmetric && col + cols <= row) return GG_OK; /* below the diagonal */
-    gg_matrix c = part_of(j->c, row, col, rows, cols), a = part_of(j->a, row, 0, rows, j->a->cols),
-              b = part_of(j->b, 0, col, j->b->rows, cols);
+    gg_matrix c = gg_matrix_part(j->c, row, col, rows, cols),
+              a = gg_matrix_part(j->a, row, 0, rows, j->a->cols),
+              b = gg_matrix_part(j->b, 0, col, j->b->rows, cols);
     GG_PICK(gg_nk_matmul)(&c, &a, &b, j->scratch[worker]);
     return GG_OK;
 }
@@ -103,9 +92,9 @@ static gg_status multiply(job *j, unsigned threads, gg_error *err)
 {
     choose_parts(j, threads);
     size_t tasks = steps(j->c->rows, j->tall) * steps(j->c->cols, j->wide);
-    j->packed = gg_matmul_scratch(least(j->tall, j->c->rows), least(j->wide, j->c->cols),
-                                  j->a->cols);
-    return run(j, tasks, j->packed, multiply_part, threads, err);
+    size_t floats = gg_matmul_scratch(least(j->tall, j->c->rows), least(j->wide, j->c->cols),
+                                      j->a->cols);
+    return gg_matmul_run(&j->scratch, floats, tasks, multiply_part, j, threads, err);
 }
 
 gg_status gg_matmul(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, unsigned threads,
@@ -122,120 +111,5 @@ gg_status gg_matmul_symmetric(const gg_matrix *c, const gg_matrix *a, const gg_m
     gg_status st = multiply(&j, threads, err);
     for (size_t i = 1; i < c->rows && st == GG_OK; i++)
         for (size_t k = 0; k < i; k++) c->x[i * c->row_step + k] = c->x[k * c->row_step + i];
-    return st;
-}
-
-/* ---- bands -------------------------------------------------------------------------- */
-
-/* Bands are whole rows of x, or whole columns. Each task has room for `copies` of its band. */
-static gg_matrix band_of(const job *j, size_t i)
-{
-    const gg_matrix *x = j->c;
-    size_t from = i * j->tall, lines = least(j->tall, (j->right ? x->rows : x->cols) - from);
-    return j->right ? part_of(x, from, 0, lines, x->cols) : part_of(x, 0, from, x->rows, lines);
-}
-
-static gg_matrix copy_of(const gg_matrix *band, float *to)
-{
-    for (size_t r = 0; r < band->rows; r++)
-        memcpy(to + r * band->cols, band->x + r * band->row_step, band->cols * sizeof *to);
-    return gg_matrix_of(to, band->rows, band->cols);
-}
-
-static void times(const job *j, const gg_matrix *to, const gg_matrix *from, float *scratch)
-{
-    if (j->right) GG_PICK(gg_nk_matmul)(to, from, j->b, scratch);
-    else GG_PICK(gg_nk_matmul)(to, j->b, from, scratch);
-}
-
-static gg_status run_bands(job *j, size_t copies, gg_task task, unsigned threads, gg_error *err)
-{
-    const gg_matrix *x = j->c;
-    size_t lines = j->right ? x->rows : x->cols, length = j->right ? x->cols : x->rows;
-    j->tall = j->right ? GG_MATMUL_ROWS : 256;
-    if (threads == 0) threads = gg_thread_count();
-    while (threads > 1 && j->tall > 48 && steps(lines, j->tall) < 2 * (size_t)threads) j->tall /= 2;
-    size_t side = least(j->tall, lines ? lines : 1);
-    j->packed = gg_matmul_scratch(j->right ? side : length, j->right ? length : side, length);
-    /* not 0: both are at least 1 */
-    if (length > (SIZE_MAX / sizeof(float) - j->packed) / side / copies)
-        return gg_fail(err, GG_ENOMEM, "no memory to multiply matrices");
-    j->room = side * length;
-    return run(j, steps(lines, j->tall), j->packed + copies * j->room, task, threads, err);
-}
-
-static gg_status multiply_band(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    (void)err;
-    job *j = ctx;
-    float *scratch = j->scratch[worker];
-    gg_matrix band = band_of(j, i), old = copy_of(&band, scratch + j->packed);
-    times(j, &band, &old, scratch);
-    return GG_OK;
-}
-
-gg_status gg_matmul_in_place(const gg_matrix *x, const gg_matrix *p, bool right, unsigned threads,
-                             gg_error *err)
-{
-    job j = { .c = x, .b = p, .right = right };
-    return run_bands(&j, 1, multiply_band, threads, err);
-}
-
-static gg_status polynomial_band(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    (void)err;
-    job *j = ctx;
-    float *scratch = j->scratch[worker], *x0 = scratch + j->packed, *x1 = x0 + j->room;
-    gg_matrix band = band_of(j, i), old = copy_of(&band, x0),
-              once = gg_matrix_of(x1, band.rows, band.cols);
-    times(j, &once, &old, scratch);
-    times(j, &band, &once, scratch);
-    for (size_t r = 0; r < band.rows; r++) {
-        float *x = band.x + r * band.row_step;
-        for (size_t c = 0; c < band.cols; c++) {
-            size_t at = r * band.cols + c;
-            x[c] = (float)(j->k[0] * (double)x0[at] +
-                           (j->k[1] * (double)x1[at] + j->k[2] * (double)x[c]));
-        }
-    }
-    return GG_OK;
-}
-
-gg_status gg_matmul_polynomial(const gg_matrix *x, const gg_matrix *g, const double *k, bool right,
-                               unsigned threads, gg_error *err)
-{
-    job j = { .c = x, .b = g, .right = right, .k = k };
-    return run_bands(&j, 2, polynomial_band, threads, err);
-}
-
-/* Sums the squares of each row, so that the bands do not matter. */
-static gg_status square_band(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    (void)err;
-    job *j = ctx;
-    float *scratch = j->scratch[worker];
-    gg_matrix band = band_of(j, i),
-              square = gg_matrix_of(scratch + j->packed, band.rows, band.cols);
-    times(j, &square, &band, scratch);
-    for (size_t r = 0; r < band.rows; r++) {
-        double sum = 0;
-        for (size_t c = 0; c < band.cols; c++) {
-            double v = (double)square.x[r * band.cols + c];
-            sum += v * v;
-        }
-        j->sums[i * j->tall + r] = sum;
-    }
-    return GG_OK;
-}
-
-gg_status gg_matmul_square_norm(const gg_matrix *g, unsigned threads, double *sum, gg_error *err)
-{
-    job j = { .c = g, .b = g, .right = true };
-    j.sums = calloc(g->rows ? g->rows : 1, sizeof *j.sums);
-    if (!j.sums) return gg_fail(err, GG_ENOMEM, "no memory to multiply matrices");
-    gg_status st = run_bands(&j, 1, square_band, threads, err);
-    *sum = 0;
-    for (size_t i = 0; i < g->rows; i++) *sum += j.sums[i];
-    free(j.sums);
     return st;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/isa.h"
+#include "base/parallel.h"
 #include "organ/gg_status.h"
 
 /* ---- products --------------------------------------------------------------------------
@@ -26,6 +27,8 @@ typedef struct gg_matrix {
 
 gg_matrix gg_matrix_of(float *x, size_t rows, size_t cols); /* row-major */
 gg_matrix gg_matrix_transposed(const gg_matrix *m);
+/* The part of m that starts at (row, col). */
+gg_matrix gg_matrix_part(const gg_matrix *m, size_t row, size_t col, size_t rows, size_t cols);
 
 /* c = a b. a is m x k, b is k x n, and c is m x n with col_step 1 and overlaps neither. k may be 0:
  * then c becomes 0. Fails only with GG_ENOMEM; uses at most 1 MiB per thread. */
@@ -37,19 +40,9 @@ gg_status gg_matmul(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b, 
 gg_status gg_matmul_symmetric(const gg_matrix *c, const gg_matrix *a, const gg_matrix *b,
                               unsigned threads, gg_error *err);
 
-/* x = x p if `right`, else x = p x, in place, for a square matrix p that does not overlap x. x has
- * col_step 1. Uses at most 1 MiB and 256 columns (or rows, for p x) of x's other side per thread.
- * Fails only with GG_ENOMEM. */
-gg_status gg_matmul_in_place(const gg_matrix *x, const gg_matrix *p, bool right, unsigned threads,
-                             gg_error *err);
-
-/* x = k[0] x + k[1] x g + k[2] x g^2 if `right`, else with the products from the left, for a square
- * matrix g, without memory for g^2. Otherwise like gg_matmul_in_place, with twice its columns. */
-gg_status gg_matmul_polynomial(const gg_matrix *x, const gg_matrix *g, const double *k, bool right,
-                               unsigned threads, gg_error *err);
-
-/* The sum of the squares of all values of g^2, likewise. */
-gg_status gg_matmul_square_norm(const gg_matrix *g, unsigned threads, double *sum, gg_error *err);
+/* Runs the tasks with `floats` values of scratch for each thread. GG_ENOMEM. */
+gg_status gg_matmul_run(float ***scratch, size_t floats, size_t tasks, gg_task task, void *ctx,
+                        unsigned threads, gg_error *err);
 
 /* ---- the kernel: a product on one thread ---- */
 

@@ -1,28 +1,10 @@
-/* measure.c - moments, entropy, gap variation and dimension: of an array of values, and of any
- * number of values in bounded memory.
- *
- * The second way reads the values at least twice. The first pass finds their range and counts their
- * buckets. The second sums their moments, counts their bins and collects the different values
- * (float_set.h), from which the gaps follow: equal values only add gaps of 0. Codes of 16 bits are
- * only counted, and the bytes of blocks with a scale are counted instead of collected.
- *
- * Work is divided into spans. A round processes some spans in parallel, and then adds their sums in
- * order, so that the results do not depend on the threads.
- */
+/* measure.c - moments, entropy, gap variation and dimension of an array of values. */
 #include "numeric.h"
 
-#include "base/error.h"
-#include "base/float_bits.h"
-#include "base/io.h"
-#include "base/parallel.h"
-#include "float_set.h"
-#include "mix.h"
 #include "nkernel.h"
 #include "ownmath.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- samples, entropy and scores ------------------------------------------------------ */
@@ -51,11 +33,6 @@ static double entropy_bits(const uint64_t *count, size_t bins, double n)
     return h / (n * OWN_LN2);
 }
 
-static void halve_bins(uint64_t *count, size_t bins)
-{
-    for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
-}
-
 /* Sets entropy and dimension from GG_DIM_BINS_MAX counts that sum to n >= 1, and overwrites the
  * counts. The dimension is the least squares slope of the entropy at 16, 32, ... 1024 bins over
  * log2 of the number of bins. */
@@ -71,7 +48,7 @@ static void set_entropy(uint64_t *count, double n, gg_measure *out)
         sy += y;
         sxx += x * x;
         sxy += x * y;
-        halve_bins(count, bins);
+        for (size_t b = 0; b < bins / 2; b++) count[b] = count[2 * b] + count[2 * b + 1];
     }
     out->dimension = (steps * sxy - sx * sy) / (steps * sxx - sx * sx);
 }
@@ -110,8 +87,7 @@ double gg_calibrated(double theta, double null_theta)
 
 /* ---- steps of all ways ------------------------------------------------------------- */
 
-/* Copies the finite ones of n values and returns their number. x and out may be the same. */
-static size_t copy_finite(const float *x, size_t n, float *out)
+size_t gg_keep_finite(const float *x, size_t n, float *out)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
@@ -121,8 +97,7 @@ static size_t copy_finite(const float *x, size_t n, float *out)
     return kept;
 }
 
-/* Sets min, max and mean from the range of n > 0 values. Returns max - min. */
-static double set_range(gg_measure *out, const gg_nk_range *r, uint64_t n)
+double gg_measure_set_range(gg_measure *out, const gg_nk_range *r, uint64_t n)
 {
     double range = (double)r->max - (double)r->min;
     out->min = (double)r->min;
@@ -131,9 +106,7 @@ static double set_range(gg_measure *out, const gg_nk_range *r, uint64_t n)
     return range;
 }
 
-/* Sets std, kurtosis, entropy and dimension from the sums of n values and their histogram of
- * GG_DIM_BINS_MAX bins, which is overwritten. */
-static void set_moments(gg_measure *out, uint64_t n, gg_nk_central sums, uint64_t *count)
+void gg_measure_set_moments(gg_measure *out, uint64_t n, gg_nk_central sums, uint64_t *count)
 {
     double m2 = sums.m2 / (double)n, m4 = sums.m4 / (double)n;
     out->std = sqrt(m2);
@@ -141,8 +114,7 @@ static void set_moments(gg_measure *out, uint64_t n, gg_nk_central sums, uint64_
     set_entropy(count, (double)n, out);
 }
 
-/* Sets cv, theta and signal. squares is the sum of (gap - mean)^2 over the n - 1 gaps. */
-static void set_gaps(gg_measure *out, uint64_t n, double squares)
+void gg_measure_set_gaps(gg_measure *out, uint64_t n, double squares)
 {
     double gaps = (double)(n - 1), mean = (out->max - out->min) / gaps;
     out->cv = sqrt(squares / gaps) / mean;
@@ -161,14 +133,14 @@ static void measure_finite(const float *x, size_t n, const gg_nk_range *r, gg_nk
                            gg_nk_key *tmp, gg_measure *out)
 {
     uint64_t count[GG_DIM_BINS_MAX] = { 0 };
-    double range = set_range(out, r, n);
+    double range = gg_measure_set_range(out, r, n);
     if (!(range > 0)) return;
     gg_nk_central c = GG_PICK(gg_nk_central)(x, n, out->mean);
     GG_PICK(gg_nk_keys)(x, n, keys);
     gg_nk_key *sorted = gg_sort_keys(keys, n, tmp);
     GG_PICK(gg_nk_histogram_sorted)(sorted, n, out->min, range, count);
-    set_moments(out, n, c, count);
-    set_gaps(out, n, GG_PICK(gg_nk_gaps)(sorted, n, range / (double)(n - 1)));
+    gg_measure_set_moments(out, n, c, count);
+    gg_measure_set_gaps(out, n, GG_PICK(gg_nk_gaps)(sorted, n, range / (double)(n - 1)));
 }
 
 void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure *out)
@@ -183,464 +155,11 @@ void gg_measure_values(const float *values, size_t n, void *scratch, gg_measure 
     if (!isfinite(r.sum)) { /* not all values are finite; finite floats do not overflow a double */
         /* The keys replace the copy in place. */
         float *kept = (float *)(void *)base;
-        n = copy_finite(values, n, kept);
+        n = gg_keep_finite(values, n, kept);
         out->nonfinite = out->sampled - n;
         if (n == 0) return;
         values = kept;
         r = GG_PICK(gg_nk_range)(values, n);
     }
     measure_finite(values, n, &r, keys, tmp, out);
-}
-
-/* ---- memory ------------------------------------------------------------------------ */
-
-#define RUN GG_VALUES_RUN
-#define RUNS 16 /* runs per span */
-#define SPAN (RUNS * RUN)
-#define AHEAD 8                  /* spans per thread and round */
-#define MOST_THREADS 256         /* more do not pay */
-#define FOLD (UINT64_C(1) << 31) /* values counted before 32-bit counters are added up */
-#define CODES 65536              /* codes of 16 bits, and counters, which are at most so many */
-#define GROUPS 256               /* of buckets, for the gaps */
-
-/* Memory of one thread. */
-typedef struct room_part {
-    float x[RUN];
-    uint32_t count[CODES];
-    uint16_t raw[RUN]; /* codes or blocks */
-} room_part;
-
-/* Sums over a span. */
-typedef struct span_sum {
-    uint64_t n; /* finite values */
-    gg_nk_range range;
-    gg_nk_central central;
-} span_sum;
-
-/* All zero at first. */
-typedef struct measure_room {
-    uint64_t count[CODES]; /* of codes, or of values per bucket */
-    gg_gap_sum gaps[GROUPS];
-    span_sum sums[AHEAD * MOST_THREADS];
-    gg_float_set *set;
-    room_part parts[]; /* one per thread */
-} measure_room;
-
-/* ---- rounds ------------------------------------------------------------------------ */
-
-typedef struct pass {
-    measure_room *room;
-    const gg_values *v;
-    unsigned threads;      /* that take part */
-    uint64_t spans, first; /* first: of this round */
-    gg_measure *out;
-    span_sum all;
-    bool again; /* only the set is missing */
-} pass;
-
-/* Number of values in run r of span i; 0 behind the end. */
-static size_t run_length(const gg_values *v, uint64_t i, size_t r)
-{
-    uint64_t at = i * SPAN + r * RUN;
-    return at >= v->n ? 0 : v->n - at < RUN ? (size_t)(v->n - at) : RUN;
-}
-
-/* Reads run r of span i and keeps the finite values. */
-static gg_status read_run(const pass *p, uint64_t i, size_t r, float *x, size_t *n, gg_error *err)
-{
-    *n = run_length(p->v, i, r);
-    gg_status st = gg_cancelled(err);
-    if (st == GG_OK) st = p->v->read(p->v->ctx, i * SPAN + r * RUN, *n, x, err);
-    if (st == GG_OK && GG_PICK(gg_mix_beyond)(x, *n, INFINITY)) *n = copy_finite(x, *n, x);
-    return st;
-}
-
-/* Adds up the 32-bit counters of all threads. */
-static void fold_counts(pass *p)
-{
-    for (unsigned t = 0; t < p->threads; t++) {
-        uint32_t *count = p->room->parts[t].count;
-        for (size_t u = 0; u < CODES; u++) p->room->count[u] += count[u];
-        memset(count, 0, sizeof p->room->parts[t].count);
-    }
-}
-
-static void add_span(span_sum *to, const span_sum *s)
-{
-    if (s->n && to->n == 0) to->range = (gg_nk_range){ 0, s->range.min, s->range.max };
-    to->n += s->n;
-    to->range.sum += s->range.sum;
-    if (s->n && s->range.min < to->range.min) to->range.min = s->range.min;
-    if (s->n && s->range.max > to->range.max) to->range.max = s->range.max;
-    to->central.m2 += s->central.m2;
-    to->central.m4 += s->central.m4;
-}
-
-/* Runs a task for all spans, and adds up their sums, and the counters if the task counts. */
-static gg_status run_rounds(pass *p, gg_task task, bool counting, gg_error *err)
-{
-    gg_status st = GG_OK;
-    uint64_t counted = 0;
-    for (p->first = 0; p->first < p->spans && st == GG_OK;) {
-        size_t n = (size_t)AHEAD * p->threads;
-        if (p->spans - p->first < n) n = (size_t)(p->spans - p->first);
-        st = gg_parallel(n, p->threads, task, p, err);
-        for (size_t i = 0; i < n && st == GG_OK; i++) add_span(&p->all, &p->room->sums[i]);
-        p->first += n;
-        counted += n * SPAN;
-        if (counting && counted >= FOLD) fold_counts(p), counted = 0;
-    }
-    if (counting) fold_counts(p);
-    return st;
-}
-
-/* ---- codes --------------------------------------------------------------------------- */
-
-static gg_status count_codes(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    pass *p = ctx;
-    room_part *own = &p->room->parts[worker];
-    uint16_t *codes = own->raw;
-    gg_status st = GG_OK;
-    uint64_t span = p->first + i;
-    p->room->sums[i] = (span_sum){ 0 };
-    for (size_t r = 0, n; r < RUNS && st == GG_OK && (n = run_length(p->v, span, r)) > 0; r++) {
-        st = gg_cancelled(err);
-        if (st == GG_OK) st = p->v->read_raw(p->v->ctx, span * SPAN + r * RUN, n, codes, err);
-        if (st == GG_OK) GG_PICK(gg_nk_count_codes)(codes, n, own->count);
-    }
-    return st;
-}
-
-/* Lists the codes that occur and are finite, in ascending order of their values. Both types have
- * the sign in the top bit and their other bits ascend with the magnitude, so the codes of negative
- * values are taken in reverse. */
-static size_t list_codes(const uint64_t *count, const float *of_code, uint16_t *list)
-{
-    size_t n = 0;
-    for (uint32_t r = 0; r < CODES; r++) {
-        uint32_t code = r & 0x8000 ? r ^ 0x8000 : r ^ 0xffff;
-        if (count[code] && isfinite(of_code[code])) list[n++] = (uint16_t)code;
-    }
-    return n;
-}
-
-static void add_central(gg_nk_central *c, double x, double times, double mean)
-{
-    double d2 = (x - mean) * (x - mean);
-    c->m2 += times * d2;
-    c->m4 += times * (d2 * d2);
-}
-
-static size_t bin_of(const gg_measure *out, double x)
-{
-    size_t bin = (size_t)((x - out->min) / (out->max - out->min) * GG_DIM_BINS_MAX);
-    return bin < GG_DIM_BINS_MAX ? bin : GG_DIM_BINS_MAX - 1;
-}
-
-static gg_status measure_codes(pass *p, gg_error *err)
-{
-    const float *of_code = p->v->of_code;
-    const uint64_t *count = p->room->count;
-    uint16_t list[CODES];
-    gg_status st = run_rounds(p, count_codes, true, err);
-    if (st != GG_OK) return st;
-    size_t levels = list_codes(count, of_code, list);
-    uint64_t n = 0, bins[GG_DIM_BINS_MAX] = { 0 };
-    gg_nk_range r = { 0, 0, 0 };
-    for (size_t i = 0; i < levels; i++) {
-        n += count[list[i]];
-        r.sum += (double)count[list[i]] * (double)of_code[list[i]];
-    }
-    p->out->nonfinite = p->v->n - n;
-    if (n == 0) return GG_OK;
-    r.min = of_code[list[0]], r.max = of_code[list[levels - 1]];
-    double range = set_range(p->out, &r, n);
-    if (!(range > 0)) return GG_OK;
-    gg_nk_central c = { 0, 0 };
-    double mean_gap = range / (double)(n - 1), squares = 0;
-    for (size_t i = 0; i < levels; i++) {
-        double x = (double)of_code[list[i]], times = (double)count[list[i]];
-        add_central(&c, x, times, p->out->mean);
-        bins[bin_of(p->out, x)] += count[list[i]];
-        double gap = i ? x - (double)of_code[list[i - 1]] - mean_gap : 0;
-        squares += gap * gap + (times - 1) * mean_gap * mean_gap;
-    }
-    set_moments(p->out, n, c, bins);
-    set_gaps(p->out, n, squares);
-    return GG_OK;
-}
-
-/* ---- the set ----------------------------------------------------------------------------- */
-
-/* Sets what follows from the sum of all spans. room->count has the numbers of values per bucket.
- * Returns false if all values are equal. */
-static bool begin_set(pass *p, gg_gap_sum gaps[2])
-{
-    p->out->nonfinite = p->v->n - p->all.n;
-    double range = p->all.n ? set_range(p->out, &p->all.range, p->all.n) : 0;
-    if (!(range > 0)) return false;
-    gaps[0] = gaps[1] = (gg_gap_sum){ .mean_gap = range / (double)(p->all.n - 1) };
-    gg_float_set_begin(p->room->set, p->room->count, p->out->min, range);
-    return true;
-}
-
-static gg_status flush(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    (void)worker;
-    (void)err;
-    gg_float_set_flush(((pass *)ctx)->room->set, (unsigned)i);
-    return GG_OK;
-}
-
-static gg_status walk_group(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    measure_room *room = ctx;
-    const uint32_t size = GG_FLOAT_BUCKETS / GROUPS, from = (uint32_t)i * size;
-    gg_gap_sum_add(&room->gaps[i], room->set, worker, from, from + size);
-    return gg_cancelled(err);
-}
-
-/* Adds the gaps of this part to the sums of the positive and the negative values. */
-static gg_status add_gaps(pass *p, gg_gap_sum gaps[2], gg_error *err)
-{
-    measure_room *room = p->room;
-    for (size_t i = 0; i < GROUPS; i++)
-        room->gaps[i] = (gg_gap_sum){ .mean_gap = gaps[0].mean_gap };
-    gg_status st = gg_parallel(p->threads, p->threads, flush, p, err);
-    if (st == GG_OK) st = gg_parallel(GROUPS, p->threads, walk_group, room, err);
-    for (size_t i = 0; i < GROUPS && st == GG_OK; i++)
-        gg_gap_sum_join(&gaps[i >= GROUPS / 2], &room->gaps[i]);
-    return st;
-}
-
-/* Sets the rest from the bins and from the gaps of the positive and the negative values. */
-static void end_set(const pass *p, uint64_t *bins, const gg_gap_sum gaps[2])
-{
-    uint64_t n = p->all.n;
-    double equal = (double)(n - gaps[0].different - gaps[1].different), mean = gaps[0].mean_gap;
-    set_moments(p->out, n, p->all.central, bins);
-    set_gaps(p->out, n, gg_gap_sum_both(&gaps[1], &gaps[0]) + equal * mean * mean);
-}
-
-/* ---- scaled blocks ----------------------------------------------------------------------
- *
- * Where few scales occur many times, as in Q8_0, it is faster to count the bytes of each scale than
- * to decode and sort the values. Each scale that occurs gets a row with a counter for each of the
- * 256 bytes. Each of several threads reads all blocks and counts those of its own scales, so that
- * no counter is shared. */
-
-#define ROWS_MOST 16384
-#define READERS_MOST 4                   /* threads that read all blocks */
-#define SCALED_LEAST (UINT64_C(1) << 20) /* fewer values do not pay for visiting all counters */
-
-typedef uint32_t count_row[256];
-
-typedef struct scaled {
-    pass *p;
-    unsigned threads;
-    pthread_mutex_t lock; /* guards n_rows */
-    size_t n_rows;        /* more than ROWS_MOST: there are too many scales */
-    count_row *rows;
-    uint16_t row_of[CODES]; /* number of the row from 1; 0: none */
-    uint64_t bins[GG_DIM_BINS_MAX];
-    size_t held; /* values in parts[0].x */
-} scaled;
-
-/* Returns the row of a scale that has none, or NULL if there are too many. */
-static uint32_t *new_row(scaled *s, uint32_t scale)
-{
-    pthread_mutex_lock(&s->lock);
-    size_t row = s->n_rows < ROWS_MOST ? ++s->n_rows : 0;
-    if (row == 0) s->n_rows = ROWS_MOST + 1;
-    pthread_mutex_unlock(&s->lock);
-    if (row == 0) return NULL;
-    s->row_of[scale] = (uint16_t)row;
-    return memset(s->rows[row - 1], 0, sizeof s->rows[0]);
-}
-
-/* Returns false if there are too many scales. */
-static bool count_blocks(scaled *s, unsigned thread, const uint8_t *b, size_t blocks)
-{
-    for (; blocks > 0; blocks--, b += GG_SCALED_BYTES) {
-        uint32_t scale = b[0] | (uint32_t)b[1] << 8;
-        if (s->threads > 1 && scale % s->threads != thread) continue;
-        uint32_t *row = s->row_of[scale] ? s->rows[s->row_of[scale] - 1] : new_row(s, scale);
-        if (!row) return false;
-        for (size_t i = 2; i < GG_SCALED_BYTES; i++) row[b[i]]++;
-    }
-    return true;
-}
-
-static gg_status count_scales(void *ctx, size_t thread, unsigned worker, gg_error *err)
-{
-    (void)worker;
-    scaled *s = ctx;
-    const gg_values *v = s->p->v;
-    uint16_t *raw = s->p->room->parts[thread].raw;
-    gg_status st = GG_OK;
-    bool fits = true;
-    for (uint64_t at = 0; at < v->n && st == GG_OK && fits; at += RUN) {
-        size_t n = v->n - at < RUN ? (size_t)(v->n - at) : RUN;
-        st = gg_cancelled(err);
-        if (st == GG_OK) st = v->read_raw(v->ctx, at, n, raw, err);
-        if (st == GG_OK)
-            fits = count_blocks(s, (unsigned)thread, (const uint8_t *)raw, n / GG_SCALED_BLOCK);
-    }
-    return st;
-}
-
-/* Calls the function for each finite value and the number of times that it occurs. */
-static void each_value(scaled *s, void (*fn)(scaled *, float x, uint32_t times))
-{
-    for (uint32_t scale = 0; scale < CODES; scale++) {
-        if (!s->row_of[scale]) continue;
-        const uint32_t *row = s->rows[s->row_of[scale] - 1];
-        for (int q = -128; q < 128; q++) {
-            float x = s->p->v->of_code[scale] * (float)q;
-            if (row[q & 255] && isfinite(x)) fn(s, x, row[q & 255]);
-        }
-    }
-}
-
-static void add_to_range(scaled *s, float x, uint32_t times)
-{
-    span_sum one = { times, { (double)times * (double)x, x, x }, { 0, 0 } };
-    add_span(&s->p->all, &one);
-    s->p->room->count[GG_FLOAT_BUCKET(gg_float_bits(x))] += times;
-}
-
-static void add_to_moments(scaled *s, float x, uint32_t times)
-{
-    add_central(&s->p->all.central, (double)x, (double)times, s->p->out->mean);
-    s->bins[bin_of(s->p->out, (double)x)] += times;
-}
-
-static void add_held(scaled *s)
-{
-    gg_float_set_add(s->p->room->set, 0, s->p->room->parts[0].x, s->held);
-    s->held = 0;
-}
-
-static void collect_value(scaled *s, float x, uint32_t times)
-{
-    (void)times;
-    s->p->room->parts[0].x[s->held++] = x;
-    if (s->held == RUN) add_held(s);
-}
-
-/* Sets *done to false if the values must be measured as floats. */
-static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
-{
-    gg_gap_sum gaps[2];
-    *done = false;
-    if (p->v->n < SCALED_LEAST || p->v->n > UINT32_MAX) return GG_OK;
-    scaled *s = calloc(1, sizeof *s);
-    count_row *rows = malloc(ROWS_MOST * sizeof *rows);
-    if (!s || !rows) return free(s), free(rows), gg_fail(err, GG_ENOMEM, "no memory to measure");
-    s->p = p, s->rows = rows;
-    s->threads = p->threads < READERS_MOST ? p->threads : READERS_MOST;
-    pthread_mutex_init(&s->lock, NULL);
-    gg_status st = gg_parallel(s->threads, s->threads, count_scales, s, err);
-    pthread_mutex_destroy(&s->lock);
-    *done = st != GG_OK || s->n_rows <= ROWS_MOST;
-    if (st == GG_OK && *done) each_value(s, add_to_range);
-    if (st == GG_OK && *done && begin_set(p, gaps)) {
-        each_value(s, add_to_moments);
-        while (st == GG_OK && gg_float_set_next(p->room->set)) {
-            each_value(s, collect_value);
-            add_held(s);
-            st = add_gaps(p, gaps, err);
-        }
-        if (st == GG_OK) end_set(p, s->bins, gaps);
-    }
-    free(s);
-    free(rows);
-    return st;
-}
-
-/* ---- floats ---------------------------------------------------------------------------- */
-
-/* Finds the range of a span, and counts its buckets. */
-static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    pass *p = ctx;
-    room_part *own = &p->room->parts[worker];
-    span_sum *sum = &p->room->sums[i];
-    gg_status st = GG_OK;
-    *sum = (span_sum){ 0 };
-    for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
-        st = read_run(p, p->first + i, r, own->x, &n, err);
-        if (st != GG_OK || n == 0) continue;
-        add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
-        GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
-    }
-    return st;
-}
-
-/* Sums the moments of a span, and collects its values. */
-static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    pass *p = ctx;
-    room_part *own = &p->room->parts[worker];
-    span_sum *sum = &p->room->sums[i];
-    gg_status st = GG_OK;
-    *sum = (span_sum){ 0 };
-    for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
-        st = read_run(p, p->first + i, r, own->x, &n, err);
-        if (st != GG_OK || n == 0) continue;
-        gg_float_set_add(p->room->set, worker, own->x, n);
-        if (p->again) continue;
-        gg_nk_central c = GG_PICK(gg_nk_central)(own->x, n, p->out->mean);
-        sum->central.m2 += c.m2;
-        sum->central.m4 += c.m4;
-    }
-    return st;
-}
-
-/* Reads all values once for each part of the set: each time it collects the values of the part, and
- * the first time it also sums the moments. */
-static gg_status measure_floats(pass *p, gg_error *err)
-{
-    uint64_t *count = p->room->count, bins[GG_DIM_BINS_MAX] = { 0 };
-    gg_gap_sum gaps[2];
-    gg_status st = run_rounds(p, scan_span, true, err);
-    if (st != GG_OK) return st;
-    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
-        count[u % GG_FLOAT_BUCKETS] += count[u];
-    if (!begin_set(p, gaps)) return GG_OK;
-    for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
-        st = run_rounds(p, collect_span, false, err);
-        if (st == GG_OK) st = add_gaps(p, gaps, err);
-    }
-    if (st != GG_OK) return st;
-    gg_float_set_bins(p->room->set, bins);
-    end_set(p, bins, gaps);
-    return GG_OK;
-}
-
-void gg_measure_room_free(gg_measure_room *room)
-{
-    gg_float_set_free(room->set);
-    room->set = NULL;
-}
-
-gg_status gg_measure_big(gg_measure_room *kept, const gg_values *v, gg_measure *out, gg_error *err)
-{
-    pass p = { .v = v, .out = out, .spans = (v->n + SPAN - 1) / SPAN };
-    unsigned most = kept->threads < MOST_THREADS ? kept->threads : MOST_THREADS;
-    p.threads = p.spans < most ? (unsigned)p.spans : most;
-    if (p.threads == 0) p.threads = 1;
-    *out = (gg_measure){ .sampled = v->n };
-    bool codes = v->form == GG_FORM_CODES, done = codes;
-    if (!codes && !kept->set) kept->set = gg_float_set_new(most);
-    p.room = calloc(1, sizeof *p.room + p.threads * sizeof p.room->parts[0]);
-    if (!p.room || !(codes || kept->set))
-        return free(p.room), gg_fail(err, GG_ENOMEM, "no memory to measure");
-    p.room->set = kept->set;
-    gg_status st = codes ? measure_codes(&p, err) : GG_OK;
-    if (v->form == GG_FORM_SCALED) st = measure_scaled(&p, &done, err);
-    if (st == GG_OK && !done) st = measure_floats(&p, err);
-    free(p.room);
-    return st;
 }

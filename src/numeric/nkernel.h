@@ -26,10 +26,7 @@ typedef struct gg_nk_central {
 GG_DECLARE_KF(gg_nk_range, gg_nk_range, (const float *x, size_t n));
 /* Sums of (x - mean)^2 and (x - mean)^4. */
 GG_DECLARE_KF(gg_nk_central, gg_nk_central, (const float *x, size_t n, double mean));
-/* Adds n values to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
-GG_DECLARE_KF(void, gg_nk_histogram,
-              (const float *x, size_t n, double min, double range, uint64_t *counts));
-/* The same for n sorted keys, which is faster. */
+/* Adds n sorted keys to counts[GG_DIM_BINS_MAX]; range = max - min > 0. */
 GG_DECLARE_KF(void, gg_nk_histogram_sorted,
               (const gg_nk_key *keys, size_t n, double min, double range, uint64_t *counts));
 /* Converts floats to keys that sort in the same order. May work in place. */
@@ -40,21 +37,12 @@ typedef struct gg_nk_bounds {
     uint32_t bits, low, high;
 } gg_nk_bounds;
 GG_DECLARE_KF(gg_nk_bounds, gg_nk_magnitudes, (const gg_nk_key *keys, size_t n));
-/* Subtracts `low` from the magnitudes above 0, which are larger than it, and adds it again. */
-GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
-GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low));
+/* Subtracts `low` from the magnitudes above 0, which are larger than it, and then `base` from the
+ * keys; and the inverse. */
+GG_DECLARE_KF(void, gg_nk_fold_keys, (gg_nk_key * keys, size_t n, uint32_t low, uint32_t base));
+GG_DECLARE_KF(void, gg_nk_unfold_keys, (gg_nk_key * keys, size_t n, uint32_t low, uint32_t base));
 /* The first i >= from >= 1 whose key is less than the one before, or n. */
 GG_DECLARE_KF(size_t, gg_nk_descent, (const gg_nk_key *keys, size_t from, size_t n));
-/* All floats with the same sign, exponent and next 4 bits are a bucket. */
-#define GG_FLOAT_BUCKETS 8192
-#define GG_FLOAT_BUCKET(bits) ((bits) >> 19)
-#define GG_BUCKET_TABLES 4 /* of counters, so that equal values do not wait for each other */
-/* Count the buckets of n values in GG_BUCKET_TABLES tables of GG_FLOAT_BUCKETS counters, or n codes
- * of 16 bits in counts[65536]. */
-GG_DECLARE_KF(void, gg_nk_count_buckets, (const float *x, size_t n, uint32_t *counts));
-GG_DECLARE_KF(void, gg_nk_count_codes, (const uint16_t *codes, size_t n, uint32_t *counts));
-/* Number of floats of the same sign whose bits are at least `from`. */
-GG_DECLARE_KF(size_t, gg_nk_count_from, (const float *x, size_t n, uint32_t from));
 /* Sum of (gap - mean_gap)^2 over the n - 1 gaps of n sorted keys. */
 GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_gap));
 
@@ -67,6 +55,19 @@ GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor
 #define GG_POLAR_MOST 256
 GG_DECLARE_KF(void, gg_nk_polar,
               (const double *u, const double *v, const double *s, size_t n, float *out));
+
+/* ---- measure.c ---- */
+
+/* The steps of all ways to measure. gg_keep_finite copies the finite ones of n values and returns
+ * their number; x and out may be the same. */
+size_t gg_keep_finite(const float *x, size_t n, float *out);
+/* Sets min, max and mean from the range of n > 0 values. Returns max - min. */
+double gg_measure_set_range(gg_measure *out, const gg_nk_range *r, uint64_t n);
+/* Sets std, kurtosis, entropy and dimension from the sums of n values and their histogram of
+ * GG_DIM_BINS_MAX bins, which is overwritten. */
+void gg_measure_set_moments(gg_measure *out, uint64_t n, gg_nk_central sums, uint64_t *count);
+/* Sets cv, theta and signal. squares is the sum of (gap - mean)^2 over the n - 1 gaps. */
+void gg_measure_set_gaps(gg_measure *out, uint64_t n, double squares);
 
 /* ---- sort.c ---- */
 

@@ -72,6 +72,40 @@ typedef union gg_nk_halves {
     })
 #endif
 
+/* Four vectors of four floats: the sides of a square, which are exchanged. */
+typedef struct gg_nk_square {
+    gg_nk_f32x4 v[4];
+} gg_nk_square;
+
+static inline __attribute__((always_inline)) void gg_nk_exchange_sides(gg_nk_square *s)
+{
+#if NK_SHUFFLE
+    gg_nk_f32x4 a = __builtin_shufflevector(s->v[0], s->v[1], 0, 4, 1, 5),
+                b = __builtin_shufflevector(s->v[0], s->v[1], 2, 6, 3, 7),
+                c = __builtin_shufflevector(s->v[2], s->v[3], 0, 4, 1, 5),
+                d = __builtin_shufflevector(s->v[2], s->v[3], 2, 6, 3, 7);
+    s->v[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    s->v[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    s->v[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    s->v[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
+#else
+    const gg_nk_square t = *s;
+    for (size_t i = 0; i < 4; i++)
+        s->v[i] = (gg_nk_f32x4){ t.v[0][i], t.v[1][i], t.v[2][i], t.v[3][i] };
+#endif
+}
+
+/* A bit per lane of *v, whose lanes are 0 or -1. */
+static inline unsigned gg_nk_mask8(const gg_i32x8 *v)
+{
+#if GG_LEVEL == 1
+    return (unsigned)_mm256_movemask_ps((__m256)*v);
+#else
+    const gg_i32x8 b = *v & (gg_i32x8){ 1, 2, 4, 8, 16, 32, 64, 128 };
+    return (unsigned)((b[0] | b[1]) | (b[2] | b[3]) | (b[4] | b[5]) | (b[6] | b[7]));
+#endif
+}
+
 static inline double gg_nk_fold(const gg_nk_acc *acc)
 {
     gg_nk_f64x4 sum = acc->half[0] + acc->half[1];

@@ -51,57 +51,6 @@ double gg_theta(double h, double k, double c);
 /* 90 max(0, theta - null) / (90 - null), or 0 if null >= 90. */
 double gg_calibrated(double theta, double null_theta);
 
-/* ---- measures of any number of values, in bounded memory ---------------- */
-
-/* From this number of values on, gg_measure_big is used instead of gg_measure_values. */
-#define GG_MEASURE_BIG ((uint64_t)1 << 17)
-
-/* Values are read in runs of this many, except for the last run. */
-#define GG_VALUES_RUN ((size_t)8192)
-
-/* How values can be counted without decoding them. Unless they are floats, of_code has the values
- * of all 65536 codes of 16 bits. */
-typedef enum gg_value_form {
-    GG_FORM_FLOATS, /* they cannot */
-    GG_FORM_CODES,  /* each value is a code */
-    GG_FORM_SCALED  /* a block is a code and 32 signed bytes: the values of_code[code] x byte */
-} gg_value_form;
-#define GG_SCALED_BLOCK ((size_t)32) /* values and bytes of a block */
-#define GG_SCALED_BYTES ((size_t)34)
-
-/* A sequence of n values that can be read several times, by several threads at once. `first` is a
- * multiple of GG_VALUES_RUN and count is at most GG_VALUES_RUN. */
-typedef struct gg_values {
-    uint64_t n;
-    /* Reads the values [first, first + count). */
-    gg_status (*read)(void *ctx, uint64_t first, size_t count, float *to, gg_error *err);
-    void *ctx;
-    gg_value_form form;
-    /* Reads the codes or blocks of the same values; NULL for GG_FORM_FLOATS. */
-    gg_status (*read_raw)(void *ctx, uint64_t first, size_t count, void *to, gg_error *err);
-    const float *of_code;
-} gg_values;
-
-/* The different values of many floats (float_set.h). */
-typedef struct gg_float_set gg_float_set;
-
-/* What gg_measure_big keeps from one call to the next. Set `threads`, which is at least 1, and
- * nothing else. One call at a time may use it. */
-typedef struct gg_measure_room {
-    unsigned threads;
-    gg_float_set *set;
-} gg_measure_room;
-
-void gg_measure_room_free(gg_measure_room *room);
-
-/* Measures the values, as gg_measure_values does, with the same results up to rounding. They do
- * not depend on the number of threads. Floats are read twice, or up to 20
- * times if they cover a large part of all floats. Codes are read once, and so are scaled blocks
- * (by each of up to four threads) if they have at most 16384 different scales. Memory: 41 MiB, and
- * 0.9 MiB per thread, most of which is kept, and up to 16 MiB for scaled blocks. Fails with the
- * status of `read`, GG_ENOMEM or GG_ECANCELLED. */
-gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err);
-
 /* ---- row angle --------------------------------------------------------- */
 
 #define GG_ROW_PAIRS 64
@@ -131,6 +80,16 @@ double gg_pearson_of(const gg_pair_sums *sums);
  * machine, and a shorter fill is the start of a longer one. Uses the polar method on xoshiro256++,
  * seeded by splitmix64. */
 void gg_gauss_fill(float *out, size_t n, uint64_t seed);
+
+/* The same in pieces, each of an even number of values but the last: draws n pairs, in order, and
+ * turns pairs into n values, which need not be in order. */
+typedef struct gg_gauss {
+    uint64_t s[4];
+} gg_gauss;
+
+gg_gauss gg_gauss_start(uint64_t seed);
+void gg_gauss_draw(gg_gauss *g, size_t n, double *u, double *v, double *s);
+void gg_gauss_values(const double *u, const double *v, const double *s, float *out, size_t n);
 
 /* ---- comparison -------------------------------------------------------- */
 

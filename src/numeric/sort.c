@@ -102,17 +102,22 @@ static bool few_slots(const gg_nk_bounds *b, size_t n, slots *s)
     return s->n <= n / 2;
 }
 
+typedef gg_nk_key four_keys __attribute__((vector_size(16)));
+
 /* Writes the keys of slots in order: from the last to the first for negative values. Most values
  * occur a few times, so that eight keys are written in any case. */
-static size_t put_keys(const slots *s, const uint32_t *count, bool negative, gg_nk_key *keys,
+INLINE size_t put_keys(const slots *s, const uint32_t *count, bool negative, gg_nk_key *keys,
                        size_t at, size_t n)
 {
-    for (uint32_t i = 0; i < s->n; i++) {
-        uint32_t slot = negative ? s->n - 1 - i : i, m = slot ? slot + s->low : 0;
+    const uint32_t most = s->n, low = s->low;
+    for (uint32_t i = 0; i < most; i++) {
+        uint32_t slot = negative ? most - 1 - i : i, m = slot ? slot + low : 0;
         gg_nk_key key = (m << s->shift | 0x80000000u) ^ (negative ? UINT32_MAX : 0);
         size_t end = at + count[i];
         if (end + 8 <= n) {
-            for (size_t j = 0; j < 8; j++) keys[at + j] = key;
+            four_keys all = key - (four_keys){ 0 };
+            memcpy(keys + at, &all, sizeof all);
+            memcpy(keys + at + 4, &all, sizeof all);
             at += 8;
         }
         for (; at < end; at++) keys[at] = key;
@@ -127,12 +132,10 @@ static bool count_keys(gg_nk_key *keys, size_t n, const gg_nk_bounds *b, uint32_
     slots s;
     if (!few_slots(b, n, &s)) return false;
     memset(count, 0, 2 * (size_t)s.n * sizeof *count);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t negative = (keys[i] >> 31) - 1; /* all bits or none: no branch can foresee it */
-        uint32_t m = ((keys[i] ^ negative) & 0x7fffffffu) >> s.shift;
-        uint32_t slot = m > s.low ? m - s.low : 0;
-        count[s.n + (slot ^ negative)]++; /* before the middle: s.n - 1 - slot */
-    }
+    /* Negative ones are before the middle. */
+    GG_PICK(gg_nk_fold_keys)(keys, n, s.low << s.shift, 0x80000000u - (s.n << s.shift));
+#pragma GCC unroll 8
+    for (size_t i = 0; i < n; i++) count[keys[i] >> s.shift]++;
     size_t at = put_keys(&s, count, true, keys, 0, n);
     put_keys(&s, count + s.n, false, keys, at, n);
     return true;
@@ -146,24 +149,19 @@ static bool count_keys(gg_nk_key *keys, size_t n, const gg_nk_bounds *b, uint32_
 #define HALF_BITS 12
 #define HALF (1u << HALF_BITS)
 
-/* Cells are folded keys without their `drop` <= 8 low bits, from `base` on. As there are often many
+/* Cells are folded keys, less `base`, without their `drop` <= 8 low bits. As there are often many
  * zeros, no other value is in their cells, and -0 and +0 have different ones. */
 typedef struct cells {
     uint32_t low, base; /* low: subtracted from magnitudes */
     unsigned drop;
 } cells;
 
-INLINE uint32_t cell_of(cells c, gg_nk_key key)
-{
-    return (key >> c.drop) - c.base;
-}
-
 static cells cells_of(const gg_nk_bounds *b)
 {
     cells c = { .low = b->low < 255 ? 0 : b->low - 255 };
     uint32_t span = b->high - c.low;
     while (span >> c.drop >> (2 * HALF_BITS - 1)) c.drop++;
-    c.base = (0x7fffffffu - span) >> c.drop;
+    c.base = (0x7fffffffu - span) >> c.drop << c.drop;
     return c;
 }
 
@@ -207,16 +205,21 @@ __attribute__((noinline)) static bool sort_folded(gg_nk_key *keys, size_t n, con
 {
     uint32_t count[2][HALF] = { { 0 } };
     cells c = cells_of(b);
-    GG_PICK(gg_nk_fold_keys)(keys, n, c.low);
+    GG_PICK(gg_nk_fold_keys)(keys, n, c.low, c.base);
+#pragma GCC unroll 8
     for (size_t i = 0; i < n; i++) {
-        uint32_t cell = cell_of(c, keys[i]);
+        uint32_t cell = keys[i] >> c.drop;
         count[0][cell % HALF]++;
         count[1][cell / HALF]++;
     }
-    bool sparse = two_places(count, n, cell_of(c, 0x80000000u));
-    for (size_t i = 0; sparse && i < n; i++) tmp[count[0][cell_of(c, keys[i]) % HALF]++] = keys[i];
-    for (size_t i = 0; sparse && i < n; i++) keys[count[1][cell_of(c, tmp[i]) / HALF]++] = tmp[i];
-    GG_PICK(gg_nk_unfold_keys)(keys, n, c.low);
+    bool sparse = two_places(count, n, (0x80000000u - c.base) >> c.drop);
+    if (sparse) {
+#pragma GCC unroll 8
+        for (size_t i = 0; i < n; i++) tmp[count[0][(keys[i] >> c.drop) % HALF]++] = keys[i];
+#pragma GCC unroll 8
+        for (size_t i = 0; i < n; i++) keys[count[1][(tmp[i] >> c.drop) / HALF]++] = tmp[i];
+    }
+    GG_PICK(gg_nk_unfold_keys)(keys, n, c.low, c.base);
     return sparse && finish_order(keys, n);
 }
 

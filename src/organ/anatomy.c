@@ -50,10 +50,18 @@ bool gg_class_by_name(const char *name, size_t len, gg_class *c)
 {
     for (int i = 0; i < GG_CLASS_COUNT; i++)
         if (same_word(name, len, classes[i].name) || same_word(name, len, classes[i].folder) ||
-            same_word(name, len, classes[i].label))
-            return *c = (gg_class)i, true;
-    if (same_word(name, len, "attn")) return *c = GG_SKELETON, true;
-    if (same_word(name, len, "normalization")) return *c = GG_NORM, true;
+            same_word(name, len, classes[i].label)) {
+            *c = (gg_class)i;
+            return true;
+        }
+    if (same_word(name, len, "attn")) {
+        *c = GG_SKELETON;
+        return true;
+    }
+    if (same_word(name, len, "normalization")) {
+        *c = GG_NORM;
+        return true;
+    }
     return false;
 }
 
@@ -71,7 +79,10 @@ const char *gg_part_name(gg_part p)
 bool gg_part_by_name(const char *name, size_t len, gg_part *p)
 {
     for (int i = 0; i < GG_PART_COUNT; i++)
-        if (same_word(name, len, part_names[i])) return *p = (gg_part)i, true;
+        if (same_word(name, len, part_names[i])) {
+            *p = (gg_part)i;
+            return true;
+        }
     return false;
 }
 
@@ -189,7 +200,10 @@ static bool first_rule(span x, const gg_name_rule *r, gg_class *cls)
     for (; r->pattern; r++) {
         char c = *r->pattern; /* tells most rules apart without a call */
         if (c != '*' && c != '#' && (x.n == 0 || x.s[0] != c)) continue;
-        if (fits(x, r->pattern)) return *cls = r->cls, true;
+        if (fits(x, r->pattern)) {
+            *cls = r->cls;
+            return true;
+        }
     }
     return false;
 }
@@ -397,14 +411,16 @@ static void classify(gg_anatomy *a, span name, span stem)
 {
     bool tower = a->part == GG_PART_VISION || a->part == GG_PART_AUDIO;
     a->mtp = fits(name, "*.nextn.*") || span_starts(name, "nextn.") || span_starts(name, "mtp.");
-    a->cls = a->part == GG_PART_ADAPTER ? GG_ADAPTER : GG_NORM;
-    a->known = a->part == GG_PART_ADAPTER || norm_rule(stem, &a->cls) ||
+    gg_class cls = a->part == GG_PART_ADAPTER ? GG_ADAPTER : GG_NORM;
+    a->known = a->part == GG_PART_ADAPTER || norm_rule(stem, &cls) ||
                (a->mtp && span_ends(stem, "norm")) ||
-               (tower && segment_rule(stem, gg_rules_tower_norm, &a->cls)) ||
-               first_rule(stem, gg_rules_language, &a->cls);
-    if (a->known) return;
-    a->cls = tower ? tower_class(stem) : GG_OTHER;
-    a->known = tower || a->mtp;
+               (tower && segment_rule(stem, gg_rules_tower_norm, &cls)) ||
+               first_rule(stem, gg_rules_language, &cls);
+    if (!a->known) {
+        cls = tower ? tower_class(stem) : GG_OTHER;
+        a->known = tower || a->mtp;
+    }
+    a->cls = (uint8_t)cls;
 }
 
 /* Strips the suffix of an entry of an importance matrix, which has the name of a tensor before
@@ -420,11 +436,11 @@ static gg_anatomy anatomy_of(span whole, span *rest)
 {
     gg_anatomy a = { .block = -1, .expert = -1 };
     bool text = false;
-    a.part = part_of(whole, rest);
+    a.part = (uint8_t)part_of(whole, rest);
     if (a.part == GG_PART_TEXT && diffusion_name(whole, rest, &a.block, &text)) {
         span prefix = span_cut(whole, rest->n);
-        a.part = text ? GG_PART_ENCODER : GG_PART_DIFFUSION;
-        a.cls = diffusion_class(prefix, strip_suffix(*rest), &a.known);
+        a.part = (uint8_t)(text ? GG_PART_ENCODER : GG_PART_DIFFUSION);
+        a.cls = (uint8_t)diffusion_class(prefix, strip_suffix(*rest), &a.known);
         return a;
     }
     *rest = strip_block(*rest, &a.block);
@@ -447,7 +463,8 @@ gg_anatomy gg_anatomy_of(const char *name, size_t name_len)
     }
     span role = a.block >= 0 ? rest : whole;
     if (span_ends(role, ".weight") && role.n > 7) role.n -= 7;
-    a.role_at = (size_t)(role.s - name);
-    a.role_len = role.n;
+    size_t at = (size_t)(role.s - name); /* names of sources are shorter; others are not read on */
+    a.role_at = (uint16_t)(at < UINT16_MAX ? at : UINT16_MAX);
+    a.role_len = (uint16_t)(role.n < (size_t)UINT16_MAX - a.role_at ? role.n : 0);
     return a;
 }

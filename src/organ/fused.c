@@ -123,8 +123,7 @@ static gg_status check_part(const reformer *r, const gg_tensor *first, const gg_
              "one tensor",
              gg_dtype_name(t->dtype), first->name, gg_dtype_name(first->dtype));
     refuse_member(r, t, why);
-    return gg_fix(r->err, "encode %.80s as %s first, with organ-assemble", t->name,
-                  gg_dtype_name(first->dtype));
+    return gg_fix(r->err, "encode %.80s as %s first", t->name, gg_dtype_name(first->dtype));
 }
 
 /* Adds the tensor that the parts with this suffix become. */
@@ -153,6 +152,7 @@ static gg_status join_parts(const reformer *r, const gg_fused_group *g, size_t s
     t.name_len = (size_t)snprintf(name, sizeof name, "blk.%lld.%s%s", (long long)g->block,
                                   gg_fused_names_of[g->kind].fused, suffixes[suffix]);
     t.name = name;
+    t.a = gg_anatomy_of(name, t.name_len);
     if (st != GG_OK) return st;
     return gg_source_join_add(r->out, &t, strips, is_scale_suffix(suffix) ? 0 : m->n,
                               axis ? t.dims[0] : 1, r->err);
@@ -178,6 +178,7 @@ static gg_status divide_fused(const reformer *r, const gg_fused_group *g, size_t
         t.name_len = (size_t)snprintf(name, sizeof name, "blk.%lld.%s%s", (long long)g->block,
                                       gg_fused_names_of[g->kind].parts[i], suffixes[suffix]);
         t.name = name;
+        t.a = gg_anatomy_of(name, t.name_len);
         st = gg_source_join_add(r->out, &t, &strip, !is_scale_suffix(suffix), axis ? t.dims[0] : 1,
                                 r->err);
     }
@@ -287,7 +288,7 @@ bool gg_fused_leads(const gg_source *s, size_t i, gg_fused_kind kind, int64_t *b
     const gg_fused_names *names = &gg_fused_names_of[kind];
     if (t->name_len < 5 || memcmp(t->name, "blk.", 4) != 0) return false;
     if (!has_stem(t, names->fused) && !has_stem(t, names->parts[0])) return false;
-    *block = gg_anatomy_of(t->name, t->name_len).block;
+    *block = t->a.block;
     if (*block < 0) return false;
     gg_fused_members m = gg_fused_find(s, *block, kind, ".weight");
     return i == m.fused || i == m.parts[0];

@@ -86,7 +86,7 @@ static size_t stem(const gg_tensor *t, const char *suffix)
 /* What was read must be of the file that was opened. */
 static gg_status check_unchanged(const gg_imatrix *im, gg_error *err)
 {
-    return gg_stamp_holds_fd(&im->stamp, im->fd) ? GG_OK : gg_fail_changed(im->path, err);
+    return gg_check_stamp(&im->stamp, im->fd, im->path, err);
 }
 
 static gg_status read_floats(const gg_imatrix *im, size_t tensor, uint64_t first, float *to,
@@ -211,7 +211,9 @@ static gg_status take_entry(gg_imatrix *im, reader *r, gg_error *err)
     if (st == GG_OK && n > (r->size - r->at) / 4)
         st = gg_fail_at(r->at, err, "the importance matrix ends early; it was cut short");
     if (st != GG_OK) return st;
-    e.name_len = len, e.n = n, e.at = r->at;
+    e.name_len = len;
+    e.n = n;
+    e.at = r->at;
     r->at += 4 * (uint64_t)n;
     return add(im, &e, err);
 }
@@ -251,11 +253,12 @@ static gg_status read_file(gg_imatrix *im, gg_error *err)
 {
     struct stat s;
     uint8_t magic[4] = { 0 };
-    if (strcmp(im->path, "-") == 0 || (stat(im->path, &s) == 0 && !S_ISREG(s.st_mode)))
+    if (strcmp(im->path, "-") == 0 || (gg_stat(im->path, &s, err) && !S_ISREG(s.st_mode)))
         return read_gguf(im, err);
+    if (err->status != GG_OK) return err->status;
     if ((im->fd = gg_open_read(im->path, err)) < 0) return err->status;
     if (fstat(im->fd, &s) != 0) return gg_fail_errno(err, "cannot open");
-    im->stamp = gg_stamp_fd(im->fd);
+    if (gg_stamp_fd(im->fd, &im->stamp, err) != GG_OK) return err->status;
     gg_status st = s.st_size < 4 ? gg_fail(err, GG_EFORMAT, "the file is too short")
                                  : gg_pread_all(im->fd, magic, 4, 0, err);
     if (st != GG_OK) return st;
@@ -327,9 +330,8 @@ static span find_span(const gg_imatrix *im, const gg_tensor *t, matrices_rule ru
     size_t len = 0;
     span s = { find_either_form(im, t->name, t->name_len), 0, rule };
     if (s.e || !gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return s;
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    if (a.expert < 0) return s;
-    return (span){ find_either_form(im, stack, len), (uint64_t)a.expert, MATRICES_ONE };
+    if (t->a.expert < 0) return s;
+    return (span){ find_either_form(im, stack, len), (uint64_t)t->a.expert, MATRICES_ONE };
 }
 
 /* Checks that the entry has the tensor's columns and matrices. */
@@ -487,8 +489,8 @@ gg_status gg_imatrix_count(const gg_imatrix *im, size_t i, uint64_t matrix, floa
     if (im->source) st = read_floats(im, e->counts, matrix, out, 1, err);
     if (st == GG_OK && isfinite(*out) && *out >= 0) return GG_OK;
     if (st == GG_OK) {
-        st = gg_fail(err, GG_EFORMAT,
-                     "the importance matrix has a count that is negative or not finite");
+        gg_fail(err, GG_EFORMAT,
+                "the importance matrix has a count that is negative or not finite");
         gg_at_tensor(err, e->name, e->name_len);
     }
     return gg_at_file(err, im->path);

@@ -1,6 +1,7 @@
 /* manifest.c - read, check and write manifest.json, the index of an organ directory.
  *
  * People may edit a manifest. Edited values are accepted unless they contradict each other. */
+#define _GNU_SOURCE /* memmem */
 #include "organ/gg_organ.h"
 
 #include "base/base64.h"
@@ -67,19 +68,19 @@ void gg_manifest_free(gg_manifest *m)
 }
 
 /* Other programs write a manifest.json too, and replacing removes whole folders, so the format
- * is looked for near the front. The rest of the file may be damaged. Allocates nothing, so that
- * a lack of memory is never taken for another kind of folder. */
-bool gg_is_organ_dir(const char *path)
+ * is looked for near the front. The rest of the file may be damaged. */
+bool gg_is_organ_dir(const char *path, gg_error *err)
 {
     char head[4096];
     struct stat s;
     size_t n = 0;
-    gg_error err = GG_ERROR_INIT;
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int fd = dir >= 0 ? openat(dir, GG_MANIFEST, O_RDONLY | O_NONBLOCK | O_CLOEXEC) : -1;
-    bool yes = fd >= 0 && fstat(fd, &s) == 0 && S_ISREG(s.st_mode) &&
-               gg_read_some(fd, head, sizeof head, &n, &err) == GG_OK &&
-               memmem(head, n, "\"organ-manifest\"", 16) != NULL;
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) gg_fail_errno(err, "cannot open");
+    else if (fd >= 0 && fstat(fd, &s) != 0) gg_fail_errno(err, "cannot open " GG_MANIFEST);
+    else if (fd >= 0 && S_ISREG(s.st_mode)) gg_read_some(fd, head, sizeof head, &n, err);
+    gg_at_file(err, path);
+    bool yes = n > 0 && memmem(head, n, "\"organ-manifest\"", 16) != NULL;
     if (fd >= 0) close(fd);
     if (dir >= 0) close(dir);
     return yes;
@@ -91,7 +92,10 @@ gg_status gg_history_add(const char *before, char **object, gg_error *err)
     int old = before && strlen(before) > 2 ? (int)strlen(before) - 1 : 0; /* without its ] */
     gg_status st = gg_buf_printf(&b, err, "%.*s%s%s]", old, old ? before : "", old ? ", " : "[",
                                  *object);
-    if (st != GG_OK) return gg_buf_free(&b), st;
+    if (st != GG_OK) {
+        gg_buf_free(&b);
+        return st;
+    }
     free(*object);
     *object = gg_buf_take(&b, NULL);
     return GG_OK;
@@ -211,6 +215,7 @@ static gg_status read_tensor(const gg_json_node *node, gg_tensor *t, gg_error *e
     }
     if (st == GG_OK) {
         t->dtype = info->id;
+        t->a = gg_anatomy_of(t->name, t->name_len);
         st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
     }
     if (st != GG_OK && name) gg_at_tensor(err, name, t->name_len);
@@ -234,7 +239,6 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
     gg_entry *e = to;
     gg_status st = read_tensor(node, &e->t, err);
     if (st != GG_OK) return st;
-    e->a = gg_anatomy_of(e->t.name, e->t.name_len);
     const gg_json_node *bytes = gg_json_get(node, "bytes"), *offset = gg_json_get(node, "offset");
     uint64_t stated = e->t.bytes;
     if (bytes) st = gg_json_u64(bytes, &stated, err);
@@ -243,20 +247,22 @@ static gg_status read_entry(const gg_json_node *node, void *to, gg_error *err)
         st = gg_fail_at(gg_json_offset(bytes), err,
                         "\"bytes\" is %llu, but dims and dtype give %llu",
                         (unsigned long long)stated, (unsigned long long)e->t.bytes);
-    const char *cls;
+    const char *text;
     size_t n;
+    gg_class cls = e->t.a.cls;
     const gg_json_node *c = gg_json_get(node, "class");
-    if (st == GG_OK && c && (st = gg_json_string(c, &cls, &n, err)) == GG_OK &&
-        !gg_class_by_name(cls, n, &e->a.cls))
+    if (st == GG_OK && c && (st = gg_json_string(c, &text, &n, err)) == GG_OK &&
+        !gg_class_by_name(text, n, &cls))
         st = wrong_member(c, err,
                           "\"class\" must be skeleton, organ, embed, norm, adapter or other");
+    e->t.a.cls = (uint8_t)cls;
     if (st == GG_OK) st = read_path(gg_json_get(node, "file"), &e->file, err);
     if (st == GG_OK) st = read_sha(gg_json_get(node, "sha256"), e->sha256, err);
     if (st == GG_OK) st = keep_text(gg_json_get(node, "z"), &e->z, err);
     const gg_json_node *history = gg_json_get(node, "history");
     if (st == GG_OK) st = check_type(history, GG_JSON_ARRAY, "\"history\" must be a list", err);
     if (st == GG_OK) st = keep_text(history, &e->history, err);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, e->t.name, e->t.name_len), st);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, e->t.name, e->t.name_len);
 }
 
 static gg_status read_metadata_item(const gg_json_node *node, void *meta, gg_error *err)
@@ -479,9 +485,9 @@ gg_status gg_manifest_slurp(const char *path, char **text, size_t *len, gg_stamp
     *text = NULL;
     int fd = gg_open_read(path, err);
     if (fd < 0) return err->status;
-    gg_status st = GG_OK;
-    *stamp = gg_stamp_fd(fd);
-    if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot get the file's size");
+    gg_status st = gg_stamp_fd(fd, stamp, err);
+    if (st != GG_OK) gg_at_file(err, path);
+    else if (fstat(fd, &s) != 0) st = gg_fail_errno(err, "cannot get the file's size");
     else if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size > GG_MANIFEST_MOST)
         st = gg_fail(err, GG_EFORMAT,
                      "this cannot be a manifest: it is not a regular file, or it "
@@ -515,7 +521,8 @@ gg_status gg_manifest_read(const char *path, gg_manifest **out, gg_error *err)
         return GG_OK;
     }
     gg_manifest_free(m);
-    return gg_at_file(err, path), st;
+    gg_at_file(err, path);
+    return st;
 }
 
 /* ---- comparing with the files ---------------------------------------------------------------- */
@@ -561,8 +568,7 @@ static gg_status compare_entry(const char *dir, gg_entry *e, gg_error *err)
     char *path = gg_path_in(dir, e->file, err);
     int fd = path ? gg_open_read(path, err) : -1;
     if (fd >= 0) {
-        e->stamp = gg_stamp_fd(fd);
-        compare_record(fd, e, err);
+        if (gg_stamp_fd(fd, &e->stamp, err) == GG_OK) compare_record(fd, e, err);
         close(fd);
     } else if (err->sys_errno == ENOENT) {
         *err = (gg_error)GG_ERROR_INIT;
@@ -611,7 +617,7 @@ gg_status gg_manifest_load(const char *dir, gg_manifest **out, gg_error *err)
         *err = (gg_error)GG_ERROR_INIT;
         st = gg_fail(err, GG_EFORMAT,
                      "this folder has no " GG_MANIFEST ", so it is not an organ directory");
-        gg_fix(err, "give a GGUF file, or a directory made by organ-extract");
+        gg_fix(err, "give a GGUF file, or a folder that was extracted from one");
         gg_at_file(err, dir);
     }
     if (path) gg_at_file(err, path);
@@ -648,8 +654,8 @@ static uint64_t count_blocks(const gg_manifest *m)
     uint64_t blocks = 0;
     if (gg_kv_u64(gg_arch_kv(&m->meta, "block_count"), &blocks)) return blocks;
     for (size_t i = 0; i < m->n_entries; i++)
-        if (m->entries[i].a.block >= 0 && (uint64_t)m->entries[i].a.block + 1 > blocks)
-            blocks = (uint64_t)m->entries[i].a.block + 1;
+        if (m->entries[i].t.a.block >= 0 && (uint64_t)m->entries[i].t.a.block + 1 > blocks)
+            blocks = (uint64_t)m->entries[i].t.a.block + 1;
     return blocks;
 }
 
@@ -690,8 +696,8 @@ static void put_dims(writer *w, const gg_tensor *t)
 static void put_entry(writer *w, const gg_entry *e)
 {
     put(w, "    {\"name\": %b, \"class\": \"%t\", \"block\": %i, \"role\": %b", e->t.name,
-        e->t.name_len, gg_class_name(e->a.cls), e->a.block, e->t.name + e->a.role_at,
-        e->a.role_len);
+        e->t.name_len, gg_class_name(e->t.a.cls), e->t.a.block, e->t.name + e->t.a.role_at,
+        (size_t)e->t.a.role_len);
     put_dims(w, &e->t);
     put(w, ", \"bytes\": %u, \"offset\": %u, \"file\": %s", e->t.bytes, e->t.offset, e->file);
     if (e->sha256[0]) put(w, ", \"sha256\": %s", e->sha256);

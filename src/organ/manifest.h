@@ -8,12 +8,11 @@
 
 typedef struct gg_entry { /* one item of "tensors" */
     gg_tensor t;          /* t.name owned; t.offset as recorded */
-    gg_anatomy a;
-    char *file;      /* "organs/blk_0_ffn_gate.bin", owned */
-    char sha256[65]; /* hash of the data; "" = not recorded */
-    char *z;         /* JSON text of "z", owned, NULL = none */
-    gg_stamp stamp;  /* of the file, when it was compared */
-    char *history;   /* JSON text of "history" (an array), owned, NULL = none */
+    char *file;           /* "organs/blk_0_ffn_gate.bin", owned */
+    char sha256[65];      /* hash of the data; "" = not recorded */
+    char *z;              /* JSON text of "z", owned, NULL = none */
+    gg_stamp stamp;       /* of the file, when it was compared */
+    char *history;        /* JSON text of "history" (an array), owned, NULL = none */
 } gg_entry;
 
 typedef struct gg_pad { /* padding that differs from the usual zeros */
@@ -76,8 +75,9 @@ void gg_manifest_free(gg_manifest *m);
 void gg_pads_free(gg_pad *pads, size_t n);
 
 /* Whether the folder contains a manifest.json with the organ-manifest format, complete or not.
- * Used to decide whether an output folder may be replaced. */
-bool gg_is_organ_dir(const char *path);
+ * Used to decide whether an output folder may be replaced. If that cannot be found out, err has the
+ * reason. */
+bool gg_is_organ_dir(const char *path, gg_error *err);
 
 /* Makes the JSON text of a history of an object such as {"op": "purify", ...}, which is malloc'd:
  * with what was there before (NULL = nothing). */

@@ -161,7 +161,10 @@ gg_status gg_mj_bytes(const gg_json_node *node, const char *what, char **out, si
     const gg_json_node *base64 = gg_json_get(node, "base64");
     bool coded = base64 && gg_json_count(node) == 1;
     gg_status st = gg_json_string(coded ? base64 : node, &text, n, err);
-    if (st != GG_OK) return gg_fix(err, "%s must be a string or {\"base64\": \"...\"}", what), st;
+    if (st != GG_OK) {
+        gg_fix(err, "%s must be a string or {\"base64\": \"...\"}", what);
+        return st;
+    }
     char *copy = malloc(*n + 1);
     if (!copy) return gg_fail(err, GG_ENOMEM, "no memory for a string of %zu bytes", *n);
     if (!coded) memcpy(copy, text, *n);

@@ -53,7 +53,7 @@ static bool make_stem(const gg_tensor *t, char stem[STEM_MAX + 1])
 
 static bool set_name(char **slot, const gg_tensor *t, const char *stem, bool hashed)
 {
-    const char *folder = gg_class_folder(gg_anatomy_of(t->name, t->name_len).cls);
+    const char *folder = gg_class_folder((gg_class)t->a.cls);
     size_t size = strlen(folder) + strlen(stem) + 40;
     char hex[65] = "";
     if (hashed) {

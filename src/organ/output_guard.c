@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 /* The real path of the folder that contains `path`, malloc'd; NULL if it does not exist. */
-static char *folder_of(const char *path)
+static char *folder_of(const char *path, gg_error *err)
 {
     size_t end, n = gg_folder_len(path, &end);
-    char *cut = n ? strndup(path, n) : strdup("."), *real = cut ? realpath(cut, NULL) : NULL;
+    char *cut = n ? strndup(path, n) : strdup("."), *real = cut ? gg_real_path(cut, err) : NULL;
+    if (!cut) gg_fail(err, GG_ENOMEM, "no memory for a path");
     free(cut);
     return real;
 }
@@ -46,7 +47,7 @@ static bool is_new_at_top(const char *path, const char *folder, const char *dir)
 static gg_status refuse_input(const char *path, gg_error *err)
 {
     gg_fail(err, GG_EUSAGE, "this output is also an input");
-    gg_fix_hint(err, GG_HINT_IN_PLACE, "choose another name");
+    gg_fix_by(err, "in_place", "choose another name");
     return gg_at_file(err, path);
 }
 
@@ -65,11 +66,11 @@ static gg_status compare_file(void *ctx, const gg_stamp *was, int fd, const char
 
 /* Whether `path` lies inside the organ directory, where it could replace the manifest or a record.
  * If its folder does not exist, creating the output will fail with a reason. */
-static bool lies_inside(const char *path, const char *organ_dir)
+static bool lies_inside(const char *path, const char *organ_dir, gg_error *err)
 {
-    char *link_to = realpath(path, NULL), *dir = realpath(organ_dir, NULL);
+    char *link_to = gg_real_path(path, err), *dir = gg_real_path(organ_dir, err);
     const char *place = link_to ? link_to : path;
-    char *folder = folder_of(place);
+    char *folder = folder_of(place, err);
     bool inside = folder && dir && gg_path_within(dir, folder) &&
                   !is_new_at_top(place, folder, dir);
     free(folder);
@@ -84,16 +85,18 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
     output_file out = { .path = path };
     if (!s || strcmp(path, "-") == 0) return GG_OK;
     const char *name = gg_source_name(s);
-    bool exists = stat(path, &out.s) == 0;
-    if (exists && (strcmp(name, "-") == 0 ? fstat(0, &in) : stat(name, &in)) == 0 &&
+    bool exists = gg_stat(path, &out.s, err);
+    if (err->status != GG_OK) return err->status;
+    if (exists && (strcmp(name, "-") == 0 ? fstat(0, &in) == 0 : gg_stat(name, &in, err)) &&
         (S_ISREG(in.st_mode) || S_ISDIR(in.st_mode)) && in.st_dev == out.s.st_dev &&
         in.st_ino == out.s.st_ino)
         return refuse_input(path, err);
-    if (gg_source_manifest(s) && lies_inside(path, name)) {
+    if (err->status == GG_OK && gg_source_manifest(s) && lies_inside(path, name, err)) {
         gg_fail(err, GG_EUSAGE, "this output lies inside the organ directory that is being read");
         gg_fix(err, "choose a name outside of that directory");
         return gg_at_file(err, path);
     }
+    if (err->status != GG_OK) return err->status;
     return exists ? gg_source_each_file(s, compare_file, &out, err) : GG_OK;
 }
 
@@ -101,10 +104,9 @@ gg_status gg_guard_output(const char *path, const gg_source *s, gg_error *err)
 static gg_status refuse_link(const char *path, gg_error *err)
 {
     struct stat s;
-    if (lstat(path, &s) != 0 || !S_ISLNK(s.st_mode)) return GG_OK;
+    if (!gg_lstat(path, &s, err) || !S_ISLNK(s.st_mode)) return err->status;
     gg_fail(err, GG_EUSAGE, "this is a symbolic link; the file that it leads to would change");
-    return gg_fix_hint(err, GG_HINT_FOLLOW,
-                       "name that file, copy it and change the copy, or allow it");
+    return gg_fix_by(err, "follow", "name that file, copy it and change the copy, or allow it");
 }
 
 gg_status gg_open_in_place(const char *path, int fd, gg_in_place allowed, int *out, gg_error *err)
@@ -114,8 +116,9 @@ gg_status gg_open_in_place(const char *path, int fd, gg_in_place allowed, int *o
     if (!allowed.follow && refuse_link(path, err) != GG_OK) return gg_at_file(err, path);
     *out = open(path, O_RDWR | O_CLOEXEC);
     if (*out < 0 || fstat(*out, &is) != 0) gg_fail_errno(err, "cannot open for writing");
-    else if (fd >= 0 &&
-             (fstat(fd, &was) != 0 || was.st_dev != is.st_dev || was.st_ino != is.st_ino))
+    else if (fd >= 0 && fstat(fd, &was) != 0)
+        gg_fail_errno(err, "cannot tell whether the file was replaced");
+    else if (fd >= 0 && (was.st_dev != is.st_dev || was.st_ino != is.st_ino))
         gg_fail(err, GG_EIO, "the file was replaced while it was opened");
     else if (flock(*out, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
         gg_fail(err, GG_EIO, "another program is changing this file");
@@ -123,7 +126,7 @@ gg_status gg_open_in_place(const char *path, int fd, gg_in_place allowed, int *o
     } else if (!allowed.links && is.st_nlink > 1) {
         gg_fail(err, GG_EUSAGE, "the file has %llu names (hard links), and would change under all",
                 (unsigned long long)is.st_nlink);
-        gg_fix_hint(err, GG_HINT_REPLACE, "copy it and change the copy, or allow it");
+        gg_fix_by(err, "force", "copy it and change the copy, or allow it");
     }
     return gg_at_file(err, path);
 }

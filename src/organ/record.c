@@ -63,7 +63,10 @@ gg_status gg_record_parse(const uint8_t *bytes, size_t size, gg_tensor *t, size_
     }
     t->dtype = gg_le32(bytes + at);
     gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
-    if (st != GG_OK) return gg_at_tensor(err, t->name, t->name_len), st;
+    if (st != GG_OK) {
+        gg_at_tensor(err, t->name, t->name_len);
+        return st;
+    }
     *used = at + 4;
     return GG_OK;
 }

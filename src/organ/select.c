@@ -43,7 +43,8 @@ static bool in_set(const char **p, char c)
         }
     }
     if (*s != ']') {
-        found = c == '[', negate = false;
+        found = c == '[';
+        negate = false;
         s = *p;
     }
     *p = s + 1;
@@ -105,7 +106,7 @@ static bool parse_range(const char **p, uint64_t *first, uint64_t *last)
     return read_number(p, last) && *last >= *first;
 }
 
-gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err)
+gg_status gg_ranges_parse(gg_ranges *r, const char *about, const char *text, gg_error *err)
 {
     const char *p = text;
     for (;;) {
@@ -142,7 +143,7 @@ struct gg_map {
 
 /* The words for a map in messages. */
 typedef struct map_option {
-    gg_hint about;
+    const char *about;
     const char *noun, *example;
     bool plain; /* "3" is accepted and means "3=3" */
 } map_option;
@@ -150,9 +151,9 @@ typedef struct map_option {
 static gg_status map_add(gg_map *m, const map_option *o, const char **p, const char *text,
                          gg_error *err)
 {
-    uint64_t b0, b1, d0, d1;
+    uint64_t b0 = 0, b1 = 0;
     bool ok = parse_range(p, &b0, &b1);
-    d0 = b0, d1 = b1;
+    uint64_t d0 = b0, d1 = b1;
     if (ok && (**p == '=' || !o->plain)) ok = **p == '=' && (++*p, parse_range(p, &d0, &d1));
     if (!ok || (**p != ',' && **p != '\0'))
         return gg_fail(err, GG_EUSAGE, "'%s': expected BASE=DONOR %ss such as %s", text, o->noun,
@@ -185,7 +186,7 @@ static gg_status parse_map(const char *text, const map_option *o, gg_map **map, 
 
 gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
 {
-    static const map_option blocks = { GG_HINT_MAP, "block", "10-15=20-25", false };
+    static const map_option blocks = { "map", "block", "10-15=20-25", false };
     *out = NULL;
     return parse_map(text, &blocks, out, err);
 }
@@ -194,10 +195,10 @@ gg_status gg_map_parse(const char *text, gg_map **out, gg_error *err)
  * numbers and ranges, which may repeat each other and mean the same experts in both. */
 static gg_status add_experts(gg_map **map, bool pairs, const char *text, gg_error *err)
 {
-    static const map_option experts = { GG_HINT_EXPERTS, "expert", "2=5,8-9=0-1", true };
+    static const map_option experts = { "experts", "expert", "2=5,8-9=0-1", true };
     if (pairs && strchr(text, '=')) return parse_map(text, &experts, map, err);
     gg_ranges r = { NULL, 0 };
-    gg_status st = gg_ranges_parse(&r, GG_HINT_EXPERTS, text, err);
+    gg_status st = gg_ranges_parse(&r, "experts", text, err);
     if (st == GG_OK && !*map && !(*map = calloc(1, sizeof **map)))
         st = gg_fail(err, GG_ENOMEM, "no memory for a list of experts");
     for (size_t i = 0; i < r.n && st == GG_OK; i++) {
@@ -326,7 +327,7 @@ static gg_status add_words(const char *list, bool parts, uint32_t *set, gg_error
             for (size_t k = 0; k < count; k++)
                 names[k] = parts ? gg_part_name((gg_part)k) : gg_class_label((gg_class)k);
             fail_word(p, n, names, count, err);
-            return gg_about(err, parts ? GG_HINT_PARTS : GG_HINT_CLASSES);
+            return gg_about(err, parts ? "part" : "type");
         }
         *set |= 1u << (parts ? (unsigned)part : (unsigned)cls);
         p += n;
@@ -340,7 +341,7 @@ static gg_status add_tensors(gg_select *s, const char *globs, gg_error *err)
         size_t n = strcspn(p, ",");
         if (n == 0) {
             gg_fail(err, GG_EUSAGE, "'%s' contains an empty pattern", globs);
-            return gg_about(err, GG_HINT_TENSORS);
+            return gg_about(err, "tensors");
         }
         gg_status st = add_text(s, &s->globs, p, n, err);
         if (st != GG_OK) return st;
@@ -395,7 +396,7 @@ gg_status gg_select_add(gg_select *s, gg_select_kind kind, const char *text, gg_
     switch (kind) {
     case GG_SELECT_TYPES: return add_words(text, false, &s->classes, err);
     case GG_SELECT_PARTS: return add_words(text, true, &s->parts, err);
-    case GG_SELECT_LAYERS: return gg_ranges_parse(&s->layers, GG_HINT_LAYERS, text, err);
+    case GG_SELECT_LAYERS: return gg_ranges_parse(&s->layers, "layers", text, err);
     case GG_SELECT_EXPERTS: return add_experts(&s->experts, false, text, err);
     case GG_SELECT_EXPERT_MAP: return add_experts(&s->experts, true, text, err);
     case GG_SELECT_TENSORS: return add_tensors(s, text, err);
@@ -537,13 +538,12 @@ static void mark_source(found *f, const gg_source *s, bool split)
 {
     for (size_t i = 0; s && i < gg_source_count(s); i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_source_anatomy(s, i);
-        f->classes |= 1u << a.cls;
-        f->parts |= 1u << a.part;
-        if (a.block > f->last_block) f->last_block = a.block;
-        if (a.block >= 0)
-            mark_ranges(&f->s->layers, f->layers, (uint64_t)a.block, (uint64_t)a.block);
-        if (a.expert >= 0) mark_experts(f, (uint64_t)a.expert, (uint64_t)a.expert);
+        f->classes |= 1u << t->a.cls;
+        f->parts |= 1u << t->a.part;
+        if (t->a.block > f->last_block) f->last_block = t->a.block;
+        if (t->a.block >= 0)
+            mark_ranges(&f->s->layers, f->layers, (uint64_t)t->a.block, (uint64_t)t->a.block);
+        if (t->a.expert >= 0) mark_experts(f, (uint64_t)t->a.expert, (uint64_t)t->a.expert);
         mark_name(f, t->name);
         mark_stack(f, t, split || gg_select_has_experts(f->s));
     }
@@ -618,7 +618,7 @@ static gg_status report_unmatched(const found *f, gg_error *err)
     }
     if (no_such_kind(f, err) != GG_OK || no_such_block(f, err) != GG_OK ||
         no_such_expert(f, err) != GG_OK || no_such_name(f, err) != GG_OK)
-        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the tensors");
+        return gg_fix_by(err, "list", "list the tensors");
     for (size_t i = 0; i < globs->n; i++) {
         if (f->globs[i]) continue;
         gg_fail(err, GG_NO, "no tensor matches '%s'", globs->items[i]);

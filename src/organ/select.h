@@ -41,9 +41,9 @@ typedef struct gg_ranges {
     size_t n;
 } gg_ranges;
 
-/* Appends the ranges of `text`. Fails with GG_EUSAGE if it is malformed; the hint of the error is
- * then `about`. */
-gg_status gg_ranges_parse(gg_ranges *r, gg_hint about, const char *text, gg_error *err);
+/* Appends the ranges of `text`. Fails with GG_EUSAGE if it is malformed; the error is then
+ * about the argument `about`, which may be NULL. */
+gg_status gg_ranges_parse(gg_ranges *r, const char *about, const char *text, gg_error *err);
 bool gg_ranges_have(const gg_ranges *r, uint64_t v);
 void gg_ranges_free(gg_ranges *r);
 

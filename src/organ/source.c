@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
+#include "gguf/gguf.h"
 #include "quant/quant.h"
 #include "tensor_names.h"
 
@@ -38,6 +39,9 @@ gg_source *gg_source_new(const gg_source_kind *kind, const char *name, gg_error 
     return NULL;
 }
 
+static gg_status admit_tensor(const gg_tensor *t, gg_error *err);
+static gg_status admit_keys(const gg_meta *meta, gg_error *err);
+
 /* Makes the index for gg_source_find, unless more tensors may be found. The header of a single file
  * has made it already. */
 static gg_status index_names(gg_source *s, gg_error *err)
@@ -54,10 +58,13 @@ gg_status gg_source_admit(gg_source *s, gg_error *err)
     gg_status st = GG_OK;
     if (s->n > GG_LIMIT_ENTRIES)
         st = gg_fail(err, GG_EUNSUPPORTED, "it has %zu tensors; the maximum is 2^22", s->n);
-    if (st == GG_OK && s->meta && !s->of && !s->admitted_keys) st = gg_admit_keys(s->meta, err);
+    if (st == GG_OK && s->meta && !s->of && !s->admitted_keys) st = admit_keys(s->meta, err);
     s->admitted_keys = s->meta != NULL;
-    for (; s->admitted < s->n && st == GG_OK; s->admitted++)
-        st = gg_admit_tensor(gg_source_tensor(s, s->admitted), err);
+    for (; s->admitted < s->n && st == GG_OK; s->admitted++) {
+        gg_tensor *t = s->streamed ? s->streamed[s->admitted] : &s->tensors[s->admitted];
+        st = admit_tensor(t, err);
+        if (st == GG_OK && !s->kind->knows) t->a = gg_anatomy_of(t->name, t->name_len);
+    }
     return st == GG_OK ? GG_OK : gg_at_file(err, s->name);
 }
 
@@ -115,10 +122,10 @@ static const char *first_file(const gg_source *s)
     return files && files->n_files ? files->paths[0] : gg_source_name(s);
 }
 
-bool gg_source_is_same(const gg_source *a, const gg_source *b)
+bool gg_source_is_same(const gg_source *a, const gg_source *b, gg_error *err)
 {
     struct stat x, y;
-    return a == b || (stat(first_file(a), &x) == 0 && stat(first_file(b), &y) == 0 &&
+    return a == b || (gg_stat(first_file(a), &x, err) && gg_stat(first_file(b), &y, err) &&
                       x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
@@ -150,12 +157,6 @@ size_t gg_source_count(const gg_source *s)
 const gg_tensor *gg_source_tensor(const gg_source *s, size_t i)
 {
     return s->streamed ? s->streamed[i] : &s->tensors[i];
-}
-
-gg_anatomy gg_source_anatomy(const gg_source *s, size_t i)
-{
-    const gg_tensor *t = gg_source_tensor(s, i);
-    return s->kind->anatomy ? s->kind->anatomy(s, i) : gg_anatomy_of(t->name, t->name_len);
 }
 
 gg_status gg_source_next(gg_source *s, size_t i, bool *more, gg_error *err)
@@ -281,8 +282,7 @@ gg_status gg_source_each_file(const gg_source *s, gg_source_file_fn *fn, void *c
 static gg_status check_file(void *ctx, const gg_stamp *was, int fd, const char *path, gg_error *err)
 {
     (void)ctx;
-    bool same = fd >= 0 ? gg_stamp_holds_fd(was, fd) : gg_stamp_holds_name(was, path);
-    return same ? GG_OK : gg_fail_changed(path, err);
+    return gg_check_stamp(was, fd, path, err);
 }
 
 gg_status gg_source_unchanged(const gg_source *s, gg_error *err)
@@ -328,6 +328,18 @@ void gg_source_note_partial(const gg_source *s, const gg_partial_set *set)
     gg_source_note(s, s->name, text);
 }
 
+void gg_source_note_keys(const gg_source *s)
+{
+    char text[96];
+    uint64_t no, count;
+    gg_error checked = GG_ERROR_INIT; /* when it was opened */
+    if (!s->grows || !s->meta) return;
+    if (gg_split_numbers(s->meta, &no, &count, &checked) != GG_OK || no == 0) return;
+    snprintf(text, sizeof text, "these are the keys of shard %llu of %llu",
+             (unsigned long long)no + 1, (unsigned long long)count);
+    gg_source_note(s, s->name, text);
+}
+
 /* ---- padding ---------------------------------------------------------- */
 
 gg_status gg_too_much_padding(gg_error *err)
@@ -335,8 +347,8 @@ gg_status gg_too_much_padding(gg_error *err)
     gg_fail(err, GG_EUNSUPPORTED,
             "the padding between tensors contains more than %llu MiB that are not zero",
             (unsigned long long)(GG_MOST_PADDING >> 20));
-    return gg_fix_hint(err, GG_HINT_EVERY_TENSOR,
-                       "select every tensor by name, which leaves out the padding");
+    return gg_fix_by(err, "every_tensor",
+                     "select every tensor by name, which leaves out the padding");
 }
 
 bool gg_padding_is_plain(const uint8_t *bytes, size_t got, size_t want)
@@ -361,4 +373,91 @@ gg_status gg_keep_padding(gg_source *s, gg_pad_list *pads, const gg_tensor *afte
     if (n) memcpy(pad->bytes, bytes, n);
     if (after) memcpy(pad->after, after->name, after->name_len + 1);
     return GG_OK;
+}
+
+/* ---- admission ---------------------------------------------------------------------------
+ *
+ * The limits and rules that the tensors and keys of every source keep, whatever its kind. The tools
+ * rely on them: that a name fits into GG_MAX_NAME + 1 bytes, that sizes are products which do not
+ * wrap, and that a model with these keys can be read again after it was written. */
+
+gg_status gg_admit_name(const char *name, size_t len, gg_error *err)
+{
+    if (len > GG_MAX_NAME) {
+        gg_fail(err, GG_EUNSUPPORTED, "its name has %zu bytes, but the limit is %d", len,
+                GG_MAX_NAME);
+        gg_fix(err, "rename the tensor");
+    } else if (!name || name[len] != '\0') {
+        gg_fail(err, GG_EFORMAT, "a tensor has no name");
+    }
+    return gg_at_tensor(err, name ? name : "", name ? len : 0);
+}
+
+static gg_status check_shape(const gg_tensor *t, gg_error *err)
+{
+    uint64_t elements, bytes;
+    if (t->n_dims > GG_MAX_DIMS)
+        return gg_fail(err, GG_EUNSUPPORTED, "it has %u dimensions; the maximum is %d", t->n_dims,
+                       GG_MAX_DIMS);
+    for (uint32_t i = 0; i < GG_MAX_DIMS; i++)
+        if (t->dims[i] > INT64_MAX || (i >= t->n_dims && t->dims[i] != 1))
+            return gg_fail(err, GG_EFORMAT, "dimension %u is impossible", i);
+    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &elements, &bytes, err);
+    if (st == GG_OK && (elements != t->elements || bytes != t->bytes))
+        st = gg_fail(err, GG_EFORMAT, "its size contradicts its shape");
+    return st;
+}
+
+static gg_status admit_tensor(const gg_tensor *t, gg_error *err)
+{
+    gg_status st = gg_admit_name(t->name, t->name_len, err);
+    if (st == GG_OK) st = check_shape(t, err);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* Whether the strings of an array fill its bytes. */
+static bool strings_fit(const gg_kv *kv)
+{
+    uint64_t pos = 0, n = 0;
+    const char *text;
+    size_t len;
+    while (n < kv->count && gg_kv_next_str(kv, &pos, &text, &len)) n++;
+    return n == kv->count && pos == kv->size;
+}
+
+static bool value_fits(const gg_kv *kv)
+{
+    uint64_t size;
+    if (kv->type == GG_TYPE_STR) return true;
+    if (kv->type != GG_TYPE_ARR) return kv->size == gg_type_size(kv->type);
+    if (kv->elem_type == GG_TYPE_STR) return strings_fit(kv);
+    return !__builtin_mul_overflow(kv->count, gg_type_size(kv->elem_type), &size) &&
+           size == kv->size;
+}
+
+static gg_status check_key(const gg_kv *kv, gg_error *err)
+{
+    bool array = kv->type == GG_TYPE_ARR;
+    int shown = kv->key_len < 64 ? (int)kv->key_len : 64;
+    if (kv->key_len == 0) return gg_fail(err, GG_EFORMAT, "a metadata key is empty");
+    if (kv->type >= GG_TYPE_COUNT ||
+        (array && (kv->elem_type >= GG_TYPE_COUNT || kv->elem_type == GG_TYPE_ARR)))
+        return gg_fail(err, GG_EFORMAT, "metadata key %.*s has an unknown type", shown, kv->key);
+    if (!value_fits(kv))
+        return gg_fail(err, GG_EFORMAT, "the value of metadata key %.*s is damaged", shown,
+                       kv->key);
+    return GG_OK;
+}
+
+static gg_status admit_keys(const gg_meta *meta, gg_error *err)
+{
+    uint64_t no, count;
+    gg_status st = GG_OK;
+    if (meta->n > GG_LIMIT_ENTRIES)
+        return gg_fail(err, GG_EUNSUPPORTED, "it has %zu metadata keys; the maximum is 2^22",
+                       meta->n);
+    for (size_t i = 0; i < meta->n && st == GG_OK; i++) st = check_key(&meta->kv[i], err);
+    if (st == GG_OK) st = gg_unique_keys(meta, NULL, err);
+    if (st == GG_OK) st = gg_split_numbers(meta, &no, &count, err);
+    return st;
 }

@@ -22,6 +22,7 @@ typedef struct gg_spec {
     bool pipe, folder;    /* neither: a regular file */
     const uint8_t *bytes; /* the first ones of a file */
     size_t n;
+    gg_error *err; /* of `is`, if it cannot find out */
 } gg_spec;
 
 /* A kind of source. A function that is NULL does nothing, unless stated otherwise. */
@@ -29,6 +30,7 @@ typedef struct gg_source_kind gg_source_kind;
 struct gg_source_kind {
     size_t size; /* of what it keeps, which begins with a gg_source */
     bool pipe;   /* it is read once, from front to back, with `next` */
+    bool knows;  /* the anatomy of its tensors is set; otherwise gg_source_admit sets it by name */
 
     /* Whether the path is of this kind. NULL for a kind that shows another source. */
     bool (*is)(const gg_spec *spec);
@@ -38,8 +40,6 @@ struct gg_source_kind {
      * failed `open`, too. */
     void (*close)(gg_source *s);
 
-    /* gg_source_anatomy; NULL: the name decides. */
-    gg_anatomy (*anatomy)(const gg_source *s, size_t i);
     /* gg_source_next; NULL if all tensors are known. */
     gg_status (*next)(gg_source *s, size_t i, bool *more, gg_error *err);
     /* Sets d->fd and d->at if the bytes of tensor i are stored in one place, as they are. */
@@ -100,10 +100,8 @@ gg_status gg_source_opened(gg_source *s, gg_status st, gg_source **out, gg_error
  * that contradicts the shape, a key that occurs twice, a damaged value, and for numbers of
  * shards that no reader accepts. */
 gg_status gg_source_admit(gg_source *s, gg_error *err);
-/* The parts of it, for kinds that must know earlier. */
+/* The part of it for kinds that must know earlier. */
 gg_status gg_admit_name(const char *name, size_t len, gg_error *err);
-gg_status gg_admit_tensor(const gg_tensor *t, gg_error *err);
-gg_status gg_admit_keys(const gg_meta *meta, gg_error *err);
 
 gg_status gg_source_no_memory(gg_error *err);
 void gg_source_advise_records(gg_error *err);

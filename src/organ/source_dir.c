@@ -39,12 +39,6 @@ static void close_dir(gg_source *s)
     gg_manifest_free(((dir_source *)s)->manifest);
 }
 
-/* The class is that of the manifest, where it may have been edited. */
-static gg_anatomy anatomy_in_dir(const gg_source *s, size_t i)
-{
-    return s->manifest->entries[i].a;
-}
-
 /* Opens the file of a record. Its header was checked when the manifest was loaded. */
 static gg_status place_in_dir(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
@@ -75,10 +69,10 @@ static gg_status each_file_of_dir(const gg_source *s, gg_source_file_fn *fn, voi
 
 const gg_source_kind gg_source_dir = {
     .size = sizeof(dir_source),
+    .knows = true,
     .is = is_dir,
     .open = open_dir,
     .close = close_dir,
-    .anatomy = anatomy_in_dir,
     .place = place_in_dir,
     .each_file = each_file_of_dir,
 };

@@ -37,7 +37,10 @@ gg_status gg_source_join_open(gg_source *of, size_t most, gg_source **out, gg_er
     s->of = of;
     s->meta = of->meta;
     s->model = of->model;
-    if (s->tensors && join_of(s)->list) return *out = s, GG_OK;
+    if (s->tensors && join_of(s)->list) {
+        *out = s;
+        return GG_OK;
+    }
     gg_source_close(s);
     return gg_source_no_memory(err);
 }
@@ -135,13 +138,6 @@ static gg_status read_join(gg_data *d, uint64_t offset, void *buf, size_t n, gg_
 
 /* ---- the kind ------------------------------------------------------------------------------ */
 
-static gg_anatomy anatomy_in_join(const gg_source *s, size_t i)
-{
-    const joined *j = &join_of(s)->list[i];
-    return j->n ? gg_anatomy_of(s->tensors[i].name, s->tensors[i].name_len)
-                : gg_source_anatomy(s->of, j->strips[0].index);
-}
-
 static gg_status place_in_join(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     const joined *j = &join_of(s)->list[i];
@@ -172,8 +168,8 @@ static void reads_of_join(const gg_source *s, size_t i, gg_reads r)
 
 static const gg_source_kind join_kind = {
     .size = sizeof(source_join),
+    .knows = true,
     .close = close_join,
-    .anatomy = anatomy_in_join,
     .place = place_in_join,
     .read = read_join,
     .reads = reads_of_join,

@@ -8,7 +8,7 @@
 /* The files of a model; NULL unless the source is GGUF files. */
 const gg_model *gg_source_model(const gg_source *s);
 /* Whether both are one source, or are read from the same first file or directory. */
-bool gg_source_is_same(const gg_source *a, const gg_source *b);
+bool gg_source_is_same(const gg_source *a, const gg_source *b, gg_error *err);
 /* The header of a GGUF file or pipe; NULL for other sources. */
 const gg_gguf *gg_source_header(const gg_source *s);
 
@@ -84,7 +84,8 @@ gg_status gg_source_pads(gg_source *s, size_t file, gg_pad **pads, size_t *n, gg
 
 /* Trailing bytes are those after the padded data of GGUF file `file`. gg_source_trailing returns
  * their number, or 0 for a pipe. gg_source_copy_trailing writes them to out at its current
- * position and sets *bytes to their number; on a pipe they are all that remains. */
+ * position and sets *bytes to their number; on a pipe they are all that remains, and if out is -1
+ * they are only counted. */
 uint64_t gg_source_trailing(const gg_source *s, size_t file);
 gg_status gg_source_copy_trailing(gg_source *s, size_t file, int out, uint64_t *bytes,
                                   gg_error *err);
@@ -113,6 +114,9 @@ gg_status gg_data_spool(gg_data *d, uint64_t offset, uint64_t n, gg_error *err);
 
 /* Whether gg_source_next may find tensors that are not known yet: records or shards on a pipe. */
 bool gg_source_grows(const gg_source *s);
+/* Notes that the keys on a pipe are those of a shard that is not the first. Of shards whose
+ * tensors are read, this is noted anyway. */
+void gg_source_note_keys(const gg_source *s);
 
 /* ---- views --------------------------------------------------------------------------------
  *

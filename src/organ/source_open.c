@@ -1,4 +1,5 @@
 /* source_open.c - opens a source of any kind, and stores pipes in temporary files. */
+#define _GNU_SOURCE /* mkostemp */
 #include "hf/checkpoint.h"
 #include "source.h"
 
@@ -20,19 +21,19 @@ static const gg_source_kind *const kinds[] = {
 };
 
 /* Whether it is standard input, a FIFO or a device. */
-static bool is_pipe(const char *path)
+static bool is_pipe(const char *path, gg_error *err)
 {
     struct stat s;
     return strcmp(path, "-") == 0 ||
-           (stat(path, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
+           (gg_stat(path, &s, err) && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode));
 }
 
 /* Reads the first bytes of a file. */
 static gg_status look(gg_spec *spec, uint8_t bytes[GG_FIRST_BYTES], gg_error *err)
 {
     struct stat s;
-    spec->pipe = is_pipe(spec->path);
-    if (spec->pipe) return GG_OK;
+    spec->pipe = is_pipe(spec->path, err);
+    if (spec->pipe || err->status != GG_OK) return err->status;
     if (stat(spec->path, &s) != 0) {
         gg_fail_errno(err, "cannot open");
         if (err->sys_errno == ENOENT) gg_fix(err, "check the path");
@@ -52,11 +53,11 @@ static gg_status look(gg_spec *spec, uint8_t bytes[GG_FIRST_BYTES], gg_error *er
 static const gg_source_kind *kind_of(const char *path, gg_error *err)
 {
     uint8_t bytes[GG_FIRST_BYTES] = { 0 };
-    gg_spec spec = { .path = path };
+    gg_spec spec = { .path = path, .err = err };
     if (look(&spec, bytes, err) != GG_OK) return NULL;
     size_t i = 0;
     while (!kinds[i]->is(&spec)) i++; /* the last one takes all, for its message */
-    return kinds[i];
+    return err->status == GG_OK ? kinds[i] : NULL;
 }
 
 bool gg_is_part_name(const char *path)
@@ -118,7 +119,7 @@ gg_status gg_source_open_with(const char *spec, const gg_source_options *o, gg_s
                               gg_error *err)
 {
     if (o && o->n_more) return open_record_files(spec, o, out, err);
-    if (o && o->spooled && is_pipe(spec)) return open_pipe_spooled(spec, o, out, err);
+    if (o && o->spooled && is_pipe(spec, err)) return open_pipe_spooled(spec, o, out, err);
     return open_named(spec, spec, -1, o, out, err);
 }
 

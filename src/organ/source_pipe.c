@@ -2,6 +2,7 @@
  * back. A small buffer keeps bytes that were read ahead: the first bytes tell a model from a
  * stream, and the length of a record's header is not known in advance. Tensor data bypasses the
  * buffer. */
+#define _GNU_SOURCE /* F_SETPIPE_SZ */
 #include "source.h"
 
 #include "base/error.h"
@@ -155,7 +156,7 @@ static gg_status read_pipe_header(gg_source *s, gg_error *err)
     if (st != GG_OK) return st;
     p->no = no;
     p->count = count;
-    s->grows = no + 1 < count;
+    s->grows = s->n_headers < count; /* after the last shard too: next_shard checks what follows */
     return append_tensors(s, g, err);
 }
 
@@ -277,7 +278,7 @@ static gg_status finish_current(gg_source *s, gg_error *err)
     p->taken = t->bytes;
     bool may_end = s->o.header_only && !p->records;
     gg_status st = may_end ? skip_or_end(s, left, err) : skip_bytes(p, left, err);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, t->name, t->name_len), st);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, t->name, t->name_len);
 }
 
 /* Reads the padding before tensor i of the source, or after the last tensor of the shard. */
@@ -362,7 +363,10 @@ static gg_status next_record(gg_source *s, bool *more, gg_error *err)
 static gg_status next_of_pipe(gg_source *s, size_t i, bool *more, gg_error *err)
 {
     source_pipe *p = pipe_of(s);
-    if (i == p->current) return *more = true, GG_OK; /* already there, after a read */
+    if (i == p->current) { /* already there, after a read */
+        *more = true;
+        return GG_OK;
+    }
     gg_status st = finish_current(s, err);
     if (st != GG_OK) return st;
     if (p->records) {
@@ -485,8 +489,7 @@ static gg_status open_pipe(gg_source *s, const char *path, gg_error *err)
                 p->fd == STDIN_FILENO ? "standard input is a terminal"
                                       : "this is a terminal, not a model");
         gg_fix(err, "pipe a model or an organ stream into the command");
-    } else {
-        p->stamp = gg_stamp_fd(p->fd);
+    } else if (gg_stamp_fd(p->fd, &p->stamp, err) == GG_OK) {
         start_pipe(s, err);
     }
     return gg_at_file(err, path);

@@ -77,8 +77,9 @@ gg_status gg_source_add_records(gg_source *s, const char *path, gg_error *err)
     r->n_paths++;
     int fd = gg_open_read(path, err);
     if (fd < 0) return err->status;
-    r->stamps[r->n_paths - 1] = gg_stamp_fd(fd);
-    if (scan_records(r, fd, err) == GG_EFORMAT) gg_source_advise_records(err);
+    if (gg_stamp_fd(fd, &r->stamps[r->n_paths - 1], err) == GG_OK &&
+        scan_records(r, fd, err) == GG_EFORMAT)
+        gg_source_advise_records(err);
     close(fd);
     return gg_at_file(err, path);
 }

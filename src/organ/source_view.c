@@ -318,11 +318,6 @@ static gg_status read_moved(gg_data *in, const tensor_view *v, view_span span, g
 
 /* ---- the kind ------------------------------------------------------------------------------ */
 
-static gg_anatomy anatomy_in_view(const gg_source *s, size_t i)
-{
-    return gg_source_anatomy(s->of, i);
-}
-
 /* A view must be read with gg_data_read, so its descriptor is hidden. */
 static gg_status place_in_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
@@ -368,8 +363,8 @@ static void reads_of_view(const gg_source *s, size_t i, gg_reads r)
 
 static const gg_source_kind view_kind = {
     .size = sizeof(source_view),
+    .knows = true,
     .close = close_view,
-    .anatomy = anatomy_in_view,
     .place = place_in_view,
     .read = read_view,
     .end = end_view,

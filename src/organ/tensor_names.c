@@ -23,35 +23,33 @@ bool gg_is_router(const char *name, const gg_anatomy *a)
 }
 
 /* Whether the role contains this stem, at its end or before a dot. */
-static bool role_has(const gg_tensor *t, const gg_anatomy *a, const char *stem)
+static bool role_has(const gg_tensor *t, const char *stem)
 {
-    const char *role = t->name + a->role_at;
-    size_t n = strlen(stem);
-    for (size_t i = 0; i + n <= a->role_len; i++)
-        if (memcmp(role + i, stem, n) == 0 && (i + n == a->role_len || role[i + n] == '.'))
-            return true;
+    const char *role = t->name + t->a.role_at;
+    size_t n = strlen(stem), len = t->a.role_len;
+    for (size_t i = 0; i + n <= len; i++)
+        if (memcmp(role + i, stem, n) == 0 && (i + n == len || role[i + n] == '.')) return true;
     return false;
 }
 
-static bool role_begins(const gg_tensor *t, const gg_anatomy *a, const char *text)
+static bool role_begins(const gg_tensor *t, const char *text)
 {
-    size_t n = strlen(text);
-    return a->role_len >= n && memcmp(t->name + a->role_at, text, n) == 0;
+    return gg_text_begins(t->name + t->a.role_at, t->a.role_len, text);
 }
 
-bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a)
+bool gg_counts_experts(const gg_tensor *t)
 {
-    if (a->block < 0) return false;
-    if (gg_is_router(t->name, a)) return true;
-    return role_begins(t, a, "ffn_") && !role_begins(t, a, "ffn_norm") && role_has(t, a, "_exps");
+    if (t->a.block < 0) return false;
+    if (gg_is_router(t->name, &t->a)) return true;
+    return role_begins(t, "ffn_") && !role_begins(t, "ffn_norm") && role_has(t, "_exps");
 }
 
-const char *gg_experts_fixed(const gg_tensor *t, const gg_anatomy *a)
+const char *gg_experts_fixed(const gg_tensor *t)
 {
-    if (a->block < 0) return NULL;
-    if (gg_text_is(t->name + a->role_at, a->role_len, "ffn_gate_tid2eid"))
+    if (t->a.block < 0) return NULL;
+    if (gg_text_is(t->name + t->a.role_at, t->a.role_len, "ffn_gate_tid2eid"))
         return "its values are expert numbers";
-    return role_has(t, a, "_chexps") ? "its experts belong to groups" : NULL;
+    return role_has(t, "_chexps") ? "its experts belong to groups" : NULL;
 }
 
 /* Finds the position of "_exps" just before .weight, .bias or .scale. */
@@ -59,7 +57,10 @@ static bool find_exps(const char *name, size_t len, size_t *at)
 {
     static const char *const suffixes[] = { "_exps.weight", "_exps.bias", "_exps.scale" };
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (gg_text_ends(name, len, suffixes[i])) return *at = len - strlen(suffixes[i]), true;
+        if (gg_text_ends(name, len, suffixes[i])) {
+            *at = len - strlen(suffixes[i]);
+            return true;
+        }
     return false;
 }
 
@@ -67,7 +68,7 @@ bool gg_is_expert_stack(const gg_tensor *t, uint64_t *experts)
 {
     size_t at;
     if (t->n_dims < 2 || !find_exps(t->name, t->name_len, &at)) return false;
-    if (!gg_anatomy_of(t->name, t->name_len).stack) return false;
+    if (!t->a.stack) return false;
     uint64_t e = t->dims[t->n_dims - 1];
     if (e == 0 || e > GG_EXPERTS_MAX || t->bytes == 0 || t->bytes % e != 0)
         return false; /* the bytes cannot be divided among the experts */
@@ -111,6 +112,8 @@ bool gg_expert_tensor(const gg_tensor *stack, uint64_t experts, uint64_t expert,
                         &out->name_len))
         return false;
     out->name = name;
+    out->a = gg_anatomy_of(name, out->name_len);
+    out->a.cls = stack->a.cls;
     out->n_dims = stack->n_dims - 1;
     out->dims[out->n_dims] = 1;
     /* not 0: expert < experts */

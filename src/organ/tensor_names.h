@@ -23,11 +23,11 @@ bool gg_is_router(const char *name, const gg_anatomy *a);
 
 /* Whether the tensor has one row, value or matrix per expert along its last dimension: stacks,
  * their biases, and the router with its biases. */
-bool gg_counts_experts(const gg_tensor *t, const gg_anatomy *a);
+bool gg_counts_experts(const gg_tensor *t);
 
 /* Why the experts of its block cannot get other numbers; NULL if nothing in this tensor forbids it.
  */
-const char *gg_experts_fixed(const gg_tensor *t, const gg_anatomy *a);
+const char *gg_experts_fixed(const gg_tensor *t);
 
 /* Whether the tensor is a stack of experts ("blk.N.ffn_gate_exps.weight" or .bias). Sets *experts
  * to their number, which is the last dimension. */

@@ -45,7 +45,7 @@ static gg_decoder decoder_of(uint32_t dtype)
 {
     static const gg_decoder *const decoders[GG_DTYPE_COUNT][2] = { CODECS(DECODER) };
     if (!gg_can_decode(dtype)) return NULL;
-    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
+    gg_iq_grids_fill(dtype);
     return *decoders[dtype][gg_isa() > 0];
 }
 
@@ -60,7 +60,7 @@ static const gg_encoder *encoder_of(uint32_t dtype)
 {
     static const gg_encoder *const encoders[GG_DTYPE_COUNT][2] = { CODECS(ENCODER) };
     if (!gg_can_encode(dtype) && !gg_encode_needs_imatrix(dtype)) return NULL;
-    if (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_M) gg_iq_grids_fill();
+    gg_iq_grids_fill(dtype);
     return encoders[dtype][gg_isa() > 0];
 }
 
@@ -114,7 +114,10 @@ uint64_t gg_count_narrowed(uint32_t dtype, const void *stored, size_t n)
         double v = 0;
         if (dtype == GG_I32) count += is_rounded((int32_t)gg_le32(p + 4 * i));
         else if (dtype == GG_I64) count += is_rounded((int64_t)gg_le64(p + 8 * i));
-        else memcpy(&v, p + 8 * i, sizeof v), count += isfinite(v) && isinf((float)v);
+        else {
+            memcpy(&v, p + 8 * i, sizeof v);
+            count += isfinite(v) && isinf((float)v);
+        }
     }
     return count;
 }

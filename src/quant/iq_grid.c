@@ -1,16 +1,19 @@
 /* iq_grid.c - the grids of the IQ types as sets of lattice points, and the maps that iq_grid.h
  * describes.
  *
- * Distances are unweighted and count in levels. A code is split into its two bytes, whose
- * 256 x 256 distances are tabulated once. The distance of two points then takes two loads, and
- * all 6561 x 2048 pairs of the largest grid take a few milliseconds.
+ * Distances are unweighted and count in levels. A code is split into its two bytes, and the
+ * distances of each byte from that byte of all points are tabulated once. The distances of a code
+ * from all points are then sums of two rows of bytes, many of which are added and compared at once.
  */
 #include "iq_grid.h"
+
+#include "quant.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 /* The mask for sign byte b: byte i is 0xFF if bit i of b is set. */
 #define S1(b, i) ((uint64_t)((b) / (1 << (i)) % 2) * UINT64_C(0xFF) << 8 * (i))
@@ -72,7 +75,6 @@ static unsigned list_codes(const grid_spec *s, uint16_t code[MAX_POINTS])
     for (unsigned p = 0; p < (s->points8 ? 6561 : 4096); p++) {
         if ((s->set[p / 64] >> p % 64) % 2 == 0) continue;
         unsigned c = 0;
-        /* not 0: 3 or 8 */
         for (unsigned e = 0, digits = p; e < elements; e++, digits /= levels) /* not 0: 3 or 8 */
             c |= digits % levels << 16 / elements * e;
         code[n++] = (uint16_t)c;
@@ -88,7 +90,7 @@ static void fill_grids(void)
         for (unsigned j = 0; j < n; j++) {
             uint64_t point = 0;
             for (unsigned e = 0; e < elements; e++) {
-                const unsigned level = code[j] >> 16 / elements * e & (s->points8 ? 3 : 7);
+                const unsigned level = code[j] >> 16 / elements * e & (s->points8 ? 3u : 7u);
                 point |= (uint64_t)(uint8_t)s->level[level] << 8 * e;
             }
             if (s->points8) s->points8[j] = point;
@@ -97,10 +99,12 @@ static void fill_grids(void)
     }
 }
 
-void gg_iq_grids_fill(void)
+void gg_iq_grids_fill(uint32_t dtype)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, fill_grids);
+    bool has = (dtype >= GG_IQ2_XXS && dtype <= GG_IQ1_S) || dtype == GG_IQ3_S ||
+               dtype == GG_IQ2_S || dtype == GG_IQ1_M;
+    if (has) pthread_once(&once, fill_grids);
 }
 
 /* Whether every level in the code exists; other codes get no list. */
@@ -120,11 +124,12 @@ static unsigned half_distance(unsigned a, unsigned b, int bits)
     return sum;
 }
 
-static void fill_distances(const grid_spec *s, uint8_t (*half)[256])
+/* Distances of byte b of a code, at `shift`, from that of each point. */
+static void fill_distances(const grid_spec *s, unsigned b, const uint16_t *code, unsigned points,
+                           int shift, uint8_t *row)
 {
-    for (unsigned a = 0; a < 256; a++)
-        for (unsigned b = 0; b < 256; b++)
-            half[a][b] = (uint8_t)half_distance(a, b, s->points8 ? 2 : 4);
+    for (unsigned j = 0; j < points; j++)
+        row[j] = (uint8_t)half_distance(b, code[j] >> shift & 255, s->points8 ? 2 : 4);
 }
 
 /* The distance of the outermost shell to list. */
@@ -142,22 +147,53 @@ static unsigned shell_limit(const uint8_t *distance, unsigned points, unsigned s
     return limit;
 }
 
+#define LANES 16 /* points whose distances are added or compared at once: grids have a multiple */
+typedef uint8_t lanes __attribute__((vector_size(LANES)));
+
+/* Adds the distances of two bytes. */
+static void add_distances(const uint8_t *a, const uint8_t *b, unsigned points, uint8_t *to)
+{
+    for (unsigned j = 0; j < points; j += LANES) {
+        lanes x, y;
+        memcpy(&x, a + j, LANES);
+        memcpy(&y, b + j, LANES);
+        x += y;
+        memcpy(to + j, &x, LANES);
+    }
+}
+
+/* Lists the points that are at most so far away. Most lanes have none. */
+static uint32_t list_near(const grid_spec *s, const uint8_t *distance, unsigned limit,
+                          const uint16_t *code, unsigned points, uint32_t used)
+{
+    for (unsigned j = 0; j < points; j += LANES) {
+        uint64_t any[2];
+        lanes x;
+        memcpy(&x, distance + j, LANES);
+        x = (lanes)(x <= (uint8_t)limit);
+        memcpy(any, &x, LANES);
+        for (unsigned k = j; (any[0] | any[1]) && k < j + LANES && used < s->list_size; k++)
+            if (distance[k] <= limit) s->list[used++] = code[k] | k << 16;
+    }
+    return used;
+}
+
 static void build_map(const grid_spec *s)
 {
-    static uint8_t half[256][256];
+    static uint8_t low[256][MAX_POINTS];
     uint16_t code[MAX_POINTS];
-    uint8_t distance[MAX_POINTS];
+    uint8_t high[MAX_POINTS], distance[MAX_POINTS];
     uint32_t used = 0;
     const unsigned points = list_codes(s, code);
-    fill_distances(s, half);
+    for (unsigned b = 0; b < 256; b++)
+        if (is_code(s, b)) fill_distances(s, b, code, points, 0, low[b]);
     for (unsigned c = 0; c < CODES; c++) {
         if (!is_code(s, c)) continue;
-        for (unsigned j = 0; j < points; j++)
-            distance[j] = (uint8_t)(half[c & 255][code[j] & 255] + half[c >> 8][code[j] >> 8]);
+        if ((c & 255) == 0) fill_distances(s, c >> 8, code, points, 8, high);
+        add_distances(high, low[c & 255], points, distance);
         const unsigned limit = shell_limit(distance, points, s->shells);
         const uint32_t start = used++;
-        for (unsigned j = 0; j < points && used < s->list_size; j++)
-            if (distance[j] <= limit) s->list[used++] = code[j] | j << 16;
+        used = list_near(s, distance, limit, code, points, used);
         s->list[start] = used - start - 1;
         s->cell[c] = start;
     }

@@ -27,9 +27,9 @@ extern const uint64_t gg_iq_set_2xxs[], gg_iq_set_2xs[], gg_iq_set_2s[], gg_iq_s
 extern uint64_t gg_iq2xxs_grid[256], gg_iq2xs_grid[512], gg_iq2s_grid[1024], gg_iq1s_grid[2048];
 extern uint32_t gg_iq3xxs_grid[256], gg_iq3s_grid[512];
 
-/* Fills the grids. Only the first call does something, which takes less than a tenth of a
- * millisecond. May be called from any thread. codec.c and gg_pick_of call it. */
-void gg_iq_grids_fill(void);
+/* Fills the grids if the type has one. Only the first such call does something, which takes less
+ * than a tenth of a millisecond. May be called from any thread. codec.c and gg_pick_of call it. */
+void gg_iq_grids_fill(uint32_t dtype);
 
 /* Maps a sign byte to a byte mask: byte i is 0xFF if bit i is set, otherwise 0. */
 extern const uint64_t gg_iq_sign8[256];

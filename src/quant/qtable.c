@@ -43,7 +43,10 @@ const gg_dtype_info *gg_dtype_at(size_t i)
 
 static bool same_name(const char *a, const char *b)
 {
-    while (*a && *b && toupper((unsigned char)*a) == toupper((unsigned char)*b)) a++, b++;
+    while (*a && *b && toupper((unsigned char)*a) == toupper((unsigned char)*b)) {
+        a++;
+        b++;
+    }
     return *a == '\0' && *b == '\0';
 }
 

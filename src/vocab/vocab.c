@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "gguf/gguf.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,17 +32,22 @@ static int byte_of_letter(uint32_t c)
     return c < 0x21 ? (int)c : c < 0x43 ? (int)(c - 0x21 + 0x7f) : 0xad;
 }
 
+/* No letter is shorter than the byte that it means, so the result fits into t->len bytes. */
 static gg_status plain_of_bpe(const gg_vocab_token *t, gg_buf *b, gg_error *err)
 {
     uint32_t c;
+    if (gg_buf_reserve(b, t->len, err) != GG_OK) return err->status;
     for (size_t i = 0, n; i < t->len; i += n) {
-        if (!(n = gg_utf8_next(t->text + i, t->len - i, &c))) n = 1, c = 0;
+        if (!(n = gg_utf8_next(t->text + i, t->len - i, &c))) {
+            n = 1;
+            c = 0;
+        }
         int byte = byte_of_letter(c);
-        char one = (char)byte;
-        if (byte >= 0) gg_buf_append(b, &one, 1, err);
-        else gg_buf_append(b, t->text + i, n, err);
+        if (byte >= 0) b->data[b->len++] = (char)byte;
+        else
+            for (size_t k = 0; k < n; k++) b->data[b->len++] = t->text[i + k];
     }
-    return err->status;
+    return GG_OK;
 }
 
 static int byte_of_name(const gg_vocab_token *t)
@@ -64,16 +70,28 @@ static gg_status plain_of_piece(const gg_vocab_token *t, gg_buf *b, gg_error *er
     return err->status;
 }
 
+/* Whether the bytes that a token means are those of its text. */
+static bool is_plain(const gg_vocab *v, const gg_vocab_token *t)
+{
+    if (t->type == GG_TOKEN_USER_DEFINED || t->type == GG_TOKEN_CONTROL ||
+        t->type == GG_TOKEN_UNKNOWN)
+        return true;
+    size_t i = 0;
+    if (v->kind == GG_VOCAB_BPE)
+        while (i < t->len && t->text[i] >= 0x21 && t->text[i] <= 0x7e) i++;
+    return v->kind == GG_VOCAB_BPE && i == t->len;
+}
+
 static gg_status set_plain(gg_vocab *v, gg_error *err)
 {
     gg_buf b = GG_BUF_INIT;
     for (size_t i = 0; i < v->n && err->status == GG_OK; i++) {
         gg_vocab_token *t = &v->tokens[i];
-        bool whole = t->type == GG_TOKEN_USER_DEFINED || t->type == GG_TOKEN_CONTROL ||
-                     t->type == GG_TOKEN_UNKNOWN;
+        t->plain = t->text;
+        t->plain_len = t->len;
+        if (is_plain(v, t)) continue;
         gg_buf_clear(&b);
-        if (whole) gg_buf_append(&b, t->text, t->len, err);
-        else if (v->kind == GG_VOCAB_BPE) plain_of_bpe(t, &b, err);
+        if (v->kind == GG_VOCAB_BPE) plain_of_bpe(t, &b, err);
         else plain_of_piece(t, &b, err);
         if (err->status != GG_OK) break;
         t->plain = gg_names_add(&v->names, b.data ? b.data : "", t->plain_len = b.len, err);
@@ -85,75 +103,97 @@ static gg_status set_plain(gg_vocab *v, gg_error *err)
 /* ---- hash tables -------------------------------------------------------------------------------
  */
 
-static uint64_t hash(const void *table, const char *s, size_t n)
+static const char *text_of(const void *v, size_t i, size_t *len)
 {
-    uint64_t h = (uint64_t)(uintptr_t)table * 0x9e3779b97f4a7c15u;
-    for (size_t i = 0; i < n; i++) {
-        h = (h ^ (uint8_t)s[i]) * 0x100000001b3u;
-        h ^= h >> 29;
-    }
-    return h ^ h >> 32;
+    const gg_vocab_token *t = &((const gg_vocab *)v)->tokens[i];
+    *len = t->len;
+    return t->text;
 }
 
-static uint32_t *slot_of(const gg_vocab *v, uint32_t *table, const char *s, size_t n)
+static const char *plain_of(const void *v, size_t i, size_t *len)
 {
-    bool plain = table == v->by_plain;
-    for (size_t i = (size_t)hash(table, s, n);; i++) {
-        uint32_t *slot = &table[i & (v->slots - 1)];
-        const gg_vocab_token *t = *slot ? &v->tokens[*slot - 1] : NULL;
-        if (!t ||
-            ((plain ? t->plain_len : t->len) == n && memcmp(plain ? t->plain : t->text, s, n) == 0))
-            return slot;
-    }
+    const gg_vocab_token *t = &((const gg_vocab *)v)->tokens[i];
+    *len = t->plain_len;
+    return t->plain;
 }
 
+/* Of two tokens with the same text the first is found, and false is returned for the second. */
+static bool index_token(const gg_vocab *v, gg_text_index *x, size_t i, gg_error *err)
+{
+    size_t was;
+    return gg_text_add(x, v, i, &was, err) == GG_OK && was == SIZE_MAX;
+}
+
+/* The slot of a merge, or the empty one where it belongs. The start of the hash is an address, so
+ * that nobody can choose merges that share a slot. */
 static uint32_t *slot_of_pair(const gg_vocab *v, uint32_t left, uint32_t right)
 {
-    char key[8];
-    memcpy(key, &left, 4);
-    memcpy(key + 4, &right, 4);
-    for (size_t i = (size_t)hash(v->by_pair, key, 8);; i++) {
+    uint64_t h = ((uint64_t)(uintptr_t)v->by_pair ^ left) * 0x9e3779b97f4a7c15u;
+    h = ((h ^ h >> 32) + right) * 0x9e3779b97f4a7c15u;
+    for (size_t i = (size_t)(h >> 32);; i++) {
         uint32_t *slot = &v->by_pair[i & (v->pair_slots - 1)];
         const gg_vocab_merge *m = *slot ? &v->merges[*slot - 1] : NULL;
         if (!m || (m->left == left && m->right == right)) return slot;
     }
 }
 
-static gg_status make_tables(gg_vocab *v, gg_error *err)
+static gg_status index_texts(gg_vocab *v, gg_error *err)
 {
-    for (v->slots = 1024; v->slots < 2 * v->n;) v->slots *= 2;
-    v->by_text = calloc(v->slots, sizeof *v->by_text);
-    v->by_plain = calloc(v->slots, sizeof *v->by_plain);
-    if (!v->by_text || !v->by_plain) return no_room(err);
-    for (size_t i = 0; i < v->n; i++) {
-        const gg_vocab_token *t = &v->tokens[i];
-        uint32_t *slot = slot_of(v, v->by_text, t->text, t->len);
+    v->by_text = (gg_text_index){ .at = text_of, .expect = v->n };
+    for (size_t i = 0; i < v->n && err->status == GG_OK; i++)
+        v->repeats |= !index_token(v, &v->by_text, i, err);
+    return err->status;
+}
+
+/* Of a letter and the byte with the same bytes the letter is found, and of two bytes the last. */
+static gg_status index_plain(gg_vocab *v, gg_error *err)
+{
+    v->by_plain = (gg_text_index){ .at = plain_of, .expect = v->n };
+    for (size_t i = 0; i < v->n && err->status == GG_OK; i++) {
+        int32_t type = v->tokens[i].type;
+        if (type != GG_TOKEN_CONTROL && type != GG_TOKEN_UNKNOWN && type != GG_TOKEN_UNUSED &&
+            type != GG_TOKEN_BYTE)
+            index_token(v, &v->by_plain, i, err);
+    }
+    for (size_t i = v->n; i-- > 0 && err->status == GG_OK;)
+        if (v->tokens[i].type == GG_TOKEN_BYTE) index_token(v, &v->by_plain, i, err);
+    return err->status;
+}
+
+static gg_status index_merges(gg_vocab *v, gg_error *err)
+{
+    for (v->pair_slots = 1024; v->pair_slots < 2 * v->n_merges;) v->pair_slots *= 2;
+    if (!(v->by_pair = calloc(v->pair_slots, sizeof *v->by_pair))) return no_room(err);
+    for (size_t i = 0; i < v->n_merges; i++) {
+        const gg_vocab_merge *m = &v->merges[i];
+        if (m->left == UINT32_MAX || m->right == UINT32_MAX) continue;
+        uint32_t *slot = slot_of_pair(v, m->left, m->right);
         if (!*slot) *slot = (uint32_t)i + 1;
-        if (t->type == GG_TOKEN_CONTROL || t->type == GG_TOKEN_UNKNOWN ||
-            t->type == GG_TOKEN_UNUSED)
-            continue;
-        slot = slot_of(v, v->by_plain, t->plain, t->plain_len);
-        /* A letter is preferred to a byte with the same bytes. */
-        if (!*slot || v->tokens[*slot - 1].type == GG_TOKEN_BYTE) *slot = (uint32_t)i + 1;
     }
     return GG_OK;
 }
 
+gg_status gg_vocab_index(gg_vocab *v, gg_error *err)
+{
+    if (v->by_pair) return GG_OK;
+    return index_plain(v, err) == GG_OK ? index_merges(v, err) : err->status;
+}
+
 size_t gg_vocab_find(const gg_vocab *v, const char *text, size_t len)
 {
-    uint32_t slot = *slot_of(v, v->by_text, text, len);
-    return slot ? slot - 1 : SIZE_MAX;
+    return gg_text_find(&v->by_text, v, text, len);
 }
 
 size_t gg_vocab_find_plain(const gg_vocab *v, const char *bytes, size_t len)
 {
-    uint32_t slot = *slot_of(v, v->by_plain, bytes, len);
-    return slot ? slot - 1 : SIZE_MAX;
+    assert(v->by_pair);
+    return gg_text_find(&v->by_plain, v, bytes, len);
 }
 
 const gg_vocab_merge *gg_vocab_find_merge(const gg_vocab *v, uint32_t left, uint32_t right)
 {
-    uint32_t slot = v->by_pair ? *slot_of_pair(v, left, right) : 0;
+    assert(v->by_pair);
+    uint32_t slot = *slot_of_pair(v, left, right);
     return slot ? &v->merges[slot - 1] : NULL;
 }
 
@@ -181,8 +221,25 @@ static uint32_t id_of(const gg_vocab *v, const char *text, size_t len)
     return id == SIZE_MAX ? UINT32_MAX : (uint32_t)id;
 }
 
+/* The token that has two texts joined. Most merges are in the order of the tokens that they make,
+ * so the one that the merge before made and the next one are tried first. */
+static uint32_t made_of(const gg_vocab *v, const char *left, size_t n, const char *right, size_t m,
+                        uint32_t before, gg_buf *joined, gg_error *err)
+{
+    for (size_t i = before; i < v->n && i - before < 2 && !v->repeats; i++) {
+        const gg_vocab_token *t = &v->tokens[i];
+        if (t->len == n + m && memcmp(t->text, left, n) == 0 && memcmp(t->text + n, right, m) == 0)
+            return (uint32_t)i;
+    }
+    gg_buf_clear(joined);
+    gg_buf_append(joined, left, n, err);
+    if (gg_buf_append(joined, right, m, err) != GG_OK) return UINT32_MAX;
+    return id_of(v, joined->data, joined->len);
+}
+
 static gg_status read_merges(gg_vocab *v, gg_error *err)
 {
+    uint32_t before = 0;
     const gg_kv *kv = gg_meta_find(v->meta, "tokenizer.ggml.merges");
     const char *s;
     size_t n;
@@ -190,22 +247,15 @@ static gg_status read_merges(gg_vocab *v, gg_error *err)
     if (!kv || kv->type != GG_TYPE_ARR || kv->count == 0) return GG_OK;
     if (kv->count > UINT32_MAX / 4) return gg_fail(err, GG_EUNSUPPORTED, "too many merges");
     if (!(v->merges = calloc((size_t)kv->count, sizeof *v->merges))) return no_room(err);
-    for (v->pair_slots = 1024; v->pair_slots < 2 * kv->count;) v->pair_slots *= 2;
-    if (!(v->by_pair = calloc(v->pair_slots, sizeof *v->by_pair))) return no_room(err);
     for (uint64_t at = 0; gg_kv_next_str(kv, &at, &s, &n) && err->status == GG_OK;) {
         const char *space = n > 1 ? memchr(s + 1, ' ', n - 1) : NULL;
         gg_vocab_merge *m = &v->merges[v->n_merges++];
         *m = (gg_vocab_merge){ UINT32_MAX, UINT32_MAX, UINT32_MAX };
         if (!space) continue;
         size_t left = (size_t)(space - s), right = n - left - 1;
-        gg_buf_clear(&joined);
-        gg_buf_append(&joined, s, left, err);
-        if (gg_buf_append(&joined, space + 1, right, err) != GG_OK) break;
         *m = (gg_vocab_merge){ id_of(v, s, left), id_of(v, space + 1, right),
-                               id_of(v, joined.data, joined.len) };
-        uint32_t *slot = slot_of_pair(v, m->left, m->right);
-        if (!*slot && m->left != UINT32_MAX && m->right != UINT32_MAX)
-            *slot = (uint32_t)v->n_merges;
+                               made_of(v, s, left, space + 1, right, before, &joined, err) };
+        if (m->made != UINT32_MAX) before = m->made;
     }
     gg_buf_free(&joined);
     return err->status;
@@ -244,28 +294,37 @@ static gg_status read_tokens(gg_vocab *v, gg_error *err)
     return GG_OK;
 }
 
-gg_status gg_vocab_of(const gg_meta *meta, gg_vocab *out, gg_error *err)
+static gg_status read_texts(const gg_meta *meta, gg_vocab *out, gg_error *err)
 {
     const char *model = "";
     size_t len = 0;
     *out = (gg_vocab){ .meta = meta };
-    if (read_tokens(out, err) == GG_OK) {
-        gg_kv_str(gg_meta_find(meta, "tokenizer.ggml.model"), &model, &len);
-        out->kind = gg_text_is(model, len, "gpt2")    ? GG_VOCAB_BPE
-                    : gg_text_is(model, len, "llama") ? GG_VOCAB_SPM
-                                                      : GG_VOCAB_OTHER;
-        if (set_plain(out, err) == GG_OK && make_tables(out, err) == GG_OK) read_merges(out, err);
-    }
+    if (!meta) return gg_fail(err, GG_NO, "organ records have no vocabulary");
+    if (read_tokens(out, err) != GG_OK) return err->status;
+    gg_kv_str(gg_meta_find(meta, "tokenizer.ggml.model"), &model, &len);
+    out->kind = gg_text_is(model, len, "gpt2")    ? GG_VOCAB_BPE
+                : gg_text_is(model, len, "llama") ? GG_VOCAB_SPM
+                                                  : GG_VOCAB_OTHER;
+    if (set_plain(out, err) == GG_OK && index_texts(out, err) == GG_OK) read_merges(out, err);
+    return err->status;
+}
+
+gg_status gg_vocab_of(const gg_meta *meta, gg_vocab *out, gg_error *err)
+{
+    if (read_texts(meta, out, err) == GG_OK) gg_vocab_index(out, err);
     if (err->status != GG_OK) gg_vocab_free(out);
     return err->status;
 }
 
 gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err)
 {
-    const gg_meta *meta = gg_source_meta(s);
-    *out = (gg_vocab){ 0 };
-    if (!meta) gg_fail(err, GG_NO, "organ records have no vocabulary");
-    else gg_vocab_of(meta, out, err);
+    gg_vocab_of(gg_source_meta(s), out, err);
+    return gg_at_file(err, gg_source_name(s));
+}
+
+gg_status gg_vocab_read_texts(const gg_source *s, gg_vocab *out, gg_error *err)
+{
+    if (read_texts(gg_source_meta(s), out, err) != GG_OK) gg_vocab_free(out);
     return gg_at_file(err, gg_source_name(s));
 }
 
@@ -273,8 +332,8 @@ void gg_vocab_free(gg_vocab *v)
 {
     free(v->tokens);
     free(v->merges);
-    free(v->by_text);
-    free(v->by_plain);
+    gg_text_index_free(&v->by_text);
+    gg_text_index_free(&v->by_plain);
     free(v->by_pair);
     gg_names_free(&v->names);
     *v = (gg_vocab){ 0 };

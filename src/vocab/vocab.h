@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/names.h"
+#include "base/text_index.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
 
@@ -29,12 +30,13 @@ typedef struct gg_vocab {
     gg_vocab_kind kind;
     gg_vocab_token *tokens;
     size_t n;
-    bool scores;
+    bool scores, repeats; /* some tokens have the same text */
     gg_vocab_merge *merges;
     size_t n_merges;
     gg_names names;
-    uint32_t *by_text, *by_plain, *by_pair; /* hash tables of 1 + an index; 0 = empty */
-    size_t slots, pair_slots;               /* powers of 2 */
+    gg_text_index by_text, by_plain;
+    uint32_t *by_pair; /* a hash table of 1 + the number of a merge; 0 = empty */
+    size_t pair_slots; /* a power of 2 */
 } gg_vocab;
 
 /* Reads the vocabulary of a model, whose keys must outlive it. GG_NO if it has none; GG_EFORMAT if
@@ -42,6 +44,10 @@ typedef struct gg_vocab {
 gg_status gg_vocab_read(const gg_source *s, gg_vocab *out, gg_error *err);
 /* The same for keys. */
 gg_status gg_vocab_of(const gg_meta *meta, gg_vocab *out, gg_error *err);
+/* Reads a vocabulary in which only gg_vocab_find finds something, which takes half of the time, and
+ * makes the tables that all other questions need, unless they exist. */
+gg_status gg_vocab_read_texts(const gg_source *s, gg_vocab *out, gg_error *err);
+gg_status gg_vocab_index(gg_vocab *v, gg_error *err);
 void gg_vocab_free(gg_vocab *v);
 
 /* The token with that text, or with these plain bytes that is neither control nor unknown; SIZE_MAX

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEP ((size_t)4 << 20) /* bytes that are made before they are written */
+#define STEP ((size_t)256 << 10) /* bytes that are made before they are written */
 
 /* ---- rows -------------------------------------------------------------------------------------
  */
@@ -213,7 +213,9 @@ static gg_status find_mean(gg_data *d, gg_error *err)
         if (gg_cancelled(err) != GG_OK || read_row(d, 0, i, err) != GG_OK) break;
         for (size_t c = 0; c < width; c++) {
             double x = r->values[c];
-            sum[c] += x, total += x, squares += x * x;
+            sum[c] += x;
+            total += x;
+            squares += x * x;
         }
     }
     if (!m->mean && err->status == GG_OK) {
@@ -267,7 +269,8 @@ static gg_status make_row(gg_data *d, uint64_t row, gg_error *err)
             return err->status;
         if (any) memcpy(r->made, r->raw, m->row_bytes);
         else memset(r->made, 0, m->row_bytes);
-        return r->row = row, GG_OK;
+        r->row = row;
+        return GG_OK;
     }
     if (of->from != GG_ROW_MADE) {
         if (read_row(d, of->source, of->from, err) != GG_OK) return err->status;
@@ -285,7 +288,8 @@ static gg_status make_row(gg_data *d, uint64_t row, gg_error *err)
     }
     if (gg_encode(t->dtype, r->values, r->made, width, width, NULL, err) != GG_OK)
         return gg_fix(err, "first write the embeddings in another type, such as q8_0");
-    return r->row = row, GG_OK;
+    r->row = row;
+    return GG_OK;
 }
 
 /* Bytes from `offset` on, at most n, that lie in one place of a model, or in one row that is made.
@@ -345,7 +349,9 @@ static gg_status read_rows(gg_data *d, uint64_t offset, void *buf, size_t n, gg_
         /* not 0: as in stretch_at */
         else if (err->status == GG_OK && make_row(d, offset / m->row_bytes, err) == GG_OK)
             memcpy(to, ((reader *)d->cache)->made + s.at, s.n);
-        to += s.n, offset += s.n, n -= s.n;
+        to += s.n;
+        offset += s.n;
+        n -= s.n;
     }
     return err->status;
 }
@@ -376,11 +382,6 @@ static gg_status copy_rows(gg_data *d, uint64_t offset, uint64_t n, gg_place out
 /* ---- the kind ----------------------------------------------------------------------------------
  */
 
-static gg_anatomy anatomy_in_view(const gg_source *s, size_t i)
-{
-    return gg_source_anatomy(s->of, i);
-}
-
 static gg_status place_in_view(gg_source *s, size_t i, gg_data *d, gg_error *err)
 {
     const matrix *m = &view_of(s)->list[i];
@@ -403,8 +404,8 @@ static void close_view(gg_source *s)
 
 static const gg_source_kind vocab_kind = {
     .size = sizeof(vocab_view),
+    .knows = true,
     .close = close_view,
-    .anatomy = anatomy_in_view,
     .place = place_in_view,
     .read = read_rows,
     .copy = copy_rows,
@@ -483,8 +484,10 @@ static gg_status open_heads(vocab_view *v, size_t index, gg_error *err)
     }
     v->heads.list = calloc((size_t)n + 1, sizeof *v->heads.list);
     v->numbers = calloc((size_t)n + 1, sizeof *v->numbers);
-    if (!to || !v->heads.list || !v->numbers)
-        return free(to), gg_fail(err, GG_ENOMEM, "no memory for a draft head");
+    if (!to || !v->heads.list || !v->numbers) {
+        free(to);
+        return gg_fail(err, GG_ENOMEM, "no memory for a draft head");
+    }
     for (size_t i = 0; i < v->tokens[0]; i++) to[i] = SIZE_MAX;
     for (size_t i = v->rows->n; i-- > 0;)
         if (v->rows->list[i].from != GG_ROW_MADE) to[v->rows->list[i].from] = i;

@@ -226,7 +226,8 @@ gg_status gg_verify_data(gg_source *s, size_t index, gg_error *err)
     gg_status st = gg_copy_verified(&whole, &e->t, (gg_place){ -1, GG_AT_POS }, NULL, err);
     if (st == GG_OK) return GG_OK;
     gg_at_tensor(err, e->t.name, e->t.name_len);
-    return gg_at_file(err, gg_source_name(s)), st;
+    gg_at_file(err, gg_source_name(s));
+    return st;
 }
 
 /* ---- many items: lanes ------------------------------------------------------------ */
@@ -392,8 +393,10 @@ gg_status gg_copy_lanes(size_t n, const gg_lane_work *work, const gg_run *run, g
                .failed_at = SIZE_MAX,
                .failure = GG_ERROR_INIT };
     if (w.threads > n) w.threads = n ? (unsigned)n : 1;
-    if (!order_items(&w))
-        return free(w.order), gg_fail(err, GG_ENOMEM, "no memory for %zu items", n);
+    if (!order_items(&w)) {
+        free(w.order);
+        return gg_fail(err, GG_ENOMEM, "no memory for %zu items", n);
+    }
     pthread_mutex_init(&w.lock, NULL);
     gg_status st = gg_parallel(w.threads, w.threads, run_lanes, &w, err);
     pthread_mutex_destroy(&w.lock);

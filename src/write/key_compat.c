@@ -187,8 +187,10 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
     c.trunk = trunk_of(base) < trunk_of(donor) ? trunk_of(base) : trunk_of(donor);
     const gg_kv *a = gg_meta_find(base, "general.architecture"),
                 *b = gg_meta_find(donor, "general.architecture");
-    if (!same_value(a, b))
-        return report_difference(&c, GG_CONFLICT_VALUES, "architecture", a, b), c.n;
+    if (!same_value(a, b)) {
+        report_difference(&c, GG_CONFLICT_VALUES, "architecture", a, b);
+        return c.n;
+    }
     compare_keys(&c, base, false);
     compare_keys(&c, donor, true);
     compare_vocabulary(&c);

@@ -41,7 +41,10 @@ static bool next_text(const gg_kv *kv, uint64_t *pos, gg_kv *out)
 static bool element_of(const gg_kv *kv, uint64_t i, gg_kv *out)
 {
     uint64_t pos = 0;
-    if (kv->type == GG_TYPE_STR) return *out = *kv, i == 0;
+    if (kv->type == GG_TYPE_STR) {
+        *out = *kv;
+        return i == 0;
+    }
     if (gg_kv_element(kv, i, out)) return true;
     for (uint64_t k = 0; k <= i; k++)
         if (!next_text(kv, &pos, out)) return false;
@@ -117,13 +120,6 @@ static gg_status put_array(const gg_json_out *o, const gg_kv *kv, const gg_key_f
     return gg_json_put_text(o, "]", err);
 }
 
-static gg_status put_line(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
-                          gg_error *err)
-{
-    return kv->type == GG_TYPE_ARR ? put_array(o, kv, form, err)
-                                   : put_one(o, kv, false, form->bytes, err);
-}
-
 static gg_status put_element(const gg_json_out *o, const gg_kv *kv, const gg_key_form *form,
                              gg_error *err)
 {
@@ -150,7 +146,10 @@ static gg_status put_plain(const gg_json_out *o, const gg_kv *kv, gg_error *err)
             /* A quotation mark at its start would make a JSON string of it in a file. */
             bool quote = one.type == GG_TYPE_STR && one.size && one.data[0] == '"';
             if (quote) gg_json_put_text(o, "\\x22", err);
-            if (quote) one.data++, one.size--;
+            if (quote) {
+                one.data++;
+                one.size--;
+            }
             put_one(o, &one, false, 0, err);
         }
         gg_json_put_text(o, "\n", err);
@@ -165,7 +164,9 @@ gg_status gg_key_put(const gg_kv *kv, const gg_key_form *form,
     const gg_json_out o = { write, ctx };
     if (form->element) return put_element(&o, kv, form, err);
     if (form->as == GG_KEY_JSON) return gg_mj_put_value(&o, kv, err);
-    return form->as == GG_KEY_PLAIN ? put_plain(&o, kv, err) : put_line(&o, kv, form, err);
+    if (form->as == GG_KEY_PLAIN) return put_plain(&o, kv, err);
+    return kv->type == GG_TYPE_ARR ? put_array(&o, kv, form, err)
+                                   : put_one(&o, kv, false, form->bytes, err);
 }
 
 const gg_kv *gg_keys_find(const gg_meta *meta, const char *key)

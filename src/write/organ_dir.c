@@ -15,6 +15,7 @@
 #include "verb_run.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +85,8 @@ static gg_status add_entry(const gg_organ_dir *d, gg_manifest *m, size_t i, gg_e
     const gg_manifest *from = gg_source_manifest(d->base);
     const gg_entry *was = from && it->source != SIZE_MAX ? &from->entries[it->source] : NULL;
     gg_entry *e = &m->entries[m->n_entries++];
-    *e = (gg_entry){ .t = d->plan.tensors[i].t, .a = it->a, .file = it->file };
+    *e = (gg_entry){ .t = d->plan.tensors[i].t, .file = it->file };
+    e->t.a.cls = it->cls;
     memcpy(e->sha256, it->sha, sizeof e->sha256);
     if (was && !it->expert && !it->history) e->z = was->z;
     e->history = was ? was->history : NULL;
@@ -135,13 +137,14 @@ static bool is_folder(const char *name)
 }
 
 /* Whether dirfd/name contains only records and leftovers of killed runs. */
-static bool only_records(int dirfd, const char *name)
+static bool only_records(int dirfd, const char *name, gg_error *err)
 {
     int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     bool only = dir != NULL;
-    for (struct dirent *e; only && (e = readdir(dir));)
-        only = e->d_name[0] == '.' || gg_text_ends(e->d_name, strlen(e->d_name), ".bin");
+    if (!dir && errno != ENOTDIR) gg_fail_errno(err, "cannot read the folder %s", name);
+    for (const char *e; only && (e = gg_next_name(dir, err));)
+        only = e[0] == '.' || gg_text_ends(e, strlen(e), ".bin");
     if (dir) closedir(dir);
     else if (fd >= 0) close(fd);
     return only;
@@ -149,18 +152,16 @@ static bool only_records(int dirfd, const char *name)
 
 /* Replacing removes the whole folder. Refuse it if it contains other files, such as the model
  * that is being read. */
-static bool may_replace(const char *path)
+static bool may_replace(const char *path, gg_error *err)
 {
-    DIR *dir = gg_is_organ_dir(path) ? opendir(path) : NULL;
+    DIR *dir = gg_is_organ_dir(path, err) ? gg_open_folder(path, err) : NULL;
     bool may = dir != NULL;
-    for (struct dirent *e; may && (e = readdir(dir));) {
-        const char *name = e->d_name;
-        bool ours = strcmp(name, GG_MANIFEST) == 0 || strcmp(name, ".") == 0 ||
-                    strcmp(name, "..") == 0 ||
+    for (const char *name; may && (name = gg_next_name(dir, err));) {
+        bool ours = strcmp(name, GG_MANIFEST) == 0 ||
                     (name[0] == '.' && gg_text_ends(name, strlen(name), ".tmp")) ||
                     (strncmp(name, "trailing-", 9) == 0 &&
                      gg_text_ends(name, strlen(name), ".raw"));
-        may = ours || (is_folder(name) && only_records(dirfd(dir), name));
+        may = ours || (is_folder(name) && only_records(dirfd(dir), name, err));
     }
     if (dir) closedir(dir);
     return may;
@@ -178,7 +179,8 @@ gg_status gg_organ_dir_add(gg_organ_dir *d, const gg_selected *p, gg_plan_tensor
                            gg_error *err)
 {
     if (GG_ROOM(d->items, d->plan.n, &d->cap, err) != GG_OK) return GG_ENOMEM;
-    d->items[d->plan.n] = (gg_dir_item){ .a = p->a, .source = p->source, .expert = p->expert };
+    d->items[d->plan.n] =
+        (gg_dir_item){ .cls = p->t.a.cls, .source = p->source, .expert = p->expert };
     return gg_plan_add(&d->plan, &p->t, out, err);
 }
 
@@ -215,7 +217,7 @@ gg_status gg_organ_dir_check(gg_organ_dir *d, gg_error *err)
     gg_tensor *list = gg_plan_list(&d->plan, 0, d->plan.n, err);
     if (!list) return GG_ENOMEM;
     bool experts = false;
-    for (size_t i = 0; i < d->plan.n; i++) experts = experts || d->items[i].a.expert >= 0;
+    for (size_t i = 0; i < d->plan.n; i++) experts = experts || d->plan.tensors[i].t.a.expert >= 0;
     gg_planned planned = {
         .meta = meta, .tensors = list, .n = d->plan.n, .files = 1, .base = d->base
     };
@@ -286,7 +288,7 @@ gg_status gg_organ_dir_record(gg_organ_dir *d, size_t i, const char *name, gg_er
     gg_status st = begin_record(d, &pt->t, name, &out, err);
     if (st == GG_OK) st = gg_copy_part(&pt->parts[0], out, d->items[i].sha, d->run, err);
     st = end_record(name, out.fd, st, err);
-    return st == GG_OK ? GG_OK : (gg_at_tensor(err, pt->t.name, pt->t.name_len), st);
+    return st == GG_OK ? GG_OK : gg_at_tensor(err, pt->t.name, pt->t.name_len);
 }
 
 /* The base directory's file of an unchanged item, or NULL. */
@@ -366,7 +368,10 @@ static gg_status next_record(void *ctx, gg_lane *l, const char *sha, bool *more,
     else st = start_record(d, l, err);
     if (st == GG_OK && sha) st = gg_check_sha256(sha, l->part.sha256, err);
     *more = st == GG_OK && !it->sha[0];
-    if (st == GG_OK && !*more) st = end_record(it->file, l->fd, st, err), l->fd = -1;
+    if (st == GG_OK && !*more) {
+        st = end_record(it->file, l->fd, st, err);
+        l->fd = -1;
+    }
     if (st != GG_OK) gg_at_tensor(err, t->name, t->name_len);
     return st;
 }

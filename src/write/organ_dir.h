@@ -10,7 +10,7 @@
 
 /* What a directory has in addition about a tensor of its plan. */
 typedef struct gg_dir_item {
-    gg_anatomy a;
+    uint8_t cls;   /* its class, which may be that of an edited manifest */
     size_t source; /* the tensor of the base that it is, or replaces; SIZE_MAX = none */
     bool expert;   /* one expert of a stack */
     char *history; /* JSON object to append to its history; owned, NULL = unchanged */

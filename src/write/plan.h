@@ -79,6 +79,10 @@ struct gg_computations;
 /* Changes of a plan by a caller of gg_assemble. Functions may be NULL. */
 typedef struct gg_plan_edit {
     void *ctx; /* first argument of all */
+    /* Shows the source of a .safetensors file under other names, in *out, which gg_assemble closes.
+     * `typed` tells that types were chosen. `output` is NULL if nothing is written. */
+    gg_status (*names)(void *ctx, gg_source *of, bool typed, const char *output, gg_source **out,
+                       gg_error *err);
     /* Changes tensors, which are planned as copies. Producers belong to the list `made`. The
      * importance matrix is that of the options, which stays open, or NULL. */
     gg_status (*tensors)(void *ctx, gg_plan *p, struct gg_computations *made, gg_imatrix *imatrix,
@@ -87,6 +91,8 @@ typedef struct gg_plan_edit {
     gg_status (*keys)(void *ctx, gg_meta *meta, gg_error *err);
     /* Writes what belongs to the model, before it. */
     gg_status (*beside)(void *ctx, const gg_plan *p, gg_error *err);
+    /* The same after it. */
+    gg_status (*after)(void *ctx, const char *output, const gg_run *run, gg_error *err);
 } gg_plan_edit;
 
 /* Append a tensor (name and shape of t) without parts; *out is valid until the
@@ -120,8 +126,6 @@ gg_status gg_refuse_split_experts(const gg_source *s, gg_error *err);
 
 /* The same, and GG_EUSAGE for organ records, which have no keys. */
 gg_status gg_require_model(const gg_source *s, gg_error *err);
-/* Fails for safetensors that cannot be converted, with the reason: GGUF is not made of them. */
-gg_status gg_refuse_stored_names(const gg_source *s, gg_error *err);
 
 /* The GGUF version of a model or of the one that an organ directory came from. */
 uint32_t gg_plan_version(const gg_source *s);
@@ -179,12 +183,6 @@ gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, 
 /* Note the largest tensor if it alone exceeds `shard_size` (0 = no limit): a tensor is never
  * split, so its shard becomes larger than that. */
 void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run);
-
-/* Plan all tensors of `source` in their order, in one file or, if `output` is named like one of
- * the source's shards, in as many shards. Keys, padding and trailing bytes are those of the
- * source; if several shards become one file, unusual padding and split keys are left out.
- * GG_EUSAGE if `output` is named like a shard of another number of shards. */
-gg_status gg_plan_same(gg_plan *p, gg_source *source, const char *output, gg_error *err);
 
 /* The number of GGUF files of a source, or of those that an organ directory came from. */
 size_t gg_plan_file_count(const gg_source *s);

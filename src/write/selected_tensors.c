@@ -10,19 +10,18 @@
 static gg_status visit_whole(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
 {
     const gg_tensor *t = gg_source_tensor(s, i);
-    gg_selected p = { .t = *t, .a = gg_source_anatomy(s, i), .source = i };
-    if (!gg_select_match(v->select, t->name, t->name_len, &p.a)) return GG_OK;
+    gg_selected p = { .t = *t, .source = i };
+    if (!gg_select_match(v->select, t->name, t->name_len, &t->a)) return GG_OK;
     gg_text_copy(p.name, sizeof p.name, t->name, t->name_len); /* sources have no longer names */
     p.t.name = p.name;
     return v->fn(v->ctx, &p, err);
 }
 
 /* An expert is selected by its own name or by that of its stack. */
-static bool expert_selected(const gg_select *select, const gg_tensor *stack,
-                            const gg_anatomy *of_stack, const gg_selected *p)
+static bool expert_selected(const gg_select *select, const gg_tensor *stack, const gg_selected *p)
 {
-    return gg_select_match(select, p->t.name, p->t.name_len, &p->a) ||
-           gg_select_match(select, stack->name, stack->name_len, of_stack);
+    return gg_select_match(select, p->t.name, p->t.name_len, &p->t.a) ||
+           gg_select_match(select, stack->name, stack->name_len, &stack->a);
 }
 
 gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
@@ -35,7 +34,6 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
     /* The last expert has the longest name; if it fits a record, all names fit. */
     if (!split || !gg_expert_tensor(t, experts, experts - 1, &last.t, last.name))
         return visit_whole(s, i, v, err);
-    gg_anatomy of_stack = gg_source_anatomy(s, i);
     gg_status st = GG_OK;
     for (uint64_t e = 0; e < experts && st == GG_OK; e++) {
         gg_selected p = { .source = i, .expert = true };
@@ -43,10 +41,8 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
         if (!gg_select_expert(v->select, e)) continue;
         if (!gg_expert_tensor(t, experts, e, &p.t, p.name)) continue;
         p.t.name = p.name;
-        p.a = gg_anatomy_of(p.name, p.t.name_len);
-        p.a.cls = of_stack.cls;
         p.at = e * p.t.bytes;
-        if (expert_selected(v->select, t, &of_stack, &p)) st = v->fn(v->ctx, &p, err);
+        if (expert_selected(v->select, t, &p)) st = v->fn(v->ctx, &p, err);
     }
     return st;
 }
@@ -68,8 +64,7 @@ uint64_t gg_selected_bytes(const gg_source *s, const gg_select *select)
     uint64_t total = 0;
     for (size_t i = 0; i < gg_source_count(s); i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_source_anatomy(s, i);
-        if (gg_select_match(select, t->name, t->name_len, &a)) total += t->bytes;
+        if (gg_select_match(select, t->name, t->name_len, &t->a)) total += t->bytes;
     }
     return total;
 }

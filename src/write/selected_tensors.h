@@ -7,8 +7,7 @@
 #include "organ/record.h"
 
 typedef struct gg_selected {
-    gg_tensor t; /* t.name points into `name` */
-    gg_anatomy a;
+    gg_tensor t;   /* t.name points into `name` */
     size_t source; /* index of the tensor in the source */
     uint64_t at;   /* first byte within that tensor's data */
     bool expert;   /* one expert of a stack */

@@ -41,16 +41,16 @@ static gg_status require_tensors(const extraction *x, gg_error *err)
 {
     if (x->report->tensors || gg_select_empty(x->o->select)) return GG_OK;
     gg_fail_in(err, GG_NO, x->source, NULL, "no tensor is selected");
-    return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
+    return gg_fix_by(err, "list", "list the names of its tensors");
 }
 
 static gg_status count_selected(void *ctx, const gg_selected *p, gg_error *err)
 {
     const extraction *x = ctx;
     const gg_gguf *file = gg_source_files(x->source) ? gg_source_file(x->source, p->t.file) : NULL;
-    const gg_extract_row row = { &p->t, &p->a, file ? file->data_start + p->t.offset : 0 };
+    const gg_extract_row row = { &p->t, file ? file->data_start + p->t.offset : 0 };
     x->report->tensors++;
-    x->report->unknown += !p->a.known;
+    x->report->unknown += !p->t.a.known;
     x->report->bytes += p->t.bytes;
     return x->o->row ? x->o->row(x->o->ctx, &row, err) : GG_OK;
 }
@@ -103,7 +103,7 @@ static gg_status store_selected(void *ctx, const gg_selected *p, gg_error *err)
     gg_organ_dir *d = &x->dir;
     char name[64];
     size_t i = d->plan.n;
-    number_name(p->a.cls, i, name);
+    number_name(p->t.a.cls, i, name);
     gg_status st = add_selected(ctx, p, err);
     return st == GG_OK ? gg_organ_dir_record(d, i, name, err) : st;
 }
@@ -117,7 +117,7 @@ static gg_status write_in_order(extraction *x, gg_error *err)
     if (st == GG_OK) st = gg_organ_dir_names(d, err);
     for (size_t i = 0; i < d->plan.n && st == GG_OK; i++) {
         char name[64];
-        number_name(d->items[i].a.cls, i, name);
+        number_name(d->items[i].cls, i, name);
         if (renameat(gg_outdir_fd(d->out), name, gg_outdir_fd(d->out), d->items[i].file) != 0)
             st = gg_fail_errno(err, "rename to %s failed", d->items[i].file);
     }

@@ -78,7 +78,7 @@ gg_status gg_require_whole(const gg_source *s, const gg_run *run, gg_error *err)
         memcpy(first, ": ", 2);
     }
     gg_fail(err, GG_EFORMAT, "%u of %u shards are missing%s", lack.shards, lack.of, first);
-    gg_fix(err, "fetch them first");
+    gg_fix_by(err, "partial", "fetch them first, or write the rest");
     return gg_at_file(err, gg_source_name(s));
 }
 

@@ -7,7 +7,7 @@ set -eu
 . "$(dirname "$0")/goal.sh"
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
 COST=${COST:-$BENCH/../test/cost}
-SIZE_MB=${SIZE_MB:-128} RUNS=${RUNS:-3}
+SIZE_MB=${SIZE_MB:-64} RUNS=${RUNS:-3}
 numpy=$(dirname "$0")/arithmetic.py
 for PYTHON in "${PYTHON:-python3}" /usr/bin/python3; do
 	"$PYTHON" -c 'import numpy' 2>/dev/null && break

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { RUNS = 5, CHAINS = 14, LOOPS = 2000000 };
+enum { RUNS = 3, CHAINS = 14, LOOPS = 2000000 };
 
 #if defined(__x86_64__)
 #define PEAK __attribute__((target("avx2"), noinline))

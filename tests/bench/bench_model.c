@@ -52,15 +52,13 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n; i++) {
         uint64_t rows = equal ? mib * 512 / equal : i % ROLES < 4 ? 2048 : 8192, cols = 1024;
         snprintf(names[i], sizeof names[i], "blk.%zu.%s.weight", i / ROLES, roles[i % ROLES]);
-        t[i] = (gg_tensor){ names[i],
-                            strlen(names[i]),
-                            2,
-                            { cols, rows, 1, 1 },
-                            GG_F16,
-                            cols * rows,
-                            2 * cols * rows,
-                            0,
-                            0 };
+        t[i] = (gg_tensor){ .name = names[i],
+                            .name_len = strlen(names[i]),
+                            .n_dims = 2,
+                            .dims = { cols, rows, 1, 1 },
+                            .dtype = GG_F16,
+                            .elements = cols * rows,
+                            .bytes = 2 * cols * rows };
     }
     uint64_t data;
     uint8_t *header;

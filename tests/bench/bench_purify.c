@@ -70,16 +70,17 @@ static void haar(void)
 /* Seconds that numpy takes for rfft and irfft of float32 rows; 0 without numpy. */
 static double numpy(size_t row, size_t rows)
 {
-    char command[512];
+    char command[1024];
     double t = 0;
+    const char *python = getenv("PYTHON");
     snprintf(command, sizeof command,
-             "/usr/bin/python3 -c 'import time, numpy as np\n"
+             "%s -c 'import time, numpy as np\n"
              "x = np.random.default_rng(1).standard_normal((%zu, %zu)).astype(np.float32)\n"
              "def run():\n"
              "  t = time.thread_time(); np.fft.irfft(np.fft.rfft(x), x.shape[1]); return "
              "time.thread_time() - t\n"
              "print(min(run() for i in range(5)))' 2> /dev/null",
-             rows, row);
+             python ? python : "/usr/bin/python3", rows, row);
     FILE *p = popen(command, "r");
     if (!p) return 0;
     if (fscanf(p, "%lf", &t) != 1) t = 0;

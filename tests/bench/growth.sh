@@ -35,7 +35,7 @@ grows() {
 	what=$1
 	shift
 	for n in 1000 10000 100000; do
-		runs=3 # of each, because the least of more runs would be lower
+		runs=2 # of each, because the least of more runs would be lower
 		# shellcheck disable=SC2046
 		cpu $(echo "$*" | sed "s|M|$dir/$n.gguf|g; s|OUT|$dir/out|") >"$dir/cpu.$n"
 		printf '%s\t%s tensors\t%s s\n' "$what" $n "$(cat "$dir/cpu.$n")"

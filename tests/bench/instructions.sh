@@ -11,7 +11,7 @@ BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench} TABLE=$here/instructions.tsv
 . "$here/jobs.sh"
 command -v qemu-x86_64 >/dev/null || { echo "skipped: no qemu-x86_64 (Debian: qemu-user)"; exit 0; }
 [ "$(uname -m)" = x86_64 ] || { echo "skipped: the table is for x86-64"; exit 0; }
-compiler=$("${CC:-cc}" --version | sed -n '1s/.* \([0-9]*\)\.[0-9.]*$/gcc \1/p')
+compiler=$(${CC:-cc} --version | sed -n '1s/.* \([0-9]*\)\.[0-9.]*$/gcc \1/p')
 dir=$(mktemp -d "${TMPDIR:-/tmp}/instructions.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP PIPE

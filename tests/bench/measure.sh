@@ -5,12 +5,12 @@
 #
 # cpu is user + system time of the process: what one thread costs, on a busy machine
 # too. clock is what a user waits: to be quoted from an idle machine only.
-# REPEAT (7) how often; DIR where the models go (default: here, 4 GiB sparse among them).
+# REPEAT (5) how often; DIR where the models go (default: here, 4 GiB sparse among them).
 set -eu
 . "$(dirname "$0")/goal.sh"
 BIN=${BIN:-build/bin} BENCH=${BENCH:-build/bench}
 COST=${COST:-$BENCH/../test/cost}
-REPEAT=${REPEAT:-7}
+REPEAT=${REPEAT:-5}
 dir=$(mktemp -d "${DIR:-$(dirname "${BENCH:-build/bench}")}/bench-measure.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 trap 'exit 130' INT TERM HUP PIPE
@@ -46,7 +46,7 @@ against_cat() { # WHAT TENSORS MODEL SHARE
 	for k in 2 1; do
 		awk -v what="$1" -v s="$4" -v n="$2" -v k=$k -v c="$(column "$dir/a" $k)" -v m="$(column "$dir/b" $k)" 'BEGIN {
 			bound = s * c + 0.005 * n
-			printf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.2f\n", what, n, k == 2 ? "cpu" : "clock",
+			printf "%s\t%d\t%s\t%.1f\t%.1f\t%.1f\t%.2f\n", what, n, (k == 2) ? "cpu" : "clock",
        1e3 * c, 1e3 * m, 1e3 * bound, m / bound }'
 	done
 }
@@ -97,7 +97,7 @@ echo "values	threads	time	Mvalues/s	(--sample 0: at least 300 per thread)"
 interleave "$BIN/organ-measure -q -j 1 --sample 0 $f" "$BIN/organ-measure -q -j 2 --sample 0 $f"
 for k in 2 1; do
 	awk -v k=$k -v s="$(column "$dir/a" $k)" \
-    'BEGIN { printf "all\t1\t%s\t%.1f\n", k == 2 ? "cpu" : "clock", 268.435456 / s }'
+    'BEGIN { printf "all\t1\t%s\t%.1f\n", (k == 2) ? "cpu" : "clock", 268.435456 / s }'
 done
 # threads WHAT: cpu says what sharing costs; clock also wants two idle cores
 threads() {

@@ -6,8 +6,8 @@
 #   q4_k   Q4_K models to F16, compared with the same merge.py on F16, as numpy has no Q4_K
 #   q4_k>  Q4_K models to Q4_K: most of the time is that of the encoder (see codecs.sh)
 #
-# cpu_s is the user and system time of one thread, the least of RUNS (2), in which both sides take
-# turns; MB/s are the bytes of all models per second of it. one_s and two_s are clock times with
+# cpu_s is the user and system time of one thread, the least of RUNS (2); numpy, which takes most of the
+# time, runs once. MB/s are the bytes of all models per second of it. one_s and two_s are clock times with
 # one and two threads. Results are deleted between the runs, so that no side pays for that.
 #
 #   MIB=16      size of an F16 model; 1024 takes 5 GiB of /dev/shm and half an hour
@@ -79,10 +79,11 @@ for method in $(echo "$METHODS" | tr - _); do
 		for j in 1 2; do
 			for line in $TYPES; do ours "$method" "$line" $j; done
 		done
+		i=$((i + 1))
+		[ "$i" -eq 1 ] || continue
 		rm -f "$dir/out.gguf"
 		"$PYTHON" "$here/merge.py" "$method" "$dir/out.gguf" "$dir/f16-1.gguf" "$dir/f16-2.gguf" \
 			"$dir/f16-3.gguf" >>"$dir/times-numpy"
-		i=$((i + 1))
 	done
 	numpy=$(least "$dir/times-numpy" 1)
 	models=$(arguments "$method" f16 | grep -o 'gguf' | wc -l)

@@ -19,6 +19,11 @@ M=$(mktemp -d "$DIR/bench-peers.XXXXXX")
 trap 'rm -rf "$M"' EXIT
 trap 'exit 130' INT TERM HUP PIPE
 PATH=$BIN:$PATH rows=$BENCH/peers.tsv
+now=
+# shellcheck source=tests/bench/idle.sh disable=SC1091
+. tests/bench/idle.sh
+look
+began=$now
 : >"$rows"
 
 # figures FILE COLUMN: median, least and most
@@ -71,18 +76,21 @@ quantizers() { # NAME MODEL TYPE:FTYPE...
 if [ -n "${LARGE:-}" ]; then
 	"$BENCH/bench_llama" "$M/f16.gguf" 48 5120 13824 1024 152064 1
 	organ-assemble -q "$M/f16.gguf" --dtype q4_k_m -o "$M/a.gguf"
-	organ-assemble -q "$M/f16.gguf" --dtype q4_k_m -o "$M/b.gguf"
+	cp "$M/a.gguf" "$M/b.gguf"
 	rm "$M/f16.gguf"
 	cold="sync; dd if=a.gguf iflag=nocache count=0 2>/dev/null;"
 	RUNS=1
-	peer "14B: extract, against cp" "$cold organ-extract -q a.gguf --output out; sync" "$cold cp a.gguf peer; sync" ""
+	peer "organ-extract, with a hash of each tensor" "$cold organ-extract -q a.gguf --output out; sync" \
+		"$cold cp a.gguf peer; sync" ""
 	organ-extract -q "$M/a.gguf" --output "$M/organs"
-	peer "14B: assemble" "organ-assemble -q organs -o out; sync" - "cmp out a.gguf"
+	peer "organ-assemble, which checks the hashes" "organ-assemble -q organs -o out; sync" - "cmp out a.gguf"
 	rm -rf "$M/organs"
-	peer "14B: measure" "$cold organ-measure -q a.gguf" - ""
-	peer "14B: transplant of all FFNs" "organ-transplant -q --base a.gguf --donor b.gguf --type ffn -o out; sync" - ""
-	peer "14B: encode as q3_k_m" "organ-assemble -q a.gguf --dtype q3_k_m -o out; sync" - ""
-	peer "14B: linear merge" "organ-merge -q --method linear --model a.gguf --model b.gguf -o out; sync" - ""
+	peer "organ-measure" "$cold organ-measure -q a.gguf" - ""
+	peer "organ-transplant of all feed-forward layers" \
+		"organ-transplant -q --base a.gguf --donor b.gguf --type ffn -o out; sync" - ""
+	peer "organ-assemble --dtype q3_k_m" "organ-assemble -q a.gguf --dtype q3_k_m -o out; sync" - ""
+	peer "organ-merge, linear, with a model of the same size" \
+		"organ-merge -q --method linear --model a.gguf --model b.gguf -o out; sync" - ""
 else
 	# shellcheck source=tests/engine/recipes.sh disable=SC1091
 	. tests/engine/recipes.sh
@@ -148,14 +156,28 @@ else
 	fi
 fi
 
-echo "$(uname -m), $(nproc) processors$(sed -n 's/^model name[^:]*: */, /p' /proc/cpuinfo 2>/dev/null | head -n 1)," \
-	"load $(cut -d ' ' -f 1 /proc/loadavg 2>/dev/null)"
-awk -F '\t' 'BEGIN {
-	print "| what | ours (s) | the other (s) | times as fast | by processor time | equal | MB |"
-	print "|---|---|---|---|---|---|---|"
+look
+awk -F '\t' -v large="${LARGE:-}" '
+# three digits
+function seconds(s) { return sprintf((s < 0.1) ? "%.3f" : (s < 10) ? "%.2f" : (s < 100) ? "%.1f" : "%.0f", s) }
+function three(at) { return seconds($at) " (" seconds($(at + 1)) " to " seconds($(at + 2)) ")" }
+function one(what, cpu, clock, mb) { printf "| %s | %s | %s | %s |\n", what, seconds(cpu), seconds(clock), mb }
+BEGIN {
+	if (large != "") print "| a 14B | processor (s) | clock (s) | MB |\n|---|---|---|---|"
+	else {
+		print "| what | ours (s) | the other (s) | times as fast | by processor time | equal | MB |"
+		print "|---|---|---|---|---|---|---|"
+	}
 }
-{
-	printf "| %s | %.2f (%.2f to %.2f) | ", $1, $2, $3, $4
-	if ($5 == "-") printf "- | - | - | %s | %d |\n", $11, $10
-	else printf "%.2f (%.2f to %.2f) | %.1f | %.1f | %s | %d |\n", $5, $6, $7, $5 / $2, $9 / $8, $11, $10
+large != "" {
+	if ($5 != "-") one("cp", $9, $5, "")
+	one($1 (($11 == "-") ? "" : ($11 == "yes") ? "; the result is identical" : "; the result differs"), $8, $2, $10)
+	next
+}
+$5 == "-" { printf "| %s | %s | - | - | - | %s | %d |\n", $1, three(2), $11, $10 }
+$5 != "-" {
+	printf "| %s | %s | %s | %.1f | %.1f | %s | %d |\n", $1, three(2), three(5), $5 / $2, $9 / ($8 ? $8 : 0.001), $11, $10
 }' "$rows"
+echo "$(uname -m), $(nproc) processors$(sed -n 's/^model name[^:]*: */, /p' /proc/cpuinfo 2>/dev/null | head -n 1)" \
+	"$(spent "$began" "$now" | sed 's/^/in /')"
+note_busy peers.sh "$began" "$now"

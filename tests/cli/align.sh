@@ -18,8 +18,9 @@ STRANGER=$LAB/lab-stranger-q4_k_m.gguf
 
 # recovered WANT: does the table in $T/out tell the order that permute applied?
 recovered() {
-    awk -F '\t' 'NR > 1 { print $1 "\t" ($2 == "-" ? -1 : $2) "\t" ($4 == "-" ? -1 : $4) "\t" $6 "\t" $5 }' "$T/out" \
-        | sort > "$T/got"
+    awk -F '\t' "$BY_NAME"'NR > 1 {
+        b = col("block") == "-" ? -1 : col("block"); e = col("expert") == "-" ? -1 : col("expert")
+        print col("kind") "\t" b "\t" e "\t" col("unit_b") "\t" col("unit") }' "$T/out" | sort > "$T/got"
     sort "$1" > "$T/want"
     check_same "$T/got" "$T/want" "$2"
 }
@@ -27,7 +28,8 @@ recovered() {
 # ---- a model and itself: nothing moves, not even between equal units
 check "a model and itself" organ-compare $BASE $BASE --align --summary
 check_text "$(awk -F '\t' \
-    'NR > 1 { n += $5; m += $6; if ($7 != "yes" || $8 < 0.9999) bad++ } END { print n, m, bad + 0 }' "$T/out")" \
+    "$BY_NAME"'NR > 1 { n += col("units"); m += col("moved"); if (col("found") != "yes" ||
+        col("cosine") < 0.9999) bad++ } END { print n, m, bad + 0 }' "$T/out")" \
     "1292 0 0" "nothing moves"
 check "aligned with itself" organ-transplant --base $LAB/lab-base-q4_k_m.gguf --donor $LAB/lab-base-q4_k_m.gguf \
     --align --output "$T/x.gguf"
@@ -37,7 +39,7 @@ mkmodel "$T/zero.gguf" blk.0.ffn_gate.weight:F32:32x64 blk.0.ffn_up.weight:F32:3
 size=$(wc -c < "$T/zero.gguf")
 { head -c $((size - 8192)) "$T/zero.gguf"; head -c 8192 /dev/zero; } > "$T/equal.gguf"
 check_exit 0 "units without a down column" organ-compare "$T/equal.gguf" "$T/equal.gguf" --align --summary
-check_text "$(sed 1d "$T/out" | cut -f 6)" "0" "equal units stay in place"
+check_text "$(cells moved "$T/out" | sed 1d)" "0" "equal units stay in place"
 
 # ---- all kinds at once
 permute $VERSE "$T/p.gguf" ffn,heads,embedding > "$T/p.tsv" || bad "permute"
@@ -70,7 +72,7 @@ check_same "$T/x.gguf" "$T/plain.gguf" "to a pipe"
 check "a task blend: the ancestor is aligned too" organ-transplant -q --base $BASE --donor $VERSE \
     --ancestor "$T/p.gguf" --blend task:0.5 --type organ --align --output "$T/x.gguf" --force
 check "base + (donor - donor) / 2" sh -c "organ-compare '$T/x.gguf' $BASE; :"
-check_text "$(cut -f 10 "$T/out" | sort -u | tr '\n' ' ')" "0 max_abs " "the base's values"
+check_text "$(cells max_abs "$T/out" | sort -u | tr '\n' ' ')" "0 max_abs " "the base's values"
 check "a graft" organ-graft -q --base $BASE --donor "$T/p.gguf" --layers 1 --align --output "$T/g"
 organ-graft -q --base $BASE --donor $VERSE --layers 1 --output "$T/h"
 check "the same organs" organ-compare "$T/g" "$T/h"
@@ -78,7 +80,7 @@ check_text "$(grep -c '"op": "graft".*"aligned": true' "$T/g/manifest.json") $(g
     "$T/h/manifest.json")" "9 0" "the history"
 organ-extract -q "$T/p.gguf" --output "$T/dir"
 check "a directory" organ-compare $BASE "$T/dir" --align --layers 1
-check_text "$(sed 1d "$T/out" | cut -f 2 | sort -u | tr '\n' ' ')" "- 1 " "only the selected block"
+check_text "$(cells block "$T/out" | sed 1d | sort -u | tr '\n' ' ')" "- 1 " "only the selected block"
 
 # ---- noise and Q2_K
 permute $VERSE "$T/n.gguf" ffn,heads 0.5 3 > "$T/n.tsv"
@@ -97,7 +99,8 @@ if grep -q "2 quantized tensors are encoded again" "$T/err"; then ok; else bad "
     "$T/err")"; fi
 organ-assemble -q $VERSE --dtype 'blk.*=q2_k' --output "$T/v2.gguf"
 check_exit 1 "compared with what was not permuted" organ-compare "$T/x.gguf" "$T/v2.gguf" --type organ
-check_text "$(awk -F '\t' 'NR > 1 { n[$4]++; if ($8 != 1 && $1 ~ /gate|up/) n["moved"]++ }
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 { n[col("status")]++
+    if (col("cosine") != 1 && col("name") ~ /gate|up/) n["moved"]++ }
     END { print n["identical"], n["dtype"], n["moved"] + 0 }' "$T/out")" "4 2 0" \
         "gate and up are moved, down is decoded"
 check_error 1 "dtypes differ: base Q2_K, donor F32" "exact" organ-transplant --base "$T/v2.gguf" --donor "$T/q2.gguf" \
@@ -115,7 +118,8 @@ check_same "$T/x.gguf" "$T/plain.gguf" "whole blocks move as bytes"
 
 # ---- strangers
 check_exit 1 "a stranger" organ-compare $BASE $STRANGER --align --summary
-check_text "$(awk -F '\t' 'NR > 1 { m += $6; if ($7 != "no") bad++ } END { print m, bad + 0 }' "$T/out")" "0 0" \
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 { m += col("moved"); if (col("found") != "no") bad++ } END {
+    print m, bad + 0 }' "$T/out")" "0 0" \
     "nothing moves"
 check_error 1 "3 of its 3 groups of hidden units have no counterpart" "its graft" organ-transplant \
     --base $LAB/lab-base-q4_k_m.gguf --donor $STRANGER --align --type organ --output "$T/y.gguf"
@@ -160,7 +164,7 @@ for what in experts experts,ffn; do
     check_same "$T/x.gguf" "$T/five.gguf" "$what are in the order of the base again"
 done
 check "their lineage" organ-compare "$T/five.gguf" "$T/pm.gguf" --lineage
-check_text "$(sed 1d "$T/out" | cut -f 1)" "same lineage, permuted (experts, FFN units)" "the verdict"
+check_text "$(cells verdict "$T/out" | sed 1d)" "same lineage, permuted (experts, FFN units)" "the verdict"
 order=$(awk '$1 == "expert" && $2 == 0 { at[$5] = $4 } END { for (e = 0; e < 5; e++) printf "%s%s",
     e ? ", " : "", at[e] }' "$T/pm.tsv")
 if grep -qF "block 0 of A has experts $order of B" "$T/err"; then ok; else bad "the order, $order: $(cat "$T/err")"; fi
@@ -225,7 +229,7 @@ if grep -q "hidden units or experts have changed places" "$T/err"; then ok; else
 # ---- lineage: permuted relatives, and blocks with other numbers
 lineage() { # WANT EXIT A B: the verdict and the map
     organ-compare "$3" "$4" --lineage > "$T/out" 2> "$T/err"
-    check_text "$? $(sed 1d "$T/out" | cut -f 1,10 | tr '\t' '|')" "$2 $1" "lineage of $3 and $4"
+    check_text "$? $(cells verdict,map "$T/out" | sed 1d | tr '\t' '|')" "$2 $1" "lineage of $3 and $4"
 }
 permute $VERSE "$T/e.gguf" embedding > /dev/null
 lineage "same lineage, permuted (FFN units, heads, embedding)|-" 0 $BASE "$T/p.gguf"

@@ -36,7 +36,7 @@ if ! dd if=/dev/null of="$T/big.gguf" bs=1048576 seek=$((4 * PART / 1048576 + 1)
     echo "left out: a large model (files with holes)"
     finish
 fi
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 5 "the list of the big model"
+check_text "$(($(wc -l < "$T/out")))" 5 "the list of the big model"
 
 # within WHAT COMMAND...: that it succeeds in 64 MiB, or in $LIMIT KiB
 within() {
@@ -94,7 +94,7 @@ if [ -z "${SANITIZED:-}" ]; then
         flat "$T/long$copy.gguf" 16777216 1
     done
     # A row may be as long as a tensor.
-    for method in linear ties,density=0.3 sce,select_topk=0.3 dare-ties,density=0.5 model-stock; do
+    for method in linear ties,density=0.3 $(more sce,select_topk=0.3 dare-ties,density=0.5 model-stock); do
         base="--base $T/long1.gguf"
         [ $method = linear ] && base=
         # shellcheck disable=SC2086 # two words

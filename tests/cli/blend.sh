@@ -66,7 +66,7 @@ for i in 0 1 2; do
     floats "$T/anc.gguf" blk.$i.attn_q.weight > "$T/c$i"
 done
 formula() { # WHAT BLOCK AWK-EXPRESSION of a, b, c, t with t given; the tensor in $T/c.gguf has its values
-    paste "$T/a$2" "$T/b$2" "$T/c$2" | awk -v t="$4" "{ a = \$1; b = \$2; c = \$3; printf \"%.9g\\n\", $3 }" \
+    paste "$T/a$2" "$T/b$2" "$T/c$2" | mathawk -v t="$4" "{ a = \$1; b = \$2; c = \$3; printf \"%.9g\\n\", $3 }" \
         > "$T/want"
     floats "$T/c.gguf" "blk.$2.attn_q.weight" > "$T/got"
     near "$1, block $2"
@@ -93,7 +93,7 @@ check "task, negative" blend task:-0.5 --ancestor "$T/anc.gguf"
 formula "task:-0.5" 1 'a + t * (b - c)' -0.5
 check "slerp" blend slerp:0.3
 for i in 0 1 2; do
-    w=$(paste "$T/a$i" "$T/b$i" | awk '{ ab += $1 * $2; aa += $1 * $1; bb += $2 * $2 }
+    w=$(paste "$T/a$i" "$T/b$i" | mathawk '{ ab += $1 * $2; aa += $1 * $1; bb += $2 * $2 }
         END { k = ab / sqrt(aa * bb); printf "%.17g", atan2(sqrt(1 - k * k), k) }')
     formula "slerp:0.3" $i "(sin((1 - t) * $w) * a + sin(t * $w) * b) / sin($w)" 0.3
 done
@@ -162,7 +162,8 @@ PAIR="blk.1.attn_q.weight.lora_a:F32:32x4 blk.1.attn_q.weight.lora_b:F32:4x8"
 # shellcheck disable=SC2086
 lora "$T/lora.gguf" 8 llama $PAIR
 check "list an adapter" organ-extract "$T/lora.gguf" --list
-check_text "$(awk -F "$TAB" '$2 == "adapter"' "$T/out" | wc -l | tr -d ' ')" 2 "its class is adapter"
+check_text "$(awk -F "$TAB" "$BY_NAME"'col("class") == "adapter"' "$T/out" | wc -l |
+    tr -d ' ')" 2 "its class is adapter"
 organ-extract "$T/lora.gguf" --output "$T/lora.d" || bad "extract an adapter"
 if [ -e "$T/lora.d/adapters" ]; then ok; else bad "no adapters/"; fi
 floats "$T/lora.gguf" blk.1.attn_q.weight.lora_a > "$T/la"

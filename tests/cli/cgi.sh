@@ -152,7 +152,7 @@ run 0 '"status": "done"' organ-fleet \
     '["pipeline", "--output", "fleet", "--sample", "500", "--threads", "1", "verse.gguf", "code.gguf"]'
 cgi GET "/v1/jobs/$job" < /dev/null
 if grep -q '"percent": 100' "$T/got"; then ok; else bad "progress of a fleet: $(cat "$T/got")"; fi
-check_text "$(wc -l < "$T/spool/jobs/$job/progress" | tr -d ' ')" 2 "one line of progress per model"
+check_text "$(($(wc -l < "$T/spool/jobs/$job/progress")))" 2 "one line of progress per model"
 expect "200 OK" GET /v1/files/fleet/report/Z_MEASURE_REPORT.html
 if grep -qi '^content-type: application/octet-stream' "$T/got"; then ok; else bad "a report is served as a page"; fi
 run 0 '"status": "kept"' organ-fleet \
@@ -240,7 +240,7 @@ short_of_memory() {
         if [ $i -lt 60 ]; then i=$((i + 1)); else i=$((i + 7)); fi # the later ones are alike
     done
 }
-if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c \
+if [ -z "${SANITIZED:-}" ] && compile -std=gnu11 -shared -fPIC -o "$T/inject.so" tests/faults/inject.c \
     -ldl 2> "$T/err" &&
     LD_PRELOAD=$T/inject.so "$BIN/organ-api" --version > "$T/out" 2> "$T/err" && [ ! -s "$T/err" ]; then
     for p in /v1/health /v1/models /v1/models/verse.gguf /v1/organs /v1/organs/verse.organs /v1/files/verse.gguf \

@@ -13,7 +13,8 @@ finds() {
     organ-check -q "$@" "$f_model" > "$T/out" 2> "$T/err"
     f_got=$?
     if awk -F '\t' -v l="$f_level" -v r="$f_rule" -v w="$f_where" \
-        'NR > 1 && $2 == l && $3 == r && $4 == w { found = 1 } END { exit !found }' "$T/out"; then ok
+        "$BY_NAME"'NR > 1 && col("level") == l && col("rule") == r "" && col("where") == w { found = 1 } END {
+            exit !found }' "$T/out"; then ok
     else bad "$f_what: no $f_level $f_rule at $f_where: $(sed 1d "$T/out" | head -n 3)"; fi
     case $f_level in error) f_want=1 ;; *) f_want=0 ;; esac
     if [ $f_got = $f_want ]; then ok; else bad "$f_what: exit $f_got, $f_want wanted"; fi
@@ -39,7 +40,8 @@ for how in "organ-check $V $T/verse $T/s-00002-of-00003.gguf" \
     check_text "$(cat "$T/out")" "$HEAD" "$how: no findings"
 done
 check "a pipe" sh -c "organ-check - < $V"
-check_text "$(sed 1d "$T/out" | cut -f 2,3,5)" "note${TAB}unchecked${TAB}only the header of a pipe was read" \
+check_text "$(cells level,rule,message "$T/out" | sed 1d)" \
+    "note${TAB}unchecked${TAB}only the header of a pipe was read" \
     "the header of a pipe is not the whole"
 check_exit 1 "a pipe, strictly" sh -c "organ-check --strict - < $V"
 # Of two shards, one alone is not an incomplete file.
@@ -90,6 +92,15 @@ for pair in llama.attention.causal=u32:1 tokenizer.ggml.add_bos_token=u32:1 llam
     case $pair in *4,4,4,4,4) rule=layer-array ;; esac
     finds error $rule "${pair%%=*}" "$pair" "$T/typed.gguf"
 done
+for pair in rope.freq_base=f32:0 rope.freq_base=f32:inf attention.layer_norm_rms_epsilon=f32:-1 \
+    attention.layer_norm_rms_epsilon=f32:nan rope.scaling.factor=f32:-2 attention.scale=f32:nan; do
+    key useless "llama.$pair"
+    finds warning key-value "llama.${pair%%=*}" "$pair" "$T/useless.gguf"
+done
+for pair in attention.layer_norm_rms_epsilon=f32:0 rope.scaling.factor=f32:0 logit_scale=f32:-1; do
+    key useful "llama.$pair"
+    check_text "$(organ-check -q "$T/useful.gguf" | grep -c key-value)" 0 "$pair is used"
+done
 for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 \
     'llama.rope.dimension_sections=u32[]:1,2' 'llama.attention.head_count=bool[]:true,true,true,true'; do
     key unread "$pair"
@@ -101,7 +112,8 @@ for pair in t5/0 qwen2/1; do # t5 has no RoPE
     organ-keys -q "$V" --set general.architecture=str:$a --set $a.embedding_length=u32:64 \
         --set $a.attention.head_count=u32:4 \
         --set $a.rope.dimension_count=u32:64 --output "$T/rot.gguf" --force || bad "$a"
-    check_text "$(organ-check -q "$T/rot.gguf" | awk -F '\t' '$3 == "rope"' | grep -c '')" "${pair#*/}" "RoPE of $a"
+    check_text "$(organ-check -q "$T/rot.gguf" | awk -F '\t' "$BY_NAME"'col("rule") == "rope"' |
+        grep -c '')" "${pair#*/}" "RoPE of $a"
 done
 key noheads llama.attention.head_count=u32:0
 finds error tensor-shape blk.0.attn_q.weight "no heads" "$T/noheads.gguf"
@@ -121,7 +133,7 @@ finds error architecture general.architecture "an architecture" "$T/arch.gguf"
 finds error key-missing lama.block_count "whose keys are missing" "$T/arch.gguf"
 key eos tokenizer.ggml.eos_token_id=u32:5000
 finds warning special-token tokenizer.ggml.eos_token_id "a special token" "$T/eos.gguf"
-tokens=$(organ-keys "$V" tokenizer.ggml.tokens | awk -F '\t' 'NR == 2 { print $3 }')
+tokens=$(organ-keys "$V" tokenizer.ggml.tokens | awk -F '\t' "$BY_NAME"'NR == 2 { print col("count") }')
 key first tokenizer.ggml.eos_token_id=u32:"$tokens"
 finds warning special-token tokenizer.ggml.eos_token_id "the first token that does not exist" "$T/first.gguf"
 key last tokenizer.ggml.eos_token_id=u32:$((tokens - 1))
@@ -164,12 +176,12 @@ organ-keys -q "$T/half.gguf" --set general.type=str:adapter --set adapter.type=s
 finds error adapter u.weight.lora_a "halves of different ranks" "$T/adapter.gguf"
 finds error adapter v.weight.lora_b "a half alone" "$T/adapter.gguf"
 if grep -q token_embd "$T/out"; then bad "the halves for token_embd have the other form"; else ok; fi
-check_text "$(cut -f 3 "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
+check_text "$(cells rule "$T/out" | grep -c adapter)" 2 "and nothing else about the pairs"
 
 # ---- a draft and its target ---------------------------------------------------------------------
 # fits WHAT WHERE HEAD: where the findings of the rule "target" are, with the verse model as target.
 fits() { check_text "$(organ-check -q "$3" --target "$V" 2> "$T/err" |
-    awk -F '\t' '$3 == "target" { printf "%s ", $4 }')" "$2" "$1"; }
+    awk -F '\t' "$BY_NAME"'col("rule") == "target" { printf "%s ", col("where") }')" "$2" "$1"; }
 EAGLE="--set general.architecture=str:eagle3 --set eagle3.block_count=u32:1 --set eagle3.embedding_length=u32:64"
 head_of() { # HIDDEN LAYERS [OPTION...]: an eagle head with the keys of the verse model
     h_hidden=$1 h_layers=$2
@@ -189,7 +201,7 @@ fits "other special tokens" "tokenizer.ggml.eos_token_id tokenizer.ggml.add_bos_
 sed 's/"<0x02>"/"<0x_2>"/; s/"<0x01>"/"<0x_1>"/' "$T/verse/manifest.json" > "$T/m" &&
     rm -rf "$T/d" && cp -r "$T/verse" "$T/d" && cp "$T/m" "$T/d/manifest.json"
 fits "another token" "tokenizer.ggml.tokens " "$T/d"
-check_text "$(organ-check -q "$T/d" --target "$V" | cut -f 5 | tail -n 1)" \
+check_text "$(organ-check -q "$T/d" --target "$V" | cells message | tail -n 1)" \
     "token 5 is another one than in the target" "which one"
 # d2t has four numbers, at the end of the file
 eagle() { mkmodel "$T/e.gguf" $1 d2t:I64:4 && head -c "$(($(wc -c < "$T/e.gguf") - 32))" "$T/e.gguf" > "$T/e2.gguf" &&
@@ -202,7 +214,8 @@ fits "d2t within the vocabulary" "" "$T/head.gguf"
 eagle "token_embd.weight:F32:64x8 output.weight:F32:64x4" \
     "\\0001\\0000$zeros\\0000\\0004$zeros\\0002\\0000$zeros\\0000\\0000$zeros"
 fits "d2t past its end" "d2t " "$T/head.gguf"
-check_text "$(organ-check -q "$T/head.gguf" --target "$V" | awk -F '\t' '$3 == "target" { print $5 }')" \
+check_text "$(organ-check -q "$T/head.gguf" --target "$V" |
+    awk -F '\t' "$BY_NAME"'col("rule") == "target" { print col("message") }')" \
     "number 1 is 1024, but the target has 1024 tokens" "which one"
 eagle "output.weight:F32:64x5" "\\0001\\0000$zeros\\0000\\0000$zeros\\0002\\0000$zeros\\0003\\0000$zeros"
 fits "d2t of another length, and an embedding to share" "eagle3.embedding_length " "$T/head.gguf"
@@ -216,7 +229,7 @@ check_text "$? $(grep -c no-such.gguf "$T/err")" "4 1" "a target that is absent"
 kind() {
     why=${4:-}
     check "$3" organ-check -q "$2"
-    check_text "$(sed 1d "$T/out" | cut -f 2,3,5)" "note${TAB}kind${TAB}this is $3${why:+
+    check_text "$(cells level,rule,message "$T/out" | sed 1d)" "note${TAB}kind${TAB}this is $3${why:+
 note${TAB}unchecked${TAB}$why}" "$3: the only finding"
     check_exit $((${#why} > 0)) "$1 --strict" organ-check -q --strict "$2"
     check "--as $1" organ-check -q --as "$1" "$2"
@@ -229,7 +242,7 @@ only() {
     o_where=$1 o_level=$2 o_rule=$3 o_from=$4
     shift 4
     organ-keys -q "$o_from" "$@" --output "$T/only.gguf" --force 2> "$T/err" || bad "$*: $(cat "$T/err")"
-    organ-check -q "$T/only.gguf" | sed 1d | cut -f 2-4 > "$T/out"
+    organ-check -q "$T/only.gguf" | cells level,rule,where | sed 1d > "$T/out"
     check_text "$(cat "$T/out")" "note${TAB}kind${TAB}-
 $o_level${TAB}$o_rule${TAB}$o_where" "$*"
 }
@@ -262,10 +275,10 @@ kind records "$(echo "$T"/verse/*/output_norm.bin)" "organ records without keys:
 check_exit 2 "an unknown kind" organ-check --as modell "$V"
 head -c 9000 "$I" > "$T/cut.imatrix"
 check_exit 1 "the header of an importance matrix" organ-check "$T/cut.imatrix"
-check_text "$(sed 1d "$T/out" | cut -f 2,3 | tr '\t\n' ' ;')" "error incomplete;note unchecked;note kind;" \
+check_text "$(cells level,rule "$T/out" | sed 1d | tr '\t\n' ' ;')" "error incomplete;note unchecked;note kind;" \
     "the header of an importance matrix: findings"
 organ-check - < "$A" > "$T/out" 2> "$T/err"
-check_text "$? $(sed 1d "$T/out" | cut -f 3)" "0 unchecked
+check_text "$? $(cells rule "$T/out" | sed 1d)" "0 unchecked
 kind" "an adapter on a pipe"
 only adapter.type error adapter "$A" --delete adapter.type
 only adapter.type error adapter "$A" --set adapter.type=str:dora
@@ -275,7 +288,7 @@ only adapter.lora.alpha warning adapter "$A" --delete adapter.lora.alpha
 only adapter.lora.alpha error adapter "$A" --set adapter.lora.alpha=f64:16
 only imatrix.chunk_size error imatrix "$I" --delete imatrix.chunk_size
 sed 's/blk\.0\.attn_q\.weight\.counts/blk.0.attn_q.weight.countz/' "$I" > "$T/pair.imatrix"
-organ-check -q "$T/pair.imatrix" | sed 1d | cut -f 3,4 > "$T/out"
+organ-check -q "$T/pair.imatrix" | cells rule,where | sed 1d > "$T/out"
 check_text "$(cat "$T/out")" "kind${TAB}-
 imatrix${TAB}blk.0.attn_q.weight.in_sum2
 imatrix${TAB}blk.0.attn_q.weight.countz" "a half without its other half"
@@ -285,6 +298,12 @@ check_text "$(cat "$T/err")" "" "and notes nothing"
 
 key ftype general.file_type=u32:7
 finds note file-type general.file_type "a file type" "$T/ftype.gguf"
+{ cat "$V" && printf abc; } > "$T/tail.gguf"
+finds note trailing - "bytes after the data" "$T/tail.gguf"
+check "extract bytes after the data" organ-extract "$T/tail.gguf" --output "$T/tail"
+finds note trailing - "the same in an organ directory" "$T/tail"
+check_text "$(organ-check --data - < "$V" | sed 1d)" "" "no bytes after the data of a pipe"
+check_text "$(cat "$T/tail.gguf" | organ-check --data - | sed 1d | cut -f 3)" trailing "bytes after the data of a pipe"
 organ-keys -q "$V" --delete llama.attention.layer_norm_rms_epsilon --output "$T/noeps.gguf"
 finds error key-missing llama.attention.layer_norm_rms_epsilon "a key is missing" "$T/noeps.gguf"
 edit dup 's/"<s>"/"<unk>"/'
@@ -295,7 +314,7 @@ organ-keys -q "$T/rows.gguf" --set general.architecture=str:new --set 'tokenizer
 finds error vocabulary token_embd.weight "another number of tokens in a new architecture" "$T/rows4.gguf"
 sed 's/blk\.3\.ffn_up\.weight/blk.3.ffn_xx.weight/' "$V" > "$T/name.gguf"
 organ-check -q "$T/name.gguf" > "$T/out"
-check_text "$(cut -f 3,4 "$T/out" | sed 1d | sort | tr '\t\n' '= ')" \
+check_text "$(cells rule,where "$T/out" | sed 1d | sort | tr '\t\n' '= ')" \
     "tensor-missing=blk.3.ffn_up.weight tensor-unexpected=blk.3.ffn_xx.weight " \
     "a misspelt name is missing and unexpected"
 
@@ -342,7 +361,7 @@ check "the header on a pipe" sh -c "head -c 100000 $V | organ-check -"
 check_exit 3 "its data on a pipe" sh -c "head -c 100000 $V | organ-check --data -"
 echo "<!DOCTYPE html>" > "$T/page.gguf"
 check_exit 3 "no GGUF" organ-check "$T/page.gguf" "$V"
-check_text "$(cut -f 2,3 "$T/out" | sed 1d | tr '\t' ' ')" "error format" "no GGUF: a row"
+check_text "$(cells level,rule "$T/out" | sed 1d | tr '\t' ' ')" "error format" "no GGUF: a row"
 check_exit 1 "errors in one of two" organ-check "$T/lacks.gguf" "$V"
 check_error 4 "nowhere.gguf" "no file" organ-check "$T/nowhere.gguf"
 rm -f "$T/s-00001-of-00003.gguf"
@@ -351,14 +370,16 @@ finds error split - "a shard alone" "$T/s-00002-of-00003.gguf"
 # ---- the weights ----------------------------------------------------------------------------------
 set -- blk.0.a.weight:F32:64x8 blk.1.a.weight:F32:64x8 blk.2.a.weight:F32:64x8
 mkmodel "$T/w.gguf" "$@"
-start=$(organ-extract --list "$T/w.gguf" | awk -F '\t' '$1 == "blk.1.a.weight" { print $9 }')
+start=$(organ-extract --list "$T/w.gguf" |
+    awk -F '\t' "$BY_NAME"'col("name") == "blk.1.a.weight" { print col("offset") }')
 size=$(wc -c < "$T/w.gguf")
 at=$((size - 3 * 2048 + start))
 patch() { cp "$T/w.gguf" "$T/$1.gguf" && printf "$2" |
     dd of="$T/$1.gguf" bs=1 seek=$(($3)) conv=notrunc 2> /dev/null; }
 data() { # LEVEL RULE WHERE FILE: such a row (the model lacks all keys, so there are others)
     organ-check -q --data "$T/$4.gguf" | awk -F '\t' -v l="$1" -v r="$2" \
-        -v w="$3" '$2 == l && $3 == r && $4 == w { f = 1 } END { exit !f }' && ok || bad "$4: no $1 $2 at $3"
+        -v w="$3" "$BY_NAME"'col("level") == l && col("rule") == r "" && col("where") == w { f = 1 } END {
+            exit !f }' && ok || bad "$4: no $1 $2 at $3"
 }
 patch nan '\000\000\300\177' "$at + 40"
 data error nan blk.1.a.weight nan
@@ -379,17 +400,18 @@ data note repeated-block "block 2" same
 organ-check -q --data "$T/w.gguf" | grep -E 'nan|infinite|zeros|dead|repeated' &&
     bad "random weights are called bad" || ok
 for f in nan inf zero row same; do
-    organ-check -q -j 1 --data "$T/$f.gguf" | cut -f 2- > "$T/one"
-    organ-check -q -j 7 --data "$T/$f.gguf" | cut -f 2- > "$T/seven"
+    organ-check -q -j 1 --data "$T/$f.gguf" | without model > "$T/one"
+    organ-check -q -j 7 --data "$T/$f.gguf" | without model > "$T/seven"
     check_same "$T/one" "$T/seven" "$f: the same with seven threads"
-    organ-check -q --data - < "$T/$f.gguf" | cut -f 2- > "$T/piped"
+    organ-check -q --data - < "$T/$f.gguf" | without model > "$T/piped"
     check_same "$T/one" "$T/piped" "$f: the same from a pipe"
 done
 
 # ---- hash lists -----------------------------------------------------------------------------------
 organ-check --hash "$V" > "$T/list" || bad "--hash"
 if have sha256sum "hashes compared with those of sha256sum"; then
-    check_text "$(awk -F '\t' '$2 == "file" { print $1 }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" \
+    check_text "$(awk -F '\t' "$BY_NAME"'col("kind") == "file" {
+        print col("sha256") }' "$T/list")" "$(sha256sum "$V" | cut -d ' ' -f 1)" \
         "the file's hash is that of sha256sum"
 fi
 organ-assemble -q "$T/verse" --output "$T/h.gguf" --shards 3 --force
@@ -398,7 +420,7 @@ check "verify a pipe" sh -c "organ-check --verify $T/list - < $V"
 # differs WHAT RULES MODEL: exit 1, and these places
 differs() {
     check_exit 1 "$1" organ-check --verify "$T/list" "$3"
-    check_text "$(sed 1d "$T/out" | cut -f 4 | tr '\n' ' ')" "$2" "$1: the places"
+    check_text "$(cells where "$T/out" | sed 1d | tr '\n' ' ')" "$2" "$1: the places"
 }
 organ-keys -q "$V" --set general.name=str:x --output "$T/k1.gguf"
 differs "a changed key" "general.name k1.gguf " "$T/k1.gguf"

@@ -29,7 +29,7 @@ int clock_gettime(clockid_t clock, struct timespec *to)
     return got;
 }
 END
-if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -shared -fPIC -o "$SO" "$T/clock.c" -ldl 2> "$T/err"; then
+if [ -n "${SANITIZED:-}" ] || ! compile -std=gnu11 -shared -fPIC -o "$SO" "$T/clock.c" -ldl 2> "$T/err"; then
     echo "left out: a clock in 1980 (glibc)"
     finish
 fi
@@ -55,9 +55,9 @@ for year in 1980 2040; do
     # Steps are done again if a model is newer than its results, which is a matter of the files' dates only.
     for run in "done" kept; do
         check "$year: fleet" at organ-fleet pipeline --output "$T/o/fleet" "$T/small.gguf"
-        check_text "$(sed 1d "$T/out" | cut -f 1,2)" "small$TAB$run" "$year: fleet"
+        check_text "$(cells model,status "$T/out" | sed 1d)" "small$TAB$run" "$year: fleet"
         check "$year: stream" at organ-stream --output "$T/o/stream" "$T/small.gguf"
-        check_text "$(sed 1d "$T/out" | cut -f 2)" "$run" "$year: stream"
+        check_text "$(cells status "$T/out" | sed 1d)" "$run" "$year: stream"
     done
     check "$year: report" at organ-report -q --output "$T/o/report" "$T/o/fleet"
     for f in fleet/z_report_complete.json fleet/dissection_report.json; do

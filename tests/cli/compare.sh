@@ -30,22 +30,26 @@ check_text "$(column cosine | sort -u) $(column rel_l2 | sort -u) $(column max_a
     "measures of identical tensors"
 check_exit 1 "two models" organ-compare $BASE $VERSE
 check_text "$(counts status)" "differs 40" "all differ, and keys"
-check_text "$(tail -n 1 "$T/out" | cut -f 1-7)" "(keys)${TAB}keys${TAB}-${TAB}differs${TAB}-${TAB}-${TAB}1" \
+check_text "$(cells name,class,block,status,dtype_a,dtype_b,elements "$T/out" | tail -n 1)" \
+    "(keys)${TAB}keys${TAB}-${TAB}differs${TAB}-${TAB}-${TAB}1" \
     "a row for the keys"
 column name | grep -v "^(keys)" > "$T/names"
-organ-extract -q $BASE --list | sed 1d | cut -f 1 > "$T/list"
+organ-extract -q $BASE --list | cells name | sed 1d > "$T/list"
 check_same "$T/names" "$T/list" "A's order"
 
 # One byte of one tensor.
-offset=$(organ-extract -q $BASE --list | awk -F '\t' '$1 == "blk.1.attn_k.weight" { print $9 }')
-start=$(organ-extract -q $BASE --list | awk -F '\t' 'NR > 1 { e = $8 + $9 } END { print int((e + 31) / 32) * 32 }')
+offset=$(organ-extract -q $BASE --list |
+    awk -F '\t' "$BY_NAME"'col("name") == "blk.1.attn_k.weight" { print col("offset") }')
+start=$(organ-extract -q $BASE --list |
+    awk -F '\t' "$BY_NAME"'NR > 1 { e = col("bytes") + col("offset") } END { print int((e + 31) / 32) * 32 }')
 at=$(($(wc -c < $BASE) - start + offset + 1000))
 cp $BASE "$T/one.gguf"
 byte=$(od -An -tu1 -j $at -N 1 $BASE)
 # shellcheck disable=SC2059
 printf "\\$(printf %o $(((byte + 1) % 256)))" | dd of="$T/one.gguf" bs=1 seek=$at conv=notrunc 2> "$T/err"
 check_exit 1 "one byte" organ-compare $BASE "$T/one.gguf"
-check_text "$(awk -F '\t' '$4 != "identical" { print $1 $4 }' "$T/out" | sed 1d)" "blk.1.attn_k.weightdiffers" \
+check_text "$(awk -F '\t' "$BY_NAME"'col("status") != "identical" { print col("name") col("status") }' "$T/out" |
+    sed 1d)" "blk.1.attn_k.weightdiffers" \
     "the tensor that one byte changed"
 check_exit 1 "one byte, seen by a sample too" organ-compare $BASE "$T/one.gguf" --sample 1
 check_text "$(counts status)" "differs 1, identical 38" "a sample's identical means every byte"
@@ -152,7 +156,8 @@ check "what both have" organ-compare $VERSE "$T/some.bin" --layers 0-1 --type or
 check "a map onto itself" organ-compare $VERSE $VERSE --map 0-3=0-3
 check_text "$(counts status)" "identical 36" "a map leaves out what has no block"
 check_exit 1 "a map" organ-compare $BASE $VERSE --map 0-2=1-3 --type organ
-check_text "$(awk -F '\t' 'NR == 2 { print $1, $13 }' "$T/out")" "blk.0.ffn_gate.weight blk.1.ffn_gate.weight" \
+check_text "$(awk -F '\t' "$BY_NAME"'NR == 2 {
+    print col("name"), col("name_b") }' "$T/out")" "blk.0.ffn_gate.weight blk.1.ffn_gate.weight" \
     "a map's pair"
 check_text "$(counts status)" "differs 9" "a map's rows"
 check_exit 1 "a map, A on a pipe" sh -c "organ-compare - $VERSE --map 0-2=1-3 --type organ < $BASE"
@@ -241,15 +246,17 @@ if have jq "JSON read by jq"; then
     check_text "$(jq -c 'select(.status == "only-a") | .value_b' "$T/out")" null "no value in json"
 fi
 check_exit 1 "keys alone are a difference" organ-compare $VERSE "$T/k.gguf"
-check_text "$(grep -c identical "$T/out") $(tail -n 1 "$T/out" | cut -f 1,4,7)" "39 (keys)${TAB}differs${TAB}5" \
+check_text "$(grep -c identical "$T/out") $(cells name,status,elements "$T/out" | tail -n 1)" \
+    "39 (keys)${TAB}differs${TAB}5" \
     "their one row"
 check_exit 1 "in the summary" organ-compare $VERSE "$T/k.gguf" --summary
-check_text "$(grep '^keys' "$T/out" | cut -f 2-8 | tr '\t' ' ')" "25 20 2 1 0 1 1" "their row of the summary"
+check_text "$(cells class,tensors,identical,differs,dtype,shape,only_a,only_b "$T/out" | grep '^keys' |
+    cut -f 2- | tr '\t' ' ')" "25 20 2 1 0 1 1" "their row of the summary"
 check "a selection is about tensors" organ-compare $VERSE "$T/k.gguf" --type organ
 check "so is a map" organ-compare $VERSE "$T/k.gguf" --map 0=0
 check "lineage is too" organ-compare $VERSE "$T/k.gguf" --lineage
 check "keys of a file and a directory" organ-compare $VERSE "$T/verse" --keys
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 1 "none differs"
+check_text "$(($(wc -l < "$T/out")))" 1 "none differs"
 check "keys of a pipe" sh -c "organ-compare $VERSE - --keys < $VERSE"
 organ-keys $VERSE --set tokenizer.ggml.token_type=i32[]:2,3 --output "$T/k2.gguf"
 check_exit 1 "one array begins the other" organ-compare "$T/k2.gguf" "$T/k.gguf" --keys
@@ -266,14 +273,15 @@ check_error 2 "compares keys only" "keys and a selection" organ-compare $VERSE $
 for f in kv-odd-keys kv-strings-binary kv-all-scalars kv-arrays-all-types kv-empty-arrays-and-strings kv-many; do
     check "$f and itself" organ-compare $D/gguf/$f.gguf $D/gguf/$f.gguf --keys
     check_exit 1 "$f and nothing" organ-compare $D/gguf/$f.gguf $D/gguf/header-only.gguf --keys
-    check_text "$(cut -f 2 "$T/out" | sort | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "$(organ-keys \
+    check_text "$(cells status "$T/out" | sort | uniq -c | awk '{ print $1 $2 }' | tr '\n' ' ')" "$(organ-keys \
         $D/gguf/$f.gguf | tail -n +2 | wc -l | tr -d ' ')only-a 1status " "$f: all keys"
 done
 
 # ---- summary and lineage
 check_exit 1 "summary" organ-compare $BASE $VERSE --summary
 check_text "$(column class | tr '\n' ' ')" "skeleton organ embed norm keys model " "classes"
-check_text "$(awk -F '\t' '$1 == "model" { print $2, $4, $13 }' "$T/out")" "39 39 same lineage" "the model's row"
+check_text "$(awk -F '\t' "$BY_NAME"'col("class") == "model" {
+    print col("tensors"), col("differs"), col("lineage") }' "$T/out")" "39 39 same lineage" "the model's row"
 for pair in base-verse base-code verse-code; do
     a=$LAB/lab-${pair%-*}-q4_k_m.gguf b=$LAB/lab-${pair#*-}-q4_k_m.gguf
     for s in "" "--sample 0" "--type organ"; do

@@ -98,8 +98,8 @@ done
 # ---- zsh and fish: made from the same tables ---------------------------------------------------------
 made zsh > "$T/_organ"
 made fish > "$T/organ.fish"
-check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(sed 1d "$T/options.tsv" | cut -f 1 | sort \
-    -u | wc -l | tr -d ' ')" "zsh: all tools"
+check_text "$(head -n 1 "$T/_organ" | tr ' ' '\n' | grep -c '^organ-')" "$(cells tool "$T/options.tsv" |
+    sed 1d | sort -u | wc -l | tr -d ' ')" "zsh: all tools"
 grep -q "^organ-graft) .* '--match=:match:(exact retype convert)' .* '--link' .* '\*:model:_files -g " "$T/_organ" \
     && ok || bad "zsh: organ-graft"
 grep -q "^organ-measure) .* '--type=:type:_values -s , value attention .* '-j+:j: ' " "$T/_organ" && ok \

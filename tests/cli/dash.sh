@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2016,SC2034,SC2086,SC2154
-# dash.sh - "-" as an output: each command of promises.rows that writes with it gives the same bytes to a file, to a
-# pipe, to a FIFO and behind what a file has already; a full disk gives 4 and leaves nothing, and so do few open files.
+# dash.sh - "-" as an output, for each option that takes it: the same bytes to a file, a pipe, a FIFO, a terminal and
+# behind what a file has already; a full disk gives 4 and leaves nothing, and so do few open files.
 . "$(dirname "$0")/lib.sh"
 . tests/rows.sh
 
@@ -15,17 +15,53 @@ same() { # FILE WHERE
     cmp -s "$1" "$T/whole" && [ $got = "$want" ] && ok || bad "$line: $2: exit $got: $(head -n 1 "$T/err")"
 }
 
-# Each row with "-" as an output, and each option of a text that a row names as a file.
-grep -E ' (-o|--output|--svg|--card|--report|--rules|--imatrix-out|--histogram|--undo|--to-peft) -( |$)' "$T/rows" |
-    grep -v organ-probe > "$T/dashes"
-sed -n -e 's/ --rules [^ ]*/ --rules -/p' -e 's/ --card \$[^ ]*/ --card -/p' -e 's/ --svg \$[^ ]*/ --svg -/p' \
-    -e 's/ --report \$[^ ]*/ --report -/p' -e 's/ --histogram \$[^ ]*/ --histogram -/p' "$T/rows" |
-    grep -v organ-probe >> "$T/dashes"
-sort -u "$T/dashes" | grep -v -e ' - .* -$' -e ' - .* - ' > "$T/rows"
+pty=yes
+(onpty true) > /dev/null 2>&1 < /dev/null || {
+    pty=
+    echo "left out: output on a terminal (/dev/pts)"
+}
+
+# Each option of an output takes "-", in the first row that has it: in all rows with EXHAUSTIVE=1. Those that cannot
+# write to a stream refuse it.
+for tool in "$BIN"/organ-*; do
+    case $tool in *organ-probe) continue ;; esac
+    "$tool" --list-options | awk -F "$TAB" -v tool="${tool##*/}" '
+        $4 ~ /^(new-|into)/ && $7 == "-" { print tool, "--" $1, ($2 == "-") ? "" : "-" $2 }'
+done > "$T/options"
+awk -v all="$(! exhaustive || echo all)" '
+    FNR == NR { name[$1, $2] = $2; if ($3) name[$1, $3] = $2; next }
+    { row = $0
+        for (w = 3; w < NF; w++) {
+            if (!(($2, $w) in name) || $(w + 1) !~ /^(\$o|-$)/) continue
+            given = $(w + 1) == "-"
+            if (!given && done[$2, name[$2, $w]]++ && all == "") continue
+            old = $(w + 1)
+            $(w + 1) = "-"
+            print (given ? "" : "?" name[$2, $w] " ") $0
+            $(w + 1) = old
+        }
+    }' "$T/options" "$T/rows" | sort -u | grep -v -e ' - .* -$' -e ' - .* - ' > "$T/dashes"
+while read -r tool option short; do
+    grep -qE " $tool .*($option${short:+| $short}) -( |\$)" "$T/dashes" && ok ||
+        bad "no row gives $tool $option -"
+done < "$T/options"
+# Options of folders, and of a file that is read again.
+REFUSE=' organ-graft --output organ-lora --to-peft organ-transplant --undo '
+# Rows in which another option, or a patch, needs the name of a file.
+named() {
+    case " $row " in *' --card '* | *' --shards '* | *' --safetensors '* | *' dat '* | *' $p '*) ;; *) false ;; esac
+}
+mv "$T/dashes" "$T/rows"
 mkfifo "$T/fifo"
 while IFS= read -r row <&4; do
+    option=
+    case $row in \?*) option=${row%% *} row=${row#* } option=${option#\?} ;; esac
     parse "$row"
     to > "$T/whole"
+    if [ $got = 2 ] && one_line "$T/err" && [ ! -s "$T/whole" ]; then
+        case $REFUSE in *" $tool $option "*) ok ;; *) named && ok || bad "$line: $(cat "$T/err")" ;; esac
+        continue
+    fi
     [ $got = "$want" ] && [ -s "$T/whole" ] && ok || { bad "$line: exit $got: $(head -n 1 "$T/err")"; continue; }
     echo header > "$T/behind"
     to >> "$T/behind"
@@ -40,12 +76,28 @@ while IFS= read -r row <&4; do
     to > "$T/fifo"
     wait
     same "$T/piped" "a FIFO"
+    # A terminal gets the same text, and nothing that is binary.
+    if [ $pty ]; then
+        reset
+        (eval "onpty $line -q 2> \"\$T/err\"") > "$T/piped" < /dev/null
+        got=$?
+        case $(head -c 4 "$T/whole" | tr -d '\000') in
+        GGUF | *[!\ -~]*) [ $got = 2 ] && [ ! -s "$T/piped" ] && one_line "$T/err" && ok ||
+            bad "$line: exit $got on a terminal: $(head -n 1 "$T/err")" ;;
+        *) case $row in
+            *organ-measure*) # whose table is narrower there
+                [ $got = "$want" ] && [ -s "$T/piped" ] && ok || bad "$line: exit $got on a terminal" ;;
+            *) same "$T/piped" "a terminal" ;;
+            esac ;;
+        esac
+    fi
     [ -e /dev/full ] || continue
     to > /dev/full
     [ $got = 4 ] && one_line "$T/err" && ok || bad "$line: exit $got on a full disk: $(head -n 2 "$T/err")"
     case $(left) in '' | *changed*) ok ;; *) bad "$line: a full disk leaves $(left)" ;; esac
 done 4< "$T/rows"
 row=
+reset
 for n in 4 5 6 7 8 10 12; do
     # shellcheck disable=SC3045 # any sh that is in use has -n
     (ulimit -n $n; exec organ-extract "$LAB/lab-verse-q4_k_m.gguf" -o "$O/new/d" -q) 2> "$T/err"

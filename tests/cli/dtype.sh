@@ -9,8 +9,8 @@ check "extract" organ-extract $VERSE --output "$T/d"
 
 # types MODEL [AWK-CONDITION]: the dtypes of its tensors, counted
 types() {
-    organ-extract "$1" --list | awk -F '\t' "NR > 1 && (${2:-1}) { print \$5 }" | sort | uniq -c | awk \
-        '{ printf "%s%s:%s", sep, $2, $1; sep = " " } END { print "" }'
+    organ-extract "$1" --list | awk -F '\t' "$BY_NAME NR > 1 && (${2:-1}) { print col(\"dtype\") }" | sort |
+        uniq -c | awk '{ printf "%s%s:%s", sep, $2, $1; sep = " " } END { print "" }'
 }
 
 # key MODEL KEY: its value
@@ -25,15 +25,16 @@ make() {
     check "$1" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "$@"
 }
 
-NORMS='$6 !~ /x/' MATRICES='$6 ~ /x/'
+NORMS='col("dims") !~ /x/' MATRICES='col("dims") ~ /x/'
 make 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'
-check_text "$(types "$T/m.gguf" '$4 ~ /^ffn_(gate|up|down)$/')" "Q4_K:12" "FFNs"
-check_text "$(types "$T/m.gguf" '$1 == "output.weight"')" "Q6_K:1" "output"
-check_text "$(types "$T/m.gguf" '$4 ~ /^attn_(q|k|v|output)$/ || $4 == "token_embd"')" "F16:17" "the rest"
+check_text "$(types "$T/m.gguf" 'col("role") ~ /^ffn_(gate|up|down)$/')" "Q4_K:12" "FFNs"
+check_text "$(types "$T/m.gguf" 'col("name") == "output.weight"')" "Q6_K:1" "output"
+check_text "$(types "$T/m.gguf" 'col("role") ~ /^attn_(q|k|v|output)$/ || col("role") == "token_embd"')" \
+    "F16:17" "the rest"
 check_text "$(types "$T/m.gguf" "$NORMS")" "F32:9" "norms stay"
 check_text "$(key "$T/m.gguf" general.file_type)" 1 "file_type: most are F16"
 check_text "$(key "$T/m.gguf" general.quantization_version)" 2 "quantization_version"
-check_text "$(organ-extract "$T/m.gguf" --list | cut -f 1)" "$(organ-extract $VERSE --list | cut -f 1)" \
+check_text "$(organ-extract "$T/m.gguf" --list | cells name)" "$(organ-extract $VERSE --list | cells name)" \
     "same tensors, same order"
 cp "$T/m.gguf" "$T/a"
 organ-assemble "$T/d" --output "$T/m.gguf" --force -q -j 1 --dtype 'blk.*.ffn_*=q4_k,output*=q6_k,*=f16'
@@ -69,21 +70,21 @@ if [ -x "$BIN/organ-compare" ]; then
     make '*=f32'
     cp "$T/m.gguf" "$T/f32.gguf"
     organ-extract "$T/f32.gguf" --output "$T/df"
-    column=$(organ-compare "$T/f32.gguf" $VERSE 2> "$T/err" | head -n 1 | tr '\t' '\n' | grep -n -i 'l2' | head -n 1 \
-        | cut -d : -f 1)
     for t in f16:0.0005 bf16:0.004 q8_0:0.01 q6_k:0.03 q5_k:0.06 q4_k:0.12; do
         organ-assemble "$T/df" --output "$T/m.gguf" --force -q --dtype "*=${t%:*}"
-        organ-compare "$T/f32.gguf" "$T/m.gguf" 2> "$T/err" | awk -F '\t' -v c="${column:-0}" -v most="${t#*:}" \
-            'NR > 1 && $2 != "keys" { n++; if ($c + 0 > most) { print "FAIL", $1, $c; bad = 1 } }
-            END { exit n == 39 && c > 0 ? bad : 1 }' > "$T/out"
+        organ-compare "$T/f32.gguf" "$T/m.gguf" 2> "$T/err" | awk -F '\t' -v most="${t#*:}" "$BY_NAME"'
+            NR > 1 && col("class") != "keys" { n++
+                if (col("rel_l2") + 0 > most) { print "FAIL", col("name"), col("rel_l2"); bad = 1 } }
+            END { exit n == 39 ? bad : 1 }' > "$T/out"
         if [ $? = 0 ]; then ok; else bad "${t%:*} is further off than ${t#*:}: $(head -n 1 "$T/out")"; fi
     done
 fi
 
 # Rules: the first match decides; keep; exact names reach norms.
 make 'blk.0.*=keep,blk.[12].ffn_up.weight=q8_0,*=keep'
-check_text "$(types "$T/m.gguf" '$5 == "Q8_0"')" "Q8_0:2" "two of them"
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { print $1 }' | tr '\n' ' ')" \
+check_text "$(types "$T/m.gguf" 'col("dtype") == "Q8_0"')" "Q8_0:2" "two of them"
+check_text "$(organ-extract "$T/m.gguf" --list | awk "$BY_NAME"'col("dtype") == "Q8_0" { print col("name") }' |
+    tr '\n' ' ')" \
     "blk.1.ffn_up.weight blk.2.ffn_up.weight " "which"
 cp "$T/m.gguf" "$T/a"
 printf '# two blocks\r\nblk.0.*=keep\n\n  blk.[12].ffn_up.weight=q8_0,\n' > "$T/rules"
@@ -93,7 +94,7 @@ printf 'tensor\ttype\tbytes\nblk.2.ffn_up.weight\tQ8_0\t1\nblk.1.ffn_up.weight\t
 make "@$T/rules"
 check_same "$T/a" "$T/m.gguf" "rules from a table"
 make "blk.2.ffn_up.weight=keep,blk.2.*=q8_0,@$T/rules,blk.1.ffn_up.weight=keep"
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "Q8_0" { n++ } END { print n }')" 7 \
+check_text "$(organ-extract "$T/m.gguf" --list | awk "$BY_NAME"'col("dtype") == "Q8_0" { n++ } END { print n }')" 7 \
     "the first match counts, with and without wildcards"
 rm -f "$T/m.gguf"
 for t in '@no-such' 'tensor\ttype\nx*\tq8_0' '# nothing' '@rules' '*=q8_0\n@other' 'tensor\ttype\nalone'; do
@@ -102,7 +103,8 @@ for t in '@no-such' 'tensor\ttype\nx*\tq8_0' '# nothing' '@rules' '*=q8_0\n@othe
 done
 check_error 4 "no-such" "rules that are missing" organ-assemble "$T/d" --output "$T/m.gguf" --dtype "@$T/no-such"
 make 'output_norm.weight=f16,*norm*=f16'
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" { print $1 }')" "output_norm.weight" \
+check_text "$(organ-extract "$T/m.gguf" --list |
+    awk "$BY_NAME"'col("dtype") == "F16" { print col("name") }')" "output_norm.weight" \
     "a norm by its name only"
 make '*=keep'
 check_same "$T/m.gguf" $VERSE "nothing changes: the same file"
@@ -139,11 +141,13 @@ check_error 2 "blk.0.ffn_up.weight" "rows of 40 in Q8_0" organ-assemble "$T/d" -
 make '*=q4_k' --fallback f16
 check_text "$(types "$T/m.gguf")" "F16:2 F32:5 I32:1 Q4_K:2" \
     "falling back; routers, convolutions, biases, integers and norms stay"
-check_text "$(organ-extract "$T/m.gguf" --list | awk '$5 == "F16" || $5 == "Q4_K" { print $1 $5 }' | tr '\n' ' ')" \
+check_text "$(organ-extract "$T/m.gguf" --list |
+    awk "$BY_NAME"'col("dtype") == "F16" || col("dtype") == "Q4_K" { print col("name") col("dtype") }' |
+    tr '\n' ' ')" \
     "blk.0.attn_q.weightQ4_K blk.0.ffn_down.weightF16 blk.0.ffn_up.weightF16 blk.0.ssm_alpha.weightQ4_K " \
     "which fell back"
 make 'blk.*.ffn_gate_inp.*=f16,*.bias=bf16,blk.0.ssm_a=q8_0,*=keep'
-check_text "$(types "$T/m.gguf" '$5 !~ /32/')" "BF16:1 F16:1 Q8_0:1" "delicate tensors by their roles"
+check_text "$(types "$T/m.gguf" 'col("dtype") !~ /32/')" "BF16:1 F16:1 Q8_0:1" "delicate tensors by their roles"
 
 # A matrix may have its rows in any axis but the first.
 mkmodel "$T/axes.gguf" a.weight:F32:256x2 b.weight:F32:256x1x2 c.weight:F32:256x1x1x2 d.weight:F32:256x1x1x1

@@ -76,7 +76,7 @@ edit "architecture by both" 's/^\(    "architecture": \)"[^"]*",$/\1"mine",/;
 check_text "$(kv general.architecture)" '"type": "str", "value": "by key"' "architecture: the key wins"
 edit "alignment by model.alignment" 's/^\(    "alignment": \)32,$/\1512,/'
 check_text "$(kv general.alignment)" '"type": "u32", "value": 512' "alignment by model.alignment"
-organ-extract "$T/out.gguf" --list | awk -F '\t' 'NR > 1 && $9 % 512' > "$T/a"
+organ-extract "$T/out.gguf" --list | awk -F '\t' "$BY_NAME"'NR > 1 && col("offset") % 512' > "$T/a"
 check_text "$(cat "$T/a")" "" "alignment by model.alignment: offsets"
 edit "alignment by both" 's/^\(    "alignment": \)32,$/\1512,/;
     s/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 64},/'
@@ -97,17 +97,17 @@ reset
 awk '/"name": "blk.1.attn_q.weight"/ { kept = $0; next } { print } /"name": "blk.3.attn_q.weight"/ { print kept }' \
     "$T/manifest" > "$MF"
 check "reordered" organ-assemble "$T/verse" --output "$T/out.gguf"
-organ-extract "$T/out.gguf" --list | cut -f 1-8 | sort > "$T/a"
-organ-extract $VERSE --list | cut -f 1-8 | sort > "$T/b"
+organ-extract "$T/out.gguf" --list | without offset,part | sort > "$T/a"
+organ-extract $VERSE --list | without offset,part | sort > "$T/b"
 check_same "$T/a" "$T/b" "reordered: the same tensors"
-check_text "$(organ-extract "$T/out.gguf" --list | cut -f 1 | grep -A 1 '^blk.3.attn_q.weight' | tail -n 1)" \
+check_text "$(organ-extract "$T/out.gguf" --list | cells name | grep -A 1 '^blk.3.attn_q.weight' | tail -n 1)" \
     blk.1.attn_q.weight "reordered: the place"
 organ-extract "$T/out.gguf" --output - | cksum > "$T/a"
 organ-extract "$T/verse" --output - | cksum > "$T/b"
 check_same "$T/a" "$T/b" "reordered: the data follow"
 edit "another alignment" 's/^  "metadata": \[/&{"key": "general.alignment", "type": "u32", "value": 4096},/'
 check_text "$(sed -n 's/^    "alignment": \([0-9]*\),/\1/p' "$T/again/manifest.json")" 4096 "another alignment"
-organ-extract "$T/out.gguf" --list | awk -F '\t' 'NR > 1 && $9 % 4096' > "$T/a"
+organ-extract "$T/out.gguf" --list | awk -F '\t' "$BY_NAME"'NR > 1 && col("offset") % 4096' > "$T/a"
 check_text "$(cat "$T/a")" "" "offsets are aligned to 4096"
 
 if have jq "JSON read by jq"; then
@@ -115,7 +115,8 @@ if have jq "JSON read by jq"; then
     jq '(.metadata[] | select(.key == "general.name") | .value) = "by jq" |
         del(.tensors[] | select(.class == "organ" and .block == 1))' "$T/manifest" > "$MF"
     check "rewritten by jq" organ-assemble "$T/verse" --output "$T/out.gguf"
-    check_text "$(organ-extract "$T/out.gguf" --list | awk -F '\t' '$2 == "organ" && $3 == 1' | wc -l | tr -d ' ')" 0 \
+    check_text "$(organ-extract "$T/out.gguf" --list |
+        awk -F '\t' "$BY_NAME"'col("class") == "organ" && col("block") == 1' | wc -l | tr -d ' ')" 0 \
         "jq took the organs of block 1 out"
     jq . "$T/manifest" > "$MF"
     rm -f "$T/out.gguf"
@@ -189,7 +190,7 @@ check_absent "$T/out2.gguf" "after mistakes"
 organ-extract -q $LAB/lab-verse-q4_k_m.gguf --output "$T/cls"
 sed '/"blk.0.attn_q.weight"/s/"class": "skeleton"/"class": "other"/' "$T/cls/manifest.json" > "$T/cls.json"
 mv "$T/cls.json" "$T/cls/manifest.json"
-class_of() { "$@" | awk -F '\t' '$1 == "blk.0.attn_q.weight" { print $2 }'; }
+class_of() { "$@" | awk -F '\t' "$BY_NAME"'col("name") == "blk.0.attn_q.weight" { print col("class") }'; }
 check "class edited, listed" test "$(class_of organ-extract "$T/cls" --list)" = other
 check "class edited, measured" test "$(class_of organ-measure -q "$T/cls" --type other)" = other
 check "class edited, left out of its old one" test -z "$(class_of organ-measure -q "$T/cls" --type skeleton)"
@@ -201,7 +202,8 @@ for d in cls2 cls3 cls4; do
 done
 organ-compare -q "$T/cls" "$T/cls4" > "$T/table"
 check "class edited, grafted by it" awk -F '\t' \
-    '$4 == "differs" { n++; ok = $1 == "blk.0.attn_q.weight" } END { exit !(ok && n == 1) }' "$T/table"
+    "$BY_NAME"'col("status") == "differs" { n++; ok = col("name") == "blk.0.attn_q.weight" } END { exit !(ok &&
+        n == 1) }' "$T/table"
 
 # Bytes that follow a model are never read through a link, even if it leads to the same bytes.
 organ-extract -q $D/gguf/trailing-bytes.gguf --output "$T/linked" || bad "trailing bytes"

@@ -21,13 +21,13 @@ moe "$T/d.gguf" 6 -s 2
 are() {
     what=$1 file=$2 tensor=$3 step=$4
     shift 4
-    n=$(organ-extract "$file" --tensors "$tensor" --list | awk 'NR == 2 { print $8 }')
+    n=$(organ-extract "$file" --tensors "$tensor" --list | awk "$BY_NAME"'NR == 2 { print col("bytes") }')
     organ-extract "$file" --tensors "$tensor" --output - | tail -c "$n" > "$T/got"
     : > "$T/want"
     for part in "$@"; do
         source=$T/${part%:*}.gguf of=${FROM:-$tensor}
         [ "${part%:*}" = b ] && of=$tensor
-        n=$(organ-extract "$source" --tensors "$of" --list | awk 'NR == 2 { print $8 }')
+        n=$(organ-extract "$source" --tensors "$of" --list | awk "$BY_NAME"'NR == 2 { print col("bytes") }')
         organ-extract "$source" --tensors "$of" --output - | tail -c "$n" | tail -c +$((${part#*:} * step + 1)) \
             | head -c "$step" >> "$T/want"
     done
@@ -108,7 +108,7 @@ check "records" organ-graft --target "$T/bs" --source "$T/ds" --experts 3=4,0-1=
 organ-assemble -q "$T/g" --output "$T/c.gguf" --force
 check_same "$T/c.gguf" "$T/stacked.gguf" "records as stacks"
 check "the table" organ-graft --target "$T/bs" --source "$T/ds" --experts 3=4 --layers 0 --check
-check_text "$(awk -F "$TAB" 'NR > 1 { print $1 "<" $3 }' "$T/out" | tr '\n' ' ')" \
+check_text "$(awk -F "$TAB" "$BY_NAME"'NR > 1 { print col("name") "<" col("donor") }' "$T/out" | tr '\n' ' ')" \
     "blk.0.ffn_gate.3.weight<blk.0.ffn_gate.4.weight blk.0.ffn_down.3.weight<blk.0.ffn_down.4.weight " \
     "which expert from which"
 

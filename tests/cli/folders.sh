@@ -81,4 +81,26 @@ chmod 711 "$T/empty"
 check "an empty folder" organ-extract -q "$V" -o "$T/empty"
 check_text "$(mode "$T/empty")" drwx--x--x "the mode of an empty folder"
 keeps "$FILES" "$T/d.organs/manifest.json" organ-measure -q --update "$T/d.organs"
+# Times are those of the new content, as with cp.
+for out in "$T/new.gguf" "$T/d.organs"; do
+    touch -t 200001010000 "$out"
+    case $out in *.gguf) tool=organ-assemble ;; *) tool=organ-extract ;; esac
+    check "$tool --force over an old output" $tool -q "$V" -o "$out" --force
+    check_text "$(find "$out" -prune -newer "$T/empty/manifest.json")" "$out" "$tool: the time of what replaces"
+done
+# A user who may keep neither owner nor group: the file is the user's, and the new group may do only what all may.
+user='setpriv --reuid 65534 --regid 65534 --clear-groups'
+if [ "$(id -u)" = 0 ] && have setpriv "outputs of another user" && chmod 711 "$T" && mkdir -m 777 "$T/open" &&
+    cp "$V" "$T/open/in.gguf" && chmod 644 "$T/open/in.gguf" && $user test -x "$BIN/organ-assemble"; then
+    for m in '664 -rw-r--r--' '660 -rw-------' '644 -rw-r--r--' '674 -rw-r--r--' '646 -rw-r--rw-'; do
+        rm -f "$T/open/out.gguf"
+        cp "$V" "$T/open/out.gguf"
+        chmod "${m%% *}" "$T/open/out.gguf"
+        chown 12345:23456 "$T/open/out.gguf"
+        check "another user's file, $m" $user "$BIN/organ-assemble" -q "$T/open/in.gguf" -o "$T/open/out.gguf" --force
+        # shellcheck disable=SC2012
+        check_text "$(ls -ln "$T/open/out.gguf" | awk '{ print substr($1, 1, 10), $3, $4 }')" "${m#* } 65534 65534" \
+            "another user's file, $m"
+    done
+fi
 finish

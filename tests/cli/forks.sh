@@ -75,7 +75,9 @@ done < "$T/types" > "$T/want"
 mkmodel "$T/a.gguf" -k llama.block_count=$i $specs output.weight:F32:32x4
 # shellcheck disable=SC2086
 mkmodel "$T/b.gguf" -s 7 -k llama.block_count=$i $specs output.weight:F32:32x4
-check_text "$(organ-extract "$T/a.gguf" --list | awk -F '\t' 'NR > 1 && $1 != "output.weight" { print $1, $5, $8 }')" \
+check_text "$(organ-extract "$T/a.gguf" --list |
+    awk -F '\t' "$BY_NAME"'NR > 1 && col("name") != "output.weight" {
+    print col("name"), col("dtype"), col("bytes") }')" \
     "$(cat "$T/want")" "names and sizes"
 
 # data MODEL TENSORS: their records.
@@ -107,14 +109,16 @@ check_same "$T/place.gguf" "$T/a.gguf" "undone"
 check "stacked" organ-stack -q --output "$T/stack.gguf" "$T/a.gguf" 9,48 "$T/b.gguf" 35
 data "$T/stack.gguf" 'blk.*' | tail -c 1024 > "$T/y" && data "$T/b.gguf" 'blk.35.*' | tail -c 1024 > "$T/x"
 check_same "$T/x" "$T/y" "stacked: the last block"
-check_text "$(organ-extract "$T/stack.gguf" --list | awk -F '\t' 'NR > 1 && $4 == "ffn_up" { print $1, $5, $8 }' | tr \
+check_text "$(organ-extract "$T/stack.gguf" --list |
+    awk -F '\t' "$BY_NAME"'NR > 1 && col("role") == "ffn_up" { print col("name"), col("dtype"), col("bytes") }' | tr \
     '\n' ' ')" \
     "blk.0.ffn_up.weight IQ4_KS 4416 blk.1.ffn_up.weight IQ4_KS_R4 4416 blk.2.ffn_up.weight IQ1_S_R4 1568 " \
     "stacked: types and sizes"
 
 # A patch and its application; tensors that differ are found.
 check_exit 1 "they differ" organ-compare -q "$T/a.gguf" "$T/moved.gguf"
-check_text "$(awk -F '\t' '$4 == "differs" { n++ } END { print n }' "$T/out")" "$(organ-extract "$T/a.gguf" \
+check_text "$(awk -F '\t' "$BY_NAME"'col("status") == "differs" { n++ } END {
+    print n }' "$T/out")" "$(organ-extract "$T/a.gguf" \
     --list --tensors 'blk.9.*,blk.4?.*' | grep -c blk)" "how many differ"
 check "a patch" organ-compare -q "$T/a.gguf" "$T/moved.gguf" --patch "$T/p.gguf"
 check "applied" organ-transplant -q --base "$T/a.gguf" --donor "$T/p.gguf" --output "$T/patched.gguf"
@@ -136,7 +140,8 @@ for r in gate up down; do
     tail -c 48 "$T/f/organs/blk_0_ffn_${r}_1.bin" > "$T/y"
     check_same "$T/x" "$T/y" "kept expert of ffn_$r"
 done
-check_text "$(organ-extract "$T/few.gguf" --list | awk -F '\t' '/_exps/ { print $8 }' | tr '\n' ' ')" \
+check_text "$(organ-extract "$T/few.gguf" --list | awk -F '\t' "$BY_NAME"'/_exps/ { print col("bytes") }' |
+    tr '\n' ' ')" \
     "2240 2304 128 " "sizes of the kept experts"
 
 # Not decoded or encoded, with a reason.

@@ -33,7 +33,7 @@ refuse() { # TEXT ARGUMENT...
     check_absent "$T/f.gguf" "$refuse_text"
 }
 made2() { made "$@" 2> "$T/note"; }
-names() { organ-extract "$1" --list | awk 'NR > 1 { print $1 }' | tr '\n' ' '; }
+names() { organ-extract "$1" --list | awk "$BY_NAME"'NR > 1 { print col("name") }' | tr '\n' ' '; }
 joined() { # MODEL TENSOR PART-MODEL PART...: its bytes are those of the parts
     data "$1" "$2" > "$T/x"
     whole=$2 of=$3
@@ -116,7 +116,8 @@ X="blk.0.attn_q.weight:F16:32x32 output_norm.weight:F32:32 blk.0.attn_v.weight:F
         "mpt, divided by name"
     model gpt-oss "$T/rot.gguf" $L -k llama.rope.dimension_count=4 blk.0.attn_qkv.weight:F16:32x32
     check "gpt-oss, divided by the rotated size" forms --unfuse qkv "$T/rot.gguf"
-    check_text "$(organ-extract --list "$T/f.gguf" | awk 'NR > 1 { print $6 }' | tr '\n' ' ')" "32x16 32x8 32x8 " \
+    check_text "$(organ-extract --list "$T/f.gguf" | awk "$BY_NAME"'NR > 1 { print col("dims") }' |
+        tr '\n' ' ')" "32x16 32x8 32x8 " \
         "gpt-oss, divided by the rotated size"
 }
 made2 "$T/heads.gguf" "$(arr attention.head_count u32 4,2)$(arr attention.head_count_kv u32 2,1)" \
@@ -194,7 +195,8 @@ organ-compare "$V" "$C" > "$T/x"
 organ-compare "$V" "$T/c.gguf" > "$T/y"
 check_same "$T/x" "$T/y" "the comparison does not depend on the form"
 organ-compare "$T/v.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/x"
-check_text "$(awk -F '\t' '$1 ~ /attn_qkv/ { print $4, $6 }' "$T/x" | sort -u)" "dtype F32" "parts of different types"
+check_text "$(awk -F '\t' "$BY_NAME"'col("name") ~ /attn_qkv/ { print col("status"), col("dtype_b") }' "$T/x" |
+    sort -u)" "dtype F32" "parts of different types"
 check "patch" organ-compare "$V" "$T/v.gguf" --patch "$T/p.gguf"
 check "apply it" organ-transplant -q "$V" "$T/p.gguf" -o "$T/patched.gguf"
 check_same "$T/patched.gguf" "$T/v.gguf" "a patch keeps the form"

@@ -24,7 +24,7 @@ changed() {
     (cd "$T/g" && for f in */*.bin; do cmp -s "$f" "$T/verse/$f" || echo "$f"; done) | tr '\n' ' '
 }
 dtype() { # MODEL TENSOR
-    organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $5 }'
+    organ-extract "$1" --tensors "$2" --list | awk "$BY_NAME"'NR == 2 { print col("dtype") }'
 }
 key() { # DIR KEY: its line's value
     sed -n "s/^ *{\"key\": \"$2\", .*\"value\": \(.*\)},*\$/\1/p" "$1/manifest.json"
@@ -51,7 +51,8 @@ check_text "$(grafted)" "blk.3.ffn_gate.weight " "--names-from FILE"
 check "everything" graft --source "$T/code" --target "$T/verse"
 check_text "$(grafted | wc -w | tr -d ' ')" 39 "without a selection all move"
 organ-measure "$T/verse" > "$T/measures" || bad "measure"
-awk -F '\t' 'NR > 1 && $15 != "-" && $15 < 40 { print $1 }' "$T/measures" | tr '\n' ' ' > "$T/low"
+awk -F '\t' "$BY_NAME"'NR > 1 && col("theta") != "-" && col("theta") < 40 { print col("name") }' "$T/measures" |
+    tr '\n' ' ' > "$T/low"
 [ -s "$T/low" ] || bad "no tensor below 40 degrees: the chain tests nothing"
 check "a chain of tools" sh -c "organ-measure '$T/verse' --where 'theta<40' | organ-graft \
     --source '$T/code' --target '$T/verse' --output '$T/chain' --names-from -"
@@ -193,7 +194,8 @@ done
 
 # ---- --check ------------------------------------------------------------------------------------
 check "same lineage" organ-graft --source "$CODE" --target "$VERSE" --type organ --check
-check_text "$(awk -F "$TAB" '$2 == "replace"' "$T/out" | wc -l | tr -d ' ')" 12 "one row per tensor"
+check_text "$(awk -F "$TAB" "$BY_NAME"'col("action") == "replace"' "$T/out" | wc -l |
+    tr -d ' ')" 12 "one row per tensor"
 check_text "$(head -n 1 "$T/out")" \
     "name${TAB}action${TAB}donor${TAB}base_dtype${TAB}donor_dtype${TAB}bytes${TAB}reason" "header"
 if grep -q "lineage: same lineage" "$T/err"; then ok; else bad "no 'same lineage': $(cat "$T/err")"; fi
@@ -257,7 +259,7 @@ mkmodel "$T/two.gguf" blk.0.ffn_up.weight:F32:64x32 blk.0.ffn_up.bias:F32:32 blk
 mkmodel "$T/one.gguf" -s 3 -k llama.context_length=77 blk.0.ffn_up.weight:F32:64x32
 check_error 1 "the base does not have this tensor" "without --add" graft --source "$T/two.gguf" --target "$T/one.gguf"
 check "--add" graft --source "$T/two.gguf" --target "$T/one.gguf" --add
-check_text "$(organ-extract "$T/g" --list | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" \
+check_text "$(organ-extract "$T/g" --list | awk "$BY_NAME"'NR > 1 { print col("name") }' | tr '\n' ' ')" \
     "blk.0.ffn_up.weight blk.0.ffn_up.bias blk.0.extra.weight " "--add: at the end"
 check "--add: assemble" organ-assemble "$T/g" --output "$T/a.gguf" --force
 check "keys" organ-transplant --base "$T/two.gguf" --donor "$T/one.gguf" --tensors '*up.weight' --copy-kv 'llama.*' \

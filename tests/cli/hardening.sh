@@ -10,8 +10,8 @@ refused() {
     text=$1
     shift
     echo 'int x;' > "$T/x.c"
-    have "${CC:-cc}" && "${CC:-cc}" "$@" -fsyntax-only "$T/x.c" > "$T/out" 2>&1 || return 0
-    check_exit 1 "compile for a host that is not supported: $*" "${CC:-cc}" "$@" -fsyntax-only src/base/host.c
+    compile "$@" -fsyntax-only "$T/x.c" > "$T/out" 2>&1 || return 0
+    check_exit 1 "compile for a host that is not supported: $*" compile "$@" -fsyntax-only src/base/host.c
     if grep -q "error:.*needs a $text host" "$T/err"; then ok; else bad "no message about a $text host"; fi
 }
 refused little-endian -std=c11 -U__BYTE_ORDER__ -D__BYTE_ORDER__=__ORDER_BIG_ENDIAN__

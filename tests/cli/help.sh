@@ -33,7 +33,9 @@ for f in "$BIN"/organ-*; do
 done
 
 # Every option of the tables is in the help and in the manual page of its tool.
-sh scripts/options.sh "$BIN" | awk -F '\t' 'NR > 1 && $2 != "-" { print $1, $2, $3 }' > "$T/table"
+sh scripts/options.sh "$BIN" |
+    awk -F '\t' "$BY_NAME"'NR > 1 && col("option") != "-" {
+    print col("tool"), col("option"), col("letter") }' > "$T/table"
 if [ "$(wc -l < "$T/table")" -ge 300 ]; then ok; else bad "only $(wc -l < "$T/table") options"; fi
 while read -r t option letter; do
     case $t in organ-api) continue ;; esac

@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC2154,SC2034 # variables of tests/checkpoints.sh
 # Checkpoints and adapters as people have them: fields that decide what weights mean, folders with several
 # files, quantized weights, other classes, and adapters that are no plain change of their base.
 . "$(dirname "$0")/lib.sh"
@@ -16,6 +17,15 @@ noted "new_scale = 2.5" "an unknown field" organ-keys m
 check_error 1 "new_scale = 2.5" "an unknown field, strict" organ-assemble m --strict --vocab-from m -o x.gguf
 check_absent x.gguf "nothing is written"
 organ-check m | grep -q "warning${TAB}checkpoint${TAB}-${TAB}.*new_scale" || bad "organ-check names no unknown field"
+llama m '"hidden_act\u0000": "silu"'
+noted 'hidden_act\\x00 = silu' "a field that is known up to a NUL" organ-keys m
+llama m '"hidden_act": "silu\u0000"'
+check_error 3 "hidden_act = silu" "a value that is known up to a NUL" organ-assemble m -o x.gguf
+model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn")"
+LC_ALL=C sed 's/"dtype":"F32"/"dtype":"X32"/' m/model.safetensors > x && mv x m/model.safetensors
+check_error 3 "its type X32 cannot be read" "a type that nobody knows" organ-assemble m -o x.gguf
 llama m '"hidden_act": "relu"'
 check_error 3 "hidden_act = relu" "another activation" organ-assemble m -o x.gguf
 llama m '"rope_scaling": {"rope_type": "longrope"}'
@@ -35,7 +45,7 @@ for value in '"intermediate_size": [16, 16]' '"rope_theta": "10000"' '"num_key_v
     '"num_attention_heads": 2.5' '"head_dim": {"a": 4}'; do
     llama m ''
     f=$(echo "$value" | cut -d'"' -f2)
-    sed "s/\"$f\": [0-9.]*/$value/" m/config.json > c && mv c m/config.json
+    edit "s/\"$f\": [0-9.]*/$value/"
     check_error 3 "$f = " "a value that no key can hold: $value" organ-assemble m -o x.gguf
 done
 llama m '"time_step_limit": [0.0, Infinity], "a \" Infinity": "NaN", "b": -Infinity'
@@ -52,7 +62,7 @@ check_error 1 "model_type = qwen2" "the same, strict" organ-assemble m --strict 
 llama m '"model_type": "mistral"'
 quiet "a type of the same architecture" organ-keys m
 llama m ''
-sed 's/"LlamaForCausalLM"/"LlamaForCausalLM", "Qwen2ForCausalLM"/' m/config.json > c && mv c m/config.json
+edit 's/"LlamaForCausalLM"/"LlamaForCausalLM", "Qwen2ForCausalLM"/'
 noted "architectures names 2 classes, of which the first is taken" "two classes" organ-keys m
 llama m '"quantization_config": {"quant_method": "newq"}'
 noted "quant_method = newq (this method is not known; the stored weights are taken" "an unknown method" organ-keys m
@@ -74,6 +84,156 @@ check_error 3 "no attention_multiplier" "granite without it" organ-assemble m -o
 model m PhiForCausalLM 2 '"hidden_act": "gelu_new", "layer_norm_eps": 1e-5' "$ends
 $head"
 check_error 3 "no partial_rotary_factor" "phi2 without it" organ-assemble m -o x.gguf
+
+# Values that no program can use, or that JSON gives in another type.
+for row in '"rope_theta": 0|rope_theta = 0: it must be above 0' '"rope_theta": 1e40|rope_theta = 1e40: engines' \
+    '"rope_theta": true|rope_theta = true: engines cannot use' '"rms_norm_eps": -1|rms_norm_eps = -1: it must not be' \
+    '"rms_norm_eps": 1e-60|rms_norm_eps = 1e-60: engines cannot' \
+    '"num_hidden_layers": "2"|num_hidden_layers = "2": engines cannot use'; do
+    llama m ''
+    edit "s/$(echo "$row" | cut -d: -f1): [0-9.e-]*/${row%%|*}/"
+    check_error 3 "${row#*|}" "${row%%|*}" organ-assemble m -o x.gguf
+done
+for row in '"tie_word_embeddings": "false"|tie_word_embeddings = "false": it must be true or false' \
+    '"tie_word_embeddings": 1|tie_word_embeddings = 1: it must be true' '"mlp_bias": 1|mlp_bias = 1: it must be true' \
+    '"rope_scaling": {"type": "linear", "factor": -2}|rope_scaling.factor = -2: it must be above 0' \
+    '"rope_scaling": {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+    "original_max_position_embeddings": 0}|original_max_position_embeddings = 0: it must be above 0'; do
+    llama m "${row%%|*}"
+    check_error 3 "${row#*|}" "${row%%|*}" organ-assemble m -o x.gguf
+done
+llama m '"layer_types": ["full_attention", "sliding_attention"]'
+noted "it names windows, and no field gives their size" "windows without a size" organ-keys m
+llama m '"rope_scaling": {"type": "YaRN", "factor": 2}'
+quiet "a type of scaling in capitals" organ-keys m
+key llama.rope.scaling.type yarn "a type of scaling in capitals"
+llama m '"model_type": "llama"'
+edit 's/"LlamaForCausalLM"/null/'
+noted "model_type decides: LlamaForCausalLM" "a class of null" organ-keys m
+
+# Fields that are absent or null, for which transformers and engines take other values.
+window() { model m "$1" 6 "\"tie_word_embeddings\": true$2" "$ends
+$(blocks 6 "$attn
+$four${3:+
+$3}")"; }
+window Gemma2ForCausalLM ', "sliding_window": 8'
+quiet "gemma2 without limits of logits" organ-keys m
+window Gemma2ForCausalLM ', "sliding_window": 8, "attn_logit_softcapping": null'
+noted "no attn_logit_softcapping (transformers then has no limit" "gemma2 with a limit of null" organ-keys m
+window Gemma2ForCausalLM ', "sliding_window": 8, "attn_logit_softcapping": 0'
+check_error 3 "attn_logit_softcapping = 0: engines divide by it" "gemma2, a limit of 0" organ-assemble m -o x.gguf
+window Gemma2ForCausalLM ', "sliding_window": null'
+noted "no sliding_window (transformers then has no window" "gemma2 with a window of null" organ-keys m
+full='"full_attention"'
+window Gemma2ForCausalLM ", \"layer_types\": [$full, $full, $full, $full, $full, $full]"
+quiet "gemma2 without windows" organ-keys m
+key gemma2.attention.sliding_window_pattern 1 "gemma2 without windows"
+window Gemma3ForCausalLM '' "$qk"
+quiet "gemma3 without a window" organ-keys m
+key gemma3.attention.sliding_window 4096 "gemma3 without a window"
+window Gemma3ForCausalLM ', "sliding_window": null' "$qk"
+noted "no sliding_window (4096 is taken" "gemma3 with a window of null" organ-keys m
+window Gemma3ForCausalLM ", \"layer_types\": [$full, $full, $full, $full, $full, $full]" "$qk"
+quiet "gemma3 with full attention only" organ-keys m
+key gemma3.attention.sliding_window '' "gemma3 with full attention only"
+for pattern in 0 -1 '"6"' 2.5 '[6]'; do
+    window Gemma3ForCausalLM ", \"sliding_window\": 8, \"sliding_window_pattern\": $pattern" "$qk"
+    check_error 3 "sliding_window_pattern = " "a pattern of $pattern" organ-assemble m -o x.gguf
+done
+model m DeepseekV3ForCausalLM 2 "$moe" "$ends
+$head"
+noted "no routed_scaling_factor (transformers takes a value of the class" "deepseek_v3 without it" organ-keys m
+model m DeepseekV2ForCausalLM 2 "$moe" "$ends
+$head"
+organ-keys m 2> err > /dev/null
+if grep routed_scaling err; then bad "deepseek_v2 needs no factor"; else ok; fi
+
+# Two fields that mean the same.
+for row in '"n_layer": 7|num_hidden_layers = 2, and n_layer = 7' '"norm_eps": 0.01|rms_norm_eps = 1e-6, and norm_eps' \
+    '"text_config": {"num_attention_heads": 4}|num_attention_heads = 4, and num_attention_heads = 2 elsewhere' \
+    '"n_ctx": 32|max_position_embeddings = 64, and n_ctx = 32' \
+    '"rope_scaling": {"type": "yarn", "factor": 2, "attention_factor": 1, "attn_factor": 2}|rope_scaling.attention' \
+    '"rope_scaling": {"rope_type": "linear", "type": "yarn", "factor": 2}|rope_scaling.rope_type = linear, and'; do
+    llama m "${row%%|*}"
+    noted "contradicts itself: ${row#*|}" "${row%%|*}" organ-keys m
+done
+llama m '"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": false}'
+noted "tie_word_embeddings = false, and true elsewhere" "two answers on the head" organ-keys m
+llama m '"n_layer": 2, "max_length": 20, "rope_scaling": {"rope_type": "linear", "type": "linear", "factor": 2}'
+quiet "fields that mean the same and agree" organ-keys m
+for field in '"output_multiplier": 2.0' '"init_scale": 2.0' '"time_step_scale": 2.0'; do
+    llama m "$field"
+    noted "$(echo "$field" | cut -d'"' -f2) = 2.0" "no pattern covers $field" organ-keys m
+done
+llama m '"attention_bias": true'
+noted "attention_bias = true, but the model has no blk.0.attn_q.bias" "biases that are lost" organ-keys m
+model m LlamaForCausalLM 2 '"attention_bias": false' "$ends
+$head
+$(blocks 2 "$attn
+$l.self_attn.q_proj.bias 8")"
+noted "attention_bias = false, but the model has the tensor blk.0.attn_q.bias" "biases that are not used" organ-keys m
+edit 's/"attention_bias": false/"attention_bias": true/'
+quiet "biases" organ-keys m
+edit 's/"attention_bias": true/"attention_dropout": 0/'
+noted "has no attention_bias, which stands for false, but the model has the tensor blk.0.attn_q.bias" \
+    "biases that transformers leaves out" organ-keys m
+edit 's/"attention_dropout": 0/"qkv_bias": true/'
+quiet "biases, another field" organ-keys m
+model m CohereForCausalLM 2 '"layer_norm_eps": 1e-5, "logit_scale": 1, "use_qk_norm": true' "$ends
+$two"
+noted "use_qk_norm = true, but the model has no blk.0.attn_q_norm.weight" "norms that are lost" organ-keys m
+edit 's/"use_qk_norm": true/"attention_dropout": 0/'
+check "no norms" organ-keys m
+if grep qk_norm err; then bad "no norms: $(cat err)"; else ok; fi
+model m CohereForCausalLM 2 '"layer_norm_eps": 1e-5, "logit_scale": 1' "$ends
+$(blocks 2 "$attn
+$l.self_attn.q_norm.weight 2 4")"
+noted "has no use_qk_norm, which stands for false, but the model has the tensor blk.0.attn_q_norm.weight" \
+    "norms that transformers leaves out" organ-keys m
+model m MambaForCausalLM 2 '"state_size": 4' "backbone.embeddings.weight 12 8"
+noted "has no use_conv_bias, which stands for true, but the model has no blk.0.ssm_conv1d.bias" \
+    "the default" organ-keys m
+llama m '"num_nextn_predict_layers": 1'
+noted "declares 1 for multi-token prediction, but the files have no such blocks" "b-mtp, llama" organ-keys m
+gemma() { model m GemmaForCausalLM 2 "$1" "$ends
+$(blocks 2 "$attn")"; }
+gemma '"hidden_act": "silu"'
+noted "hidden_act = silu (the engine computes gelu)" "an activation of gemma" organ-keys m
+gemma '"hidden_act": "silu", "hidden_activation": "gelu_pytorch_tanh"'
+quiet "the activation that counts" organ-keys m
+model m Mamba2ForCausalLM 2 '"rms_norm": false, "num_heads": 2, "state_size": 4' "backbone.embeddings.weight 12 8"
+check_error 3 "rms_norm = false" "mamba2 without norms" organ-assemble m -o x.gguf
+model m Qwen3MoeForCausalLM 2 '"num_experts": 4, "num_experts_per_tok": 2' "$ends
+$head"
+noted "no norm_topk_prob" "a default that differs" organ-keys m
+model m MixtralForCausalLM 2 '"num_local_experts": 4, "num_experts_per_tok": 2' "$ends
+$head"
+quiet "mixtral" organ-keys m
+edit 's/, "rope_theta": 10000.0//'
+noted "no rope_theta (engines take 10000" "mixtral without rope_theta" organ-keys m
+for row in 'greedy", "n_group": 2|greedy (the engine chooses groups' \
+    'group_limited_greedy", "n_group": 2|group_limited'; do
+    model m DeepseekV2ForCausalLM 2 "$moe, \"topk_method\": \"${row%%|*}" "$ends
+$head"
+    noted "topk_method = ${row#*|}" "experts in groups" organ-keys m
+done
+model m DeepseekV2ForCausalLM 2 "$moe, \"topk_method\": \"greedy\", \"n_group\": 1" "$ends
+$head"
+check "experts in one group" organ-keys m
+! grep -q topk_method err || bad "experts in one group: $(cat err)"
+# The text part of a published gemma 3 states only what differs from the defaults of its class.
+model m Gemma3ForCausalLM 2 '"sliding_window": 8' "$ends
+$(blocks 2 "$attn
+$four
+$qk")"
+edit 's/"num_attention_heads": 2,\| "num_key_value_heads": 1,\|"head_dim": 4,\|"rms_norm_eps": 1e-6,//g
+    s/"max_position[a-z_]*": 64,//; s/, "rope_theta": 10000.0//; s/"rope_theta": 10000.0,//'
+organ-keys m 2> err > have
+for row in context_length:131072 attention.head_count:8 attention.head_count_kv:4 attention.key_length:256 \
+    attention.layer_norm_rms_epsilon:1e-6 rope.freq_base:1000000; do
+    check_text "$(awk -F'\t' -v key="gemma3.${row%%:*}" '$1 == key { print $4 }' have)" "${row##*:}" \
+        "a default of gemma3"
+done
 
 # ---- layers --------------------------------------------------------------------------------------
 
@@ -101,11 +261,11 @@ check_error 3 "has windows" "windows in llama" organ-assemble m -o x.gguf
 
 llama m '"tie_word_embeddings": true'
 quiet "a tied head that is a copy" organ-keys m
-printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> ./dd
+differ
 model m LlamaForCausalLM 2 '"tie_word_embeddings": true' "$(blocks 2 "$attn")
 $ends
 $head"
-printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc 2> ./dd
+differ
 noted "lm_head.weight differs from the embeddings" "a tied head that differs" organ-keys m
 model m LlamaForCausalLM 2 '"tie_word_embeddings": false' "$ends
 $(blocks 2 "$attn")"
@@ -124,7 +284,7 @@ $(blocks 2 "$attn")
 model.layers.0.self_attn.q_proj.lora_A.default.weight 2 8"
 check_error 3 "an adapter that was not merged" "lora_A in a checkpoint" organ-assemble m -o x.gguf
 llama m '"model_type": "llama"'
-sed 's/"architectures": \[[^]]*\]/"architectures": null/' m/config.json > c && mv c m/config.json
+edit 's/"architectures": \[[^]]*\]/"architectures": null/'
 noted "model_type decides: LlamaForCausalLM" "no class" organ-keys m
 model m LlamaForCausalLM 2 '' "$ends
 $head
@@ -156,6 +316,22 @@ printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
 { echo "$ends"; echo "$head"; } | stored m/model-00002-of-00003.safetensors
 quiet "c-shards/overlay" organ-keys m
 check_text "$(organ-extract --list -q m | wc -l | tr -d ' ')" 22 "the tensors of the index"
+for row in "m.gguf|is a GGUF model" "pytorch_model.bin|is a pickle" "consolidated.00.pth|is a pickle" \
+    "weights.npz|older versions of MLX" "tf_model.h5|TensorFlow" "flax_model.msgpack|Flax" "model.onnx|ONNX"; do
+    config_only LlamaForCausalLM 2 ''
+    echo x > "m/${row%%|*}"
+    check_error 3 "${row%%|*} is a" "weights in ${row%%|*}" organ-assemble m -o x.gguf
+    grep -qF "${row#*|}" err || bad "weights in ${row%%|*}: $(cat err)"
+done
+rm -rf m
+mkdir m
+echo '{"dim": 8, "n_layers": 2}' > m/params.json
+echo "$ends" | stored m/consolidated.safetensors
+check_error 3 "the format of Mistral (params.json)" "Mistral's own files" organ-assemble m -o x.gguf
+check "they can be looked at" organ-extract --list m
+rm m/params.json
+mv m/consolidated.safetensors m/model.safetensors
+check_error 3 "without config.json has no keys" "a folder without config.json" organ-assemble m -o x.gguf
 mkdir -p models--who--Some-Model/snapshots
 llama models--who--Some-Model/snapshots/0123abcd ''
 check_text "$(organ-keys models--who--Some-Model/snapshots/0123abcd --get general.name)" Some-Model "a cache folder"
@@ -187,6 +363,54 @@ quantized "quantized with MLX" '' "$q.weight:U32 8 1
 $q.scales 8 1
 $q.biases 8 1"
 quantized "no scale" fp8 "$q.weight:F8_E4M3 8 8"
+scaled() { # SCALES-OF-Q SCALES-OF-K, in a configuration that does not tell
+    model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn" | sed 's/\([qk]_proj.weight\)/\1:F8_E4M3/')
+$(blocks 2 "$l.self_attn.q_proj.weight_scale $1${2:+
+$l.self_attn.k_proj.weight_scale $2}")"
+}
+for shape in "1" "8" "8 1" "1 1" "8 8"; do
+    scaled "$shape" 4
+    quiet "F8 with scales of $shape" organ-keys m
+done
+# Blocks of 4 x 2, or of 5 x 3: only the configuration tells.
+scaled "2 4" 4
+noted "does not state the size of the blocks of F8 scales (weight_block_size); that of model.layers.0.self_attn" \
+    "F8 with blocks that are not stated" organ-keys m
+check_exit 1 "F8 with blocks that are not stated, strict" organ-assemble m --strict -o x.gguf
+blocks='"quantization_config": {"quant_method": "fp8", "weight_block_size": '
+edit "s/\"rope_theta\"/${blocks}[4, 2]}, &/"
+quiet "F8 with stated blocks" organ-keys m
+edit 's/\[4, 2\]/[128, 128]/'
+check_error 3 "scale does not fit" "F8 with blocks of another size than is stated" organ-assemble m -o x.gguf
+edit 's/"weight_block_size": .128, 128./"config_groups": {"group_0": {"weights": {"block_structure": [4, 2]}}}/'
+edit 's/"quant_method": "fp8"/"quant_method": "compressed-tensors", "format": "float-quantized"/'
+check "F8 with the blocks of compressed-tensors" organ-keys m
+if grep 'does not state' err; then bad "blocks of compressed-tensors: $(cat err)"; else ok; fi
+edit 's/\[4, 2\]/[4, 4]/'
+check_error 3 "scale does not fit" "blocks of another size, compressed-tensors" organ-assemble m -o x.gguf
+for name in input_scale output_scale activation_scale act_scale; do
+    model m LlamaForCausalLM 2 '"quantization_config": {"quant_method": "fp8"}' "$ends
+$head
+$(blocks 2 "$attn" | sed 's/q_proj.weight/&:F8_E4M3/')
+$(blocks 2 "$l.self_attn.q_proj.weight_scale 1
+$l.self_attn.q_proj.$name 1
+$l.self_attn.k_scale 1")"
+    quiet "k-quantized/fp8-$name" organ-keys m
+done
+scaled 1 ''
+check_error 3 "no scale" "one F8 tensor without a scale" organ-assemble m -o x.gguf
+for shape in "3 3" "3" "2 3"; do
+    scaled "$shape" 4
+    check_error 3 "scale does not fit" "F8 with scales of $shape" organ-assemble m -o x.gguf
+done
+model m LlamaForCausalLM 2 '"quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic",
+    "modules_to_not_convert": ["lm_head"], "inverse_scales": true}' "$ends
+$head
+$(blocks 2 "$attn")"
+noted "quantization_config has fields or values that the conversion does not use: inverse_scales = true" \
+    "an unknown field of quantization_config" organ-keys m
 model m LlamaForCausalLM 2 '' "$ends
 $head
 $(blocks 2 "$attn" | sed 's/q_proj.weight/q_proj.weight:F8_E4M3/')"
@@ -203,13 +427,13 @@ check "it is compared" organ-compare m m
 check_error 3 "BertModel are not covered" "no GGUF" organ-assemble m -o x.gguf
 check_text "$(organ-info --json m 2> /dev/null | grep -c '"kind": "checkpoint"')" 1 "its kind"
 noted "shown under" "it is written as safetensors" organ-assemble m -o x.safetensors
-organ-extract --list -q m | cut -f1,5,6 > have
-organ-extract --list -q x.safetensors | cut -f1,5,6 > want
+organ-extract --list -q m | cells name,dtype,dims > have
+organ-extract --list -q x.safetensors | cells name,dtype,dims > want
 check_same have want "the same tensors"
 cp -r m m2
 printf '\100' | dd of=m2/model.safetensors bs=1 seek=$(($(wc -c < m2/model.safetensors) - 1)) conv=notrunc 2> ./dd
 check "they are merged under their stored names" organ-merge -q --method linear m m2 -o merged.safetensors
-check_text "$(organ-extract --list -q merged.safetensors | cut -f1 | tail -n 2 | tr '\n' ' ')" \
+check_text "$(organ-extract --list -q merged.safetensors | cells name | tail -n 2 | tr '\n' ' ')" \
     "embeddings.word_embeddings.weight pooler.dense.weight " "the names of the merge"
 check_text \
     "$(organ-measure -q merged.safetensors --tensors pooler.dense.weight --columns max --sample 0 | tail -n 1)" 1 \
@@ -308,6 +532,19 @@ for field in '"use_rslora": "true"' '"alpha_pattern": [1]' '"rank_pattern": 3'; 
     adapter "$field"
     check_error 3 "which has the wrong type" "$field" convert
 done
+adapter '"layer_replication": [], "target_modules": ["q_proj", "v_proj"], "modules_to_save": ["score"]'
+noted "target_modules names v_proj, for which the adapter has no tensors" "pairs that are lost" convert
+grep -q "modules_to_save names score" err || bad "a matrix that is lost: $(cat err)"
+! grep -q "names q_proj" err || bad "q_proj is there"
+adapter '' "base_model.model.model.norm.weight 6"
+check_error 3 "another length than the norm of the base" "a norm of another model" convert
+for half in "A.weight 2 6" "B.weight 6 2"; do
+    rm -rf a
+    mkdir a
+    echo '{"peft_type": "LORA", "r": 2, "lora_alpha": 4}' > a/adapter_config.json
+    blocks 2 "$pair" | sed "s/lora_${half%%.*}.weight .*/lora_$half/" | stored a/adapter_model.safetensors
+    check_error 3 "model.layers.0.self_attn.q_proj.lora_" "a pair of another shape: $half" convert
+done
 adapter '"new_trick": true'
 noted "new_trick = true" "an unknown field of an adapter" convert
 adapter ''
@@ -333,6 +570,12 @@ noted "pair for lm_head" "p-peft/tied-lmhead" convert
 adapter '' "base_model.model.model.embed_tokens.lora_embedding_A 2 12
 base_model.model.model.embed_tokens.lora_embedding_B 8 2"
 noted "engines abort" "p-peft/tied-embed" convert
+check_error 1 "engines abort" "p-peft/tied-embed, strict" organ-lora --from a --base tied --strict -o y.gguf
+check_absent y.gguf "p-peft/tied-embed, strict"
+organ-assemble -q tied -o tied.gguf
+check_exit 1 "the adapter and its model" organ-check a.gguf --target tied.gguf
+grep -q "token_embd.weight.lora_a${TAB}.*engines abort" out || bad "organ-check of an embedding pair: $(cat out)"
+check "p-peft/tied-embed, folded" organ-transplant --base tied.gguf --adapter a -o folded.gguf
 B=''
 adapter '' "base_model.model.score.weight 2 8"
 check_error 3 "modules_to_save" "the head of a classifier" convert
@@ -345,7 +588,23 @@ blocks 2 "$l.self_attn.q_proj.lora_a 8 2
 $l.self_attn.q_proj.lora_b 2 8" | stored a/adapters.safetensors
 quiet "p-peft/mlx" convert
 check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 20 "its alpha is scale * rank"
-check_text "$(organ-extract --list a.gguf | awk -F"$TAB" 'NR == 2 { print $6 }')" 8x2 "its lora_a"
+check_text "$(organ-extract --list a.gguf | awk -F"$TAB" "$BY_NAME"'NR == 2 { print col("dims") }')" 8x2 "its lora_a"
+mlx() { # LORA_PARAMETERS [MEMBERS]
+    echo "{\"fine_tune_type\": \"lora\", \"model\": \"somewhere\", \"lora_parameters\": {$1}${2:+, $2}}" \
+        > a/adapter_config.json
+}
+mlx '"rank": 2, "scale": 10.0, "alpha": 2' '"peft_type": "LORA"'
+quiet "MLX with an alpha that changes nothing" convert
+mlx '"rank": 2, "scale": 10.0, "alpha": 16'
+noted "lora_parameters.alpha = 16 (the scale alone counts" "MLX with alpha and scale" convert
+mlx '"rank": 2, "alpha": 16'
+quiet "MLX with alpha only" convert
+check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 16 "its alpha"
+mlx '"rank": 2, "scale": "10"'
+check_error 2 "rank or scale (lora_parameters) of this adapter is not known" "MLX, a text" convert
+mlx '"rank": 4, "scale": 10.0'
+noted "MLX scales all ranks alike" "MLX with another rank" convert
+mlx '"rank": 2, "scale": 10.0'
 mv a/adapters.safetensors a/adapters.npz
 check_error 3 "adapters.npz" "an older file of MLX" convert
 mv a/adapters.npz a/adapters.safetensors

@@ -255,7 +255,9 @@ config() {
 }
 
 hash_tensors() {
-    organ-check --hash "$1" 2> /dev/null | awk -F'\t' '$2 == "tensor" { print $3 "\t" $4 "\t" $1 }' | sort
+    organ-check --hash "$1" 2> /dev/null |
+        awk -F'\t' "$BY_NAME"'col("kind") == "tensor" {
+        print col("name") "\t" col("detail") "\t" col("sha256") }' | sort
 }
 arch_keys() {
     organ-keys "$1" | grep -Ev '^general|^tokenizer' | sort
@@ -308,7 +310,7 @@ shape() {
     mkdir "$T/ck"
     config "$arch" "$class" > "$T/ck/config.json"
     tensors "$arch" > "$T/list"
-    n=$(grep -c . "$T/list") i=0
+    i=0
     while [ $i -lt "$shards" ]; do
         awk -v s="$shards" -v i=$i 'NR % s == i' "$T/list" |
             made_shard "$T/ck/model-0000$((i + 1))-of-0000$shards.safetensors" "$type" $((40000 * (i + 1)))
@@ -356,9 +358,7 @@ done
 hf=ForCausalLM
 shape llama Llama$hf f32 1 K=4
 shape llama Mistral$hf bf16 3 H=3 K=1 P=16 L=3 tied=true
-shape llama Llama$hf f16 2 H=2 K=2 P=20 D=40
 shape internlm2 InternLM2$hf f32 1 K=2 P=12
-shape internlm2 InternLM2$hf bf16 2 H=6 K=3 D=48 P=8
 shape seed_oss SeedOss$hf f32 1 K=1 P=16
 # With one key-value head, wqkv is that of llama row by row.
 shape llama Llama$hf f32 1 H=3 K=1 P=16
@@ -373,29 +373,34 @@ shape qwen3 Qwen3$hf f16 2 P=16 K=1
 shape qwen3moe Qwen3Moe$hf f32 3 E=4 P=12 F=32
 shape qwen3moe-fused Qwen3Moe$hf bf16 1 E=5 F=32
 shape qwen3next Qwen3Next$hf f32 1 E=3 K=2 R=1 P=12 F=32
-shape qwen3next Qwen3Next$hf bf16 2 E=2 K=1 R=3 P=8 S=12 F=32
 shape qwen35 Qwen3_5$hf f32 1 K=2 R=3 P=4 S=12
-shape qwen35 Qwen3_5$hf f16 1 K=3 R=2 P=8 tied=true
 shape gemma Gemma$hf bf16 1 H=2 K=1 P=24 tied=true
 shape gemma2 Gemma2$hf f32 2 H=4 K=4 P=12 tied=true
 shape gemma3 Gemma3$hf f16 1 H=4 K=1 P=12 tied=true
 shape granite Granite$hf f32 1 K=1 tied=true
 shape granitemoe GraniteMoeShared$hf f32 2 E=5 K=4 F=32
-shape granitemoe GraniteMoeShared$hf bf16 1 E=2 F=48
 shape olmo Olmo$hf bf16 1 K=4
 shape olmo2 Olmo2$hf f32 1 H=8 K=2 P=4
 shape phi3 Phi3$hf f16 2
-shape deepseek DeepseekV3$hf f32 2 E=4 S=24 R=12 F=32
 shape deepseek DeepseekV3$hf bf16 1 H=3 P=16 S=16 R=4 E=3 F=32
 shape mamba Mamba$hf f32 1 R=1 tied=true
-shape mamba Mamba$hf bf16 2 S=16 R=3 F=48 tied=true
 shape mamba2 Mamba2$hf f32 1 H=8 K=4
 shape gpt2 GPT2LMHeadModel f32 1 tied=true
-shape gpt2 GPT2LMHeadModel f16 2 D=48 F=96 H=3 tied=true
 shape gptneox GPTNeoX$hf f32 1 H=2 F=128
 shape bloom Bloom$hf bf16 1 H=8 K=8 F=128 tied=true
-shape falcon Falcon$hf f32 1 K=1 F=128 tied=true
 shape falcon Falcon$hf bf16 2 H=6 K=3 D=48 F=192 tied=true
+
+if exhaustive; then # of these others are above
+    shape llama Llama$hf f16 2 H=2 K=2 P=20 D=40
+    shape internlm2 InternLM2$hf bf16 2 H=6 K=3 D=48 P=8
+    shape qwen3next Qwen3Next$hf bf16 2 E=2 K=1 R=3 P=8 S=12 F=32
+    shape qwen35 Qwen3_5$hf f16 1 K=3 R=2 P=8 tied=true
+    shape granitemoe GraniteMoeShared$hf bf16 1 E=2 F=48
+    shape deepseek DeepseekV3$hf f32 2 E=4 S=24 R=12 F=32
+    shape mamba Mamba$hf bf16 2 S=16 R=3 F=48 tied=true
+    shape gpt2 GPT2LMHeadModel f16 2 D=48 F=96 H=3 tied=true
+    shape falcon Falcon$hf f32 1 K=1 F=128 tied=true
+fi
 
 # Heads are in another order, and a piece of the tensor ends within a row.
 mkmodel "$T/wide.gguf" -k llama.block_count=1 -k llama.embedding_length=96 -k llama.feed_forward_length=32 \

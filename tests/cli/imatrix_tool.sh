@@ -5,28 +5,29 @@
 have mkmodel || { bad "mkmodel is not built"; finish; }
 IM=$LAB/lab-verse.imatrix.gguf OLD=$LAB/lab-verse.imatrix.dat V=$LAB/lab-verse-q4_k_m.gguf
 cell() { # FILE NAME COLUMN [EXPERT] of the table of show
-    organ-imatrix show "$1" --experts | awk -F"$TAB" -v n="$2" -v c="$3" -v e="${4:--}" '
+    organ-imatrix show "$1" --experts | awk -F"$TAB" -v n="$2" -v c="$3" -v e="${4:--}" "$BY_NAME"'
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i }
-        $1 == n && $2 == e { print $at }'
+        col("name") == n && col("expert") == e { print $at }'
 }
 # The older format and GGUF.
 check "to GGUF" organ-imatrix convert "$OLD" --chunk-size 190 -o "$T/v.gguf"
 organ-compare "$T/v.gguf" "$IM" > "$T/compared"
-check_text "$(awk -F"$TAB" 'NR > 1 && $9 > 1e-6' "$T/compared")" "" "values of the converted file"
-check_text "$(awk -F"$TAB" '$1 ~ /counts$/ && $4 == "identical"' "$T/compared" | wc -l | tr -d ' ')" 29 \
+check_text "$(awk -F"$TAB" "$BY_NAME"'NR > 1 && col("rel_l2") > 1e-6' "$T/compared")" "" "values of the converted file"
+check_text "$(awk -F"$TAB" "$BY_NAME"'col("name") ~ /counts$/ && col("status") == "identical"' "$T/compared" | wc -l |
+    tr -d ' ')" 29 \
     "counts of the converted file"
 check "to the older format" organ-imatrix convert "$IM" -o "$T/v.dat"
 check_text "$(wc -c < "$T/v.dat")" "$(wc -c < "$OLD")" "size of the older format"
 check "and back" organ-imatrix convert "$T/v.dat" --chunk-size 190 -o "$T/back.gguf"
 organ-compare "$T/back.gguf" "$IM" > "$T/compared"
-check_text "$(awk -F"$TAB" 'NR > 1 && $9 > 1e-6' "$T/compared")" "" "values after both ways"
+check_text "$(awk -F"$TAB" "$BY_NAME"'NR > 1 && col("rel_l2") > 1e-6' "$T/compared")" "" "values after both ways"
 check_text "$(organ-keys "$T/back.gguf" --get imatrix.chunk_count)" 36 "chunks"
 check "an importance matrix of llama.cpp stays" organ-imatrix convert "$IM" -o "$T/same.gguf"
 organ-compare "$T/same.gguf" "$IM" > "$T/compared"
-check_text "$(awk -F"$TAB" 'NR > 1 && $4 != "identical"' "$T/compared")" "" "tensors of a copy"
+check_text "$(awk -F"$TAB" "$BY_NAME"'NR > 1 && col("status") != "identical"' "$T/compared")" "" "tensors of a copy"
 check "it is an importance matrix for the tools" organ-assemble -q "$(verse_q8)" \
     --dtype q2_k --imatrix "$T/v.gguf" -o "$T/q.gguf"
-check_text "$(organ-check "$T/v.gguf" | awk -F"$TAB" '$3 == "imatrix"')" "" "findings in it"
+check_text "$(organ-check "$T/v.gguf" | awk -F"$TAB" "$BY_NAME"'col("rule") == "imatrix"')" "" "findings in it"
 
 # Sums.
 imatrix "$T/a.gguf" blk.0.ffn_up_exps.weight:4:1,2,0:10,20,0 blk.0.attn_q.weight:4:8:30
@@ -52,10 +53,12 @@ check_error 1 "the files belong to different models" "another model" organ-imatr
 check_absent "$T/none.gguf" "nothing is written"
 
 # Statistics: of the columns 1 2 3 4 with 10 inputs, against their definition.
-organ-imatrix show "$T/a.gguf" --experts | awk -F"$TAB" '$1 ~ /exps/ && $2 == 0 {
+organ-imatrix show "$T/a.gguf" --experts | mathawk -F"$TAB" "$BY_NAME"'col("name") ~ /exps/ && col("expert") == 0 {
     for (j = 1; j <= 4; j++) { p = j / 10; h -= p * log(p) / log(2) }
-    ok = $4 == 10 && near($5, 1 / 3) && near($6, 1) && near($7, 0.1) && near($8, 0.4) && near($9, 0.25) &&
-        near($10, sqrt(0.0125)) && $11 == 1 && near($12, h) && near($13, h / 2) && $14 == 0.25 && $15 == "-" }
+    ok = col("count") == 10 && near(col("share"), 1 / 3) && near(col("sum"), 1) && near(col("min"), 0.1) &&
+        near(col("max"), 0.4) && near(col("mean"), 0.25) &&
+        near(col("std"), sqrt(0.0125)) && col("active") == 1 && near(col("entropy"), h) &&
+            near(col("evenness"), h / 2) && col("outliers") == 0.25 && col("cosine") == "-" }
     function near(x, y) { return x - y < 1e-6 && y - x < 1e-6 }
     END { exit !ok }' && ok || bad "statistics: $(organ-imatrix show "$T/a.gguf" --experts)"
 check_text "$(cell "$T/a.gguf" blk.0.ffn_up_exps.weight sum 2)" - "an expert without inputs has no statistics"

@@ -38,7 +38,8 @@ check_text "$(cell form "$T/d")" "organ directory" "form of a directory"
 check_text "$(cell kind "$T/d")" "language model" "kind of a directory"
 check_text "$(cell form "$T/d/norm/output_norm.bin")" records "form of a record"
 check_text "$(cell kind "$T/d/norm/output_norm.bin")" "organ records" "kind of a record"
-check_text "$(organ-info --table - < "$V" | awk -F '\t' 'NR == 2 { print $2, $3, $6 }')" \
+check_text "$(organ-info --table - < "$V" |
+    awk -F '\t' "$BY_NAME"'NR == 2 { print col("kind"), col("form"), col("parameters") }')" \
     "language model pipe 2885888" "a pipe"
 
 # ---- figures ------------------------------------------------------------------------
@@ -62,7 +63,8 @@ edit_arch() { # OUT ARCH [KEY=T:V...]
     shift 2
     set -- $(for k in "$@"; do printf ' --set %s' "$k"; done)
     organ-keys -q "$V" --set general.architecture=str:$e_arch $(organ-keys "$V" 'llama.*' | awk -F '\t' \
-        -v a="$e_arch" 'NR > 1 { n = $1; sub(/^llama/, a, n); print "--rename", $1 "=" n }') --output "$T/arch1.gguf" \
+        -v a="$e_arch" "$BY_NAME"'NR > 1 { n = col("key"); sub(/^llama/, a, n);
+            print "--rename", col("key") "=" n }') --output "$T/arch1.gguf" \
         --force || bad "arch $e_arch"
     [ $# -gt 0 ] || set -- --set "$e_arch.block_count=u32:4"
     organ-keys -q "$T/arch1.gguf" "$@" --output "$e_out" --force 2> "$T/err" || bad "keys of $e_arch: $(cat "$T/err")"
@@ -144,7 +146,7 @@ check_text "$(cell type "$V") $(cell type "$LAB/lab-lora-code.gguf") $(cell type
     "the type as people say it"
 organ-assemble -q "$V" --dtype q8_0 --set-kv general.file_type=u32:15 -o "$T/wrong.gguf" 2> /dev/null
 check_text "$(cell type "$T/wrong.gguf")" Q8_0 "a wrong file_type is not believed"
-check_text "$(cell file_bytes "$V")" "$(wc -c < "$V" | tr -d ' ')" "bytes of the file"
+check_text "$(cell file_bytes "$V")" "$(($(wc -c < "$V")))" "bytes of the file"
 check "room" organ-info "$V" --fit 1G
 shows "room for a context of 512 tokens" "fit on the screen" "$V" --fit 1G
 
@@ -182,14 +184,14 @@ shows "organ-remote --complete URL $T/cut.gguf" "with a part of a file" "$T/cut.
 
 # ---- several files, mistakes -------------------------------------------------------------
 check "several" organ-info "$V" "$LAB/lab-base-q4_k_m.gguf"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 3 "a header and two rows"
+check_text "$(($(wc -l < "$T/out")))" 3 "a header and two rows"
 check "json" organ-info --json "$V"
 check_text "$(grep -c '^{"file": ' "$T/out")" 1 "one JSON object"
 check "where" organ-info --where 'kind=adapter' "$V" "$LAB/lab-lora-code.gguf"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 2 "one row is selected"
+check_text "$(($(wc -l < "$T/out")))" 2 "one row is selected"
 echo nonsense > "$T/text.gguf"
 check_exit 3 "a broken file does not hide the others" organ-info "$T/text.gguf" "$V"
-check_text "$(cut -f 2 "$T/out" | tr '\n' ',')" "kind,not readable,language model," "both have a row"
+check_text "$(cells kind "$T/out" | tr '\n' ',')" "kind,not readable,language model," "both have a row"
 organ-info -q --json "$T/text.gguf" "$V" > "$T/out" 2> /dev/null
 check_text "$(sed 's/.*"kind": "\([^"]*\)".*/\1/' "$T/out" | tr '\n' ',')" "not readable,language model," "as JSON"
 check_error 3 "text file" "not a model" organ-info "$T/text.gguf"
@@ -244,7 +246,7 @@ done
 (cd "$T" && organ quantize -q --imatrix im.gguf f16.gguf iq4_xs) || bad "quantize without an output"
 (cd "$T" && organ-assemble -q f16.gguf --imatrix im.gguf --dtype iq4_xs -o want.gguf) || bad "quantize"
 check_same "$T/f16-iq4_xs.gguf" "$T/want.gguf" "its name is that of the source and the type"
-check "organ quantize to a size" organ quantize "$T/f16.gguf" "$T/size.gguf" --size 3M
+exhaustive && check "organ quantize to a size" organ quantize "$T/f16.gguf" "$T/size.gguf" --size 3M
 mkdir "$T/checkpoint"
 organ-assemble -q "$V" --names hf -o "$T/checkpoint/model.safetensors" || bad "a checkpoint"
 check "organ convert" organ convert "$T/checkpoint" "$T/converted.gguf" q8_0
@@ -264,15 +266,59 @@ check_exit 2 "shards are not merged" organ merge "$T"/parts-0000?-of-00003.gguf
 check_text "$(grep -c 'which organ join .*parts-00001-of-00003.gguf parts.gguf puts together' "$T/err")" 1 "but joined"
 check "organ rename" organ rename "$V" "New name" "$T/renamed.gguf"
 check_text "$(organ-keys "$T/renamed.gguf" --get general.name)" "New name" "the new name"
+for verb in quantize convert split join rename diff duplicates version; do
+    check "organ $verb --help" organ $verb --help
+    check_text "$(sed 's/^\(usage: organ [a-z]*\).*/\1/; q' "$T/out")" "usage: organ $verb" \
+        "organ $verb --help: its own"
+    check_text "$(awk 'length($0) > 84' "$T/out"; cat "$T/err")" "" "organ $verb --help: narrow"
+    cp "$T/out" "$T/help"
+    check "organ help $verb" organ help $verb
+    check_same "$T/out" "$T/help" "organ help $verb"
+done
+check "help after other arguments" organ split "$V" 3 -h
+check_text "$(head -n 1 "$T/out")" "usage: organ split IN [OUT] N|SIZE [option...]" "help after other arguments"
+check_exit 2 "a type with a missing underscore" organ quantize "$V" "$T/q9.gguf" Q4_KM
+check_text "$(grep -c 'did you mean q4_k_m' "$T/err")" 1 "the type that was meant"
+check_exit 2 "a number after the type" organ quantize "$V" "$T/q9.gguf" q4_k_m 8
+check_text "$(grep -c -e '-j 8' "$T/err")" 1 "the option for threads"
+for pair in quantise:quantize transplent:transplant show:info compar:compare; do
+    check_exit 2 "organ ${pair%:*}" organ "${pair%:*}" "$V"
+    check_text "$(grep -c "did you mean ${pair#*:}" "$T/err")" 1 "the verb ${pair#*:}"
+done
+mkdir "$T/own"
+cp "$V" "$T/own/v.gguf"
+(cd "$T/own" && check "organ split IN N" organ split v.gguf 2 &&
+    check "organ convert FILE TYPE" organ convert v.gguf q8_0)
+check_text "$(cd "$T/own" && echo *)" \
+    "v-00001-of-00002.gguf v-00002-of-00002.gguf v-q8_0.gguf v.gguf" "names of outputs"
+check_same "$T/own/v.gguf" "$V" "the input is left"
+check_exit 2 "a shard that is an input" organ-assemble "$T/own/v-00001-of-00002.gguf" --shards 2 \
+    -o "$T/own/v.gguf" --force
 check "organ version" organ version
 mkdir "$T/shelf"
 cp "$V" "$LAB/lab-lora-code.gguf" "$T"/parts-* "$T/shelf"
 check "organ FOLDER" organ "$T/shelf"
-check_text "$(cut -f 2 "$T/out" | sort | tr '\n' ',')" "adapter,kind,language model,language model," "what it holds"
+check_text "$(cells kind "$T/out" | sort | tr '\n' ',')" "adapter,kind,language model,language model," "what it holds"
+mv "$T/out" "$T/shelf.tsv"
+check "organ info FOLDER" organ info "$T/shelf"
+check_same "$T/out" "$T/shelf.tsv" "the same as organ FOLDER"
 check_exit 2 "an empty folder" organ "$T/d/norm"
+# Of two sets with one first shard, only that with equal shards is a copy.
+mkdir "$T/whole" "$T/lacks" "$T/same"
+organ-assemble -q "$V" --shards 3 -o "$T/whole/s.gguf"
+cp "$T"/whole/s-* "$T/same"
+cp "$T/whole/s-00001-of-00003.gguf" "$T/whole/s-00003-of-00003.gguf" "$T/lacks"
+check "copies of split models" organ duplicates "$T/lacks" "$T/whole" "$T/same"
+check_text "$(cells copy_of "$T/out" | sed "s|$T|T|" | tr '\n' ' ')" \
+    "copy_of - T/whole/s-00001-of-00003.gguf " "which are copies"
+head -c 60000 "$T/whole/s-00002-of-00003.gguf" > "$T/same/s-00002-of-00003.gguf"
+tail -c +60001 "$T/whole/s-00002-of-00003.gguf" | tr '\000' '\001' >> "$T/same/s-00002-of-00003.gguf"
+check "a shard that differs" organ duplicates "$T/whole" "$T/same"
+check_text "$(cat "$T/out")" "" "no copy"
 
 # ---- models in the caches of other programs --------------------------------------------------------------
-H=$T/hub/models--org--my-repo sum=$(organ-check --hash "$V" 2> /dev/null | awk -F '\t' '$2 == "file" { print $1 }')
+H=$T/hub/models--org--my-repo sum=$(organ-check --hash "$V" 2> /dev/null |
+    awk -F '\t' "$BY_NAME"'col("kind") == "file" { print col("sha256") }')
 mkdir -p "$H/blobs" "$H/snapshots/abc" "$H/refs" "$T/llama" "$T/ollama/blobs" \
     "$T/ollama/manifests/registry.ollama.ai/library/verse" "$T/ollama/manifests/hf.co/org/other"
 printf abc > "$H/refs/main"
@@ -289,24 +335,45 @@ cp "$LAB/lab-code-q4_k_m.gguf" "$T/llama/copy.gguf"
 export HF_HUB_CACHE="$T/hub" OLLAMA_MODELS="$T/ollama" LLAMA_CACHE="$T/llama" HOME="$T"
 find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/before"
 check "organ models" organ models
-check_text "$(cut -f 1,3,8 "$T/out" | tail -n +2 | sed "s|$T|T|g")" "hf:org/my-repo:verse-Q4_K_M.gguf	Q4_K_M	-
+check_text "$(cells name,type,copy_of "$T/out" | tail -n +2 |
+    sed "s|$T|T|g")" "hf:org/my-repo:verse-Q4_K_M.gguf	Q4_K_M	-
 hf:org/my-repo:verse-Q8_0.gguf	Q8_0	-
 ollama:hf.co/org/other:Q4	Q4_K_M	hf:org/my-repo:verse-Q4_K_M.gguf
 ollama:verse:latest	Q4_K_M	hf:org/my-repo:verse-Q4_K_M.gguf
 T/llama/a b.gguf	Q4_K_M	-
 T/llama/copy.gguf	Q4_K_M	T/llama/a b.gguf" "models and copies in four caches"
 check "organ duplicates" organ duplicates "$T/llama"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 3 "copies in a folder"
+check_text "$(($(wc -l < "$T/out")))" 3 "copies in a folder"
 check_text "$(organ-models --json | grep -c '"copy_of": "hf:org/my-repo:verse-Q4_K_M.gguf"')" 2 "as JSON"
 for name in hf:org/my-repo:Q4_K_M hf:org/my-repo:verse-Q4_K_M.gguf ollama:verse ollama:verse:latest; do
     organ-keys "$name" --get general.name > "$T/out" 2> "$T/err"
     check_text "$(cat "$T/out")" lab-verse "$name is a source"
 done
 check "names in a merge" organ-merge -q ollama:verse hf:org/my-repo:Q8_0 -o "$T/named.gguf"
+check "organ ollama:NAME" organ ollama:verse
+check_text "$(sed -n '1s/:[^:]*$//p; s/^next:  //p' "$T/out" | tr '\n' ',')" \
+    "ollama:verse,organ-validate ollama:verse," "the name that was given"
+(cd "$T/own" && check "a model of a cache becomes a file here" organ quantize ollama:verse q6_k)
+check "its name" test -f "$T/own/verse-q6_k.gguf"
 check_exit 1 "no such model" organ-info ollama:none
 check_exit 2 "no such name" organ-info hf:../../etc
 find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/after"
 check_same "$T/after" "$T/before" "nothing is written into a cache"
+# Names that a cache may have: a backslash, a tab, a line break, and no refs/main. organ-models changes nothing.
+odd=$T/odd/models--o\\t--r/snapshots/0123abc
+mkdir -p "$odd" "$T/tabs"
+cp "$V" "$odd/a\\n.gguf"
+: > "$T/tabs/a${TAB}b.gguf"
+: > "$T/tabs/a
+hf:o:c.gguf"
+: > "$T/tabs/$(printf 'e\033[2J.gguf')"
+OLLAMA_MODELS=$T/no LLAMA_CACHE=$T/no HF_HUB_CACHE=$T/odd organ-models "$T/tabs" > "$T/out" 2> "$T/err"
+check_text "$(tail -n +2 "$T/out" | cut -f 1 | sed "s|$T|T|")" 'hf:o\\t/r:a\\n.gguf
+T/tabs/e\x1b[2J.gguf' "odd names"
+check_text "$(sed "s|$T|T|" "$T/err")" \
+    "organ-models: T/tabs: files whose paths have a tab or a line break are left out" "what is left out"
+check_text "$(HF_HUB_CACHE=$T/odd organ-models "$T/$(printf 'no\033[2J')" 2>&1 > "$T/out" | grep -c "no?\[2J")" 1 \
+    "a message has no control characters"
 check_exit 2 "an unknown verb" organ nonsense
 check_exit 2 "quantize without a type" organ quantize "$V" "$T/q3.gguf"
 finish

@@ -35,7 +35,7 @@ END
     else
         flags="-I$1/include -L$1/lib -lgguf -lm -pthread"
     fi
-    check "compile against it" eval "${CC:-cc} -std=c11 -Wall -Werror -o '$T/x' '$T/x.c' $flags"
+    check "compile against it" eval "compile -std=c11 -Wall -Werror -o '$T/x' '$T/x.c' $flags"
     check "run it" "$T/x"
     check_text "$(cat "$T/out")" "$VERSION" "gg_version() and --version agree"
     if have "${CXX:-c++}" "the library in C++" g++; then

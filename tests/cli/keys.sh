@@ -15,7 +15,7 @@ check_text "$(grep '^tokenizer.ggml.tokens' "$T/out")" \
     "tokenizer.ggml.tokens${TAB}str[]${TAB}1024${TAB}$(printf '["<unk>", "<s>", "</s>", "<0x00>", "<0x01>", '
         printf '"<0x02>", "<0x03>", "<0x04>", ...]')" "an array's first values"
 check "patterns" organ-keys $VERSE '*.block_count' 'general.n*'
-check_text "$(cut -f 1 "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " \
+check_text "$(cells key "$T/out" | tr '\n' ' ')" "key general.name llama.block_count " \
     "rows stay in the order of the file"
 check_exit 1 "a pattern that matches nothing" organ-keys $VERSE 'general.*' 'nope*'
 check_text "$(grep -c "no key matches 'nope\*'\$" "$T/err")" 1 "it is named"
@@ -76,7 +76,7 @@ check "a number" organ-keys $VERSE --get llama.block_count
 echo 4 > "$T/want"
 check_same "$T/out" "$T/want" "with a newline"
 check "an array" organ-keys $VERSE --get tokenizer.ggml.tokens
-check_text "$(wc -l < "$T/out" | tr -d ' ') $(sed -n 3p "$T/out")" "1024 </s>" "a line per element"
+check_text "$(($(wc -l < "$T/out"))) $(sed -n 3p "$T/out")" "1024 </s>" "a line per element"
 check_error 1 "there is no key 'general.nope'" "an absent key" organ-keys $VERSE --get general.nope
 check "from a pipe" sh -c "organ-keys - --get general.name < $VERSE"
 check "from a directory" organ-extract -q $VERSE --output "$T/dir"
@@ -151,7 +151,7 @@ for v in v1 v2 v3 v4; do
     check_same "$T/out" "$T/$v" "$v: the same bytes"
 done
 check "from stdin" sh -c "organ-keys $VERSE --set-file general.name=- --output $T/a.gguf --force < $T/v1"
-check_text "$(organ-keys "$T/a.gguf" general.name | tail -n 1 | cut -f 4)" 'a\x00b\xff\n\n' "from stdin"
+check_text "$(organ-keys "$T/a.gguf" general.name | cells value | tail -n 1)" 'a\x00b\xff\n\n' "from stdin"
 check_error 2 "of type u32" "a file for a number" edit "$T/none" --set-file "llama.block_count=$T/v4"
 check_error 4 "no-such-file" "no such file" edit "$T/none" --set-file "a=$T/no-such-file"
 check_error 4 "" "a folder" edit "$T/none" --set-file "a=$T"
@@ -302,7 +302,7 @@ done
 check_error 2 "keys cannot be changed" "in place" organ-transplant --base "$T/m.gguf" --donor $VERSE --type norm \
     --in-place --no-undo --set-kv-file "general.name=$T/value"
 
-# A journal that cannot be used blocks every tool, with what to do. (tests/unit/t_keys.c
+# A journal that cannot be used blocks every tool, with what to do. (tests/unit/keys/t_keys.c
 # kills runs at every system call.)
 echo nonsense > "$T/m.gguf.keys-undo"
 check_error 3 "organ-keys --recover" "a journal" organ-extract "$T/m.gguf" --list

@@ -3,13 +3,13 @@
 # kills.sh - SIGKILL in the middle: a change in place leaves the old model or the new one, or the stated
 # command restores it; and the scripts go on where they were killed. `make faults` kills at every
 # call of many commands, and KILLS_MOST=0 here at every step of the scripts.
-#   KILLS_MOST=N   at most N kills of each script, evenly spread (2, or 4 with EXHAUSTIVE=1; 0: all)
+#   KILLS_MOST=N   at most N kills of each script, evenly spread (1, or 4 with EXHAUSTIVE=1; 0: all)
 . "$(dirname "$0")/lib.sh"
 SO=$T/inject.so
 if exhaustive; then : "${KILLS_MOST:=4}"; fi
 ORGAN_BIN=$BIN
 export ORGAN_BIN
-if [ -n "${SANITIZED:-}" ] || ! "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
+if [ -n "${SANITIZED:-}" ] || ! compile -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
     -ldl 2> "$T/err" ||
     ! have setsid || [ "$(LD_PRELOAD=$SO FAULT_OP=step FAULT_NTH=0 FAULT_STEPS=$T/steps cat < "$T/err" > "$T/out"
         wc -c < "$T/steps" | tr -d ' ')" != 1 ]; then
@@ -158,7 +158,7 @@ resumes() {
     (setsid env LD_PRELOAD=$SO FAULT_OP=step FAULT_NTH=0 FAULT_STEPS=$T/steps "$@" > "$T/out" 2> "$T/err" < /dev/null)
     $result > "$T/whole"
     [ -s "$T/whole" ] && ok || bad "$what: $(head -n 3 "$T/err")"
-    steps=$(wc -c < "$T/steps" | tr -d ' ') most=${KILLS_MOST:-2} i=1 step=1
+    steps=$(($(wc -c < "$T/steps"))) most=${KILLS_MOST:-1} i=1 step=1
     [ "$most" = 0 ] || step=$((steps / most + 1)) i=$((step / 2 + 1))
     while [ $i -le "$steps" ]; do
         rm -rf "$T/w" "$T/steps" && mkdir "$T/w"
@@ -175,7 +175,11 @@ S=$PWD/scripts
 mkdir "$T/models" "$T/www"
 cp "$T/m1.gguf" "$T/m2.gguf" "$T/models"
 organ-assemble -q "$T/m1.gguf" --shards 3 -o "$T/www/m.gguf"
-fleet_result() { find "$T/w/f" -name '*.tmp*'; cat "$T"/w/f/models/*/measures.tsv; cut -f 1-9 "$T/w/f/ranking.tsv"; }
+fleet_result() {
+    find "$T/w/f" -name '*.tmp*'
+    cat "$T"/w/f/models/*/measures.tsv
+    without edge,type "$T/w/f/ranking.tsv"
+}
 resumes "organ-fleet" fleet_result "$S/organ-fleet" measure -q -j 2 --output "$T/w/f" "$T/models"
 stream_result() { find "$T/w/s" -name '*.tmp*'; cat "$T/w/s/measures.tsv"
     grep -c '"complete": true' "$T/w/s/z_report_m.json"; }
@@ -183,7 +187,9 @@ resumes "organ-stream" stream_result "$S/organ-stream" -q --output "$T/w/s" "$T/
 echo 1 > "$T/one.txt"
 cat > "$T/engine" << 'END'
 #!/bin/sh
-organ-compare -q "$HERE/m1.gguf" "$1" | awk -F '\t' '$4 == "differs" { sum += $9 } END { printf "%.9g\n", 2 + sum }'
+organ-compare -q "$HERE/m1.gguf" "$1" | awk -F '\t' '
+    NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i }
+    $c["status"] == "differs" { sum += $c["rel_l2"] } END { printf "%.9g\n", 2 + sum }'
 END
 cat > "$T/numbers" << 'END'
 #!/bin/sh

@@ -65,8 +65,9 @@ for script in fleet stream report validate; do
 done
 
 # ---- counts ----
-check_text "$(organ-measure "$VERSE" --sample 1k | cut -f 6 | sort -u | tr '\n' ' ')" "1000 256 sampled " "--sample 1k"
-check_text "$(organ-measure "$VERSE" --sample 1K --type norm | cut -f 6 | sort -u | tr '\n' ' ')" "256 sampled " \
+check_text "$(organ-measure "$VERSE" --sample 1k | cells sampled | sort -u |
+    tr '\n' ' ')" "1000 256 sampled " "--sample 1k"
+check_text "$(organ-measure "$VERSE" --sample 1K --type norm | cells sampled | sort -u | tr '\n' ' ')" "256 sampled " \
     "--sample 1K"
 organ-measure "$VERSE" --sample 100k > "$T/a"
 organ-measure "$VERSE" > "$T/b"

@@ -4,7 +4,6 @@
 # tools are linked once more with LeakSanitizer, which needs no other compilation; where the
 # compiler has none, or the kernel does not allow it, nothing is checked, and that is said.
 . "$(dirname "$0")/lib.sh"
-: "${CC:=cc}"
 if [ -n "${SANITIZED:-}" ]; then
     echo "leaks.sh: left out, the sanitized build looks for leaks in every test"
     finish
@@ -28,7 +27,7 @@ int main(int argc, char **argv)
 }
 END
 works() {
-    "$CC" -O0 -fsanitize=leak -o "$T/leak" "$T/leak.c" 2> /dev/null || return 1
+    compile -O0 -fsanitize=leak -o "$T/leak" "$T/leak.c" 2> /dev/null || return 1
     "$T/leak" 2> /dev/null
     [ $? = 99 ] && "$T/leak" x 2> /dev/null
 }
@@ -42,19 +41,19 @@ for c in tools/*/organ-*.c; do
     case $c in */organ-api.c | */organ-probe.c) continue ;; esac
     tool=$(basename "$c" .c)
     main=$B/obj/${c%.c}.o
-    "$CC" -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" "$B/lib/rooms.a" \
+    compile -fsanitize=leak -pthread -o "$T/bin/$tool" "$main" "$B/lib/rooms.a" \
         "$B/lib/libgguf.a" -lm 2> "$T/err" || bad "link $tool: $(head -n 1 "$T/err")"
 done
 # The unit programs need not be linked again where LeakSanitizer can be preloaded.
-preload=$("$CC" -print-file-name=liblsan.so)
-"$CC" -O0 -o "$T/leak" "$T/leak.c"
+preload=$(compile -print-file-name=liblsan.so)
+compile -O0 -o "$T/leak" "$T/leak.c"
 LD_PRELOAD=$preload "$T/leak" 2> "$T/err"
 [ $? = 99 ] && LD_PRELOAD=$preload "$T/leak" x 2> "$T/err" || preload=
 for unit in t_gguf t_gguf_bad t_meta t_source t_manifest t_transplant t_compute t_select; do
     if [ -n "$preload" ]; then LD_PRELOAD=$preload "$B/test/$unit" > "$T/out" 2> "$T/err"
     else
-        "$CC" -std=c11 -D_GNU_SOURCE -Iinclude -Isrc -Itools -fsanitize=leak -pthread -o "$T/bin/$unit" \
-            "tests/unit/$unit.c" "$B/lib/rooms.a" "$B/lib/libgguf.a" -lm 2> "$T/err" ||
+        compile -std=c11 -D_DEFAULT_SOURCE -Iinclude -Isrc -Itools -Itests/unit -fsanitize=leak -pthread \
+            -o "$T/bin/$unit" tests/unit/*/"$unit.c" "$B/lib/rooms.a" "$B/lib/libgguf.a" -lm 2> "$T/err" ||
              bad "build $unit: $(head -n 1 "$T/err")"
         "$T/bin/$unit" > "$T/out" 2> "$T/err"
     fi

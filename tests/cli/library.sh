@@ -14,7 +14,7 @@ awk -v dir="$T/page" '/^```c$/ { on = 1; file = ""; next } /^```$/ { on = 0 }
 n=0
 for f in "$T"/page/*.c; do
     name=$(basename "$f" .c)
-    check "compile $name.c of docs/library.md" "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -Iinclude "$f" \
+    check "compile $name.c of docs/library.md" compile -std=c11 -Wall -Wextra -Werror -Iinclude "$f" \
         "$B/lib/libgguf.a" -lm -pthread -o "$T/page/$name"
     if grep -q "^\$ \./$name " docs/library.md; then ok; else bad "docs/library.md does not run $name"; fi
     n=$((n + 1))
@@ -41,12 +41,13 @@ for h in include/organ/gg_*.h; do
     if grep -qw -e "$(basename "$h")" docs/library.md; then ok; else bad "docs/library.md leaves $h out"; fi
 done
 # list prints what organ-extract --list does.
-organ-extract --list "$T/page/model.gguf" | sed 1d | cut -f 1,2,5,8 > "$T/want"
+organ-extract --list "$T/page/model.gguf" | cells name,class,dtype,bytes | sed 1d > "$T/want"
 "$T/page/list" "$T/page/model.gguf" > "$T/out"
 check_same "$T/out" "$T/want" "list and organ-extract --list"
 # What double writes: the one tensor twice as large, the name, and nothing else changed.
 organ-compare "$T/page/model.gguf" "$T/page/doubled.gguf" > "$T/out"
-check_text "$(sed 1d "$T/out" | awk '$1 ~ /^blk|^token|^output/ && $4 != "identical" { print $1 }')" \
+check_text "$(awk "$BY_NAME"'
+    col("name") ~ /^blk|^token|^output/ && col("status") != "identical" { print col("name") }' "$T/out")" \
     blk.1.ffn_up.weight "only that tensor differs"
 
 # prog NAME ARGUMENT...: a program of the page.
@@ -61,7 +62,7 @@ z=$T/zero.gguf
 mkmodel "$z" -k general.alignment=32 blk.0.ffn_up.weight:F32:0x4 blk.0.ffn_down.weight:Q4_K:256x0 \
     blk.1.ffn_up.weight:F16:32x2 blk.1.ffn_down.weight:F32:32x0x3 blk.1.attn_norm.weight:F32:0
 for m in "$z" "$D/gguf/zero-element-tensors.gguf"; do
-    organ-extract -q --list "$m" | sed 1d | cut -f 1,2,5,8 > "$T/want"
+    organ-extract -q --list "$m" | cells name,class,dtype,bytes | sed 1d > "$T/want"
     check "list of $(basename "$m")" prog list "$m"
     check_same "$T/out" "$T/want" "list and organ-extract --list of $(basename "$m")"
     cut -f 1,3,4 "$T/want" > "$T/tensors"
@@ -86,7 +87,7 @@ for m in "$z" "$D/gguf/zero-element-tensors.gguf"; do
         esac
     done < "$T/tensors"
     check "places of $(basename "$m")" prog places "$m"
-    check_text "$(wc -l < "$T/out" | tr -d ' ')" "$(wc -l < "$T/want" | tr -d ' ')" "tensors that places shows"
+    check_text "$(($(wc -l < "$T/out")))" "$(($(wc -l < "$T/want")))" "tensors that places shows"
 done
 check_text "$(prog select "$z" organ 0)" "2 tensors, 0 bytes" "a selection without bytes"
 check_text "$(prog select "$z" organ,norm 0-1)" "5 tensors, 128 bytes" "a selection with few bytes"

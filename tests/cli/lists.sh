@@ -15,7 +15,7 @@ for list in extract:classes extract:parts extract:columns measure:columns compar
     check "$t --list-$l" $t --list-$l
     cp "$T/out" "$T/rows"
     check "$t --list-$l --json" $t --json --list-$l
-    check_text "$(wc -l < "$T/out" | tr -d ' ')" "$(sed 1d "$T/rows" | wc -l | tr -d ' ')" \
+    check_text "$(($(wc -l < "$T/out")))" "$(sed 1d "$T/rows" | wc -l | tr -d ' ')" \
         "$t --list-$l --json: as many rows"
     first=$(head -n 1 "$T/rows" | cut -f 1)
     check_text "$(sed "s/^{\"$first\": \"\([^\"]*\)\".*/\1/" "$T/out" | words)" "$(names $t $l | words)" \
@@ -39,11 +39,11 @@ organ-compare "$V" "$V" --layers 0 | head -n 1 | tr '\t' '\n' > "$T/header"
 check_text "$(names organ-compare columns)" "$(cat "$T/header")" "columns of organ-compare"
 check_error 2 "only one list" "two lists" organ-extract --list-classes --list-parts
 mkmodel "$T/m.gguf" blk.0.ffn_gate.weight:F32:256x4
-organ-assemble --list-types | sed 1d | cut -f 1,7 > "$T/types"
+organ-assemble --list-types | cells name,encode | sed 1d > "$T/types"
 while IFS=$TAB read -r t encode; do
     organ-assemble "$T/m.gguf" --dtype "*=$t" --output "$T/o.gguf" --force > "$T/out" 2> "$T/err"
     case $?:$encode in
-    0:yes) check_text "$(organ-extract "$T/o.gguf" --list | sed 1d | cut -f 5)" "$t" "type $t" ;;
+    0:yes) check_text "$(organ-extract "$T/o.gguf" --list | cells dtype | sed 1d)" "$t" "type $t" ;;
     2:no) ok ;;
     2:imatrix) grep -q "an importance matrix" "$T/err" && ok || bad "$t: $(cat "$T/err")" ;;
     *) bad "type $t is listed with '$encode': $(cat "$T/err")" ;;
@@ -59,8 +59,9 @@ for p in $(names organ-assemble presets); do
 done
 check_text "$(organ-assemble --list-presets | grep '^Q4_K_M' | tr '\t' ' ')" "Q4_K_M 15 Q4_K" "a preset"
 
-organ-merge --list-methods | sed 1d > "$T/methods"
-check_text "$(wc -l < "$T/methods" | tr -d ' ')" "$(grep -c '^method ' tools/merge/methods.txt)" \
+organ-merge --list-methods > "$T/methods.tsv"
+sed 1d "$T/methods.tsv" > "$T/methods"
+check_text "$(($(wc -l < "$T/methods")))" "$(grep -c '^method ' tools/merge/methods.txt)" \
     "all methods are listed"
 while IFS=$TAB read -r name alias base least most parameters meaning; do
     for m in "$name" "$alias"; do
@@ -78,12 +79,14 @@ while IFS=$TAB read -r name alias base least most parameters meaning; do
     case $parameters in *=*) [ "$meaning" ] && ok || bad "$name has no meaning" ;; esac
 done < "$T/methods"
 check_error 2 "t" "a parameter without a default" organ-merge --method slerp --model "$V" --model "$V" --check
-check_text "$(grep '^iso' "$T/methods" | cut -f 3-6 | tr '\t' ' ')" "required 1 64 t=0.6,weight=1" "a method"
-check_text "$(cut -f 6 "$T/methods" | tr , '\n' | sed 's/=.*//; /^-$/d' | sort -u)" "$(names organ-merge parameters \
-    | sort)" "all parameters"
+check_text "$(cells name,base,least,most,parameters "$T/methods.tsv" | grep '^iso' | cut -f 2- |
+    tr '\t' ' ')" "required 1 64 t=0.6,weight=1" "a method"
+check_text "$(cells parameters "$T/methods.tsv" | sed 1d | tr , '\n' | sed 's/[:=].*//; /^-$/d' | sort -u)" \
+    "$(names organ-merge parameters | sort)" "all parameters"
 while IFS=$TAB read -r name methods rest; do
-    check_text "$(awk -F "$TAB" -v p="$name" '("," $6) ~ "," p "(=|,|$)" { printf "%s%s", sep, $1; sep = "," }' \
-        "$T/methods")" "$methods" "methods that take $name"
+    check_text "$(awk -F "$TAB" -v p="$name" "$BY_NAME"'
+        ("," col("parameters")) ~ "," p "(=|,|$)" { printf "%s%s", sep, col("name"); sep = "," }' "$T/methods.tsv")" \
+        "$methods" "methods that take $name"
 done << END
 $(organ-merge --list-parameters | sed 1d)
 END
@@ -103,14 +106,15 @@ documented() { # WHAT: the words of $T/said are those of $T/names
     sort -u "$T/names" > "$T/wanted"
     check_text "$(diff "$T/documented" "$T/wanted")" "" "$1"
 }
-methods() { organ-merge --list-methods | sed 1d | cut -f 1,2 | tr '\t' '\n' | grep -vx -e -; }
+methods() { organ-merge --list-methods | cells name,alias | sed 1d | tr '\t' '\n' | grep -vx -e -; }
 methods > "$T/names"
 section organ-merge METHODS PARAMETERS | sed -n 's/^\.It Cm //p' | sed 's/Cm//g' > "$T/said"
 documented "methods in organ-merge(1)"
 organ-merge --help | sed -n '/^  --method NAME/,/^  --base/p' | sed '$d; s/--method NAME//' > "$T/said"
 documented "methods in organ-merge --help"
 sh scripts/options.sh "$BIN" > "$T/options"
-awk -F "$TAB" '$1 == "organ-merge" && $2 == "method" { print $11 }' "$T/options" > "$T/said"
+awk -F "$TAB" "$BY_NAME"'col("tool") == "organ-merge" && col("option") == "method" {
+    print col("values") }' "$T/options" > "$T/said"
 documented "methods in completion"
 names organ-merge parameters > "$T/names"
 section organ-merge METHODS PARAMETERS | grep -v '^\.It' | grep -oE "\.Cm .*" | tr -s ' ,' '\n' | grep \
@@ -129,7 +133,7 @@ for what in types presets; do
         | tr A-Z a-z > "$T/said"
 documented "$what in organ-assemble(1)"
 done
-organ-extract --list-classes | sed 1d | cut -f 3 > "$T/names" # as people see them
+organ-extract --list-classes | cells shown | sed 1d > "$T/names" # as people see them
 section organ-extract Selection Conditions | sed -n '/^\.It Fl -type/,/^\.It Fl -part/p' | grep -oE '^\.Cm [a-z]+' \
     | sed 's/.* //' | grep -xFf "$T/names" > "$T/said"
 documented "classes in organ-extract(1)"
@@ -152,14 +156,4 @@ documented "classes in manifest.schema.json"
 methods | tr _ - | awk 'length($0) > 4' | grep -wF -e karcher -e della -e breadcrumbs -e ramplus > "$T/some"
 check_text "$(grep -rnwFf "$T/some" scripts/serve)" "" "methods in the page"
 
-# ---- tables of architectures ----
-# The page counts the architectures and the tables that they share.
-for f in architectures learned; do
-    awk '/^arch / { tables++; archs += NF - 1 } END { print archs "," tables }' src/check/$f.txt
-done > "$T/counts"
-{ tr '\n' ' ' < docs/checks.md; echo; } | tr -d '(),' \
-    | sed -n \
-    's/.*architectures: \([0-9]*\) with \([0-9]*\) t.* and \([0-9]*\) with \([0-9]*\) tables.*/\1,\2 \3,\4/p' \
-    | tr ' ' '\n' > "$T/page"
-check_same "$T/page" "$T/counts" "numbers of architectures and tables in docs/checks.md"
 finish

@@ -15,7 +15,8 @@ check "assembled" organ-assemble -q "$T/two.d" --output "$T/two.gguf"
 check "folded" organ-transplant -q --base "$T/b32.gguf" --adapter "$T/two.gguf" --output "$T/folded.gguf"
 check "extracted" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --rank 8 --output "$T/back.gguf"
 check_text "$(head -n 1 "$T/out" | tr '\t' ' ')" "name rows cols experts rank kept" "columns"
-check_text "$(awk -F '\t' 'NR > 1 && ($5 != 8 || $6 < 0.999999)' "$T/out")" "" "the pairs hold all of the difference"
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 && (col("rank") != 8 ||
+    col("kept") < 0.999999)' "$T/out")" "" "the pairs hold all of the difference"
 check_text "$(($(wc -l < "$T/out")))" 15 "one row per matrix of two blocks"
 check_text "$(cat "$T/err")" "" "no notes: nothing else differs"
 check "folded again" organ-transplant -q --base "$T/b32.gguf" --adapter "$T/back.gguf" --output "$T/again.gguf"
@@ -30,16 +31,19 @@ check_text "$(cat "$T/out")" 8 "alpha is the rank"
 for key in general.type=adapter adapter.type=lora general.architecture=llama; do
     check_text "$(organ-keys "$T/back.gguf" --get "${key%=*}")" "${key#*=}" "$key"
 done
-check_text "$(organ-extract --list "$T/back.gguf" | awk -F '\t' '$1 ~ /^blk.1.ffn_up/ { print $1, $5, $6 }')" \
+check_text "$(organ-extract --list "$T/back.gguf" |
+    awk -F '\t' "$BY_NAME"'col("name") ~ /^blk.1.ffn_up/ { print col("name"), col("dtype"), col("dims") }')" \
     "blk.1.ffn_up.weight.lora_a F32 256x8
 blk.1.ffn_up.weight.lora_b F32 8x512" "shapes"
 check "organ-check" organ-check -q "$T/back.gguf"
-check_text "$(sed 1d "$T/out" | cut -f 3)" kind "organ-check finds only the kind"
+check_text "$(cells rule "$T/out" | sed 1d)" kind "organ-check finds only the kind"
 # A rank that is too small keeps less; a larger one than the difference has keeps all of it.
 check "rank 4" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --rank 4 --output "$T/four.gguf"
-check_text "$(awk -F '\t' 'NR > 1 && !($6 > 0.4 && $6 < 0.98)' "$T/out")" "" "half of the rank keeps a part"
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 && !(col("kept") > 0.4 &&
+    col("kept") < 0.98)' "$T/out")" "" "half of the rank keeps a part"
 check "energy" organ-lora --base "$T/b32.gguf" --tuned "$T/folded.gguf" --energy 0.9999999 --output "$T/energy.gguf"
-check_text "$(awk -F '\t' 'NR > 1 && ($5 > 12 || $6 < 0.9999999)' "$T/out")" "" "--energy finds the rank"
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 && (col("rank") > 12 ||
+    col("kept") < 0.9999999)' "$T/out")" "" "--energy finds the rank"
 
 # ---- a whole fine-tune ----
 pair() { # OPTION... : base and tuned, the embedding and the head included
@@ -59,19 +63,20 @@ check_same "$T/l16.gguf" "$T/piped.gguf" "the same bytes on stdout"
 check "from a pipe" sh -c \
     "cat '$T/c.gguf' | organ-lora -q --base '$T/b.gguf' --tuned - --rank 16 --output '$T/l16-pipe.gguf'"
 check_same "$T/l16.gguf" "$T/l16-pipe.gguf" "the same bytes from a pipe"
-check_text "$(organ-extract --list "$T/l16.gguf" | awk -F '\t' '$1 ~ /^(token_embd|output)\./ { print $1, $6 }')" \
+check_text "$(organ-extract --list "$T/l16.gguf" |
+    awk -F '\t' "$BY_NAME"'col("name") ~ /^(token_embd|output)\./ { print col("name"), col("dims") }')" \
     "token_embd.weight.lora_a 16x1024
 token_embd.weight.lora_b 16x256
 output.weight.lora_a 256x16
 output.weight.lora_b 16x1024" "the embedding has the other form"
 check "organ-check" organ-check -q "$T/l16.gguf"
-check_text "$(sed 1d "$T/out" | cut -f 3)" kind "organ-check finds only the kind"
+check_text "$(cells rule "$T/out" | sed 1d)" kind "organ-check finds only the kind"
 # The full rank takes most of the time of this file, so it is for some matrices only.
 distance() { # ADAPTER: mean relative L2 between base + adapter and the tuned model, of these matrices
     organ-transplant -q --base "$T/b32.gguf" --adapter "$1" --output "$T/sum.gguf" --force &&
         organ-compare -q "$T/sum.gguf" "$T/c.gguf" |
-        awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
-        $1 ~ /^(token_embd|blk.1.attn_[qkv])\./ { s += $c["rel_l2"]; n++ } END { printf "%.9f", s / n }'
+        awk -F '\t' "$BY_NAME"'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next }
+        col("name") ~ /^(token_embd|blk.1.attn_[qkv])\./ { s += $c["rel_l2"]; n++ } END { printf "%.9f", s / n }'
 }
 check "rank 64" pair -q --rank 64 --output "$T/l64.gguf"
 check "full rank" pair -q --rank 256 --tensors 'token_embd.*,blk.1.attn_[qkv].*' --output "$T/full.gguf"
@@ -79,7 +84,8 @@ check_text "$(awk -v a="$(distance "$T/l16.gguf")" -v b="$(distance "$T/l64.gguf
     'BEGIN { print (a > 1.3 * b && b > 100 * c && c < 1e-5) ? "falls" : a " " b " " c }')" falls \
     "more rank is nearer, full rank is exact"
 check "attention of block 1" pair -q --rank 4 --type skeleton --layers 1 --output "$T/part.gguf"
-check_text "$(organ-extract --list "$T/part.gguf" | awk -F '\t' 'NR > 1 { print $1 }' | grep -vc '^blk.1.attn_')" 0 \
+check_text "$(organ-extract --list "$T/part.gguf" | awk -F '\t' "$BY_NAME"'NR > 1 { print col("name") }' |
+    grep -vc '^blk.1.attn_')" 0 \
     "only selected tensors"
 check_text "$(tail -n +2 "$T/out" | wc -l | tr -d ' ')" 4 "four rows"
 check "JSON" pair -q --json --rank 4 --tensors output.weight --output "$T/json.gguf"
@@ -96,10 +102,11 @@ small() { # NAME SEED
 small small-a 1
 small small-b 2
 check "a stack" organ-lora --base "$T/small-a.gguf" --tuned "$T/small-b.gguf" --rank 8 --output "$T/stack.gguf"
-check_text "$(cut -f 1-5 "$T/out" | tail -n +2)" "$(printf \
+check_text "$(cells name,rows,cols,experts,rank "$T/out" | tail -n +2)" "$(printf \
     'blk.0.attn_q.weight\t8\t8\t1\t8\nblk.0.ffn_up_exps.weight\t12\t8\t3\t8')" "rows of a stack"
 check_has_all token_embd.weight blk.0.ffn_up.bias
-check_text "$(organ-extract --list "$T/stack.gguf" | awk -F '\t' '/exps/ { print $1, $6 }')" \
+check_text "$(organ-extract --list "$T/stack.gguf" |
+    awk -F '\t' "$BY_NAME"'/exps/ { print col("name"), col("dims") }')" \
     "blk.0.ffn_up_exps.weight.lora_a 8x8x3
 blk.0.ffn_up_exps.weight.lora_b 8x12x3" "shapes of a stack"
 check "folded" organ-transplant -q --base "$T/small-a.gguf" --adapter "$T/stack.gguf" --output "$T/stacked.gguf"
@@ -161,13 +168,14 @@ check "an adapter of a deeper model" organ-lora --base "$T/b.gguf" --tuned "$T/d
     --tensors 'blk.*.attn_[qk].*' --output "$T/deep.gguf"
 grep -q "2 tensors of the tuned model are not in the base, so the adapter lacks them: all of block 2$" "$T/err" ||
     bad "no list of additions: $(cat "$T/err")"
-check_text "$(awk -F '\t' 'NR > 1 { print $5 }' "$T/out" | sort -u)" 32 "the default rank"
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 { print col("rank") }' "$T/out" | sort -u)" 32 "the default rank"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.lora.alpha)" 32 "its alpha"
 check_text "$(organ-keys "$T/deep.gguf" --get general.base_model.0.name)" \
     "$(organ-keys "$T/b.gguf" --get general.name)" "the name of the base"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.tensor)" blk.0.attn_q.weight "a tensor of the base"
 check_text "$(organ-keys "$T/deep.gguf" --get adapter.base.sha256)" \
-    "$(organ-check --hash "$T/b.gguf" | awk -F "$TAB" '$3 == "blk.0.attn_q.weight" { print $1 }')" "its hash"
+    "$(organ-check --hash "$T/b.gguf" |
+        awk -F "$TAB" "$BY_NAME"'col("name") == "blk.0.attn_q.weight" { print col("sha256") }')" "its hash"
 check "folded into its base" organ-transplant --base "$T/b.gguf" --adapter "$T/deep.gguf" --output "$T/f1.gguf"
 grep -q 'was made from' "$T/err" && bad "a note about the right base"
 check "folded into another model" organ-transplant --base "$T/c.gguf" --adapter "$T/deep.gguf" --output "$T/f2.gguf"

@@ -67,7 +67,7 @@ check_text "$(sed 's/.*tensor/tensor/' "$T/e2")" "$(sed 's/.*tensor/tensor/' "$T
 
 # Presets: the types of a small model, file_type, names in any case, aliases, refusals.
 types() { organ-extract -q "$1" --list | awk -F '\t' -v r="$2" \
-    'NR > 1 && $4 == r { printf "%s%s", sep, $5; sep = "," }'; }
+    "$BY_NAME"'NR > 1 && col("role") == r { printf "%s%s", sep, col("dtype"); sep = "," }'; }
 preset() { # PRESET FILE_TYPE FFN_DOWN ATTN_V OUTPUT
     check "$1" organ-assemble -q $Q8 -o "$T/p.gguf" --force --dtype "$1"
     check_text "$(types "$T/p.gguf" ffn_down)" "$3" "$1: ffn_down"

@@ -78,7 +78,7 @@ check_text $n 772 "files read"
 # shellcheck disable=SC2046 # names without spaces
 (cd "$T/m" && organ-check -q $(cat "$T/broken")) > "$T/rows" 2> "$T/err"
 check_text $? 3 "all of them at once"
-awk -F "$TAB" '$2 == "error" { print $1 }' "$T/rows" | sort -u > "$T/refused"
+awk -F "$TAB" "$BY_NAME"'col("level") == "error" { print col("model") }' "$T/rows" | sort -u > "$T/refused"
 sort "$T/broken" > "$T/wanted"
 check_same "$T/refused" "$T/wanted" "each of them has an error"
 finish

@@ -5,22 +5,28 @@ V=$LAB/lab-verse-q4_k_m.gguf C=$LAB/lab-code-q4_k_m.gguf S=$LAB/lab-stranger-q4_
 BASE=$LAB/lab-base-q4_k_m.gguf
 merge() { organ-merge -q --no-hash --force "$@"; }
 
+# Models of one block, as many merges are tested.
+for m in base verse code; do
+    organ-stack -q --drop 1-3 "$LAB/lab-$m-q4_k_m.gguf" -o "$T/$m.gguf" || bad "no small models"
+done
+base=$T/base.gguf v=$T/verse.gguf c=$T/code.gguf
+
 # The same bytes with any number of threads, in a file and in a pipe; random methods depend on the
 # seed alone. The result is in Q8_0, because encoding Q4_K would take most of the time.
-quick() { merge --base $BASE --dtype '*=q8_0' "$@"; }
+quick() { merge --base $base --dtype '*=q8_0' "$@"; }
 for method in ties,density=0.3 dare-ties,density=0.4 della,density=0.5 sce,select_topk=0.2 model-stock; do
-    check "$method" quick --method $method --model $V --model $C -j 1 -o "$T/one.gguf"
-    check "$method, threads" quick --method $method --model $V --model $C -j 3 -o "$T/more.gguf"
+    check "$method" quick --method $method --model $v --model $c -j 1 -o "$T/one.gguf"
+    check "$method, threads" quick --method $method --model $v --model $c -j 3 -o "$T/more.gguf"
     check_same "$T/one.gguf" "$T/more.gguf" "$method: threads change it"
-    GG_ISA=0 quick --method $method --model $V --model $C -o "$T/plain.gguf" || bad "$method in plain C"
+    GG_ISA=0 quick --method $method --model $v --model $c -o "$T/plain.gguf" || bad "$method in plain C"
     check_same "$T/one.gguf" "$T/plain.gguf" "$method: vector instructions change it"
-    quick --method $method --model $V --model $C -j 3 -o - > "$T/pipe.gguf" || bad "$method to a pipe"
+    quick --method $method --model $v --model $c -j 3 -o - > "$T/pipe.gguf" || bad "$method to a pipe"
     check_same "$T/one.gguf" "$T/pipe.gguf" "$method: a pipe changes it"
 done
 for method in nearswap,t=0.001 arcee-fusion; do
-    check "$method" quick --method $method --model $V -o "$T/one.gguf"
-    check "$method in plain C" env GG_ISA=0 organ-merge -q --no-hash --force --base $BASE --dtype '*=q8_0' \
-        --method $method --model $V -o "$T/plain.gguf"
+    check "$method" quick --method $method --model $v -o "$T/one.gguf"
+    check "$method in plain C" env GG_ISA=0 organ-merge -q --no-hash --force --base $base --dtype '*=q8_0' \
+        --method $method --model $v -o "$T/plain.gguf"
     check_same "$T/one.gguf" "$T/plain.gguf" "$method: vector instructions change it"
 done
 # Of equal magnitudes the first are kept: threads must not count them at the same time.
@@ -48,17 +54,19 @@ check "another rotation" organ-merge --no-hash --force --method linear --model $
     -o "$T/one.gguf"
 if grep -q 'turned.gguf: llama.rope.freq_base differs: base 10000, donor 50000' "$T/err"; then ok
 else bad "no note on the rotation: $(cat "$T/err")"; fi
-check "a seed" quick --method dare-linear,density=0.4 --model $V --seed 1 -o "$T/s1.gguf"
-check "another seed" quick --method dare-linear,density=0.4 --model $V --seed 2 -o "$T/s2.gguf"
+check "a seed" quick --method dare-linear,density=0.4 --model $v --seed 1 -o "$T/s1.gguf"
+check "another seed" quick --method dare-linear,density=0.4 --model $v --seed 2 -o "$T/s2.gguf"
 if cmp -s "$T/s1.gguf" "$T/s2.gguf"; then bad "the seed changes nothing"; else ok; fi
 check_text "$(organ-keys "$T/s2.gguf" --get organ.merge.seed)" 2 "the seed in the keys"
 
 # One model alone is copied byte for byte, whatever its types.
 check "one model" merge --method linear --model $V --set-kv general.name=str:x -o "$T/same.gguf"
-check_text "$(organ-compare "$V" "$T/same.gguf" | awk -F"$TAB" '$4 == "identical"' | wc -l | tr -d ' ')" \
+check_text "$(organ-compare "$V" "$T/same.gguf" | awk -F"$TAB" "$BY_NAME"'col("status") == "identical"' | wc -l |
+    tr -d ' ')" \
     "$(organ-extract --list $V | awk 'NR > 1' | wc -l | tr -d ' ')" "tensors of one model"
 check "weights of 0" merge --method task,weight=0 --base $BASE --model $V -o "$T/base.gguf"
-check_text "$(organ-compare "$BASE" "$T/base.gguf" | awk -F"$TAB" '$4 != "identical"' | wc -l | tr -d ' ')" 2 \
+check_text "$(organ-compare "$BASE" "$T/base.gguf" | awk -F"$TAB" "$BY_NAME"'col("status") != "identical"' | wc -l |
+    tr -d ' ')" 2 \
     "only the keys differ from the base"
 
 # Ramps, lists and filters, as --check shows them.
@@ -95,7 +103,7 @@ check_text "$(organ-keys "$T/m.gguf" --get organ.merge.method)" ties "method"
 check_text "$(organ-keys "$T/m.gguf" --get organ.merge.parameters)" lambda=0.7 "parameters"
 check_text "$(head -n 1 "$T/card.md")" "# lab-verse + lab-code (ties)" "the title of the card"
 check_text "$(organ-keys "$T/m.gguf" --get general.name)" "lab-verse + lab-code (ties)" "the name of the model"
-sha=$(organ-check --hash "$C" | awk -F "$TAB" '$2 == "file" { print $1 }')
+sha=$(organ-check --hash "$C" | awk -F "$TAB" "$BY_NAME"'col("kind") == "file" { print col("sha256") }')
 if organ-keys "$T/m.gguf" --full organ.merge.models.sha256 | grep -q "$sha"; then ok; else bad "no sha256"; fi
 if grep -q "$sha" "$T/card.md" && grep -q 'weight=0.6' "$T/card.md"; then ok; else bad "card: $(cat "$T/card.md")"; fi
 # Names in a card are text, whatever they contain.
@@ -130,8 +138,9 @@ check_absent "$T/new.gguf" "nothing is written without a card"
 
 # Types, shards, keys, other forms of models.
 check "types" merge --method linear --model $V --model $C --dtype f16 --shards 2 -o "$T/f16.gguf"
-check_text "$(organ-extract --list "$T/f16-00001-of-00002.gguf" | awk -F"$TAB" '$1 == "blk.0.ffn_up.weight" {
-    print $5 }')" \
+check_text "$(organ-extract --list "$T/f16-00001-of-00002.gguf" |
+    awk -F"$TAB" "$BY_NAME"'col("name") == "blk.0.ffn_up.weight" {
+    print col("dtype") }')" \
     F16 "dtype"
 organ-extract -q $V --output "$T/dir" || bad extract
 check "a directory and stdin" merge --method slerp,t=0.5 --model "$T/dir" --model - -o "$T/d.gguf" < $C
@@ -184,7 +193,7 @@ check_text "$(differing "$T/slices.gguf" "$T/stack.gguf")" "" "slices are a stac
 check_text "$(organ-keys "$T/slices.gguf" --get organ.merge.parameters)" "slices=1:0-1,2:1-3" "history of slices"
 check_text "$(organ-keys "$T/slices.gguf" --get llama.block_count)" 5 "blocks of slices"
 organ-merge --config "$T/slices.json" --check --shards 2 2> "$T/err" |
-    awk -F"$TAB" 'NR > 1 { print $1, $5, $6 }' > "$T/rows"
+    awk -F"$TAB" "$BY_NAME"'NR > 1 { print col("name"), col("how"), col("parameters") }' > "$T/rows"
 check_text "$(sed -n '/^blk.[12].attn_q.weight/p; /^output.weight/p' "$T/rows")" "blk.1.attn_q.weight copy lab-verse
 blk.2.attn_q.weight copy lab-code
 output.weight copy lab-verse" "--check of slices"
@@ -284,8 +293,10 @@ no 1 "vocabulary (2 tokens) differs" --method linear --model $V --model "$T/word
 check "embeddings of the first" merge --method linear --model $V --model "$T/words.gguf" \
     --embed-from base -o "$T/e.gguf"
 organ-compare "$V" "$T/e.gguf" > "$T/table"
-check_text "$(awk -F"$TAB" '$2 == "embed" { print $4 }' "$T/table" | sort -u)" identical "embeddings are copied"
-check_text "$(awk -F"$TAB" '$1 == "blk.0.attn_q.weight" { print $4 }' "$T/table")" differs "the rest is merged"
+check_text "$(awk -F"$TAB" "$BY_NAME"'col("class") == "embed" { print col("status") }' "$T/table" |
+    sort -u)" identical "embeddings are copied"
+check_text "$(awk -F"$TAB" "$BY_NAME"'col("name") == "blk.0.attn_q.weight" {
+    print col("status") }' "$T/table")" differs "the rest is merged"
 organ-stack -q $V 0-2 --output "$T/short.gguf" || bad stack
 no 1 "it does not have this tensor" --method linear --model $V --model "$T/short.gguf"
 organ-keys -q $C --set general.architecture=str:qwen2 --output "$T/arch.gguf" || bad keys
@@ -314,7 +325,7 @@ check "iso of one expert" merge --method iso,t=1 --base "$T/one1.gguf" --model "
     --model "$T/one3.gguf" -o "$T/isoone.gguf"
 organ-prune -q "$T/isomoe.gguf" --experts 1 -o "$T/kept.gguf" || bad "keep the merged expert"
 check_text "$(organ-compare "$T/kept.gguf" "$T/isoone.gguf" --tensors blk.0.ffn_gate_exps.weight |
-    awk -F"$TAB" 'NR > 1 { print $4 }')" identical "iso of stacks: per expert"
+    awk -F"$TAB" "$BY_NAME"'NR > 1 { print col("status") }')" identical "iso of stacks: per expert"
 
 # Values with a scale of their own; shards in a check, which has no file to name.
 for k in 1 2; do mkmodel "$T/scaled$k.gguf" -s $k blk.0.ffn_up.weight:NVFP4:64x32 blk.0.ffn_up.scale:F32:1; done
@@ -327,7 +338,7 @@ check "shards in a check" organ-merge -q --check --method linear $two --shards 2
 
 # A second model with one key changed, merged both ways round: a note names the key.
 other() { # KEY=TYPE:VALUE...
-    cp $V "$T/other.gguf"
+    cp $v "$T/other.gguf"
     for kv in "$@"; do
         organ-keys -q "$T/other.gguf" --set "llama.$kv" -o "$T/other.2.gguf" --force 2> /dev/null ||
             bad "keys: $kv"
@@ -342,8 +353,8 @@ for kv in attn_logit_softcapping=f32:30 final_logit_softcapping=f32:15 attention
     rope.new_setting=u32:7 attention.layer_norm_rms_epsilon=f32:0.01; do
     other $kv
     case $kv in *yarn | *epsilon*) ways=2 ;; esac
-    for pair in "$T/other.gguf $C" "$C $T/other.gguf"; do
-        [ $ways = 2 ] || [ "${pair%% *}" != "$C" ] || continue
+    for pair in "$T/other.gguf $c" "$c $T/other.gguf"; do
+        [ $ways = 2 ] || [ "${pair%% *}" != "$c" ] || continue
         # shellcheck disable=SC2086 # two files
         organ-merge --method linear $pair -o "$T/noted.gguf" --force 2> "$T/err"
         grep -qF "llama.${kv%%=*} differs" "$T/err" && ok || bad "no note on $kv: $(cat "$T/err")"
@@ -352,7 +363,7 @@ done
 for kv in rope.scaling.type=str:none rope.scaling.factor=f32:1 attn_logit_softcapping=f32:0 \
     attention.sliding_window=u32:0 context_length=u32:77 rope.scaling.original_context_length=u32:64; do
     other $kv
-    organ-merge --method linear "$T/other.gguf" $C -o "$T/noted.gguf" --force 2> "$T/err"
+    organ-merge --method linear "$T/other.gguf" $c -o "$T/noted.gguf" --force 2> "$T/err"
     grep -qF " differs" "$T/err" && bad "a note on $kv: $(cat "$T/err")" || ok
 done
 other rope.scaling.type=str:yarn rope.scaling.original_context_length=u32:64
@@ -361,8 +372,8 @@ organ-merge --method linear "$T/other.gguf" "$T/lacks.gguf" -o "$T/noted.gguf" -
 grep -qF "original_context_length differs" "$T/err" && ok || bad "scaled without its origin: $(cat "$T/err")"
 for kv in attention.head_count=u32:8 attention.head_count_kv=u32:1 attention.key_length=u32:16; do
     other $kv
-    no 1 "rows of equal shapes would belong to different heads" --method linear --model $C --model "$T/other.gguf"
-    no 1 "rows of equal shapes would belong to different heads" --method linear --model "$T/other.gguf" --model $C
+    no 1 "rows of equal shapes would belong to different heads" --method linear --model $c --model "$T/other.gguf"
+    no 1 "rows of equal shapes would belong to different heads" --method linear --model "$T/other.gguf" --model $c
 done
 
 # A model with more or fewer blocks than the first.
@@ -388,7 +399,7 @@ for order in "M $C" "$C M"; do
         # shellcheck disable=SC2046,SC2086 # two files
         check "merge of $m" organ-merge -q --no-hash --method linear \
             $(echo "$order" | sed "s|M|$T/$m.gguf|") -o "$T/of-$m.gguf" --force
-        organ-check --hash "$T/of-$m.gguf" | awk -F"$TAB" '$2 == "tensor"' | sort > "$T/rows-$m"
+        organ-check --hash "$T/of-$m.gguf" | awk -F"$TAB" "$BY_NAME"'col("kind") == "tensor"' | sort > "$T/rows-$m"
     done
     check_same "$T/rows-tied" "$T/rows-untied" "$order: tied and untied"
     check_text "$(awk -F"$TAB" '$3 == "output.weight"' "$T/rows-tied" | grep -c .)" 1 "$order: a head"

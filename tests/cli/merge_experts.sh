@@ -40,7 +40,8 @@ same() {
 }
 methods=0
 organ-merge --list-methods > "$T/methods"
-for method in $(awk 'NR > 1 && !/^regmean/ { print $1 }' "$T/methods"); do # those with samples: regmean.sh
+for method in $(awk "$BY_NAME"'NR > 1 && !/^regmean/ {
+    print col("name") }' "$T/methods"); do # those with samples: regmean.sh
     methods=$((methods + 1)) options='' base="--base $T/@1.gguf"
     echo "$base --model $T/@2.gguf --model $T/@3.gguf" > "$T/models"
     case $method in

@@ -1,20 +1,38 @@
 #!/bin/sh
-# Configurations of mergekit, one or more for each method and member, on the lab models: each runs, and
-# where options of organ-merge say the same, the result is the same.
+# Configurations of mergekit, one or more for each method and member: each runs, and where options of
+# organ-merge say the same, the result is the same.
 . "$(dirname "$0")/lib.sh"
 
-mkdir "$T/models" "$T/models/lab"
-for m in base verse code; do ln -s "$PWD/$LAB/lab-$m-q4_k_m.gguf" "$T/models/lab/$m.gguf"; done
+# Three related models that are small, as there are many merges; those of the lab for vocabularies.
+mkdir "$T/models" "$T/models/lab" "$T/models/words"
+blocks=4
+small() { # NAME SEED
+    mkmodel "$T/$1.gguf" -s "$2" -k llama.block_count=$blocks token_embd.weight:F16:64x48 -n $blocks \
+        blk.%.attn_q.weight:F16:64x64 blk.%.attn_k.weight:F16:64x32 blk.%.attn_v.weight:F16:64x32 \
+        blk.%.attn_output.weight:F16:64x64 blk.%.ffn_gate.weight:F16:64x96 blk.%.ffn_up.weight:Q8_0:64x96 \
+        blk.%.ffn_down.weight:F16:96x64 blk.%.attn_norm.weight:F32:64 blk.%.ffn_norm.weight:F32:64 \
+        output_norm.weight:F32:64 output.weight:F16:64x48
+}
+base=$T/lab-base.gguf a=$T/lab-verse.gguf b=$T/lab-code.gguf
+small lab-base 1
+for m in verse:2 code:3; do
+    small change "${m#*:}"
+    organ-merge -q --no-hash --method linear --model "$base,weight=0.8" --model "$T/change.gguf,weight=0.2" \
+        --set-kv general.name=str:lab-${m%:*} -o "$T/lab-${m%:*}.gguf" || bad "no small models"
+done
+for m in base verse code; do
+    ln -s "$T/lab-$m.gguf" "$T/models/lab/$m.gguf"
+    [ $m = base ] || organ-stack -q --drop 1-3 "$LAB/lab-$m-q4_k_m.gguf" -o "$T/models/words/$m.gguf"
+done
 BASE=lab/base.gguf A=lab/verse.gguf B=lab/code.gguf
-base=$LAB/lab-base-q4_k_m.gguf a=$LAB/lab-verse-q4_k_m.gguf b=$LAB/lab-code-q4_k_m.gguf
-blocks=$(organ-keys $base --get llama.block_count)
 
 # run WHAT: the configuration on stdin, in $T/out.gguf.
 run() {
     check "$1" organ-merge -q --no-hash --models "$T/models" --config - --force -o "$T/out.gguf"
 }
 hash_tensors() {
-    organ-check --hash "$1" 2> /dev/null | awk -F'\t' '$2 == "tensor" { print $3 "\t" $4 "\t" $1 }'
+    organ-check --hash "$1" 2> /dev/null |
+        awk -F'\t' "$BY_NAME"'col("kind") == "tensor" { print col("name") "\t" col("detail") "\t" col("sha256") }'
 }
 # same WHAT OPTION...: the last result has the tensors of this merge.
 same() {
@@ -60,7 +78,7 @@ same "ties" --method ties,normalize=1 --base $base --model "$a,density=[1,0.7,0.
 for m in dare_ties dare_linear ties breadcrumbs breadcrumbs_ties della della_linear; do
     run "$m" << END
 {"models": [$dense], "merge_method": "$m", "base_model": "$BASE", "parameters": {"normalize": false,
-    "int8_mask": true}, "tokenizer_source": "base"}
+    "int8_mask": true}}
 END
     same "$m" --method $m,normalize=0 --base $base --model $a,weight=0.6,density=0.5 --model $b,weight=0.4,density=0.7
 done
@@ -114,12 +132,15 @@ same "nearswap" --method nearswap,t=0.0001 --base $a --model $b
 
 # ---- vocabularies: these models have equal ones, so all choices are the same (see merge_vocabulary.sh) ---
 
-for member in '"tokenizer_source": "base"' '"tokenizer_source": "union"' \
-    "\"tokenizer_source\": \"$B\"" '"tokenizer": {"source": "union"}'; do
+set -- '"tokenizer_source": "base"' '"tokenizer": {"source": "union"}'
+if exhaustive; then set -- "$@" '"tokenizer_source": "union"' '"tokenizer_source": "words/code.gguf"'; fi
+for member; do
     run "$member" << END
-{"models": [$two], "merge_method": "linear", $member}
+{"models": [{"model": "words/verse.gguf", "parameters": {"weight": 0.6}},
+    {"model": "words/code.gguf", "parameters": {"weight": 0.4}}], "merge_method": "linear", $member}
 END
-    same "$member" --method linear --model $a,weight=0.6 --model $b,weight=0.4
+    same "$member" --method linear --model "$T/models/words/verse.gguf,weight=0.6" \
+        --model "$T/models/words/code.gguf,weight=0.4"
 done
 refused() { # TEXT, and the configuration on stdin
     cat > "$T/config.json"
@@ -151,17 +172,18 @@ cat > "$T/scale.json" << END
 END
 run "scale" < "$T/scale.json"
 check "as a stack" organ-stack -q --force $a 0-2,1-2,3-$((blocks - 1)) --output "$T/stack.gguf"
-organ-compare "$T/stack.gguf" "$T/out.gguf" | awk -F'\t' '/^blk/ && $4 == "differs" { print $1 }' > "$T/have"
+organ-compare "$T/stack.gguf" "$T/out.gguf" |
+    awk -F'\t' "$BY_NAME"'/^blk/ && col("status") == "differs" { print col("name") }' > "$T/have"
 for n in 3 4; do for r in attn_output ffn_down; do echo blk.$n.$r.weight; done; done | sort > "$T/want"
 sort "$T/have" > "$T/have.2"
 check_same "$T/have.2" "$T/want" "only the outputs of the copies are scaled"
 organ-measure "$T/out.gguf" --tensors 'blk.[34].attn_output.weight,blk.[34].ffn_down.weight' \
     --columns name,min,max --sample 0 |
-    awk 'NR > 1 && ($2 != 0 || $3 != 0)' > "$T/have"
+    awk "$BY_NAME"'NR > 1 && (col("min") != 0 || col("max") != 0)' > "$T/have"
 check_same "$T/have" /dev/null "they are 0"
 organ-merge -q --models "$T/models" --config "$T/scale.json" --check > "$T/rows"
-check_text "$(awk -F'\t' '$1 ~ /blk.3.(attn_output|attn_q).weight|blk.1.attn_output.weight/ {
-    print $1, $(NF - 1), $NF }' "$T/rows" | sort)" \
+check_text "$(awk -F'\t' "$BY_NAME"'col("name") ~ /blk.3.(attn_output|attn_q).weight|blk.1.attn_output.weight/ {
+    print col("name"), $(NF - 1), $NF }' "$T/rows" | sort)" \
     "blk.1.attn_output.weight copy lab-verse
 blk.3.attn_output.weight merge scale=0
 blk.3.attn_q.weight copy lab-verse" "rows of scaled slices"
@@ -246,8 +268,8 @@ parts() { # PATTERN WHAT OPTION...: the last result has these tensors of another
     pattern=$1 what=$2
     shift 2
     check "$what: options" organ-merge -q --no-hash "$@" --force -o "$T/want.gguf"
-    hash_tensors "$T/sliced.gguf" | grep -E "$pattern" > "$T/have"
-    hash_tensors "$T/want.gguf" | grep -E "$pattern" > "$T/want"
+    hash_tensors "$T/sliced.gguf" | grep -E "$pattern" | sort > "$T/have"
+    hash_tensors "$T/want.gguf" | grep -E "$pattern" | sort > "$T/want"
     check_same "$T/have" "$T/want" "$what"
     [ -s "$T/have" ] || bad "$what: no tensors"
 }
@@ -280,7 +302,7 @@ run "ties with the base" << END
  "merge_method": "ties", "base_model": "$BASE", "parameters": {"weight": 1, "density": 0.5}}
 END
 cp "$T/out.gguf" "$T/sliced.gguf"
-parts '^(blk.[0-3].ffn_norm|blk.[0-3].attn_norm)' "a base in other blocks" --method ties,density=0.5,weight=1 \
+parts '^blk' "a base in other blocks" --method ties,density=0.5,weight=1 \
     --base "$T/sc.gguf" --model "$T/sa.gguf"
 run "slerp of shifted blocks" << END
 {"slices": [{"sources": [{"model": "$A", "layer_range": [0, 2]}, {"model": "$B", "layer_range": [0, 2]}]},
@@ -316,6 +338,24 @@ refused "the base must be among the sources" << END
     "parameters": {"weight": 1, "density": 1}}
 END
 
+# ---- filters --------------------------------------------------------------------------------------------
+
+# Filters that leave tensors without a value that mergekit requires.
+for rest in '' ', {"value": 0.4}' ', {"filter": "*", "value": 0.4}'; do
+    echo "{\"models\": [{\"model\": \"$A\", \"parameters\": {\"weight\":
+        [{\"filter\": \"mlp\", \"value\": 0.6}$rest]}}, {\"model\": \"$B\", \"parameters\": {\"weight\": 0.4}}],
+        \"merge_method\": \"linear\", \"dtype\": \"torch.float32\"}" > "$T/filter.json"
+    check "filters$rest" organ-merge --no-hash --models "$T/models" --config "$T/filter.json" --force \
+        -o "$T/out.gguf"
+    n=$([ -n "$rest" ] || echo 1)
+    check_text "$(grep -c 'no filter of weight of .*lab/verse.gguf matches token_embd.weight' "$T/err")" "${n:-0}" \
+        "filters$rest: note"
+done
+echo "{\"models\": [{\"model\": \"$A\"}, {\"model\": \"$B\"}], \"merge_method\": \"slerp\", \"base_model\": \"$A\",
+    \"parameters\": {\"t\": [{\"filter\": \"mlp\", \"value\": 0.6}]}}" > "$T/filter.json"
+check "filters of t" organ-merge --no-hash --models "$T/models" --config "$T/filter.json" --force -o "$T/out.gguf"
+check_text "$(grep -c 'no filter of t matches token_embd.weight' "$T/err")" 1 "filters of t: note"
+
 # ---- YAML -------------------------------------------------------------------------------------------------
 
 cat > "$T/m.yml" << END
@@ -335,6 +375,42 @@ if sh scripts/organ merge -q --no-hash --models "$T/models" --config "$T/m.yml" 
 else
     check_text "$(grep -c 'no program here converts YAML' "$T/err")" 1 "YAML: $(cat "$T/err")"
 fi
+
+# Each program that converts YAML, alone: it takes plain data only, and is stopped when aliases grow without end.
+aliases() { # anchors that expand to 2^24 values
+    echo 'a0: &a0 [1, 1]'
+    awk 'BEGIN { for (i = 1; i < 24; i++) printf "a%d: &a%d [*a%d, *a%d]\n", i, i, i - 1, i - 1 }'
+}
+mkdir "$T/stubs"
+for program in yq python3 ruby; do
+    have $program "YAML by $program" || continue
+    rm -f "$T/stubs"/*
+    for other in yq python3 ruby; do
+        printf '#!/bin/sh\nexit 1\n' > "$T/stubs/$other"
+        [ $other != $program ] || printf '#!/bin/sh\nexec %s "$@"\n' "$(command -v $program)" > "$T/stubs/$other"
+    done
+    chmod +x "$T/stubs"/*
+    with_only() {
+        PATH=$T/stubs:$PATH sh scripts/organ merge -q --no-hash --models "$T/models" --config "$1" --force \
+            -o "$T/out.gguf"
+    }
+    with_only "$T/m.yml" 2> "$T/err" || { echo "left out: YAML by $program (a library)"; continue; }
+    same "YAML by $program" --method linear --model $a,weight=0.6 --model $b,weight=0.4 --dtype f16
+    sed 's/linear/!ruby\/regexp linear/' "$T/m.yml" > "$T/object.yml"
+    rm -f "$T/out.gguf"
+    with_only "$T/object.yml" 2> "$T/err"
+    case $program in
+    ruby) grep -q 'no program here converts YAML' "$T/err" || bad "ruby makes objects: $(cat "$T/err")" ;;
+    esac
+    if exhaustive; then
+        { aliases; cat "$T/m.yml"; } > "$T/aliases.yml"
+        check_exit 2 "aliases by $program" with_only "$T/aliases.yml"
+    fi
+done
+{ cat "$T/m.yml"; printf '#'; head -c 16777216 /dev/zero | tr '\0' x; } > "$T/long.yml"
+check_exit 2 "a configuration of more than 16 MiB" \
+    sh scripts/organ merge --models "$T/models" --config "$T/long.yml" -q -o "$T/no.gguf"
+rm -f "$T/long.yml"
 
 # ---- how models are named ---------------------------------------------------------------------------------
 
@@ -362,6 +438,32 @@ named 4 "there is no model 'gone'" '"org/gone"'
 named 3 "adds the adapter 'lora' to 'plain'" '"plain+lora"'
 named 3 "adds the adapter 'lora' to 'plain'" '{"model": {"path": "plain"}, "lora": {"path": "lora"}}'
 grep -qF 'organ-transplant --base plain --adapter lora --output' "$T/err" && ok || bad "no command: $(cat "$T/err")"
+echo '{"name": "x", "models": [{"model": "plain+two-q4"}, {"model": "old"}], "merge_method": "linear"}' \
+    > "$T/config.json"
+check "a list" organ-merge --models "$T/found" --config "$T/config.json" --list-config
+check_text "$(cat "$T/out")" "kind${TAB}name${TAB}base${TAB}adapter
+name${TAB}x${TAB}-${TAB}-
+adapter${TAB}plain+two-q4${TAB}$T/found/plain.gguf${TAB}$T/found/two-q4.gguf" "what a configuration needs first"
+check "named models" organ-merge -q --no-hash --config "$T/config.json" --force -o "$T/out.gguf" \
+    --named "plain+two-q4=$a" --named "old=$b"
+same "named models" --method linear --model $a --model $b
+# A file of the whole name is a model, not a model with an adapter.
+mkdir "$T/plus"
+cp $a "$T/plus/plain.gguf"
+cp $a "$T/plus/lora.gguf"
+cp $b "$T/plus/plain+lora.gguf"
+cp $b "$T/plus/a+b-Q8_0.gguf"
+for name in plain+lora plain+lora.gguf org/plain+lora a+b; do
+    echo "{\"models\": [{\"model\": \"$name\"}], \"merge_method\": \"linear\"}" > "$T/config.json"
+    check "the model $name" organ-merge -q --no-hash --models "$T/plus" --config "$T/config.json" --force \
+        -o "$T/out.gguf"
+    same "the model $name" --method linear --model $b
+done
+for name in plain+org/lora plain+plain+lora; do
+    echo "{\"models\": [{\"model\": \"$name\"}], \"merge_method\": \"linear\"}" > "$T/config.json"
+    check_error 3 "adds the adapter" "the model $name" organ-merge -q --models "$T/plus" --config "$T/config.json" \
+        -o "$T/no.gguf"
+done
 named 3 "'colour' in model" '{"path": "plain", "colour": 1}'
 refused "(did you mean 'breadcrumbs_ties'?)" << END
 {"models": [$two], "merge_method": "breadcrumb_ties"}
@@ -391,6 +493,14 @@ run "slerp without t" << END
 {"models": [{"model": "$A"}, {"model": "$B"}], "merge_method": "slerp", "base_model": "$A"}
 END
 same "slerp without t" --method slerp,t=0.5 --base $a --model $b
+# What counts for the whole merge is not a model's.
+cat > "$T/config.json" << END
+{"models": [{"model": "$A", "parameters": {"t": 0.1}}, {"model": "$B", "parameters": {"t": [
+    {"filter": "mlp", "value": 0.2}, {"value": 0.3}]}}], "merge_method": "slerp", "base_model": "$A"}
+END
+check "t of a model" organ-merge --models "$T/models" --no-hash --config "$T/config.json" --force -o "$T/out.gguf"
+check_text "$(grep -c 'its t is left out, because one t counts for the whole merge' "$T/err")" 1 "t of a model: a note"
+same "t of a model" --method slerp,t=0.5 --base $a --model $b
 # ---- YAML -------------------------------------------------------------------------------------------------
 
 if have python3 "what Python checks" && python3 -c 'import yaml' 2> /dev/null; then
@@ -398,8 +508,46 @@ if have python3 "what Python checks" && python3 -c 'import yaml' 2> /dev/null; t
     check "YAML" sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q --no-hash --force -o "$T/out.gguf"
     same "YAML" --method linear --model $a
     { cat "$T/one.yml"; printf -- '---\n'; cat "$T/one.yml"; } > "$T/multi.yml"
-    check_error 3 "$T/multi.yml: the file has 2 configurations" "several documents" \
+    check_exit 2 "several documents without names" \
         sh scripts/organ merge --config "$T/multi.yml" --models "$T/found" -q -o "$T/no.gguf"
+    grep -q "document 1 has no name" "$T/err" || bad "no document is named: $(cat "$T/err")"
+    # Models with adapters, and documents that use the results of those before them.
+    mkdir "$T/whole" "$T/empty"
+    whole=$LAB/lab-verse-q4_k_m.gguf other=$LAB/lab-base-q4_k_m.gguf
+    cp $whole "$T/whole/plain.gguf"
+    cp $other "$T/whole/other.gguf"
+    cp $LAB/lab-lora-code.gguf "$T/whole/adapter.gguf"
+    check "fold" organ-transplant -q --base $whole --adapter $LAB/lab-lora-code.gguf --output "$T/folded.gguf"
+    printf 'merge_method: linear\nmodels: [{model: plain+adapter}, {model: other}]\n' > "$T/lora.yml"
+    printf 'merge_method: linear\nmodels: [{model: {model: plain, lora: {path: adapter}}}, {model: other}]\n' \
+        > "$T/lora2.yml"
+    for f in lora lora2; do
+        check "$f" sh scripts/organ merge --config="$T/$f.yml" --models="$T/whole" -q --no-hash --force \
+            -o "$T/out.gguf"
+        same "$f" --method linear --model "$T/folded.gguf" --model $other
+    done
+    odd=$T/$(printf 'a\tb\\c \\x41 \303\251\001')
+    mkdir "$odd"
+    cp "$T/whole/plain.gguf" "$T/whole/other.gguf" "$T/whole/adapter.gguf" "$odd"
+    check "a path with tabs and backslashes" sh scripts/organ merge --config="$T/lora.yml" --models="$odd" -q \
+        --no-hash --force -o "$T/out.gguf"
+    same "a path with tabs and backslashes" --method linear --model "$T/folded.gguf" --model $other
+    { printf 'name: "first \\\\ one"\n'; cat "$T/lora.yml"; printf -- '---\nmerge_method: linear\nmodels:\n'
+        printf -- '- {model: "first \\\\ one", parameters: {weight: 3}}\n'; } > "$T/multi.yml"
+    check "a name with a backslash" sh scripts/organ merge -q --config "$T/multi.yml" --models "$T/whole" \
+        --no-hash --force -o "$T/out.gguf"
+    { printf 'name: first one\n'; cat "$T/lora.yml"; printf -- '---\nmerge_method: linear\nmodels:\n'
+        printf -- '- {model: first one, parameters: {weight: 3}}\n- {model: plain, parameters: {weight: 1}}\n'; } \
+        > "$T/multi.yml"
+    TMPDIR=$T/empty check "several documents" sh scripts/organ merge -q --config "$T/multi.yml" --models "$T/whole" \
+        --no-hash --force -o "$T/out.gguf"
+    check "the first" organ-merge -q --no-hash --method linear --model "$T/folded.gguf" --model $other --force \
+        -o "$T/first.gguf"
+    same "several documents" --method linear --model "$T/first.gguf,weight=3" --model $whole,weight=1
+    check_text "$(ls "$T/empty")" "" "temporary models are removed"
+    printf 'merge_method: linear\nmodels: [{model: plain+gone}]\n' > "$T/one.yml"
+    check_error 4 "there is no model 'gone'" "an adapter that is missing" \
+        sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q -o "$T/no.gguf"
     printf 'merge_method: liner\nmodels: [{model: plain}]\n' > "$T/one.yml"
     check_error 3 "$T/one.yml: unknown merge_method 'liner' (did you mean 'linear'?)" "a name in YAML" \
         sh scripts/organ merge --config "$T/one.yml" --models "$T/found" -q -o "$T/no.gguf"

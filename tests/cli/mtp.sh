@@ -54,7 +54,7 @@ data "$T/c.gguf" blk.1.ffn_up.weight > "$T/x"
 data "$T/base.gguf" blk.1.ffn_up.weight > "$T/y"
 check_same "$T/x" "$T/y" "the base's own stay"
 check "the table" organ-transplant --base "$T/base.gguf" --donor "$T/d1.gguf" --mtp --check
-check_text "$(awk -F "$TAB" '$2 == "add"' "$T/out" | wc -l | tr -d ' ')" 12 "--check: 12 to add"
+check_text "$(awk -F "$TAB" "$BY_NAME"'col("action") == "add"' "$T/out" | wc -l | tr -d ' ')" 12 "--check: 12 to add"
 check "from a pipe" sh -c "organ-transplant --base '$T/base.gguf' --donor - --mtp --output '$T/c2.gguf' < '$T/d1.gguf'"
 check_same "$T/c.gguf" "$T/c2.gguf" "donor from a pipe"
 

@@ -11,7 +11,7 @@ mkmodel "$M" token_embd.weight:F32:32x8 blk.1.attn_q.weight:F32:32x32 v.blk.1.at
     blk.1.attn_q.weight.lora_a:F32:32x4 mystery.weight:F32:32 "odd	name:F32:32"
 
 names() { # OPTION...
-    organ-extract -q "$M" --list "$@" 2> "$T/err" | sed 1d | cut -f 1 | tr '\n' ' '
+    organ-extract -q "$M" --list "$@" 2> "$T/err" | cells name | sed 1d | tr '\n' ' '
 }
 check_text "$(names --part vision)" "v.blk.1.attn_q.weight v.patch_embd.weight.1 mm.input_norm.weight " "--part vision"
 check_text "$(names --part encoder,decoder)" "enc.blk.1.attn_q.weight dec.blk.1.attn_q.weight " "--part with two items"
@@ -27,23 +27,26 @@ check_error 2 "text, vision, audio" "an unknown part" organ-extract "$M" --list 
 check_error 1 "part" "a part that the model lacks" organ-extract "$LAB/lab-verse-q4_k_m.gguf" --list --part vision
 
 # Every tool that selects takes it, with the same meaning.
-check_text "$(organ-measure "$M" --part audio | sed 1d | cut -f 1,21)" "a.blk.1.attn_q.weight${TAB}audio" \
+check_text "$(organ-measure "$M" --part audio | cells name,part | sed 1d)" "a.blk.1.attn_q.weight${TAB}audio" \
     "organ-measure --part, and its column"
-check_text "$(organ-measure "$M" | head -n 1 | cut -f 21)" part "part is the last column"
+check_text "$(organ-measure "$M" | head -n 1 | cells part)" part "part is the last column"
 check_text "$(organ-measure "$M" --json --part audio | grep -c '"part": "audio"')" 1 "part in JSON"
-check_text "$(organ-compare "$M" "$M" --part decoder | sed 1d | cut -f 1)" dec.blk.1.attn_q.weight \
+check_text "$(organ-compare "$M" "$M" --part decoder | cells name | sed 1d)" dec.blk.1.attn_q.weight \
     "organ-compare --part"
 check_text "$(organ-transplant --base "$M" --donor "$M" --part vision --type embed --check 2> /dev/null | grep \
     -c 'v.patch_embd')" 1 "organ-transplant --part"
 check "organ-purify --part" organ-purify "$M" --method haar --part audio --dry-run
-check_text "$(sed 1d "$T/out" | cut -f 1)" a.blk.1.attn_q.weight "organ-purify --part: its rows"
+check_text "$(cells name "$T/out" | sed 1d)" a.blk.1.attn_q.weight "organ-purify --part: its rows"
 
 # Roles of different parts are different groups.
 organ-measure "$M" --summary > "$T/summary"
-check_text "$(awk -F '\t' '$1 == "role" && $2 == "attn_q" { printf "%s:%s ", $3, $12 }' "$T/summary")" \
+check_text "$(awk -F '\t' "$BY_NAME"'col("group") == "role" && col("name") == "attn_q" {
+    printf "%s:%s ", col("tensors"), col("part") }' "$T/summary")" \
     "1:text 1:vision 1:audio 1:encoder 1:decoder " "a role of five parts in the summary"
-check_text "$(awk -F '\t' '$1 != "role" && NR > 1 && $12 != "-"' "$T/summary")" "" "other groups have no part"
-check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary | awk -F '\t' '$1 == "role" { print $12 }' | sort \
+check_text "$(awk -F '\t' "$BY_NAME"'col("group") != "role" && NR > 1 &&
+    col("part") != "-"' "$T/summary")" "" "other groups have no part"
+check_text "$(organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary |
+    awk -F '\t' "$BY_NAME"'col("group") == "role" { print col("part") }' | sort \
     -u)" text "a text model has one part"
 
 # Pictures have a row for each.

@@ -32,7 +32,7 @@ pair $VERSE $(verse_q8)
 check "one key" organ-keys $VERSE --set general.name=str:other --output "$T/k.gguf"
 pair $VERSE "$T/k.gguf"
 if [ "$(wc -c < "$T/p.gguf")" -lt 1000 ]; then ok; else bad "a patch of one key has $(wc -c < "$T/p.gguf") bytes"; fi
-check_text "$(organ-keys "$T/p.gguf" | tail -n +2 | cut -f 1 | tr '\n' ' ')" \
+check_text "$(organ-keys "$T/p.gguf" | cells key | sed 1d | tr '\n' ' ')" \
     "patch.version patch.base.sha256 patch.result.sha256 patch.delete.keys patch.delete.tensors general.name " \
     "its keys"
 if have sha256sum "hashes compared with those of sha256sum"; then
@@ -131,7 +131,7 @@ tampered 3 "does not match the expected sha256" --set patch.delete.tensors=str[]
 tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a
 tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a,a
 tampered 3 "orders other" --set patch.order.tensors=str[]:c,d,a,e
-keys=$(organ-keys "$T/m2.gguf" | tail -n +2 | cut -f 1 | sed "\$s/.*/zz/" | tr "\n" , | sed "s/,\$//")
+keys=$(organ-keys "$T/m2.gguf" | cells key | sed 1d | sed "\$s/.*/zz/" | tr "\n" , | sed "s/,\$//")
 tampered 3 "orders other" --set "patch.order.keys=str[]:$keys"
 tampered 3 "does not match the expected sha256" --set patch.order.tensors=str[]:d,c,a,b
 tampered 3 "padding.sizes must be those" --set patch.padding.after=u64[]:0

@@ -41,12 +41,12 @@ check_error 2 "does not replace a model" "a model as the picture" organ-measure 
 
 # ---- organ-compare ----
 check_exit 1 "compare, svg" organ-compare "$VERSE" "$CODE" --svg "$T/c.svg"
-check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "no table beside it"
+check_text "$(($(wc -c < "$T/out")))" 0 "no table beside it"
 check_text "$(grep -c '<rect.*<title>' "$T/c.svg")" "$N" "a square a tensor"
 check_text "$(grep -Ec 'same lineage: median cosine|Each square compares' "$T/c.svg")" 2 \
     "the verdict in words, and what a square is"
 cosine=$(organ-compare "$VERSE" "$CODE" --tensors output.weight --where 'cosine>0' |
-    awk -F '\t' 'NR == 2 { printf "%.4g", $8 }')
+    awk -F '\t' "$BY_NAME"'NR == 2 { printf "%.4g", col("cosine") }')
 check_text "$(grep -c "<title>output.weight: $cosine<" "$T/c.svg")" 1 "the cosine of a tensor"
 check_exit 1 "compare, heat" organ-compare "$VERSE" "$STRANGER" --heat --color rel_l2
 check_text "$(grep -c 'strangers: ' "$T/out")" 1 "strangers in words"
@@ -120,7 +120,7 @@ check_error 3 "organ.merge.models does not" "no models" organ-merge --svg "$T/no
 organ-keys -q "$T/few.gguf" --set 'organ.merge.models=str[]:a,b' --output "$T/wrong.gguf" --force
 check_error 3 "organ.merge.models.parameters does not" "models without parameters" organ-merge --svg "$T/no.svg" \
     "$T/wrong.gguf"
-awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%s", i < 100000 ? "weight=1," : "weight:a=1," }' > "$T/many"
+awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%s", (i < 100000) ? "weight=1," : "weight:a=1," }' > "$T/many"
 organ-keys -q "$T/f.gguf" --set-file "organ.merge.parameters=$T/many" --output "$T/wrong.gguf" --force
 check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 organ-merge --svg "$T/no.svg" \
     "$T/wrong.gguf"

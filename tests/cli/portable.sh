@@ -11,7 +11,10 @@ noticed() {
     if grep -qF -e "$T/$1:2: $2" "$T/out" || grep -qF -e "$T/$1:3: $2" "$T/out"; then ok; else \
         bad "no '$2' for: $3: $(cat "$T/out")"; fi
 }
-check "the scripts of the suite" sh scripts/check-portable.sh
+# All scripts take several seconds; make lint reads them, too.
+set -- scripts/organ-remote scripts/lib/common.sh scripts/chimera.mk
+if exhaustive; then set --; fi
+check "the scripts of the suite" sh scripts/check-portable.sh "$@"
 check_text "$(cat "$T/out")" "" "no complaints"
 check "a list" sh scripts/check-portable.sh --list
 for used in "awk -f" "sort -u" "xargs -P (not in POSIX)" "find -newer" "readlink" "tail -n"; do
@@ -52,6 +55,9 @@ noticed a.sh "$paren" "x=\$(awk -F '\\t' -v a=\"\$b\" '{ print \$1 > 4 ? 1 : 0 }
 noticed a.sh "$paren" "awk '{ print a, (b) > c d }' file"
 noticed a.sh "$paren" "awk '
     { if (a) print b > dir \"/\" c }' file"
+for comparison in '==' '!=' '<' '<='; do
+    noticed a.sh 'original-awk reads a comparison behind print' "awk '{ print a, b $comparison c ? 1 : 2 }'"
+done
 noticed a.sh 'a regular expression of awk goes on' "busybox awk '\$0 !~ /^a,
     b/ { bad = 1 }'"
 noticed a.sh 'a string of awk goes on' "awk '{ x = \"a
@@ -60,17 +66,23 @@ noticed a.sh 'mawk 1.3.4-20200120 has no {n}' "awk '/^[0-9]{4}\$/ { n++ }'"
 noticed a.sh 'original-awk ends a regular expression' "awk '{ gsub(/[/]/, \"\") }'"
 noticed a.sh 'only gawk has gensub' "awk '{ x = gensub(/a/, \"b\", 1) }'"
 noticed a.awk "$paren" '{ print x > y ? 1 : 2 }'
+noticed a.sh 'busybox awk may lack ^' "awk -F '\\t' '{ x = 2 ^ \$1 }'"
+noticed a.sh 'busybox awk may lack log' "awk '{ print log(\$1) }'"
+noticed a.awk 'busybox awk has no * in formats' '{ printf "%-*s|", w, $1 }'
 mkdir "$T/tests" "$T/tests/cli"
 noticed tests/cli/a.sh "the utility 'jq'" 'jq . file'
 noticed tests/cli/a.sh "'sed -i'" 'sed -i s/a/b/ file'
 cat > "$T/tests/cli/a.sh" << 'END'
 have() { :; }
+mathawk() { :; }
+mathawk '{ print exp($1), 2 ^ 3 }' file
 if have jq "JSON read by jq"; then jq . file | grep -o x; fi
 mkmodel "$T/x.gguf" a
 END
 check "what tests may use" sh "$PWD/scripts/check-portable.sh" "$T/tests/cli/a.sh"
 cat > "$T/a.sh" << 'END'
 awk '{ print > "file"; printf("%s\n", a > b) > (dir "/" c); print (a > b) ? 1 : 2 >> f[a > b] } # print a >= b
+    { print (a == b), (a < b) }
     $1 > 3 && a / 2 > b / 3 { x = $2 / 4; print x / 2, y++ / 2, "a/b" > out; n = length / 2 }
     /^[^"\/]*[{]/ || !/[]a]/ { print a[b > c] | "sort > file"; if (a > b) print; else print c > $1 }'
 END

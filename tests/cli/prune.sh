@@ -32,7 +32,7 @@ without() {
 # bytes FILE TENSOR: its data, whatever its shape
 bytes() {
     organ-extract "$1" --tensors "$2" --output - > "$T/record"
-    n=$(organ-extract "$1" --tensors "$2" --list | awk 'NR == 2 { print $8 }')
+    n=$(organ-extract "$1" --tensors "$2" --list | awk "$BY_NAME"'NR == 2 { print col("bytes") }')
     tail -c "$n" "$T/record"
 }
 
@@ -49,7 +49,7 @@ same_slices() {
 }
 
 dims() {
-    organ-extract "$T/p.gguf" --list | awk -v n="$1" '$1 == n { print $6 }'
+    organ-extract "$T/p.gguf" --list | awk -v n="$1" "$BY_NAME"'col("name") == n { print col("dims") }'
 }
 
 check "nothing removed" organ-assemble "$T/d" --output "$T/p.gguf"
@@ -75,7 +75,7 @@ for t in blk.1.ffn_gate_inp_shexp.weight:64 blk.1.ffn_gate_shexp.weight:64x6 blk
 done
 organ-extract "$T/p.gguf" --output "$T/k" --force
 check_text "$(grep -c '"key": "llama.expert_count", "type": "u32", "value": 4' "$T/k/manifest.json")" 1 "expert_count"
-check_text "$(organ-extract "$T/p.gguf" --list | cut -f 1)" "$(organ-extract "$T/m.gguf" --list | cut -f 1)" \
+check_text "$(organ-extract "$T/p.gguf" --list | cells name)" "$(organ-extract "$T/m.gguf" --list | cells name)" \
     "same tensors, same order"
 organ-assemble "$T/d" --output "$T/p1.gguf" -j 1 -q
 check_same "$T/p.gguf" "$T/p1.gguf" "-j 1"
@@ -310,7 +310,34 @@ for e in 0 1 2; do
     awk -v name="\"blk.0.ffn_up.$e.weight\"" -v line="$line" 'index($0, name) { $0 = line } { print }' \
         "$T/F16.d/manifest.json" > "$T/d/manifest.json"
     check "expert $e of another dtype is listed" organ-extract "$T/d" --list
-    check_text "$(awk '$5 == "BF16" || $7 == "BF16"' "$T/out" | wc -l | tr -d ' ')" 1 "expert $e has another dtype"
+    check_text "$(awk "$BY_NAME"'col("dtype") == "BF16" || col("elements") == "BF16"' "$T/out" | wc -l |
+        tr -d ' ')" 1 "expert $e has another dtype"
     refuse "blk.0.ffn_up." "expert $e has another dtype than the others"
 done
+
+# ---- the card of what was done ----------------------------------------------------------------
+check "a mixture" organ-stack -q --experts-from $LAB/lab-base-q4_k_m.gguf,$LAB/lab-verse-q4_k_m.gguf \
+    -o "$T/mix.gguf"
+check "a card" organ-prune -q "$T/mix.gguf" --experts 0,1 --set-kv 'general.name=str:a|b <i>' -o "$T/c.gguf" \
+    --card "$T/c.md"
+check "a second step" organ-transplant -q "$T/c.gguf" $LAB/lab-code-q4_k_m.gguf --type attention -o "$T/cc.gguf" \
+    --card "$T/cc.md"
+check_text "$(sed -n '1p; /^- /p; /^| arch/p; /^| check/p' "$T/cc.md")" "# a\\|b \\<i\\> + lab-code (graft)
+- mixture: experts from lab-base, lab-verse
+- graft: 16 of 43 tensors from lab-code
+| architecture | llama |
+| check | no findings |" "each step"
+mkdir "$T/card"
+check "a card by organ-assemble, which starts organ-prune" organ-assemble -q "$T/mix.gguf" --keep-experts 0,1 \
+    -o "$T/card/c.gguf" --card "$T/card/c.md"
+check_text "$(ls -A "$T/card" | tr '\n' ' ')" "c.gguf c.md " "no other file is left"
+check_error 2 "already exists" "an existing card, before the work" organ-stack "$T/c.gguf" 0-1 -o "$T/none.gguf" \
+    --card "$T/c.md"
+check_error 2 "a model in one file" "shards" organ-assemble "$T/c.gguf" --shards 2 -o "$T/none.gguf" --card "$T/d.md"
+check_error 2 "a model that is written" "a plan" organ-assemble "$T/c.gguf" --dry-run -o "$T/none.gguf" \
+    --card "$T/d.md"
+check_error 2 "name the output" "stdout" organ-assemble "$T/c.gguf" -o - --card "$T/d.md"
+check_exit 1 "a run that fails" organ-transplant "$T/c.gguf" $LAB/lab-code-q4_k_m.gguf --tensors none \
+    -o "$T/none.gguf" --card "$T/d.md"
+for f in none.gguf d.md; do check_absent "$T/$f" "nothing was written"; done
 finish

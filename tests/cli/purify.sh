@@ -81,7 +81,8 @@ check "all of it is sound" organ-assemble "$T/dd2" --output "$T/dd2.gguf"
 
 # The table: its columns, thetas as organ-measure has them.
 tab() { awk -F '\t' -v name="$2" \
-    'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 { print $1 "\t" $c }' "$1"; }
+    "$BY_NAME"'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) c = i } NR > 1 {
+        print col("name") "\t" $c }' "$1"; }
 check_text "$(head -n 1 "$T/table" | tr '\t' ' ')" \
     "name class block dtype method strength energy_kept rel_l2 theta_before theta_after status" "header"
 check_text "$(awk -F '\t' 'NF != 11' "$T/table" | wc -l | tr -d ' ')" 0 "eleven columns"
@@ -92,17 +93,19 @@ for side in before after; do
     tab "$T/table" theta_$side > "$T/b"
     check_same "$T/a" "$T/b" "theta $side"
 done
-check_text "$(awk -F '\t' 'NR > 1 && !($7 > 0 && $7 < 1 && $8 > 0 && $8 < 1 && $11 == "purified")' "$T/table" | wc \
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 && !(col("energy_kept") > 0 && col("energy_kept") < 1 &&
+    col("rel_l2") > 0 && col("rel_l2") < 1 && col("status") == "purified")' "$T/table" | wc \
     -l | tr -d ' ')" 0 "rows are sound"
 check "json" organ-purify $VERSE --dry-run --method fft --layers 0 --json
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 9 "json rows"
+check_text "$(($(wc -l < "$T/out")))" 9 "json rows"
 check_text "$(grep -c '"energy_kept": null.*"status": "vector"' "$T/out")" 2 "norms are left alone"
 check "a norm by its name" organ-purify $VERSE --dry-run --method fft --tensors blk.0.attn_norm.weight
 check_text "$(grep -c "purified" "$T/out")" 1 "a norm by its name"
 
 check "a norm that is the only record" organ-purify "$T/d/norm/blk_0_attn_norm.bin" --output "$T/norm.bin" \
     --method fft --strength 0.5
-check_text "$(awk -F '\t' 'NR > 1 { print $11 }' "$T/out")" purified "a norm that is the only record"
+check_text "$(awk -F '\t' "$BY_NAME"'NR > 1 {
+    print col("status") }' "$T/out")" purified "a norm that is the only record"
 organ-purify "$T/d" --output "$T/dn" --method fft --strength 0.5 --tensors blk.0.attn_norm.weight > "$T/out" \
     2> "$T/err"
 check_same "$T/norm.bin" "$T/dn/norm/blk_0_attn_norm.bin" "as by its name"
@@ -112,7 +115,8 @@ check_error 1 "exact name" "several vectors, none by its name" organ-purify "$T/
 
 # --dtype: the file type follows; a dtype that cannot be is refused with the choices.
 check "--dtype" organ-purify $VERSE --output "$T/q8.gguf" --method haar --dtype q8_0
-check_text "$(organ-extract "$T/q8.gguf" --list | awk -F '\t' 'NR > 1 && $2 != "norm" && $5 != "Q8_0"' | wc -l | tr \
+check_text "$(organ-extract "$T/q8.gguf" --list |
+    awk -F '\t' "$BY_NAME"'NR > 1 && col("class") != "norm" && col("dtype") != "Q8_0"' | wc -l | tr \
     -d ' ')" 0 "all matrices are Q8_0"
 organ-extract -q "$T/q8.gguf" --output "$T/q8"
 check_text "$(grep -c '"general.file_type", "type": "u32", "value": 7}' "$T/q8/manifest.json")" 1 "file type"
@@ -140,7 +144,7 @@ if have mkmodel; then
         check_same "$T/moe1.gguf" "$T/moe2.gguf" "experts on their stack and taken apart, $dtype"
     done
     check "some experts" organ-purify "$T/moe.gguf" --output "$T/moe3" --method haar --experts 1,3
-    check_text "$(cut -f 1,11 "$T/out" | sed 1d | tr '\t\n' '  ')" \
+    check_text "$(cells name,status "$T/out" | sed 1d | tr '\t\n' '  ')" \
         "$(printf 'blk.0.ffn_%s.weight purified ' gate.1 gate.3 up.1 up.3 down.1 down.3)" "rows of experts"
     check_text "$(grep -c '"experts": \[1, 3\]' "$T/moe3/manifest.json")" 3 "history of experts"
     check_error 2 "--split-experts" "another dtype for some experts" organ-purify "$T/moe.gguf" --output "$T/x" \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # shellcheck disable=SC1091
 # readme.sh - the commands of README.md work when they are pasted, in their order, from
-# the top of the tree: all but those that need an engine, a server or a whole build.
+# the top of the tree: all but those that need an engine, a server or a whole build. If not every case is tested,
+# the long ones get models of one block.
 # And it names every tool, and links to files that are there.
 . "$(dirname "$0")/lib.sh"
 unset MAKEFLAGS MFLAGS MAKELEVEL LAB
@@ -17,10 +18,18 @@ sed -n '/^```/,/^```/d; s/^    //p' README.md | sed -e ':a' -e '/\\$/N; s/\\\n *
     sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" -e "s|build/bin/|built/|g" > "$T/commands"
 make --version 2> /dev/null | grep -q GNU && gnu=1 || gnu=
 ran=0
+if ! exhaustive; then
+    mkdir one && cp "$TOP/$D/lab/lab-verse.imatrix.gguf" one
+    for m in base verse code; do
+        organ-stack -q --drop 1-3 "$TOP/$D/lab/lab-$m-q4_k_m.gguf" -o "one/lab-$m-q4_k_m.gguf" || bad "small models"
+    done
+fi
 while IFS= read -r command <&3; do
     case $command in
     "make -f"*) [ -n "$gnu" ] || continue ;;
     make | "make "* | *organ-validate* | *engine/install.sh* | *organ-serve* | *curl*) continue ;;
+    *" --size "* | *"--method iso"* | "organ-fleet pipeline"*)
+        exhaustive || command=$(echo "$command" | sed 's|\$L/|one/|g') ;;
     esac
     # In this shell: what it sets is for the next.
     if eval "$command" > "$T/out" 2> "$T/err" < /dev/null; then ok; else bad "exit $? of: $command"; head -n 3 \
@@ -28,7 +37,7 @@ while IFS= read -r command <&3; do
     ran=$((ran + 1))
 done 3< "$T/commands"
 if [ $ran -ge 25 ]; then ok; else bad "only $ran commands were run"; fi
-for m in chimera direct half merged small ${gnu:+v2 quick mine}; do
+for m in chimera direct half ${gnu:+v2 quick mine} merged small; do
     check "$m.gguf of the tour" organ-extract --list "$T/tour/$m.gguf"
 done
 
@@ -46,21 +55,26 @@ check "the picture of README.md" sh tests/engine/related.sh
 check_same "$T/out" docs/related.svg "docs/related.svg"
 
 # A transcript shows what its commands print: errors and notes, and then the result.
-sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" docs/first-steps.md > "$T/page"
-while IFS= read -r line <&3; do
-    case $line in
-    '    $ '*)
-        eval "${line#    \$ }" > "$T/out" 2> "$T/err" < /dev/null
-        cat "$T/err" "$T/out" | sed 's/^/    /'
-        ;;
-    '    '*) continue ;;
-    esac > "$T/printed"
-    case $line in '    '*) printf '%s\n' "$line" ;; esac
-    cat "$T/printed"
-done 3< "$T/page" > "$T/shown"
-grep '^    ' "$T/page" > "$T/wanted"
-check_same "$T/shown" "$T/wanted" "docs/first-steps.md"
-if [ "$(grep -c '^    [$]' "$T/shown")" -ge 20 ]; then ok; else bad "docs/first-steps.md has few commands"; fi
+transcript() { # PAGE
+    sed -e "s|/tmp/|./|g" -e "s|[$]PWD/build/bin|built|g" "$1" > "$T/page"
+    while IFS= read -r line <&3; do
+        case $line in
+        '    $ '*)
+            eval "${line#    \$ }" > "$T/out" 2> "$T/err" < /dev/null
+            cat "$T/err" "$T/out" | sed 's/^/    /'
+            ;;
+        '    '*) continue ;;
+        esac > "$T/printed"
+        case $line in '    '*) printf '%s\n' "$line" ;; esac
+        cat "$T/printed"
+    done 3< "$T/page" > "$T/shown"
+    grep '^    ' "$T/page" > "$T/wanted"
+    check_same "$T/shown" "$T/wanted" "$1"
+    diff "$T/wanted" "$T/shown" | head -n 20
+    if [ "$(grep -c '^    [$]' "$T/shown")" -ge 20 ]; then ok; else bad "$1 has few commands"; fi
+}
+transcript docs/first-steps.md
+if exhaustive; then transcript docs/walks.md; fi
 
 if [ -z "${SANITIZED:-}" ]; then # whose library wants the sanitizer's own
     # The headers in C++: every name is found by the linker as C has it.

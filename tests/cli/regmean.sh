@@ -27,7 +27,7 @@ done
 distance() {
     organ-compare -q "$1" "$2" --tensors "$3" | awk -F "$TAB" '
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == "rel_l2") c = i }
-        NR == 2 { print $c == "-" ? 0 : $c }'
+        NR == 2 { print ($c == "-" ? 0 : $c) }'
 }
 within() { # WHAT DISTANCE LEAST MOST
     if [ -n "$2" ] && awk -v d="$2" -v a="$3" -v b="$4" 'BEGIN { exit !(d >= a && d <= b) }'; then ok; else \
@@ -41,7 +41,7 @@ merge --method linear --model "$T/m1.gguf" --model "$T/m2.gguf" -o "$T/linear.gg
 merge --method regmean,ridge=1000 $base $A $B -o "$T/ridge.gguf"
 merge --method iso,t=0.5 $base --model "$T/m1.gguf" --model "$T/m2.gguf" -o "$T/iso.gguf"
 merge --method regmean-iso,share=1,t=0.5 $base $A $B -o "$T/share1.gguf"
-merge --method regmean-iso,share=0 $base $A $B -o "$T/share0.gguf"
+merge --method regmean-iso,share=0,ridge=0.01 $base $A $B -o "$T/share0.gguf"
 for t in $all; do
     within "$t: no base, the same" "$(distance "$T/r.gguf" "$T/bare.gguf" $t)" 0 1e-5
     within "$t: a large ridge is the mean" "$(distance "$T/ridge.gguf" "$T/linear.gguf" $t)" 0 2e-3
@@ -61,6 +61,26 @@ for t in $all; do
 done
 check_text "$(organ-keys "$T/first.gguf" --get organ.merge.models.parameters | tail -n 1)" "weight=0" \
     "the parameters without the file"
+
+# ---- defaults for parts ----------------------------------------------------------------------------------
+parts="-k llama.block_count=3 token_embd.weight:F32:8x4 output_norm.weight:F32:8 output.weight:F32:8x4"
+for k in 0 1 2; do parts="$parts blk.$k.attn_q.weight:F32:8x8 blk.$k.attn_v.weight:F32:8x8"; done
+mkmodel "$T/parts.gguf" -s 1 $parts
+mkmodel "$T/parts2.gguf" -s 2 $parts
+# parameters METHOD: t and share of each tensor
+parameters() {
+    organ-merge -q --no-hash --check --method "$1" --base "$T/parts.gguf" \
+        --model "$T/parts2.gguf,activations=$T/a1.gguf" |
+        cells name,parameters | sed 1d | sed 's/weight=1 ridge=[0-9.]* t=//; s/share=//; s/.weight//' | tr '\t\n' ' ;'
+}
+check_text "$(parameters regmean-iso)" "token_embd 0.7 0.5;output_norm 1 0.5;output 0.7 0.5;blk.0.attn_q 0.8 0.5;\
+blk.0.attn_v 0.3 0.5;blk.1.attn_q 1 0.5;blk.1.attn_v 0.3 0.5;blk.2.attn_q 1.2 0.5;blk.2.attn_v 0.3 0.5;" "parts"
+check_text "$(parameters regmean-iso,t:blk.1.attn_q.weight=3,share:embed=0.2)" "token_embd 0.7 0.2;output_norm 1 0.5;\
+output 0.7 0.2;blk.0.attn_q 0.8 0.5;blk.0.attn_v 0.3 0.5;blk.1.attn_q 3 0.5;blk.1.attn_v 0.3 0.5;blk.2.attn_q 1.2 0.5;\
+blk.2.attn_v 0.3 0.5;" "a part that is given leaves the others"
+all="token_embd 2 0.5;output_norm 2 0.5;output 2 0.5;blk.0.attn_q 2 0.5;blk.0.attn_v 2 0.5;blk.1.attn_q 2 0.5;\
+blk.1.attn_v 2 0.5;blk.2.attn_q 2 0.5;blk.2.attn_v 2 0.5;"
+check_text "$(parameters regmean-iso,t=2)" "$all" "a value for all tensors replaces those of parts"
 
 # ---- refusals ------------------------------------------------------------------------------------------
 check_error 2 "regmean needs the activations of this model" "no activations" merge --method regmean $A \

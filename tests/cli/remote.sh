@@ -26,7 +26,7 @@ for tool in organ-info organ-keys 'organ-extract --list' organ-check; do
     # shellcheck disable=SC2086
     $tool "$T/verse.gguf" 2> "$T/err" | grep -Ev '^ *organ-|^next' > "$T/local"
     check_text "$(cat "$T/remote")" "$(cat "$T/local")" "$tool: as for the file"
-    check_text "$(wc -l < "$T/log" | tr -d ' ')" 1 "$tool: one request"
+    check_text "$(($(wc -l < "$T/log")))" 1 "$tool: one request"
 done
 check "options before the tool" organ-remote -q organ-info "$verse"
 check "organ and a URL" organ "$verse"
@@ -37,6 +37,14 @@ check_text "$(grep -c 'HTTP status 503: retrying (1 of 3)' "$T/err")" 1 "a busy 
 check "an answer that broke off is repeated" organ-info "$at/stops/verse.gguf"
 check "all shards by the name of the first" organ-extract --list "$at/good/split-00001-of-00003.gguf"
 check_text "$(wc -l < "$T/out")" "$(organ-extract -q --list "$T/verse.gguf" | wc -l)" "tensors of all shards"
+# What a stopped request writes while the folder is removed does not keep the folder.
+mkdir "$T/late"
+printf '#!/bin/sh\ncase "$*" in *organ-remote*) [ -e %s ] || { : > %s; exit 1; } ;; esac\nexec %s "$@"\n' \
+    "$T/late/seen" "$T/late/seen" "$(command -v rm)" > "$T/late/rm"
+chmod +x "$T/late/rm"
+check_exit 4 "a file that is not there" env PATH="$T/late:$PATH" organ-info "$at/good/none.gguf" --retries 0
+check_text "$(ls "$T/late") $(find "$T" -name 'organ-remote.*')" "rm
+seen " "a folder that is written to while it is removed"
 
 # ---- a donor: exactly the selected tensors ----------------------------------------------
 code=$LAB/lab-code-q4_k_m.gguf
@@ -48,7 +56,7 @@ sent=$(awk '{ n += $2 } END { print n }' "$T/log")
 [ "$sent" -le $((524288 + 254976 + 8192)) ] && ok || bad "$sent bytes for a header and three tensors"
 : > "$T/log"
 check "what would be fetched" organ-transplant "$code" "$verse" --type ffn --layers 1 --check
-check_text "$(grep -c ': 254976 bytes of tensors are needed' "$T/err") $(wc -l < "$T/log" | tr -d ' ')" "1 1" \
+check_text "$(grep -c ': 254976 bytes of tensors are needed' "$T/err") $(($(wc -l < "$T/log")))" "1 1" \
     "--check fetches the header"
 check "a donor in shards" organ-transplant "$code" "$at/good/split-00001-of-00003.gguf" --type ffn --layers 1 \
     -o "$T/shards.gguf"
@@ -131,7 +139,8 @@ check "a merge of a whole copy" cmp "$T/merged.gguf" "$T/merged-here.gguf"
 
 # ---- measures of some rows --------------------------------------------------------------
 check "organ-measure of small tensors" organ-measure "$at/good/verse.gguf"
-check_text "$(cut -f 1-20 "$T/out")" "$(organ-measure -q "$T/verse.gguf" | cut -f 1-20)" \
+check_text "$(without part,importance,edge "$T/out")" \
+    "$(organ-measure -q "$T/verse.gguf" | without part,importance,edge)" \
     "tensors below the runs are read whole"
 organ-assemble -q "$T/verse.gguf" --dtype f32 -o "$T/wide.gguf"
 some='--layers 2 --type ffn'
@@ -145,13 +154,13 @@ for options in '--runs 3 --sample 3000 --type embedding,ffn --layers 0-1' \
     check_text "$(cat "$T/out")" "$(organ-measure -q "$T/wide.gguf" $options)" "$options: the rows of the file"
 done
 check "some bytes" organ-measure "$at/good/wide.gguf" --tensors token_embd.weight --runs 3 --sample 300
-check_text "$(cut -f 5,6 "$T/out" | sed 1d)" "262144${TAB}303" "the row tells how many values were read"
+check_text "$(cells elements,sampled "$T/out" | sed 1d)" "262144${TAB}303" "the row tells how many values were read"
 organ-measure --reads --runs 3 --sample 300 --tensors token_embd.weight "$T/wide.gguf" > "$T/reads"
 check_text "$(awk -F '\t' '{ n += $3 } END { print NR, n }' "$T/reads")" "9 16956" \
     "--reads: three runs of 101 values, every ninth, and three pairs of rows"
 check "an organ directory" organ-extract -q "$T/verse.gguf" -o "$T/verse.organs"
 check "no file of it is listed" organ-measure --reads --runs 3 "$T/verse.organs"
-check_text "$(wc -c < "$T/out" | tr -d ' ')" 0 "nothing is listed"
+check_text "$(($(wc -c < "$T/out")))" 0 "nothing is listed"
 
 # A model of which runs are read, in shards: by organ-stream and by organ-fleet.
 mkmodel "$T/large.gguf" -s 7 token_embd.weight:Q8_0:512x1000 blk.0.ffn_up.weight:Q4_K:512x5000 \
@@ -160,7 +169,7 @@ organ-assemble -q "$T/large.gguf" --shards 3 -o "$T/split-large.gguf"
 large=$at/good/split-large-00001-of-00003.gguf
 organ-measure -q --runs 8 "$T/large.gguf" > "$T/rows"
 organ-measure -q "$T/large.gguf" > "$T/all-rows"
-check_text "$(cut -f 1,6 "$T/rows" | grep -c 100008)" 2 "two tensors are sampled in runs"
+check_text "$(cells name,sampled "$T/rows" | grep -c 100008)" 2 "two tensors are sampled in runs"
 check_text "$(grep -c -F -f "$T/rows" "$T/all-rows")" 3 "the others have the rows of the whole"
 : > "$T/log"
 check "organ-measure of large tensors" organ-measure "$large"
@@ -169,7 +178,7 @@ check "organ-stream --sampled" organ-stream -q --sampled --output "$T/streamed" 
 check_same "$T/streamed/measures.tsv" "$T/rows" "organ-stream --sampled: the same rows"
 check_text "$(grep -rl hidden "$T/streamed" | grep -c .)" 0 "no query of a URL is stored"
 check "it continues" organ-stream -q --sampled --output "$T/streamed" "$large?key=another"
-check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ')" "kept status " "all shards are kept"
+check_text "$(cells status "$T/out" | sort -u | tr '\n' ' ')" "kept status " "all shards are kept"
 check "of files too" organ-stream -q --sampled --output "$T/streamed2" "$T/split-large-00001-of-00003.gguf"
 check_same "$T/streamed2/measures.tsv" "$T/rows" "organ-stream --sampled of files: the same rows"
 check_exit 4 "a shard that is not there" organ-stream -q --sampled --output "$T/streamed3" \
@@ -177,14 +186,14 @@ check_exit 4 "a shard that is not there" organ-stream -q --sampled --output "$T/
 check_exit 2 "--sampled --store" organ-stream --sampled --store "$T" --output "$T/streamed4" "$large"
 printf '%s\n' "$large" "$verse?key=hidden" "$code" > "$T/list"
 check "organ-fleet measure" organ-fleet measure -q --output "$T/fleet" - < "$T/list"
-check_text "$(cut -f 1,2,6 "$T/out" | tr '\t\n' '  ')" \
+check_text "$(cells model,status,tensors "$T/out" | tr '\t\n' '  ')" \
     "model status tensors split-large done 4 verse done 39 lab-code-q4_k_m done 39 " "a fleet of URLs and files"
 check_same "$T/fleet/models/split-large/measures.tsv" "$T/rows" "its rows"
 check_text "$(sed 1d "$T/fleet/ranking.tsv" | grep -c .)" 3 "all are ranked"
 check_text "$(grep -rl hidden "$T/fleet" | grep -c .)" 0 "no query of a URL is stored by organ-fleet"
 : > "$T/log"
 check "organ-fleet again" organ-fleet measure -q --output "$T/fleet" "$verse"
-check_text "$(cut -f 2 "$T/out" | sort -u | tr '\n' ' ') $(wc -l < "$T/log" | tr -d ' ')" \
+check_text "$(cells status "$T/out" | sort -u | tr '\n' ' ') $(($(wc -l < "$T/log")))" \
     "kept status  0" "results are kept"
 check_exit 1 "a URL is not dissected" organ-fleet dissect -q --output "$T/fleet2" "$verse"
 check_exit 1 "--by edge" organ-fleet measure -q --by edge --output "$T/fleet2" "$verse"
@@ -243,7 +252,7 @@ END
 printf '#!/bin/sh\ncase "$KILL_RM $*" in "x "*.repair) kill -9 $PPID; exit 1 ;; esac\nexec %s "$@"\n' \
     "$(command -v rm)" > "$T/killing/rm"
 chmod +x "$T/killing/organ-transplant" "$T/killing/rm"
-if [ -z "${SANITIZED:-}" ] && "${CC:-cc}" -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
+if [ -z "${SANITIZED:-}" ] && compile -std=gnu11 -O1 -shared -fPIC -o "$SO" tests/faults/inject.c \
     -ldl 2> "$T/err"; then
     step=3
     if exhaustive; then step=1; fi
@@ -417,7 +426,7 @@ if exhaustive; then SHARDS=62; fi
 mkmodel "$T/many.gguf" -n 100000 blk.%.attn_norm.weight:F32:8
 : > "$T/log"
 check "100,000 tensors" organ-extract --list "$at/good/many.gguf"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 100001 "100,000 tensors: all are listed"
+check_text "$(($(wc -l < "$T/out")))" 100001 "100,000 tensors: all are listed"
 [ "$(wc -l < "$T/log")" -le 6 ] && ok || bad "$(wc -l < "$T/log") requests for a header"
 rm "$T/many.gguf"
 # A block's FFN in a model of many shards: at most 1.01 times its bytes, and headers.
@@ -432,7 +441,7 @@ organ-assemble -q "$T/wide62.gguf" --shards $SHARDS -o "$T/k.gguf"
 mkmodel "$T/base62.gguf" -s 3 blk.2.ffn_up.weight:Q8_0:1024x2000 blk.2.ffn_down.weight:F16:512x2000
 : > "$T/log"
 check "headers of $SHARDS shards" organ-extract --list "$at/good/k-00001-of-000$SHARDS.gguf"
-check_text "$(wc -l < "$T/log" | tr -d ' ')" $SHARDS "one request for each"
+check_text "$(($(wc -l < "$T/log")))" $SHARDS "one request for each"
 headers=$(awk '{ n += $2 } END { print n }' "$T/log")
 : > "$T/log"
 check "a block of $SHARDS shards" organ-transplant "$T/base62.gguf" "$at/good/k-00001-of-000$SHARDS.gguf" \

@@ -24,6 +24,14 @@ for name in table lines "odd names" lab-base-q4_k_m x; do
     check "$name is in the page" grep -qF ">$name</h3>" "$html"
 done
 check_text "$(grep -c '<article class="card model' "$html")" 5 "five models, shards being one"
+check_text "$(grep -c subfolders "$T/report.err")" 0 "no note on organ directories"
+mkdir "$T/over" "$T/over/sub"
+ln -s "$T/in/table.tsv" "$T/over/table.tsv"
+ln -s "$PWD/$LAB/lab-base-q4_k_m.gguf" "$T/over/sub/m.gguf"
+report --output "$T/rep2" "$T/over"
+status=$?
+said="over: its subfolders .*; name them to see those: organ-report ... $T/over $T/over/sub\$"
+check_text "$status $(grep -c "$said" "$T/report.err")" "0 1" "models in a subfolder"
 
 # The ranking as data; chimeras say what they were made of, parts of streams how far they are.
 mkdir "$T/kin"
@@ -58,7 +66,8 @@ check_text "$(grep -c '<figure class="[a-z]*"><figcaption>' "$T/data/Z_MEASURE_R
     "histograms of three models, none of a table"
 organ-measure --histogram - "$LAB/lab-base-q4_k_m.gguf" > "$T/values"
 check "the bars of a class" grep -qF "$(awk -F '\t' \
-    '$1 == "norm" && $2 != "-" && $3 != "-" { v[++n] = $4; if ($4 > most) most = $4 }
+    "$BY_NAME"'col("class") == "norm" && col("low") != "-" && col("high") != "-" {
+        v[++n] = col("values") + 0; if (v[n] > most) most = v[n] }
     END { for (i = 1; i <= n; i++) printf "V%.1fH%.1f", 66 - 62 * v[i] / most, 2 + i * 156 / n;
         print "V66Z" }' "$T/values")" "$T/data/Z_MEASURE_REPORT.html"
 check_text "$(grep -c 'class="origins scroll"' "$T/data/Z_MEASURE_REPORT.html") $(grep \
@@ -89,22 +98,26 @@ check_text "$(sed -n 's/.*text-anchor="end"><title>\([a-z_]*\)<.*/\1/p' "$T/sort
 
 # The numbers.
 organ-measure "$LAB/lab-verse-q4_k_m.gguf" --summary > "$T/summary"
-theta=$(awk -F '\t' '$1 == "model" { printf "%.2f | ", $5 }' "$T/summary")
-calibrated=$(awk -F '\t' '$1 == "model" { printf "| %.2f | %.3f | %.2f |", $9, $8, $10 }' "$T/summary")
+theta=$(awk -F '\t' "$BY_NAME"'col("group") == "model" { printf "%.2f | ", col("theta") }' "$T/summary")
+calibrated=$(awk -F '\t' "$BY_NAME"'col("group") == "model" {
+    printf "| %.2f | %.3f | %.2f |", col("calibrated"), col("signal"), col("row_theta") }' "$T/summary")
 check "mean theta is organ-measure's" grep -q "\`table\` | $theta" "$md"
 check "calibrated, signal and row theta too" grep -qF "$calibrated" "$md"
 report --output "$T/one" "$T/in/table.tsv"
-awk -F '\t' '$1 == "role" { printf "| `%s` | ", $2; printf "%s %.2f %.2f %.2f\n", $3, $5, $6, $7 }' "$T/summary" \
+awk -F '\t' "$BY_NAME"'col("group") == "role" { printf "| `%s` | ", col("name");
+    printf "%s %.2f %.2f %.2f\n", col("tensors"), col("theta"), col("theta_min"), col("theta_max") }' "$T/summary" \
     | sort > "$T/roles.want"
 sed -n '/^## Profile/,/^## Wells/p' "$T/one/Z_MEASURE_REPORT.md" | awk -F ' [|] ' \
     '/^[|] `/ { split($7, r, " to "); sub(/^[|] /, "", $1); print "| " $1 " | " $3 " " $5 " " r[1] " " r[2] }' | sort \
     > "$T/roles.have"
 check_same "$T/roles.have" "$T/roles.want" "means and ranges of tensor kinds are organ-measure's"
-organ-measure "$LAB/lab-verse-q4_k_m.gguf" --wells 10 | awk -F '\t' 'NR > 1 { print $1 }' > "$T/wells.want"
+organ-measure "$LAB/lab-verse-q4_k_m.gguf" --wells 10 |
+    awk -F '\t' "$BY_NAME"'NR > 1 { print col("name") }' > "$T/wells.want"
 sed -n '/^## Wells/,$p' "$T/one/Z_MEASURE_REPORT.md" | awk -F '`' '/^[|] `/ { print $2 }' > "$T/wells.have"
 check_same "$T/wells.have" "$T/wells.want" "the wells are organ-measure's"
 check "a map cell has its tensor's theta" grep -q "block 2 attn_k: $(awk -F '\t' \
-    '$1 == "blk.2.attn_k.weight" { printf "%.2f", $15 }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
+    "$BY_NAME"'col("name") == "blk.2.attn_k.weight" {
+        printf "%.2f", col("theta") }' "$T/in/table.tsv")" "$T/one/Z_MEASURE_REPORT.html"
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$md" | awk -F ' [|] ' '/^[|] [0-9]/ { if ($NF == type &&
     $3 > last) bad = 1; if (($1 == "| 1") != ($NF != type)) bad = 1; last = $3; type = $NF } END { print bad + 0 }')" \
     0 "ranked by theta within each type, highest first"
@@ -176,7 +189,7 @@ if have jq "JSON read by jq"; then check_text "$(jq -c '[.saved, (.duplicates | 
 
 # With many models each is folded, and only the facts about the files are printed.
 mkdir "$T/fifty"
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do cp "$T/in/table.tsv" "$T/fifty/m$i.tsv"; done
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13; do head -n 5 "$T/in/table.tsv" > "$T/fifty/m$i.tsv"; done
 report --output "$T/fifties" "$T/fifty"
 check_text "$(grep -c '<details class="fold"' "$T/fifties/Z_MEASURE_REPORT.html")" 13 "thirteen models are folded"
 check "for the rules of printing" grep -q '<main class="many">' "$T/fifties/Z_MEASURE_REPORT.html"
@@ -185,15 +198,18 @@ check_text "$(grep -Ec 'class="fold"|class="many"' "$own.html")" 0 "a few models
 # With the edge: ranked by it, whatever theta says, and those without one come last.
 organ-measure --spectral "$LAB/lab-code-q4_k_m.gguf" > "$T/in/edge.csv"
 mkdir "$T/edges"
-awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 80 } { print }' "$T/in/edge.csv" > "$T/edges/shaky.tsv"
-awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 20; if ($22 != "-") $22 *= 2 } { print }' "$T/in/edge.csv" \
+awk -F '\t' -v OFS='\t' "$BY_NAME"'NR > 1 { $columns["theta"] = 80 } { print }' "$T/in/edge.csv" > "$T/edges/shaky.tsv"
+awk -F '\t' -v OFS='\t' "$BY_NAME"'NR > 1 { $columns["theta"] = 20
+    if (col("edge") != "-") $columns["edge"] *= 2 } { print }' "$T/in/edge.csv" \
     > "$T/edges/steady.tsv"
-awk -F '\t' -v OFS='\t' 'NR > 1 { $15 = 89; $22 = "-" } { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
+awk -F '\t' -v OFS='\t' "$BY_NAME"'NR > 1 { $columns["theta"] = 89; $columns["edge"] = "-" }
+    { print }' "$T/in/edge.csv" > "$T/edges/unknown.tsv"
 cp "$T/in/table.tsv" "$T/edges/z-old.tsv"
-cut -f 1-21 "$T/in/table.tsv" > "$T/edges/shaky2.tsv"
+without edge,importance "$T/in/table.tsv" > "$T/edges/shaky2.tsv"
 rm "$T/in/edge.csv"
 report --output "$T/edges/out" "$T/edges"
-edge=$(awk -F '\t' 'NR > 1 && $22 != "-" { s += $22; n++ } END { printf "%.2f %.2f", 2 * s / n, s / n }' \
+edge=$(awk -F '\t' "$BY_NAME"'NR > 1 && col("edge") != "-" { s += col("edge"); n++ } END {
+    printf "%.2f %.2f", 2 * s / n, s / n }' \
     "$T/edges/shaky.tsv")
 check_text "$(sed -n '/^## Ranking/,/^## Scale/p' "$T/edges/out/Z_MEASURE_REPORT.md" | awk -F ' [|] ' \
     '/^[|] [0-9]/ { print $2, $3 }')" \
@@ -211,7 +227,7 @@ check_text "$(grep -c "aria-label=\"3 stars\">$star$star$star<" "$T/edges/out/Z_
 check "what the edge cannot tell" grep -q 'not a measure of quality' "$T/edges/out/Z_MEASURE_REPORT.md"
 check "in the page" grep -q 'about 1 for random or shuffled values' "$T/edges/out/Z_MEASURE_REPORT.html"
 roles=$(organ-measure --spectral --summary "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
-    '$2 == "attn_q" { printf "%.2f", 1.5 * $13 }')
+    "$BY_NAME"'col("name") == "attn_q" { printf "%.2f", 1.5 * col("edge") }')
 check_text "$(awk -F ' [|] ' '/^[|] `attn_q`/ { printf "%.2f", $11 }' "$T/edges/out/Z_MEASURE_REPORT.md")" "$roles" \
     "the mean edge of a kind"
 check "measured with --spectral" "$scripts/organ-report" -q --spectral --format md --output "$T/edges/made" \
@@ -263,13 +279,15 @@ check "a fleet's model" grep -q '^| [0-9] | `lab-base-q4_k_m` | .* | 1.89 MB |' 
 check "its failure" grep -q '^- `malformed.tsv`: `organ-measure: ' "$both.md"
 check "a streamed model by its name" grep -q '^| [0-9] | `x` | ' "$both.md"
 organ-compare --lineage "$LAB/lab-base-q4_k_m.gguf" "$LAB/lab-code-q4_k_m.gguf" > "$T/verdict"
-check_text "$(awk -F '\t' '$2 == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, ""); print }' "$T/fleet/lineage.tsv")" \
+check_text "$(awk -F '\t' "$BY_NAME"'col("model_b") == "lab-code-q4_k_m" { sub(/^[^\t]*\t[^\t]*\t/, "");
+    print }' "$T/fleet/lineage.tsv")" \
     "$(tail -n 1 "$T/verdict")" "the lineage of a pair is organ-compare's"
-check_text "$(cut -f 1-3 "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" \
+check_text "$(cells model_a,model_b,verdict "$T/fleet/lineage.tsv" | tr '\t\n' ' ;')" \
     "$(printf '%s;' 'model_a model_b verdict' 'lab-base-q4_k_m lab-code-q4_k_m same lineage' \
         'lab-base-q4_k_m lab-stranger-q4_k_m strangers' 'lab-code-q4_k_m lab-stranger-q4_k_m strangers')" \
     "every pair once"
-cosine=$(awk -F '\t' 'NR == 2 { printf "%.3f\">%.0f", $4, 100 * $4 }' "$T/verdict")
+cosine=$(awk -F '\t' "$BY_NAME"'NR == 2 {
+    printf "%.3f\">%.0f", col("cosine_median"), 100 * col("cosine_median") }' "$T/verdict")
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
     -c "<td class=\"pair kin\" title=\"[^\"]*: same lineage, $cosine</td>")" 2 "a pair in two cells"
 check_text "$(sed -n '/class="pairs"/,/<\/table>/p' "$both.html" | grep \
@@ -279,7 +297,7 @@ if have jq "JSON read by jq"; then
     check_text "$(jq -r '.lineage[] | select(.verdict == "same lineage") | .a + " " + .b' \
     "$T/folders/z_measure_report.json")" "lab-base-q4_k_m lab-code-q4_k_m" "as data"; fi
 bytes=$(organ-extract --list "$LAB/lab-code-q4_k_m.gguf" | awk -F '\t' \
-    'NR > 1 && $2 == "organ" { n += $8 } END { printf "%d", n }')
+    "$BY_NAME"'NR > 1 && col("class") == "organ" { n += col("bytes") } END { printf "%d", n }')
 check_text "$(sed -n '/id="dissection"/,/<\/table>/s/.*>lab-code-q4_k_m<.*data-v="39">39<.*/row/p' \
     "$both.html") $(sed -n '/id="dissection"/,/<\/table>/p' "$both.html" | grep -c "lab-code.*")" "row 1" \
     "what was dissected"
@@ -345,7 +363,8 @@ markup='"><script>alert(1)</script><img src=x onerror=alert(1)>'
 organ-measure --json --layers 0 "$LAB/lab-verse-q4_k_m.gguf" > "$T/rows.jsonl"
 columns=$(head -n 1 "$T/rows.tsv" | awk -F '\t' '{ print NF }')
 mkdir "$T/mutants"
-k=0
+k=0 changed=0 step=6
+if exhaustive; then step=1; fi
 while [ $k -le "$columns" ]; do
     M=$markup awk -F '\t' -v OFS='\t' -v k=$k \
         'k == 0 && NR == 1 { $5 = $5 ENVIRON["M"] } k > 0 && NR > 1 { $k = NR % 2 ? ENVIRON["M"] : $k ENVIRON["M"] }
@@ -357,11 +376,11 @@ while [ $k -le "$columns" ]; do
             line = line ", \"" part[i]
         }
         print line (k == n ? "}" : "") }' "$T/rows.jsonl" > "$T/mutants/b$k.jsonl"
-    k=$((k + 1))
+    k=$((k + step)) changed=$((changed + 2))
 done
 "$scripts/organ-report" -q --output "$T/mutants/out" "$T/mutants" > "$T/mutants/said" 2>&1
 made=$T/mutants/out/Z_MEASURE_REPORT
-check_text "$(grep -c '<article' "$made.html")" $((2 * columns + 2)) "a model for each changed column"
+check_text "$(grep -c '<article' "$made.html")" $changed "a model for each changed column"
 check_text "$(grep -v '^<script>$' "$made.html" | grep -E '<script|<img' | head -n 3)" "" \
     "no column becomes markup in the page"
 check_text "$(grep -v '^| *[0-9|]* *`' "$made.md" | grep -E '[^\]<script|[^\]<img' | head -n 3)" "" \

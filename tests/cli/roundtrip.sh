@@ -41,14 +41,14 @@ tensors=$(($(wc -l < "$T/list.tsv") - 1))
 for f in last-tensor-unpadded trailing-bytes header-only-trailing v3-basic; do
     rm -rf "$T/sized"
     organ-extract -q - --output "$T/sized" < $D/gguf/$f.gguf
-    check_text "$(sed -n 's/^    "bytes": \([0-9]*\),/\1/p' "$T/sized/manifest.json")" "$(wc -c < $D/gguf/$f.gguf \
-        | tr -d ' ')" "$f on a pipe: its size"
+    check_text "$(sed -n 's/^    "bytes": \([0-9]*\),/\1/p' "$T/sized/manifest.json")" "$(($(wc -c < $D/gguf/$f.gguf \
+       )))" "$f on a pipe: its size"
 done
 check "list of a pipe" sh -c "cat $VERSE | organ-extract - --list"
 check_same "$T/out" "$T/list.tsv" "list by name and on a pipe"
 check "json list" organ-extract $VERSE --list --json
 cp "$T/out" "$T/list.json"
-check_text "$(wc -l < "$T/list.json" | tr -d ' ')" "$tensors" "rows of the json list"
+check_text "$(($(wc -l < "$T/list.json")))" "$tensors" "rows of the json list"
 if have jq "JSON read by jq"; then
     jq -r '[.name, .class, (.block // "-"), .role, .dtype, (.dims | map(tostring) | join("x")),
         .elements, .bytes, .offset, .part] | @tsv' < "$T/list.json" > "$T/back.tsv"
@@ -103,8 +103,8 @@ check_same_dir "$T/j1/skeleton" "$T/ds/skeleton" "records that went through a st
 check "a stream through a stream" sh -c "organ-extract - --output - < $T/stream > $T/stream2"
 check_same "$T/stream" "$T/stream2" "a stream through a stream"
 check "a stream listed" organ-extract - --list < "$T/stream"
-cut -f 1-8 "$T/out" > "$T/a"
-cut -f 1-8 "$T/list.tsv" > "$T/b"
+without offset,part "$T/out" > "$T/a"
+without offset,part "$T/list.tsv" > "$T/b"
 check_same "$T/a" "$T/b" "the list of a stream"
 cp "$T/stream" "$T/stream.bin"
 check "a file of records listed" organ-extract "$T/stream.bin" --list
@@ -116,8 +116,8 @@ check_exit 3 "a stream cut short into a directory" organ-extract - --output "$T/
 check_absent "$T/cutdir" "after a cut stream"
 
 # Selection.
-names() { organ-extract "$@" --list 2> "$T/err" | sed 1d | cut -f 1; }
-want() { awk -F '\t' "NR > 1 && ($1) { print \$1 }" "$T/list.tsv"; }
+names() { organ-extract "$@" --list 2> "$T/err" | cells name | sed 1d; }
+want() { awk -F '\t' "$BY_NAME NR > 1 && ($1) { print col(\"name\") }" "$T/list.tsv"; }
 select_is() { # WHAT AWK-CONDITION OPTIONS...
     what=$1 cond=$2
     shift 2
@@ -126,24 +126,25 @@ select_is() { # WHAT AWK-CONDITION OPTIONS...
     check_same "$T/a" "$T/b" "selection $what"
     check_text "$(test -s "$T/b" && echo some)" some "selection $what selects something"
 }
-select_is "--type organ" '$2 == "organ"' --type organ
-select_is "--type organs,embed" '$2 == "organ" || $2 == "embed"' --type organs,embed
-select_is "--type=norm" '$2 == "norm"' --type=norm
-select_is "--layers 1-2" '$3 == "1" || $3 == "2"' --layers 1-2
-select_is "--layers 0,3" '$3 == "0" || $3 == "3"' --layers 0,3
-select_is "--type and --layers" '$2 == "skeleton" && $3 == "2"' --type skeleton --layers 2
-select_is "--tensors" '$1 ~ /ffn_up|^output/' --tensors '*ffn_up*,output*'
-select_is "--tensors [..]" '$1 ~ /^blk\.[13]\.attn_q\./' --tensors 'blk.[13].attn_q.*'
-want '$3 == "1"' > "$T/names"
-select_is "--names-from FILE" '$3 == "1"' --names-from "$T/names"
+select_is "--type organ" 'col("class") == "organ"' --type organ
+select_is "--type organs,embed" 'col("class") == "organ" || col("class") == "embed"' --type organs,embed
+select_is "--type=norm" 'col("class") == "norm"' --type=norm
+select_is "--layers 1-2" 'col("block") == "1" || col("block") == "2"' --layers 1-2
+select_is "--layers 0,3" 'col("block") == "0" || col("block") == "3"' --layers 0,3
+select_is "--type and --layers" 'col("class") == "skeleton" && col("block") == "2"' --type skeleton --layers 2
+select_is "--tensors" 'col("name") ~ /ffn_up|^output/' --tensors '*ffn_up*,output*'
+select_is "--tensors [..]" 'col("name") ~ /^blk\.[13]\.attn_q\./' --tensors 'blk.[13].attn_q.*'
+want 'col("block") == "1"' > "$T/names"
+select_is "--names-from FILE" 'col("block") == "1"' --names-from "$T/names"
 cp "$T/list.tsv" "$T/whole"
-awk -F '\t' 'NR == 1 || $2 == "embed"' "$T/list.tsv" > "$T/table"
-select_is "--names-from a table" '$2 == "embed"' --names-from "$T/table"
+awk -F '\t' "$BY_NAME"'NR == 1 || col("class") == "embed"' "$T/list.tsv" > "$T/table"
+select_is "--names-from a table" 'col("class") == "embed"' --names-from "$T/table"
 organ-extract $VERSE --list --names-from - < "$T/table" 2> "$T/err" > "$T/out"
 check_text "$(sed 1d "$T/out" | wc -l | tr -d ' ')" "$(sed 1d "$T/table" | wc -l | tr -d ' ')" "--names-from -"
 organ-extract -q $D/gguf/names-odd.gguf --list > "$T/odd"
 check "names with escapes come back" organ-extract $D/gguf/names-odd.gguf --list --names-from "$T/odd"
-check_text "$(awk -F '\t' '$1 != ""' "$T/out" | wc -l)" "$(awk -F '\t' '$1 != ""' "$T/odd" | wc -l)" \
+check_text "$(awk -F '\t' "$BY_NAME"'col("name") != ""' "$T/out" |
+    wc -l)" "$(awk -F '\t' "$BY_NAME"'col("name") != ""' "$T/odd" | wc -l)" \
     "all odd names are found again"
 check_error 1 "block 900 is not in the model" "nothing selected, stream" organ-extract $VERSE --layers 900 --output -
 check_exit 1 "nothing selected, list" organ-extract $VERSE --layers 900 --list
@@ -171,7 +172,7 @@ check_same_dir "$T/x/organs" "$T/xp/organs" "split experts of a pipe"
 organ-extract "$T/x" --output "$T/xx"
 check "a copy of split experts" organ-assemble "$T/xx" --output "$T/xx.gguf"
 check_same "$T/moe.gguf" "$T/xx.gguf" "a copy of split experts put together"
-organ-extract "$T/moe.gguf" --experts 1,4-5 --list | sed 1d | cut -f 1 > "$T/a"
+organ-extract "$T/moe.gguf" --experts 1,4-5 --list | cells name | sed 1d > "$T/a"
 check_text "$(grep -c . "$T/a") $(grep -c 'ffn_[a-z]*\.[145]\.' "$T/a")" "13 13" \
     "--experts selects those and nothing else"
 organ-extract "$T/moe.gguf" --experts 2 --tensors '*ffn_gate*' --output - > "$T/e2" 2> "$T/err"
@@ -189,7 +190,7 @@ organ-extract "$T/m4.gguf" --split-experts --output "$T/x4"
 grep -v '"blk\.[01]\.ffn_up\.1\.weight"' "$T/x4/manifest.json" > "$T/mf"
 cp "$T/mf" "$T/x4/manifest.json"
 check "an expert taken out" organ-assemble "$T/x4" --output "$T/m3.gguf"
-check_text "$(organ-extract "$T/m3.gguf" --list | cut -f 6 | tr '\n' ' ')" "dims 64x3 64x8x3 64x3 64x8x3 " \
+check_text "$(organ-extract "$T/m3.gguf" --list | cells dims | tr '\n' ' ')" "dims 64x3 64x8x3 64x3 64x8x3 " \
     "dims without an expert"
 data() { organ-extract "$1" --tensors "$2" --output - | tail -c "$3"; } # the data of one tensor
 for i in 0 1; do
@@ -217,6 +218,6 @@ check_text "$(find "$T/new/organs" -type f | wc -l | tr -d ' ')" 4 "its experts 
 check "a part" organ-extract $VERSE --type norm,embed --output "$T/part"
 check "a part assembled" organ-assemble "$T/part" --output "$T/part.gguf"
 names "$T/part.gguf" > "$T/a"
-want '$2 == "norm" || $2 == "embed"' > "$T/b"
+want 'col("class") == "norm" || col("class") == "embed"' > "$T/b"
 check_same "$T/a" "$T/b" "the tensors of a part"
 finish

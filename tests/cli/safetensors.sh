@@ -9,7 +9,8 @@ H=$D/hf
 # hashes FILE: name, type with dims, and hash of each tensor.
 hashes() {
     organ-check --hash "$1" 2> /dev/null |
-        awk -F'\t' '$2 == "tensor" { print $3 "\t" $4 "\t" $1 }' | sort
+        awk -F'\t' "$BY_NAME"'col("kind") == "tensor" {
+            print col("name") "\t" col("detail") "\t" col("sha256") }' | sort
 }
 
 # ssm_a of mamba is an exponential, whose last bit may differ.
@@ -58,7 +59,8 @@ if [ -n "${HF_VECTORS:-}" ]; then
 fi
 
 # Types are kept where GGUF allows it.
-check_text "$(organ-extract --list "$H/falcon" | awk -F'\t' '$1 ~ /attn_qkv|attn_norm_2.w/ { printf "%s ", $5 }')" \
+check_text "$(organ-extract --list "$H/falcon" |
+    awk -F'\t' "$BY_NAME"'col("name") ~ /attn_qkv|attn_norm_2.w/ { printf "%s ", col("dtype") }')" \
     "F32 BF16 F32 BF16 " "types of a BF16 checkpoint"
 check_text "$(organ-keys "$H/falcon" --get falcon.attention.head_count_kv)" 2 "a key of config.json"
 check_text "$(organ-keys "$H/qwen35-nested" --get qwen35.rope.dimension_sections | tr '\n' ' ')" \
@@ -67,7 +69,7 @@ check_text "$(organ-keys "$H/qwen35-nested" --get qwen35.rope.dimension_sections
 # Every tool reads it; a file of the folder stands for the folder.
 check "measure" organ-measure "$H/gptneox"
 check_exit 1 "compare" organ-compare "$H/gptneox/model.safetensors" "$T/gptneox.gguf"
-check_text "$(awk -F'\t' '$4 == "differs"' "$T/out" | grep -vc keys)" 0 "nothing differs"
+check_text "$(awk -F'\t' "$BY_NAME"'col("status") == "differs"' "$T/out" | grep -vc keys)" 0 "nothing differs"
 check "extract" organ-extract "$H/gptneox" --output "$T/gptneox"
 check "assemble a directory" organ-assemble "$T/gptneox" --dtype f32 -o "$T/g2.gguf"
 hashes "$T/g2.gguf" > "$T/have"
@@ -98,8 +100,8 @@ grep -q 'is not converted' "$T/err" && bad "a note about a vocabulary that is th
 check "no vocabulary" organ-assemble "$H/falcon" -o "$T/none.gguf"
 grep -q 'the checkpoint has no tokenizer.json or tokenizer.model' "$T/err" ||
     bad "no note about the vocabulary"
-vocabulary 95
-check_error 1 "has 95 tokens, but the model has embeddings for 96" "another vocabulary" \
+vocabulary 97
+check_error 1 "has 97 tokens, but the model has embeddings for 96" "another vocabulary" \
     organ-assemble "$H/falcon" --vocab-from "$T/vocab.gguf" -o "$T/bad.gguf"
 check_absent "$T/bad.gguf" "nothing is written"
 
@@ -164,7 +166,7 @@ header=$header'"a.v_scale":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}'
     printf "\\$(printf %03o ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header"
     printf 'abcd\0\0\200\077\0\0\200\077'
 } > "$T/scale.safetensors"
-check_text "$(organ-extract -q --list "$T/scale.safetensors" | cut -f 1 | tr '\n' ' ')" \
+check_text "$(organ-extract -q --list "$T/scale.safetensors" | cells name | tr '\n' ' ')" \
     "name m m_scale a.v_scale " "scales of other types stay"
 check "as GGUF" organ-transplant --base "$H/falcon" --adapter "$T/lora-falcon.gguf" -o "$T/ad4.gguf"
 check "as PEFT" organ-transplant --base "$H/falcon" --adapter "$H/lora-falcon" -o "$T/ad5.gguf"
@@ -280,7 +282,8 @@ check_exit 2 "a directory" organ-extract "$T/f16.gguf" -o "$T/w6.safetensors"
 check "quantized" organ-assemble "$LAB/lab-base-q4_k_m.gguf" -o "$T/w7.safetensors"
 grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors"
 check "BF16" organ-assemble "$T/f16.gguf" --dtype bf16 -q -o "$T/w8.safetensors"
-check_text "$(organ-extract --list "$T/w8.safetensors" | awk -F'\t' '$1 == "blk.0.attn_q.weight" { print $5 }')" BF16 \
+check_text "$(organ-extract --list "$T/w8.safetensors" |
+    awk -F'\t' "$BY_NAME"'col("name") == "blk.0.attn_q.weight" { print col("dtype") }')" BF16 \
     "its type"
 check "quantized, other names" organ-assemble "$LAB/lab-base-q4_k_m.gguf" --names hf -o "$T/w9.safetensors"
 grep -q 'decoded as F16' "$T/err" || bad "no note about decoded tensors with other names"
@@ -342,7 +345,7 @@ echo '{"architectures": ["LlamaForCausalLM"]}' > "$T/w10/config.json"
 rm "$T/w10/model.safetensors"
 check "config.json exists" organ-assemble "$T/f16.gguf" --names hf -o "$T/w10/model.safetensors"
 grep -q 'config.json exists and is kept' "$T/err" || bad "no note about config.json"
-check_text "$(wc -l < "$T/w10/config.json" | tr -d ' ')" 1 "it is kept"
+check_text "$(($(wc -l < "$T/w10/config.json")))" 1 "it is kept"
 check "the keys in the file count" organ-assemble "$T/w10" -q --force -o "$T/back.gguf"
 check_same "$T/f16.gguf" "$T/back.gguf" "with another config.json"
 
@@ -390,7 +393,8 @@ grep -q "no program here converts YAML" "$T/err" || bad "no reason: $(cat "$T/er
 one='"a": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}'
 st "$T/a.safetensors" "{$one}" 16
 check "a plain file" organ-extract --list "$T/a.safetensors"
-check_text "$(awk -F'\t' 'NR > 1 { print $1, $5, $6 }' "$T/out")" "a F32 2x2" "its tensor"
+check_text "$(awk -F'\t' "$BY_NAME"'NR > 1 {
+    print col("name"), col("dtype"), col("dims") }' "$T/out")" "a F32 2x2" "its tensor"
 refused() {
     st "$T/b.safetensors" "$2" "$3"
     check_error 3 "$4" "$1" organ-extract --list "$T/b.safetensors"
@@ -416,7 +420,7 @@ st "$T/b.safetensors" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1
 "b": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [1, 4]}, "c": {"dtype": "U16", "shape": [2],
 "data_offsets": [4, 8]}}' 8
 check "unknown type" organ-extract --list "$T/b.safetensors"
-check_text "$(awk -F'\t' 'NR > 1 { printf "%s ", $1 }' "$T/out")" "b c " "the tensors that are read"
+check_text "$(awk -F'\t' "$BY_NAME"'NR > 1 { printf "%s ", col("name") }' "$T/out")" "b c " "the tensors that are read"
 grep -qF 'left out: a (F4)' "$T/err" || bad "unknown type: $(cat "$T/err")"
 # 101 MiB of header, in a file with a hole.
 printf '\0\0\120\006\0\0\0\0{' > "$T/c.safetensors"
@@ -465,7 +469,8 @@ model_of MixtralForCausalLM "$(square $e.0.w1.weight 0), \"$e.1.w1.weight\": {$l
 cp -r "$H/gemma3-vlm" "$T/tokens"
 rm "$T/tokens/tokenizer.model"
 echo '{"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 6}]}' > "$T/tokens/tokenizer.json"
-rows=$(organ-extract -q --list "$T/tokens" | awk -F'\t' '$4 == "token_embd" { sub(/.*x/, "", $6); print $6 }')
+rows=$(organ-extract -q --list "$T/tokens" | awk -F'\t' "$BY_NAME"'col("role") == "token_embd" {
+    n = col("dims"); sub(/.*x/, "", n); print n }')
 check_text "$rows" 7 "rows of the embeddings"
 
 # F8 with a scale for all, one per row, and one per block of 2 x 2: E4M3 has 1 as 070 and -2 as 300, E5M2 as 074
@@ -521,11 +526,11 @@ check_error 3 "but it has not" "an index of other tensors" organ-extract --list 
 alone() { # CLASS NAME SHAPE BYTES: the tensor of a checkpoint with one F16 tensor of zeros
     printf '{"architectures": ["%s"], "hidden_size": 2}' "$1" > "$T/bad/config.json"
     st "$T/bad/model.safetensors" "{\"$2\": {\"dtype\": \"F16\", \"shape\": [$3], \"data_offsets\": [0, $4]}}" "$4"
-    organ-extract --list -q "$T/bad" 2> "$T/err" | awk -F'\t' 'NR > 1 { print $1, $5 }'
+    organ-extract --list -q "$T/bad" 2> "$T/err" | awk -F'\t' "$BY_NAME"'NR > 1 { print col("name"), col("dtype") }'
 }
 check_text "$(alone GPT2LMHeadModel wpe.weight 3,2 12)" "position_embd.weight F32" "positions"
 check_text "$(alone Gemma2ForCausalLM norm.weight 2 4)" "output_norm.weight F32" "a norm of gemma"
-check_text "$(organ-measure -q "$T/bad" | awk -F'\t' 'NR > 1 { print $8 }')" 1 "which has 1 added"
+check_text "$(organ-measure -q "$T/bad" | awk -F'\t' "$BY_NAME"'NR > 1 { print col("mean") }')" 1 "which has 1 added"
 
 # No output replaces what is read beside the weights.
 for f in config.json model.safetensors generation_config.json; do

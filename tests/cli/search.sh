@@ -77,19 +77,24 @@ check_text "$(head -n 1 "$t" | cut -f 1-8,10)" \
 check_text "$(cell "$t" 1 4) $(cell "$t" 1 5) $(cell "$t" 1 6) $(cell "$t" 1 7)" "0.5 1 1 q4" \
     "the first evaluation is the recipe as it is"
 if [ "$(rows "$t")" -le 60 ] && [ "$(rows "$t")" -ge 12 ]; then ok; else bad "$(rows "$t") evaluations"; fi
-check_text "$(wc -l < "$T/calls" | tr -d ' ')" "$(($(rows "$t") + 2))" \
+check_text "$(($(wc -l < "$T/calls")))" "$(($(rows "$t") + 2))" \
     "one call of the engine per evaluation and per report"
 # Over both texts the best place is a = 0.45, b = 2, and the sum of the logarithms there is 3.045.
 sed -n 's/^[a-z]* *[:?]*= *\([^ ]*\).*/\1/p' "$T/best.mk" | head -n 4 | tr '\n' ' ' > "$T/values"
 awk '{ exit !($1 > 0.42 && $1 < 0.48 && $2 > 1.9 && $2 < 2.1 && $3 == 3 && $4 == "q5") }' "$T/values" && ok \
     || bad "found $(cat "$T/values")"
-awk -F "$TAB" '$1 == "best" && $2 == "(score)" { exit !($4 >= 3.045 && $4 < 3.048) }' "$T/answer" && ok || bad "$(cat \
+awk -F "$TAB" "$BY_NAME"'col("recipe") == "best" && col("text") == "(score)" { exit !(col("perplexity") >= 3.045 &&
+    col("perplexity") < 3.048) }' "$T/answer" && ok || bad "$(cat \
     "$T/answer")"
-check_text "$(awk -F "$TAB" '$3 == "report" && $1 == "start" { print $4; exit }' "$T/answer")" \
-    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "start" && $2 == t { print $4 }' "$T/answer")" \
+check_text "$(awk -F "$TAB" "$BY_NAME"'col("use") == "report" && col("recipe") == "start" { print col("perplexity");
+    exit }' "$T/answer")" \
+    "$(awk -F "$TAB" -v t="$T/two.txt" "$BY_NAME"'col("use") == "tune" && col("recipe") == "start" &&
+        col("text") == t { print col("perplexity") }' "$T/answer")" \
     "the report of the first recipe"
-check_text "$(awk -F "$TAB" '$3 == "report" && $1 == "best" { print $4; exit }' "$T/answer")" \
-    "$(awk -F "$TAB" -v t="$T/two.txt" '$3 == "tune" && $1 == "best" && $2 == t { print $4 }' "$T/answer")" \
+check_text "$(awk -F "$TAB" "$BY_NAME"'col("use") == "report" && col("recipe") == "best" { print col("perplexity");
+    exit }' "$T/answer")" \
+    "$(awk -F "$TAB" -v t="$T/two.txt" "$BY_NAME"'col("use") == "tune" && col("recipe") == "best" &&
+        col("text") == t { print col("perplexity") }' "$T/answer")" \
     "the report of the best recipe"
 grep -q '^a := 0\.[0-9]*        # kept$' "$T/best.mk" && ok || bad "the rest of a line is lost"
 check_text "$(sed -e 1d -e 's/^\([a-z]* *[:?]*=\) *[^ ]*/\1/' "$T/best.mk")" "$(sed \
@@ -102,9 +107,9 @@ cut -f 2-9 "$t" > "$T/whole"
 sofar() { cut -f 2-9 "$1" | cmp -s - "$T/part" && ok || bad "$2: another table"; }
 rm "$T/calls"
 check "budget" search --budget 4 --output "$T/b.mk"
-check_text "$(rows "$T/b.tsv") $(wc -l < "$T/calls" | tr -d ' ')" "4 4" "budget"
+check_text "$(rows "$T/b.tsv") $(($(wc -l < "$T/calls")))" "4 4" "budget"
 check "a budget that is used up" search --budget 4 --output "$T/b.mk"
-check_text "$(wc -l < "$T/calls" | tr -d ' ')" "4" "a budget that is used up"
+check_text "$(($(wc -l < "$T/calls")))" "4" "a budget that is used up"
 echo 7 > "$T/stop"
 mkdir "$T/tmp"
 sh -c 'echo $$ > "$HERE/pid"; TMPDIR=$HERE/tmp exec sh "$@"' sh "$S" "$T/recipe.mk" --text "$T/one.txt" \
@@ -158,7 +163,7 @@ rm -f "$T/starts"
 # ---- weights, and an engine that keeps running ------------------------------------------------------
 check "batch" sh "$S" "$T/recipe.mk" --text "$T/one.txt,weight=3" --text "$T/two.txt" --engine-batch '"$HERE/batch"' \
     --output "$T/w.mk" --budget 3
-check_text "$(wc -l < "$T/starts" | tr -d ' ') $(rows "$T/w.tsv")" "1 3" "the engine is started once"
+check_text "$(($(wc -l < "$T/starts"))) $(rows "$T/w.tsv")" "1 3" "the engine is started once"
 $MATH -F "$TAB" 'NR > 1 { d = $2 - 3 * log($8) - log($9); if (d < -1e-5 || d > 1e-5) exit 1 }' "$T/w.tsv" && ok \
     || bad "weights"
 : > "$T/dies"

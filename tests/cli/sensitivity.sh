@@ -56,9 +56,11 @@ if awk -F '\t' '!/^#/ && $1 != "tensor" {
     if (w > 0 && $3 != $4 || w < 0 && ($3 <= 0 || $3 > 0.3 * $5 * $5)) bad = 1 } END { exit bad }' "$T/t.tsv"; then ok
     else bad "losses: $(cat "$T/t.tsv")"; fi
 organ-assemble "$T/m.gguf" -q --bpw 5.4 --types q2_k,q4_k,q6_k --sensitivity "$T/t.tsv" --dry-run > "$T/plan"
-check_text "$(awk -F '\t' '$7 == "table"' "$T/plan" | wc -l | tr -d ' ')" 4 "the table is used"
-if [ "$(awk -F '\t' '$1 == "output.weight" { print $3 }' "$T/plan")" -gt "$(awk -F '\t' \
-    '$1 == "blk.1.ffn_up.weight" { print $3 }' "$T/plan")" ]; then ok; else bad "the plan does not follow the table"; \
+check_text "$(awk -F '\t' "$BY_NAME"'col("basis") == "table"' "$T/plan" | wc -l | tr -d ' ')" 4 "the table is used"
+if [ "$(awk -F '\t' "$BY_NAME"'col("tensor") == "output.weight" {
+    print col("bytes") }' "$T/plan")" -gt "$(awk -F '\t' \
+    "$BY_NAME"'col("tensor") == "blk.1.ffn_up.weight" {
+        print col("bytes") }' "$T/plan")" ]; then ok; else bad "the plan does not follow the table"; \
     fi
 
 # Interrupted, with a line cut in the middle, and resumed: the same table, and no measurement twice.

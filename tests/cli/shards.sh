@@ -34,16 +34,16 @@ check_text "$(ls "$T/own" | wc -l | tr -d ' ')" 3 "on a pipe: no other shards"
 
 # One merged file: all tensors, no split keys, and its data are the shards' data.
 check "merged" organ-assemble "$T/d" --output "$T/m.gguf"
-organ-extract -q "$T/m.gguf" --list | cut -f 1-8 > "$T/a"
-cut -f 1-8 "$T/list" > "$T/b"
+organ-extract -q "$T/m.gguf" --list | without offset,part > "$T/a"
+without offset,part "$T/list" > "$T/b"
 check_same "$T/a" "$T/b" "merged: the same tensors"
 organ-extract -q "$T/m.gguf" --output - > "$T/a"
 organ-extract -q ${X}1-of-00003.gguf --output - > "$T/b"
 check_same "$T/a" "$T/b" "merged: the same data"
 organ-extract -q "$T/m.gguf" --output "$T/dm"
 check_text "$(grep -c '"key": "split\.' "$T/dm/manifest.json")" 0 "merged: no split keys"
-organ-extract -q - --list < "$T/m.gguf" | cut -f 1-8 > "$T/a"
-cut -f 1-8 "$T/list" > "$T/b"
+organ-extract -q - --list < "$T/m.gguf" | without offset,part > "$T/a"
+without offset,part "$T/list" > "$T/b"
 check_same "$T/a" "$T/b" "merged: through a pipe"
 
 # Another number of shards, by count and by size; each set opens and holds it all.
@@ -65,7 +65,8 @@ done
 # Every shard has split keys of the types that engines read, with the numbers of the set.
 tensors=$(organ-extract $VERSE --list | sed 1d | wc -l)
 for i in 1 2 3 4 5; do
-    organ-keys - < "$T/s-0000$i-of-00005.gguf" 2> "$T/err" | awk '/^split\./ { print $1, $2, $4 }' | sort > "$T/a"
+    organ-keys - < "$T/s-0000$i-of-00005.gguf" 2> "$T/err" |
+        awk "$BY_NAME"'/^split\./ { print col("key"), col("type"), col("value") }' | sort > "$T/a"
     printf 'split.count u16 5\nsplit.no u16 %d\nsplit.tensors.count i32 %d\n' $((i - 1)) "$tensors" > "$T/b"
     check_same "$T/a" "$T/b" "--shards 5: split keys of shard $i"
 done
@@ -223,18 +224,29 @@ for shard in "$L1" "$L3"; do
     lost organ-merge --method ties --base "$shard" $C -o "$T/none/x.gguf"
     lost organ-keys "$shard" --set a=u32:1 -o "$T/none/x.gguf"
     lost organ-extract "$shard" -o "$T/none/x"
+    lost organ-graft "$shard" $C --type ffn --skip-mismatched -o "$T/none/x"
+    lost organ-graft "$shard" --adapter $LAB/lab-lora-code.gguf -o "$T/none/x"
+    lost organ-vocab add "$shard" --pad 64 -o "$T/none/x.gguf"
     lost organ-transplant "$shard" $C --tensors output_norm.weight --skip-mismatched -o "$T/none/x.gguf"
     lost organ-purify "$shard" -o "$T/none/x.gguf"
     lost organ-lora "$shard" $C --rank 2 -o "$T/none/x.gguf"
     lost organ-lora $C "$shard" --rank 2 -o "$T/none/x.gguf"
     lost organ-prune "$shard" --experts 0 -o "$T/none/x.gguf"
+    lost organ-vocab transplant $C --from "$shard" -o "$T/none/x.gguf"
 done
+lost organ-stack "$L1" 0 -o "$T/none/x.gguf"
 lost sh -c "cat $L1 $T/second | organ-assemble - -o $T/none/x.gguf"
-for tool in "organ-assemble $L1 --dtype q8_0" "organ-keys $L1 --set a=u32:1" "organ-purify $L1"; do
+# Only the first shard of the base is written, with what fits it.
+for tool in "organ-assemble $L1 --dtype q8_0" "organ-keys $L1 --set a=u32:1" "organ-purify $L1" \
+    "organ-transplant $L1 $C --type norm --skip-mismatched" "organ-graft $L1 $C --type norm --skip-mismatched" \
+    "organ-vocab add $L1 --pad 8"; do
     # shellcheck disable=SC2086 # words
     check "$tool --partial" $tool -q --partial -o "$T/part.gguf" --force
     check_text "$(organ-extract -q --list "$T/part.gguf" | grep -c .)" 14 "$tool --partial"
 done
+check "merge --partial" organ-merge -q --partial --method linear "$L1" $C -o "$T/part.gguf" --force
+check_exit 3 "a missing shard" organ-vocab add "$L1" --pad 8 -o "$T/none/x"
+grep -q 'or write the rest (--partial)' "$T/err" && ok || bad "the option is not named: $(cat "$T/err")"
 check "extract --partial" organ-extract -q --partial "$L1" -o "$T/part"
 check "one shard on a pipe" sh -c "organ-assemble -q - -o $T/part.gguf --force < $L1"
 check "a donor may be a part" organ-transplant -q $C "$L1" --tensors token_embd.weight -o "$T/part.gguf" --force

@@ -40,7 +40,7 @@ from() { # TENSOR FILE TENSOR: is the first of $T/c.gguf the second of the file?
     if [ -s "$T/x" ]; then check_same "$T/x" "$T/y" "$1 is $3 of $2"; else bad "no $1"; fi
 }
 order() { # the names of $T/c.gguf in file order
-    organ-extract "$T/c.gguf" --list | awk 'NR > 1 { print $1 }' | tr '\n' ' '
+    organ-extract "$T/c.gguf" --list | awk "$BY_NAME"'NR > 1 { print col("name") }' | tr '\n' ' '
 }
 refuse() { # TEXT ARGUMENT...: exit 1, one line with the text, nothing written
     refuse_text=$1
@@ -112,7 +112,8 @@ from blk.3.attn_v.weight $V blk.1.attn_v.weight
 from blk.6.attn_v.weight $C blk.3.attn_v.weight
 from token_embd.weight $C token_embd.weight
 check "the table" organ-stack --check $C 0 $V 3,0
-check_text "$(cut -f 1-3 "$T/out" | tr '\n\t' ' :')" "block:model:source_block 0:$C:0 1:$V:3 2:$V:0 " \
+check_text "$(cells block,model,source_block "$T/out" |
+    tr '\n\t' ' :')" "block:model:source_block 0:$C:0 1:$V:3 2:$V:0 " \
     "--check: block, model, source block"
 check "the table as JSON" organ-stack --check --json --drop 0-2 $V
 check_text "$(cat "$T/out")" \
@@ -199,23 +200,26 @@ refuse "no multi-token-prediction blocks" --drop-mtp "$T/bare.gguf"
 check "--mtp-only" stack --mtp-only "$T/mtp.gguf"
 check_text "$(kv block_count) $(kv nextn_predict_layers) $(kv feed_forward_length)" "5 2 [10, 11, 12, 13, 14]" \
     "keys without a trunk"
-check_text "$(organ-extract "$T/c.gguf" --list | sed 1d | cut -f 1 | grep -c 'blk\.[0-2]\.'):$(organ-extract \
+check_text "$(organ-extract "$T/c.gguf" --list | cells name | sed 1d | grep -c 'blk\.[0-2]\.'):$(organ-extract \
     "$T/c.gguf" --list | grep -c 'blk\.[34]\.')" \
     "0:$(organ-extract "$T/mtp.gguf" --list | grep -c 'blk\.[34]\.')" "blocks without a trunk"
 check_text "$(organ-extract "$T/c.gguf" --list | grep -vc 'blk\.')" "$(organ-extract "$T/mtp.gguf" --list | grep \
     -vc 'blk\.')" "tensors outside the blocks stay"
 check_text "$(organ-info "$T/c.gguf" | sed -n 1p)" "$T/c.gguf: prediction blocks, llama" "their kind"
 check_text "$(organ-info "$T/mtp.gguf" | sed -n 1p)" "$T/mtp.gguf: language model, llama" "the kind of the whole"
-check_text "$(organ-check -q "$T/c.gguf" --target "$T/mtp.gguf" | awk '$3 == "target"')" "" "they fit their model"
-check_text "$(organ-check -q "$T/c.gguf" --target "$T/bare.gguf" | awk '$3 == "target"')" "" "and its trunk"
-check_text "$(organ-check -q "$T/c.gguf" --target "$V" | awk -F '\t' '$3 == "target" && /block_count/ { print $4 }')" \
+check_text "$(organ-check -q "$T/c.gguf" --target "$T/mtp.gguf" |
+    awk "$BY_NAME"'col("rule") == "target"')" "" "they fit their model"
+check_text "$(organ-check -q "$T/c.gguf" --target "$T/bare.gguf" |
+    awk "$BY_NAME"'col("rule") == "target"')" "" "and its trunk"
+check_text "$(organ-check -q "$T/c.gguf" --target "$V" |
+    awk -F '\t' "$BY_NAME"'col("rule") == "target" && /block_count/ { print col("where") }')" \
     llama.block_count "they do not fit another trunk"
 cp "$T/c.gguf" "$T/only.gguf"
 check "the trunk and they" organ-transplant --base "$T/dropped.gguf" --donor "$T/only.gguf" \
     --mtp --output "$T/back.gguf" --force
 check_same "$T/back.gguf" "$T/mtp.gguf" "--drop-mtp and --mtp-only make one model again"
 check "rows of --check" organ-stack --mtp-only "$T/mtp.gguf" --check
-check_text "$(cut -f 3 "$T/out" | tr '\n' ' ')" "source_block 3 4 " "blocks that are written"
+check_text "$(cells source_block "$T/out" | tr '\n' ' ')" "source_block 3 4 " "blocks that are written"
 refuse "no multi-token-prediction blocks" --mtp-only "$T/bare.gguf"
 refuse "no multi-token-prediction blocks" --mtp-only "$T/dropped.gguf"
 
@@ -342,7 +346,7 @@ long=$(printf '%055d' 0 | tr 0 x)
 # shellcheck disable=SC2086
 made "$T/long.gguf" "$TOKENS" $KEYS -k llama.block_count=1 "blk.0.$long.w:F32:4"
 check "63 bytes" stack "$T/long.gguf" 0,0
-check_text "$(organ-extract "$T/c.gguf" --list | tail -n 1 | cut -f 1)" "blk.1.$long.w" "the longest name that fits"
+check_text "$(organ-extract "$T/c.gguf" --list | cells name | tail -n 1)" "blk.1.$long.w" "the longest name that fits"
 
 # ---- usage ------------------------------------------------------------------------------------------------
 check_error 2 "no model given" "nothing" organ-stack --output "$T/c.gguf"
@@ -460,6 +464,15 @@ check_error 2 "--force" "an output that exists" organ-stack $V 0 --output "$T/th
 check_error 2 "two.gguf: this is also the output of --output" "two outputs of one name" organ-stack $V 0 --force \
     --output "$T/two.gguf" --imatrix "$LAB/lab-verse.imatrix.gguf" --imatrix-out "$T/two.gguf"
 check_absent "$T/two.gguf" "two outputs of one name"
+mkdir "$T/card"
+check_error 2 "--drop takes exactly one model" "a mistake after the card is open" organ-stack $V 1,0 --drop 1 \
+    --card "$T/card/c.md" -o "$T/card/c.gguf"
+check_text "$(ls -A "$T/card")" "" "nothing is left"
+check_error 2 "--x\\x1b[2J" "control characters of a mistake" organ-stack $V 0 "--x$(printf '\033')[2J" -o "$T/c.gguf"
+long=$(printf '%0250d' 0)
+check "a long name in a card" organ-keys -q $V --set "general.name=str:$long" -o "$T/card/long.gguf"
+check "its card" organ-stack -q "$T/card/long.gguf" 0 --card "$T/card/c.md" -o "$T/card/c.gguf"
+check_text "$(sed -n '1s/^# 0*//p' "$T/card/c.md")" "..." "a cut is marked"
 # A header may claim any number of blocks, which must not take time.
 organ-keys -q $V --set llama.block_count=u32:99999 --output "$T/blocks.gguf"
 limited 2 organ-stack -q "$T/blocks.gguf" 1 --output "$T/one.gguf" 2> "$T/err"

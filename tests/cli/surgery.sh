@@ -1,4 +1,5 @@
 #!/bin/sh
+# shellcheck disable=SC2154 # variables of tests/checkpoints.sh
 # Forty public reports of people who merge, prune and convert, rebuilt with small tensors. Each case has the name
 # FOLDER/CASE, and its row tells the right result.
 . "$(dirname "$0")/lib.sh"
@@ -30,7 +31,6 @@ sound() {
     organ-check "$2" > findings 2> err
     [ -s findings ] && ! grep "${TAB}tensor-" findings || bad "$1: $(cat findings err)"
 }
-two=$(blocks 2 "$attn") # the tensors of two dense blocks
 bias="$l.self_attn.q_proj.bias 8
 $l.self_attn.k_proj.bias 4
 $l.self_attn.v_proj.bias 4"
@@ -46,13 +46,9 @@ gemma2() { model m "$1" 2 "\"tie_word_embeddings\": true" "$ends
 $(blocks 2 "$attn${2:+
 $four}")
 $head"; }
-# The last tensor of the file gets a value, so that a head behind the others differs from the embeddings.
-differ() { printf '\001' | dd of=m/model.safetensors bs=1 seek=$(($(wc -c < m/model.safetensors) - 1)) conv=notrunc \
-    2> ./dd; }
 
 # ---- a-tied-diverged ---------------------------------------------------------------------------------------
 
-tied='"tie_word_embeddings": true'
 says="lm_head.weight differs from the embeddings"
 qwen2 "$tied" "$ends
 $two"
@@ -81,7 +77,7 @@ tensors a-tied-diverged/gemma1 x.gguf '^output.weight' 0
 gemma2 Gemma2ForCausalLM four
 differ
 right a-tied-diverged/gemma2 0 "it is left out, and the embeddings are used"
-sed 's/"tie_word_embeddings": true/"tie_word_embeddings": false/' m/config.json > c && mv c m/config.json
+edit 's/"tie_word_embeddings": true/"tie_word_embeddings": false/'
 right a-tied-diverged/gemma2-untied 3 "engines use these as the head"
 gemma3_of 2
 echo "$ends
@@ -164,11 +160,24 @@ right b-mtp/present-undeclared 0 "declares 0 for multi-token prediction"
 qwen35 "\"full_attention_interval\": 2, $declared" "$L $F $L $F" ''
 right b-mtp/absent-declared 0 "the files have 0 such blocks"
 
+# A checkpoint of MLX, which has 1 in its norms already.
+linear=$(echo "$linear" | sed 's/64 1 4/64 4 1/')
+qwen35 '"full_attention_interval": 2' "$L $F $L $F" ''
+right b-mtp/mlx-norms 3 "the checkpoint has the layout of MLX"
+linear=$(echo "$linear" | sed 's/64 4 1/64 1 4/')
+
 # ---- d-depth -------------------------------------------------------------------------------------------------
 
 qwen35 '' "$L $F $L $F" ''
 right d-depth/q35-interval-from-types 0 -
 has d-depth/q35-interval-from-types qwen35.full_attention_interval "2 "
+qwen35 '"full_attention_interval": 2' "$L $L $L $L" ''
+right d-depth/q35-nowhere 3 "full attention nowhere"
+qwen35 '"full_attention_interval": 8' "$L $L $L $L" ''
+right d-depth/q35-linear 0 -
+qwen35 '"full_attention_interval": 2' "$L $F" ''
+edit 's/"mrope_interleaved": true/"mrope_interleaved": false/'
+right y-v5/q35-sections 0 "rope_scaling.mrope_interleaved = false"
 qwen35 '' "$L $F $L $L $L $F" ''
 right d-depth/q35-pruned 3 "irregular places"
 s='"sliding_attention"' f='"full_attention"'
@@ -228,7 +237,7 @@ done
 model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 01)"
 right e-width/llama-allsame 3 "$disagree: blk.0.ffn_gate.weight: its shape is 8x12"
 qwen2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 1)"
-sed 's/"intermediate_size": 16/"intermediate_size": [16, 12]/' m/config.json > c && cp c m/config.json
+edit 's/"intermediate_size": 16/"intermediate_size": [16, 12]/'
 right e-width/qwen2-list-config 3 "intermediate_size = [2 values]"
 qwen2 '"layer_inter_size": [16, 12]' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 1)"
 check_exit 3 "e-width/qwen2-inter-list" organ-assemble m -o x.gguf
@@ -246,12 +255,19 @@ for arch in Qwen2ForCausalLM Qwen3ForCausalLM LlamaForCausalLM; do
     model m $arch 2 '' "$list"
     right "e-width/$arch-kv" 3 "$disagree: blk.1.attn_"
 done
+for class in Gemma2ForCausalLM Gemma3ForCausalLM Qwen3ForCausalLM; do
+    list=$(printf '%s\n' "$ends" "$two" | other_ff 1
+        case $class in Gemma*) blocks 2 "$four" ;; esac
+        case $class in Gemma2*) ;; *) blocks 2 "$qk" ;; esac)
+    model m $class 2 "$tied, \"sliding_window\": 8" "$list"
+    right "e-width/$class-ff" 3 "$disagree: blk.1.ffn_gate.weight: its shape is 8x12"
+done
 model m LlamaForCausalLM 2 '' "$ends
 $two
 $head"
 organ-assemble -q m -o base.gguf
 model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$two" "$head" | other_ff 01)"
-sed 's/"intermediate_size": 16/"intermediate_size": 12/' m/config.json > c && cp c m/config.json
+edit 's/"intermediate_size": 16/"intermediate_size": 12/'
 organ-assemble -q m -o ff12.gguf
 right bases/llama-ff64 1 "llama.feed_forward_length differs" organ-stack base.gguf 0 ff12.gguf 1 -o x.gguf
 right e-width/llama-ff 1 "feed_forward_length" organ-assemble base.gguf --strict \
@@ -316,6 +332,9 @@ experts "0 1 2" "0 1 2" 4 3 2
 right f-experts/router-uncut 3 "$disagree: blk.0.ffn_gate_inp.weight"
 stacks 3 3 3 4
 right f-experts/fused-stale 3 "$disagree: blk.0.ffn_gate"
+stacks 3 3 3 3
+sed '/layers.1/s/ 12 8$/ 10 8/; /layers.1.*down/s/ 6$/ 5/' list | stored m/model.safetensors
+right e-width/moe-ff 3 "$disagree: blk.1.ffn_"
 stacks 3 3 4 3
 right f-experts/fused-router-uncut 3 "$disagree: blk.0.ffn_gate_inp.weight"
 stacks 3 2 3 3
@@ -348,14 +367,18 @@ model.layers.0.self_attn.q_proj.lora_B.default.weight 8 2"
 right n-names/lora-inside 3 "$merge"
 for class in '"architectures": null,' '' '"architectures": ["PeftModelForCausalLM"],'; do
     model m LlamaForCausalLM 2 '"model_type": "llama"' "$all"
-    sed "s/\"architectures\": \[[^]]*\],/$class/" m/config.json > c && cp c m/config.json
+    edit "s/\"architectures\": \[[^]]*\],/$class/"
     right "n-names/noarch, $class" 0 "model_type decides: LlamaForCausalLM"
 done
 model m LlamaForCausalLM 2 '' "$all
 $(blocks 2 "$qk")"
-right n-names/qwen3-as-llama 3 "$disagree: blk.0.attn_"
+right n-names/qwen3-as-llama 3 "the tensors fit the architecture qwen3;"
+model m LlamaForCausalLM 2 '' "$all
+model.layers.0.self_attn.qkv_proj.weight 16 8"
+right n-names/phi3-as-llama 3 "the tensors have the names of phi3; correct the class"
 model m Qwen3ForCausalLM 2 '' "$all"
 right n-names/llama-as-qwen3 3 "$disagree: blk.0.attn_q_norm.weight: this tensor is missing"
+grep -q "the tensors fit the architecture llama" err || bad "n-names/llama-as-qwen3: $(cat err)"
 for form in language_model.model model.language_model; do
     rm -rf m
     mkdir m
@@ -370,6 +393,51 @@ $qk"; } | sed "s/^model/$form/" > list
     right "n-names/g3-vlm $form" 0 "left out: 1 of the vision tower"
 done
 
+# ---- c-shards ------------------------------------------------------------------------------------------------
+
+# sharded: the model `all` in two shards and an index.
+sharded() {
+    config_only LlamaForCausalLM 2 ''
+    for n in 1 2; do echo "$all" | sed -n "$([ $n = 1 ] && echo '/layers/p' || echo '/layers/!p')" |
+        stored m/model-0000$n-of-00002.safetensors; done
+    echo "$all" | awk 'BEGIN { printf "{\"weight_map\": {" } {
+        printf "%s\"%s\": \"model-0000%d-of-00002.safetensors\"", (NR > 1 ? ", " : ""), $1, ($1 ~ /layers/ ? 1 : 2)
+    } END { print "}}" }' > m/model.safetensors.index.json
+}
+sharded
+cp m/model-00002-of-00002.safetensors m/training.safetensors
+right c-shards/stray 0 -
+right c-shards/consolidated 0 - sh -c 'cp m/model-00001-of-00002.safetensors m/consolidated.safetensors &&
+    organ-assemble m -o x.gguf'
+echo "$all" | stored m/model-00001-of-00002.safetensors # it has tensors that the index takes from the other shard
+right c-shards/dup-same 0 -
+right c-shards/overlay-first 0 - sh -c 'cp m/model-00001-of-00002.safetensors m/a.safetensors &&
+    organ-assemble m -o x.gguf'
+sharded
+rm m/model.safetensors.index.json
+right c-shards/consolidated-noindex 0 - sh -c 'cp m/model-00001-of-00002.safetensors m/consolidated.safetensors &&
+    organ-assemble m -o x.gguf'
+rm m/model-00002-of-00002.safetensors
+right c-shards/noindex-missing-last 3 "file 2 of 2 is missing: model-00002-of-00002.safetensors"
+sharded
+sed 's/"lm_head.weight": [^,}]*,* *//; s/, }/}/' m/model.safetensors.index.json > c
+cp c m/model.safetensors.index.json
+right c-shards/index-omits 3 "the index names 20 tensors, but the files have 21"
+sharded
+rm m/model-00002-of-00002.safetensors
+right c-shards/missing-file 4 "model-00002-of-00002.safetensors"
+qwen35 "\"full_attention_interval\": 2, $declared" "$L $F $L $F" ''
+cp m/model.safetensors m/model-00001-of-00002.safetensors
+echo "$prediction" | stored m/mtp.safetensors
+rm m/model.safetensors
+{ cat list; echo "$prediction"; } | awk 'BEGIN { printf "{\"weight_map\": {" } {
+    printf "%s\"%s\": \"%s\"", (NR > 1 ? ", " : ""), $1, ($1 ~ /^mtp/ ? "mtp" : "model-00001-of-00002") ".safetensors"
+} END { print "}}" }' > m/model.safetensors.index.json
+right c-shards/mtp-indexed 0 -
+tensors c-shards/mtp-indexed x.gguf nextn.eh_proj 1
+sed 's/, "mtp[^,}]*//g' m/model.safetensors.index.json > c && cp c m/model.safetensors.index.json
+right c-shards/mtp-not-indexed 0 "the files have 0 such blocks"
+
 # ---- v-vocab -------------------------------------------------------------------------------------------------
 
 model m LlamaForCausalLM 2 '' "$all"
@@ -382,6 +450,26 @@ for rows in 14 10; do
         organ-assemble m --vocab-from vocabulary.gguf -o x.gguf
     right "v-vocab, merged, $rows rows" 1 "--embed-from base" organ-merge -q --method linear b.gguf m -o x.gguf
 done
+model m LlamaForCausalLM 2 '' "$(echo "$all" | sed 's/\(embed.*\) 12 8$/\1 14 8/')"
+right v-vocab/embed-only 1 "token_embd.weight has 14 rows, but output.weight has 12" \
+    organ-assemble m --vocab-from vocabulary.gguf -o x.gguf
+model m LlamaForCausalLM 2 '' "$(echo "$all" | sed 's/\(lm_head.*\) 12 8$/\1 14 8/')"
+right v-vocab/head-only 1 "output.weight has 14 rows, but token_embd.weight has 12" \
+    organ-assemble m --vocab-from vocabulary.gguf -o x.gguf
+organ-keys -q vocabulary.gguf --set 'tokenizer.ggml.scores=f32[]:0,0,0,0,0,0,0,0,0,0,0,1' \
+    --set 'tokenizer.ggml.token_type=i32[]:1,1,1,1,1,1,1,1,1,1,1,3' -o scored.gguf
+for rows in 32 544; do # 532 more rows than tokens are no padding
+    model m LlamaForCausalLM 2 '' "$(echo "$all" | sed "s/ 12 8$/ $rows 8/")"
+    edit 's/"vocab_size": 12/"vocab_size": 32/'
+    if [ $rows = 32 ]; then right v-vocab/padded 0 "12 tokens for 32 rows of the embeddings" \
+        organ-assemble m --vocab-from scored.gguf -o padded.gguf
+    else right v-vocab/far 1 "embeddings for 544" organ-assemble m --vocab-from scored.gguf -o y.gguf
+    fi
+done
+for key in tokens scores token_type; do organ-keys padded.gguf --get tokenizer.ggml.$key | tail -n 21; done > rows
+{ echo l; for n in 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31; do echo "[PAD$n]"; done
+    echo 1; yes -- -10000 | head -n 20; echo 3; yes 5 | head -n 20; } > want
+check_same rows want "v-vocab/padded: unused tokens"
 
 # ---- w-moe ---------------------------------------------------------------------------------------------------
 
@@ -489,7 +577,7 @@ v5() {
     for form in "$4" "$5"; do
         model m "$2" 2 "${3:+$3, }$form" "$ends
 $head"
-        sed 's/, "rope_theta": 10000.0//' m/config.json > c && cp c m/config.json
+        edit 's/, "rope_theta": 10000.0//'
         organ-keys m 2> keys.err | sort > "keys.$([ "$form" = "$4" ] && echo new || echo old)"
         ! grep -qE 'rope|rotary|yarn|stored names' keys.err || bad "y-v5/$1: $(cat keys.err)"
     done
@@ -537,11 +625,9 @@ v5 qwen3next Qwen3NextForCausalLM '"norm_topk_prob": true, "decoder_sparse_step"
 v5 falcon FalconForCausalLM '"layer_norm_epsilon": 1e-5, "num_kv_heads": 1, "new_decoder_architecture": true' \
     '"rope_parameters": {"rope_type": "default"}' '"bos_token_id": 1' falcon.attention.head_count_kv 1
 # Tables of factors for a whole head, where half of it turns: the reference multiplies them and fails too.
-rm -rf m
-mkdir m
-config Phi3ForCausalLM 2 '"rope_parameters": {"rope_type": "longrope", "long_factor": [1.0, 1.5],
+config_only Phi3ForCausalLM 2 '"rope_parameters": {"rope_type": "longrope", "long_factor": [1.0, 1.5],
     "short_factor": [1.0, 1.1], "rope_theta": 10000.0, "original_max_position_embeddings": 32,
-    "partial_rotary_factor": 0.5}' > m/config.json
+    "partial_rotary_factor": 0.5}'
 { echo "$ends"; echo "$head"; blocks 2 "$l.input_layernorm.weight 8
 $l.post_attention_layernorm.weight 8
 $l.self_attn.qkv_proj.weight 16 8
@@ -568,5 +654,130 @@ $two" "$tied"
 tuned llama-deeper "all of block 2" "$ends
 $(blocks 3 "$attn" | grep 'layers.2')
 $two" "$tied" 3
-cd / || exit 1
+# ---- p-peft, of bases that are not plain -----------------------------------------------------------------------
+
+# peft MEMBERS: the adapter a, whose tensors stdin lists.
+peft() {
+    rm -rf a
+    mkdir a
+    echo "{\"peft_type\": \"LORA\", \"r\": 2, \"lora_alpha\": 4${1:+, $1}}" > a/adapter_config.json
+    stored a/adapter_model.safetensors
+}
+qwen35 "\"full_attention_interval\": 2" "$L $F" ''
+for row in vlm1:model.language_model vlm2:language_model.model vlm3:model; do
+    c=${row%%:*} form=${row#*:}
+    p=base_model.model
+    printf '%s\n' "$p.$form.layers.1.self_attn.q_proj.lora_A.weight 2 32" \
+        "$p.$form.layers.1.self_attn.q_proj.lora_B.weight 64 2" "$p.model.visual.blocks.0.attn.qkv.lora_A.weight 2 8" \
+        "$p.model.visual.blocks.0.attn.qkv.lora_B.weight 8 2" | peft ''
+    right "p-peft/q35-$c" 0 "1 pairs of other parts than the language model are left out" \
+        organ-lora --from a --base m -o x.gguf
+    tensors "p-peft/q35-$c" x.gguf '^blk.1.attn_q.weight.lora_' 2
+done
+for form in stacks experts; do
+    if [ $form = stacks ]; then stacks 3 3 3 3; else experts "0 1 2" "0 1 2" 3 3 2; fi
+    e=base_model.model.model.layers.0.mlp.experts
+    printf '%s\n' "$e.base_layer.lora_A.weight 6 8" "$e.base_layer.lora_B.weight 12 6" "$e.lora_A.weight 6 6" \
+        "$e.lora_B.weight 8 6" | peft '"target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]'
+    right "p-peft/moe-target-parameters, $form" 0 - organ-lora --from a --base m -o x.gguf
+    tensors "p-peft/moe-target-parameters, $form" x.gguf 'exps.weight.lora_' 6
+    tensors "p-peft/moe-target-parameters, $form" x.gguf "ffn_down_exps.weight.lora_a.*${TAB}6x2x3${TAB}" 1
+done
+
+# ---- s-mergekit ----------------------------------------------------------------------------------------------
+
+# merge_of CASE STATUS TEXT JSON: a merge of the models below, as in the YAML file of the case.
+merge_of() {
+    echo "{$4}" > merge.json
+    right "s-mergekit/$1" "$2" "$3" organ-merge --config merge.json --models models -o x.gguf
+}
+rm -rf base tied # names of models are paths first
+mkdir models
+llama models/base ''
+for name in chat code; do cp -r models/base models/$name; done
+llama models/eps ''
+sed 's/"rms_norm_eps": 1e-6/"rms_norm_eps": 1e-5/' models/base/config.json > models/eps/config.json
+cp -r models/eps models/theta
+sed 's/"rope_theta": 10000.0/"rope_theta": 2e7/' models/base/config.json > models/theta/config.json
+cp -r models/eps models/heads
+sed 's/"num_attention_heads": 2/"num_attention_heads": 4/; s/"num_key_value_heads": 1/"num_key_value_heads": 2/
+    s/"head_dim": 4/"head_dim": 2/' models/base/config.json > models/heads/config.json
+model models/tied LlamaForCausalLM 2 "$tied" "$ends
+$two"
+model models/wide LlamaForCausalLM 2 '' "$(echo "$all" | sed 's/ 12 8$/ 14 8/')"
+llama models/yarn '"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}'
+llama models/llama31 '"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0, "original_max_position_embeddings": 16}'
+m() { echo "{\"model\": \"$1\"}"; }
+both() { echo "\"merge_method\": \"linear\", \"models\": [$(m "$1"), $(m "$2")], \"parameters\": {\"weight\": 0.5}"; }
+part() { echo "{\"sources\": [$1]}"; }
+of() { echo "{\"model\": \"$1\", \"layer_range\": [$2], \"parameters\": {${3:-}}}"; }
+merge_of 105.yml 0 "" "\"merge_method\": \"passthrough\", \"slices\": [$(part "$(of base 0,2)"),
+    $(part "$(of base 1,2)")]"
+has s-mergekit/105.yml llama.block_count "3 "
+merge_of 198.yml 0 "" "\"merge_method\": \"linear\", \"parameters\": {\"weight\": 1.0}, \"slices\": [
+    $(part "$(of base 0,1), $(of chat 0,1 '"weight": 0')"), $(part "$(of code 1,2)")]"
+merge_of 325.yml 0 "llama.rope.freq_base differs" "$(both base theta)"
+merge_of 425.yml 1 "--embed-from base" "\"merge_method\": \"della\", \"base_model\": \"base\", \"models\": [$(m wide)],
+    \"tokenizer_source\": \"base\", \"parameters\": {\"weight\": 0.3, \"density\": 0.4, \"epsilon\": 0.05}"
+none="no model has a vocabulary"
+merge_of 469.yml 0 "$none" "\"merge_method\": \"slerp\", \"base_model\": \"chat\", \"models\": [$(m chat), $(m code)],
+    \"tokenizer_source\": \"union\", \"chat_template\": \"chatml\", \"parameters\": {\"t\": [0, 0.5, 1]}"
+has s-mergekit/469.yml general.architecture llama
+organ-keys x.gguf --get tokenizer.chat_template 2> /dev/null | grep -q im_start ||
+    bad "s-mergekit/469.yml: no template"
+merge_of 479.yml 0 "$none" "\"merge_method\": \"breadcrumbs_ties\", \"base_model\": \"base\", \"models\": [$(m chat),
+    $(m code)], \"tokenizer\": {\"source\": \"union\"}, \"parameters\": {\"int8_mask\": true, \"random_seed\": 145,
+    \"density\": 0.9, \"gamma\": 0.01, \"weight\": [{\"filter\": \"lm_head\", \"value\": 0.0}, {\"value\": 0.33}]}"
+merge_of 548-lora.yml 3 "adds the adapter 'lora' to 'base'" "\"merge_method\": \"passthrough\",
+    \"models\": [$(m base+lora)]"
+merge_of 671.yml 0 "$none" "\"merge_method\": \"ties\", \"base_model\": \"base\", \"models\": [$(m chat), $(m code)],
+    \"tokenizer\": {\"source\": \"union\"}, \"chat_template\": \"auto\", \"parameters\": {\"normalize\": true,
+    \"int8_mask\": true, \"density\": 0.5, \"weight\": 0.5}"
+merge_of eps.yml 0 "layer_norm_rms_epsilon differs: base 1e-6, donor 0.00001" "$(both base eps)"
+merge_of heads.yml 1 "head_count differs: base 2, donor 4" "$(both base heads)"
+merge_of rope-llama31.yml 0 "rope_freqs.weight" "$(both chat llama31)"
+tensors s-mergekit/rope-llama31.yml x.gguf '^rope_freqs.weight' 0
+merge_of rope-llama31-first.yml 0 "" "$(both llama31 chat)"
+tensors s-mergekit/rope-llama31-first.yml x.gguf '^rope_freqs.weight' 1
+merge_of rope-yarn.yml 0 "rope.scaling.type differs: base none, donor yarn" "$(both chat yarn)"
+merge_of yarn-first.yml 0 "rope.scaling.type differs: base yarn, donor none" "$(both yarn chat)"
+for order in "tied base" "base tied"; do
+    merge_of "$([ "$order" = "tied base" ] && echo tied-untied.yml || echo untied-tied.yml)" 0 \
+        "its embeddings are merged as its head" "$(both "${order% *}" "${order#* }")"
+    tensors "s-mergekit, $order" x.gguf '^output.weight' 1
+done
+# scale CASE KEY CLASS FIELDS FIELDS TENSORS: two models that differ in a key are merged with a warning.
+scale() {
+    model one "$3" 2 "$4" "$6"
+    model other "$3" 2 "$5" "$6"
+    right "s-mergekit/scales/$1" 0 "$2 differs" organ-merge --method linear one other -o x.gguf
+}
+two_norms="$ends
+$(blocks 2 "$attn
+$four")"
+g2='"hidden_activation": "gelu_pytorch_tanh"'
+scale gemma2-softcap gemma2.attn_logit_softcapping Gemma2ForCausalLM "$g2, \"attn_logit_softcapping\": 50.0" \
+    "$g2, \"attn_logit_softcapping\": 20.0" "$two_norms"
+scale gemma2-window gemma2.attention.sliding_window Gemma2ForCausalLM "$g2, \"sliding_window\": 32" \
+    "$g2, \"sliding_window\": 16" "$two_norms"
+scale gemma3-localbase gemma3.rope.freq_base_swa Gemma3ForCausalLM "$gemma, \"rope_local_base_freq\": 10000.0" \
+    "$gemma, \"rope_local_base_freq\": 1000000.0" "$two_norms
+$(blocks 2 "$qk")"
+g() { echo "\"attention_multiplier\": 0.5, \"embedding_multiplier\": $1, \"logits_scaling\": $2,
+    \"residual_multiplier\": $3"; }
+scale granite-embedding granite.embedding_scale GraniteForCausalLM "$(g 12.0 8.0 0.22)" "$(g 1.0 8.0 0.22)" "$all"
+scale granite-logits granite.logit_scale GraniteForCausalLM "$(g 12.0 8.0 0.22)" "$(g 12.0 1.0 0.22)" "$all"
+scale granite-residual granite.residual_scale GraniteForCausalLM "$(g 12.0 8.0 0.22)" "$(g 12.0 8.0 1.0)" "$all"
+linear='"rope_scaling": {"rope_type": "linear", "factor": 4.0}'
+scale llama-linear llama.rope.scaling.type LlamaForCausalLM '' "$linear" "$all"
+y() { echo "\"rope_scaling\": {\"rope_type\": \"yarn\", \"factor\": $1, \"original_max_position_embeddings\": $2}"; }
+scale llama-yarn-factor llama.rope.scaling.factor LlamaForCausalLM "$(y 4.0 16)" "$(y 8.0 16)" "$all"
+scale llama-yarn-origin llama.rope.scaling.original_context_length LlamaForCausalLM "$(y 4.0 16)" "$(y 4.0 32)" "$all"
+cd "$OLDPWD" || exit 1
+
+# Every case has a test: the list tells a text of it.
+missing=$(awk -F'\t' 'FILENAME !~ /\.txt$/ { all = all $0 "\n"; next } !index(all, $2) { print $1 ": " $2 }' \
+    tests/cli/surgery.sh tests/cli/hf_cases.sh tests/cli/safetensors.sh tests/data/surgery.txt)
+check_text "$missing" "" "cases without a test"
 finish

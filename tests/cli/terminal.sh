@@ -12,7 +12,7 @@ N=$(($(wc -l < "$T/all") - 1))
 # want COLUMN-NUMBERS SORT-OPTIONS LINES: those columns of all rows
 want() {
     awk -F '\t' -v OFS='\t' -v list="$1" \
-        'BEGIN { n = split(list, c, " ") } { for (i = 1; i <= n; i++) printf "%s%s", $c[i], i < n ? OFS : "\n" }' \
+        'BEGIN { n = split(list, c, " ") } { for (i = 1; i <= n; i++) printf "%s%s", $c[i], (i < n) ? OFS : "\n" }' \
         "$T/all"
 }
 number() { head -n 1 "$T/all" | tr '\t' '\n' | grep -nx "$1" | cut -d : -f 1; }
@@ -45,7 +45,7 @@ check_error 2 "not both" "rows of a summary" organ-measure "$V" --summary --top 
 check "--svg FILE" organ-measure -q "$V" --svg "$T/p.svg"
 check_text "$(cat "$T/out")" "" "a picture without a table"
 check "--svg FILE --json" organ-measure -q "$V" --svg "$T/p.svg" --force --json
-check_text "$(wc -l < "$T/out" | tr -d ' ')" "$N" "a picture and rows"
+check_text "$(($(wc -l < "$T/out")))" "$N" "a picture and rows"
 
 # ---- on a terminal ----
 check "no terminal" organ-assemble "$V" --output "$T/none.gguf"
@@ -69,15 +69,15 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
     terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts"
     check_text "$(sed 1d "$T/seen" | awk '{ print $1, $2, $3, $NF }' | tr '\n' ' ')" \
         "0 6 2: % 1 6 5: % " "one row per block"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 3 "blocks"
+    check_text "$(($(wc -l < "$T/seen")))" 3 "blocks"
     terminal "organ-measure -q $T/moe.gguf --imatrix $T/moe.im --rank experts --top 6"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 13 "all experts"
+    check_text "$(($(wc -l < "$T/seen")))" 13 "all experts"
     check_text "$(organ-measure -q "$T/moe.gguf" --imatrix "$T/moe.im" --rank experts | wc -l | tr -d ' ')" 13 "a pipe"
     # Classes have the names that people use on a terminal, and those of the manifest elsewhere.
     terminal "organ-extract -q $V --list"
     check_text "$(awk 'NR > 1 { print $2 }' "$T/seen" | sort -u | tr '\n' ' ')" "attention embedding ffn norm " \
         "classes of --list"
-    check_text "$(organ-extract -q "$V" --list | sed 1d | cut -f 2 | sort -u | tr '\n' ' ')" \
+    check_text "$(organ-extract -q "$V" --list | cells class | sed 1d | sort -u | tr '\n' ' ')" \
         "embed norm organ skeleton " "and in a pipe"
     terminal "organ-measure -q $V --summary"
     check_text "$(awk '$1 == "class" { print $2 }' "$T/seen" | tr '\n' ' ')" "attention ffn embedding norm " \
@@ -111,20 +111,35 @@ next: organ-transplant BASE --adapter $T/x.gguf -o NEW.gguf"
         "organ-transplant: 9 would move, 0 do not match, 0 keys differ"
     grep -q "next:" "$T/seen" && bad "a check wrote nothing" || ok
     told "organ-check $V" "organ-check: $V: no findings: llama, 39 tensors"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 1 "and no empty table"
+    check_text "$(($(wc -l < "$T/seen")))" 1 "and no empty table"
     # organ-info of several files fits; a pipe gets all columns.
-    terminal "organ-info $V $A $LAB/lab-base.imatrix.gguf tests/cli/lib.sh 2> $T/err; true"
-    check_text "$(awk 'length > 120' "$T/seen")" "" "rows of organ-info fit"
+    cp "$V" "$T/a-name-that-is-too-long-for-this-terminal.gguf"
+    for wide in 80 100; do
+        terminal "stty cols $wide; organ-info $V $A $LAB/lab-base.imatrix.gguf $T/a-name-that*.gguf"
+        check_text "$(awk -v wide=$wide 'length > wide || NR > 5' "$T/seen")" "" \
+            "rows of organ-info fit $wide columns"
+        check_text "$(awk 'NR == 5 && /^a-name-that.*[.][.][.].*gguf  model /' "$T/seen" | wc -l | tr -d ' ')" 1 \
+            "a name without its middle in $wide columns"
+    done
+    terminal "stty cols 100; organ-info $V $A"
+    check_text "$(sed 's/  */ /g' "$T/seen")" "file kind name params type size context check
+lab-verse-q4_k_m.gguf model lab-verse 2.89M Q4_K_M 1.80 MiB 512 no findings
+lab-lora-code.gguf adapter lab-lora-code 131K F32 516 KiB - no findings" "all columns, if they fit"
+    terminal "stty cols 80; HF_HUB_CACHE=$T/no OLLAMA_MODELS=$T/no LLAMA_CACHE=$T/no HOME=$T/no \
+scripts/organ-models $LAB"
+    check_text "$(awk 'length > 80' "$T/seen")" "" "rows of organ models fit"
+    check_text "$(grep -c 'model    Q4_K_M    2.89M  1.80 MiB      512  no findings' "$T/seen")" 4 "what they show"
+    terminal "stty cols 130; organ-info $V $A $LAB/lab-base.imatrix.gguf tests/cli/lib.sh 2> $T/err; true"
     check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "file kind name parameters type size context check" "its columns"
     check_text "$(awk '/lab-verse/ { print $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2) }' "$T/seen")" \
         "Q4_K_M 1.80 MiB 512" "the type as people say it"
     check_text "$(awk '/lib.sh/ { print $2, $3 }' "$T/seen")" "not readable" "a file that cannot be read has a row"
-    terminal "organ-info $V $A --where bpw\\>20"
+    terminal "stty cols 130; organ-info $V $A --where bpw\\>20"
     check_text "$(awk 'NR > 1 { print $(NF - 5) }' "$T/seen")" F32 "conditions on columns that are not shown"
     terminal "organ-measure -q $V"
     check_text "$(awk 'length > 80' "$T/seen")" "" "rows of at most 80 columns"
     check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "name dtype theta calibrated row_theta kurtosis" "a narrow table"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" $((N + 1)) "of all rows"
+    check_text "$(($(wc -l < "$T/seen")))" $((N + 1)) "of all rows"
     terminal "organ-measure -q $V --columns name,mean"
     check_text "$(sed -n 1p "$T/seen" | tr -s ' ')" "name mean" "or the columns that are asked for"
 fi

@@ -6,7 +6,7 @@
 
 # keys_of MODEL: every key of the tokenizer but the pre-tokenizer, with its type and value.
 keys_of() {
-    organ-keys "$1" 'tokenizer.*' | tail -n +2 | cut -f 1-3 | sort | while IFS=$TAB read -r k t n; do
+    organ-keys "$1" 'tokenizer.*' | cells key,type,count | sed 1d | sort | while IFS=$TAB read -r k t n; do
         [ "$k" = tokenizer.ggml.pre ] && continue
         printf '# %s %s %s\n' "$k" "$t" "$n"
         organ-keys "$1" --get "$k"

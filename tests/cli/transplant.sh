@@ -18,12 +18,15 @@ check "organs of blocks 1 and 2" graft --type organ --layers 1-2
 records "$T/c.gguf" --type organ --layers 1-2 > "$T/a"
 records $DONOR --type organ --layers 1-2 > "$T/b"
 check_same "$T/a" "$T/b" "the moved are the donor's"
-organ-extract $BASE --list | awk -F '\t' 'NR > 1 && !($2 == "organ" && ($3 == 1 || $3 == 2)) { print $1 }' > "$T/stay"
+organ-extract $BASE --list |
+    awk -F '\t' "$BY_NAME"'NR > 1 && !(col("class") == "organ" && (col("block") == 1 || col("block") == 2)) {
+    print col("name") }' > "$T/stay"
 records "$T/c.gguf" --names-from "$T/stay" > "$T/a"
 records $BASE --names-from "$T/stay" > "$T/b"
 check_same "$T/a" "$T/b" "the others are the base's"
 check_text "$(wc -c < "$T/c.gguf")" "$(wc -c < $BASE)" "as large as the base"
-header=$(($(wc -c < $BASE) - $(organ-extract $BASE --list | awk -F '\t' 'END { print $8 + $9 }') - 64))
+header=$(($(wc -c < $BASE) - $(organ-extract $BASE --list |
+    awk -F '\t' "$BY_NAME"'END { print col("bytes") + col("offset") }') - 64))
 head -c $header "$T/c.gguf" > "$T/a"
 head -c $header $BASE > "$T/b"
 check_same "$T/a" "$T/b" "the header is the base's"
@@ -127,7 +130,8 @@ records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
 records "$T/d.gguf" --tensors '*ffn_up*' > "$T/b"
 check_same "$T/a" "$T/b" "retype: the donor's record"
 check "--match convert" small --tensors '*ffn_up*' --match convert
-check_text "$(organ-extract "$T/c.gguf" --list | awk '$1 == "blk.0.ffn_up.weight" { print $5 }')" Q8_0 \
+check_text "$(organ-extract "$T/c.gguf" --list |
+    awk "$BY_NAME"'col("name") == "blk.0.ffn_up.weight" { print col("dtype") }')" Q8_0 \
     "convert: the base's dtype"
 records "$T/c.gguf" --tensors '*ffn_up*' > "$T/a"
 records "$T/b.gguf" --tensors '*ffn_up*' > "$T/b"
@@ -148,7 +152,7 @@ for with in "--match convert" "--blend linear:1"; do
     check_text "$(grep -c "another type" "$T/err")" 0 "no note: $with"
 done
 organ-transplant "$T/b.gguf" "$T/d.gguf" --tensors '*ffn_up*' --check > "$T/out" 2> "$T/err"
-check_text "$(cut -f 2 "$T/out" | tail -n 1) $(grep \
+check_text "$(cells action "$T/out" | tail -n 1) $(grep \
     -c "^organ-transplant: 1 tensor of another type.*--match exact refuses)" "$T/err")" "convert 1" \
     "--check converts too"
 cp "$T/b.gguf" "$T/in.gguf"
@@ -157,7 +161,7 @@ check_error 1 "dtypes differ" "in place nothing is converted" organ-transplant "
 check_exit 1 "in place, --check" organ-transplant "$T/in.gguf" "$T/d.gguf" --tensors '*ffn_up*' --in-place --check
 check_same "$T/in.gguf" "$T/b.gguf" "refused in place"
 check "--add" small --tensors 'extra*' --add
-check_text "$(organ-extract -q "$T/c.gguf" --list | tail -n 1 | cut -f 1)" extra.weight "--add appends"
+check_text "$(organ-extract -q "$T/c.gguf" --list | cells name | tail -n 1)" extra.weight "--add appends"
 # Added tensors retype none: only what GGUF demands of quantized ones follows.
 keys() {
     rm -rf "$T/k"
@@ -204,7 +208,7 @@ fi
 check_exit 1 "--check where only dtypes differ" organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" \
     --tensors "$(
     organ-transplant --match exact --base "$T/b.gguf" --donor "$T/d.gguf" --check 2> "$T/err" | awk -F "$TAB" \
-        '/dtypes differ/ { print $1; exit }')" --check
+        "$BY_NAME"'/dtypes differ/ { print col("name"); exit }')" --check
 if grep -q "lineage: undecidable: no tensors match" "$T/err"; then ok; else bad "dtypes differ, not shapes: $(cat \
     "$T/err")"; fi
 
@@ -255,7 +259,7 @@ check_same "$T/in.gguf" $BASE "undone to the byte"
 env ORGAN_PROGRESS=3 organ-transplant --base "$T/in.gguf" --in-place --donor $DONOR $S --undo "$T/back.bin" \
     3> "$T/progress2"
 check_text "$(cat "$T/progress" "$T/progress2" | awk \
-    '{ printf "%d ", ($1 == $2 && $2 > 0); last[NR] = $2 } END { print last[2] == 2 * last[1] }')" "1 1 1" \
+    '{ printf "%d ", ($1 == $2 && $2 > 0); last[NR] = $2 } END { print (last[2] == 2 * last[1]) }')" "1 1 1" \
     "the progress in place"
 inplace -q --donor "$T/back.bin"
 check_same "$T/in.gguf" $BASE "undone again"
@@ -341,4 +345,23 @@ check_error 4 "none" "no such donor" organ-transplant --base $BASE --donor "$T/n
 check_error 3 "incomplete" "a cut donor on a pipe" sh \
     -c "head -c 1000000 $DONOR | organ-transplant --base $BASE --donor - --output $T/c.gguf"
 check_absent "$T/c.gguf" "after mistakes"
+
+# Norms that were trained with an adapter replace those of the base.
+A=$LAB/lab-base-q4_k_m.gguf norms=output_norm.weight,blk.1.attn_norm.weight
+organ-transplant -q $LAB/lab-lora-code.gguf $DONOR --add --tensors $norms --output "$T/lora.gguf"
+check "an adapter with norms" organ-transplant $A --adapter "$T/lora.gguf" --output "$T/c.gguf"
+check_text "$(grep -c "2 norms of the adapter replace the base's" "$T/err")" 1 "a note on its norms"
+records "$T/c.gguf" --tensors $norms > "$T/a"
+records $DONOR --tensors $norms > "$T/b"
+check_same "$T/a" "$T/b" "its norms"
+check "the same without them" organ-transplant -q $A --adapter $LAB/lab-lora-code.gguf --output "$T/plain.gguf"
+check_text "$(organ-compare -q "$T/c.gguf" "$T/plain.gguf" | awk -F '\t' "$BY_NAME"'
+    NR > 1 && col("name") ~ /weight/ && col("status") != "identical" { print col("name") }' | tr '\n' ' ')" \
+    "blk.1.attn_norm.weight output_norm.weight " "the rest is the same"
+check "an organ directory" organ-graft $A --adapter "$T/lora.gguf" --output "$T/c"
+check_text "$(grep -c "2 norms of the adapter replace the base's" "$T/err")" 1 "a note on its norms"
+organ-transplant -q $LAB/lab-lora-code.gguf $DONOR --add --tensors token_embd.weight --output "$T/lora2.gguf"
+organ-stack -q --rename token_embd.weight=blk.0.x_norm.weight "$T/lora2.gguf" --output "$T/lora3.gguf"
+check_error 3 "the base does not have this norm" "a norm of another model" organ-transplant $A \
+    --adapter "$T/lora3.gguf" --output "$T/x.gguf"
 finish

@@ -16,7 +16,7 @@ keys() { organ-keys "$1" --get "$2" 2> /dev/null; }
 check "a plain transplant" graft --base $V --donor $C --type organ -o "$T/plain.gguf"
 organ-extract -q $C --output "$T/donor.d"
 organ-extract -q $V --output "$T/base.d"
-for rules in q4_0 q3_k_m '*=f16' 'blk.1.*=q6_k,output.weight=keep,q4_k_s' 'blk.*.ffn_up.weight=q8_0'; do
+for rules in $(more q4_0 '*=f16') q3_k_m 'blk.1.*=q6_k,output.weight=keep,q4_k_s' 'blk.*.ffn_up.weight=q8_0'; do
     check "$rules: assembled" assemble "$T/plain.gguf" -o "$T/want.gguf" --dtype "$rules"
     for j in 1 3; do
         check "$rules, -j $j" graft --base $V --donor $C --type organ -o "$T/m.gguf" --dtype "$rules" -j $j
@@ -85,7 +85,7 @@ check "added blocks" graft --base $V --donor "$T/v8.gguf" --add --layers 4-7 -o 
 check_same "$T/m.gguf" "$T/want.gguf" "added blocks: the preset sees eight"
 
 # An adapter: what organ-graft and organ-assemble give.
-for scale in 1 -0.5 0; do
+for scale in $(more 1) -0.5 0; do
     rm -rf "$T/f"
     check "organ-graft --scale $scale" organ-graft -q --base $V --adapter $LORA --scale $scale --output "$T/f"
     assemble "$T/f" -o "$T/want.gguf"
@@ -120,13 +120,15 @@ mkmodel "$T/moe.gguf" -k llama.block_count=2 -k llama.expert_count=8 -k llama.ex
 organ-keys -q "$T/moe.gguf" --set general.architecture=str:llama --output "$T/moe2.gguf" --force && mv "$T/moe2.gguf" \
     "$T/moe.gguf"
 check "keep four" assemble "$T/moe.gguf" --keep-experts 0-3 -o "$T/four.gguf"
-for preset in q4_k_m q3_k_m; do
+for preset in q4_k_m $(more q3_k_m); do
     assemble "$T/four.gguf" -o "$T/want.gguf" --dtype $preset
     check "keep four, $preset" assemble "$T/moe.gguf" --keep-experts 0-3 -o "$T/m.gguf" --dtype $preset
     check_same "$T/m.gguf" "$T/want.gguf" "keep four, $preset: the preset sees four"
     assemble "$T/moe.gguf" -o "$T/m.gguf" --dtype $preset
-    eight=$(organ-extract -q "$T/m.gguf" --list | awk '$1 == "blk.0.attn_v.weight" { print $5 }')
-    four=$(organ-extract -q "$T/want.gguf" --list | awk '$1 == "blk.0.attn_v.weight" { print $5 }')
+    eight=$(organ-extract -q "$T/m.gguf" --list |
+        awk "$BY_NAME"'col("name") == "blk.0.attn_v.weight" { print col("dtype") }')
+    four=$(organ-extract -q "$T/want.gguf" --list |
+        awk "$BY_NAME"'col("name") == "blk.0.attn_v.weight" { print col("dtype") }')
     [ "$eight" != "$four" ] && ok || bad \
         "$preset: attn_v is $four with four experts and with eight: the test shows nothing"
 done

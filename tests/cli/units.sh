@@ -20,7 +20,7 @@ values() { # FILE TENSOR TYPE: its values, one per line
     rm -rf "$T/v"
     organ-extract -q "$1" --tensors "$2" -o "$T/v"
     set -- "$T/v/organs/"*.bin "$3"
-    bytes=$(organ-extract --list "$1" | awk -F"$TAB" 'NR == 2 { print $8 }')
+    bytes=$(organ-extract --list "$1" | awk -F"$TAB" "$BY_NAME"'NR == 2 { print col("bytes") }')
     tail -c "$bytes" "$1" | od -A n -v -t "$2" | tr -s ' ' '\n' | sed '/^$/d'
 }
 # rows TENSOR TYPE WIDTH EXPERT...: rows 1, 3, 4 and 6 of these experts, and nothing else
@@ -37,7 +37,8 @@ rows() {
 # columns EXPERT...: columns 1, 3, 4 and 6 of the down projections, times a gain that keeps the score
 columns() {
     values "$T/c.gguf" blk.0.ffn_down_exps.weight f4 > "$T/got"
-    values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 | awk -v experts="$*" -v got="$T/got" '{ x[NR - 1] = $1 } END {
+    values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 |
+        mathawk -v experts="$*" -v got="$T/got" '{ x[NR - 1] = $1 } END {
         n = split(experts, e, " ")
         for (k = 1; k <= n; k++) {
             all = kept = 0
@@ -70,9 +71,9 @@ rows blk.0.ffn_up_exps.bias f4 1 0 1 3
 columns 0 1 3
 check_text "$(organ-keys "$T/c.gguf" --get llama.expert_count)" 3 "fewer experts"
 cell() { # NAME COLUMN EXPERT of the importance matrix
-    organ-imatrix show "$T/c.im.gguf" --experts | awk -F"$TAB" -v n="$1" -v c="$2" -v e="$3" '
+    organ-imatrix show "$T/c.im.gguf" --experts | awk -F"$TAB" -v n="$1" -v c="$2" -v e="$3" "$BY_NAME"'
         NR == 1 { for (i = 1; i <= NF; i++) if ($i == c) at = i }
-        $1 == n && $2 == e { print $at }'
+        col("name") == n && col("expert") == e { print $at }'
 }
 check_text "$(cell blk.0.ffn_down_exps.weight columns 1) $(cell blk.0.ffn_down_exps.weight count 1)" "4 30" \
     "columns and counts that follow"
@@ -128,7 +129,8 @@ imatrix "$T/dense.im.gguf" blk.0.ffn_down.weight:96:1:10 blk.1.ffn_down.weight:9
 check "a dense FFN" organ-assemble "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 70 -o "$T/c.gguf" --force
 if grep -q "64 units are kept instead of 70: Q8_0 has blocks of 32" "$T/err"; then ok; else bad \
     "no note on blocks: $(cat "$T/err")"; fi
-check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" '/blk.1/ { print $6 }' | tr '\n' ' ')" \
+check_text "$(organ-extract --list "$T/c.gguf" | awk -F"$TAB" "$BY_NAME"'/blk.1/ { print col("dims") }' |
+    tr '\n' ' ')" \
     "32x128 64x32 " "dims of a dense FFN"
 check_text "$(organ-keys "$T/c.gguf" --get llama.feed_forward_length)" 64 "its length"
 check_error 1 "3 experts cannot be kept: block 0 has 1" "experts of a dense FFN" organ-assemble "$T/dense.gguf" \
@@ -161,7 +163,7 @@ values "$T/m.gguf" blk.0.ffn_down_exps.weight f4 | awk -v experts="0 1 3" -v got
                 want = w[(e[t] * 16 + r) * 8 + k[i]]
                 for (j = 1; j <= 4; j++) want += g[i, j + 4] / g[i, i] * w[(e[t] * 16 + r) * 8 + d[j]]
                 if ((getline y < got) <= 0 || y - want > 1e-4 || want - y > 1e-4) bad++
-                moved += (y - w[(e[t] * 16 + r) * 8 + k[i]]) ^ 2
+                moved += y != w[(e[t] * 16 + r) * 8 + k[i]]
             }
         }
         exit bad > 0 || !(moved > 0) || (getline y < got) > 0
@@ -179,7 +181,7 @@ check "a dense FFN" organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.ggu
     --refit "$T/dense.act.gguf" -o "$T/c.gguf" --force
 organ-assemble -q "$T/dense.gguf" --imatrix "$T/dense.im.gguf" --keep-units 64 -o "$T/x.gguf" --force
 check_exit 1 "both blocks change" organ-compare -q "$T/c.gguf" "$T/x.gguf" --tensors '*ffn_down*'
-check_text "$(cut -f 1,4 "$T/out" | grep differs | grep -c '^blk')" 2 "both blocks change"
+check_text "$(cells name,status "$T/out" | grep differs | grep -c '^blk')" 2 "both blocks change"
 
 # ---- --refit where whole experts are removed: what the outputs of the block then lack, on samples
 # of its inputs, is added to the down projections by ridge regression, all experts together.
@@ -204,7 +206,7 @@ for units in 8 4; do
     for t in gate_exps up_exps down_exps; do values "$T/x.gguf" blk.0.ffn_$t.weight f4 > "$T/x.$t"; done
     values "$T/c.gguf" blk.0.ffn_down_exps.weight f4 > "$T/got"
     values "$T/in.gguf" blk.0.ffn_gate_inp.weight.sample f4 > "$T/samples"
-    awk -v dir="$T" -v units=$units '
+    mathawk -v dir="$T" -v units=$units '
         function load(file, to,   n, v) { while ((getline v < (dir "/" file)) > 0) to[n++] = v }
         # The outputs for sample s of expert e, its place p in the stacks, times the weight; the hidden units in h.
         function visit(s, e, p, gate, up, down, n, weight, sign, kept,   i, j, g, u) {
@@ -291,8 +293,9 @@ check_error 3 "tensor 'blk.0.ffn_down_exps.weight': the outputs of its router ar
 check_error 1 "the activations have no samples of the inputs" "no samples of inputs" organ-assemble "$T/m4.gguf" \
     --keep-experts 0,1,3 --refit "$T/act.gguf" -o "$T/c.gguf"
 # Activations name the model that they were computed with.
-organ-keys -q "$T/units.gguf" --set "activations.model.sha256=str:$(organ-check "$T/m4.gguf" --hash | awk -F"$TAB" '
-    $2 == "file" { print $1 }')" -o "$T/named.gguf"
+organ-keys -q "$T/units.gguf" --set "activations.model.sha256=str:$(organ-check "$T/m4.gguf" --hash |
+    awk -F"$TAB" "$BY_NAME"'
+    col("kind") == "file" { print col("sha256") }')" -o "$T/named.gguf"
 check "activations of the model" organ-assemble "$T/m4.gguf" --imatrix "$T/im.gguf" \
     --keep-units 4 --refit "$T/named.gguf" \
     -o "$T/c.gguf" --force
@@ -413,6 +416,7 @@ for option in $(cat "$T/names"); do
     pre) with="$with llama-bpe" ;;
     no-verify) ;;
     no-history) continue ;; # see history.sh
+    card) continue ;;       # see prune.sh
     partial) ;;
     force) ;;
     *) bad "no test of organ-prune --$option" && continue ;;

@@ -62,7 +62,7 @@ try() { # organ-validate with the engines of $ENGINE and no others
     (PATH=$path$T/plain exec sh "$V" "$@")
 }
 cell() { # MODEL COLUMN of $T/out
-    awk -F "$TAB" -v m="$T/$1.gguf" -v c="$2" '$1 == m { print $c }' "$T/out"
+    awk -F "$TAB" -v m="$T/$1.gguf" -v c="$2" "$BY_NAME"'col("model") == m { print $c }' "$T/out"
 }
 
 check "perplexity" try "$T/good.gguf" --text "$T/text"
@@ -187,7 +187,8 @@ echo two > "$T/two.txt"
 for m in good bad plain broken; do echo x > "$T/m-$m.gguf"; done
 check_exit 1 "several models and texts" env PATH="$T/perplexity:$PATH" "$V" --engine llama-perplexity \
     --text "$T/one.txt" --text "$T/two.txt" "$T/m-bad.gguf" "$T/m-good.gguf" "$T/m-broken.gguf" "$T/m-plain.gguf"
-check_text "$(cut -f 1,3,4,7 "$T/out" | sed "s|$T/||g" | tr '\t\n' ' ;')" "model load perplexity text;\
+check_text "$(cells model,load,perplexity,text "$T/out" | sed "s|$T/||g" |
+    tr '\t\n' ' ;')" "model load perplexity text;\
 m-plain.gguf ok 10.0 one.txt;m-good.gguf ok 10.5 one.txt;m-bad.gguf ok 11.5 one.txt;m-broken.gguf failed - one.txt;\
 m-plain.gguf ok 10.0 two.txt;m-good.gguf ok 10.5 two.txt;m-bad.gguf ok 11.5 two.txt;m-broken.gguf failed - two.txt;" \
     "one table, best first"

@@ -26,11 +26,11 @@ check "a screen as JSON" organ-vocab "$m" --json
 check_text "$(grep -c '^{"item": "special"' "$T/out" | tr -d ' ')" 3 "special tokens in JSON"
 check "a list" organ-vocab "$m" --list
 check_text "$(sed -n 281p "$T/out")" "279${TAB}▁the${TAB}normal${TAB}-20${TAB}-" "a row of the list"
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 1025 "rows of the list"
+check_text "$(($(wc -l < "$T/out")))" 1025 "rows of the list"
 check "a search" organ-vocab "$m" --find "▁thee"
-check_text "$(tail -n +2 "$T/out" | cut -f 1 | tr '\n' ' ')" "631 " "what it finds"
+check_text "$(cells id "$T/out" | sed 1d | tr '\n' ' ')" "631 " "what it finds"
 check "a search with a space" organ-vocab "$m" --find " thee"
-check_text "$(tail -n +2 "$T/out" | cut -f 1 | tr '\n' ' ')" "631 " "U+2581 is a space"
+check_text "$(cells id "$T/out" | sed 1d | tr '\n' ' ')" "631 " "U+2581 is a space"
 check_error 1 "no token contains 'zzz'" "nothing found" organ-vocab "$m" --find zzz
 check "with itself" organ-vocab "$m" "$LAB/lab-code-q4_k_m.gguf"
 grep -q "can draft for the second" "$T/out" || bad "the same vocabulary can draft"
@@ -49,6 +49,14 @@ model() {
 eleven='"z", "a", "b", "c", "x", "y", "ab", "abc", "xy", "<|end|>", "[PAD10]"'
 model "$T/b.gguf" "$eleven" "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5" '"a b", "ab c", "x y", "c x"' 9 11
 R=1024
+
+# Of two tokens with the same text the first is what a merge makes, also if the second follows the token of the
+# merge before.
+model "$T/twice.gguf" "$(echo "$eleven" | sed 's/"<|end|>"/"ab"/')" "1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 5" \
+    '"x y", "a b", "ab c"' 10 11
+check "a list with two equal tokens" organ-vocab "$T/twice.gguf" --list
+check_text "$(awk -F "$TAB" '$5 ~ /[0-9]/ { printf "%s:%s ", $1, $5 }' "$T/out")" "6:1 7:2 8:0 " \
+    "ranks of equal tokens"
 
 # ---- trim --------------------------------------------------------------------------------------------
 # abc needs ab; the letters are bytes; [PAD10] and xy go.
@@ -227,7 +235,7 @@ row "$T/same2.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 8 9 > "$T/have"
 check_same "$T/have" "$T/want" "all others are the same"
 # Between SentencePiece and BPE on bytes, tokens match by the bytes they stand for.
 check "into the words of SentencePiece" organ-vocab transplant "$T/b.gguf" --from "$m" --force -q -o "$T/t.gguf"
-a=$(organ-vocab "$m" --list | awk -F "$TAB" '$2 == "a" { print $1 }')
+a=$(organ-vocab "$m" --list | awk -F "$TAB" "$BY_NAME"'col("text") == "a" { print col("id") }')
 row "$T/b.gguf" token_embd.weight $R 1 > "$T/want"
 row "$T/t.gguf" token_embd.weight $R "$a" > "$T/have"
 check_same "$T/have" "$T/want" "the letter a"
@@ -304,11 +312,26 @@ check "omp with one term" organ-vocab transplant "$T/n.gguf" --from "$T/n2.gguf"
     "$T/n4.gguf"
 cmp -s "$T/n3.gguf" "$T/n4.gguf" && bad "one term gives another row than four"
 
+# ---- a large vocabulary ------------------------------------------------------------------------------------
+# 262,144 tokens and 514,906 merges are read and written in 300 MB. The copy has the words of one token in seven.
+if exhaustive; then
+    mkmodel "$T/large.gguf" -v 262144,514906 token_embd.weight:F16:32x262144 || bad "mkmodel"
+    awk 'BEGIN { for (i = 256; i < 262144; i += 7) print i }' > "$T/few"
+    # shellcheck disable=SC2154 # lib.sh
+    cost organ-vocab trim "$T/large.gguf" --keep "$T/few" -q -o "$T/few.gguf" > "$T/cost" ||
+        bad "trim of a large vocabulary"
+    awk '{ exit !($3 > 1000 && $3 < 300000) }' "$T/cost" || bad "time and memory of a large trim: $(cat "$T/cost")"
+    check_text "$(organ-keys "$T/few.gguf" | awk '/ggml.(tokens|merges)\t/ { print $3 }' |
+        tr '\n' ' ')" "53313 104267 " \
+        "words and what they are made of"
+    rm -f "$T/large.gguf" "$T/few.gguf"
+fi
+
 # ---- the page ----------------------------------------------------------------------------------------------
 # Every command of docs/vocabulary.md, in its order.
 awk '/^    [a-z]/ || more { line = $0; sub(/^ +/, "", line); more = sub(/\\$/, "", line)
     printf "%s%s", line, more ? "" : "\n" }' docs/vocabulary.md | sed "s|/tmp/|$T/page-|g" > "$T/page"
-check_text "$(wc -l < "$T/page" | tr -d ' ')" 8 "commands of the page"
+check_text "$(($(wc -l < "$T/page")))" 8 "commands of the page"
 while read -r line; do
     check "docs/vocabulary.md: $line" sh -c "$line" < /dev/null
 done < "$T/page"

@@ -8,10 +8,10 @@ CODE=$LAB/lab-code-q4_k_m.gguf
 # ---- the same rows as a comparison with awk chooses ----
 organ-measure "$VERSE" > "$T/table"
 rows() { # CONDITION...: the names of the rows that satisfy all
-    organ-measure "$VERSE" "$@" | sed 1d | cut -f 1
+    organ-measure "$VERSE" "$@" | cells name | sed 1d
 }
 same_rows() { # AWK-CONDITION CONDITION...
-    awk -F '\t' "NR > 1 && ($1) { print \$1 }" "$T/table" > "$T/want"
+    awk -F '\t' "$BY_NAME NR > 1 && ($1) { print col(\"name\") }" "$T/table" > "$T/want"
     shift
     what=$*
     for condition; do
@@ -21,32 +21,32 @@ same_rows() { # AWK-CONDITION CONDITION...
     rows "$@" > "$T/got"
     if [ -s "$T/want" ]; then check_same "$T/got" "$T/want" "$what"; else bad "$what: the test selects nothing"; fi
 }
-median=$(awk -F '\t' 'NR > 1 { print $15 }' "$T/table" | sort -g | sed -n 20p)
-same_rows "\$15 < $median" "theta<$median"
-same_rows "\$15 <= $median" "theta<=$median"
-same_rows "\$15 > $median" "theta>$median"
-same_rows "\$15 >= $median" "theta>=$median"
-same_rows "\$15 == $median" "theta=$median"
-same_rows "\$15 == $median" "theta==$median"
-same_rows "\$15 != $median" "theta!=$median"
+median=$(awk -F '\t' "$BY_NAME"'NR > 1 { print col("theta") }' "$T/table" | sort -g | sed -n 20p)
+same_rows "col(\"theta\") < $median" "theta<$median"
+same_rows "col(\"theta\") <= $median" "theta<=$median"
+same_rows "col(\"theta\") > $median" "theta>$median"
+same_rows "col(\"theta\") >= $median" "theta>=$median"
+same_rows "col(\"theta\") == $median" "theta=$median"
+same_rows "col(\"theta\") == $median" "theta==$median"
+same_rows "col(\"theta\") != $median" "theta!=$median"
 check_text "$(rows --where "theta=$median" | wc -l | tr -d ' ')" 1 "a printed value equals itself, to the last digit"
-same_rows "\$15 < $median" "  theta   <   $median  "
-same_rows '$8 < -1e-4' 'mean<-1e-4'
-same_rows '$8 >= 0.0001' 'mean >= .0001'
-same_rows '$5 > 1000' 'elements>1e3'
-same_rows '$3 != "-" && $3 >= 2' 'block>=2'
-same_rows '$3 == 0' 'block=0'
-same_rows '$3 != "-" && $3 != 0' 'block!=0'
-same_rows '$2 == "organ"' 'class=organ'
-same_rows '$2 == "organ"' 'class = FFN'
-same_rows '$2 != "organ"' 'class!=ffn'
-same_rows '$4 == "Q4_K"' 'dtype=q4_k'
-same_rows '$4 ~ /^Q/' 'dtype=Q*'
-same_rows '$1 ~ /norm/' 'name=*norm*'
-same_rows '$1 !~ /norm/' 'name!=*norm*'
-part=$(head -n 1 "$T/table" | tr '\t' '\n' | grep -nx part | cut -d : -f 1)
-same_rows "\$$part == \"text\"" 'part=text'
-same_rows "\$15 < $median && \$2 == \"organ\" && \$3 == 1" "theta<$median" 'class=organ' 'block=1'
+same_rows "col(\"theta\") < $median" "  theta   <   $median  "
+same_rows 'col("mean") < -1e-4' 'mean<-1e-4'
+same_rows 'col("mean") >= 0.0001' 'mean >= .0001'
+same_rows 'col("elements") > 1000' 'elements>1e3'
+same_rows 'col("block") != "-" && col("block") >= 2' 'block>=2'
+same_rows 'col("block") == 0' 'block=0'
+same_rows 'col("block") != "-" && col("block") != 0' 'block!=0'
+same_rows 'col("class") == "organ"' 'class=organ'
+same_rows 'col("class") == "organ"' 'class = FFN'
+same_rows 'col("class") != "organ"' 'class!=ffn'
+same_rows 'col("dtype") == "Q4_K"' 'dtype=q4_k'
+same_rows 'col("dtype") ~ /^Q/' 'dtype=Q*'
+same_rows 'col("name") ~ /norm/' 'name=*norm*'
+same_rows 'col("name") !~ /norm/' 'name!=*norm*'
+same_rows 'col("part") == "text"' 'part=text'
+same_rows "col(\"theta\") < $median && col(\"class\") == \"organ\" && col(\"block\") == 1" \
+    "theta<$median" 'class=organ' 'block=1'
 
 # ---- values that are absent or not numbers satisfy nothing ----
 # A record of a type without a decoder has "-" in all measures; one of NaN has no moments.
@@ -56,7 +56,7 @@ printf '\1\0\0\0n\1\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0' > "$T/nan.bin"
 printf '\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377\377' >> "$T/nan.bin"
 organ-extract "$VERSE" --tensors output_norm.weight --output - > "$T/norm.bin"
 odd() {
-    organ-measure -q "$T/absent.bin" "$T/nan.bin" "$T/norm.bin" "$@" | sed 1d | cut -f 1 | tr '\n' ' '
+    organ-measure -q "$T/absent.bin" "$T/nan.bin" "$T/norm.bin" "$@" | cells name | sed 1d | tr '\n' ' '
 }
 check_text "$(odd)" "u n output_norm.weight " "three records"
 for condition in 'theta<40' 'theta>=-1000' 'theta!=7' 'std!=1e30' 'mean>-inf' 'sampled!=7'; do
@@ -79,13 +79,14 @@ check_text "$(odd --where 'nonfinite>0')" "n " "tensors with values that are not
 # ---- numbers beyond the precision of a double ----
 if have mkmodel; then
     mkmodel "$T/big.gguf" "a:F32:4" "b:F32:8" > /dev/null
-    check_text "$(organ-extract "$T/big.gguf" --list --where 'offset=32' | sed 1d | cut -f 1)" b "a whole number"
+    check_text "$(organ-extract "$T/big.gguf" --list --where 'offset=32' | cells name | sed 1d)" b "a whole number"
     check_error 1 "offset=9007199254740993" "no such offset" \
         sh -c "organ-extract -q '$T/big.gguf' --list --where offset=9007199254740993 > /dev/null"
 fi
 
 # ---- tables other than that of organ-measure ----
-organ-extract "$VERSE" --list | awk -F '\t' 'NR == 1 || ($8 > 50000 && $4 ~ /^ffn_/)' > "$T/want"
+organ-extract "$VERSE" --list |
+    awk -F '\t' "$BY_NAME"'NR == 1 || (col("bytes") > 50000 && col("role") ~ /^ffn_/)' > "$T/want"
 organ-extract "$VERSE" --list --where 'bytes>50000' --where 'role=ffn_*' > "$T/got"
 check_same "$T/got" "$T/want" "organ-extract --list"
 organ-extract "$VERSE" --list --json | grep '"dims": \[256, 512\]' > "$T/want"
@@ -93,20 +94,21 @@ organ-extract "$VERSE" --list --json --where dims=256x512 > "$T/got"
 check_same "$T/got" "$T/want" "JSON rows are chosen by the values of the table"
 check_error 2 "needs --list" "--where without a table" organ-extract "$VERSE" --output "$T/x" --where 'bytes>1'
 organ-compare "$VERSE" "$CODE" > "$T/table2"
-awk -F '\t' 'NR == 1 || ($8 != "-" && $8 < 0.95)' "$T/table2" > "$T/want"
+awk -F '\t' "$BY_NAME"'NR == 1 || (col("cosine") != "-" && col("cosine") < 0.95)' "$T/table2" > "$T/want"
 check_exit 1 "organ-compare" organ-compare "$VERSE" "$CODE" --where 'cosine<0.95'
 check_same "$T/out" "$T/want" "rows of organ-compare"
-check_text "$(organ-compare "$VERSE" "$CODE" --where 'status=differs' --where class=keys | sed 1d | cut -f 1)" \
+check_text "$(organ-compare "$VERSE" "$CODE" --where 'status=differs' --where class=keys | cells name | sed 1d)" \
     "(keys)" "the row of keys"
-check_text "$(head -n 2 "$T/table2" | tail -n 1 | cut -f 14)" text "part is the last column"
+check_text "$(cells part "$T/table2" | sed -n 2p)" text "part is the last column"
 check_exit 0 "the exit status is that of all tensors" organ-compare "$VERSE" "$VERSE" --where 'block=0'
 check_error 2 "leave out --summary" "--where with other tables" organ-compare "$VERSE" "$CODE" \
     --summary --where 'cosine<1'
 
 # ---- summaries and the like are made of the rows that match ----
-check_text "$(organ-measure "$VERSE" --summary --where 'block=1' | awk -F '\t' '$1 == "model" { print $3 }')" \
-    "$(awk -F '\t' '$3 == "1"' "$T/table" | wc -l | tr -d ' ')" "a summary of the rows"
-check_text "$(organ-measure "$VERSE" --wells 3 --where 'class=norm' | sed 1d | cut -f 2 | sort -u)" norm \
+check_text "$(organ-measure "$VERSE" --summary --where 'block=1' |
+    awk -F '\t' "$BY_NAME"'col("group") == "model" { print col("tensors") }')" \
+    "$(awk -F '\t' "$BY_NAME"'col("block") == "1"' "$T/table" | wc -l | tr -d ' ')" "a summary of the rows"
+check_text "$(organ-measure "$VERSE" --wells 3 --where 'class=norm' | cells class | sed 1d | sort -u)" norm \
     "wells among the rows"
 organ-extract -q "$VERSE" --output "$T/d"
 check "--update" sh -c "organ-measure '$T/d' --update --where block=1 > '$T/out2'"
@@ -114,13 +116,13 @@ check_text "$(grep -c '"z": ' "$T/d/manifest.json")" "$(sed 1d "$T/out2" | wc -l
     "--update writes the rows that match"
 
 # ---- a chain of tools ----
-organ-measure "$T/d" --where 'theta<40' | organ-extract --list --names-from - "$VERSE" | sed 1d | cut -f 1 > "$T/got"
-awk -F '\t' 'NR > 1 && $15 < 40 { print $1 }' "$T/table" > "$T/want"
+organ-measure "$T/d" --where 'theta<40' | organ-extract --list --names-from - "$VERSE" | cells name | sed 1d > "$T/got"
+awk -F '\t' "$BY_NAME"'NR > 1 && col("theta") < 40 { print col("name") }' "$T/table" > "$T/want"
 check_same "$T/got" "$T/want" "names for the next tool"
 
 # ---- nothing found, and mistakes ----
 check_exit 1 "no row" organ-measure "$VERSE" --where 'theta<0'
-check_text "$(wc -l < "$T/out" | tr -d ' ')" 1 "only the header"
+check_text "$(($(wc -l < "$T/out")))" 1 "only the header"
 check "names the condition" sh -c \
     "organ-measure $VERSE --where 'theta<0' 2>&1 | grep -F \"no row satisfies the condition 'theta<0'\""
 check_exit 1 "no row with both" organ-measure "$VERSE" --where "theta<$median" --where "theta>$median"
@@ -153,15 +155,15 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
         script -qec "$1" /dev/null < /dev/null | tr -d '\r'
     }
     terminal "organ-extract $VERSE --list" > "$T/seen"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract "$VERSE" --list | wc -l | tr -d ' ')" \
+    check_text "$(($(wc -l < "$T/seen")))" "$(organ-extract "$VERSE" --list | wc -l | tr -d ' ')" \
         "all rows on a terminal"
     check_text "$(grep -c "$TAB" "$T/seen")" 0 "no tabs"
     # Texts begin and numbers end in one place: below the header's last letter.
     check_text "$(awk 'NR == 1 { at = index($0, " elements") + 8 }
-        { print substr($0, at, 1) ~ /[0-9s]/, substr($0, at + 1, 1) == " " }' "$T/seen" | sort -u)" "1 1" \
+        { print substr($0, at, 1) ~ /[0-9s]/, (substr($0, at + 1, 1) == " ") }' "$T/seen" | sort -u)" "1 1" \
             "numbers are aligned to the right"
     check_text "$(awk \
-        'NR == 1 { at = index($0, "class") } { print substr($0, at - 1, 1) == " ", substr($0, at, 1) != " " }' \
+        'NR == 1 { at = index($0, "class") } { print (substr($0, at - 1, 1) == " "), (substr($0, at, 1) != " ") }' \
         "$T/seen" | sort -u)" "1 1" "texts are aligned to the left"
     awk -v OFS='\t' '{ $1 = $1; print }' "$T/seen" > "$T/got"
     organ-extract "$VERSE" --list |
@@ -177,12 +179,12 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null > /
     organ-measure "$VERSE" --where block=1 --json > "$T/want"
     check_same "$T/seen" "$T/want" "JSON is not rounded"
     terminal "organ-measure $VERSE --where 'theta<0'" > "$T/seen"
-    check_text "$(wc -l < "$T/seen" | tr -d ' ')" 2 "a table without rows has its header"
+    check_text "$(($(wc -l < "$T/seen")))" 2 "a table without rows has its header"
     if have mkmodel; then
         # More rows than are held back at once, with a longer name among the last.
         mkmodel "$T/many.gguf" -n 1100 "t.%:F32:1" "a-name-that-is-longer-than-the-others:F32:1" > /dev/null
         terminal "organ-extract -q $T/many.gguf --list" > "$T/seen"
-        check_text "$(wc -l < "$T/seen" | tr -d ' ')" "$(organ-extract -q "$T/many.gguf" --list | wc -l | tr -d ' ')" \
+        check_text "$(($(wc -l < "$T/seen")))" "$(organ-extract -q "$T/many.gguf" --list | wc -l | tr -d ' ')" \
             "rows are printed when there are many"
         check_text "$(grep -c '^name' "$T/seen")" 1 "with one header"
     fi

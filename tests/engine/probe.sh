@@ -103,7 +103,7 @@ hold "both texts are recorded" 'x == y' "$(organ-keys "$M/act4.gguf" --get imatr
     "$text $LAB/text-code.txt "
 # The mean square of the samples is near that of all inputs.
 organ-extract -q "$M/act.gguf" --tensors 'blk.0.ffn_down.weight.*' --list > "$M/list"
-hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x50x1" }' "$M/list")" 1
+hold "samples of 50 rows" 'x == y' "$(awk -F '\t' '$1 ~ /sample$/ { print ($6 == "512x50x1") }' "$M/list")" 1
 organ-measure -q "$M/act.gguf" --sample 0 --columns name,mean,std > "$M/measures"
 hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' \
     '$1 == "blk.1.attn_q.weight.sample" { print $2 * $2 + $3 * $3 }' "$M/measures")" \
@@ -111,11 +111,12 @@ hold "their mean square" 'x < 1.5 * y && x > 0.67 * y' "$(awk -F '\t' \
     END { print s / c }' "$M/measures")"
 # Two experts are the same and the router knows no difference, so that the first two of four get all tokens.
 start_recipes
+# shellcheck disable=SC2034 # make_moe writes it
 OUT=$M/moe.gguf
 make_moe > "$M/err" 2>&1 || bad "no model with experts: $(cat "$M/err")"
 probe moe "$M/moe.gguf" --text "$text" --activations "$M/experts.gguf" --rows 300
 organ-extract "$M/experts.gguf" --tensors 'blk.0.ffn_down_exps*' --list > "$M/list"
-hold "samples of each expert" 'x == 1' "$(awk -F '\t' '$1 ~ /sample$/ { print $6 == "512x300x4" }' "$M/list")" 0
+hold "samples of each expert" 'x == 1' "$(awk -F '\t' '$1 ~ /sample$/ { print ($6 == "512x300x4") }' "$M/list")" 0
 organ-measure -q "$M/experts.gguf" --sample 0 --columns name,elements,mean,max > "$M/measures"
 hold "two of four experts are used" 'x == 2 * y && y > 1000' "$(awk -F '\t' \
     '$1 == "blk.0.ffn_down_exps.weight.counts" { print $2 * $3 }' "$M/measures")" "$(cell moe 1 tokens)"
@@ -275,7 +276,7 @@ else bad "promises: $(grep FAIL \
     "$M/promises")"; fi
 
 # Each of some own allocations fails.
-if make -s B="${BIN%/bin}" inject > "$M/build.log" 2>&1 && B=${BIN%/bin} FAULTS_ONLY='^probe' \
+if make -s B="${BIN%/bin}" inject > "$M/build.log" 2>&1 && B=${BIN%/bin} FAULTS_ONLY='^. organ-probe' \
     FAULTS_OPS=alloc FAULTS_MOST=25 sh tests/faults/run.sh > "$M/faults" 2>&1; then ok
     else bad "failing allocations: $(tail -n 3 "$M/faults")"; fi
 

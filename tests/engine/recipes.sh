@@ -477,5 +477,5 @@ run_predict() {
 }
 prediction() { # NAME trunk|0|1..., [4: drafts that the trunk would take, of 5]
     awk -F '\t' -v m="$1" -v b="$2" -v f="${3:-3}" \
-        '$1 == m && ($2 == b || $2 == "block " b) { print f == 3 ? $3 : $f }' "$M/predictions"
+        '$1 == m && ($2 == b || $2 == "block " b) { print (f == 3 ? $3 : $f) }' "$M/predictions"
 }

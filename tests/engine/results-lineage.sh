@@ -66,7 +66,7 @@ done
 run_engine
 row() { # WHAT MODEL
     echo "$1$TAB$(lineage "$base" "$2" --type ffn --sample 0 | awk -F '\t' \
-        '{ print $1 == $3 ? $1 : $1 " to " $3 }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
+        '{ print ($1 == $3 ? $1 : $1 " to " $3) }')$TAB$(perplexity "$2" verse)$TAB$(perplexity "$2" code)"
 }
 {
     row base "$base"

@@ -62,10 +62,11 @@ shares=t:embed=0.4,t:norm=2
     row "\`iso,t=0.8,$shares\`" "iso,t=0.8,$shares" ''
     row '`regmean`' regmean own
     row '`regmean-iso`' regmean-iso own
-    row "\`regmean-iso,t=0.8,$shares\`" "regmean-iso,t=0.8,$shares" own
+    row '`regmean-iso,t=1,ridge=0.01`' regmean-iso,t=1,ridge=0.01 own
+    row "\`regmean-iso,ridge=0.01,t=0.8,$shares\`" "regmean-iso,ridge=0.01,t=0.8,$shares" own
     for m in verse code; do samples "$M/lab.gguf" "calib-$m.txt" "$M/merged.$m.gguf"; done
     for m in py prose; do samples "$M/lab3.gguf" "lab3-calib-$m.txt" "$M/merged.$m.gguf"; done
-    row "the same with samples of the merged model" "regmean-iso,t=0.8,$shares" merged
+    row "the same with samples of the merged model" "regmean-iso,ridge=0.01,t=0.8,$shares" merged
     by_recipe "regmean-merge.mk"
     # shellcheck disable=SC2046 # one argument per knob
     by_recipe "regmean-merge.mk, tuned for lab" $(sed -n 's/^\([a-z]*\) := \([0-9.]*\)$/\1=\2/p' "$M/found.mk")

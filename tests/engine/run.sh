@@ -245,7 +245,7 @@ organ-extract "$M/four.gguf" --split-experts --output "$M/few.d" && sed '/ffn_[a
     "$M/few.d/manifest.json" > "$M/few.json" && mv "$M/few.json" "$M/few.d/manifest.json"
 organ-assemble "$M/few.d" --output "$M/few.gguf" 2> "$M/err" # the engine would abort
 status=$?
-if [ $status = 3 ] && grep -q "keeps 1 experts, but 2 are used at a time" "$M/err" && [ ! -e "$M/few.gguf" ]; then ok
+if [ $status = 3 ] && grep -q "keeps 1 expert, but 2 are used at a time" "$M/err" && [ ! -e "$M/few.gguf" ]; then ok
 else bad "fewer experts than are used: exit $status, $(cat "$M/err")"; fi
 
 # ---- a head that is the token embedding ---------------------------------------------------------------------
@@ -275,7 +275,8 @@ done < "$M/loaded"
 # A part that ended early is a failure where the programs that it needs are there.
 left_out() { # SCRIPT TEXT
     clear_progress
-    if command -v git > /dev/null && command -v "${CC:-cc}" > /dev/null; then bad "$1.sh: $(tail -n 3 "$M/$1")"
+    cc=${CC:-cc} # of several words
+    if command -v git > /dev/null && command -v "${cc%% *}" > /dev/null; then bad "$1.sh: $(tail -n 3 "$M/$1")"
     else echo "engine: $2; that needs git and a C compiler"; fi
 }
 progress "loading damaged models, to compare organ-check with the engine"

@@ -1,10 +1,12 @@
-/* inject.c - a preloaded library (LD_PRELOAD) that makes one call of a program fail.
+/* clang-format off: the list below keeps its lines
+ * inject.c - a preloaded library (LD_PRELOAD) that makes one call of a program fail.
  *
- *     FAULT_OP     alloc read write sync rename make open close unlink: the kind of call that fails
+ *     FAULT_OP     alloc read write sync rename make open look close unlink: the kind of call that
+ *                  fails; to look is to ask about a file or a folder: stat, access, opendir, readdir
  *                  signal: SIGTERM is raised just before a call of any kind but alloc
- *                  kill: SIGKILL just before a write, sync, rename, make or unlink
- *                  step: the process group is killed when a program starts; each start counts, of
- *                  this program and of those that it starts, in the file FAULT_STEPS
+ *                  kill: SIGKILL is raised just before a write, sync, rename, make or unlink
+ *                  step: the process group is killed when a program starts; the starts of this
+ *                  program and of the programs that it starts are counted in the file FAULT_STEPS
  *                  touch: the file FAULT_PATH changes just before it is read, and only its reads
  *                  count; with FAULT_STAY, those of all files
  *     FAULT_NTH    which call, from 1; 0 lets all succeed
@@ -15,11 +17,12 @@
  *     FAULT_COUNT  a file to which the number of calls of the kind is appended at the end
  *
  * It is for glibc. Calls that libc makes internally, such as the reads of stdio, are not seen,
- * except allocations.
- */
+ * except allocations. */
+/* clang-format on */
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
 #define _FORTIFY_SOURCE 0
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -202,7 +205,54 @@ WRAP(int, unlinkat, (int d, const char *a, int f), (d, a, f), "unlink", EIO)
 WRAP(int, rmdir, (const char *a), (a), "unlink", EIO)
 WRAP(int, mkdir, (const char *a, mode_t m), (a, m), "make", ENOSPC)
 WRAP(int, mkdirat, (int d, const char *a, mode_t m), (d, a, m), "make", ENOSPC)
-WRAP(int, fchmod, (int fd, mode_t m), (fd, m), "make", EIO)
+WRAP(int, fchmod, (int fd, mode_t m), (fd, m), "make", ENOSPC)
+
+WRAP(int, stat, (const char *a, struct stat *s), (a, s), "look", EIO)
+WRAP(int, stat64, (const char *a, struct stat64 *s), (a, s), "look", EIO)
+WRAP(int, lstat, (const char *a, struct stat *s), (a, s), "look", EIO)
+WRAP(int, lstat64, (const char *a, struct stat64 *s), (a, s), "look", EIO)
+WRAP(int, fstat, (int fd, struct stat *s), (fd, s), "look", EIO)
+WRAP(int, fstat64, (int fd, struct stat64 *s), (fd, s), "look", EIO)
+WRAP(int, fstatat, (int d, const char *a, struct stat *s, int f), (d, a, s, f), "look", EIO)
+WRAP(int, fstatat64, (int d, const char *a, struct stat64 *s, int f), (d, a, s, f), "look", EIO)
+WRAP(int, access, (const char *a, int mode), (a, mode), "look", EIO)
+WRAP(int, faccessat, (int d, const char *a, int mode, int f), (d, a, mode, f), "look", EIO)
+
+/* A folder that cannot be read: only errno tells a failure from the end of the list. */
+DIR *opendir(const char *path)
+{
+    static DIR *(*next)(const char *);
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "opendir");
+    return fails("look", EIO) ? NULL : next(path);
+}
+
+struct dirent64 *readdir64(DIR *d)
+{
+    static struct dirent64 *(*next)(DIR *);
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "readdir64");
+    return fails("look", EIO) ? NULL : next(d);
+}
+
+ssize_t readlink(const char *path, char *to, size_t n)
+{
+    static ssize_t (*next)(const char *, char *, size_t);
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "readlink");
+    return fails("look", EIO) ? -1 : next(path, to, n);
+}
+
+char *realpath(const char *path, char *to)
+{
+    static char *(*next)(const char *, char *);
+    if (!next) *(void **)&next = dlvsym(RTLD_NEXT, "realpath", "GLIBC_2.3");
+    return fails("look", EIO) ? NULL : next(path, to);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+    static FILE *(*next)(const char *, const char *);
+    if (!next) *(void **)&next = dlsym(RTLD_NEXT, "fopen64");
+    return fails("open", EMFILE) ? NULL : next(path, mode);
+}
 
 /* The descriptor is closed all the same, as on Linux. */
 int close(int fd)

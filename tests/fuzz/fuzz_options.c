@@ -113,15 +113,14 @@ static void selection(const char *text, size_t n)
         FUZZ_MUST(gg_select_new(&s, &e) == GG_OK);
         if (gg_select_add(s, add[i], text, &e) != GG_OK) refused(&e);
         for (size_t k = 0; k < gg_source_count(model) && e.status == GG_OK; k++) {
-            gg_anatomy a = gg_source_anatomy(model, k);
             const gg_tensor *t = gg_source_tensor(model, k);
-            gg_select_match(s, t->name, t->name_len, &a);
+            gg_select_match(s, t->name, t->name_len, &t->a);
         }
         gg_select_free(s);
     }
     gg_error e = GG_ERROR_INIT;
     gg_ranges r = { 0 };
-    if (gg_ranges_parse(&r, GG_HINT_LAYERS, text, &e) != GG_OK) refused(&e);
+    if (gg_ranges_parse(&r, "layers", text, &e) != GG_OK) refused(&e);
     gg_ranges_free(&r);
     size_t prefix;
     uint32_t no, count;

@@ -2,7 +2,8 @@
  * must give exactly that model. */
 #include "room.h"
 
-#include "patch/gg_patch.h"
+#include "compare/patch_write.h"
+#include "graft/patch_apply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

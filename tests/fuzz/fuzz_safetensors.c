@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *const fuzz_seeds[] = { "tests/data/hf/falcon/model.safetensors",
                                    "tests/data/hf/mamba2/model.safetensors",
@@ -19,6 +20,7 @@ const char *const fuzz_seeds[] = { "tests/data/hf/falcon/model.safetensors",
 #define MODELS 5
 #define MOST ((uint64_t)1 << 20) /* bytes of a tensor that are read */
 
+static const char *const folders[MODELS] = { "0", "1", "2", "3", "4" };
 static gg_source *base;
 
 static void close_base(void)
@@ -56,23 +58,29 @@ static void open_all(const char *path, gg_source *of)
     gg_source_close(s);
 }
 
+/* The weights of each checkpoint are a link to one file, so that a case writes a single file. */
 static void prepare(void)
 {
+    static const char *const models[MODELS] = { "falcon", "mamba2", "gptneox", "qwen35-nested",
+                                                "lab/mixtral-sharded" };
     gg_error e = GG_ERROR_INIT;
     FUZZ_MUST(gg_source_open("tests/data/hf/falcon", &base, &e) == GG_OK);
     atexit(close_base);
-    mkdir(room("ck"), 0700);
+    for (size_t i = 0; i < MODELS; i++) {
+        char from[80], to[40];
+        snprintf(from, sizeof from, "tests/data/hf/%s/config.json", models[i]);
+        snprintf(to, sizeof to, "%zu/config.json", i);
+        FUZZ_MUST(mkdir(room(folders[i]), 0700) == 0);
+        room_copy(from, to);
+        snprintf(to, sizeof to, "%zu/model.safetensors", i);
+        FUZZ_MUST(symlink("../in.safetensors", room(to)) == 0);
+    }
     mkdir(room("config"), 0700);
     room_copy("tests/data/hf/falcon/model.safetensors", "config/model.safetensors");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const models[MODELS] = { "tests/data/hf/falcon/config.json",
-                                                "tests/data/hf/mamba2/config.json",
-                                                "tests/data/hf/gptneox/config.json",
-                                                "tests/data/hf/qwen35-nested/config.json",
-                                                "tests/data/hf/lab/mixtral-sharded/config.json" };
     uint8_t choice = 0;
     if (!base) prepare();
     size_t n = room_choices(data, size, &choice, 1);
@@ -86,8 +94,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     room_put("in.safetensors", data, size);
     open_all(room("in.safetensors"), base);
-    room_put("ck/model.safetensors", data, size);
-    room_copy(models[choice % MODELS], "ck/config.json");
-    open_all(room("ck"), NULL);
+    open_all(room(folders[choice % MODELS]), NULL);
     return 0;
 }

@@ -1,7 +1,9 @@
 /* mutate.c - changes inputs that begin with a GGUF header by its structure: keys and tensors are
  * removed, doubled, exchanged and changed, while the counts, the padding and the data stay right,
- * so that the code behind the reader is reached. Other inputs are changed by the engine alone. */
+ * so that the code behind the reader is reached. JSON texts and the headers of safetensors files
+ * are changed as json_change.h does. Other inputs are changed by the engine alone. */
 #include "fuzz.h"
+#include "json_change.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -362,11 +364,43 @@ static void change(header *h)
     }
 }
 
+/* The bytes before a JSON text: none, or the length of the header of a safetensors file, which
+ * becomes *end. SIZE_MAX if it is neither. */
+static size_t text_at(const uint8_t *data, size_t size, size_t *end)
+{
+    *end = size;
+    if (size > 2 && data[0] == '{') return 0;
+    if (size < 11 || data[8] != '{' || data[4] || data[5] || data[6] || data[7]) return SIZE_MAX;
+    *end = 8 + (data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16 | (size_t)data[3] << 24);
+    return *end <= size ? 8 : SIZE_MAX;
+}
+
+/* Returns the new size; 0 if that is too large. */
+static size_t change_text(uint8_t *data, size_t size, size_t max, size_t at, size_t end)
+{
+    json_text t = { malloc(end - at + 1), end - at, below };
+    FUZZ_MUST(t.p);
+    memcpy(t.p, data + at, t.n);
+    for (size_t k = below(3) + 1; k-- > 0;) json_change(&t);
+    size_t n = at + t.n + size - end;
+    if (n <= max) {
+        memmove(data + at + t.n, data + end, size - end);
+        memcpy(data + at, t.p, t.n);
+        if (at) put(data, 8, t.n);
+    }
+    free(t.p);
+    return n <= max ? n : 0;
+}
+
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned seed)
 {
     static header h;
+    size_t end;
     state = seed;
-    if (below(2) || !parse(&h, data, size)) return LLVMFuzzerMutate(data, size, max);
+    if (below(2)) return LLVMFuzzerMutate(data, size, max);
+    size_t text = text_at(data, size, &end), changed;
+    if (text != SIZE_MAX && (changed = change_text(data, size, max, text, end)) > 0) return changed;
+    if (!parse(&h, data, size)) return LLVMFuzzerMutate(data, size, max);
     uint8_t *out = malloc(max + 1);
     FUZZ_MUST(out);
     change(&h);

@@ -49,6 +49,9 @@ void room_repeat(size_t size, room_writer write, void *ctx);
 /* Open a file of the folder. NULL if it is refused, which must have a reason. */
 gg_source *room_open(const char *name);
 
+/* Both must have the same tensors, bit for bit. Only the signs of NaNs may differ. */
+void room_same(gg_source *a, gg_source *b);
+
 /* gg_assemble for the model at a path. */
 gg_status room_assemble(const char *path, const gg_assemble_options *o, const char *output,
                         const gg_run *run, gg_assemble_report *report, gg_error *e);

@@ -2,8 +2,8 @@
 # run.sh - does a test notice each deliberate fault? Every tests/mutants/*.patch puts one
 # wrong line into the source. Each is applied to a scratch copy, what changed is rebuilt, and
 # the tests that the patch names are run: one of them has to fail. The same tests are run
-# once without any fault first, and have to pass. Prints one line per fault and the survivors
-# at the end; exit 1 if there are any.
+# once without any fault first, and have to pass, with their long cases (EXHAUSTIVE=1). Prints one line
+# per fault and the survivors at the end; exit 1 if there are any.
 #
 #   ONLY=PATTERN   patches whose name contains it        JOBS=N   how many at a time
 #
@@ -28,7 +28,7 @@ if command -v timeout > /dev/null 2>&1; then limit='timeout 1800'; fi
 # The unit programs that a list of patterns means, as make targets.
 units() {
     for pattern in "$@"; do
-        for f in tests/unit/t_*.c; do
+        for f in tests/unit/t_*.c tests/unit/*/t_*.c; do
             name=$(basename "$f" .c)
             case /test/$name in *"$pattern"*) echo "build/test/$name" ;; esac
         done
@@ -45,10 +45,14 @@ try() {
         verdict='does not build'
     else
         verdict=SURVIVED
-        for pattern in $patterns; do
-            JOBS=1 ONLY=$pattern $limit sh tests/run.sh > "$log" 2>&1 < /dev/null && continue
-            verdict="killed by $pattern"
-            break
+        # With the long cases only if the others do not notice it.
+        for every in '' 1; do
+            [ "$verdict" = SURVIVED ] || break
+            for pattern in $patterns; do
+                JOBS=1 ONLY=$pattern EXHAUSTIVE=$every $limit sh tests/run.sh > "$log" 2>&1 < /dev/null && continue
+                verdict="killed by $pattern${every:+ with EXHAUSTIVE=1}"
+                break
+            done
         done
     fi
     patch -s -R -p1 < "$1" || verdict='cannot be taken back'
@@ -86,7 +90,7 @@ sound() {
     while read -r pattern; do
         n=$((n + 1))
         mkdir "$T/$n.sound" 2> /dev/null || continue
-        JOBS=1 ONLY=$pattern $limit sh tests/run.sh > "$T/$n.base" 2>&1 < /dev/null && continue
+        JOBS=1 ONLY=$pattern EXHAUSTIVE=1 $limit sh tests/run.sh > "$T/$n.base" 2>&1 < /dev/null && continue
         grep FAIL "$T/$n.base"
         echo "mutants: the tests $pattern fail without any fault" | tee "$T/unsound"
     done < "$T/patterns"

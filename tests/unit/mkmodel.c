@@ -1,15 +1,19 @@
 /* mkmodel.c - GGUF models for tests, of any shape, with data from a generator:
  *
- *     mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] [-n COUNT] [-p PADDING] TENSOR...
+ *     mkmodel OUT.gguf [-a ALIGNMENT] [-s SEED] [-k KEY=U32] [-n COUNT] [-p PADDING]
+ *         [-v TOKENS,MERGES] TENSOR...
  *
  * After -n each tensor with a % in its name comes COUNT times, numbered in place of
- * it; -p is the byte that padding is made of.
+ * it; -p is the byte that padding is made of. -v makes a vocabulary of byte-level BPE, whose texts
+ * have up to four letters.
  * TENSOR is NAME:TYPE:DIMS ("blk.0.ffn_up.weight:F32:64x32"). Types that can be
  * encoded get bell-shaped values, others pseudo-random bytes. */
 #include "organ/gg_gguf.h"
 
+#include "base/buf.h"
 #include "gguf/gguf.h"
 #include "quant/quant.h"
+#include "write/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +115,59 @@ static void put_values(FILE *f, const gg_tensor *t)
     free(blocks);
 }
 
+/* Text number i: the letters of single bytes, and then words of the letters a to z. Returns its
+ * length. */
+static size_t spell(unsigned long i, char text[5])
+{
+    size_t n = 2;
+    if (i < 256) {
+        bool self = (i >= 0x21 && i <= 0x7e) || (i >= 0xa1 && i != 0xad);
+        unsigned long c = self ? i : i < 0x21 ? 0x100 + i : i == 0xad ? 0x143 : 0x121 + i - 0x7f;
+        n = c < 0x80 ? 1 : 2;
+        text[0] = (char)(c < 0x80 ? c : 0xc0 | c >> 6);
+        text[1] = (char)(0x80 | (c & 0x3f));
+        return n;
+    }
+    i -= 256;
+    for (unsigned long most = 26 * 26; i >= most; most *= 26) i -= most, n++;
+    for (size_t k = n; k-- > 0; i /= 26) text[k] = (char)('a' + i % 26);
+    return n;
+}
+
+/* Sets a vocabulary. Words are made of all but the last letter and the last, or, for merges beyond
+ * the number of words, of the first letter and the others. */
+static void set_vocabulary(gg_meta *meta, unsigned long tokens, unsigned long merges, gg_error *err)
+{
+    gg_buf texts = GG_BUF_INIT, types = GG_BUF_INIT, pairs = GG_BUF_INIT;
+    unsigned long words = tokens - 256, n = 0;
+    if (tokens <= 256 || words > 26ul * 26 * (1 + 26 + 26 * 26))
+        die("-v", "too few or many tokens");
+    for (unsigned long i = 0; i < tokens; i++) {
+        char text[5];
+        size_t len = spell(i, text);
+        gg_array_add_str(&texts, text, len, err);
+        gg_buf_append(&types, "\1\0\0", 4, err);
+    }
+    for (unsigned long i = 256; n < merges && i < 2 * tokens; i++) {
+        char text[5], pair[6];
+        size_t len = spell(i < tokens ? i : i - words, text), at = i < tokens ? len - 1 : 1;
+        memcpy(pair, text, at);
+        pair[at] = ' ';
+        memcpy(pair + at + 1, text + at, len - at);
+        if (i >= tokens && len < 3) continue; /* it has that merge */
+        gg_array_add_str(&pairs, pair, len + 1, err);
+        n++;
+    }
+    gg_meta_set_str(meta, "tokenizer.ggml.model", "gpt2", 4, err);
+    gg_meta_set_str(meta, "tokenizer.ggml.pre", "gpt-2", 5, err);
+    gg_meta_set_array(meta, "tokenizer.ggml.tokens", GG_TYPE_STR, tokens, &texts, err);
+    gg_meta_set_array(meta, "tokenizer.ggml.token_type", GG_TYPE_I32, tokens, &types, err);
+    gg_meta_set_array(meta, "tokenizer.ggml.merges", GG_TYPE_STR, n, &pairs, err);
+    gg_buf_free(&texts);
+    gg_buf_free(&types);
+    gg_buf_free(&pairs);
+}
+
 int main(int argc, char **argv)
 {
     gg_error err = GG_ERROR_INIT;
@@ -135,6 +192,10 @@ int main(int argc, char **argv)
             gg_meta_set_u32(&meta, argv[++i], (uint32_t)strtoul(eq + 1, NULL, 10), &err);
         } else if (strcmp(argv[i], "-n") == 0 && i + 1 < argc) {
             count = strtoul(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "-v") == 0 && i + 1 < argc && strchr(argv[i + 1], ',')) {
+            char *rest;
+            unsigned long tokens = strtoul(argv[++i], &rest, 10);
+            set_vocabulary(&meta, tokens, strtoul(rest + 1, NULL, 10), &err);
         } else if (strcmp(argv[i], "-p") == 0 && i + 1 < argc) {
             padding = atoi(argv[++i]);
         } else {

@@ -166,9 +166,9 @@ static uint64_t row(const model *m, const char *role, uint64_t r, const gg_tenso
     return is(role, " ffn_gate_inp.weight ffn_down_exps.bias ") ? m->stack.from[r] : r;
 }
 
-static void move(const model *m, const gg_tensor *t, const gg_anatomy *a, const uint8_t *from,
-                 uint8_t *to)
+static void move(const model *m, const gg_tensor *t, const uint8_t *from, uint8_t *to)
 {
+    const gg_anatomy *a = &t->a;
     char role[64];
     snprintf(role, sizeof role, "%.*s", (int)(t->name_len - (a->block >= 0 ? a->role_at : 0)),
              t->name + (a->block >= 0 ? a->role_at : 0));
@@ -202,17 +202,16 @@ static void add_noise(double noise, const gg_tensor *t, uint8_t *data)
 static void write_tensor(model *m, size_t i, int out)
 {
     const gg_tensor *t = gg_source_tensor(m->s, i);
-    gg_anatomy a = gg_source_anatomy(m->s, i);
     gg_data d;
     gg_error err = GG_ERROR_INIT;
     uint8_t *from = malloc(t->bytes), *to = malloc(t->bytes);
     if (t->dtype != GG_F16 && t->dtype != GG_F32) die(t->name, "not F16 or F32");
-    if (a.block >= 0 && a.block != m->block) start_block(m, a.block);
+    if (t->a.block >= 0 && t->a.block != m->block) start_block(m, t->a.block);
     if (gg_data_open(m->s, i, &d, &err) != GG_OK ||
         gg_data_read(&d, 0, from, t->bytes, &err) != GG_OK)
         die(t->name, err.what);
-    move(m, t, &a, from, to);
-    if (m->noise > 0 && t->n_dims > 1 && (a.cls == GG_SKELETON || a.cls == GG_ORGAN))
+    move(m, t, from, to);
+    if (m->noise > 0 && t->n_dims > 1 && (t->a.cls == GG_SKELETON || t->a.cls == GG_ORGAN))
         add_noise(m->noise, t, to);
     if (pwrite(out, to, t->bytes, (off_t)d.at) != (ssize_t)t->bytes) die(t->name, "cannot write");
     gg_data_close(&d);

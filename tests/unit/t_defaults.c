@@ -7,15 +7,16 @@
 #include "assemble/gg_stack.h"
 #include "base/output.h"
 #include "compare/compare_keys.h"
+#include "compare/patch_write.h"
 #include "gguf/gguf.h"
 #include "graft/gg_transplant.h"
+#include "graft/patch_apply.h"
 #include "imatrix/gg_imatrix.h"
 #include "keys/keys_write.h"
 #include "kin/gg_compare_model.h"
 #include "measure/gg_measure_model.h"
 #include "organ/organ.h"
 #include "organ/record.h"
-#include "patch/gg_patch.h"
 #include "purify/gg_purify.h"
 #include "write/copy.h"
 #include "write/gg_keys.h"
@@ -42,7 +43,7 @@ static gg_source *open_source(const char *spec)
 static const gg_source_options spooled = { .spooled = true };
 
 /* A child that writes the file into the FIFO. */
-static void feed(const char *fifo, const char *path)
+static void feed_fifo(const char *fifo, const char *path)
 {
     if (fork() != 0) return;
     size_t n;
@@ -71,7 +72,7 @@ static void close_means_closed(void)
     for (int k = 0; k < 4; k++) {
         gg_source *s = NULL;
         gg_error e = GG_ERROR_INIT;
-        feed(fifo, cases[k & 1].path);
+        feed_fifo(fifo, cases[k & 1].path);
         T_EQ(gg_source_open_with(fifo, &spooled, &s, &e), cases[k & 1].st);
         T_EQ(s != NULL, cases[k & 1].st == GG_OK);
         gg_source_close(s);
@@ -87,7 +88,7 @@ static void spooled_can_be_read(void)
     gg_error e = GG_ERROR_INIT;
     gg_source *s = NULL, *want = open_source(VERSE);
     T_CHECK(mkfifo(fifo, 0600) == 0);
-    feed(fifo, VERSE);
+    feed_fifo(fifo, VERSE);
     T_EQ(gg_source_open_with(fifo, &spooled, &s, &e), GG_OK);
     while (wait(NULL) > 0) {}
     unlink(fifo);
@@ -136,7 +137,7 @@ static void pointers_stay(void)
     bool more = true;
     make_records(path);
     T_CHECK(mkfifo(fifo, 0600) == 0);
-    feed(fifo, path);
+    feed_fifo(fifo, path);
     gg_source *s = open_source(fifo);
     T_CHECK(!gg_source_seekable(s));
     while (gg_source_next(s, n, &more, &e) == GG_OK && more && n < RECORDS) {

@@ -1,6 +1,7 @@
 /* t_faults.c - system calls that fail: the error names the file that failed, nothing is
  * left of the output, and no write error is lost. The calls are replaced here, in front
  * of the system's own. */
+#define _GNU_SOURCE    /* copy_file_range and others */
 #undef _FORTIFY_SOURCE /* its inline versions of the calls would come before those here */
 #include "assemble.h"
 #include "files.h"

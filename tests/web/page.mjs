@@ -107,6 +107,10 @@ async function uploads() {
   good((await text("form.upload .error")).includes("exists"), "an existing name is refused");
   good((await p.eval(`document.querySelector("form.upload .command code").textContent`)).startsWith("curl -H @header -T code.gguf " + url), "curl's command line");
   quiet(/409/);
+  execFileSync(join(BIN, "organ-assemble"), ["-q", join(T, "here", "code.gguf"), "--dtype", "f16", "-o", join(T, "here", "code.safetensors")]);
+  await upload("code.safetensors");
+  await p.until(`[...document.querySelectorAll("tr")].some((r) => r.querySelector("td a")?.textContent === "code.safetensors" && r.querySelector(".kind")?.textContent === "language model")`, "the upload of safetensors");
+  good(readFileSync(join(T, "data", "code.safetensors")).equals(readFileSync(join(T, "here", "code.safetensors"))), "safetensors are stored unchanged");
   await upload("text.txt");
   await p.until(`[...document.querySelectorAll("td")].some((x) => x.textContent === "text.txt")`, "the upload of a text");
   good(readFileSync(join(T, "data", "text.txt")).equals(readFileSync(join(T, "here", "text.txt"))), "a text is stored unchanged");
@@ -156,6 +160,20 @@ async function kinds() {
   await p.until(`location.hash === "#/models"`, "a deleted file");
   same(existsSync(join(T, "data", "odd-end.gguf")), false, "a broken file is deleted");
   quiet(/400/);
+}
+
+// The commands of docs/walks.md for somebody with only a browser, in its order.
+async function walk() {
+  const rows = readFileSync("docs/walks.md", "utf8").split("## Somebody with only a browser")[1].split("\n").map((l) => /^\| ([^|]*) \| `([^`]*)` \|$/.exec(l)).filter(Boolean);
+  const at = { "Models, a name in the list": "#/model/verse.gguf", "the same, Does it fit?": "", "the same, Tensors": "", Measure: "#/measure?model=verse.gguf", Compare: "#/compare?a=verse.gguf&b=code.gguf", Graft: "#/graft?base=verse.gguf&donor=code.gguf",
+    Merge: "#/merge?model=base.gguf", Quantize: "#/quantize?model=verse.gguf", Adapter: "#/adapter?base=verse.gguf&tuned=code.gguf", Prune: "#/prune?model=verse.gguf&imatrix=base.imatrix.gguf", Purify: "#/purify?model=verse.gguf",
+    Vocabulary: "#/vocabulary?model=verse.gguf", Validate: "#/validate?model=verse.gguf", Keys: "#/keys?model=verse.gguf" };
+  same(rows.map((r) => r[1]).join(), Object.keys(at).join(), "the pages of docs/walks.md");
+  for (const [, what, line] of rows) {
+    if (at[what]) await view(at[what], "form, .info");
+    await p.until(`[...document.querySelectorAll("main .command code")].some((c) => c.textContent.split("\\n").includes(${q(line)}))`, what + ": " + line).then(() => passed++);
+  }
+  quiet();
 }
 
 async function files() {
@@ -437,7 +455,7 @@ async function prune() {
   await p.until(`document.querySelector(".experts .error")?.textContent`, "another model's matrix");
   await view("#/prune?model=base.gguf&imatrix=base.imatrix.gguf", "form.card");
   await p.until(`document.querySelector("main .command code")?.textContent.startsWith("organ-prune base.gguf --keep-units ")`, "the units of a model without experts");
-  same(await p.eval(`[...document.querySelector("${await labelled("Keep")}").options].filter((o) => !o.disabled).map((o) => o.value).join()`), "keep-units,share", "no experts to choose");
+  same(await p.eval(`[...document.querySelector("${await labelled("Keep")}").options].filter((o) => !o.disabled).map((o) => o.value).join()`), "keep-units", "no experts to choose");
   await set(await labelled("Units"), "256");
   const units = await command();
   same(units, "organ-prune base.gguf --keep-units 256 --imatrix base.imatrix.gguf --output base-pruned.gguf", "units");
@@ -536,6 +554,51 @@ async function texts() {
   same(await jobs(), sent, "a rejected form starts nothing");
   same(await p.eval(`document.querySelector(${q(await labelled("Write a new model"))}).validity.patternMismatch`), true, "the browser says which field is wrong");
   for (const f of ["chat.gguf", "chat-keys.gguf"]) rmSync(data(f));
+  quiet();
+}
+
+// What organ-vocab tells, its comparison, and what it writes.
+async function vocabulary() {
+  writeFileSync(join(T, "data", "words.txt"), "300\n301\n302\n");
+  await view("#/model/verse.gguf", ".info");
+  await p.click('.info a[href="#/vocabulary?model=verse.gguf"]');
+  await p.until(`document.querySelector("main .command code")?.textContent === "organ-vocab verse.gguf"`, "the link to the vocabulary");
+  await press("Go");
+  await shown(".words", "the facts");
+  const seen = (await text(".words")).replaceAll("\u00a0", " ");
+  for (const part of ["1,024 tokens", "llama", "256 byte", "2 control", "0 unused", "0 repeated texts", "Latin 80.9 %", "output.weight: 215 KB, 11.5 % of the model"]) good(seen.includes(part), "the vocabulary has " + part + ": " + seen);
+  same(await p.eval(`[...document.querySelectorAll(".words tbody tr")].map((r) => [...r.cells].map((c) => c.textContent).join(" ")).join()`), "bos_token_id 1 <s>,eos_token_id 2 </s>,unknown_token_id 0 <unk>", "the special tokens");
+  await set(await labelled("Do"), "compare");
+  await set(await labelled("Other model"), "code.gguf");
+  same(await command(), "organ-vocab verse.gguf code.gguf", "the command that compares");
+  await press("Go");
+  await shown(".output table", "the comparison");
+  await set(await labelled("Do"), "trim");
+  good(await p.eval(`document.querySelector("button.primary").disabled`), "a list of tokens is needed");
+  await set(await labelled("List"), "words.txt");
+  const trim = await command();
+  same(trim, "organ-vocab trim verse.gguf --keep words.txt --output verse-trimmed.gguf", "the command that trims");
+  await press("Go");
+  await shown(".created", "a smaller vocabulary");
+  writeFileSync(join(T, "here", "words.txt"), "300\n301\n302\n");
+  await check("verse-trimmed.gguf", trim, "a smaller vocabulary");
+  await view("#/vocabulary?model=verse.gguf&do=transplant", "form.card");
+  await p.until(`document.querySelector("main .command code")?.textContent.startsWith("organ-vocab transplant")`, "the form of a transplant");
+  await set(await labelled("Other model"), "verse-trimmed.gguf");
+  same(await command(), "organ-vocab transplant verse.gguf --from verse-trimmed.gguf --method mean --output verse-words.gguf", "the command that transplants");
+  await view("#/merge?model=base.gguf", ".map .cell");
+  await set(await labelled("Method"), "linear");
+  await set(await labelled("Vocabulary"), "model");
+  await set(await labelled("Whose vocabulary"), "verse-trimmed.gguf");
+  good((await command()).includes("--vocabulary verse-trimmed.gguf"), "a merge with the vocabulary of a model: " + await command());
+  await press("Preview");
+  await shown(".output table", "the preview of a merge with another vocabulary");
+  await set(await labelled("Vocabulary"), "union");
+  good((await command()).includes("--vocabulary union"), "a merge with the tokens of all");
+  await press("Preview");
+  await p.until(`document.querySelector(".panel .badge.done") && document.querySelector(".output table")`, "the preview of a merge with all tokens");
+  for (const f of ["words.txt", "verse-trimmed.gguf"]) rmSync(join(T, "data", f));
+  await view("#/models", "td .kind");
   quiet();
 }
 
@@ -692,6 +755,14 @@ const layout = `(() => {
   return [...new Set(out)].slice(0, 5).join(" | ");
 })()`;
 
+// Links and controls that one would have to scroll sideways for: none but the cells of a map and of a table.
+const outOfReach = `[...document.querySelectorAll("nav a, main a.button, main button, main select, main input, main textarea")].filter((e) => {
+  const r = e.getBoundingClientRect();
+  return r.width && !e.closest(".map, .outside, .scroll:not(.acts)") && (r.left < 0 || r.right > innerWidth);
+}).map((e) => e.tagName + " " + (e.textContent || e.ariaLabel || e.id)).slice(0, 5).join(" | ")`;
+// Classes have one name, that of people, in tables, legends and chips.
+const otherNames = `[...document.querySelectorAll("td, th, .legend span, .chip, option")].map((e) => e.textContent.trim()).filter((t) => /^(skeleton|organ|embed|ffn|Attention)$/.test(t)).join(" ")`;
+
 async function windows() {
   const pages = { models: ["#/models", "form"], model: ["#/model/verse.gguf", ".map"], evil: ["#/model/evil.gguf", ".map"], wide: ["#/graft?base=wide.gguf&donor=wide.gguf", ".map"], measure: ["#/measure?model=verse.gguf", "form", "Measure", ".map"],
     compare: ["#/compare?a=verse.gguf&b=code.gguf", "form", "Compare", ".map"], graft: ["#/graft?base=verse.gguf&donor=code.gguf", ".map", "Preview", ".output table"],
@@ -699,16 +770,18 @@ async function windows() {
     merge: ["#/merge?model=base.gguf", ".map", "Preview", ".output table"], merged: ["#/merge?model=base.gguf", ".map", "Merge", ".changes .pair"], quantize: ["#/quantize?model=verse.gguf", "form.card", "Quantize", ".created"], lora: ["#/model/lora.gguf", ".map"],
     prune: ["#/prune?model=moe.gguf&imatrix=moe.imatrix.gguf", ".experts table"], purify: ["#/purify?model=verse.gguf", "form.card", "Preview", ".output table"], refused: ["#/adapter?base=verse.gguf&tuned=verse.gguf", "form.card", "Write", ".badge.refused"],
     rename: ["#/model/verse.gguf", '[aria-label="Rename verse.gguf"]', "Rename", ".confirm"], delete: ["#/model/code.gguf", '[aria-label="Delete code.gguf"]', "Delete", ".confirm"], stack: ["#/stack?model=verse.gguf", "form.card", "Preview", ".output table"], adapter: ["#/adapter?base=verse.gguf&tuned=code.gguf", "form.card"],
-    validate: ["#/validate?model=verse.gguf", "form.card"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
+    vocabulary: ["#/vocabulary?model=verse.gguf", "form.card", "Go", ".words"], validate: ["#/validate?model=verse.gguf", "form.card"], keys: ["#/keys?model=evil.gguf", "table"], jobs: ["#/jobs", ".job"] };
   for (const f of ["moe.gguf", "moe.imatrix.gguf"]) writeFileSync(join(T, "data", f), readFileSync(join(T, f)));
   for (const [name, [hash, selector, button, after]] of Object.entries(pages)) {
     await view(hash, selector);
     if (button) { if (selector.startsWith("[aria")) await p.click(selector); else await press(button); await shown(after, name); }
-    for (const [width, scheme] of [[400, "light"], [800, "dark"], [1600, "light"], [400, "dark"], [1600, "dark"]]) {
+    same(await p.eval(otherNames), "", name + ": names of classes");
+    for (const [width, scheme] of [[400, "light"], [800, "dark"], [1600, "light"], [400, "dark"], ...(PICTURES ? [[800, "light"]] : []), [1600, "dark"]]) {
       await p.size(width, 900);
       await p.scheme(scheme);
       await p.eval("new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)))");
       same(await p.eval(layout), "", name + " at " + width + ", " + scheme);
+      same(await p.eval(outOfReach), "", name + " at " + width + ", " + scheme + ": what cannot be reached");
       if (PICTURES) await p.picture(join(PICTURES, name + "-" + width + "-" + scheme + ".png"));
     }
   }
@@ -733,7 +806,7 @@ async function leave() {
 
 if (PICTURES) mkdirSync(PICTURES, { recursive: true });
 const only = process.env.STEPS?.split(" "); // for work on one step
-const steps = (SERVER === "lighttpd" ? [login, policy, uploads, kinds, verdicts, graft, strangers, merge, build, prune, keys, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
+const steps = (SERVER === "lighttpd" ? [login, policy, uploads, walk, kinds, verdicts, graft, strangers, merge, build, prune, keys, vocabulary, study, files, watching, hostile, windows, leave] : [login, watching, leave]).filter((s) => !only || s === login || only.includes(s.name));
 try {
   for (const step of steps) {
     await step();

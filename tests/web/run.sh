@@ -47,7 +47,7 @@ organ-keys -q "$T/evil.gguf" --set 'general.name=str:"><svg onload=alert(3)>' --
 TAB=$(printf '\t') # for imatrix
 export TAB
 bad() { echo "$*" >&2; exit 1; }
-eval "$(sed -n '/^imatrix() {/,/^}/p' tests/cli/lib.sh)"
+eval "$(sed -n "/^BY_NAME='/,/^'/p; /^imatrix() {/,/^}/p" tests/cli/lib.sh)"
 mkmodel "$T/moe.gguf" -k llama.expert_count=4 -k llama.expert_used_count=2 -k llama.feed_forward_length=8 -n 2 \
     blk.%.ffn_gate_inp.weight:F32:8x4 blk.%.ffn_gate_exps.weight:F32:8x8x4 blk.%.ffn_up_exps.weight:F32:8x8x4 \
     blk.%.ffn_down_exps.weight:F32:8x8x4 || exit 1

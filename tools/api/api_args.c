@@ -5,6 +5,7 @@
  * value can be mistaken for an option. The tools run in the data folder, so paths remain
  * the relative names that were given.
  */
+#define _GNU_SOURCE /* vasprintf */
 #include "api.h"
 
 #include "base/error.h"   /* a second error that replaces none */
@@ -51,29 +52,29 @@ static gg_status check_shards(const api *a, const char *path, gg_error *err)
     char *folder = NULL, other[4 * API_NAME];
     if (!same_set(name, name)) return GG_OK;
     snprintf(other, sizeof other, "%.*s.", folder_len, path);
-    gg_status st = gg_confine_path(a->data, other, &folder, err);
-    DIR *d = st == GG_OK ? opendir(folder) : NULL;
-    if (st == GG_OK && !d) st = gg_fail_errno(err, "cannot read the folder of the shards");
-    for (struct dirent *e; st == GG_OK && d && (e = readdir(d));) {
+    DIR *d = NULL;
+    if (gg_confine_path(a->data, other, &folder, err) == GG_OK && !(d = opendir(folder)))
+        gg_fail_errno(err, "cannot read the folder of the shards");
+    for (const char *e; d && err->status == GG_OK && (e = gg_next_name(d, err));) {
         char *real = NULL;
         gg_error why = GG_ERROR_INIT;
-        if (!same_set(name, e->d_name)) continue;
-        snprintf(other, sizeof other, "%.*s%s", folder_len, path, e->d_name);
+        if (!same_set(name, e)) continue;
+        snprintf(other, sizeof other, "%.*s%s", folder_len, path, e);
         gg_status found = gg_confine_path(a->data, other, &real, &why);
         free(real);
-        if (found == GG_NO || found == GG_ENOMEM) gg_error_merge(err, &why), st = found;
+        if (found != GG_OK && why.sys_errno != ENOENT) gg_error_merge(err, &why);
     }
     if (d) closedir(d);
     free(folder);
-    return st;
+    return err->status;
 }
 
 /* Files that are read because of the names in another one must lie in the data folder, too. Those
  * that do not exist are the tool's to report. */
 static gg_status check_named(const api *a, const char *path, gg_error *err)
 {
-    char *real = realpath(path, NULL);
-    gg_status st = GG_OK;
+    char *real = gg_real_path(path, err);
+    gg_status st = err->status;
     if (real && !gg_path_within(a->data, real)) {
         gg_fail(err, GG_NO, "it reads a file that lies outside of the data folder");
         st = gg_at_file(err, path);
@@ -86,24 +87,21 @@ static gg_status check_named(const api *a, const char *path, gg_error *err)
  */
 static gg_status check_base(const api *a, const char *folder, gg_error *err)
 {
-    static const char *const fields[] = { "base_model_name_or_path", "model" };
     gg_json *config = NULL;
-    gg_error none = GG_ERROR_INIT;
-    if (!gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG)) return GG_OK;
+    if (!gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err)) return err->status;
     gg_status st = gg_hf_parse(folder, GG_HF_ADAPTER_CONFIG, &config, err);
     for (int i = 0; i < 2 && st == GG_OK; i++) {
-        const char *name = "";
-        size_t len = 0;
-        char path[4096];
-        gg_json_string(gg_json_get(gg_json_root(config), fields[i]), &name, &len, &none);
-        int n = snprintf(path, sizeof path, "%s%s%.*s", len && name[0] == '/' ? "" : a->data,
-                         len && name[0] == '/' ? "" : "/", (int)(len < 2000 ? len : 2000), name);
-        if (len == 0 || n >= (int)sizeof path) continue;
+        char name[GG_PEFT_BASE], path[4096 + GG_PEFT_BASE + 2];
+        gg_peft_base(gg_json_root(config), i == 1, name);
+        if (!name[0]) continue;
+        snprintf(path, sizeof path, "%s%s%s", name[0] == '/' ? "" : a->data,
+                 name[0] == '/' ? "" : "/", name);
         st = check_named(a, path, err);
-        char *real = st == GG_OK ? realpath(path, NULL) : NULL;
+        char *real = st == GG_OK ? gg_real_path(path, err) : NULL;
         struct stat s;
-        if (real && stat(real, &s) == 0 && S_ISDIR(s.st_mode))
-            st = gg_confine_tree(a->data, real, err);
+        if (real && gg_stat(real, &s, err) && S_ISDIR(s.st_mode))
+            gg_confine_tree(a->data, real, err);
+        st = err->status;
         free(real);
     }
     gg_json_free(config);
@@ -113,22 +111,23 @@ static gg_status check_base(const api *a, const char *folder, gg_error *err)
 /* What a tool reads beside a file of a checkpoint, or in the folder of one. */
 static gg_status check_checkpoint(const api *a, const char *real, bool is_folder, gg_error *err)
 {
-    if (!gg_is_checkpoint(real)) return GG_OK;
+    if (!gg_is_checkpoint(real, err)) return err->status;
     char *folder = strdup(real), *slash = folder ? strrchr(folder, '/') : NULL;
     if (!folder) return gg_fail(err, GG_ENOMEM, "no memory for a path");
     if (!is_folder && slash) *slash = '\0';
-    DIR *d = is_folder ? NULL : opendir(folder); /* the tree of a folder has been checked */
-    gg_status st = GG_OK;
-    for (struct dirent *e = d ? readdir(d) : NULL; e && st == GG_OK; e = readdir(d)) {
-        if (!gg_hf_is_read(e->d_name)) continue;
-        char *path = gg_path_in(folder, e->d_name, err);
+    /* The tree of a folder has been checked. */
+    DIR *d = is_folder ? NULL : gg_open_folder(folder, err);
+    gg_status st = err->status;
+    for (const char *e; d && st == GG_OK && (e = gg_next_name(d, err));) {
+        if (!gg_hf_is_read(e)) continue;
+        char *path = gg_path_in(folder, e, err);
         st = path ? check_named(a, path, err) : GG_ENOMEM;
         free(path);
     }
     if (d) closedir(d);
-    if (st == GG_OK) st = check_base(a, folder, err);
+    if (st == GG_OK) check_base(a, folder, err);
     free(folder);
-    return st;
+    return err->status;
 }
 
 gg_status api_check_input(const api *a, const char *path, gg_error *err)
@@ -172,6 +171,17 @@ static size_t path_length(cli_kind kind, const char *value)
     return key > 0 && (end == '=' || end == ':') ? path : n;
 }
 
+/* The next file among the parameters of a value: that of "activations=FILE"; NULL without memory or
+ * at the end, where *at is NULL. */
+static char *next_parameter_file(const char **at)
+{
+    static const char key[] = ",activations=";
+    *at = strstr(*at, key);
+    if (!*at) return NULL;
+    *at += sizeof key - 1;
+    return strndup(*at, path_length(CLI_PARAMS, *at));
+}
+
 /* Links in a folder that is going to be written into could lead out of the data folder. */
 static gg_status check_into(const api *a, const char *path, gg_error *err)
 {
@@ -181,8 +191,9 @@ static gg_status check_into(const api *a, const char *path, gg_error *err)
     gg_status st = gg_confine_new(a->data, path, err);
     if (st != GG_OK) return st;
     st = gg_confine_path(a->data, path, &real, &none);
-    if (st == GG_OK && stat(real, &s) == 0 && S_ISDIR(s.st_mode))
+    if (st == GG_OK && gg_stat(real, &s, err) && S_ISDIR(s.st_mode))
         st = gg_confine_tree(a->data, real, err);
+    else if (err->status != GG_OK) st = err->status;
     else if (st == GG_EIO && none.sys_errno == ENOENT) st = GG_OK; /* it will be made */
     else if (st != GG_OK) gg_error_merge(err, &none);
     free(real);
@@ -198,7 +209,15 @@ static gg_status check_path(const api *a, cli_kind kind, const char *value, gg_e
     memcpy(path, value, n);
     path[n] = '\0';
     if (kind == CLI_INTO) return check_into(a, path, err);
-    return is_output(kind) ? gg_confine_new(a->data, path, err) : api_check_input(a, path, err);
+    if (is_output(kind)) return gg_confine_new(a->data, path, err);
+    gg_status st = api_check_input(a, path, err);
+    for (const char *at = value; kind == CLI_PARAMS && at && st == GG_OK;) {
+        char *file = next_parameter_file(&at);
+        if (file) st = api_check_input(a, file, err);
+        else if (at) st = gg_fail(err, GG_ENOMEM, "no memory for a path");
+        free(file);
+    }
+    return st;
 }
 
 /* Checks the names before any file is looked up. ".." and absolute paths give 403 instead
@@ -224,6 +243,13 @@ static bool path_ok(api *a, cli_kind kind, const char *value)
                 value, most, most == 1 ? "" : "s");
         p += n;
         if (p == end) break;
+    }
+    for (const char *at = value; kind == CLI_PARAMS && at;) {
+        char *file = next_parameter_file(&at);
+        bool ok = !at || (file ? path_ok(a, CLI_MODEL, file)
+                               : api_fail(a, 500, "out of memory for the arguments"));
+        free(file);
+        if (!ok) return false;
     }
     gg_error err = GG_ERROR_INIT;
     return check_path(a, kind, value, &err) == GG_OK || api_fail_error(a, &err);
@@ -378,10 +404,19 @@ static const char *unfit(const api_option *o, const char *value)
     return ok ? NULL : want;
 }
 
+/* The kind of a value: of an option that takes a model or one of some words, such a word is text.
+ */
+static cli_kind kind_of(const api_option *o, const char *value)
+{
+    bool word = is_path_kind(o->kind) && o->values && is_word(o->values, value);
+    return word ? CLI_TEXT : o->kind;
+}
+
 /* `what` names the value in the error: "--layers". */
 static bool value_ok(api *a, const char *what, const api_option *o, const char *value)
 {
     if (o->kind <= CLI_ACT_NOW) return api_fail(a, 400, "%s takes no value", what);
+    if (kind_of(o, value) != o->kind) return true;
     if (is_path_kind(o->kind) && (o->kind != CLI_PARAMS || is_text(value)))
         return path_ok(a, o->kind, value);
     const char *want = unfit(o, value);
@@ -433,7 +468,8 @@ static bool add_option(builder *b, const char *name, const char *value)
     char what[80];
     snprintf(what, sizeof what, "--%s", name);
     if (value && !value_ok(b->a, what, o, value)) return false;
-    return push(b->a, b->v, o->kind, "--%s%s%s", name, value ? "=" : "", value ? value : "");
+    return push(b->a, b->v, value ? kind_of(o, value) : o->kind, "--%s%s%s", name, value ? "=" : "",
+                value ? value : "");
 }
 
 static bool add_rest(builder *b, const char *text)
@@ -442,7 +478,8 @@ static bool add_rest(builder *b, const char *text)
     if (!o)
         return api_fail(b->a, 400, "%s takes at most %zu positional arguments: unexpected '%.100s'",
                         b->tool, b->rest.n, text);
-    return value_ok(b->a, "an argument", o, text) && push(b->a, &b->rest, o->kind, "%s", text);
+    return value_ok(b->a, "an argument", o, text) &&
+           push(b->a, &b->rest, kind_of(o, text), "%s", text);
 }
 
 /* Handles -q, -j N and -jN; sets *took to the number of items used. */

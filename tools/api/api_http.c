@@ -371,8 +371,7 @@ static void send_body(api *a, int fd, const gg_stamp *was, uint64_t from, uint64
     if (n == 0) return;
     gg_status st = gg_copy(NULL, (gg_place){ fd, from }, to, n - 1, &err);
     if (st == GG_OK) st = gg_pread_all(fd, &last, 1, from + n - 1, &err);
-    if (st == GG_OK && !gg_stamp_holds_fd(was, fd))
-        st = gg_fail_changed(a->part[a->parts - 1], &err);
+    if (st == GG_OK) st = gg_check_stamp(was, fd, a->part[a->parts - 1], &err);
     if (st == GG_OK) st = gg_write_all(STDOUT_FILENO, &last, 1, &err);
     if (st == GG_OK) return;
     gg_error_line(&err, "organ-api", a->what, sizeof a->what);
@@ -392,7 +391,13 @@ static bool send_part(api *a, int fd, const gg_stamp *was, uint64_t size, const 
                  "Content-Range: bytes %llu-%llu/%llu\r\n", (unsigned long long)from,
                  (unsigned long long)(from + n - 1), (unsigned long long)size);
     print_head(status, type, n, extra);
-    if (fflush(stdout) == 0 && !api_is(a, "HEAD")) send_body(a, fd, was, from, n);
+    if (fflush(stdout) != 0) {
+        snprintf(a->what, sizeof a->what, "organ-api: the answer cannot be written to stdout: %s",
+                 strerror(errno));
+        a->cut = true;
+    } else if (!api_is(a, "HEAD")) {
+        send_body(a, fd, was, from, n);
+    }
     return true;
 }
 
@@ -400,8 +405,11 @@ bool api_answer_file(api *a, int fd, const char *type)
 {
     struct stat s;
     bool ok;
-    gg_stamp was = gg_stamp_fd(fd);
-    if (fstat(fd, &s) != 0 || !S_ISREG(s.st_mode)) ok = api_fail(a, 404, "this is not a file");
+    gg_stamp was;
+    gg_error err = GG_ERROR_INIT;
+    if (gg_stamp_fd(fd, &was, &err) != GG_OK) ok = api_fail_error(a, &err);
+    else if (fstat(fd, &s) != 0) ok = api_fail(a, 500, "cannot be read: %s", strerror(errno));
+    else if (!S_ISREG(s.st_mode)) ok = api_fail(a, 404, "this is not a file");
     else ok = send_part(a, fd, &was, (uint64_t)s.st_size, type);
     close(fd);
     return ok;

@@ -37,8 +37,10 @@
 int api_spool_open(const api *a, const char *name, int flags)
 {
     char path[4200];
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", a->spool, name) >= sizeof path)
-        return errno = ENAMETOOLONG, -1;
+    if ((size_t)snprintf(path, sizeof path, "%s/%s", a->spool, name) >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
@@ -49,8 +51,10 @@ static bool make_spool(api *a)
     int fd = api_spool_open(a, ".", O_RDONLY | O_DIRECTORY);
     bool ok = fd >= 0;
     for (size_t i = 0; ok && i < 3; i++) ok = mkdirat(fd, names[i], 0700) == 0 || errno == EEXIST;
+    int why = errno;
     if (fd >= 0) close(fd);
-    return ok || api_fail(a, 500, "cannot write to the spool");
+    errno = why;
+    return ok || api_fail(a, 500, "cannot write to the spool: %s", strerror(errno));
 }
 
 /* Opens a job's folder (file NULL) or a file in it; -1 on failure. */
@@ -535,8 +539,8 @@ static void read_ids(const api *a, gg_buf *ids, gg_error *err)
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d && fd >= 0) close(fd);
     if (!d) gg_fail_errno(err, "cannot read the spool");
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (id_ok(e->d_name)) gg_buf_append(ids, e->d_name, API_ID + 1, err);
+    for (const char *name; d && (name = gg_next_name(d, err));)
+        if (id_ok(name)) gg_buf_append(ids, name, API_ID + 1, err);
     if (d) closedir(d);
     if (ids->len) qsort(ids->data, ids->len / (API_ID + 1), API_ID + 1, by_name);
 }
@@ -612,7 +616,7 @@ static bool start_job(api *a, api_vector *v)
     bool ok = make_job(a, v, &j, &err) == GG_OK || api_fail_error(a, &err);
     snprintf(name, sizeof name, "queue/%s", j.id);
     int entry = ok ? api_spool_open(a, name, O_WRONLY | O_CREAT | O_EXCL) : -1;
-    if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool");
+    if (ok && entry < 0) ok = api_fail(a, 500, "cannot write to the spool: %s", strerror(errno));
     if (entry >= 0) close(entry);
     ok = ok && api_supervise(a, &j, v);
     if (!ok) discard_job(a, j.id);

@@ -49,11 +49,13 @@ static const char *endings(const char *ending)
 
 /* ---- lists ---------------------------------------------------------------------- */
 
-/* A name that cannot be found is left out of a list, but a lack of memory is an error. */
+/* A name that leads to nothing that may be read is left out of a list; any other failure is an
+ * error. */
 static void keep_lack(const gg_error *why, gg_error *err)
 {
-    if (why->status == GG_ENOMEM || (why->status == GG_EIO && why->sys_errno == ENOMEM))
-        gg_error_merge(err, why);
+    int e = why->sys_errno;
+    bool left_out = e == ENOENT || e == ENOTDIR || e == ELOOP || e == EACCES || e == EPERM;
+    if (gg_is_of_system(why) && !left_out) gg_error_merge(err, why);
 }
 
 static void changed(const struct stat *s, char out[API_TIME])
@@ -76,12 +78,12 @@ static bool find_listed(const api *a, const char *name, const char *ending, stru
               gg_confine_path(a->data, name, &real, &missing) == GG_OK;
     if (ok && !ending) {
         snprintf(manifest, sizeof manifest, "%.*s/%s", API_NAME, name, GG_MANIFEST);
-        ok = gg_is_organ_dir(real);
+        ok = gg_is_organ_dir(real, &missing);
         free(real);
         real = NULL;
         ok = ok && gg_confine_path(a->data, manifest, &real, &missing) == GG_OK;
     }
-    ok = ok && stat(real, s) == 0 && (!ending || S_ISREG(s->st_mode));
+    ok = ok && gg_stat(real, s, &missing) && (!ending || S_ISREG(s->st_mode));
     free(real);
     if (!ok) keep_lack(&missing, err);
     return ok;
@@ -93,7 +95,7 @@ static bool list(api *a, const char *ending)
     gg_buf body = GG_BUF_INIT;
     struct dirent **names = NULL;
     int n = scandir(a->data, &names, NULL, alphasort);
-    if (n < 0) return api_fail(a, 500, "the data folder cannot be read");
+    if (n < 0) return api_fail(a, 500, "the data folder cannot be read: %s", strerror(errno));
     gg_buf_printf(&body, &err, "{\"%s\": [", a->part[1]);
     const char *before = "";
     for (int i = 0; i < n; i++) {
@@ -124,7 +126,7 @@ typedef struct anatomy {
 static gg_status put_tensor(void *ctx, const gg_extract_row *row, gg_error *err)
 {
     const gg_tensor *t = row->tensor;
-    const gg_anatomy *n = row->anatomy;
+    const gg_anatomy *n = &row->tensor->a;
     anatomy *x = ctx;
     gg_mj_put(x->out, err,
               "%t{\"name\": %b, \"class\": \"%t\", \"block\": %i, \"role\": %b, \"dtype\": \"%t\"",
@@ -292,7 +294,7 @@ static bool check_text(api *a, int fd)
     ssize_t n;
     for (off_t at = 0; (n = pread(fd, bytes, sizeof bytes, at)) > 0; at += n)
         if (memchr(bytes, 0, (size_t)n)) return api_fail(a, 400, "this is not a text");
-    return n == 0 || api_fail(a, 500, "the upload cannot be read");
+    return n == 0 || api_fail(a, 500, "the upload cannot be read: %s", strerror(errno));
 }
 
 /* tensors is NULL if it is a text. */
@@ -343,8 +345,9 @@ static bool put_file(api *a, const char *name, const char *ending)
     if (gg_confine_new(a->data, name, &err) != GG_OK) return api_fail_error(a, &err);
     if ((size_t)snprintf(path, sizeof path, "%s/%s", a->data, name) >= sizeof path)
         return api_fail(a, 400, "the name is too long");
-    if (lstat(path, &s) == 0 && (!force || S_ISDIR(s.st_mode)))
+    if (gg_lstat(path, &s, &err) && (!force || S_ISDIR(s.st_mode)))
         return api_fail(a, 409, "%s exists; add ?force=1 to replace it", name);
+    if (err.status != GG_OK) return api_fail_error(a, &err);
     if (!api_room(a, a->length, &room)) return false;
     if (gg_output_open(path, force, &o, &err) != GG_OK) return api_fail_error(a, &err);
     if (!receive(a, name, o, tensors)) {
@@ -362,13 +365,12 @@ static bool put_file(api *a, const char *name, const char *ending)
 
 /* Whether a folder holds nothing but what organ-extract writes: the manifest and the folders of
  * classes. Only such a folder is deleted. */
-static bool is_only_organs(const char *path)
+static bool is_only_organs(const char *path, gg_error *err)
 {
-    DIR *d = gg_is_organ_dir(path) ? opendir(path) : NULL;
+    DIR *d = gg_is_organ_dir(path, err) ? gg_open_folder(path, err) : NULL;
     bool ok = d;
-    for (struct dirent *e; ok && (e = readdir(d));) {
-        const char *n = e->d_name;
-        ok = strcmp(n, ".") == 0 || strcmp(n, "..") == 0 || strcmp(n, GG_MANIFEST) == 0;
+    for (const char *n; ok && (n = gg_next_name(d, err));) {
+        ok = strcmp(n, GG_MANIFEST) == 0;
         for (int c = GG_SKELETON; !ok && c <= GG_OTHER; c++)
             ok = strcmp(n, gg_class_folder((gg_class)c)) == 0;
     }
@@ -384,16 +386,17 @@ static bool own_path(api *a, const char *name, const char *ending, char path[440
     char *real = NULL;
     struct stat s;
     if (gg_confine_path(a->data, name, &real, &err) != GG_OK) return api_fail_error(a, &err);
-    bool file = stat(real, &s) == 0 && S_ISREG(s.st_mode);
+    bool file = gg_stat(real, &s, &err) && S_ISREG(s.st_mode);
     free(real);
+    if (err.status != GG_OK) return api_fail_error(a, &err);
     if ((size_t)snprintf(path, 4400, "%s/%s", a->data, name) >= 4400)
         return api_fail(a, 400, "the name is too long");
     if (ending)
         return (file && is_named(name, ending)) ||
                api_fail(a, 404, "%s is not a file that ends in %s", name, endings(ending));
-    bool organs = lstat(path, &s) == 0 && S_ISDIR(s.st_mode) && gg_is_organ_dir(path);
-    bool only = organs && is_only_organs(path);
-    if (gg_cancelled(&err) != GG_OK) return api_fail_error(a, &err); /* they gave no answer */
+    bool organs = gg_lstat(path, &s, &err) && S_ISDIR(s.st_mode) && gg_is_organ_dir(path, &err);
+    bool only = organs && is_only_organs(path, &err);
+    if (err.status != GG_OK) return api_fail_error(a, &err); /* they gave no answer */
     if (!organs) return api_fail(a, 404, "%s is not an organ directory", name);
     return only || api_fail(a, 409, "%s has other files too", name);
 }
@@ -413,10 +416,12 @@ static bool delete_own(api *a, const char *name, const char *ending)
     if (!own_path(a, name, ending, path)) return false;
     if (!ending) {
         snprintf(gone, sizeof gone, "%.4000s/.gone-%.60s-%ld", a->data, name, (long)getpid());
-        if (rename(path, gone) != 0) return api_fail(a, 500, "%s cannot be deleted", name);
+        if (rename(path, gone) != 0)
+            return api_fail(a, 500, "%s cannot be deleted: %s", name, strerror(errno));
         gg_remove_tree(gone);
     } else if (unlink(path) != 0) {
-        return api_fail(a, errno == ENOENT ? 404 : 500, "%s cannot be deleted", name);
+        return api_fail(a, errno == ENOENT ? 404 : 500, "%s cannot be deleted: %s", name,
+                        strerror(errno));
     }
     return answer_name(a, name, "deleted");
 }

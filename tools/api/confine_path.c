@@ -130,13 +130,13 @@ gg_status gg_confine_new(const char *root, const char *relative, gg_error *err)
     gg_status st = join(root, relative, &path, err);
     if (st != GG_OK) return st;
     struct stat s;
-    bool exists = lstat(path, &s) == 0;
-    if (!exists && errno == ENOENT) {
+    bool exists = gg_lstat(path, &s, err);
+    if (!exists) {
         char *slash = strrchr(path, '/');
         slash[slash == path] = '\0';
     }
     /* A dangling link has no real path and is refused, wherever it points. */
-    real = realpath(path, NULL);
+    real = err->status == GG_OK ? realpath(path, NULL) : NULL;
     if (!real && exists && S_ISLNK(s.st_mode)) st = leads_out(relative, err);
     else if (!real) {
         gg_fail_errno(err, "cannot find the folder of this path");
@@ -154,11 +154,11 @@ static gg_status check_link(const char *root, const char *folder, const char *na
     char *path, *real;
     gg_status st = join(folder, name, &path, err);
     if (st != GG_OK) return st;
-    real = realpath(path, NULL);
+    real = gg_real_path(path, err);
     free(path);
     bool inside = real && gg_path_within(root, real);
     free(real);
-    return inside ? GG_OK : leads_out(name, err);
+    return inside || err->status != GG_OK ? err->status : leads_out(name, err);
 }
 
 static gg_status check_folder(const char *root, const char *folder, int depth, gg_error *err);
@@ -167,7 +167,11 @@ static gg_status check_entry(const char *root, int dir, const char *folder, cons
                              int depth, gg_error *err)
 {
     struct stat s;
-    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) return GG_OK; /* deleted meanwhile */
+    if (fstatat(dir, name, &s, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return GG_OK; /* deleted meanwhile */
+        gg_fail_errno(err, "cannot find out what this is");
+        return gg_at_file(err, name);
+    }
     if (S_ISLNK(s.st_mode)) return check_link(root, folder, name, err);
     if (!S_ISDIR(s.st_mode)) return GG_OK;
     char *path = NULL;
@@ -188,12 +192,10 @@ static gg_status check_folder(const char *root, const char *folder, int depth, g
         gg_fail_errno(err, "cannot be read");
         return gg_at_file(err, folder);
     }
-    gg_status st = GG_OK;
-    for (struct dirent *e; st == GG_OK && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            st = check_entry(root, dirfd(d), folder, e->d_name, depth, err);
+    for (const char *name; err->status == GG_OK && (name = gg_next_name(d, err));)
+        check_entry(root, dirfd(d), folder, name, depth, err);
     closedir(d);
-    return st;
+    return gg_at_file(err, folder);
 }
 
 gg_status gg_confine_tree(const char *root, const char *real, gg_error *err)

@@ -71,9 +71,26 @@ static bool misconfigured(api *a, const char *what)
     return api_fail(a, 500, "the server is not configured correctly: see its log");
 }
 
+/* The reason is that of the system, if there is one. */
+static bool misconfigured_by(api *a, const char *what, const gg_error *why)
+{
+    char line[sizeof why->what + 200];
+    snprintf(line, sizeof line, "%s%s%s", what, why->what[0] ? ": " : "", why->what);
+    return misconfigured(a, line);
+}
+
+static bool folder_from(api *a, const char *name, char **real)
+{
+    gg_error err = GG_ERROR_INIT;
+    char what[100];
+    const char *path = getenv(name);
+    if (path && (*real = gg_real_path(path, &err))) return true;
+    snprintf(what, sizeof what, "%s must name an existing folder", name);
+    return misconfigured_by(a, what, &err);
+}
+
 static bool configure(api *a)
 {
-    const char *data = getenv("ORGAN_API_DATA"), *spool = getenv("ORGAN_API_SPOOL");
     uint64_t jobs;
     const struct {
         const char *name;
@@ -85,10 +102,9 @@ static bool configure(api *a)
                     { "ORGAN_API_KEEP_DAYS", 30, 36500, &a->keep_days } };
     a->bin = getenv("ORGAN_API_BIN");
     a->scripts = getenv("ORGAN_API_SCRIPTS");
-    if (!data || !(a->data = realpath(data, NULL)))
-        return misconfigured(a, "ORGAN_API_DATA must name an existing folder");
-    if (!spool || !(a->spool = realpath(spool, NULL)))
-        return misconfigured(a, "ORGAN_API_SPOOL must name an existing folder");
+    if (!folder_from(a, "ORGAN_API_DATA", &a->data) ||
+        !folder_from(a, "ORGAN_API_SPOOL", &a->spool))
+        return false;
     if (!a->bin || a->bin[0] != '/')
         return misconfigured(a, "ORGAN_API_BIN must be an absolute path");
     if (a->scripts && !*a->scripts) a->scripts = NULL;
@@ -133,13 +149,12 @@ static bool check_host(api *a)
 
 /* ---- token ------------------------------------------------------------------------- */
 
-static size_t read_token(const char *path, char token[TOKEN_MAX])
+static size_t read_token(const char *path, char token[TOKEN_MAX], gg_error *err)
 {
-    gg_error err = GG_ERROR_INIT;
     size_t n = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gg_open_read(path, err);
     if (fd < 0) return 0;
-    if (gg_read_some(fd, token, TOKEN_MAX, &n, &err) != GG_OK) n = 0;
+    if (gg_read_some(fd, token, TOKEN_MAX, &n, err) != GG_OK) n = 0;
     close(fd);
     const char *line = memchr(token, '\n', n);
     if (line) n = (size_t)(line - token);
@@ -167,9 +182,11 @@ static bool authorize(api *a)
 {
     static char token[TOKEN_MAX];
     const char *path = getenv("ORGAN_API_TOKEN_FILE"), *given = getenv("HTTP_AUTHORIZATION");
-    size_t n = path ? read_token(path, token) : 0;
+    gg_error err = GG_ERROR_INIT;
+    size_t n = path ? read_token(path, token, &err) : 0;
     if (n == 0)
-        return misconfigured(a, "ORGAN_API_TOKEN_FILE must name a file that contains a token");
+        return misconfigured_by(a, "ORGAN_API_TOKEN_FILE must name a file that contains a token",
+                                &err);
     if (!given || strncasecmp(given, "Bearer ", 7) != 0)
         return api_fail(a, 401, "send the header Authorization: Bearer TOKEN");
     given += 7 + strspn(given + 7, " ");
@@ -196,14 +213,15 @@ bool api_program(api *a, char *const *argv, const char *folder, gg_buf *body)
     gg_error err = GG_ERROR_INIT;
     int fds[2], status = -1;
     size_t n = 1;
-    if (pipe(fds) != 0) return api_fail(a, 500, "no program can be started");
+    if (pipe(fds) != 0) return api_fail(a, 500, "no program can be started: %s", strerror(errno));
     pid_t child = fork();
+    if (child < 0) gg_fail_errno(&err, "no program can be started");
     if (child == 0) {
         dup2(fds[1], 1);
         close(fds[0]);
         close(fds[1]);
-        if (folder && chdir(folder) != 0) _exit(127);
-        execv(argv[0], argv);
+        if (!folder || chdir(folder) == 0) execv(argv[0], argv);
+        perror(argv[0]);
         _exit(127);
     }
     close(fds[1]);
@@ -214,7 +232,8 @@ bool api_program(api *a, char *const *argv, const char *folder, gg_buf *body)
     }
     close(fds[0]);
     if (child > 0 && waitpid(child, &status, 0) != child) status = -1;
-    return (err.status == GG_OK && status == 0) ||
+    if (err.status != GG_OK) return api_fail_error(a, &err);
+    return status == 0 ||
            api_fail(a, 500, "%s failed: see the log of the server", strrchr(argv[0], '/') + 1);
 }
 
@@ -276,9 +295,12 @@ static int serve(void)
         if (!a.status) api_fail(&a, 500, "failed");
         api_answer_failure(&a);
     }
+    errno = 0;
     bool lost = fflush(stdout) != 0 || ferror(stdout);
-    if (lost) fprintf(stderr, "organ-api: the answer cannot be written to stdout\n");
-    else if (a.cut) fprintf(stderr, "%s\n", a.what);
+    if (a.cut) fprintf(stderr, "%s\n", a.what);
+    else if (lost)
+        fprintf(stderr, "organ-api: the answer cannot be written to stdout%s%s\n",
+                errno ? ": " : "", errno ? strerror(errno) : "");
     free(a.data);
     free(a.spool);
     free(a.path);

@@ -1,5 +1,6 @@
 /* organ-assemble - write a model from an organ directory or another model. */
 #include "common/assemble_options.h"
+#include "common/card.h"
 #include "common/model_text.h"
 #include "common/output_options.h"
 
@@ -55,7 +56,7 @@ static const cli_option options[] = {
     { "keep-units", CLI_U64, .to = &opt.pruned.units, .arg = "N", .low = 1, .high = 1e9 },
     { "expert-share", CLI_TEXT, .to = &opt.pruned.share, .arg = "50%" },
     { "refit", CLI_FILE, .to = &opt.pruned.refit, .arg = "F" },
-    { "imatrix-out", CLI_NEW_FILE, .to = &opt.pruned.imatrix_out, .arg = "FILE" },
+    { "imatrix-out", CLI_NEW_FILE, .binary = true, .to = &opt.pruned.imatrix_out, .arg = "FILE" },
     { "text-imatrix", CLI_FILE, .to = &opt.pruned.texts, .arg = "F", .many = true },
     { .group = assemble_files },
     { .group = cli_common },
@@ -80,14 +81,19 @@ static const char *experts_option(const cli *c, const char *value)
     return "--keep-experts";
 }
 
+static _Noreturn void no_memory(cli *c)
+{
+    exit(cli_end(c, gg_fail(&c->err, GG_ENOMEM, "no memory to start organ-prune")));
+}
+
 /* Replaces this program by organ-prune, with the options as it names them. */
-static void start_prune(const cli *c, int argc, char **argv)
+static void start_prune(cli *c, int argc, char **argv)
 {
     char **args = calloc((size_t)argc + 2, sizeof *args);
     const char *slash = strrchr(argv[0], '/');
     size_t dir = slash ? (size_t)(slash + 1 - argv[0]) : 0;
     char *path = malloc(dir + sizeof "organ-prune");
-    if (!args || !path) cli_usage(c, "no memory to start organ-prune");
+    if (!args || !path) no_memory(c);
     memcpy(path, argv[0], dir);
     memcpy(path + dir, "organ-prune", sizeof "organ-prune");
     args[0] = path;
@@ -102,7 +108,7 @@ static void start_prune(const cli *c, int argc, char **argv)
         args[i] = argv[i];
         if (!name) continue;
         size_t size = strlen(name) + strlen(argv[i] + n) + 1;
-        if (!(args[i] = malloc(size))) cli_usage(c, "no memory to start organ-prune");
+        if (!(args[i] = malloc(size))) no_memory(c);
         snprintf(args[i], size, "%s%s", name, argv[i] + n);
     }
     if (dir) execv(path, args);
@@ -125,6 +131,7 @@ int main(int argc, char **argv)
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
     if (cli_given_any(&c, PRUNED)) start_prune(&c, argc, argv);
+    card_begin(&c);
     assemble_options_end(&c, &opt.a);
     return cli_end(&c, assemble_options_run(&c, &opt.a, assemble, NULL));
 }

@@ -64,7 +64,10 @@ static row *add_named_row(rows *r, const char *kind, const char *name, size_t le
     char stack[512], *text = stack;
     size_t n = gg_escape(name, len, stack, sizeof stack);
     if (n >= sizeof stack) {
-        if (!(text = malloc(n + 1))) return gg_fail(err, GG_ENOMEM, "no memory for a name"), NULL;
+        if (!(text = malloc(n + 1))) {
+            gg_fail(err, GG_ENOMEM, "no memory for a name");
+            return NULL;
+        }
         gg_escape(name, len, text, n + 1);
     }
     row *x = add_hash_row(r, kind, text, detail, err);

@@ -1,5 +1,7 @@
 /* assemble_options.c - the options of organ-assemble, which organ-prune has too. */
 #include "assemble_options.h"
+
+#include "card.h"
 #include "lists.h"
 #include "output_options.h"
 #include "pictures.h"
@@ -71,13 +73,10 @@ const cli_option assemble_types[] = {
 
 const cli_option assemble_files[] = {
     { "pre", CLI_TEXT, .at = offsetof(cli, pre), .arg = "NAME" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace existing files" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; " },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
     { "list-types", CLI_ACT, .act = print_types, .help = "list the tensor types" },
     { "list-presets", CLI_ACT, .act = print_presets, .flow = "; " },
     { 0 },
@@ -133,7 +132,10 @@ void assemble_options_end(cli *c, assemble_options *a)
         cli_usage(c, "--rules - would mix with a table: name a file");
     if (a->dir) a->model = a->dir;
     output_options_end(c, &o->output);
-    o->hf_names = a->names == NAMES_HF;
+    if (a->names == NAMES_HF) {
+        a->edit = gg_hf_names_edit(&a->hf);
+        o->edit = &a->edit;
+    }
     if (a->report.path) {
         a->report_rows = table_into(&a->report.text, c->json,
                                     "name\tfrom\tdtype\tbytes\trmse\trel_l2\tweighted");
@@ -159,7 +161,7 @@ gg_status assemble_options_run(cli *c, assemble_options *a, assemble_write *writ
     gg_assemble_report r = { 0 };
     gg_source *source = NULL, *vocabulary = NULL;
     c->stored_names = cli_has_ending(a->output, ".safetensors");
-    c->whole = !a->vocabulary && !a->o.hf_names;
+    c->whole = !a->vocabulary && !a->o.edit;
     gg_status st = text_open(c, a->report.path, &a->report.file);
     if (st == GG_OK) st = text_open(c, a->rules.path, &a->rules.file);
     if (st == GG_OK) st = cli_open(c, a->model, CLI_DATA, &source);

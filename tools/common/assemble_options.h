@@ -5,6 +5,7 @@
 #include "cli.h"
 #include "table.h"
 
+#include "assemble/hf_names.h"
 #include "base/output.h"
 #include "organ/gg_verbs.h"
 
@@ -18,7 +19,9 @@ typedef struct text_output {
 
 typedef struct assemble_options {
     const char *dir, *model, *output, *vocabulary;
-    int names; /* --names; read o.hf_names */
+    int names; /* --names; read o.edit */
+    gg_hf_names hf;
+    gg_plan_edit edit;
     text_output report, rules;
     table report_rows, size_rows;
     gg_assemble_options o;

@@ -31,14 +31,19 @@
 
 /* ---- mistakes and notes -------------------------------------------------------------- */
 
+/* The text has what was typed, of which control characters are escaped. */
 _Noreturn void cli_usage(const cli *c, const char *fmt, ...)
 {
+    char text[4096];
     va_list ap;
-    fprintf(stderr, "%s: ", c->tool);
     va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
+    vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    fprintf(stderr, "%s: ", c->tool);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        fprintf(stderr, *p < ' ' || *p == 0x7f ? "\\x%02x" : "%c", *p);
     fprintf(stderr, "; see %s --help\n", c->tool);
+    if (c->card_file) gg_output_abort(c->card_file); /* open before all checks were done */
     exit(2);
 }
 
@@ -72,41 +77,36 @@ static void list_add(const cli *c, gg_texts *l, const char *item)
     l->items = items;
 }
 
-static const char *const hints[GG_HINT_COUNT] = {
-    [GG_HINT_CLASSES] = "--type",
-    [GG_HINT_PARTS] = "--part",
-    [GG_HINT_LAYERS] = "--layers",
-    [GG_HINT_EXPERTS] = "--experts",
-    [GG_HINT_TENSORS] = "--tensors",
-    [GG_HINT_EVERY_TENSOR] = "organ-extract --tensors '*'",
-    [GG_HINT_LIST_TENSORS] = "organ-extract --list",
-    [GG_HINT_REPLACE] = "--force",
-    [GG_HINT_FOLLOW] = "--follow",
-    [GG_HINT_SPLIT_EXPERTS] = "organ-extract --split-experts",
-    [GG_HINT_MAP] = "--map",
-    [GG_HINT_ANCESTOR] = "--ancestor",
-    [GG_HINT_DTYPE] = "--dtype",
-    [GG_HINT_FALLBACK] = "--fallback",
-    [GG_HINT_SHARD_SIZE] = "--shard-size",
-    [GG_HINT_RECOVER] = "organ-keys --recover",
-    [GG_HINT_STRICT] = "without --strict",
-    [GG_HINT_LENIENT] = "--no-strict",
-    [GG_HINT_PARTIAL] = "--partial",
-    [GG_HINT_BASE] = "--base",
-    [GG_HINT_PAIRS_ONLY] = "organ-lora --pairs-only",
-    [GG_HINT_SIZE] = "--size, --bpw",
-    [GG_HINT_TYPES] = "--types",
-    [GG_HINT_IMATRIX] = "--imatrix",
-    [GG_HINT_IN_PLACE] = "or change the model itself: --in-place",
-    [GG_HINT_PRE] = "organ-assemble --pre NAME",
+/* Arguments of the library whose option has another name, or is that of another tool. */
+static const struct {
+    const char *arg, *words;
+} arguments[] = {
+    { "every_tensor", "organ-extract --tensors '*'" },
+    { "in_place", "or change the model itself: --in-place" },
+    { "lenient", "--no-strict" },
+    { "list", "organ-extract --list" },
+    { "pairs_only", "organ-lora --pairs-only" },
+    { "pre", "organ-assemble --pre NAME" },
+    { "recover", "organ-keys --recover" },
+    { "size", "--size, --bpw" },
+    { "split_experts", "organ-extract --split-experts" },
+    { "strict", "without --strict" },
 };
 
-/* Appends the option that a hint of the library refers to, for example " (--force)", if it fits. */
-static void hint_append(gg_hint hint, char *text, size_t size)
+/* Appends the option for an argument of the library to a text of an error, if it fits: " (--force)"
+ * for "force". */
+static void add_option(const char *arg, char *text, size_t size)
 {
-    const char *option = (unsigned)hint < GG_HINT_COUNT ? hints[hint] : NULL;
+    char option[NAME_MAX_LEN];
+    if (!arg) return;
+    snprintf(option, sizeof option, "--%s", arg);
+    for (char *p = option; *p; p++)
+        if (*p == '_') *p = '-';
+    for (size_t i = 0; i < sizeof arguments / sizeof arguments[0]; i++)
+        if (strcmp(arg, arguments[i].arg) == 0)
+            snprintf(option, sizeof option, "%s", arguments[i].words);
     size_t n = strlen(text);
-    if (option && n + strlen(option) + 4 <= size) snprintf(text + n, size - n, " (%s)", option);
+    if (n + strlen(option) + 4 <= size) snprintf(text + n, size - n, " (%s)", option);
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -481,6 +481,21 @@ const cli_option cli_expert_map[] = {
     { 0 },
 };
 
+const cli_option cli_strict[] = {
+    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
+      .help = "refuse what no engine would load" },
+    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
+      .help = "(note it)" },
+    { 0 },
+};
+
+const cli_option cli_writes[] = {
+    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an output" },
+    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
+      .help = "(shards may be missing)" },
+    { 0 },
+};
+
 const cli_option cli_common[] = {
     { .name = NULL, .help = "common:" },
     { "threads", CLI_U64, .at = offsetof(cli, threads), .arg = "N", .letter = 'j', .low = 1,
@@ -548,6 +563,7 @@ static void free_options(cli *c)
             free((void *)(uintptr_t)((gg_texts *)c->rows[i].to)->items);
     free(c->rows);
     free((void *)(uintptr_t)c->args.items);
+    free(c->files);
     c->n_rows = 0;
 }
 
@@ -596,8 +612,10 @@ static int long_option(cli *c, int left, char **argv)
     cli_row *row = row_of(c, name, 0);
     if (!row) unknown_option(c, name);
     bool valued = takes_value(row->o);
-    if (!eq && row->o->maybe && (left < 2 || !has_words(row->o, argv[1])))
-        return set_value(c, row, option, ""), 1;
+    if (!eq && row->o->maybe && (left < 2 || !has_words(row->o, argv[1]))) {
+        set_value(c, row, option, "");
+        return 1;
+    }
     if (eq && !valued) cli_usage(c, "%s takes no value", option);
     if (!eq && valued && left < 2) cli_usage(c, "%s needs a value", option);
     set_value(c, row, option, eq ? eq + 1 : valued ? argv[1] : NULL);
@@ -636,8 +654,16 @@ static cli_row *placed(const cli *c, size_t i)
     return NULL;
 }
 
+/* Whether an argument is a file to read, and not an action such as "trim". */
+static bool is_input(const cli_row *row, const char *text)
+{
+    return row && row->o->kind >= CLI_MODEL && row->o->kind <= CLI_FILE &&
+           !(row->o->values && gg_text_has_word(row->o->values, text, strlen(text)));
+}
+
 static void place_arguments(cli *c)
 {
+    c->files = allocated(c, calloc(c->args.n + 1, sizeof *c->files));
     for (size_t i = 0; i < c->args.n; i++) {
         const char *item = c->args.items[i];
         cli_row *row = placed(c, i), *last = placed(c, 0);
@@ -647,6 +673,7 @@ static void place_arguments(cli *c)
         if (*row->o->name && !row->o->many && c->rows[row->first].given)
             cli_usage(c, "more than one %s given: '%s'", row->o->name, item);
         if (row->to) set_value(c, row, item, item);
+        if (is_input(row, item)) c->files[c->n_files++] = item;
     }
 }
 
@@ -739,7 +766,7 @@ static void check_stdout(const cli *c)
             cli_usage(c, "--%s - and --%s - both write to stdout: name a file", first->name,
                       o->name);
         first = o;
-        if (o->kind != CLI_NEW_FILE && isatty(STDOUT_FILENO))
+        if ((o->kind != CLI_NEW_FILE || o->binary) && isatty(STDOUT_FILENO))
             cli_usage(c, "the output is binary and stdout is a terminal: give a file name or use "
                          "a pipe");
     }
@@ -756,13 +783,18 @@ static void add_input(cli *c, const cli_option *o, const char *path)
     c->inputs = allocated(c, realloc(c->inputs, (c->n_inputs + 1) * sizeof *c->inputs));
     cli_input *in = &c->inputs[c->n_inputs];
     *in = (cli_input){ .path = copy, .option = o->name };
-    int fd = stat(copy, &s) == 0 && S_ISREG(s.st_mode) ? open(copy, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0) {
-        free(copy); /* a pipe, or a list instead of a file; or the verb will fail with a reason */
+    bool file = gg_stat(copy, &s, &c->err) && S_ISREG(s.st_mode);
+    int fd = file ? gg_open_read(copy, &c->err) : -1;
+    if (fd >= 0) {
+        gg_stamp_fd(fd, &in->stamp, &c->err);
+        close(fd);
+    }
+    gg_at_file(&c->err, copy);
+    if (c->err.status != GG_OK) exit(cli_end(c, c->err.status));
+    if (fd < 0) { /* a pipe, or a list instead of a file; or the verb will fail with a reason */
+        free(copy);
         return;
     }
-    in->stamp = gg_stamp_fd(fd);
-    close(fd);
     c->n_inputs++;
 }
 
@@ -808,20 +840,28 @@ static const char *first_model(const cli *c)
         const char *one = !list ? *(const char **)row->to : list->n > 0 ? list->items[0] : NULL;
         if (one) return one;
     }
-    return c->args.n ? c->args.items[0] : NULL;
+    return c->n_files ? c->files[0] : NULL;
 }
 
-static bool has_manifest(const char *folder)
+bool cli_stat(cli *c, const char *path, struct stat *s)
 {
-    char manifest[4096];
-    int n = snprintf(manifest, sizeof manifest, "%s/manifest.json", folder);
-    return n > 0 && (size_t)n < sizeof manifest && access(manifest, F_OK) == 0;
+    bool exists = gg_stat(path, s, &c->err);
+    if (c->err.status != GG_OK) exit(cli_end(c, c->err.status));
+    return exists;
 }
 
-static bool is_folder(const char *path)
+static bool has_manifest(cli *c, const char *folder)
 {
     struct stat s;
-    return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+    char manifest[4096];
+    int n = snprintf(manifest, sizeof manifest, "%s/manifest.json", folder);
+    return n > 0 && (size_t)n < sizeof manifest && cli_stat(c, manifest, &s);
+}
+
+static bool is_folder(cli *c, const char *path)
+{
+    struct stat s;
+    return cli_stat(c, path, &s) && S_ISDIR(s.st_mode);
 }
 
 /* The name of what a source becomes: of a split model without the number of the shard, and with
@@ -837,7 +877,7 @@ static char *name_of(cli *c, const char *source, bool or_dir)
     if (end == from || source[from] == '.' || (end - from == 1 && source[from] == '-')) return NULL;
     char *name = allocated(c, calloc(1, end - from + sizeof ".gguf"));
     memcpy(name, source + from, end - from);
-    if (or_dir && is_folder(source)) return name;
+    if (or_dir && is_folder(c, source)) return name;
     if (gg_shard_parse(name, &stem, &no, &count)) name[stem] = 0;
     else if (cli_has_ending(name, ".gguf")) name[strlen(name) - 5] = 0;
     strcat(name, ".gguf");
@@ -850,10 +890,10 @@ static void place_in_folder(cli *c, const char **output, bool or_dir)
 {
     const char *path = *output;
     size_t n = strlen(path);
-    if (n > 0 && path[n - 1] == '/' && !is_folder(path) && or_dir) return;
-    if (n > 0 && path[n - 1] == '/' && !is_folder(path))
+    if (n > 0 && path[n - 1] == '/' && !is_folder(c, path) && or_dir) return;
+    if (n > 0 && path[n - 1] == '/' && !is_folder(c, path))
         cli_usage(c, "%s: there is no such folder: make it, or name a file", path);
-    if (!is_folder(path) || has_manifest(path)) return;
+    if (!is_folder(c, path) || has_manifest(c, path)) return;
     char *name = name_of(c, first_model(c), or_dir);
     if (!name) cli_usage(c, "%s is a folder: name the file in it", path);
     size_t size = n + strlen(name) + 2;
@@ -881,14 +921,14 @@ static const char *without_dots(const char *path)
 }
 
 /* With --force, the later one of two outputs with the same name would replace the other. */
-static void check_outputs(const cli *c, const cli_row *row)
+static void check_outputs(cli *c, const cli_row *row)
 {
     struct stat a, b;
     const char *path = output_of(row);
     for (const cli_row *other = c->rows; other < row; other++) {
         const char *to = other->to == row->to ? NULL : output_of(other);
         if (!to || strcmp(to, "-") == 0) continue;
-        bool same = stat(to, &a) == 0 && stat(path, &b) == 0 && S_ISREG(a.st_mode) &&
+        bool same = cli_stat(c, to, &a) && cli_stat(c, path, &b) && S_ISREG(a.st_mode) &&
                     a.st_dev == b.st_dev && a.st_ino == b.st_ino;
         if (same || strcmp(without_dots(to), without_dots(path)) == 0)
             cli_usage(c, "%s: this is also the output of --%s: choose another name", path,
@@ -897,13 +937,13 @@ static void check_outputs(const cli *c, const cli_row *row)
 }
 
 /* An importance matrix or another file that is read must not be replaced. */
-static void check_overwriting(const cli *c)
+static void check_overwriting(cli *c)
 {
     struct stat out;
     for (size_t i = 0; i < c->n_rows; i++) {
         const char *path = output_of(&c->rows[i]);
         if (path) check_outputs(c, &c->rows[i]);
-        if (!path || stat(path, &out) != 0) continue;
+        if (!path || !cli_stat(c, path, &out)) continue;
         for (size_t k = 0; k < c->n_inputs; k++)
             if (gg_stamp_is_of(&c->inputs[k].stamp, &out))
                 cli_usage(c, "%s: this output is also an input (--%s): choose another name", path,
@@ -1120,21 +1160,22 @@ static void raise_open_files(void)
 
 /* Whether an argument is a URL, or a name that organ-models resolves: hf:ORG/REPO or ollama:NAME.
  */
-static bool is_remote(const char *text)
+static bool is_remote(cli *c, const char *text)
 {
+    struct stat s;
     static const char *const starts[] = { "http://", "https://", "hf:", "ollama:" };
     for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
         if (strncmp(text, starts[i], strlen(starts[i])) == 0)
-            return i < 2 || access(text, F_OK) != 0;
+            return i < 2 || !cli_stat(c, text, &s);
     return false;
 }
 
 /* A model behind a URL: organ-remote fetches the parts that are needed and starts this tool again
  * with local files. The script is beside the tool, or in the source tree, or in $PATH. */
-static void hand_over_to_remote(const cli *c, int argc, char **argv)
+static void hand_over_to_remote(cli *c, int argc, char **argv)
 {
     bool url = false;
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) url |= is_remote(argv[i]);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) url |= is_remote(c, argv[i]);
     char **args = url ? calloc((size_t)argc + 2, sizeof *args) : NULL;
     if (!args) return;
     for (int i = 0; i < argc; i++) args[i + 1] = argv[i];
@@ -1156,11 +1197,11 @@ static void hand_over_to_remote(const cli *c, int argc, char **argv)
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options)
 {
+    c->err = c->changed = (gg_error)GG_ERROR_INIT;
     hand_over_to_remote(c, argc, argv);
     cli_hold_descriptors();
     catch_signals();
     raise_open_files();
-    c->err = c->changed = (gg_error)GG_ERROR_INIT;
     c->run.progress = &c->progress;
     c->run.note = print_note;
     c->run.ctx = c;
@@ -1213,8 +1254,7 @@ static gg_status named(cli *c, gg_status status)
 static gg_status check_unchanged(cli *c, gg_status status)
 {
     for (size_t i = 0; i < c->n_inputs && c->changed.status == GG_OK; i++)
-        if (!gg_stamp_holds_name(&c->inputs[i].stamp, c->inputs[i].path))
-            gg_fail_changed(c->inputs[i].path, &c->changed);
+        gg_check_stamp(&c->inputs[i].stamp, -1, c->inputs[i].path, &c->changed);
     if (c->changed.status == GG_OK || status == GG_ECANCELLED || status == GG_EIO) return status;
     c->err = c->changed; /* a malformed input may be the mixture of an old and a new one */
     return GG_EIO;
@@ -1233,6 +1273,7 @@ int cli_end(cli *c, gg_status status)
     table_end();
     if (status == GG_OK && table_errno() == ENOMEM)
         status = gg_fail(&c->err, GG_ENOMEM, "no memory for a row");
+    if (c->finish) status = c->finish(c, status);
     status = check_unchanged(c, status);
     if (status == GG_OK && !table_any()) status = check_where(c);
     int lost = flush_stdout();
@@ -1247,14 +1288,15 @@ int cli_end(cli *c, gg_status status)
     if (status == GG_OK && !cli_given_any(c, "check dry-run"))
         (c->tell ? c->tell : tell_files_written)(c, cli_given(c, "in-place"));
     if (c->err.status != GG_OK && c->err.sys_errno != EPIPE) { /* "| head" wants no more */
-        if (c->err.fix_hint == GG_HINT_IN_PLACE &&
+        const char *by = c->err.fix_arg;
+        if (by && strcmp(by, "in_place") == 0 &&
             (!has_option(c, "in-place") || cli_given(c, "in-place")))
-            c->err.fix_hint = GG_HINT_NONE;
-        hint_append(c->err.what_hint, c->err.what, sizeof c->err.what);
-        hint_append(c->err.fix_hint, c->err.fix, sizeof c->err.fix);
+            by = NULL;
+        add_option(c->err.what_arg, c->err.what, sizeof c->err.what);
+        add_option(by, c->err.fix, sizeof c->err.fix);
         cli_print_error(c, &c->err);
     }
-    gg_select_free(c->select);
+    if (c->select) gg_select_free(c->select);
     free(c->where);
     for (size_t i = 0; i < c->n_inputs; i++) free(c->inputs[i].path);
     free(c->inputs);
@@ -1282,8 +1324,10 @@ gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out
                             .whole = c->whole };
     gg_status st = gg_source_open_with(spec, &o, out, &c->err);
     if (st != GG_OK) return st;
+    bool divided = cli_given_any(c, "shards shard-size"); /* the shards have other names */
     for (size_t i = 0; st == GG_OK && i < c->n_rows; i++) {
         const char *path = output_of(&c->rows[i]);
+        if (divided && c->rows[i].o->kind == CLI_NEW_MODEL) continue;
         if (path) st = gg_guard_output(path, *out, &c->err);
     }
     if (st != GG_OK) {

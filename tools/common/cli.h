@@ -75,7 +75,8 @@ typedef struct cli_option {
     const char *needs, *needs_why; /* one of these must be given: "nothing else prints a table" */
     const char *excludes, *excludes_why; /* none of these may be: "draws a picture" */
     const char *required;                /* must be given unless one of these is; "" = always */
-    const char *values; /* the words for CLI_WORD, CLI_WORDS, CLI_WHERE and for completion */
+    const char *values; /* the words for CLI_WORD, CLI_WORDS, CLI_WHERE, CLI_MODEL (which may
+                           then be one of them) and for completion */
     const char *(*list)(size_t i);  /* the same as a function; NULL after the last word */
     void (*act)(struct cli *c);     /* of CLI_ACT */
     const struct cli_option *group; /* the rows of this table stand here; with a `to` of the group
@@ -88,17 +89,22 @@ typedef struct cli_option {
     bool many;   /* may be repeated; then the destination is a gg_texts */
     bool or_dir; /* CLI_NEW_MODEL that may also be a new organ directory */
     bool local;  /* not over HTTP, because it needs a terminal or reads any file */
+    bool binary; /* CLI_NEW_FILE that is not a text, and not written to a terminal */
 } cli_option;
 
 /* --type --part --names-from --layers --tensors, and --experts, which may follow, also as a map
  * from the base's experts to the donor's. */
 extern const cli_option cli_selection[], cli_experts[], cli_expert_map[];
+/* --strict and --no-strict of tools that write models. */
+extern const cli_option cli_strict[];
+/* --force and --partial of tools that write models, after the options of --strict. */
+extern const cli_option cli_writes[];
 /* -j -q -v --help --version, at the end of a table. --json may follow. */
 extern const cli_option cli_common[];
 
 /* Options that go together, for `needs`, `excludes` and `required`. */
 #define NAMES_SELECTION "type part names-from layers tensors experts"
-#define NAMES_MATCH "match map blend ancestor align partial add router " NAMES_SELECTION
+#define NAMES_MATCH "match map blend ancestor align add router " NAMES_SELECTION
 #define NAMES_COMPARED NAMES_SELECTION " map sample split-experts"
 #define NAMES_EDITS "delete rename set set-file"
 
@@ -136,6 +142,8 @@ typedef struct cli {
     gg_texts wheres;                    /* values of --where */
     where *where;                       /* the same, parsed */
     gg_texts args;                      /* positional arguments in order; "-" is one */
+    const char **files;                 /* those of them that are files to read */
+    size_t n_files;
     gg_run run;
     gg_progress progress;
     gg_error err;
@@ -153,6 +161,10 @@ typedef struct cli {
     void (*act)(struct cli *c);
     /* Prints what a successful run wrote, perhaps in place. NULL: cli_end names the files. */
     void (*tell)(const struct cli *c, bool in_place);
+    /* Called by cli_end before outputs get their names; may be NULL. Returns the status. */
+    gg_status (*finish)(struct cli *c, gg_status status);
+    const char *card;            /* --card, see card.h */
+    struct gg_output *card_file; /* the open file of --card */
 } cli;
 
 void cli_start(cli *c, int argc, char **argv, const cli_option *options);
@@ -173,6 +185,10 @@ typedef enum cli_open_kind { CLI_DATA, CLI_HEADER_ONLY, CLI_SPOOLED } cli_open_k
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out);
 /* gg_source_like, with a note. */
 gg_status cli_like(cli *c, const gg_source *like, gg_source **source);
+
+/* Whether a path exists, as gg_stat. The tool ends if that cannot be found out. */
+struct stat;
+bool cli_stat(cli *c, const char *path, struct stat *s);
 
 /* Prints a range of bytes for a program that fetches a part of a model (--reads), without header.
  */

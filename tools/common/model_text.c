@@ -4,6 +4,7 @@
 
 #include <glob.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,20 @@ static const char *as_word(const char *path, const char *otherwise)
     return plain ? path : otherwise;
 }
 
+/* The name that was given for a file of a cache: ORGAN_NAMES has lines of path, tab, name. */
+const char *given_name(const char *path, char *out, size_t size)
+{
+    const char *list = getenv("ORGAN_NAMES");
+    size_t n = strlen(path);
+    for (; list && *list; list += strcspn(list, "\n"), list += *list == '\n') {
+        size_t len = strcspn(list, "\n");
+        if (len <= n + 1 || strncmp(list, path, n) != 0 || list[n] != '\t') continue;
+        snprintf(out, size, "%.*s", (int)(len - n - 1), list + n + 1);
+        return out;
+    }
+    return path;
+}
+
 /* Whether most bytes are floating-point numbers of at least 16 bits, which one would quantize. */
 static bool is_float(const gg_info *i)
 {
@@ -62,7 +77,7 @@ void next_command(const gg_info *i, const char *file, size_t k, char *out, size_
                       "organ-measure MODEL --imatrix %s --rank blocks", "organ-extract %s --list" },
         [PATCH] = { "organ-transplant BASE %s -o NEW.gguf", "organ-extract %s --list",
                     "organ-keys %s" },
-        [CUT] = { "organ-check %s", "organ-remote --complete URL %s", "" },
+        [CUT] = { "organ-remote --complete URL %s", "", "" },
         [BROKEN] = { "organ-check %s", "", "" },
     };
     bool model = i->kind == GG_KIND_MODEL;
@@ -102,7 +117,8 @@ static void inputs_text(const cli *c, char *out, size_t size)
     out[0] = 0;
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
-        if (row->o->kind < CLI_MODEL || row->o->kind > CLI_DIR || row->first != i || !row->to)
+        if (row->o->kind < CLI_MODEL || row->o->kind > CLI_DIR || row->first != i || !row->to ||
+            row->o->values) /* a model, or a word: where the vocabulary is from */
             continue;
         const gg_texts *list = row->to;
         const char *one = row->o->many ? NULL : *(const char **)row->to;
@@ -110,11 +126,11 @@ static void inputs_text(const cli *c, char *out, size_t size)
         for (size_t k = 0; row->o->many && k < list->n; k++)
             add_input(out, size, list->items[k], &n);
     }
-    for (size_t i = 0; i < c->args.n && n == 0; i++) add_input(out, size, c->args.items[i], &n);
+    for (size_t i = 0; i < c->n_files && (i || n == 0); i++) add_input(out, size, c->files[i], &n);
 }
 
 /* The model or directory that was written, in place the first model; or NULL. */
-static const char *written_path(const cli *c, bool in_place)
+const char *written_path(const cli *c, bool in_place)
 {
     for (size_t i = 0; i < c->n_rows; i++) {
         const cli_row *row = &c->rows[i];
@@ -163,17 +179,33 @@ void tell_files_written(const cli *c, bool in_place)
     }
 }
 
-/* A model is tried next, beside the only model that it was made from. */
+/* The model that a result is compared with: the base, or the only input. */
+static void source_of(const cli *c, const char *result, char *out, size_t size)
+{
+    struct stat s;
+    inputs_text(c, out, size);
+    if (strchr(out, ',')) out[0] = 0;
+    for (size_t i = 0; i < c->n_rows; i++) {
+        const cli_row *row = &c->rows[i];
+        const char *name = row->o->name ? row->o->name : "";
+        bool base = strcmp(name, "base") == 0 || strcmp(name, "target") == 0;
+        const char *path = base && row->o->kind <= CLI_PARAMS && row->to && !row->o->many
+                               ? *(const char **)row->to
+                               : NULL;
+        if (path) snprintf(out, size, "%.*s", (int)strcspn(path, ","), path);
+    }
+    if (strcmp(out, result) == 0 || stat(out, &s) != 0 || !S_ISREG(s.st_mode)) out[0] = 0;
+}
+
+/* The advice for a model: compare its perplexity with that of the model that it was made from. */
 static void next_step(const cli *c, const gg_info *info, const char *path, char *out, size_t size)
 {
     char from[1200];
-    inputs_text(c, from, sizeof from);
-    struct stat s;
-    bool one = !strchr(from, ',') && strcmp(from, path) != 0;
-    const char *source = one && stat(from, &s) == 0 && S_ISREG(s.st_mode) ? as_word(from, "") : "";
+    source_of(c, path, from, sizeof from);
+    const char *source = from[0] ? as_word(from, "") : "";
     next_command(info, path, 0, out, size);
     if (info->kind == GG_KIND_MODEL && strcmp(info->form, "organ directory") != 0 &&
-        strncmp(out, "organ-check", 11) != 0)
+        info->check.found[GG_CHECK_ERROR] == 0)
         snprintf(out, size, "organ-validate %s%s%s --text TEXT", as_word(path, "FILE"),
                  source[0] ? " --reference " : "", source);
 }

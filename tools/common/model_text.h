@@ -11,6 +11,10 @@ void size_text(uint64_t bytes, char out[24]);
 
 double bits_per_weight(const gg_info *i);
 
+/* The name that was typed for a file of a cache, such as ollama:NAME, or else `path`; in `out` or
+ * `path` itself. */
+const char *given_name(const char *path, char *out, size_t size);
+
 /* The k-th command, of three, that makes sense for a model, by its kind. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size);
 
@@ -25,3 +29,6 @@ void tell_files_written(const cli *c, bool in_place);
 /* To be called after cli_start by a tool that writes models: they are reviewed before they are
  * written, and described after it. */
 void cli_writes_models(cli *c);
+
+/* The model or directory that is written, in place the first model; or NULL. */
+const char *written_path(const cli *c, bool in_place);

@@ -9,16 +9,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-/* Whether the value of a template is the name of a file, not a template. */
+/* Whether the value of a template is the name of a file, not a template. That of a file that cannot
+ * be looked at is one, too. */
 static bool is_template_file(const char *key, size_t len, const char *value)
 {
     static const char word[] = "chat_template";
+    struct stat s;
+    gg_error why = GG_ERROR_INIT;
     char name[200];
     snprintf(name, sizeof name, "%.*s", (int)(len < 190 ? len : 190), key);
     if (!strstr(name, word) || !*value || strpbrk(value, "{\n")) return false;
-    return strpbrk(value, "/.") != NULL || access(value, R_OK) == 0;
+    return strpbrk(value, "/.") != NULL || gg_stat(value, &s, &why) || why.status != GG_OK;
 }
 
 void key_options_note(const cli *c, const gg_texts *texts, const char *option)

@@ -288,12 +288,11 @@ static gg_status make_grid(const gg_picture *p, grid *g, gg_error *err)
 
 /* ---- the caller's tensors ------------------------------------------------------------ */
 
-gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, const gg_anatomy *a, double value,
-                         gg_error *err)
+gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, double value, gg_error *err)
 {
     if (GG_ROOM(p->cells, p->n, &p->cap, err) != GG_OK) return err->status;
     gg_picture_cell *c = &p->cells[p->n];
-    *c = (gg_picture_cell){ malloc(t->name_len + 1), t->name_len, *a, value };
+    *c = (gg_picture_cell){ malloc(t->name_len + 1), t->name_len, t->a, value };
     if (!c->name) return gg_fail(err, GG_ENOMEM, "no memory for a picture of %zu tensors", p->n);
     memcpy(c->name, t->name, t->name_len);
     c->name[t->name_len] = 0;
@@ -306,7 +305,10 @@ gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, const gg_anatomy *a,
 gg_status gg_picture_source(gg_picture *p, const char *name, double *index, gg_error *err)
 {
     for (size_t i = 0; i < p->n_sources && i < 64; i++)
-        if (strcmp(p->sources[i], name) == 0) return *index = (double)i, GG_OK;
+        if (strcmp(p->sources[i], name) == 0) {
+            *index = (double)i;
+            return GG_OK;
+        }
     if (GG_ROOM(p->sources, p->n_sources, NULL, err) != GG_OK) return err->status;
     char *copy = strdup(name);
     if (!copy) return gg_fail(err, GG_ENOMEM, "out of memory");
@@ -388,7 +390,7 @@ gg_status gg_picture_origins(gg_picture *p, const gg_source *dir, gg_error *err)
         index = 0;
         any = any || b.len;
         if (st == GG_OK && b.len) st = gg_picture_source(p, b.data, &index, err);
-        if (st == GG_OK) st = gg_picture_add(p, &e->t, &e->a, index, err);
+        if (st == GG_OK) st = gg_picture_add(p, &e->t, index, err);
     }
     gg_buf_free(&b);
     if (!any) p->text = "This organ directory has no history: no tensor was replaced or changed.";

@@ -3,7 +3,7 @@
  *
  *     gg_picture p = { .title = "my model", .column = "theta", .unit = "degrees" };
  *     for each row of a table:
- *         gg_picture_add(&p, &row->t, &row->a, row->m.theta, &err);
+ *         gg_picture_add(&p, &row->t, row->m.theta, &err);
  *     gg_status st = gg_picture_draw(&p, GG_PICTURE_SVG, 0, &text, &len, &err);
  *     gg_picture_free(&p);
  */
@@ -30,8 +30,7 @@ typedef struct gg_picture {
 
 /* Adds a tensor; its name is copied. NaN = no value, which is drawn as an empty square.
  * Fails only with GG_ENOMEM. */
-gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, const gg_anatomy *a, double value,
-                         gg_error *err);
+gg_status gg_picture_add(gg_picture *p, const gg_tensor *t, double value, gg_error *err);
 /* Finds or adds a source by its name, such as a model's file. Fails only with GG_ENOMEM. */
 gg_status gg_picture_source(gg_picture *p, const char *name, double *index, gg_error *err);
 

@@ -2,11 +2,11 @@
 #include "pictures.h"
 
 #include "base/io.h" /* whole writes */
+#include "table.h"   /* the width of the terminal */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 static void title_of(const gg_source *s, const char *name, char title[128])
@@ -90,11 +90,10 @@ static gg_picture_form terminal_colors(void)
 
 gg_status picture_show(cli *c, const gg_picture *p)
 {
-    struct winsize size = { 0 };
     char *text;
     size_t len;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) size.ws_col = 80;
-    gg_status st = gg_picture_draw(p, terminal_colors(), size.ws_col, &text, &len, &c->err);
+    gg_status st = gg_picture_draw(p, terminal_colors(), (unsigned)table_terminal(), &text, &len,
+                                   &c->err);
     if (st != GG_OK) return st;
     fwrite(text, 1, len, stdout);
     free(text);

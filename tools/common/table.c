@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/buf.h"            /* rows that are held back */
@@ -78,9 +79,57 @@ static size_t text_width(const char *text)
     return n;
 }
 
+/* For tables that must fit: the name of the column that may be left out. */
+static struct {
+    const char *drop;
+    size_t column; /* its number, if it is left out */
+} fit = { NULL, SIZE_MAX };
+
+void table_fit(const char *drop)
+{
+    fit.drop = drop;
+}
+
+size_t table_terminal(void)
+{
+    struct winsize size = { 0 };
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
+}
+
+/* Makes the columns fit the terminal, after `width` is known. */
+static void fit_columns(size_t n)
+{
+    size_t room = table_terminal(), all = 2 * (n - 1);
+    const size_t least = 20; /* of the first column */
+    for (size_t i = 0; i < n; i++) all += width[i];
+    const char *cell = row.data;
+    for (size_t i = 0; *cell == HEAD && i < n && all > room; i++, cell += strlen(cell) + 1)
+        if (strcmp(cell + 1, fit.drop) == 0) fit.column = i;
+    if (fit.column != SIZE_MAX) all -= width[fit.column] + 2;
+    if (all > room && width[0] > least)
+        width[0] -= all - room < width[0] - least ? all - room : width[0] - least;
+}
+
+/* Prints a text that is longer than its column without its middle. */
+static void print_cut(const char *text, size_t n, size_t room)
+{
+    size_t head = (room - 3) * 2 / 3, tail = room - 3 - head, i = 0;
+    for (; *text; text++) {
+        i += ((unsigned char)*text & 0xc0) != 0x80;
+        if (i <= head || i > n - tail) putchar(*text);
+        else if (i == head + 1 && ((unsigned char)*text & 0xc0) != 0x80) fputs("...", stdout);
+    }
+}
+
 static void print_aligned(const char *text, size_t column, bool last)
 {
     size_t n = text_width(text), pad = width[column] > n ? width[column] - n : 0;
+    if (column == fit.column) return;
+    if (fit.drop && column == 0 && n > width[0]) {
+        print_cut(text, n, width[0]);
+        fputs(last ? "\n" : "  ", stdout);
+        return;
+    }
     if (!left[column]) printf("%*s", (int)pad, "");
     fputs(text, stdout);
     if (left[column] && !last) printf("%*s", (int)pad, "");
@@ -91,13 +140,16 @@ static void print_aligned(const char *text, size_t column, bool last)
 static void print_held(void)
 {
     if (table_errno() == ENOMEM) gg_buf_clear(&row); /* it may be incomplete */
-    for (int pass = 0; pass < 2; pass++) {           /* measures, prints */
+    size_t columns = 0;
+    for (int pass = 0; pass < 2; pass++) { /* measures, prints */
+        if (pass == 1 && fit.drop && columns) fit_columns(columns);
         const char *cell = row.data, *end = cell ? cell + row.len : NULL;
         for (size_t i = 0; cell < end; i++) {
             const char *text = cell + 1;
             size_t n = text_width(text);
             if (*cell == TEXT) left[i] = true;
-            if (n > width[i]) width[i] = n;
+            if (pass == 0 && n > width[i]) width[i] = n;
+            if (i >= columns) columns = i + 1;
             cell = text + strlen(text) + 1;
             bool last = *cell == '\n';
             if (pass == 1) print_aligned(text, i, last);

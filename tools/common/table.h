@@ -40,6 +40,13 @@ table table_start(bool json, const char *columns); /* prints the header line of 
  * row, and after success: then a run that fails before the first row prints no header line. */
 void table_begin(table *t, const char *columns);
 
+/* Of tables that are wider than the terminal, the column `drop` is left out, and the first column
+ * is cut in the middle. For the rest of the run. */
+void table_fit(const char *drop);
+
+/* The number of columns of the terminal on stdout; 80 if it is not known. */
+size_t table_terminal(void);
+
 /* A table whose header line and rows are appended to a buffer, not printed. */
 table table_into(struct gg_buf *into, bool json, const char *columns);
 

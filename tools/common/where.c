@@ -70,8 +70,10 @@ static bool find_column(span name, const char *columns, size_t *at, char why[WHE
         words[n++] = p;
     }
     for (size_t i = 0; i < n; i++)
-        if (strlen(words[i]) == name.n && memcmp(words[i], name.s, name.n) == 0)
-            return *at = i, true;
+        if (strlen(words[i]) == name.n && memcmp(words[i], name.s, name.n) == 0) {
+            *at = i;
+            return true;
+        }
     char all[sizeof copy], meant[GG_MEANT];
     gg_meant(gg_nearest(name.s, name.n, words, n), meant);
     strcpy(all, columns);

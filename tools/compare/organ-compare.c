@@ -7,7 +7,8 @@
 #include "compare_keys.h"
 #include "gguf/gguf.h"
 #include "organ/gg_align.h"
-#include "patch/gg_patch.h"
+#include "organ/source_layout.h"
+#include "patch_write.h"
 #include "write/gg_keys.h"
 #include <math.h>
 #include <stdio.h>
@@ -138,14 +139,14 @@ static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     table *rows = ctx;
     table_begin(rows, columns);
-    const gg_tensor *t = r->a ? r->a : r->b;
-    table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(r->anatomy.cls)),
-               cell_i64_if(r->anatomy.block), cell_text(gg_sameness_name(r->status)),
-               cell_dtype(r->a), cell_dtype(r->b), cell_u64(t->elements),
-               cell_f64_when(r->measured, r->cosine), cell_f64_when(r->measured, r->rel_l2),
-               cell_f64_when(r->measured, r->max_abs), cell_dims(r->a), cell_dims(r->b),
+    const gg_tensor *t = gg_compared(r);
+    table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(t->a.cls)),
+               cell_i64_if(t->a.block), cell_text(gg_sameness_name(r->status)), cell_dtype(r->a),
+               cell_dtype(r->b), cell_u64(t->elements), cell_f64_when(r->measured, r->cosine),
+               cell_f64_when(r->measured, r->rel_l2), cell_f64_when(r->measured, r->max_abs),
+               cell_dims(r->a), cell_dims(r->b),
                r->b ? cell_bytes(r->b->name, r->b->name_len) : cell_null(),
-               cell_text(gg_part_name(r->anatomy.part)), cell_f64_if(r->damage));
+               cell_text(gg_part_name(t->a.part)), cell_f64_if(r->damage));
     if (ferror(stdout)) return cli_stdout_lost(err, table_errno()); /* the reader is gone: stop */
     return GG_OK;
 }
@@ -228,6 +229,7 @@ static gg_status print_keys(cli *c, gg_source *a, gg_source *b)
     gg_compare_keys_report r;
     gg_source *const both[] = { a, b };
     for (int i = 0; i < 2; i++) {
+        gg_source_note_keys(both[i]);
         if (gg_source_meta(both[i])) continue;
         gg_fail(&c->err, GG_EUSAGE, "organ records have no keys");
         gg_fix(&c->err, "give a model or an organ directory");
@@ -394,7 +396,7 @@ static gg_status lineage_row(cli *c, gg_source *a, gg_source *b, const gg_compar
 static gg_status draw_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     double v = !r->measured ? NAN : opt.color == COLOR_REL_L2 ? r->rel_l2 : r->cosine;
-    return gg_picture_add(ctx, r->a ? r->a : r->b, &r->anatomy, v, err);
+    return gg_picture_add(ctx, gg_compared(r), v, err);
 }
 
 static gg_status draw(cli *c, gg_source *a, gg_source *b, const gg_compare_options *o)

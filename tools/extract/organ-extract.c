@@ -88,10 +88,7 @@ static const cli_option options[] = {
       .help = "one record per expert of stacked tensors (blk.N.ffn_gate.E)" },
     { "safetensors", CLI_FLAG, .to = &opt.safetensors, .excludes = "list split-experts",
       .help = "write the model as one file, -o FILE.safetensors" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force),
-      .help = "replace an existing organ directory" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
-      .help = "(shards may be missing)" },
+    { .group = cli_writes },
     { "list-columns", CLI_ACT, .act = print_columns, .help = "list the columns of --list" },
     { "list-classes", CLI_ACT, .act = print_classes, .help = "list the classes of tensors" },
     { "list-parts", CLI_ACT, .act = print_parts, .help = "list the parts of models" },
@@ -140,7 +137,7 @@ static gg_status list_row(void *ctx, const gg_extract_row *r, gg_error *err)
 {
     (void)err;
     const gg_tensor *t = r->tensor;
-    const gg_anatomy *a = r->anatomy;
+    const gg_anatomy *a = &r->tensor->a;
     table *rows = ctx;
     table_begin(rows, columns);
     table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(a->cls)),
@@ -155,8 +152,7 @@ static void name_unknown(const cli *c, const gg_source *s, const gg_select *sele
 {
     for (size_t i = 0; i < gg_source_count(s); i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_source_anatomy(s, i);
-        if (a.known || !gg_select_match(select, t->name, t->name_len, &a)) continue;
+        if (t->a.known || !gg_select_match(select, t->name, t->name_len, &t->a)) continue;
         cli_note(c, "tensor '%.*s' has a name that no rule of the anatomy covers", (int)t->name_len,
                  t->name);
     }

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
-#include "numeric/mix.h"
+#include "mix_values.h"
 #include "organ/record.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
@@ -104,7 +104,7 @@ static gg_status find_pair(const gg_source *adapter, const gg_tensor *w, lora_pa
                          .experts = w->dims[2],
                          .of = 1 };
     if (share) {
-        pair->at = (uint64_t)gg_anatomy_of(w->name, w->name_len).expert;
+        pair->at = (uint64_t)w->a.expert;
         pair->of = ta->dims[2];
     }
     if (shapes_fit(w, ta, tb, share, pair)) return GG_OK;
@@ -140,7 +140,18 @@ static gg_status check_targets(const gg_source *adapter, const gg_source *base, 
     return st;
 }
 
-/* Checks that tensor i of the adapter is half of a pair whose target is in the base. */
+static gg_status check_norm(const gg_source *base, const gg_tensor *t, gg_error *err)
+{
+    size_t at = gg_source_find(base, t->name, t->name_len);
+    const gg_tensor *of = at == SIZE_MAX ? NULL : gg_source_tensor(base, at);
+    if (of && of->elements == t->elements && of->n_dims == t->n_dims) return GG_OK;
+    if (of) gg_fail(err, GG_EFORMAT, "it has another length than the norm of the base");
+    else gg_fail(err, GG_EFORMAT, "the base does not have this norm");
+    gg_fix(err, "use the model that the adapter was made for");
+    return gg_at_tensor(err, t->name, t->name_len);
+}
+
+/* Checks that tensor i of the adapter is half of a pair whose target is in the base, or a norm. */
 static gg_status check_adapter_tensor(const gg_source *adapter, const gg_source *base, size_t i,
                                       gg_lora *out, gg_error *err)
 {
@@ -148,8 +159,10 @@ static gg_status check_adapter_tensor(const gg_source *adapter, const gg_source 
     bool a = gg_text_ends(t->name, t->name_len, ".lora_a"),
          b = gg_text_ends(t->name, t->name_len, ".lora_b");
     targets of = { 0 };
-    if (!a && !b && gg_text_ends(t->name, t->name_len, "_norm.weight"))
-        return out->ignored++, GG_OK;
+    if (!a && !b && gg_text_ends(t->name, t->name_len, "_norm.weight")) {
+        out->norms++;
+        return check_norm(base, t, err);
+    }
     if (!a && !b) {
         gg_fail(err, GG_EFORMAT,
                 "its name ends in neither .lora_a nor .lora_b, so it is not part of a LoRA pair");
@@ -175,7 +188,10 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
         return gg_at_file(err, gg_source_name(adapter));
     }
     const gg_error *why = gg_source_refusal(adapter);
-    if (why) return *err = *why, err->status;
+    if (why) {
+        *err = *why;
+        return err->status;
+    }
     if (gg_source_meta(adapter) &&
         gg_meta_find(gg_source_meta(adapter), "adapter.alora.invocation_tokens")) {
         gg_fail(err, GG_EUNSUPPORTED,
@@ -342,6 +358,14 @@ gg_status gg_compute_lora(gg_computations *list, const gg_lora *lora, const gg_t
     *p = (gg_producer){ 0 };
     lora_pair pair;
     bool found;
+    size_t norm = gg_text_ends(out->name, out->name_len, "_norm.weight")
+                      ? gg_source_find(lora->adapter, out->name, out->name_len)
+                      : SIZE_MAX;
+    if (norm != SIZE_MAX && lora->strength != 0) {
+        gg_plan_part whole = gg_plan_whole(lora->adapter, norm);
+        gg_input own = { gg_source_tensor(lora->adapter, norm)->dtype, &whole, 1 };
+        return gg_compute_convert(list, out, &own, p, err);
+    }
     gg_status st = find_pair(lora->adapter, out, &pair, &found, err);
     if (st != GG_OK || !found) return st;
     if (lora->strength == 0) return gg_compute_convert(list, out, w, p, err);

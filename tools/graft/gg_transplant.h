@@ -10,7 +10,7 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
-#include "compute/blend.h"
+#include "blend.h"
 
 GG_BEGIN_DECLS
 

@@ -25,7 +25,6 @@ const cli_option match_group[] = {
       .needs_why = "for example --blend task:1" },
     { "align", CLI_FLAG, .at = offsetof(match_options, align),
       .help = "align the donor's units first; --partial: strangers too" },
-    { "partial", CLI_FLAG, .at = offsetof(match_options, partial), .needs = "align" },
     { "add", CLI_FLAG, .at = offsetof(match_options, o.match.add),
       .help = "also take what the base lacks; --router: rows of the router" },
     { "router", CLI_FLAG, .at = offsetof(match_options, o.match.router), .needs = "experts" },
@@ -48,7 +47,8 @@ gg_status match_options_open(cli *c, match_options *m)
     if (st == GG_OK && m->ancestor) st = cli_open(c, m->ancestor, CLI_SPOOLED, &m->opened);
     to->map = m->parsed;
     to->select = c->select;
-    return st == GG_OK ? gg_blend_parse(m->blend, m->opened, &to->blend, &c->err) : st;
+    if (st != GG_OK || !m->blend) return st;
+    return gg_blend_parse(m->blend, m->opened, &to->blend, &c->err);
 }
 
 void match_options_close(match_options *m)
@@ -80,7 +80,7 @@ static void note_converted(const cli *c, size_t converted)
 
 static gg_status align(cli *c, match_options *m, gg_source *base, gg_source **model, int slot)
 {
-    gg_align_options how = { .select = c->select, .map = m->parsed, .partial = m->partial };
+    gg_align_options how = { .select = c->select, .map = m->parsed };
     gg_status st = gg_align(base, *model, &how, &m->aligned[slot], &c->run, NULL, &c->err);
     if (st == GG_OK) *model = m->aligned[slot];
     return st;

@@ -12,7 +12,6 @@ typedef struct match_options {
     int mode;                           /* a gg_match_mode */
     bool check;                         /* only print what would move */
     bool align;                         /* bring donor and ancestor into base's order */
-    bool partial;                       /* even if most units have no counterpart */
     bool reads;                         /* only print which bytes would be read */
     gg_map *parsed;                     /* private: of `map` */
     gg_source *opened;                  /* private: of `ancestor` */

@@ -69,9 +69,8 @@ static gg_status check_added(const gg_layer_model models[2], uint64_t first, con
         if (list[i].to != first + i) {
             gg_fail(err, GG_NO, "block %llu would be added, but there is no block %llu",
                     (unsigned long long)list[i].to, (unsigned long long)(first + i));
-            gg_fix_hint(err, GG_HINT_MAP,
-                        "choose the number of the block with a map such as %llu=N",
-                        (unsigned long long)(first + i));
+            gg_fix_by(err, "map", "choose the number of the block with a map such as %llu=N",
+                      (unsigned long long)(first + i));
             return gg_at_file(err, models[0].name);
         }
         if (models[1].blocks == 0 || list[i].from < models[1].blocks) continue;
@@ -144,8 +143,7 @@ static size_t tensor_from(const gg_source *base, uint64_t block)
 {
     for (size_t i = 0; i < gg_source_count(base); i++) {
         const gg_tensor *t = gg_source_tensor(base, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block >= 0 && (uint64_t)a.block >= block) return i;
+        if (t->a.block >= 0 && (uint64_t)t->a.block >= block) return i;
     }
     return SIZE_MAX;
 }
@@ -223,9 +221,9 @@ static gg_status check_room(const mtp *m)
     size_t i = tensor_from(m->base, m->base_blocks);
     if (i == SIZE_MAX) return GG_OK;
     const gg_tensor *t = gg_source_tensor(m->base, i);
-    return gg_fail_in(
-        m->err, GG_NO, m->base, t, "the base has a tensor of block %lld, but a block_count of %llu",
-        (long long)gg_anatomy_of(t->name, t->name_len).block, (unsigned long long)m->base_blocks);
+    return gg_fail_in(m->err, GG_NO, m->base, t,
+                      "the base has a tensor of block %lld, but a block_count of %llu",
+                      (long long)t->a.block, (unsigned long long)m->base_blocks);
 }
 
 /* The name that the donor's tensor gets in the base. */
@@ -261,11 +259,10 @@ static gg_status mtp_moves(const gg_source *base, const gg_source *donor, gg_mov
     if (!moves->list) return gg_fail(err, GG_ENOMEM, "no memory for the moves");
     for (size_t i = 0; i < gg_source_count(donor) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(donor, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block < (int64_t)first || a.block >= (int64_t)m.donor_blocks) continue;
+        if (t->a.block < (int64_t)first || t->a.block >= (int64_t)m.donor_blocks) continue;
         gg_move *move = &moves->list[moves->n++];
         *move = (gg_move){ .kind = GG_MOVE_ADD, .base = SIZE_MAX, .donor = i };
-        st = renumber(&m, t, a.block, move, &names);
+        st = renumber(&m, t, t->a.block, move, &names);
     }
     moves->texts = names.last;
     return st;
@@ -301,8 +298,7 @@ static gg_status list_blocks(const gg_source *s, struct block_list *out, gg_erro
     if (!out->list) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", n);
     for (size_t i = 0; i < n; i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block >= 0) out->list[out->n++] = a.block;
+        if (t->a.block >= 0) out->list[out->n++] = t->a.block;
     }
     if (out->n) qsort(out->list, out->n, sizeof *out->list, gg_order_i64);
     return GG_OK;
@@ -404,8 +400,7 @@ static gg_status judge(matcher *m, gg_move *move)
 {
     const gg_tensor *b = gg_source_tensor(m->base, move->base),
                     *d = gg_source_tensor(m->donor, move->donor);
-    gg_anatomy a = gg_anatomy_of(b->name, b->name_len);
-    if (gg_select_has_experts(m->o->select) && a.expert < 0) return judge_experts(m, move, b, d);
+    if (gg_select_has_experts(m->o->select) && b->a.expert < 0) return judge_experts(m, move, b, d);
     if (!gg_same_dims(b, d)) {
         char bd[96], dd[96];
         gg_dims_text(b, bd);
@@ -413,9 +408,12 @@ static gg_status judge(matcher *m, gg_move *move)
         return mismatch(m, move, "dims differ: base %.40s, donor %.40s", bd, dd);
     }
     if (m->o->blend.mode) return judge_values(m, move, b, d);
-    if (b->dtype == d->dtype) return move->kind = GG_MOVE_REPLACE, GG_OK;
+    if (b->dtype == d->dtype) {
+        move->kind = GG_MOVE_REPLACE;
+        return GG_OK;
+    }
     switch (m->o->mode) {
-    case GG_MATCH_RETYPE: return move->kind = GG_MOVE_RETYPE, GG_OK;
+    case GG_MATCH_RETYPE: move->kind = GG_MOVE_RETYPE; return GG_OK;
     case GG_MATCH_CONVERT: return judge_values(m, move, b, d);
     case GG_MATCH_EXACT: break;
     }
@@ -507,11 +505,10 @@ static const char *name_in_donor(const matcher *m, const gg_tensor *b, const gg_
 static gg_status match_base(matcher *m, size_t i)
 {
     const gg_tensor *b = gg_source_tensor(m->base, i);
-    gg_anatomy a = gg_source_anatomy(m->base, i);
-    if (!selected(m, b->name, b->name_len, &a)) return GG_OK;
+    if (!selected(m, b->name, b->name_len, &b->a)) return GG_OK;
     char name[GG_RECORD_NAME + 1];
     size_t len;
-    const char *wanted = name_in_donor(m, b, &a, name, &len);
+    const char *wanted = name_in_donor(m, b, &b->a, name, &len);
     size_t d = gg_source_find(m->donor, wanted, len);
     if (d == SIZE_MAX && m->part) return GG_OK;
     gg_move *move = new_move(m);
@@ -546,15 +543,14 @@ static const char *name_in_base(const matcher *m, const gg_tensor *t, const gg_a
 static gg_status match_donor_only(matcher *m, size_t d)
 {
     const gg_tensor *t = gg_source_tensor(m->donor, d);
-    gg_anatomy a = gg_source_anatomy(m->donor, d);
+    gg_anatomy a = t->a;
     char name[GG_RECORD_NAME + 1];
     size_t len;
-    const char *as = name_in_base(m, t, &a, name, &len);
+    const char *as = name_in_base(m, t, &t->a, name, &len);
     if (!as) return GG_OK;
     if (as == name) {
-        gg_class cls = a.cls;
         a = gg_anatomy_of(name, len);
-        a.cls = cls;
+        a.cls = t->a.cls;
     }
     if (!selected(m, as, len, &a) || gg_source_find(m->base, as, len) != SIZE_MAX) return GG_OK;
     gg_move *move = new_move(m);

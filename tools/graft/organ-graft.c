@@ -1,4 +1,5 @@
 /* organ-graft - write an organ directory that combines the organs of two models. */
+#include "common/card.h"
 #include "common/cli.h"
 #include "common/model_text.h"
 #include "common/pictures.h"
@@ -54,8 +55,9 @@ static const cli_option options[] = {
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
     { "imatrix", CLI_FILE, .to = &opt.m.o.output.imatrix, .arg = "F",
       .help = "encode with the importance matrix F (GGUF or older format)" },
-    { "imatrix-out", CLI_NEW_FILE, .to = &opt.m.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
-      .excludes = "check reads", .help = "write --imatrix for the result; --donor-imatrix FILE" },
+    { "imatrix-out", CLI_NEW_FILE, .binary = true, .to = &opt.m.o.imatrix_out, .arg = "FILE",
+      .needs = "imatrix", .excludes = "check reads",
+      .help = "write --imatrix for the result; --donor-imatrix FILE" },
     { "donor-imatrix", CLI_FILE, .to = &opt.m.o.donor_imatrix, .needs = "imatrix-out",
       .excludes = "adapter" },
     { "svg", CLI_NEW_FILE, .to = &opt.svg, .arg = "FILE", .excludes = "check",
@@ -63,13 +65,10 @@ static const cli_option options[] = {
       .help = "draw where each tensor of the output, or of DIR, comes from" },
     { "link", CLI_FLAG, .to = &opt.m.o.link,
       .help = "hard-link unchanged files (both directories share them)" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force),
-      .help = "replace an existing directory; --no-history: no record in keys" },
-    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history) },
+    { .group = cli_strict },
+    { .group = cli_writes },
+    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },
@@ -125,6 +124,7 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "graft") == 0) argv++, argc--;
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
+    card_begin(&c);
     check_inputs(&c);
     if (opt.finished) return cli_end(&c, draw(&c, opt.finished, opt.svg));
     opt.m.o.adapter = opt.adapters.n > 0;

@@ -1,17 +1,17 @@
 /* organ-transplant - replace tensors of a base by those of a donor, from file to file. */
+#include "common/card.h"
 #include "common/cli.h"
 #include "common/model_text.h"
 #include "common/output_options.h"
 #include "match_options.h"
-#include "patch/gg_patch.h"
+#include "patch_apply.h"
 
 #include <string.h>
 
 /* The help before the options, and after them. */
 /* clang-format off */
 static const char *const help[2] = {
-    "usage: organ-transplant BASE DONOR --output CHIMERA.gguf\n"
-    "       organ-transplant BASE DONOR --check\n"
+    "usage: organ-transplant BASE DONOR --output CHIMERA.gguf | --check\n"
     "       organ-transplant BASE DONOR --in-place --undo FILE\n"
     "       organ-transplant BASE --adapter LORA -o FILE.gguf\n"
     "Replace tensors of BASE by those of DONOR: models, organ directories or records;\n"
@@ -57,8 +57,8 @@ static const cli_option options[] = {
     { "scale", CLI_F64, .to = &opt.m.o.scale, .needs = "adapter",
       .needs_why = "to scale a blend, use its T: --blend linear:0.5" },
     { .group = output_group, .to = &opt.m.o.output },
-    { "imatrix-out", CLI_NEW_FILE, .to = &opt.m.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
-      .excludes = "check reads in-place",
+    { "imatrix-out", CLI_NEW_FILE, .binary = true, .to = &opt.m.o.imatrix_out, .arg = "FILE",
+      .needs = "imatrix", .excludes = "check reads in-place",
       .help = "write --imatrix for the result; --donor-imatrix FILE" },
     { "donor-imatrix", CLI_FILE, .to = &opt.m.o.donor_imatrix, .needs = "imatrix-out",
       .excludes = "adapter" },
@@ -70,12 +70,10 @@ static const cli_option options[] = {
     { "undo", CLI_NEW_FILE, .to = &opt.undo, .needs = "in-place", .excludes = "no-undo" },
     { "no-undo", CLI_FLAG, .to = &opt.no_undo, .needs = "in-place" },
     { "all", CLI_FLAG, .to = &opt.all, .needs = "in-place", .excludes = "map " NAMES_SELECTION },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },
@@ -150,6 +148,7 @@ int main(int argc, char **argv)
     CLI_TOOL(c, transplant);
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
+    card_begin(&c);
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
     opt.m.o.adapter = opt.adapter != NULL;

@@ -15,7 +15,7 @@
 #include "fold_lora.h"
 #include "gguf/gguf.h"
 #include "kin/gg_compare_model.h"
-#include "kin/strangers.h"
+#include "kin/lineage.h"
 #include "numeric/numeric.h"
 #include "organ/manifest_json.h"
 #include "organ/output_guard.h"
@@ -116,8 +116,7 @@ static uint64_t highest_block_count(const gg_source *s)
     uint64_t blocks = 0;
     for (size_t i = 0; i < gg_source_count(s); i++) {
         const gg_tensor *t = gg_source_tensor(s, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-        if (a.block >= 0 && (uint64_t)a.block + 1 > blocks) blocks = (uint64_t)a.block + 1;
+        if (t->a.block >= 0 && (uint64_t)t->a.block + 1 > blocks) blocks = (uint64_t)t->a.block + 1;
     }
     return blocks;
 }
@@ -128,10 +127,10 @@ static gg_input input_of(const gg_plan_part *part)
 }
 
 /* The ancestor's tensor for the donor's; gg_match_tensors has checked that it has one. */
-static size_t in_ancestor(const transplant *m, const gg_move *move)
+static size_t in_ancestor(const transplant *job, const gg_move *move)
 {
-    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-    return gg_source_find(m->blend->ancestor, d->name, d->name_len);
+    const gg_tensor *d = gg_source_tensor(job->donor, move->donor);
+    return gg_source_find(job->blend->ancestor, d->name, d->name_len);
 }
 
 /* A range of experts of a tensor: n experts from `at` on, along its last dimension. n = 0 means
@@ -150,84 +149,88 @@ static gg_plan_part part_of(gg_source *s, size_t index, share some)
 }
 
 /* The donor's experts that replace these of the base. */
-static share in_donor(const transplant *m, share some)
+static share in_donor(const transplant *job, share some)
 {
-    return (share){ gg_select_donor_expert(m->select, some.at), some.n };
+    return (share){ gg_select_donor_expert(job->select, some.at), some.n };
 }
 
-static gg_status make_blend(transplant *m, const gg_move *move, share some, const gg_tensor *out,
-                            gg_producer *p, gg_error *err)
+static gg_status make_blend(transplant *job, const gg_move *move, share some, const gg_tensor *out,
+                            gg_producer *p)
 {
-    gg_plan_part parts[3] = { part_of(m->base, move->base, some),
-                              part_of(m->donor, move->donor, in_donor(m, some)) };
-    gg_mixture mix = { .mode = m->blend->mode, .in = { input_of(&parts[0]), input_of(&parts[1]) } };
+    gg_plan_part parts[3] = { part_of(job->base, move->base, some),
+                              part_of(job->donor, move->donor, in_donor(job, some)) };
+    gg_mixture mix = { .mode = job->blend->mode,
+                       .in = { input_of(&parts[0]), input_of(&parts[1]) } };
     if (mix.mode == GG_BLEND_TASK) {
-        parts[2] = part_of(m->blend->ancestor, in_ancestor(m, move), in_donor(m, some));
+        parts[2] = part_of(job->blend->ancestor, in_ancestor(job, move), in_donor(job, some));
         mix.in[2] = input_of(&parts[2]);
     }
-    mix.t = gg_blend_t(m->blend, move->name, move->name_len, m->blocks);
-    return gg_compute_blend(&m->made, out, &mix, p, err);
+    mix.t = gg_ramp_at(job->blend->first, job->blend->last, gg_source_tensor(job->base, move->base),
+                       job->blocks);
+    return gg_compute_blend(&job->made, out, &mix, p, job->err);
 }
 
 /* Consecutive experts of a stack, all from the base or consecutive in the donor too. */
-static gg_status make_share(transplant *m, const gg_move *move, share some, bool donor,
-                            gg_joint *joint, gg_error *err)
+static gg_status make_share(transplant *job, const gg_move *move, share some, bool donor,
+                            gg_joint *joint)
 {
     gg_tensor *t = &joint->t;
     t->dims[t->n_dims - 1] = some.n;
-    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
+    gg_status st = gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes,
+                                    job->err);
     if (st != GG_OK) return st;
-    if (donor && m->blend->mode) return make_blend(m, move, some, t, &joint->p, err);
-    gg_plan_part part = donor ? part_of(m->donor, move->donor, in_donor(m, some))
-                              : part_of(m->base, move->base, some);
+    if (donor && job->blend->mode) return make_blend(job, move, some, t, &joint->p);
+    gg_plan_part part = donor ? part_of(job->donor, move->donor, in_donor(job, some))
+                              : part_of(job->base, move->base, some);
     gg_input in = input_of(&part);
-    joint->stays = m->model && !donor;
-    return gg_compute_convert(&m->made, t, &in, &joint->p, err);
+    joint->stays = job->model && !donor;
+    return gg_compute_convert(&job->made, t, &in, &joint->p, job->err);
 }
 
 /* The end of the run of experts that begins at e. Its experts are all selected and consecutive
  * in the donor too, or none is selected. */
-static uint64_t run_end(const transplant *m, uint64_t e, uint64_t n)
+static uint64_t run_end(const transplant *job, uint64_t e, uint64_t n)
 {
-    bool donor = gg_select_expert(m->select, e);
-    uint64_t from = gg_select_donor_expert(m->select, e);
+    bool donor = gg_select_expert(job->select, e);
+    uint64_t from = gg_select_donor_expert(job->select, e);
     do e++, from++;
-    while (e < n && gg_select_expert(m->select, e) == donor &&
-           (!donor || gg_select_donor_expert(m->select, e) == from));
+    while (e < n && gg_select_expert(job->select, e) == donor &&
+           (!donor || gg_select_donor_expert(job->select, e) == from));
     return e;
 }
 
 /* Makes a stack (or router) with some experts converted or blended. Each expert is blended as
  * a separate tensor, because the arc of a slerp depends on that expert alone. */
-static gg_status join_experts(transplant *m, const gg_move *move, const gg_tensor *out,
-                              gg_producer *p, gg_error *err)
+static gg_status join_experts(transplant *job, const gg_move *move, const gg_tensor *out,
+                              gg_producer *p)
 {
     uint64_t n = out->dims[out->n_dims - 1];
     gg_joint *joints = calloc((size_t)n + 1, sizeof *joints);
     size_t k = 0;
-    gg_status st = joints ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the moves");
+    gg_status st = joints ? GG_OK : gg_fail(job->err, GG_ENOMEM, "no memory for the moves");
     for (uint64_t e = 0, end; e < n && st == GG_OK; e = end) {
-        bool donor = gg_select_expert(m->select, e);
-        end = donor && m->blend->mode ? e + 1 : run_end(m, e, n);
+        bool donor = gg_select_expert(job->select, e);
+        end = donor && job->blend->mode ? e + 1 : run_end(job, e, n);
         joints[k].t = *out;
-        st = make_share(m, move, (share){ e, end - e }, donor, &joints[k], err);
+        st = make_share(job, move, (share){ e, end - e }, donor, &joints[k]);
         k++;
     }
-    gg_whole of[3] = { { m->base, move->base }, { m->donor, move->donor }, { NULL, 0 } };
-    if (m->blend->mode == GG_BLEND_TASK)
-        of[2] = (gg_whole){ m->blend->ancestor, in_ancestor(m, move) };
-    if (st == GG_OK) st = gg_compute_join(&m->made, joints, k, of, p, err);
+    gg_whole of[3] = { { job->base, move->base }, { job->donor, move->donor }, { NULL, 0 } };
+    if (job->blend->mode == GG_BLEND_TASK)
+        of[2] = (gg_whole){ job->blend->ancestor, in_ancestor(job, move) };
+    if (st == GG_OK) st = gg_compute_join(&job->made, joints, k, of, p, job->err);
     free(joints);
     return st;
 }
 
 /* The tensor that the move writes. */
-static gg_tensor moved_tensor(const transplant *m, const gg_move *move)
+static gg_tensor moved_tensor(const transplant *job, const gg_move *move)
 {
-    const gg_tensor *d = gg_source_tensor(m->donor, move->donor);
-    gg_tensor t = move->base == SIZE_MAX ? *d : *gg_source_tensor(m->base, move->base);
+    const gg_tensor *d = gg_source_tensor(job->donor, move->donor);
+    gg_tensor t = move->base == SIZE_MAX ? *d : *gg_source_tensor(job->base, move->base);
     t.name = move->name;
     t.name_len = move->name_len;
+    if (move->base == SIZE_MAX) t.a = gg_anatomy_of(t.name, t.name_len);
     if (move->experts || move->kind == GG_MOVE_CONVERT) return t;
     t.dtype = d->dtype;
     t.bytes = d->bytes;
@@ -235,18 +238,18 @@ static gg_tensor moved_tensor(const transplant *m, const gg_move *move)
 }
 
 /* Gives it its parts or its producer. Blends convert. */
-static gg_status fill_moved(transplant *m, const gg_move *move, gg_plan_tensor *pt, gg_error *err)
+static gg_status fill_moved(transplant *job, const gg_move *move, gg_plan_tensor *pt)
 {
     gg_producer p = { 0 };
-    gg_plan_part whole = gg_plan_whole(m->donor, move->donor);
+    gg_plan_part whole = gg_plan_whole(job->donor, move->donor);
     gg_input in = input_of(&whole);
     uint64_t experts;
     bool converts = move->kind == GG_MOVE_CONVERT,
-         arcs = m->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(&pt->t, &experts);
-    if (!move->experts && !converts) return gg_plan_add_part(pt, &whole, err);
-    gg_status st = move->experts || arcs ? join_experts(m, move, &pt->t, &p, err)
-                   : m->blend->mode      ? make_blend(m, move, (share){ 0 }, &pt->t, &p, err)
-                                         : gg_compute_convert(&m->made, &pt->t, &in, &p, err);
+         arcs = job->blend->mode == GG_BLEND_SLERP && gg_is_expert_stack(&pt->t, &experts);
+    if (!move->experts && !converts) return gg_plan_add_part(pt, &whole, job->err);
+    gg_status st = move->experts || arcs ? join_experts(job, move, &pt->t, &p)
+                   : job->blend->mode    ? make_blend(job, move, (share){ 0 }, &pt->t, &p)
+                                      : gg_compute_convert(&job->made, &pt->t, &in, &p, job->err);
     pt->make = p.make;
     pt->ctx = p.ctx;
     return st;
@@ -301,12 +304,11 @@ static bool experts_mix(const gg_source *base, const gg_moves *moves, const gg_b
     bool mix = !found; /* then look, to be safe */
     for (size_t i = 0, k = 0; i < gg_source_count(base) && !mix; i++) {
         const gg_tensor *t = gg_source_tensor(base, i);
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         while (k < moves->n && (moves->list[k].base == SIZE_MAX || moves->list[k].base < i)) k++;
-        if (a.block < 0 || !gg_counts_experts(t, &a)) continue;
+        if (t->a.block < 0 || !gg_counts_experts(t)) continue;
         bool moved = k < moves->n && moves->list[k].base == i;
-        found[a.block] |= moved ? MOVED : STAYS;
-        mix = found[a.block] == (MOVED | STAYS) || (moved && blend->mode);
+        found[t->a.block] |= moved ? MOVED : STAYS;
+        mix = found[t->a.block] == (MOVED | STAYS) || (moved && blend->mode);
     }
     free(found);
     return mix;
@@ -380,8 +382,8 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
         if (m->base == SIZE_MAX || m->donor == SIZE_MAX) continue;
         const gg_tensor *t = gg_source_tensor(base, m->base),
                         *d = gg_source_tensor(donor, m->donor);
-        int64_t to = gg_anatomy_of(t->name, t->name_len).block;
-        int64_t from = gg_anatomy_of(d->name, d->name_len).block;
+        int64_t to = t->a.block;
+        int64_t from = d->a.block;
         if (to < 0 || from < 0 || (to == last_to && from == last_from)) continue;
         compare_block(k, gg_source_meta(base), gg_source_meta(donor), to, from);
         last_to = to;
@@ -391,25 +393,25 @@ static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const 
 
 /* Adds a note if the base is not the one that the adapter was made from, as far as the adapter
  * tells (organ/tensor_names.h). */
-static gg_status note_base(const transplant *m, gg_held_notes *notes)
+static gg_status note_base(const transplant *job, gg_held_notes *notes)
 {
-    const gg_meta *keys = gg_source_meta(m->donor);
+    const gg_meta *keys = gg_source_meta(job->donor);
     const char *name, *sha, *of = "another model";
     size_t len, sha_len, of_len = strlen(of);
     char have[65], shown[120], tensor[120];
-    if (!m->run->note || !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_TENSOR), &name, &len) ||
+    if (!job->run->note || !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_TENSOR), &name, &len) ||
         !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_SHA256), &sha, &sha_len))
         return GG_OK;
-    size_t i = gg_source_find(m->base, name, len);
+    size_t i = gg_source_find(job->base, name, len);
     if (i == SIZE_MAX) return GG_OK;
-    gg_plan_part part = { m->base, i, 0, gg_source_tensor(m->base, i)->bytes, NULL };
-    gg_status st = gg_copy_part(&part, (gg_place){ -1, 0 }, have, m->run, m->err);
+    gg_plan_part part = { job->base, i, 0, gg_source_tensor(job->base, i)->bytes, NULL };
+    gg_status st = gg_copy_part(&part, (gg_place){ -1, 0 }, have, job->run, job->err);
     if (st != GG_OK || (sha_len == 64 && memcmp(have, sha, 64) == 0)) return st;
     gg_kv_str(gg_meta_find(keys, "general.base_model.0.name"), &of, &of_len);
     gg_escape(of, of_len, shown, sizeof shown);
     gg_escape(name, len, tensor, sizeof tensor);
     return gg_held_add(
-        notes, m->err,
+        notes, job->err,
         "the adapter was made from %s, whose %s has other bytes than that of this base: "
         "it is another model, or has other types",
         shown, tensor);
@@ -419,21 +421,21 @@ static gg_status note_base(const transplant *m, gg_held_notes *notes)
  * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
  * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
  * takes no notes, or if one of the models is a pipe or bare records. */
-static gg_status note_kinship(const transplant *m, gg_held_notes *notes)
+static gg_status note_kinship(const transplant *job, gg_held_notes *notes)
 {
-    if (m->o->adapter) return note_base(m, notes);
-    gg_source *base = m->base, *donor = m->donor;
-    const gg_moves *moves = &m->moves;
-    gg_error *err = m->err;
+    if (job->o->adapter) return note_base(job, notes);
+    gg_source *base = job->base, *donor = job->donor;
+    const gg_moves *moves = &job->moves;
+    gg_error *err = job->err;
     kinship k = { notes, 0, err };
-    if (!m->run->note || moves->n == 0 || !gg_source_seekable(base) || !gg_source_seekable(donor) ||
-        !gg_source_meta(base) || !gg_source_meta(donor))
+    if (!job->run->note || moves->n == 0 || !gg_source_seekable(base) ||
+        !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
         return GG_OK;
     gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_key_conflict, &k);
     note_rest(&k, "keys differ");
     compare_layers(&k, base, donor, moves);
     note_rest(&k, "per-layer keys differ");
-    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves, m->blend);
+    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves, job->blend);
 }
 
 /* ---- what is read --------------------------------------------------------------------------- */
@@ -534,18 +536,18 @@ static void put_experts(const gg_tensor *stack, const gg_select *select, gg_json
 
 /* {"op": "graft", "from": MODEL, "tensor": NAME, "how": ...}, or without a move
  * {"op": "adapter", "from": MODEL, "scale": S} */
-static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_move *move)
+static gg_status put_history(const transplant *job, gg_dir_item *item, const gg_move *move)
 {
     gg_buf b = GG_BUF_INIT;
     gg_json_out o = gg_json_to_buf(&b);
-    gg_error *err = t->err;
-    const char *from = gg_source_name(t->donor);
-    const gg_blend *blend = t->blend;
+    gg_error *err = job->err;
+    const char *from = gg_source_name(job->donor);
+    const gg_blend *blend = job->blend;
     gg_json_put_text(
         &o, move ? "{\"op\": \"graft\", \"from\": " : "{\"op\": \"adapter\", \"from\": ", err);
     gg_mj_put_bytes(&o, from, strlen(from), err);
     if (move) {
-        const gg_tensor *d = gg_source_tensor(t->donor, move->donor);
+        const gg_tensor *d = gg_source_tensor(job->donor, move->donor);
         const char *how = blend->mode     ? blend->text
                           : move->experts ? "experts"
                                           : gg_move_name(move->kind);
@@ -553,12 +555,13 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
         gg_mj_put_bytes(&o, d->name, d->name_len, err);
         gg_json_put_text(&o, ", \"how\": ", err);
         gg_json_put_string(&o, how, strlen(how), err);
-        if (move->experts) put_experts(gg_source_tensor(t->base, move->base), t->select, &o, err);
-        if (gg_source_view_moved(t->donor, move->donor))
+        if (move->experts)
+            put_experts(gg_source_tensor(job->base, move->base), job->select, &o, err);
+        if (gg_source_view_moved(job->donor, move->donor))
             gg_json_put_text(&o, ", \"aligned\": true", err);
     } else {
         gg_json_put_text(&o, ", \"scale\": ", err);
-        gg_json_put_f64(&o, t->o->scale, err);
+        gg_json_put_f64(&o, job->o->scale, err);
     }
     gg_json_put_text(&o, "}", err);
     if (err->status == GG_OK) item->history = gg_buf_take(&b, NULL);
@@ -571,309 +574,311 @@ static gg_status put_history(const transplant *t, gg_dir_item *item, const gg_mo
 /* Get the producer of tensor i of the base with the adapter folded in. If the adapter does not
  * change the tensor, p->make is NULL and GG_OK is returned. GG_EUNSUPPORTED if the values are
  * scaled by a separate tensor. */
-static gg_status fold_tensor(transplant *t, size_t i, gg_producer *p)
+static gg_status fold_tensor(transplant *job, size_t i, gg_producer *p)
 {
-    const gg_tensor *of = gg_source_tensor(t->base, i);
-    gg_plan_part whole = gg_plan_whole(t->base, i);
+    const gg_tensor *of = gg_source_tensor(job->base, i);
+    gg_plan_part whole = gg_plan_whole(job->base, i);
     gg_input in = { of->dtype, &whole, 1 };
-    gg_status st = gg_compute_lora(&t->made, &t->lora, of, &in, p, t->err);
+    gg_status st = gg_compute_lora(&job->made, &job->lora, of, &in, p, job->err);
     char scale[GG_RECORD_NAME + 1];
     if (st != GG_OK || !p->make ||
-        gg_find_scale(t->base, of->name, of->name_len, scale) == SIZE_MAX)
+        gg_find_scale(job->base, of->name, of->name_len, scale) == SIZE_MAX)
         return st;
-    gg_fail(t->err, GG_EUNSUPPORTED, "its values are scaled by %s, so an adapter cannot be applied",
-            scale);
-    return gg_at_tensor(t->err, of->name, of->name_len);
+    gg_fail(job->err, GG_EUNSUPPORTED,
+            "its values are scaled by %s, so an adapter cannot be applied", scale);
+    return gg_at_tensor(job->err, of->name, of->name_len);
 }
 
 /* Adds a tensor to the model or directory: instead of tensor `base` of the base, or SIZE_MAX. */
-static gg_status add_tensor(transplant *t, const gg_tensor *out, size_t base, gg_plan_tensor **pt)
+static gg_status add_tensor(transplant *job, const gg_tensor *out, size_t base, gg_plan_tensor **pt)
 {
-    if (!t->o->directory) return gg_plan_add(&t->plan, out, pt, t->err);
+    if (!job->o->directory) return gg_plan_add(&job->plan, out, pt, job->err);
     gg_selected p = { .t = *out, .source = base };
-    p.a = base != SIZE_MAX ? gg_source_anatomy(t->base, base)
-                           : gg_anatomy_of(out->name, out->name_len);
-    return gg_organ_dir_add(&t->dir, &p, pt, t->err);
+    return gg_organ_dir_add(&job->dir, &p, pt, job->err);
 }
 
-static gg_status add_unchanged(transplant *t, size_t i)
+static gg_status add_unchanged(transplant *job, size_t i)
 {
     gg_plan_tensor *pt;
-    gg_plan_part part = gg_plan_whole(t->base, i);
-    gg_status st = add_tensor(t, gg_source_tensor(t->base, i), i, &pt);
-    return st == GG_OK ? gg_plan_add_part(pt, &part, t->err) : st;
+    gg_plan_part part = gg_plan_whole(job->base, i);
+    gg_status st = add_tensor(job, gg_source_tensor(job->base, i), i, &pt);
+    return st == GG_OK ? gg_plan_add_part(pt, &part, job->err) : st;
 }
 
 /* Adds a tensor with other bytes than those of tensor `base` of the base (SIZE_MAX: of none): those
  * of a move, or with the adapter those of a producer. */
-static gg_status add_changed(transplant *t, const gg_tensor *out, size_t base, const gg_producer *p,
-                             const gg_move *move)
+static gg_status add_changed(transplant *job, const gg_tensor *out, size_t base,
+                             const gg_producer *p, const gg_move *move)
 {
     gg_plan_tensor *pt;
-    gg_status st = add_tensor(t, out, base, &pt);
+    gg_status st = add_tensor(job, out, base, &pt);
     if (st != GG_OK) return st;
-    if (move) st = fill_moved(t, move, pt, t->err);
+    if (move) st = fill_moved(job, move, pt);
     else pt->make = p->make, pt->ctx = p->ctx;
-    if (move && move->kind == GG_MOVE_ADD) t->report->added++;
-    else t->report->moved++;
-    if (move && move->kind == GG_MOVE_CONVERT) t->report->converted++;
-    t->report->bytes_moved += out->bytes;
-    if (st != GG_OK || !t->o->directory) return st;
-    return put_history(t, &t->dir.items[t->dir.plan.n - 1], move);
+    if (move && move->kind == GG_MOVE_ADD) job->report->added++;
+    else job->report->moved++;
+    if (move && move->kind == GG_MOVE_CONVERT) job->report->converted++;
+    job->report->bytes_moved += out->bytes;
+    if (st != GG_OK || !job->o->directory) return st;
+    return put_history(job, &job->dir.items[job->dir.plan.n - 1], move);
 }
 
-static gg_status add_moved(transplant *t, const gg_move *move)
+static gg_status add_moved(transplant *job, const gg_move *move)
 {
-    gg_tensor out = moved_tensor(t, move);
-    return add_changed(t, &out, move->base, NULL, move);
+    gg_tensor out = moved_tensor(job, move);
+    return add_changed(job, &out, move->base, NULL, move);
 }
 
 /* Moves are in the base's order, added tensors at the end. */
-static gg_status add_tensors(transplant *t)
+static gg_status add_tensors(transplant *job)
 {
-    const gg_moves *moves = &t->moves;
+    const gg_moves *moves = &job->moves;
     gg_status st = GG_OK;
     size_t next = 0;
-    for (size_t i = 0; i < gg_source_count(t->base) && st == GG_OK; i++) {
+    for (size_t i = 0; i < gg_source_count(job->base) && st == GG_OK; i++) {
         gg_producer p = { 0 };
         if (next < moves->n && moves->list[next].base == i) {
-            st = add_moved(t, &moves->list[next++]);
+            st = add_moved(job, &moves->list[next++]);
             continue;
         }
-        if (t->o->adapter) st = fold_tensor(t, i, &p);
+        if (job->o->adapter) st = fold_tensor(job, i, &p);
         if (st != GG_OK) break;
-        st = p.make ? add_changed(t, gg_source_tensor(t->base, i), i, &p, NULL)
-                    : add_unchanged(t, i);
+        st = p.make ? add_changed(job, gg_source_tensor(job->base, i), i, &p, NULL)
+                    : add_unchanged(job, i);
     }
-    for (; next < moves->n && st == GG_OK; next++) st = add_moved(t, &moves->list[next]);
+    for (; next < moves->n && st == GG_OK; next++) st = add_moved(job, &moves->list[next]);
     return st;
 }
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
 /* Whether every tensor that moves takes its own place, from the base itself. */
-static bool moves_nothing(const transplant *t)
+static bool moves_nothing(const transplant *job, gg_error *err)
 {
-    for (size_t i = 0; i < t->moves.n; i++)
-        if (t->moves.list[i].base != t->moves.list[i].donor) return false;
-    return !t->o->adapter && gg_source_is_same(t->base, t->donor);
+    for (size_t i = 0; i < job->moves.n; i++)
+        if (job->moves.list[i].base != job->moves.list[i].donor) return false;
+    return !job->o->adapter && gg_source_is_same(job->base, job->donor, err);
 }
 
 /* Records the step in the keys of the result, unless all tensors are those of the donor, no
  * tensor changes, or prediction blocks are added. Bare records have no keys. */
-static gg_status record_step(transplant *t)
+static gg_status record_step(transplant *job)
 {
-    const gg_transplant_report *r = t->report;
-    gg_source *const others[] = { t->donor };
+    const gg_transplant_report *r = job->report;
+    gg_source *const others[] = { job->donor };
     gg_buf step = GG_BUF_INIT;
-    gg_error *err = t->err;
-    if (!gg_source_meta(t->base) || (t->o->match.mtp && !t->o->adapter)) return GG_OK;
-    size_t moved = r->moved + r->added, all = gg_source_count(t->base) + r->added;
+    gg_error *err = job->err;
+    if (!gg_source_meta(job->base) || (job->o->match.mtp && !job->o->adapter)) return GG_OK;
+    size_t moved = r->moved + r->added, all = gg_source_count(job->base) + r->added;
     bool experts = false;
-    for (size_t i = 0; i < t->moves.n; i++) experts = experts || t->moves.list[i].experts;
-    if (moved == all && !experts && !t->blend->mode && !t->o->adapter) return GG_OK;
-    if (!experts && moves_nothing(t)) return GG_OK;
-    gg_buf_printf(&step, err, "%s: %s%zu of %zu tensors", t->o->adapter ? "adapter" : "graft",
+    for (size_t i = 0; i < job->moves.n; i++) experts = experts || job->moves.list[i].experts;
+    if (moved == all && !experts && !job->blend->mode && !job->o->adapter) return GG_OK;
+    if ((!experts && moves_nothing(job, err)) || err->status != GG_OK) return err->status;
+    gg_buf_printf(&step, err, "%s: %s%zu of %zu tensors", job->o->adapter ? "adapter" : "graft",
                   experts ? "experts in " : "", moved, all);
-    if (t->blend->mode && !t->o->adapter) gg_buf_printf(&step, err, ", blend %s,", t->blend->text);
-    if (t->o->adapter && t->o->scale != 1) {
+    if (job->blend->mode && !job->o->adapter)
+        gg_buf_printf(&step, err, ", blend %s,", job->blend->text);
+    if (job->o->adapter && job->o->scale != 1) {
         char scale[32];
-        gg_format_f64(t->o->scale, scale);
+        gg_format_f64(job->o->scale, scale);
         gg_buf_printf(&step, err, ", scale %s,", scale);
     }
     gg_buf_text(&step, " from ", err);
-    gg_put_model_name(&step, t->donor, err);
-    if (err->status == GG_OK) gg_record_step(&t->meta, others, 1, &step, t->run, err);
+    gg_put_model_name(&step, job->donor, err);
+    if (err->status == GG_OK) gg_record_step(&job->meta, others, 1, &step, job->run, err);
     gg_buf_free(&step);
     return err->status;
 }
 
 /* The keys of the base, with those of blocks that are added, and with the types of the new tensors.
  * Bare records have none. */
-static gg_status make_keys(transplant *t, const gg_plan *p)
+static gg_status make_keys(transplant *job, const gg_plan *p)
 {
-    bool mtp = t->o->match.mtp && !t->o->adapter;
-    gg_tensor *list = gg_plan_list(p, 0, p->n, t->err);
+    bool mtp = job->o->match.mtp && !job->o->adapter;
+    gg_tensor *list = gg_plan_list(p, 0, p->n, job->err);
     gg_status st = list ? GG_OK : GG_ENOMEM;
-    if (st == GG_OK && gg_source_meta(t->base))
-        st = gg_added_blocks_meta(t->base, t->donor, &t->moves, mtp, &t->meta, t->err);
-    if (st == GG_OK) st = gg_type_keys_change(&t->meta, t->base, list, p->n, t->err);
+    if (st == GG_OK && gg_source_meta(job->base))
+        st = gg_added_blocks_meta(job->base, job->donor, &job->moves, mtp, &job->meta, job->err);
+    if (st == GG_OK) st = gg_type_keys_change(&job->meta, job->base, list, p->n, job->err);
     free(list);
-    return st == GG_OK ? record_step(t) : st;
+    return st == GG_OK ? record_step(job) : st;
 }
 
-static gg_status check_imatrix_out(const transplant *t)
+static gg_status check_imatrix_out(const transplant *job)
 {
-    const gg_manifest *m = gg_source_manifest(t->base);
-    if (!t->o->imatrix_out) return GG_OK;
-    if (!t->o->output.imatrix) {
-        gg_fail(t->err, GG_EUSAGE, "there is no importance matrix of the base");
-        return gg_fix_hint(t->err, GG_HINT_IMATRIX, "give it");
+    const gg_manifest *m = gg_source_manifest(job->base);
+    if (!job->o->imatrix_out) return GG_OK;
+    if (!job->o->output.imatrix) {
+        gg_fail(job->err, GG_EUSAGE, "there is no importance matrix of the base");
+        return gg_fix_by(job->err, "imatrix", "give it");
     }
     if (!m || !m->n_stacks) return GG_OK;
     return gg_fail_in(
-        t->err, GG_EUSAGE, t->base, NULL,
+        job->err, GG_EUSAGE, job->base, NULL,
         "an importance matrix has entries for stacks, but this directory has single experts");
 }
 
-static gg_status write_imatrix(const transplant *t)
+static gg_status write_imatrix(const transplant *job)
 {
-    const gg_transplant_options *o = t->o;
-    gg_moved_models m = { t->base, t->donor, &t->moves, &o->match, t->imatrix };
+    const gg_transplant_options *o = job->o;
+    gg_moved_models m = { job->base, job->donor, &job->moves, &o->match, job->imatrix };
     if (!o->imatrix_out) return GG_OK;
-    return gg_transplant_imatrix(&m, o->donor_imatrix, o->imatrix_out, t->run, t->err);
+    return gg_transplant_imatrix(&m, o->donor_imatrix, o->imatrix_out, job->run, job->err);
 }
 
 /* ---- files ------------------------------------------------------------------------------------
  */
 
-static gg_status refuse_mismatches(const transplant *t, const gg_move *move, size_t mismatches)
+static gg_status refuse_mismatches(const transplant *job, const gg_move *move, size_t mismatches)
 {
-    if (move->option) gg_fail(t->err, GG_NO, "%s (%s)", move->reason, move->option);
-    else gg_fail(t->err, GG_NO, "%s", move->reason);
-    gg_fix(t->err,
+    if (move->option) gg_fail(job->err, GG_NO, "%s (%s)", move->reason, move->option);
+    else gg_fail(job->err, GG_NO, "%s", move->reason);
+    gg_fix(job->err,
            "%zu tensors do not match: list them, or leave them out (--check, --skip-mismatched)",
            mismatches);
-    gg_at_tensor(t->err, move->name, move->name_len);
-    return gg_at_file(t->err, gg_source_name(move->donor == SIZE_MAX ? t->donor : t->base));
+    gg_at_tensor(job->err, move->name, move->name_len);
+    return gg_at_file(job->err, gg_source_name(move->donor == SIZE_MAX ? job->donor : job->base));
 }
 
 /* Drop mismatches (counted in t->report->skipped) or fail with the first one. GG_NO if no move is
  * left. */
-static gg_status drop_mismatched(transplant *t)
+static gg_status drop_mismatched(transplant *job)
 {
-    gg_moves *moves = &t->moves;
+    gg_moves *moves = &job->moves;
     size_t kept = 0, mismatches = 0;
     const gg_move *list = moves->list;
     for (size_t i = 0; i < moves->n; i++) mismatches += list[i].kind == GG_MOVE_MISMATCH;
     for (size_t i = 0; i < moves->n; i++) {
         if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
-        else if (!t->o->skip_mismatched) return refuse_mismatches(t, &list[i], mismatches);
+        else if (!job->o->skip_mismatched) return refuse_mismatches(job, &list[i], mismatches);
     }
-    t->report->skipped = mismatches;
+    job->report->skipped = mismatches;
     moves->n = kept;
     if (kept) return GG_OK;
-    gg_fail_in(t->err, GG_NO, t->donor, NULL, "no selected tensor can be moved");
-    return gg_fix(t->err, "list the tensors and the pairs (organ-extract --list, --check)");
+    gg_fail_in(job->err, GG_NO, job->donor, NULL, "no selected tensor can be moved");
+    return gg_fix(job->err, "list the tensors and the pairs (organ-extract --list, --check)");
 }
 
 /* Finds the moves, or checks the adapter. */
-static gg_status find_changes(transplant *t)
+static gg_status find_changes(transplant *job)
 {
-    const gg_transplant_options *o = t->o;
+    const gg_transplant_options *o = job->o;
     gg_match_options match = o->match;
     gg_status st;
-    t->made.imatrix = t->imatrix;
-    if (o->adapter) return gg_lora_open(t->donor, t->base, o->scale, &t->lora, t->err);
-    match.weighed = match.weighed || t->imatrix;
-    st = gg_match_tensors(t->base, t->donor, &match, &t->moves, t->err);
+    job->made.imatrix = job->imatrix;
+    if (o->adapter) return gg_lora_open(job->donor, job->base, o->scale, &job->lora, job->err);
+    match.weighed = match.weighed || job->imatrix;
+    st = gg_match_tensors(job->base, job->donor, &match, &job->moves, job->err);
     if (st != GG_OK) return st;
-    return drop_mismatched(t);
+    return drop_mismatched(job);
 }
 
-/* What cannot be in a model. */
-static gg_status refuse_sources(const transplant *t)
+/* Engines use only the pairs of an adapter. */
+static gg_status note_norms(const transplant *job, gg_held_notes *notes)
 {
-    const gg_transplant_options *o = t->o;
-    gg_status st = gg_require_model(t->base, t->err);
-    if (st == GG_OK) st = gg_require_whole(t->base, t->run, t->err);
-    if (st == GG_OK && (o->match.mtp || o->match.add))
-        st = gg_refuse_split_experts(t->donor, t->err);
-    return st;
+    size_t n = job->lora.norms;
+    if (n == 0) return GG_OK;
+    return gg_held_add(notes, job->err,
+                       "%zu norm%s of the adapter replace%s the base's; engines that load the "
+                       "adapter beside the model leave %s out",
+                       n, n == 1 ? "" : "s", n == 1 ? "s" : "", n == 1 ? "it" : "them");
 }
 
-static gg_status write_model(transplant *t, const char *output)
+static gg_status write_model(transplant *job, const char *output)
 {
     size_t changed = 0;
-    gg_split split = { (uint32_t)t->o->output.shards, t->o->output.shard_size };
-    gg_plan *p = &t->plan;
-    gg_status st = make_keys(t, p);
-    if (st == GG_OK && t->rules)
-        st = gg_dtype_rules_apply(t->rules, p, &t->meta, &t->made, &changed, t->run, t->err);
-    if (st == GG_OK && !t->o->imatrix_out)
-        st = gg_imatrix_review(t->imatrix, p, NULL, t->run, t->err);
-    if (st == GG_OK) st = gg_plan_output(p, &split, output, &t->meta, t->base, t->run, t->err);
+    gg_split split = { (uint32_t)job->o->output.shards, job->o->output.shard_size };
+    gg_plan *p = &job->plan;
+    gg_status st = make_keys(job, p);
+    if (st == GG_OK && job->rules)
+        st = gg_dtype_rules_apply(job->rules, p, &job->meta, &job->made, &changed, job->run,
+                                  job->err);
+    if (st == GG_OK && job->imatrix && !job->o->imatrix_out)
+        st = gg_imatrix_review(job->imatrix, p, NULL, job->run, job->err);
+    if (st == GG_OK)
+        st = gg_plan_output(p, &split, output, &job->meta, job->base, job->run, job->err);
     gg_meta *first = st == GG_OK ? &p->files[0].meta : NULL;
-    if (st != GG_OK && t->rules) gg_at_file(t->err, gg_source_name(t->base));
-    if (first && changed) st = gg_dtype_rules_keys(t->rules, p, first, t->err);
-    for (size_t i = 0; i < t->o->copy_kv.n && st == GG_OK; i++)
-        st = copy_keys(t->donor, t->o->copy_kv.items[i], first, t->err);
-    if (st == GG_OK) st = gg_set_keys(first, &t->o->output, t->err);
-    if (st == GG_OK) st = gg_watch_add(&p->watch, t->donor, t->err);
-    if (st == GG_OK) st = gg_watch_add(&p->watch, t->o->match.blend.ancestor, t->err);
-    if (st == GG_OK) st = write_imatrix(t); /* first: it may not fit, and the model takes long */
-    return st == GG_OK ? gg_plan_write(p, t->run, &t->report->bytes_written, t->err) : st;
+    if (st != GG_OK && job->rules) gg_at_file(job->err, gg_source_name(job->base));
+    if (first && changed) st = gg_dtype_rules_keys(job->rules, p, first, job->err);
+    for (size_t i = 0; i < job->o->copy_kv.n && st == GG_OK; i++)
+        st = copy_keys(job->donor, job->o->copy_kv.items[i], first, job->err);
+    if (st == GG_OK) st = gg_set_keys(first, &job->o->output, job->err);
+    if (st == GG_OK) st = gg_watch_add(&p->watch, job->donor, job->err);
+    if (st == GG_OK) st = gg_watch_add(&p->watch, job->o->match.blend.ancestor, job->err);
+    if (st == GG_OK) st = write_imatrix(job); /* first: it may not fit, and the model takes long */
+    return st == GG_OK ? gg_plan_write(p, job->run, &job->report->bytes_written, job->err) : st;
 }
 
-static gg_status make_model(transplant *t, const char *output)
+static gg_status make_model(transplant *job, const char *output)
 {
-    const gg_output_options *out = &t->o->output;
-    gg_status st = refuse_sources(t);
-    if (st == GG_OK)
-        st = gg_dtype_rules_parse(out->dtype, out->fallback, t->imatrix, &t->rules, t->err);
-    if (st == GG_OK) st = find_changes(t);
-    if (st == GG_OK) st = note_kinship(t, &t->notes);
-    if (st == GG_OK) st = add_tensors(t);
-    if (st == GG_OK) st = write_model(t, output);
-    gg_held_end(&t->notes, t->run, st == GG_OK);
+    const gg_output_options *out = &job->o->output;
+    const gg_match_options *match = &job->o->match;
+    gg_status st = gg_require_model(job->base, job->err);
+    if (st == GG_OK) st = gg_require_whole(job->base, job->run, job->err);
+    if (st == GG_OK && (match->mtp || match->add))
+        st = gg_refuse_split_experts(job->donor, job->err);
+    if (st == GG_OK && (out->dtype || out->fallback))
+        st = gg_dtype_rules_parse(out->dtype, out->fallback, job->imatrix, &job->rules, job->err);
+    if (st == GG_OK) st = find_changes(job);
+    if (st == GG_OK) st = note_kinship(job, &job->notes);
+    if (st == GG_OK) st = note_norms(job, &job->notes);
+    if (st == GG_OK) st = add_tensors(job);
+    if (st == GG_OK) st = write_model(job, output);
+    gg_held_end(&job->notes, job->run, st == GG_OK);
     return st;
 }
 
 /* Updates the metadata for the new tensors, then writes records and manifest. */
-static gg_status write_directory(transplant *t, gg_status st)
+static gg_status make_directory(transplant *job, const char *output)
 {
-    gg_organ_dir *d = &t->dir;
+    gg_source *ancestor = job->o->adapter ? NULL : job->o->match.blend.ancestor;
+    gg_organ_dir *d = &job->dir;
+    gg_error *err = job->err;
     size_t weighed = 0;
-    if (st == GG_OK) st = add_tensors(t);
-    if (st == GG_OK) st = gg_organ_dir_names(d, t->err);
-    if (st == GG_OK) st = make_keys(t, &d->plan);
-    if (st == GG_OK) st = gg_imatrix_review(t->imatrix, &d->plan, &weighed, t->run, t->err);
-    if (st == GG_OK && weighed) st = gg_imatrix_keys(t->imatrix, &t->meta, t->err);
-    d->meta = &t->meta;
-    if (st == GG_OK) st = gg_organ_dir_check(d, t->err);
-    if (st == GG_OK) st = write_imatrix(t);
-    if (st == GG_OK) st = gg_organ_dir_records(d, t->err);
-    return gg_organ_dir_close(d, st, t->err);
-}
-
-static gg_status make_directory(transplant *t, const char *output)
-{
-    gg_source *ancestor = t->o->adapter ? NULL : t->o->match.blend.ancestor;
-    gg_error *err = t->err;
-    gg_status st = GG_OK;
-    if (!t->o->adapter) st = gg_guard_output(output, t->donor, err);
+    gg_status st = gg_require_whole(job->base, job->run, err);
+    if (st == GG_OK && !job->o->adapter) st = gg_guard_output(output, job->donor, err);
     if (st == GG_OK) st = gg_guard_output(output, ancestor, err);
-    if (st == GG_OK) st = find_changes(t);
-    if (st == GG_OK) st = gg_organ_dir_open(&t->dir, t->base, output, t->run, err); /* guards it */
+    if (st == GG_OK) st = find_changes(job);
+    if (st == GG_OK) st = gg_organ_dir_open(d, job->base, output, job->run, err); /* guards it */
     if (st == GG_OK) {
-        t->dir.whole = true;
-        t->dir.link = t->o->link;
-        st = gg_watch_add(&t->dir.plan.watch, t->donor, err);
-        if (st == GG_OK) st = gg_watch_add(&t->dir.plan.watch, ancestor, err);
-        if (st == GG_OK) st = note_kinship(t, &t->dir.notes);
-        st = write_directory(t, st);
+        d->whole = true;
+        d->link = job->o->link;
+        st = gg_watch_add(&d->plan.watch, job->donor, err);
+        if (st == GG_OK) st = gg_watch_add(&d->plan.watch, ancestor, err);
+        if (st == GG_OK) st = note_kinship(job, &d->notes);
+        if (st == GG_OK) st = note_norms(job, &d->notes);
+        if (st == GG_OK) st = add_tensors(job);
+        if (st == GG_OK) st = gg_organ_dir_names(d, err);
+        if (st == GG_OK) st = make_keys(job, &d->plan);
+        if (st == GG_OK) st = gg_imatrix_review(job->imatrix, &d->plan, &weighed, job->run, err);
+        if (st == GG_OK && weighed) st = gg_imatrix_keys(job->imatrix, &job->meta, err);
+        d->meta = &job->meta;
+        if (st == GG_OK) st = gg_organ_dir_check(d, err);
+        if (st == GG_OK) st = write_imatrix(job);
+        if (st == GG_OK) st = gg_organ_dir_records(d, err);
+        st = gg_organ_dir_close(d, st, err);
     }
-    return st == GG_OK ? GG_OK
-                       : (gg_at_file(err, st == GG_EIO ? output : gg_source_name(t->base)), st);
+    if (st != GG_OK) gg_at_file(err, st == GG_EIO ? output : gg_source_name(job->base));
+    return st;
 }
 
-static void open_transplant(transplant *t)
+static void open_transplant(transplant *job)
 {
-    const gg_match_options *match = &t->o->match;
-    t->blend = &match->blend;
-    t->select = match->select;
-    if (t->blend->mode != GG_BLEND_NONE) t->blocks = highest_block_count(t->base);
+    const gg_match_options *match = &job->o->match;
+    job->blend = &match->blend;
+    job->select = match->select;
+    if (job->blend->mode != GG_BLEND_NONE) job->blocks = highest_block_count(job->base);
 }
 
-static gg_status close_transplant(transplant *t, gg_status st)
+static gg_status close_transplant(transplant *job, gg_status st)
 {
-    gg_plan_free(&t->plan);
-    gg_dtype_rules_free(t->rules);
-    gg_imatrix_close(t->imatrix);
-    gg_computations_free(&t->made);
-    gg_moves_free(&t->moves);
-    gg_meta_free(&t->meta);
-    free(t->fds);
+    gg_plan_free(&job->plan);
+    if (job->rules) gg_dtype_rules_free(job->rules);
+    if (job->imatrix) gg_imatrix_close(job->imatrix);
+    gg_computations_free(&job->made);
+    gg_moves_free(&job->moves);
+    gg_meta_free(&job->meta);
+    free(job->fds);
     return st;
 }
 
@@ -881,30 +886,32 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
                         const char *output, const gg_run *run, gg_transplant_report *report,
                         gg_error *err)
 {
-    transplant t = { .base = base,
-                     .donor = donor,
-                     .o = GG_OPTIONS(gg_transplant_options, o),
-                     .run = GG_OPTIONS(gg_run, run),
-                     .plan = { .verify = true },
-                     .report = GG_REPORT(gg_transplant_report, report),
-                     .err = err };
-    if (t.o->read) {
-        gg_match_options match = t.o->match;
-        match.weighed = t.o->output.imatrix != NULL;
-        gg_status st = gg_match_tensors(base, donor, &match, &t.moves, err);
-        gg_reads r = { .read = t.o->read, .ctx = t.o->ctx };
-        if (st == GG_OK) list_reads(base, donor, &match, &t.moves, r);
-        gg_moves_free(&t.moves);
+    transplant job = { .base = base,
+                       .donor = donor,
+                       .o = GG_OPTIONS(gg_transplant_options, o),
+                       .run = GG_OPTIONS(gg_run, run),
+                       .plan = { .verify = true },
+                       .report = GG_REPORT(gg_transplant_report, report),
+                       .err = err };
+    if (job.o->read) {
+        gg_match_options match = job.o->match;
+        match.weighed = job.o->output.imatrix != NULL;
+        gg_status st = gg_match_tensors(base, donor, &match, &job.moves, err);
+        gg_reads r = { .read = job.o->read, .ctx = job.o->ctx };
+        if (st == GG_OK) list_reads(base, donor, &match, &job.moves, r);
+        gg_moves_free(&job.moves);
         return st;
     }
-    if (t.o->directory && !t.o->adapter && t.o->match.mtp)
+    if (job.o->directory && !job.o->adapter && job.o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
-    open_transplant(&t);
-    gg_status st = check_imatrix_out(&t);
-    if (st == GG_OK) st = gg_imatrix_open(t.o->output.imatrix, &t.imatrix, err);
-    if (st == GG_OK) st = t.o->directory ? make_directory(&t, output) : make_model(&t, output);
-    return close_transplant(&t, st);
+    open_transplant(&job);
+    gg_status st = check_imatrix_out(&job);
+    if (st == GG_OK && job.o->output.imatrix)
+        st = gg_imatrix_open(job.o->output.imatrix, &job.imatrix, err);
+    if (st == GG_OK)
+        st = job.o->directory ? make_directory(&job, output) : make_model(&job, output);
+    return close_transplant(&job, st);
 }
 
 /* ---- in place ------------------------------------------------------------------------------
@@ -915,33 +922,39 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
  * changed. */
 
 /* Refuses everything that would change a header. */
-static gg_status only_bytes(const transplant *j, gg_error *err)
+static gg_status only_bytes(const transplant *job)
 {
-    if (j->o->output.set_kv.n || j->o->output.set_kv_files.n || j->o->copy_kv.n) {
-        gg_fail(err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
-        return gg_fix(err, "write a new model (use --output)");
+    if (job->o->output.set_kv.n || job->o->output.set_kv_files.n || job->o->copy_kv.n) {
+        gg_fail(job->err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
+        return gg_fix(job->err, "write a new model (use --output)");
     }
-    for (size_t i = 0; i < j->moves.n; i++) {
-        if (j->moves.list[i].kind == GG_MOVE_REPLACE || j->moves.list[i].kind == GG_MOVE_CONVERT)
+    for (size_t i = 0; i < job->moves.n; i++) {
+        if (job->moves.list[i].kind == GG_MOVE_REPLACE ||
+            job->moves.list[i].kind == GG_MOVE_CONVERT)
             continue;
-        gg_fail(err, GG_NO, "its size would change, which is not possible in place");
-        gg_fix(err, "write a new model (use --output)");
-        gg_at_tensor(err, j->moves.list[i].name, j->moves.list[i].name_len);
-        return gg_at_file(err, j->model->paths[0]), GG_NO;
+        gg_fail(job->err, GG_NO, "its size would change, which is not possible in place");
+        gg_fix(job->err, "write a new model (use --output)");
+        gg_at_tensor(job->err, job->moves.list[i].name, job->moves.list[i].name_len);
+        gg_at_file(job->err, job->model->paths[0]);
+        return GG_NO;
     }
     return GG_OK;
 }
 
 /* The donor must not change while it is read. (A blend reads the base too, but each piece of a
  * tensor only before it is written.) */
-static gg_status donor_is_another(const transplant *j, gg_error *err)
+static gg_status donor_is_another(const transplant *job)
 {
     gg_error same = GG_ERROR_INIT;
-    for (size_t k = 0; k < j->model->n_files && gg_source_model(j->donor); k++) {
-        if (gg_guard_output(j->model->paths[k], j->donor, &same) == GG_OK) continue;
-        gg_fail(err, GG_EUSAGE, "base and donor are the same file");
-        gg_fix(err, "write a new model (use --output)");
-        return gg_at_file(err, j->model->paths[k]);
+    for (size_t k = 0; k < job->model->n_files && gg_source_model(job->donor); k++) {
+        if (gg_guard_output(job->model->paths[k], job->donor, &same) == GG_OK) continue;
+        if (same.status != GG_EUSAGE) {
+            *job->err = same;
+            return same.status;
+        }
+        gg_fail(job->err, GG_EUSAGE, "base and donor are the same file");
+        gg_fix(job->err, "write a new model (use --output)");
+        return gg_at_file(job->err, job->model->paths[k]);
     }
     return GG_OK;
 }
@@ -949,67 +962,70 @@ static gg_status donor_is_another(const transplant *j, gg_error *err)
 /* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
  * and a new one would save a base that is half changed. Also with run->force, it must not
  * replace a model that is read or changed. */
-static gg_status undo_is_another(const transplant *j, const char *undo, gg_error *err)
+static gg_status undo_is_another(const transplant *job, const char *undo)
 {
     struct stat s;
-    if (lstat(undo, &s) == 0 && !j->run->force) {
-        gg_fail(err, GG_EUSAGE, "this file already exists and may be needed to restore a base");
-        gg_fix(err,
+    if (gg_lstat(undo, &s, job->err) && !job->run->force) {
+        gg_fail(job->err, GG_EUSAGE,
+                "this file already exists and may be needed to restore a base");
+        gg_fix(job->err,
                "choose another name or, if a run was interrupted, first restore the base from %s "
                "(--in-place --donor UNDO)",
                undo);
-        return gg_at_file(err, undo);
+        return gg_at_file(job->err, undo);
     }
-    gg_status st = gg_guard_output(undo, j->donor, err);
-    if (st == GG_OK) st = gg_guard_output(undo, j->o->match.blend.ancestor, err);
-    return st == GG_OK ? gg_guard_output(undo, j->base, err) : st;
+    gg_status st = gg_guard_output(undo, job->donor, job->err);
+    if (st == GG_OK) st = gg_guard_output(undo, job->o->match.blend.ancestor, job->err);
+    return st == GG_OK ? gg_guard_output(undo, job->base, job->err) : st;
 }
 
 /* A file with several names (hard links) would change under all of them. A donor of bare records
  * may be the undo stream of a run that was allowed to. */
-static gg_status open_writable(transplant *j, gg_error *err)
+static gg_status open_writable(transplant *job)
 {
-    bool undo = !gg_source_meta(j->donor);
-    gg_in_place allowed = { j->run->force || undo, j->run->follow || undo };
+    bool undo = !gg_source_meta(job->donor);
+    gg_in_place allowed = { job->run->force || undo, job->run->follow || undo };
     gg_status st = GG_OK;
-    j->fds = malloc(j->model->n_files * sizeof *j->fds);
-    if (!j->fds) return gg_fail(err, GG_ENOMEM, "no memory for %zu files", j->model->n_files);
-    for (size_t i = 0; i < j->model->n_files; i++) j->fds[i] = -1;
-    for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
-        st = gg_open_in_place(j->model->paths[i], j->model->fds[i], allowed, &j->fds[i], err);
+    job->fds = malloc(job->model->n_files * sizeof *job->fds);
+    if (!job->fds)
+        return gg_fail(job->err, GG_ENOMEM, "no memory for %zu files", job->model->n_files);
+    for (size_t i = 0; i < job->model->n_files; i++) job->fds[i] = -1;
+    for (size_t i = 0; i < job->model->n_files && st == GG_OK; i++)
+        st = gg_open_in_place(job->model->paths[i], job->model->fds[i], allowed, &job->fds[i],
+                              job->err);
     return st;
 }
 
 /* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
-static gg_status write_undo(const transplant *j, const char *path, gg_error *err)
+static gg_status write_undo(const transplant *job, const char *path)
 {
     gg_output *out;
-    gg_status st = gg_output_open(path, j->run->force, &out, err);
+    gg_status st = gg_output_open(path, job->run->force, &out, job->err);
     if (st != GG_OK) return st;
     gg_output_at_once(out);
-    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(j->base, j->moves.list[i].base);
+    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++) {
+        const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
         uint8_t head[GG_RECORD_HEADER];
-        gg_plan_part whole = { j->base, j->moves.list[i].base, 0, t->bytes, NULL };
+        gg_plan_part whole = { job->base, job->moves.list[i].base, 0, t->bytes, NULL };
         gg_place to = { gg_output_fd(out), GG_AT_POS };
-        st = gg_record_check_name(t, err);
-        if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), err);
-        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, j->run, err);
+        st = gg_record_check_name(t, job->err);
+        if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), job->err);
+        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, job->run, job->err);
     }
-    if (st == GG_OK) return gg_output_commit(out, err);
+    if (st == GG_OK) return gg_output_commit(out, job->err);
     gg_output_abort(out);
-    return gg_at_file(err, path);
+    return gg_at_file(job->err, path);
 }
 
 /* Decides how each tensor is made, before the first byte changes. */
-static gg_status make_changes(transplant *j, gg_error *err)
+static gg_status make_changes(transplant *job)
 {
     gg_status st = GG_OK;
-    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++) {
-        gg_tensor out = moved_tensor(j, &j->moves.list[i]);
+    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++) {
+        gg_tensor out = moved_tensor(job, &job->moves.list[i]);
         gg_plan_tensor *pt;
-        st = gg_plan_add(&j->plan, &out, &pt, err);
-        if (st == GG_OK) st = fill_moved(j, &j->moves.list[i], pt, err);
+        st = gg_plan_add(&job->plan, &out, &pt, job->err);
+        if (st == GG_OK) st = fill_moved(job, &job->moves.list[i], pt);
     }
     return st;
 }
@@ -1018,95 +1034,93 @@ static gg_status make_changes(transplant *j, gg_error *err)
  * changed by then, so it is compared first. */
 static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    const transplant *j = ctx;
+    const transplant *job = ctx;
     (void)worker;
-    gg_status st = gg_verify_data(j->donor, j->moves.list[i].donor, err);
-    if (st != GG_OK || !j->blend->ancestor) return st;
-    const gg_tensor *d = gg_source_tensor(j->donor, j->moves.list[i].donor);
-    return gg_verify_data(j->blend->ancestor,
-                          gg_source_find(j->blend->ancestor, d->name, d->name_len), err);
+    gg_status st = gg_verify_data(job->donor, job->moves.list[i].donor, err);
+    if (st != GG_OK || !job->blend->ancestor) return st;
+    const gg_tensor *d = gg_source_tensor(job->donor, job->moves.list[i].donor);
+    return gg_verify_data(job->blend->ancestor,
+                          gg_source_find(job->blend->ancestor, d->name, d->name_len), err);
 }
 
 static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    const transplant *j = ctx;
+    const transplant *job = ctx;
     (void)worker;
-    const gg_tensor *t = gg_source_tensor(j->base, j->moves.list[i].base);
-    const gg_plan_tensor *pt = &j->plan.tensors[i];
-    gg_place to = { j->fds[t->file], gg_model_at(j->model, t) };
-    gg_target all = { t, to.fd, to.at, j->run, NULL };
+    const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
+    const gg_plan_tensor *pt = &job->plan.tensors[i];
+    gg_place to = { job->fds[t->file], gg_model_at(job->model, t) };
+    gg_target all = { t, to.fd, to.at, job->run, NULL };
     gg_status st = pt->make ? pt->make(pt->ctx, &all, err)
-                            : gg_copy_part(&pt->parts[0], to, NULL, j->run, err);
+                            : gg_copy_part(&pt->parts[0], to, NULL, job->run, err);
     return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);
 }
 
-static gg_status inputs_unchanged(const transplant *j, gg_error *err)
+static gg_status inputs_unchanged(const transplant *job)
 {
-    gg_status st = gg_source_unchanged(j->donor, err);
-    return st == GG_OK ? gg_source_unchanged(j->blend->ancestor, err) : st;
+    gg_status st = gg_source_unchanged(job->donor, job->err);
+    return st == GG_OK ? gg_source_unchanged(job->blend->ancestor, job->err) : st;
 }
 
-static gg_status write_base(transplant *j, const char *undo, gg_error *err)
+static gg_status write_base(transplant *job, const char *undo)
 {
-    gg_status st = gg_parallel(j->moves.n, j->run->threads, overwrite, j, err);
-    if (st == GG_OK) st = inputs_unchanged(j, err);
-    for (size_t i = 0; i < j->model->n_files && st == GG_OK; i++)
-        if (gg_sys_sync(j->fds[i]) != 0) st = gg_fail_errno(err, "fsync failed");
+    gg_status st = gg_parallel(job->moves.n, job->run->threads, overwrite, job, job->err);
+    if (st == GG_OK) st = inputs_unchanged(job);
+    for (size_t i = 0; i < job->model->n_files && st == GG_OK; i++)
+        if (gg_sys_sync(job->fds[i]) != 0) st = gg_fail_errno(job->err, "fsync failed");
     if (st == GG_OK) return GG_OK;
-    err->fix[0] = '\0';
-    if (st == GG_ECANCELLED) snprintf(err->what, sizeof err->what, "interrupted");
+    job->err->fix[0] = '\0';
+    if (st == GG_ECANCELLED) snprintf(job->err->what, sizeof job->err->what, "interrupted");
     if (undo)
-        gg_fix(err, "the base is partly changed: restore it from %s (--in-place --donor UNDO)",
+        gg_fix(job->err, "the base is partly changed: restore it from %s (--in-place --donor UNDO)",
                undo);
-    else gg_fix(err, "the base is partly changed");
-    return gg_at_file(err, j->model->paths[0]), st;
+    else gg_fix(job->err, "the base is partly changed");
+    gg_at_file(job->err, job->model->paths[0]);
+    return st;
 }
 
 /* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
  * only a strict run can be refused. A donor of bare records may be an undo stream, which must
  * always be applied. */
-static gg_status check_result(transplant *j, gg_error *err)
+static gg_status check_result(transplant *job)
 {
-    size_t n = gg_source_count(j->base);
-    if (!gg_source_meta(j->donor) || n == 0) return GG_OK;
-    gg_planned planned = { .meta = gg_source_meta(j->base),
-                           .tensors = gg_source_tensor(j->base, 0),
+    size_t n = gg_source_count(job->base);
+    if (!gg_source_meta(job->donor) || n == 0) return GG_OK;
+    gg_planned planned = { .meta = gg_source_meta(job->base),
+                           .tensors = gg_source_tensor(job->base, 0),
                            .n = n,
-                           .files = (uint32_t)j->model->n_files,
-                           .base = j->base };
-    gg_status st = gg_review(planned, j->run, &j->notes, err);
-    return st == GG_OK ? note_kinship(j, &j->notes) : st;
+                           .files = (uint32_t)job->model->n_files,
+                           .base = job->base };
+    gg_status st = gg_review(planned, job->run, &job->notes, job->err);
+    return st == GG_OK ? note_kinship(job, &job->notes) : st;
 }
 
-/* Everything that can be refused before a byte is written. */
-static gg_status prepare(transplant *j, const char *undo, gg_error *err)
+static gg_status change_base(transplant *job, const char *undo)
 {
-    gg_status st = donor_is_another(j, err);
-    if (st == GG_OK && undo) st = undo_is_another(j, undo, err);
-    if (st == GG_OK) st = find_changes(j);
-    if (st == GG_OK) st = only_bytes(j, err);
-    if (st == GG_OK) st = check_result(j, err);
-    if (st == GG_OK) st = make_changes(j, err);
-    if (st == GG_OK) st = open_writable(j, err);
-    if (st == GG_OK) st = gg_parallel(j->moves.n, j->run->threads, check_donor, j, err);
-    return st == GG_OK ? inputs_unchanged(j, err) : st;
-}
+    gg_transplant_report *r = job->report;
+    gg_error *err = job->err;
+    /* Everything that can be refused, before a byte is written. */
+    gg_status st = donor_is_another(job);
+    if (st == GG_OK && undo) st = undo_is_another(job, undo);
+    if (st == GG_OK) st = find_changes(job);
+    if (st == GG_OK) st = only_bytes(job);
+    if (st == GG_OK) st = check_result(job);
+    if (st == GG_OK) st = make_changes(job);
+    if (st == GG_OK) st = open_writable(job);
+    if (st == GG_OK) st = gg_parallel(job->moves.n, job->run->threads, check_donor, job, err);
+    if (st == GG_OK) st = inputs_unchanged(job);
 
-static gg_status change_base(transplant *j, const char *undo, gg_error *err)
-{
-    gg_transplant_report *r = j->report;
-    gg_status st = prepare(j, undo, err);
-    for (size_t i = 0; i < j->moves.n && st == GG_OK; i++)
-        r->bytes_moved += gg_source_tensor(j->base, j->moves.list[i].base)->bytes;
-    gg_progress_total(j->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
-    if (st == GG_OK && undo) st = write_undo(j, undo, err);
-    if (st == GG_OK) st = write_base(j, undo, err);
-    r->moved = j->moves.n;
+    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++)
+        r->bytes_moved += gg_source_tensor(job->base, job->moves.list[i].base)->bytes;
+    gg_progress_total(job->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
+    if (st == GG_OK && undo) st = write_undo(job, undo);
+    if (st == GG_OK) st = write_base(job, undo);
+    r->moved = job->moves.n;
     r->bytes_written = r->bytes_moved;
-    for (size_t i = 0; j->fds && i < j->model->n_files; i++)
-        if (j->fds[i] >= 0 && close(j->fds[i]) != 0 && st == GG_OK)
-            st = gg_fail_errno(err, "close failed");
-    gg_held_end(&j->notes, j->run, st == GG_OK);
+    for (size_t i = 0; job->fds && i < job->model->n_files; i++)
+        if (job->fds[i] >= 0 && close(job->fds[i]) != 0 && st == GG_OK)
+            st = gg_fail_errno(job->err, "close failed");
+    gg_held_end(&job->notes, job->run, st == GG_OK);
     return st;
 }
 
@@ -1125,13 +1139,13 @@ gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_tra
     }
     if (!model)
         return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");
-    transplant t = { .base = base,
-                     .donor = donor,
-                     .o = o,
-                     .run = GG_OPTIONS(gg_run, run),
-                     .model = model,
-                     .report = GG_REPORT(gg_transplant_report, report),
-                     .err = err };
-    open_transplant(&t);
-    return close_transplant(&t, change_base(&t, undo, err));
+    transplant job = { .base = base,
+                       .donor = donor,
+                       .o = o,
+                       .run = GG_OPTIONS(gg_run, run),
+                       .model = model,
+                       .report = GG_REPORT(gg_transplant_report, report),
+                       .err = err };
+    open_transplant(&job);
+    return close_transplant(&job, change_base(&job, undo));
 }

@@ -41,9 +41,9 @@ static struct {
 } opt;
 
 static const cli_option options[] = {
-    { "", CLI_TEXT, .arg = "ACTION", .place = 1, .many = true },
+    { "", CLI_TEXT, .arg = "ACTION", .place = 1 },
     { "", CLI_FILE, .arg = "FILE", .place = 2, .many = true },
-    { "output", CLI_NEW_FILE, .to = &opt.output, .arg = "FILE",
+    { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE",
       .help = "the importance matrix to write" },
     { "format", CLI_TEXT, .to = &opt.format, .arg = "F", .values = "gguf dat",
       .help = "gguf or dat, the older format (default: dat for a name that ends in .dat)" },
@@ -101,12 +101,13 @@ static gg_status follow(cli *c, const char *const *args, size_t n)
 }
 
 /* An importance matrix that is read must not be replaced. */
-static void guard_inputs(const cli *c)
+static void guard_inputs(cli *c)
 {
     struct stat in, out;
-    if (!opt.output || stat(opt.output, &out) != 0) return;
+    if (!opt.output || !cli_stat(c, opt.output, &out)) return;
     for (size_t i = 0; i < c->args.n; i++)
-        if (stat(c->args.items[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        if (cli_stat(c, c->args.items[i], &in) && in.st_dev == out.st_dev &&
+            in.st_ino == out.st_ino)
             cli_usage(c, "%s: this output is also an input: choose another name", opt.output);
 }
 

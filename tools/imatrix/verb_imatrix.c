@@ -382,7 +382,7 @@ static bool part_of_piece(const follower *f, size_t piece, gg_imatrix_part *out)
     out->entry = gg_imatrix_find(out->im, t->name, t->name_len);
     if (out->entry != SIZE_MAX) return true;
     if (!gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return false;
-    out->matrix = (uint64_t)gg_anatomy_of(t->name, t->name_len).expert;
+    out->matrix = (uint64_t)t->a.expert;
     out->entry = gg_imatrix_find(out->im, stack, len);
     return out->entry != SIZE_MAX;
 }
@@ -400,18 +400,17 @@ static uint64_t part_columns(const follower *f, const gg_imatrix_part *p, gg_err
 /* Finds the entry of a tensor by its name in the block that its own block came from. */
 static size_t find_by_name(const follower *f, const gg_tensor *t, size_t *of)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     char name[GG_RECORD_NAME + 64];
     size_t len = t->name_len;
     *of = 0;
     if (!gg_text_copy(name, sizeof name, t->name, len)) return SIZE_MAX;
-    for (size_t i = 0; i < gg_source_count(f->model) && a.block >= 0; i++) {
-        gg_anatomy b = gg_source_anatomy(f->model, i);
-        if (b.block != a.block || f->first[i] == SIZE_MAX) continue;
+    for (size_t i = 0; i < gg_source_count(f->model) && t->a.block >= 0; i++) {
+        gg_anatomy b = gg_source_tensor(f->model, i)->a;
+        if (b.block != t->a.block || f->first[i] == SIZE_MAX) continue;
         const matrix_piece *p = &f->pieces[f->first[i]];
         *of = p->of;
         gg_name_with_block(t->name, t->name_len,
-                           gg_source_anatomy(f->from[p->of].model, p->tensor).block, name,
+                           gg_source_tensor(f->from[p->of].model, p->tensor)->a.block, name,
                            GG_RECORD_NAME, &len);
         break;
     }

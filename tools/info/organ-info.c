@@ -38,6 +38,8 @@ static const char columns[] =
     "warnings\tverdict\ttype\tfile_bytes\tcomputation";
 /* What fits on a terminal. */
 static const char short_columns[] = "file\tkind\tname\tparameters\ttype\tsize\tcontext\tcheck";
+static const char narrow_columns[] = "file\tkind\tname\tparams\ttype\tsize\tcontext\tcheck";
+#define NARROW 110 /* columns of a terminal; shorter words are used on a narrower one */
 
 static struct {
     uint64_t fit, context;
@@ -271,16 +273,35 @@ static bool print_row(table *t, const subject *x)
     return table_row(t);
 }
 
+static bool narrow(void)
+{
+    return table_terminal() < NARROW;
+}
+
 /* If the row is short, of a long path only the last part. */
 static void put_file(table *t, const char *file, bool brief)
 {
     char text[300];
     const char *name = strrchr(file, '/');
-    if (brief && strlen(file) > 32 && name && name[1]) {
+    if (brief && narrow()) file = name && name[1] ? name + 1 : file;
+    else if (brief && strlen(file) > 32 && name && name[1]) {
         snprintf(text, sizeof text, "...%s", name);
         file = text;
     }
     table_put(t, cell_text(file));
+}
+
+/* The kind in one word. */
+static const char *short_kind(const char *kind)
+{
+    if (strcmp(kind, "language model") == 0) return "model";
+    if (strcmp(kind, "importance matrix") == 0) return "imatrix";
+    return strcmp(kind, "not readable") == 0 ? "broken" : kind;
+}
+
+static table_cell cell_kind(const char *kind)
+{
+    return cell_text(narrow() ? short_kind(kind) : kind);
 }
 
 static void print_short_row(table *t, const subject *x)
@@ -301,7 +322,7 @@ static void print_short_row(table *t, const subject *x)
                      cli_s(found[level]));
     }
     put_file(t, x->file, true);
-    table_line(t, cell_text(gg_kind_name(i->kind)), cell_key(i->name), cell_text(count),
+    table_line(t, cell_kind(gg_kind_name(i->kind)), cell_key(i->name), cell_text(count),
                cell_text_if(x->type), cell_text(size), cell_number(i->context), cell_text(check));
 }
 
@@ -309,11 +330,13 @@ static void print_short_row(table *t, const subject *x)
 static void print_failure(table *t, const char *list, const char *file, const gg_error *err)
 {
     char why[500];
+    bool brief = list != columns;
     gg_error_line(err, "", why, sizeof why);
     for (const char *name = list; name; name = strchr(name, '\t') ? strchr(name, '\t') + 1 : NULL) {
         size_t n = strcspn(name, "\t");
-        if (gg_text_is(name, n, "file")) put_file(t, file, list == short_columns);
-        else if (gg_text_is(name, n, "kind")) table_put(t, cell_text("not readable"));
+        if (gg_text_is(name, n, "file")) put_file(t, file, brief);
+        else if (gg_text_is(name, n, "kind"))
+            table_put(t, brief ? cell_kind("not readable") : cell_text("not readable"));
         else if (gg_text_is(name, n, "errors")) table_put(t, cell_u64(1));
         else if (gg_text_is(name, n, "verdict"))
             table_put(t, cell_escaped(strncmp(why, ": ", 2) == 0 ? why + 2 : why));
@@ -548,13 +571,19 @@ static void print_screen(const subject *x)
 
 /* ---- the run -------------------------------------------------------------------- */
 
+static const char *list_of(bool brief)
+{
+    return !brief ? columns : narrow() ? narrow_columns : short_columns;
+}
+
 static gg_status tell_about(cli *c, const char *file, table *t, bool brief)
 {
-    subject x = { .file = file };
+    char given[1024];
+    subject x = { .file = given_name(file, given, sizeof given) };
     gg_status st = cli_open(c, file, CLI_HEADER_ONLY, &x.source);
     if (st == GG_OK) st = gg_info_of(x.source, &c->run, &x.info, &c->err);
+    if (st == GG_OK) st = gg_source_each_file(x.source, add_file, &x.file_bytes, &c->err);
     if (st == GG_OK) {
-        (void)gg_source_each_file(x.source, add_file, &x.file_bytes, &c->err);
         x.type = type_of(x.source, &x.info);
         if (!t) print_screen(&x);
         else if (!brief) print_row(t, &x);
@@ -566,8 +595,7 @@ static gg_status tell_about(cli *c, const char *file, table *t, bool brief)
             st = gg_fail(&c->err, GG_NO, "its weights, its cache and computing need more memory");
         if (st != GG_OK) gg_at_file(&c->err, file);
     } else if (t && st != GG_ECANCELLED && st != GG_ENOMEM) {
-        if (!brief || c->wheres.n == 0)
-            print_failure(t, brief ? short_columns : columns, file, &c->err);
+        if (!brief || c->wheres.n == 0) print_failure(t, list_of(brief), file, &c->err);
     }
     gg_source_close(x.source);
     return st;
@@ -592,8 +620,9 @@ int main(int argc, char **argv)
     bool brief = rows && !c.json && !opt.table && isatty(STDOUT_FILENO);
     table t = { .json = c.json };
     gg_status st = GG_OK;
+    if (brief) table_fit("name");
     for (size_t i = 0; i < c.args.n; i++) {
-        if (rows) table_begin(&t, brief ? short_columns : columns);
+        if (rows) table_begin(&t, list_of(brief));
         gg_status one = tell_about(&c, c.args.items[i], rows ? &t : NULL, brief);
         if (one != GG_OK) st = one;
         if (one == GG_OK || i + 1 == c.args.n) continue; /* cli_end prints the last error */

@@ -81,13 +81,8 @@ static const cli_option options[] = {
       .excludes_why = "takes a model and nothing else",
       .help = "repair a model after an interrupted change in place; every run of organ-keys on the "
               "model does this first" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
-      .help = "(shards may be missing)" },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .excludes = NAMES_EDITS,
       .excludes_why = "is for tables", .help = "(tables)" },
@@ -187,6 +182,7 @@ static gg_status read_keys(cli *c)
     gg_status st = cli_open(c, opt.model, CLI_HEADER_ONLY, &s);
     const gg_meta *meta = st == GG_OK ? gg_source_meta(s) : NULL;
     if (meta) {
+        gg_source_note_keys(s);
         st = opt.get ? get(c, meta) : list(c, meta);
     } else if (st == GG_OK) {
         gg_fail(&c->err, GG_EUSAGE, "organ records have no keys");

@@ -229,7 +229,10 @@ static gg_status write_journal(const char *journal, int model, const gg_header_c
 {
     gg_output *out;
     gg_status st = gg_output_open(journal, false, &out, err);
-    if (st != GG_OK) return gg_fix(err, "write a new model (use --output)"), st;
+    if (st != GG_OK) {
+        gg_fix(err, "write a new model (use --output)");
+        return st;
+    }
     gg_output_at_once(out);
     st = write_parts(gg_output_fd(out), model, c, err);
     if (st == GG_OK) return gg_output_commit(out, err);
@@ -293,8 +296,11 @@ static gg_status replace_header(const char *path, int fd, const gg_header_change
     gg_error undo = GG_ERROR_INIT;
     gg_header_change old;
     uint8_t *bytes = NULL;
-    char *journal = gg_journal_path(path);
-    if (!journal) return gg_fail(err, GG_ENOMEM, "no memory for a name"), gg_at_file(err, path);
+    char *journal = gg_journal_path(path, err);
+    if (!journal) {
+        gg_fail(err, GG_EIO, "the file does not exist any more");
+        return gg_at_file(err, path);
+    }
     gg_status st = write_journal(journal, fd, c, err);
     if (st == GG_OK && write_through(fd, c->after, c->n, c->at, err) != GG_OK) {
         st = gg_at_file(err, path);
@@ -303,7 +309,7 @@ static gg_status replace_header(const char *path, int fd, const gg_header_change
         if (undo.status == GG_OK) remove_journal(journal, &undo);
         err->fix[0] = '\0';
         if (undo.status == GG_OK) gg_fix(err, "its keys are as before");
-        else gg_fix_hint(err, GG_HINT_RECOVER, "its keys may be half changed; recover the model");
+        else gg_fix_by(err, "recover", "its keys may be half changed; recover the model");
     } else if (st == GG_OK) {
         st = remove_journal(journal, err);
     }
@@ -355,13 +361,14 @@ static gg_status recover_file(const char *path, gg_recovery *what, gg_error *err
     uint8_t *bytes = NULL;
     gg_header_change c = { 0 };
     gg_status st = gg_open_in_place(path, -1, (gg_in_place){ true, true }, &fd, err);
-    char *journal = gg_journal_path(path);
-    if (!journal) st = gg_fail(err, GG_ENOMEM, "no memory for a name");
-    if (st == GG_OK && gg_journal_exists(path)) {
+    char *journal = gg_journal_path(path, err);
+    if (!journal) st = gg_fail(err, GG_EIO, "the file does not exist any more");
+    if (st == GG_OK && gg_journal_exists(path, err)) {
         st = load_journal(journal, &bytes, &c, err);
         if (st == GG_OK) st = settle_change(fd, journal, &c, what, err);
         if (st == GG_OK) st = remove_journal(journal, err);
     }
+    if (st == GG_OK) st = err->status;
     free(bytes);
     free(journal);
     if (fd >= 0) close(fd);
@@ -374,11 +381,41 @@ gg_status gg_keys_recover(const char *path, gg_recovery *what, gg_error *err)
     *what = GG_RECOVERY_NONE;
     char *first = first_shard(path, err);
     if (!first) return err->status;
-    gg_status st = GG_OK;
-    if (gg_journal_exists(path)) st = recover_file(path, what, err);
-    if (st == GG_OK && gg_journal_exists(first)) st = recover_file(first, what, err);
+    if (gg_journal_exists(path, err)) recover_file(path, what, err);
+    if (err->status == GG_OK && gg_journal_exists(first, err)) recover_file(first, what, err);
     free(first);
-    return st;
+    return err->status;
+}
+
+/* Plan all tensors of `source` in their order, in one file or, if `output` is named like one of
+ * the source's shards, in as many shards. Keys, padding and trailing bytes are those of the
+ * source; if several shards become one file, unusual padding and split keys are left out.
+ * GG_EUSAGE if `output` is named like a shard of another number of shards. */
+static gg_status plan_same(gg_plan *p, gg_source *s, const char *output, gg_error *err)
+{
+    size_t prefix_len, n = gg_plan_file_count(s);
+    uint32_t no, named;
+    bool shard = gg_shard_parse(output, &prefix_len, &no, &named);
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < gg_source_count(s) && st == GG_OK; i++)
+        st = gg_plan_add_copy(p, s, i, err);
+    if (st != GG_OK) return st;
+    if (n <= 1 || !shard)
+        return gg_plan_changed_file(p, output, gg_plan_version(s), gg_source_meta(s), s, err);
+    if (named != n) {
+        gg_fail(err, GG_EUSAGE, "this is the name of one of %u shards, but the model has %zu",
+                named, n);
+        gg_fix(err, "use a name for %zu shards or for one file", n);
+        return gg_at_file(err, output);
+    }
+    int differ = gg_plan_compare_files(p, s);
+    if (differ < 0)
+        return gg_fail(err, GG_EFORMAT,
+                       "the layout of its shards has more tensors than the manifest lists");
+    if (differ == 0) return gg_plan_restore_files(p, s, gg_source_meta(s), output, err);
+    gg_fail(err, GG_EUSAGE,
+            "tensors were added to or removed from its manifest, so its shards cannot be restored");
+    return gg_fix(err, "give the name of one file, or split it with organ-assemble");
 }
 
 static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, const char *output,
@@ -388,7 +425,7 @@ static gg_status write_with_keys(gg_source *model, const gg_key_edits *edits, co
     gg_plan p = { .verify = true, .base = model, .pipe = pipe ? model : NULL, .keep_odd = pipe };
     gg_status st = gg_guard_output(output, model, err);
     if (st == GG_OK) st = gg_require_whole(model, run, err);
-    if (st == GG_OK) st = gg_plan_same(&p, model, output, err);
+    if (st == GG_OK) st = plan_same(&p, model, output, err);
     if (st == GG_OK) st = edit_keys_of(&p.files[0].meta, edits, err);
     if (st != GG_OK) gg_at_file(err, gg_source_name(model));
     if (st == GG_OK) st = gg_plan_write(&p, run, &report->bytes, err);

@@ -3,6 +3,7 @@
 #include "common/model_text.h"
 #include "common/table.h"
 
+#include "assemble/hf_names.h"
 #include "gg_lora.h"
 
 #include <stdio.h>
@@ -55,9 +56,7 @@ static const cli_option options[] = {
       .help = "keep as many as hold this share, 0 to 1 (such as 0.9)" },
     { "strict", CLI_FLAG, .at = offsetof(cli, run.strict), .needs = "from",
       .help = "refuse an adapter of which an engine could not use a part" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
-      .help = "(shards may be missing)" },
+    { .group = cli_writes },
     { .group = cli_selection },
     { .group = cli_expert_map },
     { .group = cli_common },
@@ -104,10 +103,15 @@ static gg_status convert_adapter(cli *c)
     gg_assemble_report r = { 0 };
     char path[4096];
     gg_status st = opt.base ? cli_open(c, opt.base, CLI_SPOOLED, &base) : GG_OK;
-    gg_assemble_options o = { .hf_names = opt.to_peft != NULL, .base = base };
+    gg_hf_names names = { .base = base };
+    gg_plan_edit edit = gg_hf_names_edit(&names);
+    gg_assemble_options o = { .edit = opt.to_peft ? &edit : NULL };
     c->adapter_base = base;
     c->adapter_alpha = opt.alpha;
     if (st == GG_OK) st = cli_open(c, opt.from, CLI_SPOOLED, &from);
+    if (opt.to_peft && strcmp(opt.to_peft, "-") == 0)
+        cli_usage(c, "--to-peft: a folder cannot be written to a pipe; for a folder named -, "
+                     "write ./-");
     if (opt.to_peft && (size_t)snprintf(path, sizeof path, "%s/adapter_model.safetensors",
                                         opt.to_peft) >= sizeof path)
         cli_usage(c, "--to-peft: the path is too long");

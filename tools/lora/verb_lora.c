@@ -119,13 +119,10 @@ static double alpha_of(const gg_lora_options *o)
     return o->rank ? o->rank : LORA_ALPHA;
 }
 
-/* The same seed for the same name and expert on every machine (FNV-1a). */
+/* The same seed for the same name and expert on every machine. */
 static uint64_t seed_of(const gg_tensor *t, uint64_t expert)
 {
-    uint64_t h = UINT64_C(14695981039346656037) ^ expert;
-    for (size_t i = 0; i < t->name_len; i++)
-        h = (h ^ (unsigned char)t->name[i]) * UINT64_C(1099511628211);
-    return h;
+    return gg_hash(GG_HASH ^ expert, t->name, t->name_len);
 }
 
 static gg_status decompose_difference(lora_job *x, const lora_target *g, uint64_t expert, float *d,
@@ -303,7 +300,7 @@ static void describe_target(const lora_job *x, lora_target *g)
 static gg_status find_target(const lora_job *x, size_t i, lora_target *g, gg_error *err)
 {
     char stack[GG_RECORD_NAME + 8], name[GG_RECORD_NAME + 8];
-    gg_anatomy a = gg_source_anatomy(x->base, i);
+    gg_anatomy a = gg_source_tensor(x->base, i)->a;
     size_t len;
     *g = (lora_target){ .t = *gg_source_tensor(x->base, i), .base = i };
     bool single = a.expert >= 0 &&
@@ -381,16 +378,15 @@ static gg_status check_architectures(const lora_job *x, gg_error *err)
 static void label_of(const lora_job *x, size_t i, char *out, size_t size)
 {
     const gg_tensor *t = gg_source_tensor(x->tuned, i);
-    gg_anatomy a = gg_source_anatomy(x->tuned, i);
     char name[300];
-    bool have = a.block < 0;
+    bool have = t->a.block < 0;
     for (size_t k = 0; k < gg_source_count(x->base) && !have; k++) {
-        gg_anatomy of = gg_source_anatomy(x->base, k);
-        have = of.block == a.block && of.part == a.part;
+        gg_anatomy of = gg_source_tensor(x->base, k)->a;
+        have = of.block == t->a.block && of.part == t->a.part;
     }
     gg_escape(t->name, t->name_len, name, sizeof name);
     size_t n = strncmp(name, "blk.", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
-    if (!have) snprintf(out, size, "all of block %" PRId64, a.block);
+    if (!have) snprintf(out, size, "all of block %" PRId64, t->a.block);
     else if (n) snprintf(out, size, "blk.*%.80s", name + 4 + n);
     else snprintf(out, size, "%.80s", name);
 }
@@ -402,10 +398,9 @@ static gg_status note_additions(const lora_job *x, gg_error *err)
     size_t count = 0;
     for (size_t i = 0; i < gg_source_count(x->tuned) && err->status == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(x->tuned, i);
-        gg_anatomy a = gg_source_anatomy(x->tuned, i);
         char label[120];
-        if (gg_source_find(x->base, t->name, t->name_len) != SIZE_MAX || a.expert >= 0 ||
-            !gg_select_match(x->o->select, t->name, t->name_len, &a))
+        if (gg_source_find(x->base, t->name, t->name_len) != SIZE_MAX || t->a.expert >= 0 ||
+            !gg_select_match(x->o->select, t->name, t->name_len, &t->a))
             continue;
         count++;
         label_of(x, i, label, sizeof label - 2);
@@ -433,9 +428,8 @@ static gg_status take_targets(lora_job *x, gg_error *err)
     gg_progress_total(x->run, 2 * gg_selected_bytes(x->base, x->o->select));
     for (size_t i = 0; i < n && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(x->base, i);
-        gg_anatomy a = gg_source_anatomy(x->base, i);
         lora_target g;
-        if (!gg_select_match(x->o->select, t->name, t->name_len, &a)) continue;
+        if (!gg_select_match(x->o->select, t->name, t->name_len, &t->a)) continue;
         selected++;
         st = gg_cancelled(err);
         if (st == GG_OK) st = find_target(x, i, &g, err);

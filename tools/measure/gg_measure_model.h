@@ -24,8 +24,7 @@ GG_BEGIN_DECLS
 #define GG_NULL_MAX (UINT64_C(1) << 22)
 
 typedef struct gg_tensor_measure {
-    gg_tensor t; /* an expert has its own name and dims */
-    gg_anatomy a;
+    gg_tensor t;   /* an expert has its own name and dims */
     size_t source; /* index of the tensor in its source */
     bool decoded;  /* false if the dtype cannot be decoded; the members below are then 0 */
     gg_measure m;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gg_measure_model.h"
-#include "numeric/numeric.h"
+#include "measure_big.h"
 #include "organ/gg_gguf.h"
 #include "organ/gg_status.h"
 #include "rowtheta.h"
@@ -126,7 +126,9 @@ gg_status gg_measure_collect(gg_data *d, const gg_selected *p, measure_space *w,
 /* ---- many values ---- */
 
 /* Measures GG_MEASURE_BIG or more values: an array, or all values of the piece of which d is open
- * on the tensor. All threads work on one at a time, because it needs much memory. */
+ * on the tensor. All threads of the room work on one at a time, because it needs much memory,
+ * except for the data of types that need little: these can be measured in several rooms. */
+bool gg_measure_needs_little(uint32_t dtype);
 gg_status gg_measure_array(gg_measure_room *room, const float *values, uint64_t n, gg_measure *out,
                            gg_error *err);
 gg_status gg_measure_data(gg_measure_room *room, gg_data *d, const gg_selected *p,

@@ -146,10 +146,10 @@ static table_cell cell_of_tensor(const char *column, const gg_tensor_measure *r)
 {
     const gg_dtype_info *info = gg_dtype_get(r->t.dtype);
     if (strcmp(column, "name") == 0) return cell_bytes(r->t.name, r->t.name_len);
-    if (strcmp(column, "class") == 0) return cell_class(gg_class_name(r->a.cls));
+    if (strcmp(column, "class") == 0) return cell_class(gg_class_name(r->t.a.cls));
     if (strcmp(column, "dtype") == 0) return cell_text(info ? info->name : "unknown");
-    if (strcmp(column, "part") == 0) return cell_text(gg_part_name(r->a.part));
-    return cell_i64_if(r->a.block);
+    if (strcmp(column, "part") == 0) return cell_text(gg_part_name(r->t.a.part));
+    return cell_i64_if(r->t.a.block);
 }
 
 static table_cell cell_of(const gg_measure_column *column, const gg_tensor_measure *r)
@@ -234,9 +234,9 @@ static double sort_value(const gg_tensor_measure *r)
     if (!r->decoded && sort_column->kind == GG_COLUMN_MEASURE) return NAN;
     if (sort_column->count) return (double)sort_column->count(r);
     if (sort_column->value) return sort_column->value(r);
-    if (strcmp(name, "block") == 0) return r->a.block >= 0 ? (double)r->a.block : NAN;
-    if (strcmp(name, "class") == 0) return (double)r->a.cls;
-    if (strcmp(name, "part") == 0) return (double)r->a.part;
+    if (strcmp(name, "block") == 0) return r->t.a.block >= 0 ? (double)r->t.a.block : NAN;
+    if (strcmp(name, "class") == 0) return (double)r->t.a.cls;
+    if (strcmp(name, "part") == 0) return (double)r->t.a.part;
     return strcmp(name, "dtype") == 0 ? (double)r->t.dtype : 0;
 }
 
@@ -364,13 +364,14 @@ static gg_status add_experts(gg_picture *p, const gg_rank *ranks, size_t n, gg_e
             if (ranks[i].expert != e) continue;
             int at = snprintf(name, sizeof name, "blk.%lld.", (long long)ranks[i].block);
             int len = snprintf(name + at, sizeof name - (size_t)at, "expert %lld", (long long)e);
-            gg_tensor t = { .name = name, .name_len = (size_t)(at + len) };
-            gg_anatomy a = { .cls = GG_ORGAN,
-                             .block = ranks[i].block,
-                             .expert = -1,
-                             .role_at = (size_t)at,
-                             .role_len = (size_t)len };
-            st = gg_picture_add(p, &t, &a, is_shown(ranks, i) ? ranks[i].share : NAN, err);
+            gg_tensor t = { .name = name,
+                            .name_len = (size_t)(at + len),
+                            .a = { .cls = GG_ORGAN,
+                                   .block = ranks[i].block,
+                                   .expert = -1,
+                                   .role_at = (uint16_t)at,
+                                   .role_len = (uint16_t)len } };
+            st = gg_picture_add(p, &t, is_shown(ranks, i) ? ranks[i].share : NAN, err);
         }
     return st;
 }
@@ -457,7 +458,7 @@ static gg_status draw(cli *c, const gg_measures *list, const gg_source *s)
     gg_status st = GG_OK;
     for (size_t i = 0; i < list->n && st == GG_OK; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        st = gg_picture_add(&p, &r->t, &r->a, r->decoded ? column->value(r) : NAN, &c->err);
+        st = gg_picture_add(&p, &r->t, r->decoded ? column->value(r) : NAN, &c->err);
     }
     if (st == GG_OK && opt.heat) st = picture_show(c, &p);
     if (st == GG_OK && opt.svg) st = picture_save(c, &p, opt.svg);

@@ -33,6 +33,7 @@ typedef struct job {
     gg_imatrix *imatrix; /* NULL: no importance is computed */
     const gg_run *run;
     unsigned threads;
+    uint64_t small;        /* bytes of a tensor that is a small part of the selected ones */
     measure_space *spaces; /* one per worker */
     pthread_mutex_t draw;  /* guards all members down to `stop` */
     size_t next;           /* the next tensor */
@@ -169,8 +170,9 @@ typedef struct work {
     edge_taker edge;
     importance_taker importance;
     gg_data data;
-    bool open; /* `data` is open */
-    bool held; /* `many` is held */
+    bool open;  /* `data` is open */
+    bool held;  /* `many` is held */
+    bool alone; /* one thread measures many values, while others measure other tensors */
 } work;
 
 static void hold(job *j, work *k)
@@ -186,11 +188,13 @@ static gg_status measure_row(job *j, work *k, measure_space *w, gg_tensor_measur
     const gg_selected *p = &k->d.p;
     gg_status st = GG_OK;
     double weight = take->count ? (double)p->t.elements / (double)take->count : 0;
-    if (take->count >= GG_MEASURE_BIG) hold(j, k);
+    gg_measure_room own = { .threads = 1 };
+    if (take->count >= GG_MEASURE_BIG && !k->alone) hold(j, k);
     if (take->later) st = gg_measure_each(&k->data, p, &j->histogram, err);
-    else gg_histogram_add(&j->histogram, p->a.cls, take->values, (size_t)take->count, weight);
+    else gg_histogram_add(&j->histogram, p->t.a.cls, take->values, (size_t)take->count, weight);
     if (st != GG_OK) return st;
-    if (take->later) st = gg_measure_data(&j->room, &k->data, p, j->run, &row->m, err);
+    if (take->later)
+        st = gg_measure_data(k->alone ? &own : &j->room, &k->data, p, j->run, &row->m, err);
     else if (take->count >= GG_MEASURE_BIG)
         st = gg_measure_array(&j->room, take->values, take->count, &row->m, err);
     else gg_measure_values(take->values, (size_t)take->count, w->scratch, &row->m);
@@ -211,7 +215,8 @@ static gg_status make_room(job *j, work *k, gg_error *err)
     gg_measure_plan(t, j->o, take);
     n = take->count;
     take->later = n == t->elements && n >= GG_MEASURE_BIG;
-    if (take->later || n > MEASURE_SHARED || matrix > MEASURE_SHARED) hold(j, k);
+    k->alone = take->later && t->bytes <= j->small && gg_measure_needs_little(t->dtype);
+    if ((take->later ? !k->alone : n > MEASURE_SHARED) || matrix > MEASURE_SHARED) hold(j, k);
     if (!take->later) {
         take->values = n < SIZE_MAX / 4 ? malloc(((size_t)n + 1) * sizeof(float)) : NULL;
         if (!take->values) {
@@ -266,9 +271,9 @@ static gg_status one(job *j, measure_space *w, bool *more, gg_error *err)
     }
     gg_tensor_measure row = { 0 };
     if (deliver) {
-        row = (gg_tensor_measure){
-            .t = p->t, .a = p->a, .source = p->source, .decoded = gg_can_decode(p->t.dtype)
-        };
+        row = (gg_tensor_measure){ .t = p->t,
+                                   .source = p->source,
+                                   .decoded = gg_can_decode(p->t.dtype) };
         if (row.decoded) st = measure_row(j, &k, w, &row, err);
         else gg_progress_add(j->run, p->t.bytes);
     }
@@ -337,7 +342,9 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     j.threads = o->read ? 1 : run && run->threads ? run->threads : gg_thread_count();
     gg_select_when when = { .split_experts = o->split_experts };
     gg_status st = gg_select_check(o->select, s, NULL, &when, err);
-    gg_progress_total(run, gg_selected_bytes(s, o->select));
+    uint64_t bytes = gg_selected_bytes(s, o->select);
+    gg_progress_total(run, bytes);
+    j.small = bytes / 8 / j.threads; /* not 0: there is a thread */
     when.end = true;
     if (st == GG_OK && o->imatrix) st = gg_imatrix_open(o->imatrix, &j.imatrix, err);
     if (st == GG_OK) st = run_job(&j, err);
@@ -347,6 +354,6 @@ gg_status gg_measure_model(gg_source *s, const gg_measure_options *o, const gg_r
     if (st != GG_OK) return st;
     if (report->tensors || gg_select_empty(o->select)) return GG_OK;
     gg_fail(err, GG_NO, "no tensor is selected");
-    gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
+    gg_fix_by(err, "list", "list the names of its tensors");
     return gg_at_file(err, gg_source_name(s));
 }

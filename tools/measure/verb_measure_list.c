@@ -156,11 +156,11 @@ static void group_finish(gg_group *g)
 /* Returns the length of the role without the expert number: "ffn_gate" for "ffn_gate.17". */
 static size_t role_length(const gg_tensor_measure *r)
 {
-    const char *role = r->t.name + r->a.role_at;
-    if (r->a.expert < 0) return r->a.role_len;
-    for (size_t i = 0; i + 1 < r->a.role_len; i++)
+    const char *role = r->t.name + r->t.a.role_at;
+    if (r->t.a.expert < 0) return r->t.a.role_len;
+    for (size_t i = 0; i + 1 < r->t.a.role_len; i++)
         if (role[i] == '.' && role[i + 1] >= '0' && role[i + 1] <= '9') return i;
-    return r->a.role_len;
+    return r->t.a.role_len;
 }
 
 typedef struct role {
@@ -188,7 +188,7 @@ static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *
     bool ok = roles && first && group;
     for (size_t i = 0; i < list->n && ok; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        roles[i] = (role){ r->t.name + r->a.role_at, role_length(r), i, r->a.part };
+        roles[i] = (role){ r->t.name + r->t.a.role_at, role_length(r), i, r->t.a.part };
     }
     if (ok) qsort(roles, list->n, sizeof *roles, by_role);
     for (size_t i = 0; i < list->n && ok; i++) {
@@ -202,9 +202,9 @@ static gg_status role_groups(const gg_measures *list, gg_group *groups, size_t *
         const gg_tensor_measure *r = &list->rows[i];
         if (first[i] == i) {
             groups[*n] = (gg_group){ .kind = GG_GROUP_ROLE,
-                                     .name = r->t.name + r->a.role_at,
+                                     .name = r->t.name + r->t.a.role_at,
                                      .name_len = role_length(r),
-                                     .part = r->a.part };
+                                     .part = r->t.a.part };
             group[i] = (*n)++;
         }
         group_add(&groups[group[first[i]]], r);
@@ -222,13 +222,13 @@ gg_status gg_measures_groups(const gg_measures *list, gg_group **groups, size_t 
     gg_group classes[GG_CLASS_COUNT] = { 0 },
              model = { .kind = GG_GROUP_MODEL, .name = "model", .name_len = 5 };
     size_t used = 0, roles = 0;
-    for (size_t i = 0; i < list->n; i++) classes[list->rows[i].a.cls].tensors++;
+    for (size_t i = 0; i < list->n; i++) classes[list->rows[i].t.a.cls].tensors++;
     for (unsigned c = 0; c < GG_CLASS_COUNT; c++) {
         if (!classes[c].tensors) continue;
         const char *name = gg_class_name((gg_class)c);
         all[used] = (gg_group){ .kind = GG_GROUP_CLASS, .name = name, .name_len = strlen(name) };
         for (size_t i = 0; i < list->n; i++)
-            if (list->rows[i].a.cls == (gg_class)c) group_add(&all[used], &list->rows[i]);
+            if (list->rows[i].t.a.cls == (gg_class)c) group_add(&all[used], &list->rows[i]);
         used++;
     }
     for (size_t i = 0; i < list->n; i++) group_add(&model, &list->rows[i]);
@@ -299,10 +299,10 @@ gg_status gg_measures_rank(const gg_measures *list, bool experts, gg_rank **rank
     if (!all) return gg_fail(err, GG_ENOMEM, "no memory to rank %zu rows", list->n);
     for (size_t i = 0; i < list->n; i++) {
         const gg_tensor_measure *r = &list->rows[i];
-        if (isnan(r->importance) || r->a.block < 0 || (experts && r->a.expert < 0)) continue;
-        all[used++] = (gg_rank){ .part = r->a.part,
-                                 .block = r->a.block,
-                                 .expert = experts ? r->a.expert : -1,
+        if (isnan(r->importance) || r->t.a.block < 0 || (experts && r->t.a.expert < 0)) continue;
+        all[used++] = (gg_rank){ .part = r->t.a.part,
+                                 .block = r->t.a.block,
+                                 .expert = experts ? r->t.a.expert : -1,
                                  .tensors = 1,
                                  .importance = r->importance };
     }

@@ -5,10 +5,12 @@
 #include "base/error.h"
 #include "base/grow.h"
 #include "base/io.h"
+#include "base/parallel.h"
 #include "numeric/numeric.h"
 #include "quant/quant.h"
 #include "write/verb_run.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +89,11 @@ static gg_value_form form_of(uint32_t dtype)
     return dtype == GG_Q8_0 ? GG_FORM_SCALED : GG_FORM_FLOATS;
 }
 
+bool gg_measure_needs_little(uint32_t dtype)
+{
+    return form_of(dtype) == GG_FORM_CODES;
+}
+
 /* The values of all codes of a type of 16 bits, to be freed; NULL without memory. */
 static float *decode_codes(uint32_t dtype, gg_error *err)
 {
@@ -128,7 +135,7 @@ gg_status gg_measure_each(gg_data *d, const gg_selected *p, measure_histogram *h
     for (uint64_t at = 0; h->counts && at < p->t.elements && st == GG_OK; at += 4096) {
         size_t n = p->t.elements - at < 4096 ? (size_t)(p->t.elements - at) : 4096;
         st = read_floats(&r, at, n, values, err);
-        if (st == GG_OK) gg_histogram_add(h, p->a.cls, values, n, 1);
+        if (st == GG_OK) gg_histogram_add(h, p->t.a.cls, values, n, 1);
     }
     return st;
 }
@@ -144,28 +151,46 @@ void gg_measure_null_free(measure_null *m)
     }
 }
 
-#define NULL_PIECE 65536 /* values encoded at once; whole blocks of every dtype */
+#define NULL_PIECE 8192 /* values encoded at once; whole blocks of every dtype */
 
-/* Encodes noise in the dtype and decodes it again. Types that require an importance matrix get a
+typedef struct noise {
+    uint32_t dtype;
+    float *x;
+    size_t n;
+    pthread_mutex_t lock; /* guards the rest */
+    gg_gauss source;
+    size_t drawn;
+} noise;
+
+/* Encodes values in the dtype and decodes them again. Types that require an importance matrix get a
  * uniform one, in which all columns have the same weight. */
 static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
 {
-    const gg_dtype_info *info = gg_dtype_get(dtype);
     bool blind = gg_encode_needs_imatrix(dtype);
     if (!blind && !gg_can_encode(dtype)) return GG_OK;
-    uint8_t *blocks = malloc(NULL_PIECE / info->block_elems * info->block_bytes);
-    if (!blocks) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    uint8_t blocks[NULL_PIECE * sizeof(double)];
     float ones[256];
     for (size_t i = 0; i < 256; i++) ones[i] = 1;
-    gg_status st = GG_OK;
-    for (size_t at = 0; at < n && st == GG_OK; at += NULL_PIECE) {
-        size_t m = n - at < NULL_PIECE ? n - at : NULL_PIECE;
-        size_t row = blind ? info->block_elems : m; /* the encoder is called per row */
-        st = gg_encode(dtype, x + at, blocks, m, row, blind ? ones : NULL, err);
-        if (st == GG_OK) st = gg_decode(dtype, blocks, x + at, m, err);
-    }
-    free(blocks);
-    return st;
+    /* the encoder is called per row */
+    size_t row = blind ? gg_dtype_get(dtype)->block_elems : n;
+    gg_status st = gg_encode(dtype, x, blocks, n, row, blind ? ones : NULL, err);
+    return st == GG_OK ? gg_decode(dtype, blocks, x, n, err) : st;
+}
+
+/* The next piece of noise. Only drawing has to be in order. */
+static gg_status make_piece(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    noise *q = ctx;
+    double u[NULL_PIECE / 2], v[NULL_PIECE / 2], s[NULL_PIECE / 2];
+    (void)i, (void)worker;
+    pthread_mutex_lock(&q->lock);
+    float *x = q->x + q->drawn;
+    size_t left = q->n - q->drawn, n = left < NULL_PIECE ? left : NULL_PIECE;
+    gg_gauss_draw(&q->source, (n + 1) / 2, u, v, s);
+    q->drawn += n;
+    pthread_mutex_unlock(&q->lock);
+    gg_gauss_values(u, v, s, x, n);
+    return store(q->dtype, x, n, err);
 }
 
 static gg_status simulate(gg_measure_room *room, uint32_t dtype, size_t count, double *theta,
@@ -174,15 +199,19 @@ static gg_status simulate(gg_measure_room *room, uint32_t dtype, size_t count, d
     size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
     bool big = count >= GG_MEASURE_BIG;
     gg_measure m = { 0 };
-    float *x = gg_new_large(n * sizeof *x);
+    noise q = { .dtype = dtype, .x = gg_new_large(n * sizeof *q.x), .n = n };
     void *scratch = malloc(big ? 1 : gg_measure_scratch(count));
-    gg_status st = x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
-    if (st == GG_OK) gg_gauss_fill(x, n, GG_NULL_SEED);
-    if (st == GG_OK) st = store(dtype, x, n, err);
-    if (st == GG_OK && big) st = gg_measure_array(room, x, count, &m, err);
-    else if (st == GG_OK) gg_measure_values(x, count, scratch, &m);
+    gg_status st = q.x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    q.source = gg_gauss_start(GG_NULL_SEED);
+    pthread_mutex_init(&q.lock, NULL);
+    if (st == GG_OK)
+        st = gg_parallel((n + NULL_PIECE - 1) / NULL_PIECE, big ? room->threads : 1, make_piece, &q,
+                         err);
+    pthread_mutex_destroy(&q.lock);
+    if (st == GG_OK && big) st = gg_measure_array(room, q.x, count, &m, err);
+    else if (st == GG_OK) gg_measure_values(q.x, count, scratch, &m);
     free(scratch);
-    free(x);
+    free(q.x);
     *theta = m.theta;
     return st;
 }
@@ -200,7 +229,10 @@ gg_status gg_measure_null_theta(measure_null *m, gg_measure_room *room, uint32_t
         if (!e) return gg_fail(err, GG_ENOMEM, "no memory for the null model");
         *e = (null_entry){ .next = m->list, .count = count, .dtype = dtype };
         gg_status st = simulate(room, dtype, (size_t)count, &e->theta, err);
-        if (st != GG_OK) return free(e), st;
+        if (st != GG_OK) {
+            free(e);
+            return st;
+        }
         m->list = e;
     }
     *theta = e->theta;

@@ -134,20 +134,26 @@ typedef struct run_of {
 } run_of;
 
 #define PIECE 2048 /* values decoded at once */
-#define CLOSE 64   /* samples that are closer have all their blocks decoded, which is vectorized */
+/* Samples that are closer have all their blocks decoded, which is vectorized. */
+#define CLOSE(info) ((info)->block_elems == 32 ? 16u : 64u)
 
-/* Gathers single samples, of `size` bytes, that lie in the run, at most GATHER. The share rest / N
- * is kept in 64 bits, so that its overflow is a carry. It is rounded up: after n values by less
- * than n N / 2^64, which must be less than 1 / N. */
+/* Gathers single samples, of `size` bytes, or floats picked from blocks if it is 0, that lie in the
+ * run, at most GATHER. The share rest / N is kept in 64 bits, so that its overflow is a carry. It
+ * is rounded up: after n values by less than n N / 2^64, which must be less than 1 / N. */
 __attribute__((always_inline)) static inline size_t gather(sampler *s, run_of r, void *to,
                                                            size_t size)
 {
+    const size_t block = s->info->block_bytes;
+    const unsigned shift = s->shift;
     const uint64_t left = s->count - s->i, step = s->step, add = s->part * s->inverse;
     const uint64_t most = left < s->most ? left : s->most;
     uint64_t at = s->at - r.first, share = s->rest * s->inverse;
     size_t n = 0;
     for (; n < most && at < r.n; n++) {
-        __builtin_memcpy((char *)to + n * size, r.bytes + at * size, size);
+        if (size) __builtin_memcpy((char *)to + n * size, r.bytes + at * size, size);
+        else
+            ((float *)to)[n] = s->pick(r.bytes + (at >> shift) * block,
+                                       (unsigned)at & ((1u << shift) - 1));
         share += add;
         at += step + (share < add);
     }
@@ -204,7 +210,7 @@ static gg_status take_decoded(sampler *s, run_of r, float *values, gg_error *err
 static gg_status take_samples(sampler *s, run_of r, float *values, gg_error *err)
 {
     const uint32_t dtype = s->info->id;
-    uint64_t end = r.first + r.n, first = r.first >> s->shift;
+    uint64_t end = r.first + r.n;
     gg_status st = GG_OK;
     if (s->count == s->units && s->step == 1 && s->part == 0) {
         s->i = s->at = end;
@@ -212,13 +218,11 @@ static gg_status take_samples(sampler *s, run_of r, float *values, gg_error *err
     }
     if (dtype == GG_F16 || dtype == GG_BF16 || dtype == GG_F32)
         return take_plain(s, dtype, r, values, err);
-    if (s->length > 1 || s->step < CLOSE) return take_decoded(s, r, values, err);
-    for (; st == GG_OK && s->i < s->count && s->at < end; sampler_next(s)) {
-        uint64_t no = s->at >> s->shift;
-        const uint8_t *block = r.bytes + (no - first) * s->info->block_bytes;
-        if (s->pick) values[s->i] = s->pick(block, (unsigned)(s->at - (no << s->shift)));
-        else st = gg_decode(dtype, block, &values[s->i], 1, err);
-    }
+    if (s->length > 1 || s->step < CLOSE(s->info)) return take_decoded(s, r, values, err);
+    while (s->pick && s->i < s->count && s->at < end) gather(s, r, values + s->i, 0);
+    for (; !s->pick && st == GG_OK && s->i < s->count && s->at < end; sampler_next(s))
+        st = gg_decode(dtype, r.bytes + (s->at - r.first) * s->info->block_bytes, &values[s->i], 1,
+                       err);
     return st;
 }
 

@@ -150,7 +150,7 @@ static gg_status replace(const gg_measures *list, const char *path, gg_error *er
     st = gg_manifest_slurp(path, &text, &len, &stamp, err);
     s.text = text;
     if (st == GG_OK) st = put_rows(&s, len, list, err);
-    if (st == GG_OK && !gg_stamp_holds_name(&stamp, path)) st = gg_fail_changed(path, err);
+    if (st == GG_OK) st = gg_check_stamp(&stamp, -1, path, err);
     gg_buf_free(&s.out);
     free(text);
     if (st == GG_OK) return gg_output_commit(out, err);

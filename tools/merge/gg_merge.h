@@ -32,6 +32,7 @@ typedef struct gg_merge_parameter {
     const char *meaning;      /* a line without a period */
     double least, most;
     bool above;   /* `least` itself is not allowed */
+    bool each;    /* models may have different values; else one counts for the whole merge */
     double value; /* the default; NaN = it must be given */
 } gg_merge_parameter;
 
@@ -43,6 +44,7 @@ typedef struct gg_merge_method_info {
     bool random;        /* drops values at random, so the seed counts */
     gg_merge_parameter parameters[GG_MERGE_PARAMETERS];
     size_t n_parameters;
+    const char *parts; /* defaults for parts of a model, "t:embed=0.7,..."; NULL = none */
 } gg_merge_method_info;
 
 /* Describes method i of all. Returns false if there are not so many. The texts are static. */
@@ -85,7 +87,6 @@ typedef struct gg_merge_models {
 /* One tensor of the result. */
 typedef struct gg_merge_row {
     const gg_tensor *t;
-    gg_anatomy a;
     const char *how; /* "merge", or "copy" if it is copied or converted from one model */
     /* Its parameters, as text: "weight=0.6,0.4 lambda=0.7", with one value per model where they
      * differ, and "experts 0-2: weight=1; experts 3-3: weight=0" where experts of a stack differ.
@@ -137,7 +138,6 @@ typedef struct gg_merge_options {
     gg_merge_vocabulary vocabulary; /* not with embeddings_from_base */
     bool align;       /* bring all models into the order of the base (or the first model)
                          before they are merged, see gg_align.h */
-    bool partial;     /* align even if most units have no counterpart */
     bool no_hash;     /* do not store the sha256 of the models */
     const char *card; /* also write a model card in Markdown to this file; NULL = none. It
                          gets its name after the model, which stays if that fails */
@@ -175,6 +175,18 @@ gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg
 /* A configuration of mergekit. The members are those of gg_merge_options and gg_merge_models; open
  * the models by their paths. */
 typedef struct gg_merge_config {
+    /* Set before reading: NAME=PATH texts that tell what names of models mean, or NULL; and whether
+     * models with adapters are listed in `adapters` instead of refused. */
+    const gg_texts *named;
+    bool list;
+    bool (*is_model)(void *ctx, const char *name); /* whether there is a model of this name, in
+                                                      which a "+" is part of the name; or NULL */
+    void *ctx;
+    char *name; /* that of the result, for the configurations after it; NULL = none */
+    struct gg_merge_config_adapter {
+        char *name, *base, *lora; /* BASE+LORA, and the paths of both */
+    } * adapters;
+    size_t n_adapters;
     char *method, *parameters;
     char *base;        /* path; NULL = none */
     const char *dtype; /* for gg_output_options; static; NULL = none */

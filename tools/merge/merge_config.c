@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/grow.h"
+#include "base/io.h"
 #include "base/nearest.h"
 #include "base/text.h"
 #include "organ/select.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static gg_merge_param param_by_name(const char *name, size_t len)
 {
@@ -50,7 +50,11 @@ static gg_status add_setting(gg_merge_settings *s, const gg_merge_setting *one, 
                      p->above ? "above" : "at least", p->least, p->most);
     }
     if (st == GG_OK) st = GG_ROOM(s->list, s->n, &s->cap, err);
-    if (st != GG_OK) return free(one->filter), free(one->values), st;
+    if (st != GG_OK) {
+        free(one->filter);
+        free(one->values);
+        return st;
+    }
     while (one->filter && !one->by_substring && at > 0 && !s->list[at - 1].filter) at--;
     memmove(&s->list[at + 1], &s->list[at], (s->n - at) * sizeof *one);
     s->list[at] = *one;
@@ -69,8 +73,10 @@ static bool parse_value(const char *s, size_t n, double *value)
     } words[] = { { "true", 1 }, { "false", 0 }, { "l1", 1 }, { "l2", 2 } };
     bool quoted = n > 2 && s[0] == '"' && s[n - 1] == '"';
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (gg_text_is(s + quoted, n - 2 * quoted, words[i].word))
-            return *value = words[i].value, true;
+        if (gg_text_is(s + quoted, n - 2 * quoted, words[i].word)) {
+            *value = words[i].value;
+            return true;
+        }
     return gg_parse_decimal(s, n, value);
 }
 
@@ -322,13 +328,12 @@ gg_status gg_merge_settings_add(gg_merge_settings *s, const char *text, gg_error
  * tensor under the name that PyTorch models use for it, or under its own. "*" matches all. */
 static bool torch_match(const gg_tensor *t, const char *filter)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    const char *role = t->name + a.role_at;
+    const char *role = t->name + t->a.role_at;
     char torch[160], stack[GG_RECORD_NAME + 8];
     size_t len;
     if (strcmp(filter, "*") == 0 || strstr(t->name, filter)) return true;
     if (gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) {
-        gg_tensor of = { .name = stack, .name_len = len };
+        gg_tensor of = { .name = stack, .name_len = len, .a = gg_anatomy_of(stack, len) };
         if (torch_match(&of, filter)) return true;
         /* "model.layers.3.mlp.experts.7.up_proj.weight" */
         const char *kind = strncmp(role, "ffn_gate_up.", 12) == 0 ? "gate_up"
@@ -336,15 +341,15 @@ static bool torch_match(const gg_tensor *t, const char *filter)
                            : role[4] == 'u'                       ? "up"
                                                                   : "down";
         snprintf(torch, sizeof torch, "model.layers.%lld.mlp.experts.%lld.%s_proj.weight",
-                 (long long)a.block, (long long)a.expert, kind);
+                 (long long)t->a.block, (long long)t->a.expert, kind);
         return strstr(torch, filter) != NULL;
     }
     const gg_merge_torch_name *known = gg_merge_torch_names;
-    while (known->role && !gg_text_is(role, a.role_len, known->role)) known++;
+    while (known->role && !gg_text_is(role, t->a.role_len, known->role)) known++;
     if (!known->role) return false;
-    if (a.block < 0) snprintf(torch, sizeof torch, "%s.weight", known->torch);
+    if (t->a.block < 0) snprintf(torch, sizeof torch, "%s.weight", known->torch);
     else
-        snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)a.block,
+        snprintf(torch, sizeof torch, "model.layers.%lld.%s.weight", (long long)t->a.block,
                  known->torch);
     return strstr(torch, filter) != NULL;
 }
@@ -355,18 +360,16 @@ static bool torch_match(const gg_tensor *t, const char *filter)
  * the last after them. A model of one block has only its end. */
 static double place_of(const gg_tensor *t, uint64_t blocks)
 {
-    static const gg_blend ramp = { .mode = GG_BLEND_LINEAR, .first = 0, .last = 1 };
-    if (blocks < 2 && gg_anatomy_of(t->name, t->name_len).block >= 0) return 1;
-    return gg_blend_t(&ramp, t->name, t->name_len, blocks);
+    if (blocks < 2 && t->a.block >= 0) return 1;
+    return gg_ramp_at(0, 1, t, blocks);
 }
 
 /* Whether a class, a role or a pattern for whole names matches a tensor. */
-static bool filter_matches(const char *filter, const char *name, size_t len)
+static bool filter_matches(const char *filter, const char *name, const gg_anatomy *a)
 {
-    gg_anatomy a = gg_anatomy_of(name, len);
     gg_class cls;
-    if (gg_class_by_name(filter, strlen(filter), &cls)) return a.cls == cls;
-    return gg_text_is(name + a.role_at, a.role_len, filter) || gg_glob(filter, name);
+    if (gg_class_by_name(filter, strlen(filter), &cls)) return a->cls == cls;
+    return gg_text_is(name + a->role_at, a->role_len, filter) || gg_glob(filter, name);
 }
 
 /* Takes "[3]" or "[0-3]" off a filter that names experts of a stack, and returns whether it has
@@ -391,7 +394,7 @@ static bool has_expert(const char *filter, int64_t expert, char *rest, size_t si
 /* Whether a tensor is in the slice of a setting. */
 static bool in_slice(const gg_merge_setting *one, const gg_tensor *t)
 {
-    int64_t block = gg_anatomy_of(t->name, t->name_len).block;
+    int64_t block = t->a.block;
     if (one->to == 0) return true;
     if (block >= 0) return (uint64_t)block >= one->from && (uint64_t)block < one->to;
     return place_of(t, 2) > 0 ? one->last : one->from == 0;
@@ -400,7 +403,7 @@ static bool in_slice(const gg_merge_setting *one, const gg_tensor *t)
 /* The place of a tensor among the blocks, or among those of the slice. */
 static double place_for(const gg_merge_setting *one, const gg_tensor *t, uint64_t blocks)
 {
-    int64_t block = gg_anatomy_of(t->name, t->name_len).block;
+    int64_t block = t->a.block;
     uint64_t n = one->to - one->from;
     if (one->to == 0 || block < 0) return place_of(t, blocks);
     return n < 2 ? 1 : (double)((uint64_t)block - one->from) / (double)(n - 1);
@@ -415,11 +418,12 @@ static bool setting_matches(const gg_merge_setting *one, const gg_tensor *t)
     if (!in_slice(one, t)) return false;
     if (!one->filter) return true;
     if (one->by_substring) return torch_match(t, one->filter);
-    if (filter_matches(one->filter, t->name, t->name_len)) return true;
+    if (filter_matches(one->filter, t->name, &t->a)) return true;
     if (!gg_stack_name(t->name, t->name_len, stack, sizeof stack, &len)) return false;
-    if (filter_matches(one->filter, stack, len)) return true;
-    int64_t expert = gg_anatomy_of(t->name, t->name_len).expert;
-    return has_expert(one->filter, expert, rest, sizeof rest) && filter_matches(rest, stack, len);
+    gg_anatomy a = gg_anatomy_of(stack, len);
+    if (filter_matches(one->filter, stack, &a)) return true;
+    return has_expert(one->filter, t->a.expert, rest, sizeof rest) &&
+           filter_matches(rest, stack, &a);
 }
 
 bool gg_merge_setting_value(const gg_merge_settings *s, gg_merge_param p, const gg_tensor *t,
@@ -473,8 +477,8 @@ bool gg_merge_method_at(size_t i, gg_merge_method_info *out)
 {
     if (i >= gg_merge_methods_n) return false;
     const gg_merge_method *m = &gg_merge_methods[i];
-    *out = (gg_merge_method_info){ m->name, m->alias,  m->meaning, m->base,   m->least,
-                                   m->most, m->random, { { 0 } },  m->n_takes };
+    *out = (gg_merge_method_info){ m->name, m->alias,  m->meaning, m->base,    m->least,
+                                   m->most, m->random, { { 0 } },  m->n_takes, m->parts };
     for (size_t k = 0; k < m->n_takes; k++) {
         out->parameters[k] = gg_merge_params[m->takes[k].param];
         out->parameters[k].value = m->takes[k].value;
@@ -505,14 +509,38 @@ static gg_status take_parameters(const gg_json_node *n, char **out, gg_error *er
     return *out ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the configuration");
 }
 
-/* "BASE+LORA" names a model with an adapter in mergekit. */
-static gg_status refuse_adapter(const config_reader *r, const char *base, const char *lora)
+/* The path that a name means; the name itself if none is known. */
+static const char *meaning_of(const config_reader *r, const char *name)
 {
+    size_t n = strlen(name);
+    for (size_t i = 0; r->c->named && i < r->c->named->n; i++) {
+        const char *text = r->c->named->items[i];
+        if (strncmp(text, name, n) == 0 && text[n] == '=') return text + n + 1;
+    }
+    return name;
+}
+
+/* "BASE+LORA" names a model with an adapter in mergekit. It is listed, or refused. */
+static gg_status take_adapter(const config_reader *r, const char *whole, const char *base,
+                              const char *lora)
+{
+    gg_merge_config *c = r->c;
+    for (size_t i = 0; i < c->n_adapters; i++)
+        if (strcmp(c->adapters[i].name, whole) == 0) return GG_OK;
+    if (c->list) {
+        if (GG_ROOM(c->adapters, c->n_adapters, NULL, r->err) != GG_OK) return r->err->status;
+        struct gg_merge_config_adapter *a = &c->adapters[c->n_adapters++];
+        *a = (struct gg_merge_config_adapter){ strdup(whole), strdup(meaning_of(r, base)),
+                                               strdup(lora) };
+        return a->name && a->base && a->lora
+                   ? GG_OK
+                   : gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    }
     gg_fail(r->err, GG_EUNSUPPORTED, "the configuration adds the adapter '%.200s' to '%.200s'",
             lora, base);
     return gg_fix(r->err,
-                  "fold it in first with organ-transplant --base %.200s --adapter %.200s "
-                  "--output MODEL.gguf, and name MODEL.gguf in the configuration",
+                  "let 'organ merge' fold it in, or do so with organ-transplant --base %.200s "
+                  "--adapter %.200s --output MODEL.gguf, and name MODEL.gguf in the configuration",
                   base, lora);
 }
 
@@ -527,15 +555,28 @@ static char *model_path(const config_reader *r, const gg_json_node *n)
         if (given(n, "lora")) lora = gg_json_get(n, "lora");
         n = given(n, "model") ? gg_json_get(n, "model") : gg_json_get(n, "path");
     }
-    char *path = copy_string(n, "model", r->err), *plus = path ? strrchr(path, '+') : NULL;
+    char *path = copy_string(n, "model", r->err);
     char *adapter = lora && path ? model_path(r, lora) : NULL;
-    if (adapter) refuse_adapter(r, path, adapter);
-    else if (plus && plus > path && plus[1] && access(path, F_OK) != 0) {
-        *plus = 0;
-        refuse_adapter(r, path, plus + 1);
-    }
+    gg_buf whole = GG_BUF_INIT;
+    if (adapter) gg_buf_printf(&whole, r->err, "%s+%s", path, adapter);
+    else if (path) gg_buf_text(&whole, path, r->err);
     free(adapter);
-    if (path && r->err->status != GG_OK) return free(path), NULL;
+    free(path);
+    if (r->err->status != GG_OK) {
+        gg_buf_free(&whole);
+        return NULL;
+    }
+    const char *means = meaning_of(r, whole.data), *plus = strrchr(whole.data, '+');
+    bool adapted = means == whole.data && plus && plus > whole.data && plus[1];
+    if (adapted && !(r->c->is_model && r->c->is_model(r->c->ctx, whole.data))) {
+        char *base = strndup(whole.data, (size_t)(plus - whole.data));
+        if (base) take_adapter(r, whole.data, base, plus + 1);
+        else gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+        free(base);
+    }
+    path = r->err->status == GG_OK ? strdup(means) : NULL;
+    if (!path) gg_fail(r->err, GG_ENOMEM, "no memory for the configuration");
+    gg_buf_free(&whole);
     return path;
 }
 
@@ -551,8 +592,14 @@ static gg_status take_model(const config_reader *r, const gg_json_node *n, size_
     *k = 0;
     while (*k < c->n_models && !(r->ranged && strcmp(c->models[*k].path, path) == 0)) ++*k;
     if (is_base) *k = SIZE_MAX;
-    if (*k != c->n_models) return free(path), GG_OK;
-    if (GG_ROOM(c->models, c->n_models, NULL, r->err) != GG_OK) return free(path), GG_ENOMEM;
+    if (*k != c->n_models) {
+        free(path);
+        return GG_OK;
+    }
+    if (GG_ROOM(c->models, c->n_models, NULL, r->err) != GG_OK) {
+        free(path);
+        return GG_ENOMEM;
+    }
     struct gg_merge_config_model *one = &c->models[c->n_models++];
     *one = (struct gg_merge_config_model){ .path = path };
     return take_parameters(r->ranged ? NULL : gg_json_get(n, "parameters"), &one->parameters,
@@ -595,7 +642,10 @@ static gg_status add_ranged(const config_reader *r, const gg_json_node *paramete
                   *text, len ? ", " : "[", (unsigned long long)r->at.from,
                   (unsigned long long)r->at.to, r->last, one);
     free(one);
-    if (r->err->status != GG_OK) return gg_buf_free(&b), r->err->status;
+    if (r->err->status != GG_OK) {
+        gg_buf_free(&b);
+        return r->err->status;
+    }
     free(*text);
     *text = gg_buf_take(&b, NULL);
     return GG_OK;
@@ -760,8 +810,8 @@ static gg_status refuse_other_kinds(const config_reader *r, const gg_json_node *
         gg_fail(r->err, GG_EUNSUPPORTED, "the file has %zu configurations (mergekit-multi)",
                 gg_json_count(root));
         return gg_fix(r->err,
-                      "put each into a file of its own, and merge them in order: the name of "
-                      "one is a model of the next");
+                      "let 'organ merge' do them in order, or put each into a file of its own: "
+                      "the name of one is a model of the next");
     }
     if (!given(root, "experts") && !given(root, "gate_mode")) return GG_OK;
     const char *s = "hidden"; /* the default of mergekit-moe */
@@ -797,8 +847,14 @@ static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
     const char *key = given(root, "out_dtype") ? "out_dtype" : "dtype";
     const gg_json_node *n = gg_json_get(root, key);
     if (!given(root, key)) return GG_OK;
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (json_is(n, types[i].torch)) return r->c->dtype = types[i].rules, GG_OK;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        char torch[24];
+        snprintf(torch, sizeof torch, "torch.%s", types[i].torch);
+        if (json_is(n, types[i].torch) || json_is(n, torch)) {
+            r->c->dtype = types[i].rules;
+            return GG_OK;
+        }
+    }
     return gg_fail(r->err, GG_EUNSUPPORTED,
                    "dtype of the configuration must be float32, float16 or bfloat16");
 }
@@ -833,6 +889,10 @@ static gg_status read_root(config_reader *r, const gg_json_node *root)
     gg_status st = refuse_other_kinds(r, root);
     if (st == GG_OK) st = only_members(root, names, "its top level", r->err);
     if (st == GG_OK) st = read_method(r, root);
+    if (st == GG_OK && given(root, "name")) {
+        r->c->name = copy_string(gg_json_get(root, "name"), "name", r->err);
+        st = r->err->status;
+    }
     if (st == GG_OK && given(root, "base_model")) {
         r->c->base = model_path(r, gg_json_get(root, "base_model"));
         st = r->err->status;
@@ -854,7 +914,9 @@ gg_status gg_merge_config_read(const char *text, size_t len, gg_merge_config *c,
 {
     gg_json *json = NULL;
     config_reader r = { .c = c, .err = err };
-    *c = (gg_merge_config){ 0 };
+    *c = (gg_merge_config){
+        .named = c->named, .list = c->list, .is_model = c->is_model, .ctx = c->ctx
+    };
     gg_status st = gg_json_parse(text, len, &json, err);
     if (st == GG_EFORMAT)
         gg_fix(err, "a configuration in YAML must be converted to JSON first, which the command "
@@ -875,6 +937,13 @@ void gg_merge_config_free(gg_merge_config *c)
         free(c->tokens[i].model);
         free(c->tokens[i].token);
     }
+    for (size_t i = 0; i < c->n_adapters; i++) {
+        free(c->adapters[i].name);
+        free(c->adapters[i].base);
+        free(c->adapters[i].lora);
+    }
+    free(c->adapters);
+    free(c->name);
     free(c->tokens);
     free(c->words);
     free(c->models);

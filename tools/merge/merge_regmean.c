@@ -5,7 +5,7 @@
  * from it, which gives the same result. */
 #include "merging.h"
 
-#include "numeric/matrix.h"
+#include "matmul_bands.h"
 
 #include <math.h>
 #include <stdlib.h>

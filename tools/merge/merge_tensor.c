@@ -133,7 +133,10 @@ static gg_status decode_piece(merge_reader *r, size_t at, size_t n, bool check, 
         gg_status st = gg_decode(in->dtype, raw, in->x, n, err);
         if (st == GG_OK && check && gg_count_unusable(in->dtype, raw, in->x, n))
             st = fail_bad_value(in, raw, r->job->skip + first, n, err);
-        if (st != GG_OK) return gg_at_file(err, gg_source_name(in->source)), st;
+        if (st != GG_OK) {
+            gg_at_file(err, gg_source_name(in->source));
+            return st;
+        }
     }
     const float *base = r->job->has_base ? r->in[r->n_in - 1].x : NULL;
     bool differences = base && !r->job->method->work->subtracts;
@@ -167,22 +170,26 @@ typedef struct work {
 
 static gg_status evaluate_parameters(const gg_merging *m, gg_merge_job *j, gg_error *err)
 {
-    for (size_t i = 0; i < m->method->n_takes; i++) {
+    gg_merge_settings parts = { 0 };
+    gg_status st = gg_merge_settings_add(&parts, m->method->parts, err);
+    for (size_t i = 0; i < m->method->n_takes && st == GG_OK; i++) {
         const gg_merge_default *d = &m->method->takes[i];
-        for (size_t k = 0; k <= j->n; k++) {
+        for (size_t k = 0; k <= j->n && st == GG_OK; k++) {
+            const gg_merge_settings *from[] = { k < j->n ? &m->of_model[k] : &m->global, &m->global,
+                                                &parts };
             double v = d->value;
-            bool own = k < j->n &&
-                       gg_merge_setting_value(&m->of_model[k], d->param, &j->t, m->blocks, &v);
-            if (!own) gg_merge_setting_value(&m->global, d->param, &j->t, m->blocks, &v);
+            for (size_t s = 0; s < sizeof from / sizeof from[0]; s++)
+                if (gg_merge_setting_value(from[s], d->param, &j->t, m->blocks, &v)) break;
             j->p[k][d->param] = v;
             if (!isnan(v)) continue;
             const char *name = gg_merge_params[d->param].name;
             gg_fail(err, GG_EUSAGE, "%s needs a value for %s", m->method->name, name);
-            return gg_fix(err, "give it after the name of the method: %s,%s=...", m->method->name,
-                          name);
+            st = gg_fix(err, "give it after the name of the method: %s,%s=...", m->method->name,
+                        name);
         }
     }
-    return GG_OK;
+    gg_merge_settings_free(&parts);
+    return st;
 }
 
 uint64_t gg_merge_experts(const gg_tensor *t)
@@ -355,7 +362,8 @@ static gg_status regression_mean(work *w, const gg_whole_matrix *m, gg_regmean *
     for (size_t k = 0; k < j->n; k++) weights += j->p[k][GG_MP_WEIGHT];
     if (weights == 0) return gg_fail(err, GG_EUSAGE, "the weights add up to 0");
     st = sum_models(w, m, SIZE_MAX, err);
-    for (size_t i = 0; i < values; i++) r->sum[i] = (float)((double)m->d[i] / weights);
+    for (size_t i = 0; i < values && st == GG_OK; i++)
+        r->sum[i] = (float)((double)m->d[i] / weights);
     return st;
 }
 

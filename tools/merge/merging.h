@@ -198,6 +198,7 @@ typedef struct gg_merge_method {
     /* The parameters that it takes, with their defaults (NAN: must be given). */
     gg_merge_default takes[GG_MERGE_PARAMETERS];
     size_t n_takes;
+    const char *parts; /* settings for parts of a model that have no other; NULL = none */
     const gg_merge_work *work;
     /* Traits. Sparse methods keep the `largest` values of a difference, or random ones: by `rank`
      * if larger values of a row are kept more often. */

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,8 @@ static const char *const help[2] = {
 
 #define PARAMETERS_TEXT 400
 #define PARAMETERS_JSON 1600
-/* NAME=DEFAULT, or NAME if it must be given; in JSON a list of objects. */
+/* NAME=DEFAULT, or NAME if it must be given, and then NAME:FILTER=DEFAULT; in JSON a list of
+ * objects, in which a default of a part is a text, because it may be a ramp. */
 static void parameters_text(const gg_merge_method_info *m, char text[PARAMETERS_TEXT],
                             char json[PARAMETERS_JSON])
 {
@@ -55,6 +57,14 @@ static void parameters_text(const gg_merge_method_info *m, char text[PARAMETERS_
         snprintf(json + k, PARAMETERS_JSON - k,
                  "%s{\"name\": \"%s\", \"default\": %s, \"meaning\": \"%s\"}", i ? ", " : "",
                  m->parameters[i].name, value, m->parameters[i].meaning);
+    }
+    for (const char *p = m->parts; p && *p; p += p[0] == ',') {
+        int name = (int)strcspn(p, "="), all = (int)strcspn(p, ",");
+        size_t n = strlen(text), k = strlen(json);
+        snprintf(text + n, PARAMETERS_TEXT - n, ",%.*s", all, p);
+        snprintf(json + k, PARAMETERS_JSON - k, ", {\"name\": \"%.*s\", \"default\": \"%.*s\"}",
+                 name, p, all - name - 1, p + name + 1);
+        p += all;
     }
     snprintf(json + strlen(json), PARAMETERS_JSON - strlen(json), "]");
 }
@@ -113,8 +123,8 @@ static const char *method_name(size_t i)
 static struct {
     const char *method, *base, *output, *config, *named, *folder, *svg, *finished, *words;
     int embeddings;
-    bool check;
-    gg_texts models;
+    bool check, list;
+    gg_texts models, meanings;
     gg_merge_options o;
 } opt;
 
@@ -134,14 +144,16 @@ static const cli_option options[] = {
               "and --config-name its name" },
     { "config-name", CLI_TEXT, .to = &opt.named, .arg = "NAME", .local = true, .needs = "config" },
     { "models", CLI_DIR, .to = &opt.folder, .arg = "DIR", .local = true, .needs = "config",
-      .help = "the folder of the models that --config names" },
+      .help = "the folder of its models; --named NAME=FILE; --list-config" },
+    { "named", CLI_TEXT, .to = &opt.meanings, .arg = "NAME=FILE", .many = true, .local = true,
+      .needs = "config" },
+    { "list-config", CLI_FLAG, .to = &opt.list, .needs = "config" },
     { "embed-from", CLI_WORD, .to = &opt.embeddings, .arg = "base", .values = "base",
       .help = "keep the embeddings of the base (or the first model)" },
-    { "vocabulary", CLI_TEXT, .to = &opt.words, .arg = "V", .local = true, .excludes = "embed-from",
-      .help = "base, union or a MODEL: move all embeddings to it first" },
+    { "vocabulary", CLI_MODEL, .to = &opt.words, .arg = "V", .excludes = "embed-from",
+      .values = "base union", .help = "base, union or a MODEL: move all embeddings to it first" },
     { "align", CLI_FLAG, .to = &opt.o.align,
       .help = "align hidden units first; --partial: even of strangers" },
-    { "partial", CLI_FLAG, .to = &opt.o.partial, .needs = "align" },
     { "seed", CLI_U64, .to = &opt.o.seed, .arg = "N",
       .help = "for methods that drop values at random (0)" },
     { "output", CLI_NEW_MODEL, .to = &opt.output, .arg = "FILE",
@@ -159,7 +171,7 @@ static const cli_option options[] = {
       .help = "refuse strangers, and what fails" },
     { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
       .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_writes },
     { "list-methods", CLI_ACT, .act = print_methods, .help = "list the methods" },
     { "list-parameters", CLI_ACT, .act = print_parameters, .flow = "; " },
     { .group = cli_common },
@@ -175,7 +187,7 @@ static gg_status print_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
     const gg_dtype_info *type = gg_dtype_get(t->dtype);
     (void)err;
     table_begin(to, "name\tclass\tdtype\telements\thow\tparameters");
-    table_line(to, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(row->a.cls)),
+    table_line(to, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(row->t->a.cls)),
                cell_text(type ? type->name : "?"), cell_u64(t->elements), cell_text(row->how),
                cell_text(row->parameters[0] ? row->parameters : "-"));
     return GG_OK;
@@ -208,7 +220,7 @@ static gg_status draw_tensor(void *ctx, const gg_merge_row *row, gg_error *err)
     snprintf(source, sizeof source, "%s %s", row->how,
              strchr(row->parameters, '=') ? shown : row->parameters);
     gg_status st = gg_picture_source(ctx, source, &index, err);
-    return st == GG_OK ? gg_picture_add(ctx, row->t, &row->a, index, err) : st;
+    return st == GG_OK ? gg_picture_add(ctx, row->t, index, err) : st;
 }
 
 /* Where the text after the path of "PATH,NAME=VALUE,..." begins: its first comma that a parameter
@@ -263,6 +275,10 @@ static gg_status add_matches(cli *c, gg_buf *found, size_t *n, const char *dir, 
     size_t len = strlen(start);
     struct dirent **list = NULL;
     int many = scandir(dir, &list, NULL, alphasort);
+    if (many < 0 && errno != ENOENT && errno != ENOTDIR) {
+        gg_fail_errno(&c->err, "cannot read the folder");
+        return gg_at_file(&c->err, dir);
+    }
     for (int i = 0; i < many; i++) {
         const char *name = list[i]->d_name;
         size_t all = strlen(name);
@@ -286,7 +302,7 @@ static gg_status look_for(cli *c, const char *name, gg_buf *found, size_t *n)
     gg_buf b = GG_BUF_INIT;
     char *path = gg_path_in(opt.folder, name, &c->err);
     gg_status st = path ? GG_OK : GG_ENOMEM;
-    bool exists = st == GG_OK && stat(path, &s) == 0;
+    bool exists = path && cli_stat(c, path, &s);
     if (exists && S_ISDIR(s.st_mode)) {
         st = add_matches(c, found, n, path, "");
         if (st == GG_OK && *n == 0) st = add_found(c, found, n, path);
@@ -294,7 +310,7 @@ static gg_status look_for(cli *c, const char *name, gg_buf *found, size_t *n)
         st = add_found(c, found, n, path);
     }
     if (st == GG_OK && *n == 0) st = gg_buf_printf(&b, &c->err, "%s.gguf", path);
-    if (st == GG_OK && *n == 0 && stat(b.data, &s) == 0) st = add_found(c, found, n, b.data);
+    if (st == GG_OK && *n == 0 && cli_stat(c, b.data, &s)) st = add_found(c, found, n, b.data);
     gg_buf_free(&b);
     if (st == GG_OK && *n == 0) {
         char *slash = strrchr(path, '/');
@@ -308,12 +324,28 @@ static gg_status look_for(cli *c, const char *name, gg_buf *found, size_t *n)
     return st;
 }
 
+/* Whether a name is that of a model, although it looks like MODEL+ADAPTER. A part after the last
+ * slash counts only if the name of the model has that slash. */
+static bool is_whole_name(void *ctx, const char *name)
+{
+    cli *c = ctx;
+    struct stat s;
+    gg_buf found = GG_BUF_INIT;
+    size_t n = 0;
+    const char *end = strrchr(name, '/'), *plus = strchr(name, '+');
+    bool whole = cli_stat(c, name, &s);
+    if (!whole && opt.folder) look_for(c, name, &found, &n);
+    if (!whole && opt.folder && n == 0 && end && plus > end) look_for(c, end + 1, &found, &n);
+    gg_buf_free(&found);
+    return whole || n > 0;
+}
+
 /* Replaces the name of a model of a configuration by the file that it means. A name with slashes,
  * as ORG/MODEL, may also be found by its end. */
 static gg_status find_in_folder(cli *c, char **path)
 {
     struct stat s;
-    if (!*path || strcmp(*path, "-") == 0 || stat(*path, &s) == 0) return GG_OK;
+    if (!*path || strcmp(*path, "-") == 0 || cli_stat(c, *path, &s)) return GG_OK;
     const char *end = strrchr(*path, '/'), *names[] = { *path, end ? end + 1 : NULL };
     gg_buf found = GG_BUF_INIT;
     size_t n = 0;
@@ -351,9 +383,14 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     gg_buf text = GG_BUF_INIT;
     if (!opt.config) return read_arguments(c, to);
     gg_status st = cli_read_file(opt.config, CONFIG_MAX, &text, &c->err);
+    to->named = &opt.meanings;
+    to->list = opt.list;
+    to->is_model = is_whole_name;
+    to->ctx = c;
     if (st == GG_OK) st = gg_merge_config_read(text.data, text.len, to, &c->err);
     gg_buf_free(&text);
     if (to->has_seed && !cli_given(c, "seed")) opt.o.seed = to->seed;
+    if (opt.list) return st;
     if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
     for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
         st = find_in_folder(c, &to->models[i].path);
@@ -468,6 +505,18 @@ static gg_source *model_of(const gg_merge_config *from, const gg_merge_models *m
     return NULL;
 }
 
+static bool has_vocabulary(const gg_source *s)
+{
+    return s && gg_meta_find(gg_source_meta(s), "tokenizer.ggml.tokens");
+}
+
+static bool any_has_vocabulary(const gg_merge_models *models)
+{
+    bool any = has_vocabulary(models->base);
+    for (size_t i = 0; i < models->n; i++) any = any || has_vocabulary(models->list[i].source);
+    return any;
+}
+
 /* Sets the vocabulary of the result. *list is freed, and *other closed, after the merge. */
 static gg_status set_vocabulary(cli *c, const gg_merge_config *from, const gg_merge_models *models,
                                 gg_merge_token **list, gg_source **other)
@@ -476,6 +525,12 @@ static gg_status set_vocabulary(cli *c, const gg_merge_config *from, const gg_me
     gg_status st = GG_OK;
     *v = (gg_merge_vocabulary){ .multiple = from->multiple, .n_tokens = from->n_tokens };
     if (!from->words) return GG_OK;
+    if (opt.config && !opt.words && !any_has_vocabulary(models)) {
+        v->n_tokens = 0;
+        cli_note(c, "no model has a vocabulary, so the configuration's choice of one is left out: "
+                    "all must have as many tokens");
+        return GG_OK;
+    }
     v->words = strcmp(from->words, "base") == 0    ? GG_MERGE_WORDS_BASE
                : strcmp(from->words, "union") == 0 ? GG_MERGE_WORDS_UNION
                                                    : GG_MERGE_WORDS_OF;
@@ -511,10 +566,31 @@ static gg_status merge_models(cli *c, const gg_merge_models *models)
     }
     gg_status st = gg_merge(models, &opt.o, opt.check ? NULL : opt.output, &c->run, &r, &c->err);
     if (st == GG_OK && opt.svg) st = picture_save(c, &picture, opt.svg);
-    gg_picture_free(&picture);
+    if (opt.svg) gg_picture_free(&picture);
     if (st == GG_OK && !opt.check && c->verbose)
         cli_note(c, "%zu tensor%s merged, %zu copied; %llu bytes", r.merged, cli_s(r.merged),
                  r.copied, (unsigned long long)r.bytes);
+    return st;
+}
+
+/* Lists the name of a configuration, and the models of it that get adapters. */
+static gg_status list_config(cli *c)
+{
+    gg_merge_config config = { 0 };
+    gg_status st = read_models(c, &config);
+    table to = { .json = c->json };
+    table_begin(&to, "kind\tname\tbase\tadapter");
+    if (st == GG_OK && config.name)
+        table_line(&to, cell_text("name"), cell_text(config.name), cell_text("-"), cell_text("-"));
+    for (size_t i = 0; i < config.n_adapters && st == GG_OK; i++) {
+        struct gg_merge_config_adapter *a = &config.adapters[i];
+        if (opt.folder) st = find_in_folder(c, &a->base);
+        if (opt.folder && st == GG_OK) st = find_in_folder(c, &a->lora);
+        if (st == GG_OK)
+            table_line(&to, cell_text("adapter"), cell_text(a->name), cell_text(a->base),
+                       cell_text(a->lora));
+    }
+    gg_merge_config_free(&config);
     return st;
 }
 
@@ -526,7 +602,7 @@ static gg_status merge(cli *c)
     gg_source *other = NULL;
     char *template = NULL;
     const gg_texts given = opt.o.output.set_kv; /* which belongs to cli.c */
-    gg_status st = picture_allowed(c, opt.svg);
+    gg_status st = opt.svg ? picture_allowed(c, opt.svg) : GG_OK;
     if (st == GG_OK) st = read_models(c, &config);
     gg_merge_models models = { .slices = config.slices, .n_slices = config.n_slices };
     if (st == GG_OK && !(list = calloc(config.n_models + 1, sizeof *list)))
@@ -570,7 +646,7 @@ static void check_inputs(const cli *c)
     }
     if (opt.config && opt.models.n) cli_usage(c, "unexpected argument '%s'", c->args.items[0]);
     if (!opt.config && opt.models.n == 0) cli_usage(c, "give the models to merge");
-    if (!opt.output && !opt.check) cli_usage(c, "give --output or --check");
+    if (!opt.output && !opt.check && !opt.list) cli_usage(c, "give --output or --check");
 }
 
 int main(int argc, char **argv)
@@ -589,7 +665,7 @@ int main(int argc, char **argv)
         cli_note(&c, "method %s, because there is %s base (see --list-methods)", opt.method,
                  opt.base ? "a" : "no");
     }
-    gg_status st = merge(&c);
+    gg_status st = opt.list ? list_config(&c) : merge(&c);
     if (st != GG_OK && opt.config) gg_at_file(&c.err, opt.named ? opt.named : opt.config);
     return cli_end(&c, st);
 }

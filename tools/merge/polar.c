@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/float_bits.h"
-#include "numeric/matrix.h"
+#include "matmul_bands.h"
 #include "numeric/numeric.h"
 
 #include <math.h>

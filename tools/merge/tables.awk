@@ -11,18 +11,24 @@ function rest(from,   i, s) {
     for (i = from; i <= NF; i++) s = s (i > from ? " " : "") $i
     return s
 }
-function takes(   i, n, part, pair, s) {
+# The defaults, their number, and those for parts as one text
+function takes(   i, n, all, part, pair, s, parts) {
     for (n in same) gsub("[$]" n, same[n], defaults)
-    n = split(defaults, part, " ")
-    for (i = 1; i <= n; i++) {
+    all = split(defaults, part, " ")
+    n = 0
+    for (i = 1; i <= all; i++) {
+        if (part[i] ~ /:/) {
+            parts = parts (parts == "" ? "" : ",") part[i]
+            continue
+        }
         split(part[i], pair, "=")
-        s = s (i > 1 ? ", " : "") "{ GG_MP_" toupper(pair[1]) ", " (pair[2] == "" ? "NAN" : pair[2]) " }"
+        s = s (n++ ? ", " : "") "{ GG_MP_" toupper(pair[1]) ", " (pair[2] == "" ? "NAN" : pair[2]) " }"
     }
-    return "{ " (n ? s : "{ 0 }") " }, " n
+    return "{ " (n ? s : "{ 0 }") " }, " n ", " text(parts)
 }
 # A row is complete when the next begins.
 function finish() {
-    if (kind == "param") params = params "    [GG_MP_" toupper(key) "] = { " head ", " text(meaning) limits " },\n"
+    if (kind == "param" || kind == "each") params = params "    [GG_MP_" toupper(key) "] = { " head ", " text(meaning) limits " },\n"
     if (kind == "method")
         methods = methods "    { " head ", " text(meaning) ", " most ",\n      " takes() ",\n      &gg_merge_work_" work \
             ", " has("largest") ", " has("rank") ", " has("signs") ", " has("random") ", " has("slices") ", " \
@@ -39,8 +45,8 @@ function finish() {
 }
 /^same/ { same[$2] = rest(3) }
 /^torch/ { torch = torch "    { " text($2) ", " text($3) " },\n" }
-/^param/ {
-    limits = ", " substr($3, ($3 ~ /^>/) + 1) ", " $4 ", " ($3 ~ /^>/ ? "true" : "false") ", 0"
+/^(param|each) / {
+    limits = ", " substr($3, ($3 ~ /^>/) + 1) ", " $4 ", " ($3 ~ /^>/ ? "true" : "false") ", " ($1 == "each" ? "true" : "false") ", 0"
     meaning = rest(5)
 }
 /^method/ {
@@ -48,7 +54,7 @@ function finish() {
     work = traits = $5
     sub(/,.*/, "", work)
 }
-/^ / && meaning != "" { defaults = rest(1) }
+/^ / && meaning != "" { defaults = defaults " " rest(1) }
 /^ / && meaning == "" { meaning = rest(1) }
 END {
     finish()

@@ -1,5 +1,6 @@
 /* verb_merge.c - plans and writes a model that is merged tensor by tensor, or joins slices; stores
  * its origin in its keys and a model card, and reads these keys again. */
+#include "common/markdown.h"
 #include "merging.h"
 
 #include "assemble/gg_stack.h"
@@ -16,7 +17,7 @@
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
 #include "kin/gg_compare_model.h"
-#include "kin/strangers.h"
+#include "kin/lineage.h"
 #include "organ/gg_align.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
@@ -65,8 +66,9 @@ typedef struct merge_run {
     gg_dtype_rules *rules;
     gg_held_notes notes;
     gg_merge_report *report;
-    bool sliced; /* the result has other blocks than the models */
-    bool head;   /* the result has a head although the first model has none of its own */
+    bool sliced;    /* the result has other blocks than the models */
+    bool head;      /* the result has a head although the first model has none of its own */
+    bool defaulted; /* note_default has noted a tensor */
     gg_error *err;
 } merge_run;
 
@@ -81,23 +83,11 @@ static gg_status check_member(const merge_run *g, const gg_source *s)
 
 static gg_status refuse_twice(const gg_source *a, const gg_source *b, gg_error *err)
 {
-    if (!gg_source_is_same(a, b)) return GG_OK;
+    if (!gg_source_is_same(a, b, err)) return err->status;
     if (strcmp(gg_source_name(a), gg_source_name(b)) == 0)
         gg_fail_in(err, GG_EUSAGE, b, NULL, "this model is given twice");
     else gg_fail_in(err, GG_EUSAGE, b, NULL, "this is the same file as %.200s", gg_source_name(a));
     return gg_fix(err, "give each model once; use its weight to count it more");
-}
-
-static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_base use)
-{
-    gg_source *s = one->source, *base = g->all[0].source;
-    gg_status st = check_member(g, s);
-    bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
-                     strcmp(gg_source_name(base), gg_source_name(s)) == 0;
-    for (size_t k = keys_only || !base; k <= g->n && st == GG_OK; k++)
-        st = refuse_twice(g->all[k].source, s, g->err);
-    g->all[++g->n] = (merge_member){ .source = s, .text = one->parameters };
-    return st;
 }
 
 /* Takes the models, each of which must be a file of its own. A base that only gives keys may also
@@ -105,9 +95,17 @@ static gg_status take_model(merge_run *g, const gg_merge_model *one, gg_merge_ba
 static gg_status take_models(merge_run *g, gg_merge_base use)
 {
     const gg_merge_models *given = g->given;
-    g->all[0].source = given->base;
-    gg_status st = given->base ? check_member(g, given->base) : GG_OK;
-    for (size_t i = 0; i < given->n && st == GG_OK; i++) st = take_model(g, &given->list[i], use);
+    const gg_source *base = g->all[0].source = given->base;
+    gg_status st = base ? check_member(g, base) : GG_OK;
+    for (size_t i = 0; i < given->n && st == GG_OK; i++) {
+        gg_source *s = given->list[i].source;
+        st = check_member(g, s);
+        bool keys_only = use == GG_MERGE_BASE_KEYS && base &&
+                         strcmp(gg_source_name(base), gg_source_name(s)) == 0;
+        for (size_t k = keys_only || !base; k <= g->n && st == GG_OK; k++)
+            st = refuse_twice(g->all[k].source, s, g->err);
+        g->all[++g->n] = (merge_member){ .source = s, .text = given->list[i].parameters };
+    }
     return st;
 }
 
@@ -148,12 +146,11 @@ static gg_status show_models(merge_run *g)
 static gg_status align_models(merge_run *g)
 {
     gg_status st = GG_OK;
-    gg_align_options how = { .partial = g->o->partial };
     for (size_t i = 1; i <= g->n && st == GG_OK && g->o->align; i++) {
         merge_member *one = &g->all[i];
         gg_source *s = one->shown ? one->shown : one->source;
         if (s == g->first) continue;
-        st = gg_align(g->first, s, &how, &one->aligned, g->run, NULL, g->err);
+        st = gg_align(g->first, s, NULL, &one->aligned, g->run, NULL, g->err);
         for (size_t k = 0; k < g->m.n && st == GG_OK; k++)
             if (g->m.models[k] == s) g->m.models[k] = one->aligned;
     }
@@ -209,7 +206,7 @@ static gg_status check_settings(const merge_run *g, const gg_merge_settings *s)
         }
         gg_fail(g->err, GG_EUSAGE, "%s has no parameter %s", method->name,
                 gg_merge_params[s->list[i].param].name);
-        return gg_fix(g->err, "it takes %s", list);
+        return gg_fix(g->err, "it takes %s", list[0] ? list : "none");
     }
     return GG_OK;
 }
@@ -220,7 +217,7 @@ static gg_status check_number(const merge_run *g, size_t n)
     if (method->base == GG_MERGE_BASE_MUST && !g->given->base) {
         gg_fail(g->err, GG_EUSAGE, "%s needs the base that the models were trained from",
                 method->name);
-        return gg_fix_hint(g->err, GG_HINT_BASE, "give the base");
+        return gg_fix_by(g->err, "base", "give the base");
     }
     if (n >= method->least && n <= method->most) return GG_OK;
     const char *besides = method->base == GG_MERGE_BASE_FIRST  ? ", the base included"
@@ -249,6 +246,21 @@ static gg_status check_activations(const merge_run *g, const gg_merge_model *one
     return gg_at_file(g->err, gg_source_name(one->source));
 }
 
+/* Parameters of a model that are not its own. */
+static gg_status note_settings(merge_run *g, const gg_merge_settings *s, const gg_source *model)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const gg_merge_parameter *p = &gg_merge_params[s->list[i].param];
+        bool again = p->each;
+        for (size_t k = 0; k < i; k++) again = again || s->list[k].param == s->list[i].param;
+        if (!again)
+            gg_held_add(&g->notes, g->err,
+                        "%s: its %s is left out, because one %s counts for the whole merge",
+                        gg_source_name(model), p->name, p->name);
+    }
+    return g->err->status;
+}
+
 /* Lists the models in the order in which the method gets them. */
 static gg_status arrange_models(merge_run *g)
 {
@@ -261,6 +273,7 @@ static gg_status arrange_models(merge_run *g)
     if (lead) m->models[m->n++] = g->given->base;
     for (size_t i = 0; i < g->n && st == GG_OK; i++) {
         st = check_settings(g, &m->of_model[m->n]);
+        if (st == GG_OK) st = note_settings(g, &m->of_model[m->n], g->all[1 + i].source);
         if (st == GG_OK) st = check_activations(g, &g->given->list[i]);
         m->inputs[m->n] = g->given->list[i].activations;
         m->models[m->n++] = g->all[1 + i].source;
@@ -294,9 +307,10 @@ static void note_conflict(void *ctx, gg_conflict kind, const char *line)
     if (k->n++ < SHOWN) gg_held_add(&k->g->notes, k->g->err, "%.100s: %s", k->name, line);
 }
 
-static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, bool sliced,
-                            gg_error *err)
+static gg_status must_agree(const merge_run *g, gg_source *s)
 {
+    gg_source *first = g->first;
+    gg_error *err = g->err;
     static const char arch[] = "general.architecture", tokens[] = "tokenizer.ggml.tokens";
     const gg_meta *a = gg_source_meta(first), *b = gg_source_meta(s);
     const gg_kv *mine = gg_meta_find(a, tokens), *theirs = gg_meta_find(b, tokens);
@@ -304,13 +318,13 @@ static gg_status must_agree(gg_source *first, gg_source *s, bool embeddings, boo
     const gg_kv *x = gg_meta_find(a, arch), *y = gg_meta_find(b, arch);
     if ((x || y) && !gg_same_value(x, y)) /* stored names of safetensors have none */
         gg_fail(err, GG_NO, "its architecture is not that of %.200s", gg_source_name(first));
-    else if (mine && theirs && !embeddings && !gg_same_value(mine, theirs)) {
+    else if (mine && theirs && !g->o->embeddings_from_base && !gg_same_value(mine, theirs)) {
         gg_fail(err, GG_NO, "its vocabulary (%llu tokens) differs from that of %.200s (%llu)",
                 (unsigned long long)theirs->count, gg_source_name(first),
                 (unsigned long long)mine->count);
         gg_fix(err, "choose a vocabulary for all models, to which their embeddings are moved "
                     "(--vocabulary base, union or MODEL)");
-    } else if (!sliced && blocks && deep && deep > blocks) {
+    } else if (!g->sliced && blocks && deep && deep > blocks) {
         gg_fail(err, GG_NO, "it has %llu blocks, but %.200s has %llu", (unsigned long long)deep,
                 gg_source_name(first), (unsigned long long)blocks);
         gg_fix(err, "remove the other blocks first, with organ-stack");
@@ -343,7 +357,7 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
     gg_source *first = g->first;
     gg_error *err = g->err;
     kinship k = { g, gg_source_name(s), 0 };
-    gg_status st = must_agree(first, s, g->o->embeddings_from_base, g->sliced, err);
+    gg_status st = must_agree(g, s);
     if (st != GG_OK) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
     if (err->status != GG_OK || !(g->run->note || g->run->strict)) return err->status;
@@ -362,14 +376,6 @@ static gg_status check_kinship(merge_run *g, gg_source *s)
                        "changed places, align them (--align)");
 }
 
-static gg_status check_kinships(merge_run *g)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < g->m.n && st == GG_OK; i++)
-        if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
-    return st;
-}
-
 /* ---- history: hashes ------------------------------------------------------------------- */
 
 /* Split models, directories and pipes have no file with a hash of its own. */
@@ -383,12 +389,14 @@ static gg_status hash_model(void *ctx, size_t i, unsigned worker, gg_error *err)
     return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(m->source));
 }
 
-/* The samples must be those of the model. */
-static gg_status check_sample_hashes(const merge_run *g)
+/* Hashes the models. The samples must be those of the model. */
+static gg_status hash_models(merge_run *g)
 {
     const char *sha;
     size_t len;
-    for (size_t i = 0; i < g->n; i++) {
+    if (g->o->no_hash) return GG_OK;
+    gg_status st = gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
+    for (size_t i = 0; i < g->n && st == GG_OK; i++) {
         gg_source *s = g->given->list[i].activations;
         const gg_meta *m = s ? gg_source_meta(s) : NULL;
         const char *own = g->all[1 + i].sha256;
@@ -399,38 +407,10 @@ static gg_status check_sample_hashes(const merge_run *g)
                    gg_source_name(g->all[1 + i].source));
         return gg_fix(g->err, "write them again with organ-probe");
     }
-    return GG_OK;
-}
-
-static gg_status hash_models(merge_run *g)
-{
-    if (g->o->no_hash) return GG_OK;
-    gg_status st = gg_parallel(g->n + 1, g->run->threads, hash_model, g, g->err);
-    return st == GG_OK ? check_sample_hashes(g) : st;
+    return st;
 }
 
 /* ---- history: keys ----------------------------------------------------------------------- */
-
-/* Whether this character would mean something in Markdown. An underscore within a word and a colon
- * without slashes mean nothing. */
-static bool is_markup(const char *text, const char *p)
-{
-    bool inside = p > text && isalnum((unsigned char)p[-1]) && isalnum((unsigned char)p[1]);
-    return *p == '_'   ? !inside
-           : *p == ':' ? p[1] == '/'
-           : *p == '.' ? p - text >= 3 && strncasecmp(p - 3, "www", 3) == 0
-                       : strchr("\\`*{}[]<>#|!~&$@", *p) != NULL;
-}
-
-/* Text in Markdown that shows as it is: one line without markup, HTML or links. */
-static gg_status put_plain(gg_buf *b, const void *text, size_t len, gg_error *err)
-{
-    char safe[4 * 200 + 1];
-    gg_escape(text, len < 200 ? len : 200, safe, sizeof safe);
-    for (const char *p = safe; *p; p++)
-        gg_buf_printf(b, err, "%s%c", is_markup(safe, p) ? "\\" : "", *p);
-    return err->status;
-}
 
 /* "Verse + Code (ties)", each name as `put` puts it. */
 static void put_title(const merge_run *g, gg_buf *b,
@@ -551,9 +531,9 @@ static void put_row(gg_buf *b, const merge_member *m, const char *role, gg_error
     size_t len;
     gg_buf_printf(b, err, "| %s | ", role);
     gg_model_name(m->source, &name, &len);
-    put_plain(b, name, len, err);
+    markdown_put(b, name, len, err);
     gg_buf_text(b, " | ", err);
-    if (m->text) put_plain(b, m->text, strlen(m->text), err);
+    if (m->text) markdown_put(b, m->text, strlen(m->text), err);
     gg_buf_printf(b, err, " | %s |\n", m->sha256);
 }
 
@@ -564,11 +544,11 @@ static gg_status write_card(const merge_run *g, int fd, uint64_t at)
     gg_error *err = g->err;
     gg_buf b = GG_BUF_INIT;
     gg_buf_text(&b, "# ", err);
-    put_title(g, &b, put_plain);
+    put_title(g, &b, markdown_put);
     gg_buf_printf(&b, err, "\n\nThis model was merged with organ-merge.\n\nMethod: %s",
                   g->m.method->name);
     if (parameters[0]) gg_buf_text(&b, " with ", err);
-    put_plain(&b, parameters, strlen(parameters), err);
+    markdown_put(&b, parameters, strlen(parameters), err);
     if (g->m.method->random) gg_buf_printf(&b, err, ", seed %llu", (unsigned long long)g->m.seed);
     gg_buf_printf(&b, err,
                   ". %zu tensors were merged and %zu copied.\n\n"
@@ -609,8 +589,7 @@ static gg_status other_dims(const gg_tensor *t, const gg_tensor *theirs, const g
     gg_dims_text(theirs, a);
     gg_dims_text(t, b);
     gg_fail_in(err, GG_NO, s, t, "its dims are %s, but those of the first model are %s", a, b);
-    if (gg_anatomy_of(t->name, t->name_len).cls != GG_EMBED)
-        return gg_fix(err, "only models with the same dims can be merged");
+    if (t->a.cls != GG_EMBED) return gg_fix(err, "only models with the same dims can be merged");
     return gg_fix(err, "keep the embeddings of the first model, if its vocabulary is the right "
                        "one (--embed-from base)");
 }
@@ -656,7 +635,7 @@ static gg_status report_row(const merge_run *g, const gg_tensor *t, const char *
                             const char *text)
 {
     if (!g->o->row) return GG_OK;
-    gg_merge_row row = { t, gg_anatomy_of(t->name, t->name_len), how, text };
+    gg_merge_row row = { t, how, text };
     return g->o->row(g->o->ctx, &row, g->err);
 }
 
@@ -735,12 +714,39 @@ static gg_status describe_merge(const gg_merging *m, const gg_tensor *t, tensor_
     return st;
 }
 
+/* Notes a tensor that no filter of a parameter matches which mergekit requires. */
+static gg_status note_default(merge_run *g, const gg_merging *m, const gg_tensor *t)
+{
+    static const gg_merge_param required[] = { GG_MP_WEIGHT, GG_MP_T };
+    for (size_t i = 0; i < 2 * (m->n + 1) && !g->defaulted; i++) {
+        gg_merge_param p = required[i % 2];
+        const gg_merge_settings *own = i / 2 < m->n ? &m->of_model[i / 2] : &m->global;
+        bool filtered = false;
+        double value;
+        for (size_t k = 0; k < own->n; k++)
+            filtered = filtered || (own->list[k].param == p && own->list[k].by_substring &&
+                                    own->list[k].filter);
+        if (!filtered || gg_merge_setting_value(own, p, t, m->blocks, &value) ||
+            gg_merge_setting_value(&m->global, p, t, m->blocks, &value))
+            continue;
+        const char *name = gg_merge_params[p].name;
+        g->defaulted = true;
+        gg_held_add(&g->notes, g->err,
+                    "no filter of %s%s%s matches %s, and no value is for all tensors: it takes the "
+                    "default of %s, where mergekit stops",
+                    name, i / 2 < m->n ? " of " : "",
+                    i / 2 < m->n ? gg_source_name(m->models[i / 2]) : "", t->name, name);
+    }
+    return g->err->status;
+}
+
 static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 {
     gg_producer p;
     tensor_merge how;
     gg_status st = describe_merge(&g->m, t, &how, g->err);
     size_t k = how.from;
+    if (st == GG_OK) st = note_default(g, &g->m, t);
     if (st == GG_OK) st = report_row(g, t, k == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copied(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
@@ -754,8 +760,7 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 /* Factors of RoPE are computed from keys, which are those of the first model. */
 static bool is_rope_table(const gg_tensor *t)
 {
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    const char *role = t->name + a.role_at;
+    const char *role = t->name + t->a.role_at;
     return strncmp(role, "rope_freqs", 10) == 0 || strncmp(role, "rope_factors_", 13) == 0;
 }
 
@@ -771,6 +776,7 @@ static gg_status plan_head(merge_run *g, size_t *at)
     gg_tensor t = *gg_source_tensor(g->first, i);
     t.name = head_name;
     t.name_len = sizeof head_name - 1;
+    t.a = gg_anatomy_of(t.name, t.name_len);
     g->head = true;
     gg_status st = find_in_models(g, &t, at);
     return st == GG_OK ? plan_merged(g, &t, at) : st;
@@ -784,7 +790,8 @@ static gg_status plan_all(merge_run *g)
     for (size_t i = 0; i < gg_source_count(g->first) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(g->first, i);
         bool kept = gg_is_integer(t->dtype) || is_rope_table(t) ||
-                    (g->o->embeddings_from_base && gg_source_anatomy(g->first, i).cls == GG_EMBED);
+                    (g->o->embeddings_from_base &&
+                     gg_source_tensor(g->first, i)->a.cls == GG_EMBED);
         if (kept) {
             st = report_row(g, t, "copy", "");
             if (st == GG_OK) st = plan_copied(g, t, g->first, i);
@@ -858,7 +865,7 @@ static gg_status plan_keys_and_files(merge_run *g, const char *output)
         st = gg_dtype_rules_apply(g->rules, p, &meta, &g->made, &changed, g->run, g->err);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) /* now that the dtypes are final */
         if (p->tensors[i].make) st = gg_compute_check_output(&p->tensors[i].t, g->imatrix, g->err);
-    if (st == GG_OK) st = gg_imatrix_review(g->imatrix, p, &weighed, g->run, g->err);
+    if (st == GG_OK && g->imatrix) st = gg_imatrix_review(g->imatrix, p, &weighed, g->run, g->err);
     if (st == GG_OK) st = gg_plan_output(p, &split, output, &meta, g->origin, g->run, g->err);
     gg_meta *keys = st == GG_OK ? &p->files[0].meta : NULL;
     if (keys && changed) st = gg_dtype_rules_keys(g->rules, p, keys, g->err);
@@ -914,16 +921,17 @@ static gg_status write_files(merge_run *g)
 static gg_status merge_tensors(merge_run *g, const char *output)
 {
     const gg_output_options *out = &g->o->output;
-    gg_status st = gg_imatrix_open(out->imatrix, &g->imatrix, g->err);
+    gg_status st = out->imatrix ? gg_imatrix_open(out->imatrix, &g->imatrix, g->err) : GG_OK;
     g->made.imatrix = g->imatrix;
-    if (st == GG_OK)
+    if (st == GG_OK && (out->dtype || out->fallback))
         st = gg_dtype_rules_parse(out->dtype, out->fallback, g->imatrix, &g->rules, g->err);
     if (st == GG_OK) st = take_models(g, g->m.method->base);
     if (st == GG_OK) st = arrange_models(g);
     if (st == GG_OK) st = guard_files(g, output);
     if (st == GG_OK) st = show_models(g);
     if (st == GG_OK) st = align_models(g);
-    if (st == GG_OK) st = check_kinships(g);
+    for (size_t i = 0; i < g->m.n && st == GG_OK; i++)
+        if (g->m.models[i] != g->first) st = check_kinship(g, g->m.models[i]);
     if (st == GG_OK) st = plan_all(g);
     if (st == GG_OK && output) st = hash_models(g);
     /* The names of shards need a file. */
@@ -981,7 +989,7 @@ static gg_status plan_slice_tensor(void *ctx, const gg_stack_tensor *t, gg_error
     if (st != GG_OK || !g->o->row) return st;
     gg_model_name(g->all[1 + t->model].source, &name, &len);
     snprintf(shown, sizeof shown, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), name);
-    gg_merge_row row = { t->t, t->a, "copy", shown };
+    gg_merge_row row = { t->t, "copy", shown };
     if (how.from == SIZE_MAX) row.how = "merge", row.parameters = how.text;
     return g->o->row(g->o->ctx, &row, err);
 }
@@ -1200,11 +1208,10 @@ static gg_status read_merged_slices(slices_run *r, gg_block_order *order)
 /* The slice of a tensor of the result. */
 static merged_slice *slice_of(const slices_run *r, const gg_stack_tensor *t)
 {
-    static const gg_blend ramp = { .mode = GG_BLEND_LINEAR, .first = 0, .last = 1 };
     size_t i = 0;
-    if (t->a.block < 0) i = gg_blend_t(&ramp, t->t->name, t->t->name_len, 2) > 0 ? r->n - 1 : 0;
+    if (t->t->a.block < 0) i = gg_ramp_at(0, 1, t->t, 2) > 0 ? r->n - 1 : 0;
     else
-        while (i + 1 < r->n && (uint64_t)t->a.block >= r->list[i].to) i++;
+        while (i + 1 < r->n && (uint64_t)t->t->a.block >= r->list[i].to) i++;
     return &r->list[i];
 }
 
@@ -1213,11 +1220,12 @@ static gg_tensor renamed(const merged_slice *x, const gg_stack_tensor *t, uint64
                          size_t size)
 {
     gg_tensor of = *t->t;
-    if (t->a.block < 0) return of;
-    of.name_len = (uint32_t)snprintf(name, size, "blk.%llu.%.*s",
-                                     (unsigned long long)t->a.block - x->at + from,
-                                     (int)(of.name_len - t->a.role_at), of.name + t->a.role_at);
+    if (t->t->a.block < 0) return of;
+    of.name_len = (uint32_t)snprintf(
+        name, size, "blk.%llu.%.*s", (unsigned long long)t->t->a.block - x->at + from,
+        (int)(of.name_len - t->t->a.role_at), of.name + t->t->a.role_at);
     of.name = name;
+    of.a = gg_anatomy_of(name, of.name_len);
     return of;
 }
 
@@ -1246,13 +1254,13 @@ static gg_status copy_source(merge_run *g, gg_plan_tensor *pt, gg_source *s, siz
     gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
     gg_producer p;
     g->report->copied++;
-    if (in.dtype == pt->t.dtype) return pt->parts[0] = part, GG_OK;
+    if (in.dtype == pt->t.dtype) {
+        pt->parts[0] = part;
+        return GG_OK;
+    }
     gg_status st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
-    if (st != GG_OK) return st;
-    pt->make = p.make;
-    pt->ctx = p.ctx;
-    pt->n_parts = 0;
-    return GG_OK;
+    if (st == GG_OK) gg_plan_compute(pt, p.make, p.ctx);
+    return st;
 }
 
 static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_error *err)
@@ -1264,7 +1272,7 @@ static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_
     gg_producer p;
     gg_status st = GG_OK;
     if (gg_is_integer(t->t->dtype) || is_rope_table(t->t) ||
-        (g->o->embeddings_from_base && t->a.cls == GG_EMBED)) {
+        (g->o->embeddings_from_base && t->t->a.cls == GG_EMBED)) {
         g->report->copied++;
         return report_row(g, t->t, "copy", "");
     }
@@ -1272,6 +1280,7 @@ static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_
     for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_visit(&g->m.of_model[k], t->t);
     st = find_in_slice(g, x, t, at);
     if (st == GG_OK) st = describe_merge(&x->m, t->t, &how, err);
+    if (st == GG_OK) st = note_default(g, &x->m, t->t);
     if (st == GG_OK) st = report_row(g, t->t, how.from == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (how.from != SIZE_MAX)
@@ -1279,9 +1288,7 @@ static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_
                            at[how.from]);
     st = gg_merge_producer(&g->made, &x->m, at, how.copies, &p, err);
     if (st != GG_OK) return st;
-    t->planned->make = p.make;
-    t->planned->ctx = p.ctx;
-    t->planned->n_parts = 0;
+    gg_plan_compute(t->planned, p.make, p.ctx);
     g->report->merged++;
     return GG_OK;
 }
@@ -1326,7 +1333,7 @@ static void note_more_tensors(const merge_run *g, const merged_slice *x)
         const gg_source *s = x->m.models[k];
         size_t n = 0;
         for (size_t i = 0; i < gg_source_count(s); i++) {
-            int64_t block = gg_source_anatomy(s, i).block;
+            int64_t block = gg_source_tensor(s, i)->a.block;
             n += block < 0 ||
                  ((uint64_t)block >= x->from[k] && (uint64_t)block - x->from[k] < x->to - x->at);
         }
@@ -1418,12 +1425,12 @@ static void close_run(merge_run *g)
 {
     gg_plan_free(&g->plan);
     gg_computations_free(&g->made);
-    gg_dtype_rules_free(g->rules);
-    gg_imatrix_close(g->imatrix);
+    if (g->rules) gg_dtype_rules_free(g->rules);
+    if (g->imatrix) gg_imatrix_close(g->imatrix);
     gg_merge_settings_free(&g->m.global);
     for (size_t i = 0; i <= GG_MERGE_MODELS; i++) gg_merge_settings_free(&g->m.of_model[i]);
     for (size_t i = 0; i <= g->n; i++) gg_source_close(g->all[i].aligned);
-    gg_merge_shown_free(&g->shown);
+    if (g->shown.n) gg_merge_shown_free(&g->shown);
     free(g->slices);
     pthread_mutex_destroy(&g->m.whole);
 }
@@ -1608,16 +1615,16 @@ static void recall_name(const recall *r, int64_t block, char name[NAME_SHOWN + 1
     snprintf(name, NAME_SHOWN + 1, "%.*s", (int)(len < NAME_SHOWN ? len : NAME_SHOWN), text);
 }
 
-static gg_status recall_tensor(const recall *r, const gg_tensor *t, const gg_anatomy *a)
+static gg_status recall_tensor(const recall *r, const gg_tensor *t)
 {
     char name[NAME_SHOWN + 1] = "";
     tensor_merge how = { .from = 0 };
-    gg_merge_row row = { t, *a, "copy", name };
+    gg_merge_row row = { t, "copy", name };
     gg_error wrong = GG_ERROR_INIT;
     gg_status st = GG_OK;
-    bool copied = gg_is_integer(t->dtype) || (r->embeddings && a->cls == GG_EMBED) ||
+    bool copied = gg_is_integer(t->dtype) || (r->embeddings && t->a.cls == GG_EMBED) ||
                   (r->n_slices && r->m.global.n == 0);
-    if (r->n_slices) recall_name(r, a->block, name);
+    if (r->n_slices) recall_name(r, t->a.block, name);
     if (!copied) st = describe_merge(&r->m, t, &how, &wrong);
     if (how.from == SIZE_MAX) row.how = "merge";
     if (how.from == SIZE_MAX || (!copied && !r->n_slices)) row.parameters = how.text;
@@ -1629,10 +1636,8 @@ gg_status gg_merge_recall(const gg_source *model, gg_merge_fn row, void *ctx, gg
 {
     recall r = { .meta = gg_source_meta(model), .row = row, .ctx = ctx, .err = err };
     gg_status st = recall_keys(&r);
-    for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++) {
-        gg_anatomy a = gg_source_anatomy(model, i);
-        st = recall_tensor(&r, gg_source_tensor(model, i), &a);
-    }
+    for (size_t i = 0; i < gg_source_count(model) && st == GG_OK; i++)
+        st = recall_tensor(&r, gg_source_tensor(model, i));
     for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_free(&r.m.of_model[k]);
     gg_merge_settings_free(&r.m.global);
     free(r.slices);

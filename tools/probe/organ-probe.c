@@ -5,6 +5,7 @@
 #include "common/table.h"
 
 #include "base/buf.h"
+#include "base/error.h"  /* tells failures of the system from other files */
 #include "base/grow.h"   /* orders numbers */
 #include "base/output.h" /* refuses an output before the model runs */
 #include "probe.h"
@@ -180,7 +181,7 @@ static gg_status open_model(cli *c, const char *path, const probe_setup *setup, 
 {
     gg_source *s = NULL;
     struct stat info;
-    if (strcmp(path, "-") == 0 || (stat(path, &info) == 0 && S_ISDIR(info.st_mode))) {
+    if (strcmp(path, "-") == 0 || (cli_stat(c, path, &info) && S_ISDIR(info.st_mode))) {
         gg_fail(&c->err, GG_EUNSUPPORTED, "the engine needs a GGUF file");
         gg_fix(&c->err, "write one with organ-assemble");
         return gg_at_file(&c->err, path);
@@ -226,13 +227,16 @@ static void describe_base(const probe_engine *e, probe_base *b)
     b->top = opt.top < b->n_vocab ? (uint32_t)opt.top : b->n_vocab;
 }
 
-static bool is_base_file(const char *path)
+/* Whether a file holds distributions. What else it may be, the engine knows. */
+static gg_status has_distributions(const char *path, bool *has, gg_error *err)
 {
     gg_source *s = NULL;
-    gg_error err = GG_ERROR_INIT;
-    bool is = gg_source_open(path, &s, &err) == GG_OK && gg_source_find(s, "logs", 4) != SIZE_MAX;
+    gg_status st = gg_source_open(path, &s, err);
+    *has = st == GG_OK && gg_source_find(s, "logs", 4) != SIZE_MAX;
     gg_source_close(s);
-    return is;
+    if (st == GG_OK || gg_is_of_system(err)) return st;
+    *err = (gg_error)GG_ERROR_INIT;
+    return GG_OK;
 }
 
 /* The reference's distributions of all texts. */
@@ -240,8 +244,11 @@ static gg_status load_reference(cli *c, probe_base *b)
 {
     probe_engine e = { 0 };
     probe_setup setup = setup_of(c);
-    if (is_base_file(opt.against)) return probe_base_load(b, opt.against, &c->err);
-    gg_status st = open_model(c, opt.against, &setup, &e);
+    bool made;
+    gg_status st = has_distributions(opt.against, &made, &c->err);
+    if (st != GG_OK) return st;
+    if (made) return probe_base_load(b, opt.against, &c->err);
+    st = open_model(c, opt.against, &setup, &e);
     if (st == GG_OK) describe_base(&e, b);
     for (size_t i = 0; i < n_texts() && st == GG_OK; i++) st = add_reference(c, &e, b, i);
     probe_close(&e);
@@ -464,8 +471,10 @@ typedef struct server {
 static gg_status base_of(cli *c, server *s, const probe_base **out)
 {
     for (size_t i = 0; i < s->n; i++)
-        if (strcmp(s->bases[i].text, opt.texts.items[0]) == 0)
-            return *out = &s->bases[i].base, GG_OK;
+        if (strcmp(s->bases[i].text, opt.texts.items[0]) == 0) {
+            *out = &s->bases[i].base;
+            return GG_OK;
+        }
     text_base one = { .text = strdup(opt.texts.items[0]) };
     gg_status st = one.text ? GG_ROOM(s->bases, s->n, NULL, &c->err)
                             : gg_fail(&c->err, GG_ENOMEM, "out of memory");

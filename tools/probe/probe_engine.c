@@ -1,4 +1,6 @@
 /* probe_engine.c - loads a model in llama.cpp, reads texts and evaluates them in windows. */
+#define _GNU_SOURCE /* dladdr */
+#include "base/text.h"
 #include "common/cli.h"
 #include "probe.h"
 
@@ -63,12 +65,11 @@ gg_status probe_open(probe_engine *e, const char *path, const probe_setup *setup
     e->n_vocab = llama_vocab_n_tokens(e->vocab);
     if (e->n_vocab < 2 || !llama_model_has_decoder(e->model) || llama_model_has_encoder(e->model))
         return refuse_model(e, err);
-    e->vocab_hash = 1469598103934665603u; /* FNV-1a */
-    for (int32_t i = 0; i < e->n_vocab; i++)
-        for (const char *p = llama_vocab_get_text(e->vocab, i);; p++) {
-            e->vocab_hash = (e->vocab_hash ^ (unsigned char)*p) * 1099511628211u;
-            if (!*p) break;
-        }
+    e->vocab_hash = 1469598103934665603u;
+    for (int32_t i = 0; i < e->n_vocab; i++) {
+        const char *text = llama_vocab_get_text(e->vocab, i);
+        e->vocab_hash = gg_hash(e->vocab_hash, text, strlen(text) + 1);
+    }
     struct llama_context_params p = llama_context_default_params();
     p.n_ctx = p.n_batch = p.n_ubatch = setup->window;
     p.n_threads = p.n_threads_batch = (int32_t)setup->threads;

@@ -6,6 +6,7 @@
 #include "organ/gg_write.h"
 
 #include "base/grow.h" /* lists that grow */
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -207,9 +208,11 @@ static matrix_input *input_of(probe_inputs *in, const struct ggml_tensor *w, con
     m->counts = calloc(m->matrices, sizeof *m->counts);
     m->sample = calloc(m->columns * m->matrices * m->rows + 1, sizeof *m->sample);
     m->dice = calloc(m->matrices, sizeof *m->dice);
-    if (!m->sums || !m->counts || !m->sample || !m->dice) return free_input(m), NULL;
-    uint64_t seed = in->seed ^ 1469598103934665603u;
-    for (const char *p = name; *p; p++) seed = (seed ^ (unsigned char)*p) * 1099511628211u;
+    if (!m->sums || !m->counts || !m->sample || !m->dice) {
+        free_input(m);
+        return NULL;
+    }
+    uint64_t seed = gg_hash(in->seed ^ 1469598103934665603u, name, strlen(name));
     for (size_t i = 0; i < m->matrices; i++) m->dice[i] = seed + i;
     in->n++;
     return m;

@@ -139,12 +139,12 @@ static gg_status find_stacks(ranking *r, const gg_plan *p, gg_error *err)
         r->dense = !is_weight_stack(&p->tensors[i].t, &experts);
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         const gg_tensor *t = &p->tensors[i].t;
-        gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
         expert_stack s = { .pt = &p->tensors[i], .experts = 1, .columns = t->dims[0] };
-        gg_unit_dim(t, &a, &s.down);
-        if (r->dense ? a.block < 0 || !s.down || t->n_dims != 2 : !is_weight_stack(t, &s.experts))
+        gg_unit_dim(t, &s.down);
+        if (r->dense ? t->a.block < 0 || !s.down || t->n_dims != 2
+                     : !is_weight_stack(t, &s.experts))
             continue;
-        s.block = (uint64_t)a.block;
+        s.block = (uint64_t)t->a.block;
         s.scores = calloc(s.experts, sizeof *s.scores);
         if (!s.scores) return gg_fail(err, GG_ENOMEM, "no memory for %zu tensors", p->n);
         r->stacks[r->n++] = s;
@@ -152,7 +152,10 @@ static gg_status find_stacks(ranking *r, const gg_plan *p, gg_error *err)
             st = gg_imatrix_check(r->o->imatrix, t, false, &r->stacks[r->n - 1].weighed, err);
     }
     if (st != GG_OK) return st;
-    if (r->n == 0) return gg_fail(err, GG_NO, "the model has no stacks of experts");
+    if (r->n == 0) {
+        gg_fail(err, GG_NO, "the model has no stacks of experts");
+        return gg_fix(err, "keep a number of the hidden units of its FFNs instead");
+    }
     qsort(r->stacks, r->n, sizeof *r->stacks, by_block);
     return GG_OK;
 }
@@ -320,7 +323,7 @@ static gg_status read_scores(ranking *r, gg_error *err)
         gg_source_close(s);
         return st;
     }
-    const gg_lines from = { r->o->scores, "the scores of the experts", GG_EXPERT_LIST_MAX };
+    const gg_lines from = { r->o->scores, "the scores of the experts", EXPERT_LIST_MAX };
     for (size_t i = 0; i < r->n; i++)
         for (uint64_t e = 0; e < r->stacks[i].experts; e++) r->stacks[i].scores[e] = NAN;
     gg_status st = gg_each_line(&from, read_score, r, err);
@@ -439,7 +442,10 @@ static gg_status top_units(const ranking *r, const expert_stack *s, const uint64
     candidate *c = calloc(s->columns, sizeof *c);
     gg_status st = c ? open_weights(s, s->weighed ? r->o->imatrix : NULL, &w, err)
                      : gg_fail(err, GG_ENOMEM, "no memory for units");
-    if (st != GG_OK) return free(c), st;
+    if (st != GG_OK) {
+        free(c);
+        return st;
+    }
     for (uint64_t e = 0; e < s->experts; e++) {
         double sum = 0;
         sort_units(s, &w, e, c);

@@ -1,5 +1,6 @@
 /* organ-prune - write a model with fewer experts or hidden units. */
 #include "common/assemble_options.h"
+#include "common/card.h"
 #include "common/model_text.h"
 #include "common/output_options.h"
 #include "prune.h"
@@ -10,8 +11,7 @@
 /* The help before the options, and after them. */
 /* clang-format off */
 static const char *const help[2] = {
-    "usage: organ-prune MODEL --output FILE --keep-experts N\n"
-    "       organ-prune MODEL --output FILE --experts LIST\n"
+    "usage: organ-prune MODEL --output FILE --keep-experts N | --experts LIST\n"
     "       organ-prune MODEL --output FILE --keep-units N | --share 50%\n"
     "Write a mixture of experts with fewer experts, or any model with fewer hidden\n"
     "units in its FFNs. Routers and keys follow.\n"
@@ -48,8 +48,8 @@ static const cli_option options[] = {
     { "refit", CLI_FILE, .to = &opt.o.refit, .arg = "F",
       .needs = "keep-units share keep-experts experts",
       .help = "fit the rest to activations of organ-probe" },
-    { "imatrix-out", CLI_NEW_FILE, .to = &opt.o.imatrix_out, .arg = "FILE", .needs = "imatrix",
-      .help = "write --imatrix for the new model" },
+    { "imatrix-out", CLI_NEW_FILE, .binary = true, .to = &opt.o.imatrix_out, .arg = "FILE",
+      .needs = "imatrix", .help = "write --imatrix for the new model" },
     { "text-imatrix", CLI_FILE, .to = &opt.o.texts, .arg = "F", .many = true,
       .needs = "keep-experts keep-units share",
       .help = "note what the text of this importance matrix loses" },
@@ -107,9 +107,10 @@ int main(int argc, char **argv)
     CLI_TOOL(c, prune);
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
+    card_begin(&c);
     check_values(&c);
     assemble_options_end(&c, &opt.a);
-    if (opt.a.o.hf_names)
+    if (opt.a.o.edit)
         cli_usage(&c,
                   "experts and units are removed under GGUF names: prune first, then use --names");
     return cli_end(&c, assemble_options_run(&c, &opt.a, prune, &opt.o));

@@ -7,6 +7,13 @@
 #include "organ/imatrix.h"
 #include "write/plan.h"
 
+#define EXPERT_LIST_MAX ((size_t)16 << 20) /* bytes of a list of experts, or of their scores */
+
+/* `text` is a list of experts for every block, such as "0-3,7", or else the name of a file
+ * with one line per block: block number, tab, list of experts. GG_EUSAGE for a mistake in
+ * either, GG_EIO for a file that cannot be read. */
+gg_status gg_keep_experts_parse(const char *text, gg_keep_experts **out, gg_error *err);
+
 /* What to keep. All zero keeps everything. */
 typedef struct gg_prune_options {
     /* How the model is written; its `edit` is not used. output.imatrix gives the importance. */
@@ -53,7 +60,7 @@ gg_status gg_prune(gg_source *model, const gg_prune_options *o, const char *outp
 
 /* The dimension of a tensor of FFNs that counts hidden units; -1 for other tensors. *down: it is
  * the down projection. */
-int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down);
+int gg_unit_dim(const gg_tensor *t, bool *down);
 
 /* Reads n bytes from byte `at` of the parts on, which lie in one of them. */
 gg_status gg_read_parts(const gg_plan_part *parts, size_t n_parts, uint64_t at, void *to, size_t n,

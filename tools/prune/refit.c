@@ -73,7 +73,7 @@ gg_status gg_refit_find(gg_refit *r, gg_source *activations, size_t down, const 
                         gg_error *err)
 {
     const gg_tensor *d = gg_source_tensor(r->model, down);
-    int64_t block = gg_source_anatomy(r->model, down).block;
+    int64_t block = gg_source_tensor(r->model, down)->a.block;
     r->down = down;
     r->experts = d->dims[2];
     r->used = gg_arch_number(r->meta, "expert_used_count");

@@ -16,6 +16,7 @@
 #include "write/copy.h"
 #include "write/verb_run.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +55,64 @@ static gg_status read_thin(const thin_ctx *c, uint64_t at, void *to, size_t n, g
     return gg_read_parts(c->base.in[0].parts, c->base.in[0].n_parts, at, to, n, err);
 }
 
+#define RIDGE 0.01 /* multiple of the mean diagonal of the Gram matrix */
+
+/* Solves the equations: `map` has X' X[:,left] and gets the solution. *zero: all samples are 0. */
+static gg_status solve_map(float *map, size_t columns, const uint32_t *left, size_t n, bool *zero,
+                           gg_error *err)
+{
+    double *s = malloc(n * n * sizeof *s + 1), trace = 0;
+    if (!s) return gg_fail(err, GG_ENOMEM, "no memory for a Gram matrix of %zu columns", n);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < n; j++) s[i * n + j] = (double)map[left[i] * n + j];
+    for (size_t i = 0; i < n; i++) trace += s[i * n + i];
+    for (size_t i = 0; i < n; i++) s[i * n + i] += RIDGE * trace / (double)n;
+    *zero = !(trace > 0);
+    gg_status st = isfinite(trace) ? GG_OK : gg_fail(err, GG_EFORMAT, "its samples are too large");
+    if (st == GG_OK && !*zero) st = gg_cholesky(s, n, 1, err);
+    if (st == GG_OK && !*zero) st = gg_cholesky_solve(s, n, map, columns, 1, err);
+    for (size_t i = 0; i < n * n; i++) map[left[i / n] * n + i % n] = i / n == i % n;
+    free(s);
+    return st;
+}
+
+/* How the n ascending columns `left` replace all columns on the samples: *map, columns x n, is
+ * the least-squares solution of X[:,left] map = X. The rows of columns that are left are those of
+ * the identity, and a small multiple of the identity is added to the equations, so that
+ * removed columns count for nothing where samples are few. *map is NULL if all samples are 0; free
+ * it even on error. Memory: the samples twice, columns x n floats and n x n doubles. */
+static gg_status map_samples(const gg_samples *s, const uint32_t *left, size_t n, float **map,
+                             gg_error *err)
+{
+    size_t rows = 0, columns = (size_t)gg_source_tensor(s->source, s->at)->dims[0];
+    float *x = NULL, *kept = NULL;
+    bool zero = false;
+    *map = NULL;
+    gg_status st = gg_samples_read(s, &x, &rows, err);
+    if (st == GG_OK) {
+        kept = malloc(rows * n * sizeof *kept + 1);
+        *map = malloc(columns * n * sizeof **map + 1);
+        if (!kept || !*map) st = gg_fail(err, GG_ENOMEM, "no memory for the samples of a matrix");
+    }
+    for (size_t i = 0; i < rows * n && st == GG_OK; i++) kept[i] = x[i / n * columns + left[i % n]];
+    gg_matrix all = gg_matrix_of(x, rows, columns), turned = gg_matrix_transposed(&all),
+              some = gg_matrix_of(kept, rows, n), product = gg_matrix_of(*map, columns, n);
+    if (st == GG_OK) st = gg_matmul(&product, &turned, &some, 1, err);
+    if (st == GG_OK) st = solve_map(*map, columns, left, n, &zero, err);
+    free(x);
+    free(kept);
+    if (st == GG_OK && !zero) return GG_OK;
+    free(*map);
+    *map = NULL;
+    return st == GG_OK ? GG_OK : gg_at_file(err, gg_source_name(s->source));
+}
+
 /* The room of a thread: several rows as stored and decoded, and the columns that are left. */
 typedef struct thin_room {
     const thin_ctx *of;
     uint8_t *raw, *out;
     float *x, *y;
-    float *map; /* of the matrix: gg_samples_map; NULL = none */
+    float *map; /* of the matrix: map_samples; NULL = none */
     size_t rows;
     gg_refit_fit fit;
     float *change; /* of the matrix by the fit; NULL = none */
@@ -110,7 +163,7 @@ static gg_status open_map(const thin_ctx *c, thin_room *r, uint64_t m, gg_error 
     r->map = NULL;
     if (!samples.source) return GG_OK;
     samples.matrix = c->kept ? c->kept[m] : m;
-    return gg_samples_map(&samples, c->left + m * c->n, (size_t)c->n, &r->map, err);
+    return map_samples(&samples, c->left + m * c->n, (size_t)c->n, &r->map, err);
 }
 
 /* A matrix before the fit. */
@@ -183,8 +236,9 @@ static gg_status make_thin(void *ctx, const gg_target *to, gg_error *err)
     return st == GG_OK ? GG_OK : gg_at_tensor(err, to->t->name, to->t->name_len);
 }
 
-int gg_unit_dim(const gg_tensor *t, const gg_anatomy *a, bool *down)
+int gg_unit_dim(const gg_tensor *t, bool *down)
 {
+    const gg_anatomy *a = &t->a;
     static const char *const columns[] = { "ffn_down", "ffn_gate.bias", "ffn_up.bias",
                                            "ffn_gate_up.bias" },
                              *const rows[] = { "ffn_gate", "ffn_up", "ffn_gate_up" };
@@ -271,10 +325,9 @@ static gg_status cut_units(gg_keep_experts *k, const kept_line *l, gg_plan_tenso
                            gg_error *err)
 {
     gg_tensor *t = &pt->t;
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
     bool down;
-    int dim = gg_unit_dim(t, &a, &down);
-    if (a.stack == k->dense || dim < 0 || !(down || l->units)) return GG_OK;
+    int dim = gg_unit_dim(t, &down);
+    if (t->a.stack == k->dense || dim < 0 || !(down || l->units)) return GG_OK;
     if (t->elements == 0) return gg_fail(err, GG_EFORMAT, "it has no values");
     if (!k->units_was) k->units_was = t->dims[0];
     uint64_t parts = k->units_was ? t->dims[dim] / k->units_was : 0;
@@ -297,8 +350,8 @@ gg_status gg_units_cut(gg_keep_experts *k, gg_plan *p, gg_computations *made, gg
     k->made = made;
     for (size_t i = 0; i < p->n && st == GG_OK; i++) {
         gg_plan_tensor *pt = &p->tensors[i];
-        gg_anatomy a = gg_anatomy_of(pt->t.name, pt->t.name_len);
-        const kept_line *l = a.block < 0 ? NULL : gg_kept_line_of(k, (uint64_t)a.block);
+        int64_t block = pt->t.a.block;
+        const kept_line *l = block < 0 ? NULL : gg_kept_line_of(k, (uint64_t)block);
         if (!l || !(l->units || k->refit) || pt->n_parts == 0) continue;
         st = cut_units(k, l, pt, p->verify, err);
         if (st != GG_OK) gg_at_tensor(err, pt->t.name, pt->t.name_len);
@@ -348,17 +401,16 @@ static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im,
     const gg_plan_part *parts = pt->parts;
     gg_tensor was = *t;
     gg_imatrix_cut cut = { .was = &was };
-    gg_anatomy a = gg_anatomy_of(t->name, t->name_len);
-    const kept_line *l = k && a.block >= 0 ? gg_kept_line_of(k, (uint64_t)a.block) : NULL;
+    const kept_line *l = k && t->a.block >= 0 ? gg_kept_line_of(k, (uint64_t)t->a.block) : NULL;
     uint64_t n, *single = NULL;
     bool stack = gg_is_expert_stack(t, &n), down;
     if (!k && stack && pt->n_parts == n &&
-        gg_source_anatomy(parts->source, parts->index).expert >= 0) { /* put together from single
+        gg_source_tensor(parts->source, parts->index)->a.expert >= 0) { /* put together from single
                                                                          ones */
         single = calloc(n, sizeof *single);
         if (!single) return gg_fail(err, GG_ENOMEM, "no memory for an importance matrix");
         for (size_t i = 0; i < n; i++)
-            single[i] = (uint64_t)gg_source_anatomy(parts[i].source, parts[i].index).expert;
+            single[i] = (uint64_t)gg_source_tensor(parts[i].source, parts[i].index)->a.expert;
         cut.matrices = single;
         was.dims[(t->n_dims - 1)] = gg_arch_number(gg_source_meta(parts->source), "expert_count");
     }
@@ -366,7 +418,7 @@ static gg_status follow_entry(const gg_keep_experts *k, const gg_imatrix *im,
         was.dims[(t->n_dims - 1)] = k->was;
         cut.matrices = l->kept;
     }
-    if (l && l->units && gg_unit_dim(t, &a, &down) == 0 && down) {
+    if (l && l->units && gg_unit_dim(t, &down) == 0 && down) {
         was.dims[0] = k->units_was;
         cut.columns = l->units;
     }

@@ -141,7 +141,9 @@ gg_status gg_prune(gg_source *model, const gg_prune_options *o, const char *outp
 {
     run = GG_OPTIONS(gg_run, run);
     pruning x = { .model = model, .o = o, .run = run };
-    const gg_plan_edit edit = { &x, cut_tensors, change_keys, write_imatrix };
+    const gg_plan_edit edit = {
+        .ctx = &x, .tensors = cut_tensors, .keys = change_keys, .beside = write_imatrix
+    };
     gg_assemble_options how = o->how;
     how.edit = &edit;
     gg_status st = check_options(o, err);

@@ -7,8 +7,8 @@
  * stays, the bytes stay. NaN and infinities are refused.
  *
  * Memory: 4 bytes per value of one tensor (or expert), on which all threads work together.
- * GG_PURIFY_FFT needs another 164 to 320 bytes per value of a row for each thread: 0.6 MiB for rows
- * of 4096 values, 172 MB for rows of 2^20.
+ * GG_PURIFY_FFT needs another 194 to 350 bytes per value of a row for each thread: 0.8 MiB for rows
+ * of 4096 values, 203 MB for rows of 2^20.
  *
  * The general rules of organ.h apply.
  */
@@ -37,8 +37,7 @@ const char *gg_purify_outcome_name(gg_purify_outcome o);
 
 /* One row per selected tensor, or per expert if the selection has experts. */
 typedef struct gg_purify_row {
-    gg_tensor t; /* before; an expert has its own name and dims */
-    gg_anatomy a;
+    gg_tensor t;    /* before; an expert has its own name and dims */
     uint32_t dtype; /* of the output */
     gg_purify_outcome outcome;
     /* Of the filter, before encoding; of a stack, over all its experts. */

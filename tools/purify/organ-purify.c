@@ -54,13 +54,8 @@ static const cli_option options[] = {
       .help = "encode with the importance matrix F (GGUF or older format)" },
     { "dry-run", CLI_FLAG, .to = &opt.dry_run,
       .help = "print what would be removed and write nothing" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; ",
-      .help = "(shards may be missing)" },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { .name = NULL,
       .help = "Vectors and integers are purified only if they are selected by exact name." },
     { .group = cli_selection },
@@ -82,8 +77,8 @@ static gg_status print_row(void *ctx, const gg_purify_row *r, gg_error *err)
     (void)err;
     begin(t);
     bool known = r->outcome <= GG_PURIFY_IDENTICAL;
-    table_line(t, cell_bytes(r->t.name, r->t.name_len), cell_class(gg_class_name(r->a.cls)),
-               cell_i64_if(r->a.block),
+    table_line(t, cell_bytes(r->t.name, r->t.name_len), cell_class(gg_class_name(r->t.a.cls)),
+               cell_i64_if(r->t.a.block),
                cell_text(gg_dtype_get(r->dtype) ? gg_dtype_get(r->dtype)->name : "unknown"),
                cell_text(opt.o.method == GG_PURIFY_FFT ? "fft" : "haar"), cell_f64(opt.o.strength),
                cell_f64_when(known, r->energy_kept), cell_f64_when(known, r->rel_l2),

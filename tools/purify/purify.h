@@ -39,7 +39,7 @@ typedef struct gg_filtered {
  * they have no variance, or if their std is outside 1e-12 .. 1e12 (haar only).
  *
  * Uses about elements / 150 bytes of memory for haar. Each thread needs 65 KiB for haar, and for
- * fft 164 bytes per value of a row, or 292 to 320 if the length of the row has a prime factor above
+ * fft 194 bytes per value of a row, or 322 to 350 if the length of the row has a prime factor above
  * 127.
  *
  * Fails with GG_EUSAGE (strength not in 0..1, or row does not divide elements), GG_EUNSUPPORTED

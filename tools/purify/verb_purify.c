@@ -102,7 +102,7 @@ static void name_choices(uint64_t row, gg_error *err)
         if (fits && len + strlen(d->name) + 2 < sizeof list)
             len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", len ? " " : "", d->name);
     }
-    gg_fix_hint(err, GG_HINT_DTYPE, "choose one of %s", list);
+    gg_fix_by(err, "dtype", "choose one of %s", list);
 }
 
 /* ---- planning rows --------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ static gg_status classify_row(const purify_job *j, const gg_selected *p, gg_puri
                               gg_error *err)
 {
     bool named = gg_select_by_name(j->o->select, p->t.name);
-    uint32_t dims = p->t.n_dims - (p->a.stack && p->t.n_dims ? 1 : 0);
+    uint32_t dims = p->t.n_dims - (p->t.a.stack && p->t.n_dims ? 1 : 0);
     r->outcome = GG_PURIFY_DONE;
     r->dtype = j->o->dtype ? j->o->dtype->id : p->t.dtype;
     if (!gg_can_decode(p->t.dtype)) r->outcome = GG_PURIFY_NO_CODEC;
@@ -162,7 +162,7 @@ static gg_status add_purify_row(void *ctx, const gg_selected *p, gg_error *err)
     purify_unit *u = &j->units[j->n_units];
     if (GG_ROOM(j->rows, j->n_rows, &j->cap_rows, err) != GG_OK) return GG_ENOMEM;
     purify_row *row = &j->rows[j->n_rows];
-    *row = (purify_row){ .r = { .t = p->t, .a = p->a } };
+    *row = (purify_row){ .r = { .t = p->t } };
     row->r.t.name = p->expert ? gg_names_add(&j->names, p->t.name, p->t.name_len, err) : u->t.name;
     if (!row->r.t.name) return GG_ENOMEM;
     if (p->expert) row->expert = p->at / (p->t.bytes ? p->t.bytes : 1);
@@ -235,10 +235,10 @@ static gg_status check_rows(const purify_job *j, gg_error *err)
     if (j->n_rows == 0 && gg_select_empty(j->o->select)) return GG_OK;
     if (j->n_rows == 0) {
         gg_fail(err, GG_NO, "no tensor is selected");
-        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the names of its tensors");
+        return gg_fix_by(err, "list", "list the names of its tensors");
     }
     gg_fail(err, GG_NO, "no selected tensor is a matrix of floating-point or quantized values");
-    return gg_fix_hint(err, GG_HINT_TENSORS, "to purify a vector, select it by its exact name");
+    return gg_fix_by(err, "tensors", "to purify a vector, select it by its exact name");
 }
 
 static gg_status check_plan(const purify_job *j, gg_error *err)
@@ -390,7 +390,7 @@ static gg_status store_signal(purify_work *w, gg_error *err)
     gg_status st = gg_steps_run(s, first, first + w->values, s->threads, true, err);
     if (st != GG_OK || s->lost == 0) return st;
     gg_fail(err, GG_EUSAGE, "its values are too large for %s", gg_dtype_name(w->u->t.dtype));
-    return gg_fix_hint(err, GG_HINT_DTYPE, "use BF16 or F32");
+    return gg_fix_by(err, "dtype", "use BF16 or F32");
 }
 
 /* Purifies signal `no`. Non-finite values are only counted. */
@@ -565,7 +565,10 @@ static gg_status stream_unit(purify_unit *u, gg_error *err)
     gg_status st = gg_write_all(to.fd, head, gg_record_header(&u->t, head), err);
     if (st != GG_OK) return st;
     if (u->touched) return purify_unit_data(u, to, err);
-    if (j->dry) return gg_progress_add(j->run, u->t.bytes), GG_OK;
+    if (j->dry) {
+        gg_progress_add(j->run, u->t.bytes);
+        return GG_OK;
+    }
     gg_plan_part whole = { j->source, u->source, 0, u->t.bytes, NULL };
     return gg_copy_part(&whole, to, NULL, j->run, err);
 }
@@ -654,7 +657,7 @@ static gg_status plan_output(purify_job *j, gg_plan *model, gg_error *err)
         purify_unit *u = &j->units[i];
         gg_plan_tensor *pt;
         gg_plan_part part = { j->source, i, 0, u->t.bytes, NULL };
-        gg_selected p = { .t = u->t, .a = gg_source_anatomy(j->source, i), .source = i };
+        gg_selected p = { .t = u->t, .source = i };
         st = model ? gg_plan_add(model, &u->t, &pt, err) : gg_organ_dir_add(&j->dir, &p, &pt, err);
         if (st == GG_OK && !u->touched) st = gg_plan_add_part(pt, &part, err);
         if (st != GG_OK || !u->touched) continue;

@@ -1,4 +1,5 @@
 /* organ-stack - write the blocks of one or several models in a new order. */
+#include "common/card.h"
 #include "common/cli.h"
 #include "common/model_text.h"
 #include "common/pictures.h"
@@ -32,8 +33,7 @@ static const char *const help[2] = {
     "    --output /tmp/deeper.gguf --force\n"
     "  organ-stack tests/data/lab/lab-verse-q4_k_m.gguf 0-1 \\\n"
     "    tests/data/lab/lab-code-q4_k_m.gguf 2-3 --output /tmp/halves.gguf --force\n"
-    "exit: 0 done, 1 the blocks do not fit together, 2 usage, 3 malformed input,\n"
-    "4 I/O failure\n"
+    "exit: 0 done, 1 blocks do not fit, 2 usage, 3 malformed input, 4 I/O failure\n"
 };
 /* clang-format on */
 
@@ -91,17 +91,14 @@ static const cli_option options[] = {
       .needs = "experts-from" },
     { "seed", CLI_U64, .to = &opt.mix.seed, .arg = "N", .needs = "experts-from" },
     { "imatrix", CLI_FILE, .to = &opt.imatrix, .arg = "FILE", .needs = "imatrix-out" },
-    { "imatrix-out", CLI_NEW_FILE, .to = &opt.imatrix_out, .arg = "FILE", .needs = "imatrix",
-      .excludes = "fuse unfuse experts-from check",
+    { "imatrix-out", CLI_NEW_FILE, .binary = true, .to = &opt.imatrix_out, .arg = "FILE",
+      .needs = "imatrix", .excludes = "fuse unfuse experts-from check",
       .help = "write the --imatrix of M for the new model" },
     { "check", CLI_FLAG, .to = &opt.check, .help = "print the new order and write nothing" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
-    { "partial", CLI_FLAG, .at = offsetof(cli, run.partial), .flow = "; " },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
       .needs_why = "nothing else prints a table", .help = "(with --check)" },
@@ -118,7 +115,10 @@ typedef struct models {
 static gg_status open_model(cli *c, models *m, const char *name, gg_source **out)
 {
     for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->names[i], name) == 0) return *out = m->sources[i], GG_OK;
+        if (strcmp(m->names[i], name) == 0) {
+            *out = m->sources[i];
+            return GG_OK;
+        }
     gg_status st = GG_ROOM(m->names, m->n, NULL, &c->err);
     if (st == GG_OK) st = GG_ROOM(m->sources, m->n, NULL, &c->err);
     if (st == GG_OK) st = cli_open(c, name, CLI_SPOOLED, out);
@@ -201,7 +201,7 @@ typedef struct printer {
 /* The sources of the picture are the models, in their order. */
 static gg_status draw_tensor(void *ctx, const gg_stack_tensor *t, gg_error *err)
 {
-    return gg_picture_add(ctx, t->t, &t->a, (double)t->model, err);
+    return gg_picture_add(ctx, t->t, (double)t->model, err);
 }
 
 static gg_status print_block(void *ctx, const gg_stack_row *row, gg_error *err)
@@ -326,6 +326,7 @@ int main(int argc, char **argv)
     CLI_TOOL(c, stack);
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
+    card_begin(&c);
     check_arguments(&c);
     return cli_end(&c, opt.experts              ? mix(&c)
                        : opt.renames.n          ? rename_tensors(&c)

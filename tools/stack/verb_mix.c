@@ -49,8 +49,27 @@ typedef struct mixer {
 
 /* ---- the models ---------------------------------------------------------------------------- */
 
+static bool can_mix(const gg_arch *a)
+{
+    return a->mixture.text[0] != '\0';
+}
+
+/* The architectures of which mixtures can be made: "a, b and c". */
+static void list_dense(char *out, size_t size)
+{
+    size_t used = 0, left = 0;
+    for (const gg_arch *a = gg_arch_all(); a->name; a++) left += can_mix(a);
+    for (const gg_arch *a = gg_arch_all(); a->name && used < size; a++)
+        if (can_mix(a))
+            used += (size_t)snprintf(out + used, size - used, "%s%s", a->name,
+                                     --left > 1 ? ", "
+                                     : left     ? " and "
+                                                : "");
+}
+
 static gg_status find_arch(mixer *x)
 {
+    char list[160] = "";
     const gg_meta *meta = gg_source_meta(x->m->base);
     const gg_arch *a = gg_arch_of(meta);
     const char *words = a ? a->mixture.text : "", *word;
@@ -61,21 +80,22 @@ static gg_status find_arch(mixer *x)
         x->arch.shared = gg_text_has_word(words, "shared", 6);
         x->arch.partial = gg_text_has_word(words, "partial", 7);
     }
-    if (!x->arch.dense)
+    if (!x->arch.dense) {
+        list_dense(list, sizeof list);
         gg_fail(x->err, GG_EUNSUPPORTED,
-                "mixtures can be made of dense models of the architectures llama, qwen2 and qwen3");
-    else if (gg_arch_number(meta, "expert_count"))
+                "mixtures can be made of dense models of the architectures %s", list);
+    } else if (gg_arch_number(meta, "expert_count"))
         gg_fail(x->err, GG_NO, "it is a mixture of experts already");
     else return GG_OK;
     return gg_at_file(x->err, gg_source_name(x->m->base));
 }
 
 /* The number of the role if the tensor is a matrix of a feed-forward layer; 3 for others. */
-static size_t role_of(const gg_tensor *t, const gg_anatomy *a)
+static size_t role_of(const gg_tensor *t)
 {
     size_t k = 0;
-    if (a->block < 0 || t->n_dims != 2 || !gg_text_begins(t->name, t->name_len, "blk.")) return 3;
-    while (k < 3 && !gg_text_is(t->name + a->role_at, t->name_len - a->role_at, roles[k])) k++;
+    if (t->a.block < 0 || t->n_dims != 2 || !gg_text_begins(t->name, t->name_len, "blk.")) return 3;
+    while (k < 3 && !gg_text_is(t->name + t->a.role_at, t->name_len - t->a.role_at, roles[k])) k++;
     return k;
 }
 
@@ -464,21 +484,20 @@ static gg_status plan_tensors(mixer *x)
     gg_status st = GG_OK;
     for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(base, i);
-        gg_anatomy a = gg_source_anatomy(base, i);
-        size_t role = role_of(t, &a);
+        size_t role = role_of(t);
         if (role < 3) {
             x->embd = role < 2 ? t->dims[0] : t->dims[1];
             x->units = role < 2 ? t->dims[1] : t->dims[0];
-            bool leads = leads_block(base, i, a.block);
+            bool leads = leads_block(base, i, t->a.block);
             x->report->blocks += leads;
-            if (leads) st = add_router(x, a.block);
-            if (st == GG_OK) st = add_stack(x, t, &a, role);
-            if (st == GG_OK && leads && x->arch.shared) st = add_shared(x, a.block);
+            if (leads) st = add_router(x, t->a.block);
+            if (st == GG_OK) st = add_stack(x, t, &t->a, role);
+            if (st == GG_OK && leads && x->arch.shared) st = add_shared(x, t->a.block);
             continue;
         }
-        const char *name = t->name + a.role_at;
-        size_t len = t->name_len - a.role_at;
-        if (a.block < 0 || !gg_text_begins(name, len, "ffn_") ||
+        const char *name = t->name + t->a.role_at;
+        size_t len = t->name_len - t->a.role_at;
+        if (t->a.block < 0 || !gg_text_begins(name, len, "ffn_") ||
             gg_text_begins(name, len, "ffn_norm"))
             st = gg_plan_add_copy(&x->plan, base, i, x->err);
         else

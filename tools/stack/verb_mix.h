@@ -4,7 +4,7 @@
 #include "assemble/gg_stack.h"
 
 /* A mixture of experts: the base, in which the feed-forward layer of each block becomes a choice of
- * those of the experts. Architecture llama, qwen3 (becomes qwen3moe) or qwen2 (qwen2moe). */
+ * those of the experts. The records of architectures tell which mixtures engines know. */
 typedef struct gg_expert_mix {
     gg_source *base;
     gg_source **experts; /* n of them; a model may occur several times, as copies */

@@ -97,7 +97,7 @@ static gg_status check_unused(const renaming *list, size_t n, gg_error *err)
     for (size_t k = 0; k < n; k++) {
         if (list[k].used) continue;
         gg_fail(err, GG_NO, "there is no tensor '%.*s'", (int)list[k].old_len, list[k].old);
-        return gg_fix_hint(err, GG_HINT_LIST_TENSORS, "list the tensors");
+        return gg_fix_by(err, "list", "list the tensors");
     }
     return GG_OK;
 }

@@ -1,10 +1,12 @@
 /* organ-vocab - look at the vocabulary of a model, and write models with another one. */
+#include "common/card.h"
 #include "common/cli.h"
 #include "common/model_text.h"
 #include "common/table.h"
 #include "vocab_edit.h"
 #include "vocab_look.h"
 #include "write/history.h"
+#include "write/verb_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,8 @@ static struct {
 } opt = { .transplant = { .k = 64 } };
 
 static const cli_option options[] = {
-    { "", CLI_MODEL, .arg = "MODEL", .place = 1, .many = true },
+    { "", CLI_MODEL, .arg = "MODEL", .place = 1, .values = "trim transplant add" },
+    { "", CLI_MODEL, .arg = "MODEL", .place = 2, .many = true },
     { "list", CLI_FLAG, .to = &opt.list, .help = "print one row per token" },
     { "find", CLI_TEXT, .to = &opt.find, .arg = "TEXT", .excludes = "list",
       .help = "print the tokens that contain TEXT" },
@@ -69,12 +72,10 @@ static const cli_option options[] = {
       .help = "add unused tokens up to a multiple of N" },
     { "resize", CLI_U64, .to = &opt.add.resize, .arg = "N", .low = 1, .high = 16777216,
       .excludes = "pad", .help = "add or remove unused tokens until there are N" },
-    { "strict", CLI_FLAG, .at = offsetof(cli, run.strict),
-      .help = "refuse what no engine would load" },
-    { "no-strict", CLI_FLAG, .at = offsetof(cli, run.lenient), .excludes = "strict", .flow = "; ",
-      .help = "(note it)" },
-    { "force", CLI_FLAG, .at = offsetof(cli, run.force), .help = "replace an existing output" },
+    { .group = cli_strict },
+    { .group = cli_writes },
     { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
     { .group = cli_common },
     { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .help = "(tables)" },
     { 0 },
@@ -156,6 +157,7 @@ static gg_status transplant(cli *c, gg_source *base, vocab_edit *e)
     if (!opt.donor) cli_usage(c, "transplant needs --from DONOR: whose vocabulary");
     gg_status st = cli_open(
         c, opt.donor, opt.transplant.method == METHOD_OMP ? CLI_SPOOLED : CLI_HEADER_ONLY, &donor);
+    if (st == GG_OK) st = gg_require_whole(donor, &c->run, &c->err);
     if (st == GG_OK) st = vocab_transplant(base, donor, &opt.transplant, e, &r, &c->err);
     if (st == GG_OK) {
         gg_buf_printf(&step, &c->err, "transplant: the %zu tokens of ", r.tokens);
@@ -214,6 +216,7 @@ static gg_status run_action(cli *c, const struct action *a)
     if (c->args.n != 2) cli_usage(c, "%s takes one model", a->name);
     if (!opt.output) cli_usage(c, "%s needs --output FILE", a->name);
     gg_status st = cli_open(c, c->args.items[1], CLI_SPOOLED, &base);
+    if (st == GG_OK) st = gg_require_whole(base, &c->run, &c->err);
     if (st == GG_OK) st = a->run(c, base, &e);
     vocab_edit_free(&e);
     gg_source_close(base);
@@ -225,6 +228,7 @@ int main(int argc, char **argv)
     CLI_TOOL(c, vocab);
     cli_start(&c, argc, argv, options);
     cli_writes_models(&c);
+    card_begin(&c);
     if (c.args.n == 0) cli_usage(&c, "no model given");
     const struct action *a = NULL;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)

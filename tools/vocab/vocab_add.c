@@ -106,7 +106,10 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
                        twin, line);
     if (GG_ROOM(a->lines, a->n_lines, NULL, err) != GG_OK) return err->status;
     a->lines[a->n_lines++] = (added_line){ t.text, t.len, number };
-    if (read_pieces(a, ids, &t, &row, err) != GG_OK) return gg_vocab_row_free(&row), err->status;
+    if (read_pieces(a, ids, &t, &row, err) != GG_OK) {
+        gg_vocab_row_free(&row);
+        return err->status;
+    }
     while (a->next < a->v->n && a->v->tokens[a->next].type != GG_TOKEN_UNUSED) a->next++;
     a->r->added++;
     if (a->next < a->v->n) {

@@ -156,15 +156,22 @@ static gg_status store(const omp_work *w, const pursuit *p, gg_vocab_row *row, g
 {
     uint32_t *ids = malloc((p->n + 1) * sizeof *ids);
     float *weights = malloc((p->n + 1) * sizeof *weights);
-    if (!ids || !weights)
-        return free(ids), free(weights), gg_fail(err, GG_ENOMEM, "no memory for a row");
+    if (!ids || !weights) {
+        free(ids);
+        free(weights);
+        return gg_fail(err, GG_ENOMEM, "no memory for a row");
+    }
     for (size_t i = 0; i < p->n; i++) {
         ids[i] = w->d->ids[p->chosen[i]];
         weights[i] = (float)(p->x[i] / w->d->norms[p->chosen[i]]);
     }
     uint32_t n = (uint32_t)p->n;
     gg_vocab_made *made = gg_vocab_make(row, err);
-    if (!made) return free(ids), free(weights), err->status;
+    if (!made) {
+        free(ids);
+        free(weights);
+        return err->status;
+    }
     *(w->other ? &made->output : &made->sum) = (gg_vocab_sum){ n, ids, NULL, weights };
     return GG_OK;
 }

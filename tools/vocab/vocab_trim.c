@@ -15,7 +15,7 @@
 enum { GONE, NAMED, SPECIAL, NEEDED, PADDING };
 
 typedef struct trimming {
-    const gg_vocab *v;
+    gg_vocab *v;
     uint8_t *why;
     uint64_t least; /* of the counts that a list has; 0 = a list of tokens */
 } trimming;
@@ -47,6 +47,7 @@ static gg_status keep_line(void *ctx, char *text, size_t number, gg_error *err)
         if (!gg_unescape(text, &len))
             return gg_fail(err, GG_EUSAGE, "line %zu: a broken escape", number);
         id = gg_vocab_find(t->v, text, len);
+        if (id == SIZE_MAX && gg_vocab_index(t->v, err) != GG_OK) return err->status;
         if (id == SIZE_MAX) id = gg_vocab_find_plain(t->v, text, len);
         if (id == SIZE_MAX)
             return gg_fail(err, GG_NO, "line %zu: there is no token '%.100s'", number, text);
@@ -105,6 +106,7 @@ static void keep_parts(trimming *t)
  * the way to it. */
 static gg_status keep_passed(trimming *t, gg_error *err)
 {
+    gg_vocab_index(t->v, err);
     for (size_t i = 0; i < t->v->n && err->status == GG_OK; i++) {
         const gg_vocab_token *k = &t->v->tokens[i];
         vocab_pieces p;
@@ -248,7 +250,7 @@ gg_status vocab_trim(gg_source *base, const vocab_trim_options *o, vocab_edit *e
     gg_vocab v;
     *r = (vocab_trim_report){ 0 };
     *e = (vocab_edit){ .base = base };
-    if (gg_vocab_read(base, &v, err) != GG_OK) return err->status;
+    if (gg_vocab_read_texts(base, &v, err) != GG_OK) return err->status;
     trimming t = { .v = &v, .why = calloc(v.n, 1) };
     if (!t.why) gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     else if (choose(&t, o, err) == GG_OK) renumber(&t, e, r, err);

@@ -6,6 +6,7 @@
  * the level and does not change the order in which an element is summed.
  */
 #include "numeric/matrix.h"
+#include "numeric/nlanes.h"
 
 #include <string.h>
 
@@ -42,18 +43,25 @@ static inline void pack(float *to, const strip *s, size_t across)
         size_t n = least(across, s->lines - first);
         const float *x = s->x + first * s->line_step;
         if (n < across) memset(to, 0, across * s->depth * sizeof *to);
+        size_t p = 0;
         if (s->line_step == 1 && n == across) {
-            for (size_t p = 0; p < s->depth; p++)
+            for (; p < s->depth; p++)
                 memcpy(to + p * across, x + p * s->term_step, across * sizeof *to);
-        } else if (n == across) {
-            for (size_t p = 0; p < s->depth; p++)
-                for (size_t l = 0; l < across; l++)
-                    to[p * across + l] = x[l * s->line_step + p * s->term_step];
-        } else {
-            for (size_t p = 0; p < s->depth; p++)
-                for (size_t l = 0; l < n; l++)
-                    to[p * across + l] = x[l * s->line_step + p * s->term_step];
+        } else if (s->term_step == 1 && n == across && across % 4 == 0) {
+            for (; p + 4 <= s->depth; p += 4)
+                for (size_t l = 0; l < across; l += 4) {
+                    gg_nk_square q;
+                    GG_UNROLL(4)
+                    for (size_t i = 0; i < 4; i++) q.v[i] = NK_AT4(x + (l + i) * s->line_step + p);
+                    gg_nk_exchange_sides(&q);
+                    GG_UNROLL(4)
+                    for (size_t i = 0; i < 4; i++)
+                        memcpy(to + (p + i) * across + l, &q.v[i], sizeof q.v[i]);
+                }
         }
+        for (; p < s->depth; p++)
+            for (size_t l = 0; l < n; l++)
+                to[p * across + l] = x[l * s->line_step + p * s->term_step];
     }
 }
 
@@ -61,23 +69,26 @@ static inline void pack(float *to, const strip *s, size_t across)
 static inline void tile(floats *sum, const float *a, const float *b, size_t depth)
 {
     floats s[TALL][VECTORS];
-#pragma GCC unroll 6
-    for (int i = 0; i < TALL; i++)
-#pragma GCC unroll 2
+    GG_UNROLL(6)
+    for (int i = 0; i < TALL; i++) {
+        GG_UNROLL(2)
         for (int v = 0; v < VECTORS; v++) s[i][v] = (floats){ 0 };
+    }
     for (size_t p = 0; p < depth; p++, a += TALL, b += WIDE) {
         floats y[VECTORS];
-#pragma GCC unroll 2
+        GG_UNROLL(2)
         for (int v = 0; v < VECTORS; v++) y[v] = *(const floats_at *)(b + v * LANES);
-#pragma GCC unroll 6
-        for (int i = 0; i < TALL; i++)
-#pragma GCC unroll 2
+        GG_UNROLL(6)
+        for (int i = 0; i < TALL; i++) {
+            GG_UNROLL(2)
             for (int v = 0; v < VECTORS; v++) s[i][v] += y[v] * a[i];
+        }
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < TALL; i++)
-#pragma GCC unroll 2
+    GG_UNROLL(6)
+    for (int i = 0; i < TALL; i++) {
+        GG_UNROLL(2)
         for (int v = 0; v < VECTORS; v++) sum[i * VECTORS + v] = s[i][v];
+    }
 }
 
 /* c = or += one row of sums; only the first n of them belong to c. */
@@ -89,7 +100,7 @@ static inline void store(float *c, const floats *sum, size_t n, bool add)
         for (size_t j = 0; j < n; j++) c[j] = add ? c[j] + row[j] : row[j];
         return;
     }
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (size_t v = 0; v < VECTORS; v++) {
         floats_at *to = (floats_at *)(c + v * LANES);
         if (add) *to += sum[v];

@@ -1,5 +1,5 @@
-/* k_moments.c - sums, range, histogram and gaps, each in one pass over the values; products of
- * vectors. */
+/* k_moments.c - sums, range, histogram of sorted values and gaps, each in one pass over the values;
+ * products of vectors. */
 #include "numeric/nlanes.h"
 
 #if defined(__aarch64__) && !defined(GG_NO_NEON)
@@ -41,7 +41,7 @@ static inline reg_f64 load_wide(const float *x)
 /* Adds eight values. */
 static inline void add_values(reg_f64 sum[REGS], const float *x)
 {
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t r = 0; r < REGS; r++) sum[r] += load_wide(x + REG * r);
 }
 
@@ -56,11 +56,11 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
     reg_f64 sum[REGS] = { { 0 } };
     float rest[NK_LANES], lane[2][NK_LANES];
     gg_nk_f32x4 lo[2], hi[2];
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (int h = 0; h < 2; h++) lo[h] = hi[h] = (gg_nk_f32x4){ x[0], x[0], x[0], x[0] };
     for (size_t i = 0; i + NK_LANES <= n; i += NK_LANES) {
         add_values(sum, x + i);
-#pragma GCC unroll 2
+        GG_UNROLL(2)
         for (size_t h = 0; h < 2; h++) {
             gg_nk_f32x4 v = NK_AT4(x + i + 4 * h);
             lo[h] = NK_SELECT4(v < lo[h], v, lo[h]);
@@ -87,7 +87,7 @@ gg_nk_range GG_K(gg_nk_range)(const float *x, size_t n)
 static inline void add_central(reg_f64 s2[REGS], reg_f64 s4[REGS], const float *x, double mean,
                                size_t used)
 {
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t r = 0; r < REGS; r++) {
         reg_f64 d = load_wide(x + REG * r) - mean;
         if (used < NK_LANES)
@@ -103,69 +103,11 @@ gg_nk_central GG_K(gg_nk_central)(const float *x, size_t n, double mean)
     reg_f64 s2[REGS] = { { 0 } }, s4[REGS] = { { 0 } };
     float rest[NK_LANES];
     size_t i = 0;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (; i + NK_LANES <= n; i += NK_LANES) add_central(s2, s4, x + i, mean, NK_LANES);
     load_rest(rest, x + i, n - i, 0.0f);
     add_central(s2, s4, rest, mean, n - i);
     return (gg_nk_central){ fold_regs(s2), fold_regs(s4) };
-}
-
-/* Four tables, so that equal values in a row do not wait for the same counter. Each has one extra
- * slot for x = max, which belongs to the last bin. */
-#define TABLES 4
-#define SLOTS (GG_DIM_BINS_MAX + 1)
-#define HIST_RUN (1u << 22) /* values per run, so that 32-bit counters cannot overflow */
-
-static void count_run(const float *x, size_t n, double min, double range, uint32_t *table)
-{
-    int32_t at[256];
-    size_t i = 0;
-    for (; i + 256 <= n; i += 256) {
-        for (size_t j = 0; j < 256; j++)
-            at[j] = (int32_t)(((double)x[i + j] - min) / range * (double)GG_DIM_BINS_MAX);
-        for (size_t j = 0; j < 256; j += TABLES)
-            for (int t = 0; t < TABLES; t++) table[t * SLOTS + at[j + (size_t)t]]++;
-    }
-    for (; i < n; i++) table[(int32_t)(((double)x[i] - min) / range * (double)GG_DIM_BINS_MAX)]++;
-}
-
-void GG_K(gg_nk_histogram)(const float *x, size_t n, double min, double range, uint64_t *counts)
-{
-    uint32_t table[TABLES * SLOTS];
-    while (n) {
-        size_t run = n < HIST_RUN ? n : HIST_RUN;
-        memset(table, 0, sizeof table);
-        count_run(x, run, min, range, table);
-        for (size_t b = 0; b < SLOTS; b++)
-            for (size_t t = 0; t < TABLES; t++)
-                counts[b < GG_DIM_BINS_MAX ? b : GG_DIM_BINS_MAX - 1] += table[t * SLOTS + b];
-        x += run;
-        n -= run;
-    }
-}
-
-void GG_K(gg_nk_count_buckets)(const float *x, size_t n, uint32_t *counts)
-{
-    size_t i = 0;
-    for (; i + GG_BUCKET_TABLES <= n; i += GG_BUCKET_TABLES) {
-#pragma GCC unroll 4
-        for (size_t t = 0; t < GG_BUCKET_TABLES; t++)
-            counts[t * GG_FLOAT_BUCKETS + GG_FLOAT_BUCKET(gg_float_bits(x[i + t]))]++;
-    }
-    for (; i < n; i++) counts[GG_FLOAT_BUCKET(gg_float_bits(x[i]))]++;
-}
-
-void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
-{
-    for (size_t i = 0; i < n; i++) counts[codes[i]]++;
-}
-
-/* The signs are equal, so that the bits compare like signed integers too. */
-size_t GG_K(gg_nk_count_from)(const float *x, size_t n, uint32_t from)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < n; i++) count += (int32_t)gg_float_bits(x[i]) >= (int32_t)from;
-    return count;
 }
 
 /* The bits of negative floats sort backwards, so all bits are flipped. For others only the sign bit
@@ -191,20 +133,20 @@ gg_nk_bounds GG_K(gg_nk_magnitudes)(const gg_nk_key *keys, size_t n)
     return b;
 }
 
-void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+void GG_K(gg_nk_fold_keys)(gg_nk_key *keys, size_t n, uint32_t low, uint32_t base)
 {
     for (size_t i = 0; i < n; i++) {
         uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
         uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
-        keys[i] = (0x80000000u | (m ? m - low : 0)) ^ negative;
+        keys[i] = ((0x80000000u | (m ? m - low : 0)) ^ negative) - base;
     }
 }
 
-void GG_K(gg_nk_unfold_keys)(gg_nk_key *keys, size_t n, uint32_t low)
+void GG_K(gg_nk_unfold_keys)(gg_nk_key *keys, size_t n, uint32_t low, uint32_t base)
 {
     for (size_t i = 0; i < n; i++) {
-        uint32_t negative = (uint32_t)((int32_t)~keys[i] >> 31);
-        uint32_t m = (keys[i] ^ negative) & 0x7fffffffu;
+        uint32_t key = keys[i] + base, negative = (uint32_t)((int32_t)~key >> 31);
+        uint32_t m = (key ^ negative) & 0x7fffffffu;
         keys[i] = (0x80000000u | (m ? m + low : 0)) ^ negative;
     }
 }
@@ -273,7 +215,7 @@ double GG_K(gg_nk_gaps)(const gg_nk_key *keys, size_t n, double mean_gap)
         for (size_t j = 0; j <= gaps; j++) run[j] = unkey(keys[i + j]);
         size_t j = 0;
         for (; j + NK_LANES <= gaps; j += NK_LANES) {
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (size_t r = 0; r < REGS; r++) {
                 reg_f64 d = load_wide(run + j + REG * r + 1) - load_wide(run + j + REG * r) -
                             mean_gap;
@@ -295,7 +237,7 @@ double GG_K(gg_nk_dot)(const float *a, const float *b, size_t n)
     reg_f64 sum[REGS] = { { 0 } };
     size_t i = 0;
     for (; i + NK_LANES <= n; i += NK_LANES) {
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (size_t r = 0; r < REGS; r++)
             sum[r] += load_wide(a + i + REG * r) * load_wide(b + i + REG * r);
     }

@@ -49,7 +49,7 @@ static void add_means(gg_pair_sums *sums, const float *a, const float *b, size_t
         load_run(&r, a + i, b + i, n - i < RUN ? n - i : RUN);
         finite += r.finite;
         for (size_t j = 0; j < RUN; j += NK_LANES) {
-#pragma GCC unroll 2
+            GG_UNROLL(2)
             for (size_t h = 0; h < 2; h++) {
                 sa.half[h] += NK_WIDE_AT(r.a + j + 4 * h);
                 sb.half[h] += NK_WIDE_AT(r.b + j + 4 * h);
@@ -139,7 +139,7 @@ static void add_exact(pair_sums *s, const float *a, const float *b, size_t n)
     run r;
     gg_nk_f64x4 top = { 0 }; /* squares, which cannot overflow and whose roots are |a - b| */
     load_run(&r, a, b, n);
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (size_t h = 0; h < 2; h++) {
         gg_nk_f64x4 dot = s->dot.half[h], aa = s->aa.half[h], bb = s->bb.half[h],
                     diff2 = s->diff2.half[h];
@@ -240,7 +240,7 @@ static bool add_fast(pair_sums *s, const float *a, const float *b)
     if (!is_safe(gg_nk_fold(&f.aa)) || !is_safe(gg_nk_fold(&f.bb)) ||
         (!is_safe(gg_nk_fold(&f.diff2)) && count_equal(&f.equal) != RUN))
         return false;
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (int h = 0; h < 2; h++) {
         s->dot.half[h] += f.dot.half[h];
         s->aa.half[h] += f.aa.half[h];
@@ -297,7 +297,7 @@ INLINE bool add_groups(pair_sums *s, const float *a, const float *b, bool exact)
     __m512d sum_dot = (__m512d)ZERO, sum_aa = sum_dot, sum_bb = sum_dot, sum_diff2 = sum_dot;
     for (size_t j = 0; j < RUN; j += 16 * TERMS) {
         __m512 dot = ZERO, aa = dot, bb = dot, diff2 = dot;
-#pragma GCC unroll 8
+        GG_UNROLL(8)
         for (size_t i = j; i < j + 8 * TERMS; i += 8) {
             __m512 x = load_groups(a + i), y = load_groups(b + i), d = x - y, d2 = d * d;
             dot = add_product(dot, x, y, exact);

@@ -38,7 +38,7 @@ GG_INLINE gg_i32x8 nearest_code(gg_f32x8 x, const float *mid)
 {
     const gg_f32x8 a = gg_abs8(x);
     gg_i32x8 code = { 0 };
-#pragma GCC unroll 7
+    GG_UNROLL(7)
     for (int i = 0; i < 7; i++) code -= gg_less8(gg_splat8(mid[i]), a);
     const gg_i32x8 minus = gg_less8(x, gg_splat8(0.0f)) & gg_less8(gg_splat8(mid[0]), a);
     return code | (minus & 8);

@@ -45,7 +45,7 @@ GG_INLINE gg_i32x8 gg_bytes8(uint64_t v)
     return r.v;
 #else
     gg_i32x8 r;
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int i = 0; i < 8; i++) r[i] = (int8_t)(v >> 8 * i);
     return r;
 #endif
@@ -106,13 +106,13 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
 #elif defined(GG_NEON)
     const uint8x16_t q = vld1q_u8(qs), t = vld1q_u8((const uint8_t *)lut);
     float32x4x4_t y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++) y.val[i] = vmulq_n_f32(gg_signed4(t, i), s);
     const uint8x16x4_t value = gg_planes(y);
     gg_look_up16(out, value, vandq_u8(q, vdupq_n_u8(15)));
     gg_look_up16(out + 16, value, vshrq_n_u8(q, 4));
 #else
-#pragma GCC unroll 16
+    GG_UNROLL(16)
     for (int j = 0; j < 16; j++) {
         out[j] = s * (float)lut[qs[j] & 15];
         out[j + 16] = s * (float)lut[qs[j] >> 4];
@@ -137,7 +137,7 @@ GG_INLINE void gg_nibbles16(const uint8_t *qs, const int8_t *lut, float s, float
     const uint8x16_t both = vcombine_u8(vand_u8(q, vdup_n_u8(15)), vshr_n_u8(q, 4));
     gg_scaled16(out, (gg_u8x16)vqtbl1q_s8(t, both), s);
 #else
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int j = 0; j < 8; j++) {
         out[j] = s * (float)lut[qs[j] & 15];
         out[j + 8] = s * (float)lut[qs[j] >> 4];
@@ -158,7 +158,7 @@ GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 #else
     float lane[8];
     gg_store8(lane, v);
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int i = 0; i < 8; i++) lane[i] = sqrtf(lane[i]);
     return gg_load8(lane);
 #endif
@@ -168,7 +168,7 @@ GG_INLINE gg_f32x8 gg_sqrt8(gg_f32x8 v)
 GG_INLINE float gg_largest(const float *x, int n)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int j = 8; j < n; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
     return gg_top8(top);
 }

@@ -33,7 +33,7 @@ static void decode_iq1_s(const uint8_t *b, float *out, size_t nblocks)
             const gg_f32x8 dl = gg_splat8(d * (float)(int)(2 * (hi >> 12 & 7) + 1));
             const gg_f32x8 delta = gg_splat8(gg_iq1_shift[hi >> 15]);
             const uint8_t *q = b + 2 + 4 * k;
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (int l = 0; l < 4; l++, out += 8)
                 gg_store8(out,
                           dl * (gg_grid8(gg_iq1s_grid[q[l] | (hi >> 3 * l & 7) << 8]) + delta));

@@ -31,7 +31,7 @@ static void decode_iq2_xxs(const uint8_t *b, float *out, size_t nblocks)
             const uint8_t *run = b + 2 + 8 * k;
             const uint32_t w = gg_load_u32(run + 4);
             const gg_f32x8 db = gg_splat8(gg_iq2_scale(d, w >> 28));
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (int l = 0; l < 4; l++, out += 8) {
                 const uint8_t signs = gg_iq_sign7[w >> 7 * l & 127];
                 gg_store8(out, db * gg_grid8(gg_negate8(gg_iq2xxs_grid[run[l]], signs)));
@@ -48,7 +48,7 @@ static void decode_iq2_xs(const uint8_t *b, float *out, size_t nblocks)
         for (int h = 0; h < 2 * RUNS; h++) {
             const gg_f32x8 db = gg_splat8(
                 gg_iq2_scale(d, (unsigned)b[66 + h / 2] >> 4 * (h & 1) & 15u));
-#pragma GCC unroll 2
+            GG_UNROLL(2)
             for (int l = 0; l < 2; l++, out += 8, q += 2) {
                 const uint16_t w = gg_load_u16(q);
                 gg_store8(out,

@@ -27,7 +27,7 @@ static void decode_iq3_xxs(const uint8_t *b, float *out, size_t nblocks)
         for (int k = 0; k < RUNS; k++) {
             const uint32_t w = gg_load_u32(b + 66 + 4 * k);
             const gg_f32x8 db = gg_splat8(d * (0.5f + (float)(w >> 28)) * 0.5f);
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (int l = 0; l < 4; l++, out += 8, q += 2) {
                 const uint64_t grid = gg_iq3xxs_grid[q[0]] | (uint64_t)gg_iq3xxs_grid[q[1]] << 32;
                 gg_store8(out, db * gg_grid8(gg_negate8(grid, gg_iq_sign7[w >> 7 * l & 127])));
@@ -45,7 +45,7 @@ static void decode_iq3_s(const uint8_t *b, float *out, size_t nblocks)
             const gg_f32x8 db = gg_splat8(d *
                                           (float)(1 + 2 * (b[106 + k / 2] >> 4 * (k & 1) & 15)));
             const unsigned hi = b[66 + k];
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (unsigned l = 0; l < 4; l++, out += 8, q += 2) {
                 const uint32_t g0 = gg_iq3s_grid[q[0] | (hi << (8 - 2 * l) & 256)];
                 const uint32_t g1 = gg_iq3s_grid[q[1] | (hi << (7 - 2 * l) & 256)];

@@ -26,7 +26,7 @@ static void decode_iq4_xs(const uint8_t *b, float *out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += XS_BYTES) {
         const float d = gg_load_f16(b);
         const unsigned h = gg_load_u16(b + 2);
-#pragma GCC unroll 8
+        GG_UNROLL(8)
         for (int k = 0; k < RUNS; k++, out += 32) {
             const unsigned s = ((unsigned)b[4 + k / 2] >> 4 * (k & 1) & 15u) | (h >> 2 * k & 3)
                                                                                    << 4;
@@ -102,7 +102,7 @@ GG_INLINE gg_f32x8 nearest_level(gg_f32x8 v)
 #else
     float lane[8];
     gg_store8(lane, v);
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int i = 0; i < 8; i++) lane[i] = level[nearest1(lane[i])];
     return gg_load8(lane);
 #endif
@@ -112,7 +112,7 @@ GG_INLINE gg_f32x8 nearest_level(gg_f32x8 v)
 GG_INLINE void try_scale(const run *r, float id, float *scale, float *best)
 {
     gg_f32x8 xq = { 0 }, qq = { 0 };
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++) {
         const gg_f32x8 q = nearest_level(r->x[i] * gg_splat8(id));
         xq += r->wx[i] * q;
@@ -140,7 +140,7 @@ static float load_run(run *r, const float *x, float norm, float sigma2, const fl
                       float wnorm)
 {
     float lane[32];
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++) {
         const gg_f32x8 v = gg_load8(x + 8 * i) * gg_splat8(norm);
         r->x[i] = v;

@@ -45,7 +45,7 @@ static inline uint8x16x4_t k4_values(float scale, float min)
 {
     static const float level[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     float32x4x4_t y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++)
         y.val[i] = vaddq_f32(vmulq_n_f32(vld1q_f32(level + 4 * i), scale), vdupq_n_f32(min));
     return gg_planes(y);
@@ -58,11 +58,11 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
         uint8_t field[16];
         k4_unpack_scales(b + 4, field, field + 8);
         const uint8x16_t f = vld1q_u8(field), low = vdupq_n_u8(15);
-#pragma GCC unroll 2
+        GG_UNROLL(2)
         for (int h = 0; h < 2; h++) {
             float32x4_t ds = vmulq_n_f32(gg_unsigned4(f, h), d),
                         ms = vmulq_n_f32(gg_unsigned4(f, h + 2), m);
-#pragma GCC unroll 4
+            GG_UNROLL(4)
             for (int k = 0; k < 4; k++) {
                 const uint8x16x4_t value = k4_values(ds[k], ms[k]);
                 for (int i = 0; i < 32; i += 16, out += 16) {
@@ -81,7 +81,7 @@ static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
         uint8_t scale[8], min[8];
         k4_unpack_scales(b + 4, scale, min);
-#pragma GCC unroll 8
+        GG_UNROLL(8)
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
             /* Upper nibbles are not shifted. They are 16 times too large, which is exact. */
@@ -101,7 +101,7 @@ static void decode_q5_k(const uint8_t *b, float *restrict out, size_t nblocks)
         float d = gg_load_f16(b), m = gg_load_f16(b + 2);
         uint8_t scale[8], min[8];
         k4_unpack_scales(b + 4, scale, min);
-#pragma GCC unroll 8
+        GG_UNROLL(8)
         for (int k = 0; k < 8; k++, out += 32) {
             float ds = d * (float)scale[k], ms = m * (float)min[k];
             for (int i = 0; i < 32; i += 16) {
@@ -122,9 +122,9 @@ static void decode_q6_k(const uint8_t *b, float *restrict out, size_t nblocks)
 #ifdef GG_NEON
         const uint8x16_t s = vld1q_u8(b + 192), two = vdupq_n_u8(0x30);
         float32x4_t ds[4];
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (int i = 0; i < 4; i++) ds[i] = vmulq_n_f32(gg_signed4(s, i), d);
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (int k = 0; k < 4; k++) {
             const int a = k / 2, l = k % 2;
             const float32x4_t e = ds[2 * a], f = ds[2 * a + 1];
@@ -142,7 +142,7 @@ static void decode_q6_k(const uint8_t *b, float *restrict out, size_t nblocks)
             GG_AFTER_STORES(h);
         }
 #else
-#pragma GCC unroll 16
+        GG_UNROLL(16)
         for (int k = 0; k < 16; k++) {
             int a = k / 8, g = k % 8 / 2, l = 16 * (k % 2);
             gg_u8x16 low = gg_load_u8x16(b + 64 * a + 32 * (g & 1) + l) >> (g < 2 ? 0 : 4) & 15;
@@ -158,11 +158,9 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
     for (; nblocks > 0; nblocks--, b += 292, out += 256) {
         float d = gg_bits_float(gg_load_u32(b));
         if (d > 0x1p-100f || d < -0x1p-100f) /* d is an f32 here: see gg_scaled16 */
-#pragma GCC unroll 4
-            for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
-        else
-            for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j];
-    }
+            GG_UNROLL(4)
+        for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
+        else for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j]; }
 }
 
 /* ---- encoding ------------------------------------------------------------ */
@@ -175,22 +173,21 @@ static void k4_search(const float *x, const float *imatrix, const gg_affine_plan
                       gg_affine_found *f, uint8_t L[BLOCK])
 {
     const gg_affine_plan weighed = { blind->nmax, -0.9f, 0.05f, 36, false };
-    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f, w[32];
-    for (int k = 0; k < 8; k++, x += 32) {
+    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f, w[BLOCK];
+    for (int k = 0, j = 0; k < 8; k++, j += 32) {
         if (imatrix) {
-            f->weight[k] = gg_weigh(32, x, imatrix + 32 * k, variance, w);
+            f->weight[k] = gg_weigh(32, x + j, imatrix + j, variance, w + j);
         } else {
-            float mean = __builtin_sqrtf(gg_sum_squares(x, 32) / 32);
-            for (int i = 0; i < 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
+            float mean = __builtin_sqrtf(gg_sum_squares(x + j, 32) / 32);
+            for (int i = j; i < j + 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
         }
-        f->scale[k] = GG_K(gg_search_affine)(32, imatrix ? &weighed : blind, x, w, L + 32 * k,
-                                             &f->min[k]);
     }
+    GG_K(gg_search_affine)(8, 32, imatrix ? &weighed : blind, x, w, L, f->scale, f->min);
 }
 
 static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
 {
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int k = 0; k < 4; k++) {
         p[k] = (uint8_t)(s[k] | s[k + 4] >> 4 << 6);
         p[k + 4] = (uint8_t)(t[k] | t[k + 4] >> 4 << 6);
@@ -261,9 +258,7 @@ static void encode_q6_block(const float *x, uint8_t *b, const float *imatrix)
 {
     float scale[16];
     uint8_t L[BLOCK];
-    for (int k = 0; k < 16; k++)
-        scale[k] = GG_K(gg_search_symmetric)(16, 32, x + 16 * k, imatrix ? imatrix + 16 * k : NULL,
-                                             L + 16 * k);
+    GG_K(gg_search_symmetric)(16, 16, 32, x, imatrix, L, scale);
     float max = gg_extreme(scale, 16);
     if (!(max >= 1e-15f || max <= -1e-15f)) {
         memset(b, 0, 210);

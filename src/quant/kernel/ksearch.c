@@ -3,13 +3,12 @@
 
 enum { MAX_N = 32 };
 
-/* Candidates are independent of each other. So the number of lanes does not affect the results, as
- * it would in a sum over values, and can be that of a register. */
+/* Groups are independent of each other. So the number of lanes does not affect the results, as it
+ * would in a sum over values, and can be that of a register. */
 #if GG_LEVEL == 1
 enum { LANES = 8 };
 typedef gg_f32x8 vec;
 typedef gg_i32x8 ivec;
-static const vec lane_index = { 0, 1, 2, 3, 4, 5, 6, 7 };
 
 GG_INLINE vec v_splat(float f)
 {
@@ -23,15 +22,10 @@ GG_INLINE vec v_max(vec a, vec b)
 {
     return gg_max8(a, b);
 }
-GG_INLINE unsigned v_mask(ivec m)
-{
-    return gg_mask8(m);
-}
 #else
 enum { LANES = 4 };
 typedef gg_f32x4 vec;
 typedef int32_t ivec __attribute__((vector_size(16)));
-static const vec lane_index = { 0, 1, 2, 3 };
 
 GG_INLINE vec v_splat(float f)
 {
@@ -46,10 +40,6 @@ GG_INLINE vec v_max(vec a, vec b)
 {
     return _mm_max_ps(a, b);
 }
-GG_INLINE unsigned v_mask(ivec m)
-{
-    return (unsigned)_mm_movemask_ps((__m128)m);
-}
 #else
 GG_INLINE vec v_min(vec a, vec b)
 {
@@ -60,10 +50,6 @@ GG_INLINE vec v_max(vec a, vec b)
 {
     ivec m = a > b;
     return (vec)((m & (ivec)a) | (~m & (ivec)b));
-}
-GG_INLINE unsigned v_mask(ivec m)
-{
-    return (unsigned)((m[0] & 1) | (m[1] & 2) | (m[2] & 4) | (m[3] & 8));
 }
 #endif
 #endif
@@ -92,33 +78,69 @@ GG_INLINE vec v_select(ivec m, vec yes, vec no)
     return (vec)((m & (ivec)yes) | (~m & (ivec)no));
 }
 
+/* ---- groups in lanes ----------------------------------------------------- */
+
+/* Lane k has p[k * stride]. */
+GG_INLINE vec v_gather(const float *p, int stride)
+{
+    vec v = { 0 };
+    GG_UNROLL(8)
+    for (int k = 0; k < LANES; k++) v[k] = p[k * stride];
+    return v;
+}
+
+/* Returns p, or if there are fewer groups than lanes, a copy in `room` that is filled up with
+ * zeros. */
+static const float *all_lanes(const float *p, int groups, int n, float room[LANES * MAX_N])
+{
+    if (groups >= LANES) return p;
+    memset(room, 0, LANES * MAX_N * sizeof *room);
+    return memcpy(room, p, (size_t)(groups * n) * sizeof *p);
+}
+
 /* ---- symmetric ----------------------------------------------------------- */
 
-/* Candidate 0 is the obvious scale. The others differ by -9..-1 and 1..9 tenths of a level. */
-enum { SYM_CANDIDATES = 19, SYM_ROOM = (SYM_CANDIDATES + LANES - 1) / LANES * LANES };
+typedef struct sym_lanes {
+    vec x[MAX_N], w[MAX_N], wx[MAX_N];
+    vec extreme; /* the value of the largest magnitude, or 1 */
+    ivec alive;  /* groups that are not zeros, or nearly so */
+    /* the best candidate, its scale, and how much less error it has than zeros */
+    vec inverse, scale, gain;
+} sym_lanes;
 
-static const float sym_offset[SYM_ROOM] = {
-    0, -9, -8, -7, -6, -5, -4, -3, -2, -1, 1, 2, 3, 4, 5, 6, 7, 8, 9,
-};
-
-typedef struct sym_group {
-    int n, nmax;
-    const float *x, *w;
-    float wx[MAX_N]; /* w * x */
-} sym_group;
-
-/* Computes the sums of w*x*l and w*l*l for a register of candidates. */
-static inline void sym_sums(const sym_group *g, vec inverse, float *lx, float *l2)
+static void sym_load(sym_lanes *g, int n, const float *x, const float *w)
 {
-    const vec lo = v_splat((float)-g->nmax), hi = v_splat((float)(g->nmax - 1));
-    vec sum_lx = v_splat(0.0f), sum_l2 = v_splat(0.0f);
-    for (int i = 0; i < g->n; i++) {
-        vec l = v_max(v_min(v_rint(inverse * g->x[i]), hi), lo);
-        sum_lx += g->wx[i] * l;
-        sum_l2 += (g->w[i] * l) * l;
+    vec top = v_splat(0.0f), extreme = top;
+    for (int i = 0; i < n; i++) {
+        vec v = g->x[i] = v_gather(x + i, n);
+        g->w[i] = w ? v_gather(w + i, n) : v * v;
+        g->wx[i] = g->w[i] * v;
+        ivec more = v_abs(v) > top;
+        top = v_select(more, v_abs(v), top);
+        extreme = v_select(more, v, extreme);
     }
-    v_store(lx, sum_lx);
-    v_store(l2, sum_l2);
+    g->alive = top > 1e-15f;
+    g->extreme = v_select(g->alive, extreme, v_splat(1.0f));
+}
+
+/* Tries the scale with which the extreme value has the level -top. The error is sum(w*x*x) -
+ * lx*lx/l2, so the largest quotient is the best. The quotients are compared by
+ * cross-multiplication. */
+GG_INLINE void sym_try(sym_lanes *g, int n, int nmax, float top, bool first)
+{
+    const vec lo = v_splat((float)-nmax), hi = v_splat((float)(nmax - 1));
+    vec inverse = -top / g->extreme, lx = v_splat(0.0f), l2 = lx;
+    for (int i = 0; i < n; i++) {
+        vec l = v_max(v_min(v_rint(inverse * g->x[i]), hi), lo);
+        lx += g->wx[i] * l;
+        l2 += (g->w[i] * l) * l;
+    }
+    ivec better = l2 > 0.0f;
+    if (!first) better &= lx * lx > g->gain * l2;
+    vec scale = v_select(l2 > 0.0f, lx / l2, v_splat(0.0f));
+    g->scale = first ? scale : v_select(better, scale, g->scale);
+    g->gain = first ? scale * lx : v_select(better, scale * lx, g->gain);
+    g->inverse = first ? inverse : v_select(better, inverse, g->inverse);
 }
 
 static inline void sym_levels(int n, int nmax, const float *x, float inverse, uint8_t *L)
@@ -129,75 +151,59 @@ static inline void sym_levels(int n, int nmax, const float *x, float inverse, ui
                          gg_level8(inverse * gg_load8(x + i + 8), low, high) + nmax);
 }
 
-float GG_K(gg_search_symmetric)(int n, int nmax, const float *x, const float *w, uint8_t *L)
+void GG_K(gg_search_symmetric)(int groups, int n, int nmax, const float *x, const float *w,
+                               uint8_t *L, float *scale)
 {
-    float own[MAX_N], inverse[SYM_ROOM], lx[SYM_ROOM], l2[SYM_ROOM];
-    float max = gg_extreme(x, n);
-    if (!(max > 1e-15f || max < -1e-15f)) {
-        memset(L, 0, (size_t)n);
-        return 0.0f;
-    }
-    if (!w) {
-        for (int i = 0; i < n; i++) own[i] = x[i] * x[i];
-        w = own;
-    }
-    sym_group g = { .n = n, .nmax = nmax, .x = x, .w = w };
-    for (int i = 0; i < n; i++) g.wx[i] = w[i] * x[i];
-
-    for (int v = 0; v < SYM_ROOM; v += LANES) {
-        vec inv = -(0.1f * v_load(sym_offset + v) + (float)nmax) / max;
-        v_store(inverse + v, inv);
-        sym_sums(&g, inv, lx + v, l2 + v);
-    }
-    /* The error of a candidate is sum(w*x*x) - lx*lx/l2, so the largest quotient is the best. The
-     * quotients are compared by cross-multiplication, which avoids divisions. */
-    int pick = 0;
-    float scale = l2[0] > 0.0f ? lx[0] / l2[0] : 0.0f, best = scale * lx[0];
-    for (int c = 1; c < SYM_CANDIDATES; c++)
-        if (l2[c] > 0.0f && lx[c] * lx[c] > best * l2[c]) {
-            pick = c;
-            scale = lx[c] / l2[c];
-            best = scale * lx[c];
+    sym_lanes g;
+    float room[2][LANES * MAX_N], inverse[LANES], found[LANES];
+    for (int at = 0; at < groups; at += LANES) {
+        const float *p = x + at * n, *q = w ? w + at * n : NULL;
+        const int left = groups - at;
+        sym_load(&g, n, all_lanes(p, left, n, room[0]), q ? all_lanes(q, left, n, room[1]) : q);
+        /* The obvious scale, and others that differ by 1 to 9 tenths of a level. */
+        sym_try(&g, n, nmax, (float)nmax, true);
+        for (int i = -9; i <= 9; i++)
+            if (i != 0) sym_try(&g, n, nmax, 0.1f * (float)i + (float)nmax, false);
+        v_store(inverse, g.inverse);
+        v_store(found, v_select(g.alive, g.scale, v_splat(0.0f)));
+        for (int k = 0; k < LANES && k < left; k++, L += n) {
+            scale[at + k] = found[k];
+            if (g.alive[k]) sym_levels(n, nmax, p + k * n, inverse[k], L);
+            else memset(L, 0, (size_t)n);
         }
-    sym_levels(n, nmax, x, inverse[pick], L);
-    return scale;
+    }
 }
 
 /* ---- affine -------------------------------------------------------------- */
 
-typedef struct affine_group {
+/* Groups that are searched together, one per lane. */
+typedef struct affine_lanes {
     int n;
-    const float *x, *w;
-    float shifted[MAX_N]; /* x - min, with the current min */
-    float nmax, max, min, sum_w, sum_x;
-} affine_group;
-
-/* The best candidate: the parameters of its levels, and its line. */
-typedef struct affine_best {
-    float error, scale, inverse, level_min;
-} affine_best;
-
-static inline void affine_shift(affine_group *g, float min)
-{
-    g->min = min;
-    for (int i = 0; i < g->n; i++) g->shifted[i] = g->x[i] - min;
-}
+    float nmax;
+    vec x[MAX_N], w[MAX_N];
+    vec max, min, sum_w, sum_x; /* min: the current offset */
+    ivec alive;                 /* groups that have a range */
+    /* the best candidate: the parameters of its levels, and its line */
+    vec error, scale, inverse, level_min;
+} affine_lanes;
 
 static inline vec affine_level(vec shifted, vec inverse, float nmax)
 {
     return v_max(v_min(v_rint(inverse * shifted), v_splat(nmax)), v_splat(0.0f));
 }
 
-/* Tries candidates first .. first+LANES-1. Returns how many of them are done: all if none is better
- * than `best`, otherwise those up to the first that is. */
-static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool absolute, int first,
-                             affine_best *best)
+static inline vec affine_part(vec diff, vec w, bool absolute)
 {
-    vec level[MAX_N], order = lane_index + (float)first;
-    vec inverse = ((plan->step * order + plan->first) + g->nmax) / (g->max - g->min);
+    return w * (absolute ? v_abs(diff) : diff * diff);
+}
+
+/* Tries a candidate: `top` is nmax plus a multiple of the step. */
+GG_INLINE void affine_try(affine_lanes *g, float top, bool absolute)
+{
+    vec level[MAX_N], inverse = top / (g->max - g->min);
     vec sum_l = v_splat(0.0f), sum_l2 = sum_l, sum_xl = sum_l;
     for (int i = 0; i < g->n; i++) {
-        vec l = affine_level(v_splat(g->shifted[i]), inverse, g->nmax), wl = g->w[i] * l;
+        vec l = affine_level(g->x[i] - g->min, inverse, g->nmax), wl = g->w[i] * l;
         level[i] = l;
         sum_l += wl;
         sum_l2 += wl * l;
@@ -213,86 +219,93 @@ static inline int affine_try(affine_group *g, const gg_affine_plan *plan, bool a
     scale = v_select(above, sum_xl / sum_l2, scale);
 
     vec error = v_splat(0.0f);
-    for (int i = 0; i < g->n; i++) {
-        vec diff = (scale * level[i] + min) - g->x[i];
-        error += g->w[i] * (absolute ? v_abs(diff) : diff * diff);
-    }
-    unsigned better = v_mask((error < best->error) & (det > 0.0f) & (order <= (float)plan->last));
-    if (better == 0) return LANES;
-    int lane = __builtin_ctz(better);
-    *best = (affine_best){ error[lane], scale[lane], inverse[lane], g->min };
-    affine_shift(g, min[lane]);
-    return lane + 1;
+    for (int i = 0; i < g->n; i++)
+        error += affine_part((scale * level[i] + min) - g->x[i], g->w[i], absolute);
+    ivec better = (error < g->error) & (det > 0.0f) & g->alive;
+    g->error = v_select(better, error, g->error);
+    g->scale = v_select(better, scale, g->scale);
+    g->inverse = v_select(better, inverse, g->inverse);
+    g->level_min = v_select(better, g->min, g->level_min);
+    g->min = v_select(better, min, g->min);
 }
 
-/* The error of the obvious scale, range / nmax, without least squares. Candidates must be better
+/* Starts with the obvious scale, range / nmax, without least squares. Candidates must be better
  * than this. */
-static inline float affine_plain_error(const affine_group *g, float inverse, float scale,
-                                       bool absolute)
+GG_INLINE void affine_start(affine_lanes *g, bool absolute)
 {
-    float part[MAX_N], error = 0.0f;
-    for (int i = 0; i < g->n; i += LANES) {
-        vec l = affine_level(v_load(g->shifted + i), v_splat(inverse), g->nmax);
-        vec diff = (scale * l + g->min) - v_load(g->x + i);
-        v_store(part + i, v_load(g->w + i) * (absolute ? v_abs(diff) : diff * diff));
-    }
-    for (int i = 0; i < g->n; i++) error += part[i];
-    return error;
-}
-
-static inline void affine_bounds(affine_group *g)
-{
-    gg_f32x8 top = gg_load8(g->x), low = top;
-    for (int i = 8; i < g->n; i += 8) {
-        top = gg_max8(top, gg_load8(g->x + i));
-        low = gg_min8(low, gg_load8(g->x + i));
-    }
-    float min = -gg_top8(-low);
-    g->max = gg_top8(top);
-    affine_shift(g, min > 0.0f ? 0.0f : min);
+    vec range = g->max - g->min;
+    g->alive = range > GG_SEARCH_EPS;
+    g->inverse = g->nmax / v_select(g->alive, range, v_splat(1.0f));
+    g->scale = 1.0f / g->inverse;
+    g->level_min = g->min;
+    g->error = v_splat(0.0f);
     g->sum_w = g->w[0];
     g->sum_x = g->sum_w * g->x[0];
-    for (int i = 1; i < g->n; i++) {
+    for (int i = 0; i < g->n; i++) {
+        vec l = affine_level(g->x[i] - g->min, g->inverse, g->nmax);
+        g->error += affine_part((g->scale * l + g->min) - g->x[i], g->w[i], absolute);
+        if (i == 0) continue;
         g->sum_w += g->w[i];
         g->sum_x += g->w[i] * g->x[i];
     }
 }
 
-static inline void affine_levels(const affine_group *g, const affine_best *best, uint8_t *L)
+/* The smallest and the largest value of a group. */
+static inline void affine_bounds(const float *x, int n, float *min, float *max)
 {
-    for (int i = 0; i < g->n; i += 16) {
-        gg_f32x8 a = best->inverse * (gg_load8(g->x + i) - best->level_min);
-        gg_f32x8 b = best->inverse * (gg_load8(g->x + i + 8) - best->level_min);
-        gg_store_bytes16(L + i, gg_level8(a, 0.0f, g->nmax), gg_level8(b, 0.0f, g->nmax));
+    gg_f32x8 top = gg_load8(x), low = top;
+    for (int i = 8; i < n; i += 8) {
+        top = gg_max8(top, gg_load8(x + i));
+        low = gg_min8(low, gg_load8(x + i));
     }
+    *min = -gg_top8(-low);
+    *max = gg_top8(top);
+    if (*min > 0.0f) *min = 0.0f;
 }
 
-static inline float affine_search(affine_group *g, const gg_affine_plan *plan, bool absolute,
-                                  uint8_t *L, float *min)
+static inline void affine_levels(const float *x, int n, float inverse, float min, float nmax,
+                                 uint8_t *L)
 {
-    affine_bounds(g);
-    float range = g->max - g->min;
-    if (!(range > GG_SEARCH_EPS)) {
-        *min = -g->min;
-        memset(L, 0, (size_t)g->n);
-        return 0.0f;
-    }
-    affine_best best = { .inverse = g->nmax / range, .level_min = g->min };
-    best.scale = 1.0f / best.inverse;
-    best.error = affine_plain_error(g, best.inverse, best.scale, absolute);
-    for (int first = 0; first <= plan->last;) first += affine_try(g, plan, absolute, first, &best);
-
-    *min = -g->min;
-    affine_levels(g, &best, L);
-    return best.scale;
+    for (int i = 0; i < n; i += 16)
+        gg_store_bytes16(L + i, gg_level8(inverse * (gg_load8(x + i) - min), 0.0f, nmax),
+                         gg_level8(inverse * (gg_load8(x + i + 8) - min), 0.0f, nmax));
 }
 
-float GG_K(gg_search_affine)(int n, const gg_affine_plan *plan, const float *x, const float *w,
-                             uint8_t *L, float *min)
+GG_INLINE void affine_search(affine_lanes *g, const gg_affine_plan *plan, bool absolute)
 {
-    affine_group g = { .n = n, .nmax = (float)plan->nmax, .x = x, .w = w };
-    return plan->absolute ? affine_search(&g, plan, true, L, min)
-                          : affine_search(&g, plan, false, L, min);
+    affine_start(g, absolute);
+    for (int i = 0; i <= plan->last; i++)
+        affine_try(g, (plan->step * (float)i + plan->first) + g->nmax, absolute);
+}
+
+void GG_K(gg_search_affine)(int groups, int n, const gg_affine_plan *plan, const float *x,
+                            const float *w, uint8_t *L, float *scale, float *min)
+{
+    affine_lanes g = { .n = n, .nmax = (float)plan->nmax };
+    float room[2][LANES * MAX_N], low[LANES], high[LANES], inverse[LANES], found[LANES];
+    for (int at = 0; at < groups; at += LANES) {
+        const int left = groups - at;
+        const float *p = all_lanes(x + at * n, left, n, room[0]),
+                    *q = all_lanes(w + at * n, left, n, room[1]);
+        for (int k = 0; k < LANES; k++) affine_bounds(p + k * n, n, low + k, high + k);
+        g.min = v_load(low);
+        g.max = v_load(high);
+        for (int i = 0; i < n; i++) {
+            g.x[i] = v_gather(p + i, n);
+            g.w[i] = v_gather(q + i, n);
+        }
+        if (plan->absolute) affine_search(&g, plan, true);
+        else affine_search(&g, plan, false);
+
+        v_store(inverse, g.inverse);
+        v_store(low, g.level_min);
+        v_store(found, v_select(g.alive, g.scale, v_splat(0.0f)));
+        for (int k = 0; k < LANES && k < left; k++, L += n) {
+            affine_levels(p + k * n, n, inverse[k], low[k], g.nmax, L);
+            scale[at + k] = found[k];
+            min[at + k] = -g.min[k];
+        }
+    }
 }
 
 /* ---- positive ------------------------------------------------------------ */

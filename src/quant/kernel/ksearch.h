@@ -7,13 +7,11 @@
  * squares problem for these levels, and keeps the best.
  *
  * Searches and order of sums are those of ggml's make_q* functions, so the bytes are the same. But
- * the vector lanes hold CANDIDATES (up to eight at a time), while the values are processed one
- * after another. No lane needs the sum of another lane, so the result does not depend on the width
- * of the registers.
+ * each vector lane holds a group, and the values of a group are processed one after another. No
+ * lane needs the sum of another lane, so the result does not depend on the width of the registers.
  *
- * The affine search updates its offset with each candidate that is better, and later candidates
- * use the new offset. This reduces the error by 1 to 4 %. A register of candidates is evaluated on
- * the assumption that none is better. If one is, those after it are evaluated again.
+ * In the affine search a candidate that is better moves the offset of those after it, which reduces
+ * the error by 1 to 4 %.
  *
  * All searches work on groups of n values, n a multiple of 16 and at most 32, and return finite
  * scales for finite input below GG_SEARCH_LIMIT.
@@ -31,9 +29,10 @@
 #define GG_SEARCH_LIMIT 2.7e8f
 
 /* x = scale * l with symmetric levels l = -nmax .. nmax-1, stored as L = l + nmax. If w is NULL,
- * the weight is x*x. Returns the scale; for a group of zeros the scale and all L are 0. */
-GG_DECLARE_KF(float, gg_search_symmetric,
-              (int n, int nmax, const float *x, const float *w, uint8_t *L));
+ * the weight is x*x. Sets the scale of each group; for one of zeros the scale and all L are 0. */
+GG_DECLARE_KF(void, gg_search_symmetric,
+              (int groups, int n, int nmax, const float *x, const float *w, uint8_t *L,
+               float *scale));
 
 /* Parameters of an affine search: the levels are 0..nmax, and the candidates for 1 / scale are
  * (nmax + first + i * step) / range, i = 0..last. The error is absolute or squared. */
@@ -44,10 +43,10 @@ typedef struct gg_affine_plan {
     bool absolute;
 } gg_affine_plan;
 
-/* x = scale * L - min, L = 0..nmax, min >= 0. Returns the scale. */
-GG_DECLARE_KF(float, gg_search_affine,
-              (int n, const gg_affine_plan *plan, const float *x, const float *w, uint8_t *L,
-               float *min));
+/* x = scale * L - min, L = 0..nmax, min >= 0, for each group. */
+GG_DECLARE_KF(void, gg_search_affine,
+              (int groups, int n, const gg_affine_plan *plan, const float *x, const float *w,
+               uint8_t *L, float *scale, float *min));
 
 /* Results of the searches for the groups of a block. */
 typedef struct gg_affine_found {

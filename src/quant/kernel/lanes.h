@@ -237,7 +237,7 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
     _mm_storeu_ps(out + 12, _mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(z, high)), s));
 #elif defined(GG_NEON)
     float32x4x4_t y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++) y.val[i] = vmulq_n_f32(gg_signed4(q, i), d);
     vst1q_f32_x4(out, y);
 #else
@@ -265,7 +265,7 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
                   _mm_add_ps(_mm_mul_ps(_mm_cvtepi32_ps(_mm_unpackhi_epi16(high, z)), s), t));
 #elif defined(GG_NEON)
     float32x4x4_t y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int i = 0; i < 4; i++)
         y.val[i] = vaddq_f32(vmulq_n_f32(gg_unsigned4(q, i), d), vdupq_n_f32(m));
     vst1q_f32_x4(out, y);
@@ -284,9 +284,9 @@ GG_INLINE uint8x16x4_t gg_planes(float32x4x4_t v)
 {
     static const uint8_t at[16] = { 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60 };
     uint8x16x4_t t, y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int j = 0; j < 4; j++) t.val[j] = vreinterpretq_u8_f32(v.val[j]);
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int j = 0; j < 4; j++)
         y.val[j] = vqtbl4q_u8(t, vaddq_u8(vld1q_u8(at), vdupq_n_u8((uint8_t)j)));
     return y;
@@ -296,7 +296,7 @@ GG_INLINE uint8x16x4_t gg_planes(float32x4x4_t v)
 GG_INLINE void gg_look_up16(float *out, uint8x16x4_t value, uint8x16_t q)
 {
     uint8x16x4_t y;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int j = 0; j < 4; j++) y.val[j] = vqtbl1q_u8(value.val[j], q);
     vst4q_u8((uint8_t *)out, y);
 }
@@ -332,7 +332,7 @@ GG_INLINE unsigned gg_mask8(gg_i32x8 m)
                                                            << 4;
 #else
     unsigned bits = 0;
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int i = 0; i < 8; i++) bits |= (m[i] != 0 ? 1u : 0u) << i;
     return bits;
 #endif

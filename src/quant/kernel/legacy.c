@@ -139,34 +139,38 @@ static float row_variance(const float *x, size_t n, const float *imatrix)
     return sum < GG_SEARCH_LIMIT * GG_SEARCH_LIMIT ? sum : GG_SEARCH_LIMIT * GG_SEARCH_LIMIT;
 }
 
-/* Computes scale and levels of a block without offset; nmax is 8 or 16. */
-static inline float encode_symmetric(const float *x, int nmax, const float *imatrix, float variance,
-                                     uint8_t L[N])
+enum { TOGETHER = 8 }; /* blocks that are searched together, with an importance matrix */
+
+typedef struct weighed_blocks {
+    float scale[TOGETHER], min[TOGETHER]; /* min: with an offset */
+    uint8_t L[TOGETHER][N];
+} weighed_blocks;
+
+/* Computes scales, minima and levels of n <= TOGETHER blocks. */
+static void search_blocks(const float *x, size_t n, int nmax, bool affine, const float *imatrix,
+                          float variance, weighed_blocks *b)
 {
-    if (imatrix) {
-        float w[N], room[N];
-        const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
-        gg_weigh(N, v, imatrix, variance, w);
-        return GG_K(gg_search_symmetric)(N, nmax, v, w, L);
+    const gg_affine_plan plan = { nmax, -0.9f, 0.05f, 36, false };
+    float v[TOGETHER * N], w[TOGETHER * N], room[N];
+    for (size_t i = 0; i < n * N; i += N) {
+        memcpy(v + i, gg_clamped(x + i, N, 65504.0f * (float)nmax, room), N * sizeof *v);
+        gg_weigh(N, v + i, imatrix + i, variance, w + i);
     }
+    if (affine) GG_K(gg_search_affine)((int)n, N, &plan, v, w, b->L[0], b->scale, b->min);
+    else GG_K(gg_search_symmetric)((int)n, N, nmax, v, w, b->L[0], b->scale);
+}
+
+/* Computes scale and levels of a block without offset; nmax is 8 or 16. */
+static inline float encode_symmetric(const float *x, int nmax, uint8_t L[N])
+{
     float d = gg_saturate(gg_extreme(x, N) / (float)-nmax);
     plain_levels(x, 0.0f, reciprocal(d), (float)nmax + 0.5f, (float)(2 * nmax - 1), L);
     return d;
 }
 
 /* Computes scale, offset and levels of a block with an offset; nmax is 15 or 31. */
-static inline float encode_affine(const float *x, int nmax, const float *imatrix, float variance,
-                                  uint8_t L[N], float *offset)
+static inline float encode_affine(const float *x, int nmax, uint8_t L[N], float *offset)
 {
-    if (imatrix) {
-        const gg_affine_plan plan = { nmax, -0.9f, 0.05f, 36, false };
-        float w[N], room[N], min, scale;
-        const float *v = gg_clamped(x, N, 65504.0f * (float)nmax, room);
-        gg_weigh(N, v, imatrix, variance, w);
-        scale = GG_K(gg_search_affine)(N, &plan, v, w, L, &min);
-        *offset = -min;
-        return scale;
-    }
     gg_f32x8 top = gg_load8(x), low = top;
     for (int j = 8; j < N; j += 8) {
         top = gg_max8(top, gg_load8(x + j));
@@ -184,12 +188,23 @@ __attribute__((always_inline)) static inline void encode_levels(const float *x, 
                                                                 const float *imatrix,
                                                                 const bool high, const bool affine)
 {
+    const int nmax = affine ? high ? 31 : 15 : high ? 16 : 8;
     float variance = row_variance(x, nblocks * N, imatrix), offset;
+    weighed_blocks f;
     uint8_t L[N];
     for (size_t i = 0; i < nblocks; i++, x += N) {
-        const float *weights = imatrix ? imatrix + i * N : NULL;
-        gg_store_scale(b, affine ? encode_affine(x, high ? 31 : 15, weights, variance, L, &offset)
-                                 : encode_symmetric(x, high ? 16 : 8, weights, variance, L));
+        const size_t k = i % TOGETHER, left = nblocks - i;
+        if (imatrix) {
+            if (k == 0)
+                search_blocks(x, left < TOGETHER ? left : TOGETHER, nmax, affine, imatrix + i * N,
+                              variance, &f);
+            gg_store_scale(b, f.scale[k]);
+            offset = -f.min[k];
+            memcpy(L, f.L[k], N);
+        } else {
+            gg_store_scale(b, affine ? encode_affine(x, nmax, L, &offset)
+                                     : encode_symmetric(x, nmax, L));
+        }
         b += 2;
         if (affine) gg_store_scale(b, offset), b += 2;
         if (high) store_high_bits(b, L), b += 4;
@@ -222,11 +237,11 @@ static inline gg_i32x8 q8_levels8(const float *x, float id)
 static inline float encode_q8(const float *x, uint8_t *q, int32_t *sum)
 {
     gg_f32x8 top = gg_abs8(gg_load8(x));
-#pragma GCC unroll 3
+    GG_UNROLL(3)
     for (int j = 8; j < N; j += 8) top = gg_max8(top, gg_abs8(gg_load8(x + j)));
     float d = gg_saturate(gg_top8(top) / 127.0f), id = reciprocal(d);
     gg_i32x8 total = { 0 };
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (int j = 0; j < N; j += 16) {
         gg_i32x8 a = q8_levels8(x + j, id), b = q8_levels8(x + j + 8, id);
         total += a + b;
@@ -271,16 +286,16 @@ static inline void q8_store(const float *x, uint8_t *q, float id)
 static inline __m256i q8_tops(const float *x)
 {
     __m256i v[GROUP];
-#pragma GCC unroll 8
+    GG_UNROLL(8)
     for (int k = 0; k < GROUP; k++, x += N) {
         v[k] = gg_larger_bits8(gg_larger_bits8(_mm256_setzero_si256(), x), x + 8);
         v[k] = gg_larger_bits8(gg_larger_bits8(v[k], x + 16), x + 24);
     }
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (int k = 0; k < GROUP; k += 2)
         v[k / 2] = _mm256_max_epi32(_mm256_unpacklo_epi32(v[k], v[k + 1]),
                                     _mm256_unpackhi_epi32(v[k], v[k + 1]));
-#pragma GCC unroll 2
+    GG_UNROLL(2)
     for (int k = 0; k < GROUP / 2; k += 2)
         v[k / 2] = _mm256_max_epi32(_mm256_unpacklo_epi64(v[k], v[k + 1]),
                                     _mm256_unpackhi_epi64(v[k], v[k + 1]));

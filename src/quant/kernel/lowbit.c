@@ -35,11 +35,11 @@ static void decode_tq1_0(const uint8_t *restrict b, float *restrict out, size_t 
     static const uint8_t pow3[5] = { 1, 3, 9, 27, 81 };
     for (; nblocks > 0; nblocks--, b += TQ1_BYTES) {
         const float d = gg_load_f16(b + 52);
-#pragma GCC unroll 5
+        GG_UNROLL(5)
         for (int n = 0; n < 5; n++, out += 32) trits(b, pow3[n], d, out, 32);
-#pragma GCC unroll 5
+        GG_UNROLL(5)
         for (int n = 0; n < 5; n++, out += 16) trits(b + 32, pow3[n], d, out, 16);
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (int n = 0; n < 4; n++, out += 4) trits(b + 48, pow3[n], d, out, 4);
     }
 }
@@ -48,13 +48,14 @@ static void decode_tq2_0(const uint8_t *restrict b, float *restrict out, size_t 
 {
     for (; nblocks > 0; nblocks--, b += TQ2_BYTES) {
         const float d = gg_load_f16(b + 64);
-        for (int h = 0; h < 64; h += 32)
-#pragma GCC unroll 4
+        for (int h = 0; h < 64; h += 32) {
+            GG_UNROLL(4)
             for (int n = 0; n < 8; n += 2, out += 32)
                 for (int m = 0; m < 32; m++) {
                     const int8_t q = b[h + m] >> n & 3;
                     out[m] = (float)(q - 1) * d;
                 }
+        }
     }
 }
 
@@ -62,7 +63,7 @@ static void decode_q1_0(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += Q1_BYTES) {
         const gg_i32x8 d = (gg_i32x8)gg_splat8(gg_load_f16(b));
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (int j = 0; j < 16; j++, out += 8) {
             const gg_i32x8 minus = gg_bytes8(~gg_iq_sign8[b[2 + j]]) & INT32_MIN;
             gg_store8(out, (gg_f32x8)(d ^ minus));
@@ -74,7 +75,7 @@ static void decode_q2_0(const uint8_t *b, float *out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += Q2_BYTES) {
         const gg_f32x8 d = gg_splat8(gg_load_f16(b));
-#pragma GCC unroll 8
+        GG_UNROLL(8)
         for (int j = 0; j < 16; j += 2, out += 8)
             gg_store8(out, (gg_grid8(gg_crumbs8(gg_load_u16(b + 2 + j))) - 1.0f) * d);
     }
@@ -159,10 +160,11 @@ static void encode_q1_0(const float *x, uint8_t *b, size_t nblocks, const float 
         const float *p[4];
         float sum[4] = { 0.0f, 0.0f, 0.0f, 0.0f };
         for (size_t k = 0; k < 4; k++) p[k] = x + 128 * (i + (k < n ? k : 0));
-        for (int j = 0; j < 128; j++)
-#pragma GCC unroll 4
+        for (int j = 0; j < 128; j++) {
+            GG_UNROLL(4)
             for (int k = 0; k < 4; k++)
                 sum[k] += gg_bits_float(gg_float_bits(p[k][j]) & 0x7fffffffu);
+        }
         for (size_t k = 0; k < n; k++) {
             uint8_t *block = b + (i + k) * Q1_BYTES;
             gg_store_scale(block, sum[k] / 128.0f);

@@ -86,7 +86,7 @@ static inline void halves_encode8(const float *x, uint8_t *out)
 static void decode_f16(const uint8_t *in, float *out, size_t n)
 {
     size_t i = 0;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (; i + 8 <= n; i += 8) halves_decode8(in + 2 * i, out + i);
     for (; i < n; i++) out[i] = gg_load_f16(in + 2 * i);
 }

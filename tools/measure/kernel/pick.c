@@ -247,6 +247,6 @@ gg_pick_fn GG_K(gg_pick_of)(uint32_t dtype)
         [GG_IQ3_S] = pick_iq3_s, [GG_IQ1_S] = pick_iq1_s, [GG_IQ1_M] = pick_iq1_m,
     };
     /* clang-format on */
-    gg_iq_grids_fill();
+    gg_iq_grids_fill(dtype);
     return dtype < GG_DTYPE_COUNT ? table[dtype] : NULL;
 }

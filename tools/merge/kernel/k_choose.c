@@ -26,17 +26,6 @@ void GG_K(gg_mk_band)(float *x, size_t n, uint32_t from, uint32_t to)
 
 static const gg_i32x8 bits = { 1, 2, 4, 8, 16, 32, 64, 128 };
 
-/* A bit per lane of *v, whose lanes are 0 or -1. */
-INLINE uint8_t pack_eight(const gg_i32x8 *v)
-{
-#if GG_LEVEL == 1
-    return (uint8_t)_mm256_movemask_ps((__m256)*v);
-#else
-    gg_i32x8 b = *v & bits;
-    return (uint8_t)((b[0] | b[1]) | (b[2] | b[3]) | (b[4] | b[5]) | (b[6] | b[7]));
-#endif
-}
-
 void GG_K(gg_mk_pack_mask)(uint8_t *mask, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -44,7 +33,7 @@ void GG_K(gg_mk_pack_mask)(uint8_t *mask, const float *x, size_t n)
         if (n - i >= 8) memcpy(&v, x + i, sizeof v);
         else memcpy(&v, x + i, (n - i) * sizeof *x);
         gg_i32x8 kept = v != 0;
-        mask[i / 8] = pack_eight(&kept);
+        mask[i / 8] = (uint8_t)gg_nk_mask8(&kept);
     }
 }
 
@@ -108,7 +97,7 @@ INLINE void magnitudes(gg_f32x8 to[2], const float *x, uint8_t mask, size_t n)
 /* Adds two vectors. */
 INLINE void add_wide(gg_nk_acc s[2], const gg_f32x8 *from, bool squares)
 {
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t k = 0; k < 4; k++) {
         gg_nk_f64x4 w = NK_WIDE_AT((const float *)from + 4 * k);
         s[k / 2].half[k % 2] += squares ? w * w : w;

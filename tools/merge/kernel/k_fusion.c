@@ -58,9 +58,10 @@ static float largest(const float *x, size_t n)
     gg_f32x8 lanes[GROUPS];
     size_t i = 0;
     for (size_t g = 0; g < GROUPS; g++) lanes[g] = splat(most);
-    for (; i + GROUPS * LANES <= n; i += GROUPS * LANES)
-#pragma GCC unroll 4
+    for (; i + GROUPS * LANES <= n; i += GROUPS * LANES) {
+        GG_UNROLL(4)
         for (size_t g = 0; g < GROUPS; g++) raise(&lanes[g], x + i + g * LANES);
+    }
     for (size_t g = 0; g < GROUPS; g++)
         for (size_t l = 0; l < LANES; l++) most = lanes[g][l] > most ? lanes[g][l] : most;
     for (; i < n; i++) most = x[i] > most ? x[i] : most;

@@ -27,7 +27,7 @@ INLINE void load_tile(gg_nk_f64x4 *to, const float *x, const float *less, size_t
         x = memcpy(rest[0], x, n * sizeof *x);
         if (less) less = memcpy(rest[1], less, n * sizeof *x);
     }
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t v = 0; v < WIDES; v++) {
         gg_nk_f32x4 four = NK_AT4(x + 4 * v);
         if (less) four -= NK_AT4(less + 4 * v);
@@ -38,7 +38,7 @@ INLINE void load_tile(gg_nk_f64x4 *to, const float *x, const float *less, size_t
 INLINE void store_tile(float *out, const gg_nk_f64x4 *from, size_t n)
 {
     float rest[TILE], *to = n < TILE ? rest : out;
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t v = 0; v < WIDES; v++) {
         gg_nk_f32x4 four = NK_NARROW(from[v]);
         memcpy(to + 4 * v, &four, sizeof four);
@@ -60,7 +60,7 @@ INLINE void combine_tile(float *out, const combination *s, size_t at, size_t n)
     if (s->base) load_tile(sum, s->base + at, NULL, n);
     for (size_t k = 0; k < s->n_in; k++) {
         load_tile(value, s->x[k] + at, s->from ? s->base + at : NULL, n);
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (size_t v = 0; v < WIDES; v++) sum[v] += s->c[k] * value[v];
     }
     store_tile(out + at, sum, n);
@@ -97,7 +97,7 @@ INLINE void add_products(gg_nk_acc s[3], const pair *p, size_t at, size_t n)
     const float *base = p->base ? p->base + at : NULL;
     load_tile(a, p->a + at, base, n);
     load_tile(b, p->b + at, base, n);
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t v = 0; v < WIDES; v++) {
         s[0].half[v % 2] += a[v] * a[v];
         s[1].half[v % 2] += a[v] * b[v];
@@ -135,17 +135,17 @@ INLINE void variance_tile(float *out, float *const *x, size_t n_in, size_t at, s
     gg_nk_f64x4 mean[WIDES] = { { 0 } }, sum[WIDES] = { { 0 } }, value[WIDES];
     for (size_t k = 0; k < n_in; k++) {
         load_tile(value, x[k] + at, NULL, n);
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (size_t v = 0; v < WIDES; v++) mean[v] += value[v];
     }
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t v = 0; v < WIDES; v++) mean[v] /= (double)n_in; /* exact if all are equal */
     for (size_t k = 0; k < n_in; k++) {
         load_tile(value, x[k] + at, NULL, n);
-#pragma GCC unroll 4
+        GG_UNROLL(4)
         for (size_t v = 0; v < WIDES; v++) sum[v] += (value[v] - mean[v]) * (value[v] - mean[v]);
     }
-#pragma GCC unroll 4
+    GG_UNROLL(4)
     for (size_t v = 0; v < WIDES; v++) sum[v] *= part;
     store_tile(out + at, sum, n);
 }

@@ -341,29 +341,6 @@ static void find_scales(const float *largest, float *scale, float *unscale)
 /* The factors of rows 0-7 and of rows 8-15. */
 #define OF_ROWS(values, h) (((const gg_f32x8 *)(const void *)(values))[h])
 
-/* Four values of each of four rows, or four lanes of each of four points. */
-typedef struct square {
-    gg_nk_f32x4 v[4];
-} square;
-
-ALWAYS void exchange_sides(square *s)
-{
-#if NK_SHUFFLE
-    gg_nk_f32x4 a = __builtin_shufflevector(s->v[0], s->v[1], 0, 4, 1, 5),
-                b = __builtin_shufflevector(s->v[0], s->v[1], 2, 6, 3, 7),
-                c = __builtin_shufflevector(s->v[2], s->v[3], 0, 4, 1, 5),
-                d = __builtin_shufflevector(s->v[2], s->v[3], 2, 6, 3, 7);
-    s->v[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
-    s->v[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
-    s->v[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
-    s->v[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
-#else
-    const square t = *s;
-    for (size_t i = 0; i < 4; i++)
-        s->v[i] = (gg_nk_f32x4){ t.v[0][i], t.v[1][i], t.v[2][i], t.v[3][i] };
-#endif
-}
-
 /* z[k] has row l in lane l, multiplied by scale[l]. Four rows at a time take 16 values of each, a
  * line of the cache. */
 static void load_rows(point *z, const float *rows, size_t count, size_t n, const float *scale)
@@ -373,11 +350,11 @@ static void load_rows(point *z, const float *rows, size_t count, size_t n, const
         for (size_t l = 0; l < count; l += 4) {
             size_t end = n < at + 16 ? n : at + 16, k = at;
             for (; k + 4 <= end && l + 4 <= count; k += 4) {
-                square s;
-#pragma GCC unroll 4
+                gg_nk_square s;
+                GG_UNROLL(4)
                 for (size_t r = 0; r < 4; r++) s.v[r] = NK_AT4(rows + (l + r) * n + k);
-                exchange_sides(&s);
-#pragma GCC unroll 4
+                gg_nk_exchange_sides(&s);
+                GG_UNROLL(4)
                 for (size_t j = 0; j < 4; j++) {
                     s.v[j] *= NK_AT4(scale + l);
                     memcpy((float *)&z[k + j] + l, &s.v[j], sizeof s.v[j]);
@@ -397,13 +374,13 @@ static void store_rows(const point *z, float *rows, size_t count, size_t n, floa
         for (size_t l = 0; l < count; l += 4) {
             size_t end = n < at + 16 ? n : at + 16, k = at;
             for (; k + 4 <= end && l + 4 <= count; k += 4) {
-                square s;
-#pragma GCC unroll 4
+                gg_nk_square s;
+                GG_UNROLL(4)
                 for (size_t j = 0; j < 4; j++)
                     s.v[j] = NK_AT4((const float *)&z[k + j] + (l ^ 8)) * inverse *
                              NK_AT4(unscale + l);
-                exchange_sides(&s);
-#pragma GCC unroll 4
+                gg_nk_exchange_sides(&s);
+                GG_UNROLL(4)
                 for (size_t r = 0; r < 4; r++)
                     memcpy(rows + (l + r) * n + k, &s.v[r], sizeof s.v[r]);
             }

@@ -52,7 +52,7 @@ typedef struct damping {
 } damping;
 
 /* Some levels of the Haar tree. Every array has room for 8 more values, because details are taken
- * eight at a time; those behind the last one are 0. */
+ * eight at a time; those of the last eight that do not exist are 0. */
 typedef struct haar_levels {
     unsigned from, to;              /* the finest level, and the coarsest */
     float *detail[HAAR_LEVELS + 1]; /* of each level */
@@ -127,7 +127,7 @@ static void subtract(float *x, const float *r, size_t n, double mean, removal *s
     gg_nk_acc s[3] = { 0 };
     size_t i = 0;
     for (; i + 8 <= n; i += 8) {
-#pragma GCC unroll 2
+        GG_UNROLL(2)
         for (size_t h = 0; h < 2; h++) {
             gg_nk_f32x4 v = NK_AT4(x + i + 4 * h), t = NK_AT4(r + i + 4 * h);
             gg_nk_f64x4 d = NK_WIDE(t);
@@ -164,74 +164,114 @@ static gg_status start_fft(filter_job *f, gg_error *err)
     if (!f->plan) return err->status;
     /* not 0: check_filter refuses rows of 0 */
     f->part_elements = batch * ((FFT_PART + batch - 1) / batch);
-    /* The energies of a batch, and the keys of a row with room to sort them. */
+    /* The energies of a batch, as many keys, and room to sort those of a row. */
     size_t bins = (size_t)row / 2 + 1;
     f->scratch_size = GG_K(gg_fft_scratch)(f->plan) +
-                      bins * (sizeof(gg_fft_rows) + 2 * sizeof(float));
+                      bins * (2 * sizeof(gg_fft_rows) + sizeof(gg_nk_key));
     return GG_OK;
 }
 
-#define ENERGY_OCTAVES 256
-#define FEW_BINS 24 /* up to this number of bins, sorting all is faster */
+/* The cuts of a batch of rows: the sum of the energies below the cut of a row is within its
+ * budget. */
+typedef struct fft_cuts {
+    gg_fft_rows from, to; /* the cut is in this range */
+    double budget[GG_FFT_BATCH], total[GG_FFT_BATCH];
+    double below[GG_FFT_BATCH]; /* the sum of the energies below `from` */
+    size_t n[GG_FFT_BATCH]; /* energies in the range, whose bits are keys[row * bins] and more */
+    gg_nk_key *keys;
+} fft_cuts;
 
-/* The bits of an energy that are not in the number of its octave; few bins have only one. */
-static unsigned octave_shift(size_t bins)
+/* Sums the energies below the limit of each row. */
+static void sum_below(gg_fft_rows *energy, size_t bins, const float *limit, double *sum)
 {
-    return bins > FEW_BINS ? 23 : 31;
-}
-
-#define SUMMED 4 /* rows at once, so that the sums of one need not wait for each other */
-
-/* The energies in each octave of some rows, and the largest. */
-typedef struct octave_sums {
-    double in[SUMMED][ENERGY_OCTAVES];
-    float top[SUMMED];
-} octave_sums;
-
-static void sum_octaves(const float *energy, size_t bins, octave_sums *s)
-{
-    unsigned shift = octave_shift(bins);
-    gg_nk_f32x4 top = { 0 };
-    memset(s, 0, sizeof *s);
+    gg_nk_f64x4 s[GG_FFT_BATCH / 4] = { { 0 } };
     for (size_t k = 1; k < bins; k++) {
-        const float *e = energy + k * GG_FFT_BATCH;
-        gg_nk_f32x4 all = NK_AT4(e);
-        top = NK_SELECT4(all > top, all, top);
-#pragma GCC unroll 4
-        for (size_t r = 0; r < SUMMED; r++) s->in[r][gg_float_bits(e[r]) >> shift] += (double)e[r];
+        GG_UNROLL(4)
+        for (size_t q = 0; q < GG_FFT_BATCH / 4; q++) {
+            gg_nk_f32x4 e = NK_AT4(energy[k] + 4 * q);
+            s[q] += NK_WIDE(NK_AND4(e, e < NK_AT4(limit + 4 * q)));
+        }
     }
-    memcpy(s->top, &top, sizeof s->top);
+    memcpy(sum, s, sizeof s);
 }
 
-/* Finds the energy below which the bins of a row are dropped, in the order of their energy until a
- * share of their sum is used up: first whole octaves, then the octave at the limit, sorted.
- * `energy` has one row of a batch. If only some of the bins with the energy found are to be
- * dropped, these are the ones of the highest frequencies, whose energies become -1. The energy of
- * the strongest bin, which is never dropped, becomes infinite. */
-static float find_cut(float *energy, size_t bins, const double *in_octave, float top, double share,
-                      gg_nk_key *keys)
+#define SWEEPS 5
+
+/* Narrows the ranges. In noise, and near the cut, the sum of the energies below a limit grows with
+ * the square of the limit. Ranges that remain wide take longer to sort. */
+static void approach_cuts(gg_fft_rows *energy, size_t bins, double share, fft_cuts *c)
 {
-    double total = 0, sum = 0;
-    size_t octaves = bins > FEW_BINS ? ENERGY_OCTAVES : 1, n = 0, ties = 0;
-    unsigned shift = octave_shift(bins), last = 0;
+    gg_fft_rows limit;
+    double sum[GG_FFT_BATCH], start = sqrt(2 * share);
+    bool wide = true;
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) c->from[l] = 0, c->below[l] = 0, c->to[l] = INFINITY;
+    sum_below(energy, bins, c->to, c->total);
+    for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+        c->budget[l] = share * c->total[l];
+        limit[l] = (float)(start * (1 + start / 3) * c->total[l] / (double)bins);
+    }
+    for (int i = 0; i < SWEEPS && wide; i++) {
+        sum_below(energy, bins, limit, sum);
+        wide = false;
+        for (size_t l = 0; l < GG_FFT_BATCH; l++) {
+            double step = sqrt(c->budget[l] / sum[l]);
+            if (c->from[l] > 0 && c->to[l] < INFINITY) continue;
+            if (sum[l] <= c->budget[l] && sum[l] < c->total[l]) {
+                c->from[l] = limit[l];
+                c->below[l] = sum[l];
+                step *= 1.1;
+            } else {
+                c->to[l] = limit[l];
+                step *= 0.9;
+            }
+            wide = wide || c->from[l] <= 0 || c->to[l] >= INFINITY;
+            limit[l] *= (float)(step < 8 ? step > 0.125 ? step : 0.125 : 8);
+        }
+    }
+}
+
+/* Values of rows 0-7 and of rows 8-15. */
+#define OF_ROWS(values, h) (((gg_f32x8 *)(void *)(values))[h])
+
+/* Lists the energies that are in the range of their row. */
+static void list_energies(gg_fft_rows *energy, size_t bins, fft_cuts *c)
+{
+    memset(c->n, 0, sizeof c->n);
+    for (size_t k = 1; k < bins; k++) {
+        unsigned in = 0;
+        for (size_t h = 0; h < 2; h++) {
+            const gg_f32x8 e = OF_ROWS(energy[k], h);
+            const gg_i32x8 inside = NK_COMPARE8(f, e, >=, OF_ROWS(c->from, h)) &
+                                    NK_COMPARE8(f, e, <, OF_ROWS(c->to, h));
+            in |= gg_nk_mask8(&inside) << 8 * h;
+        }
+        for (; in; in &= in - 1) {
+            size_t l = (size_t)__builtin_ctz(in);
+            c->keys[l * bins + c->n[l]++] = gg_float_bits(energy[k][l]);
+        }
+    }
+}
+
+/* Finds the energy below which the bins of row l are dropped, in the order of their energy until
+ * the budget is used up. `energy` begins with that row. If only some of the bins with the energy
+ * found are to be dropped, these are the ones of the highest frequencies, whose energies become -1.
+ * The energy of the strongest bin, which is never dropped, then becomes infinite. */
+static float find_cut(float *energy, size_t bins, const fft_cuts *c, size_t l)
+{
+    double sum = c->below[l];
+    size_t ties = 0, strongest = 1;
     float cut = INFINITY;
-    for (size_t i = 0; i < octaves; i++) total += in_octave[i];
-    while (last < gg_float_bits(top) >> shift && sum + in_octave[last] <= share * total)
-        sum += in_octave[last++];
-    for (size_t k = 1; k < bins; k++) {
-        keys[n] = gg_float_bits(energy[k * GG_FFT_BATCH]);
-        n += keys[n] >> shift == last; /* no branch: it would be mispredicted */
-    }
-    const gg_nk_key *sorted = gg_sort_keys(keys, n, keys + bins);
-    for (size_t i = 0; i < n; i++, ties++) {
+    const gg_nk_key *sorted = gg_sort_keys(c->keys + l * bins, c->n[l],
+                                           c->keys + GG_FFT_BATCH * bins);
+    for (size_t i = 0; i < c->n[l]; i++, ties++) {
         float e = gg_bits_float(sorted[i]);
         if (i == 0 || e > cut) cut = e, ties = 0;
-        if (sum + (double)e > share * total) break;
+        if (sum + (double)e > c->budget[l]) break;
         sum += (double)e;
     }
     if (ties == 0) return cut;
-    size_t strongest = 1;
-    while (energy[strongest * GG_FFT_BATCH] < top) strongest++;
+    for (size_t k = 2; k < bins; k++)
+        if (energy[k * GG_FFT_BATCH] > energy[strongest * GG_FFT_BATCH]) strongest = k;
     energy[strongest * GG_FFT_BATCH] = INFINITY;
     for (size_t k = bins - 1; ties && k > 0; k--) {
         float *e = energy + k * GG_FFT_BATCH;
@@ -240,16 +280,12 @@ static float find_cut(float *energy, size_t bins, const double *in_octave, float
     return cut;
 }
 
-/* Values of rows 0-7 and of rows 8-15. */
-#define OF_ROWS(values, h) (((gg_f32x8 *)(void *)(values))[h])
-
 /* Leaves only the bins to remove in the spectra. */
 static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t count,
                        gg_fft_rows *energy)
 {
     size_t n = (size_t)f->o->row, bins = n / 2 + 1;
     gg_fft_rows largest, scale = { 0 }, cut = { 0 };
-    gg_nk_key *keys = (void *)(energy + bins);
     GG_K(gg_fft_largest)(s, n, 1, largest);
     for (size_t l = 0; l < count; l++) {
         float inverse = 1.0f / largest[l];
@@ -263,14 +299,11 @@ static void keep_tails(const filter_job *f, const gg_fft_spectra *s, size_t coun
                      im = s->bin[k][h].im * OF_ROWS(scale, h);
             OF_ROWS(energy[k], h) = 2.0f * (re * re + im * im) * (2 * k == n ? 0.5f : 1.0f);
         }
-    double share = f->o->strength * f->o->strength;
-    octave_sums sums;
-    for (size_t l = 0; l < count; l++) {
-        if (l % SUMMED == 0) sum_octaves(energy[0] + l, bins, &sums);
-        const double *in = sums.in[l % SUMMED];
-        if (scale[l] > 0)
-            cut[l] = find_cut(energy[0] + l, bins, in, sums.top[l % SUMMED], share, keys);
-    }
+    fft_cuts c = { .keys = (void *)(energy + bins) };
+    approach_cuts(energy, bins, f->o->strength * f->o->strength, &c);
+    list_energies(energy, bins, &c);
+    for (size_t l = 0; l < count; l++)
+        if (scale[l] > 0) cut[l] = find_cut(energy[0] + l, bins, &c, l);
     memset(s->bin[0], 0, sizeof s->bin[0]);
     for (size_t k = 1; k < bins; k++)
         for (size_t h = 0; h < 2; h++) {
@@ -310,36 +343,73 @@ static void filter_fft(filter_job *f, size_t part, char *scratch)
 #define SQUARES_RUN 256
 
 /* ((0 + 4) + (2 + 6)) + ((1 + 5) + (3 + 7)) */
-static inline double fold_squares(const gg_f32x8 *sums)
+static inline double fold_squares(const void *lanes)
 {
-    double s[4];
-    for (size_t l = 0; l < 4; l++) s[l] = (double)(*sums)[l] + (double)(*sums)[l + 4];
+    const float *v = lanes;
+    const gg_nk_f64x4 s = NK_WIDE_AT(v) + NK_WIDE_AT(v + 4);
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-static double energy_of(const float *x, size_t n)
+/* The nodes and the details of as many pairs as a register has lanes. */
+#if GG_LEVEL == 1
+typedef gg_f32x8 haar_lanes;
+
+static inline void split_lanes(const float *in, haar_lanes *node, haar_lanes *detail)
 {
-    double sum = 0;
-    gg_f32x8 s = { 0 }, v;
-    for (size_t i = 0; i < n; i += 8) {
-        memcpy(&v, x + i, sizeof v);
-        s += v * v;
-        if (i + 8 < n && (i + 8) % SQUARES_RUN) continue;
-        sum += fold_squares(&s);
-        s = (gg_f32x8){ 0 };
+    const __m256 a = _mm256_loadu_ps(in), b = _mm256_loadu_ps(in + 8);
+    const __m256d even = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0x88)),
+                  odd = _mm256_castps_pd(_mm256_shuffle_ps(a, b, 0xdd));
+    const gg_f32x8 x = (gg_f32x8)_mm256_permute4x64_pd(even, 0xd8),
+                   y = (gg_f32x8)_mm256_permute4x64_pd(odd, 0xd8);
+    *node = (x + y) * ROOT_HALF;
+    *detail = (x - y) * ROOT_HALF;
+}
+#else
+typedef gg_nk_f32x4 haar_lanes;
+
+static inline void split_lanes(const float *in, haar_lanes *node, haar_lanes *detail)
+{
+    const gg_nk_f32x4 x = { in[0], in[2], in[4], in[6] }, y = { in[1], in[3], in[5], in[7] };
+    *node = (x + y) * ROOT_HALF;
+    *detail = (x - y) * ROOT_HALF;
+}
+#endif
+
+enum { HAAR_LANES = sizeof(haar_lanes) / sizeof(float) };
+
+/* Splits eight pairs. Detail i of a run adds its square to lane i mod 8. */
+static inline void split8(const float *in, float *out, float *detail, haar_lanes *squares)
+{
+    for (size_t i = 0; i < 8; i += HAAR_LANES) {
+        haar_lanes node, d;
+        split_lanes(in + 2 * i, &node, &d);
+        squares[i / HAAR_LANES] += d * d;
+        memcpy(out + i, &node, sizeof node);
+        memcpy(detail + i, &d, sizeof d);
     }
-    return sum;
 }
 
-/* Transforms one level, whose nodes are pairs. */
-static void split_level(const float *restrict in, size_t pairs, float *restrict out,
-                        float *restrict detail)
+/* Transforms one level, whose nodes are pairs. Returns the energy of the details. Fetches the nodes
+ * `ahead` bytes behind these into the cache. */
+static double split_level(const float *in, uintptr_t ahead, size_t pairs, float *out, float *detail)
 {
-    for (size_t i = 0; i < pairs; i++) {
-        float a = in[2 * i], b = in[2 * i + 1];
-        out[i] = (a + b) * ROOT_HALF;
-        detail[i] = (a - b) * ROOT_HALF;
+    double energy = 0;
+    while (pairs) {
+        haar_lanes squares[8 / HAAR_LANES] = { { 0 } };
+        size_t n = pairs < SQUARES_RUN ? pairs : SQUARES_RUN, i = 0, full = n & ~(size_t)7;
+        for (; i < full; i += 8) {
+            __builtin_prefetch((const void *)((uintptr_t)(in + 2 * i) + ahead));
+            split8(in + 2 * i, out + i, detail + i, squares);
+        }
+        if (i < n) {
+            float rest[16] = { 0 };
+            memcpy(rest, in + 2 * i, 2 * (n - i) * sizeof *rest);
+            split8(rest, out + i, detail + i, squares);
+        }
+        energy += fold_squares(squares);
+        in += 2 * n, out += n, detail += n, pairs -= n;
     }
+    return energy;
 }
 
 static void merge_level(const float *restrict in, const float *restrict detail, size_t pairs,
@@ -359,8 +429,7 @@ static void exchange_nodes(float **in, float **out)
     *out = swap;
 }
 
-/* Transforms n nodes and returns the top node. Adds the energies of the details, unless `energy` is
- * NULL. */
+/* Transforms n nodes and returns the top node. Adds the energies of the details. */
 static float split_levels(const haar_levels *t, const float *nodes, size_t n, double *energy)
 {
     float *in = t->node[0], *out = t->node[1];
@@ -368,9 +437,7 @@ static float split_levels(const haar_levels *t, const float *nodes, size_t n, do
     for (unsigned l = t->from; l <= t->to; l++) {
         if (n % 2) in[n] = in[n - 1];
         n = (n + 1) / 2;
-        split_level(nodes, n, out, t->detail[l]);
-        memset(t->detail[l] + n, 0, ROOM * sizeof(float));
-        if (energy) energy[l] += energy_of(t->detail[l], n);
+        energy[l] += split_level(nodes, l == 1 ? TILE * sizeof *nodes : 0, n, out, t->detail[l]);
         exchange_nodes(&in, &out);
         nodes = in;
     }
@@ -399,7 +466,12 @@ static void damp_level(damping how, float *detail, const float *parent, size_t n
     gg_f32x8 rr = { 0 }, dr = { 0 }, d;
     for (size_t i = 0; i < n; i += 8) {
         const float *p = parent + i / 2;
+#if NK_SHUFFLE
+        const gg_nk_f32x4 four = NK_AT4(p);
+        gg_f32x8 twice = __builtin_shufflevector(four, four, 0, 0, 1, 1, 2, 2, 3, 3);
+#else
         gg_f32x8 twice = { p[0], p[0], p[1], p[1], p[2], p[2], p[3], p[3] };
+#endif
         memcpy(&d, detail + i, sizeof d);
         gg_f32x8 a = d * how.inv, b = twice * how.inv_parent, e = a * a, f = b * b;
         gg_f32x8 apart = (gg_f32x8)((gg_i32x8)(e - f) & INT32_MAX);
@@ -534,7 +606,8 @@ static void filter_tile(const filter_job *f, size_t tile, const haar_levels *lev
 {
     const haar_tree *t = &f->tree;
     float *coarsest = levels->detail[TILE_LEVELS];
-    double top = (double)split_levels(levels, x, n, NULL), node = (double)t->sum[tile];
+    double unused[TILE_LEVELS + 1] = { 0 };
+    double top = (double)split_levels(levels, x, n, unused), node = (double)t->sum[tile];
     removal sums = { 64.0 * node, node * node, (top - 64.0 * f->before.mean) * node };
     damp_levels(levels, t->how, n, &sums);
     if (tile == t->tiles - 1 && t->tiles % 2 == 1) coarsest[0] = 0.0f; /* its parent is padding */
@@ -558,6 +631,8 @@ static gg_status scan_part(void *ctx, size_t i, unsigned worker, gg_error *err)
     float *x;
     size_t tile = i * PART_TILES;
     if (haar) levels = levels_of_tile(f->scratch + worker * f->scratch_size);
+    /* the details themselves are not needed, and one array for all levels stays in the cache */
+    for (unsigned l = 2; l <= TILE_LEVELS; l++) levels.detail[l] = levels.detail[1];
     for (size_t left = values_of_part(f, i, &x), n; left; left -= n, x += n, tile++) {
         n = left < TILE ? left : TILE;
         if (haar) scan_tile(f, &f->slots[i], tile, &levels, x, n);
