@@ -31,10 +31,12 @@ function editor(row, now, keep, back) {
     rows: text ? Math.max(2, Math.min(14, shown(now).split("\n").length)) : null, value: now });
   const file = h("input", { type: "file", "aria-label": "Take the value from a file", onchange: async () => {
     error.textContent = "";
+    file.form.inert = true; // so that Keep takes the file, not what stood there before
     try {
       before = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.files[0].arrayBuffer());
       value.value = before;
     } catch { error.textContent = "This file is not text in UTF-8."; }
+    file.form.inert = false;
   } });
   return h("form", { class: "inline-edit", onsubmit: (e) => {
     e.preventDefault();

@@ -72,7 +72,7 @@ export class Page {
     if (r.exceptionDetails) throw new Error((r.exceptionDetails.exception?.description || r.exceptionDetails.text) + "\nin " + expression);
     return r.result.value;
   }
-  async until(expression, what, ms = 60000) {
+  async until(expression, what, ms = 180000) {
     const end = Date.now() + ms;
     for (;;) {
       if (await this.eval("!!(" + expression + ")").catch(() => false)) return;
@@ -91,21 +91,26 @@ export class Page {
     await this.send("Input.dispatchKeyEvent", { type: "keyUp", key: name, code: name, windowsVirtualKeyCode: code });
   }
   async type(text) { await this.send("Input.insertText", { text }); }
-  // A real press of the mouse in the middle of an element, once it stays where it is: what arrives
-  // late (a picture, a table) moves the rest of a page.
+  // A real press of the mouse in the middle of an element, once it stays where it is: what arrives late
+  // (a picture, a table) moves the rest of a page. A press that something else received is repeated.
   async click(selector) {
     const place = () => this.eval(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); if (!e) return null; e.scrollIntoView({ block: "center" });
       const r = e.getBoundingClientRect(); return { x: r.x + r.width / 2, y: r.y + r.height / 2 }; })()`);
-    let at = await place();
-    for (let still = 0, tries = 0; still < 3 && tries < 100; tries++) {
-      await new Promise((r) => setTimeout(r, 20));
-      const now = await place();
-      still = JSON.stringify(now) === JSON.stringify(at) ? still + 1 : 0;
-      at = now;
+    for (let presses = 0; presses < 10; presses++) {
+      let at = await place();
+      for (let still = 0, tries = 0; still < 3 && tries < 100; tries++) {
+        await new Promise((r) => setTimeout(r, 20));
+        const now = await place();
+        still = JSON.stringify(now) === JSON.stringify(at) ? still + 1 : 0;
+        at = now;
+      }
+      if (!at) throw new Error("no element " + selector);
+      await this.eval(`window.pressed = false; document.querySelector(${JSON.stringify(selector)}).addEventListener("click", () => { window.pressed = true; }, { capture: true, once: true })`);
+      for (const type of ["mousePressed", "mouseReleased"])
+        await this.send("Input.dispatchMouseEvent", { type, ...at, button: "left", clickCount: 1 });
+      if (await this.eval("window.pressed ?? true")) return; // a page that was left has no such variable
     }
-    if (!at) throw new Error("no element " + selector);
-    for (const type of ["mousePressed", "mouseReleased"])
-      await this.send("Input.dispatchMouseEvent", { type, ...at, button: "left", clickCount: 1 });
+    throw new Error("another element receives the presses of " + selector);
   }
   async files(selector, paths) {
     const { root } = await this.send("DOM.getDocument");

@@ -513,9 +513,9 @@ async function texts() {
   await set(".inline-edit textarea", "a\nb\nC");
   await press("Keep");
   good((await text(".inline-edit .error")).includes("several kinds"), "line breaks that a browser cannot keep");
-  writeFileSync(join(T, "here", "mixed.txt"), "a\r\nb\nC");
+  writeFileSync(join(T, "here", "mixed.txt"), "a\r\nb\nD"); // differs from the text above, so that the wait is for the file
   await p.files(".inline-edit input[type=file]", [join(T, "here", "mixed.txt")]);
-  await p.until(`document.querySelector(".inline-edit textarea").value === "a\\nb\\nC" && !document.querySelector(".inline-edit .error").textContent`, "a value from a file");
+  await p.until(`document.querySelector(".inline-edit textarea").value === "a\\nb\\nD" && !document.querySelector(".inline-edit .error").textContent`, "a value from a file");
   await press("Keep");
   await p.click('[aria-label="Edit x.long"]');
   await p.until(`document.querySelector(".inline-edit textarea").value.length === 9000`, "a long text is whole");
@@ -525,7 +525,7 @@ async function texts() {
   await shown(".created", "the edited texts");
   same(value("chat-keys.gguf", "tokenizer.chat_template"), template + "\nend", "a template with one more line");
   same(value("chat-keys.gguf", "x.windows"), "a\r\nB\r\n", "the line breaks of Windows");
-  same(value("chat-keys.gguf", "x.mixed"), "a\r\nb\nC", "a value of a file, byte for byte");
+  same(value("chat-keys.gguf", "x.mixed"), "a\r\nb\nD", "a value of a file, byte for byte");
   same(value("chat-keys.gguf", "x.long"), "short line\n".repeat(1000), "a text of 11,000 bytes");
   same(value("chat-keys.gguf", "x.number") + value("chat-keys.gguf", "general.name"), value("chat.gguf", "x.number") + value("chat.gguf", "general.name"), "all other values");
   // In place, and back. A form that is rejected removes what was done before.
