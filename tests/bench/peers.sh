@@ -13,12 +13,13 @@ set -eu
 cd "$(dirname "$0")/../.."
 BIN=$(cd "${BIN:-build/bin}" && pwd) BENCH=$(cd "${BENCH:-build/bench}" && pwd)
 COST=${COST:-$(cd "$BENCH/../test" && pwd)/cost} RUNS=${RUNS:-3} MIB=${MIB:-512} TAB=$(printf '\t')
-case ${LARGE:-} in ?*) DIR=${DIR:-$BENCH} ;; esac
+rows=$BENCH/peers.tsv
+case ${LARGE:-} in ?*) DIR=${DIR:-$BENCH} rows=$BENCH/large.tsv ;; esac
 [ -d "${DIR:=/dev/shm}" ] || DIR=/tmp
 M=$(mktemp -d "$DIR/bench-peers.XXXXXX")
 trap 'rm -rf "$M"' EXIT
 trap 'exit 130' INT TERM HUP PIPE
-PATH=$BIN:$PATH rows=$BENCH/peers.tsv
+PATH=$BIN:$PATH
 now=
 # shellcheck source=tests/bench/idle.sh disable=SC1091
 . tests/bench/idle.sh
