@@ -188,6 +188,21 @@ static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_erro
     return st;
 }
 
+/* Whether steps can be written by the threads that make them: at their offsets, in any order. */
+static bool any_order(const gg_steps *s)
+{
+    return s->to.at != GG_AT_POS && !s->to.hash;
+}
+
+static gg_status write_step(const gg_steps *s, const gg_slot *slot, gg_error *err)
+{
+    size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
+    uint64_t at = gg_offset_after(s->to.at, encoded_bytes(s, slot->step.first));
+    gg_status st = gg_put_all(s->to.fd, slot->bytes, bytes, at, err);
+    if (st == GG_OK) gg_progress_add(s->to.run, bytes);
+    return st;
+}
+
 static gg_status do_step(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     const gg_steps *s = ctx;
@@ -202,7 +217,9 @@ static gg_status do_step(void *ctx, size_t i, unsigned worker, gg_error *err)
     uint32_t dtype = s->to.t->dtype;
     float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
     slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, limit);
-    return slot->lost || s->lost ? GG_OK : encode_step(s, slot, x, err);
+    if (slot->lost || s->lost) return GG_OK;
+    st = encode_step(s, slot, x, err);
+    return st == GG_OK && !slot->lost && any_order(s) ? write_step(s, slot, err) : st;
 }
 
 /* Sets the slots to the next steps of [first, end), and reads what they need. */
@@ -223,19 +240,16 @@ static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *u
 
 static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
 {
-    const gg_target *to = &s->to;
     if (s->after) s->after(s->ctx, &slot->step);
     if (!s->write) return GG_OK;
     s->lost += slot->lost;
     s->stopped = s->stopped || slot->stopped;
     if (s->stopped || s->lost) return GG_OK;
     if (s->error) gg_add_errors(s->error, &slot->error);
-    size_t bytes = (size_t)encoded_bytes(s, slot->step.n);
-    uint64_t at = gg_offset_after(to->at, encoded_bytes(s, slot->step.first));
-    if (to->hash) gg_sha256_update(to->hash, slot->bytes, bytes);
-    gg_status st = gg_put_all(to->fd, slot->bytes, bytes, at, err);
-    if (st == GG_OK) gg_progress_add(to->run, bytes);
-    return st;
+    if (any_order(s)) return GG_OK;
+    if (s->to.hash)
+        gg_sha256_update(s->to.hash, slot->bytes, (size_t)encoded_bytes(s, slot->step.n));
+    return write_step(s, slot, err);
 }
 
 gg_status gg_steps_run(gg_steps *s, uint64_t first, uint64_t end, unsigned threads, bool write,

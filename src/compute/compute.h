@@ -122,9 +122,10 @@ bool gg_parse_decimal(const char *s, size_t n, double *value);
 
 /* ---- for verbs that compute values of their own ------------------------------------------------
  *
- * The loop over the values of a tensor, whose steps are computed by several threads, encoded, and
- * written in order; the weights that encoders take from an importance matrix; contexts, and inputs
- * that are read as values. */
+ * The loop over the values of a tensor, whose steps are computed and encoded by several threads,
+ * and written in order to a stream or into a hash, otherwise by the thread that made them; the
+ * weights that encoders take from an importance matrix; contexts, and inputs that are read as
+ * values. */
 
 /* Bytes of n values, which are whole blocks. */
 static inline uint64_t gg_encoded_bytes(uint32_t dtype, uint64_t n)
