@@ -563,6 +563,8 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
     return type == GG_ST_F16 ? GG_F16 : type == GG_ST_BF16 ? GG_BF16 : GG_F32;
 }
 
+#define MOST_SCALES ((uint64_t)1 << 22) /* of a tensor: all of them are held while it is read */
+
 /* Whether any F8 tensor has a scale. */
 static bool has_scales(gg_checkpoint *ck)
 {
@@ -598,6 +600,11 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         bool guessed = false;
+        if (s && s->elements > MOST_SCALES) {
+            gg_fail(err, GG_EUNSUPPORTED, "its scale has %llu values; the limit is %llu",
+                    (unsigned long long)s->elements, (unsigned long long)MOST_SCALES);
+            return gg_ck_at(ck, in, err);
+        }
         bool fits = s && s->elements > 0 && s->elements <= in->elements &&
                     gg_st_type_size(s->type) >= 2 &&
                     (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||

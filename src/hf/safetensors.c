@@ -112,10 +112,11 @@ static gg_status read_dtype(gg_st_tensor *t, const gg_json_node *node, gg_error 
     return GG_OK;
 }
 
-/* Shape and size. Products are checked, because the numbers may be hostile. */
+/* Shape and size. Products are checked, because the numbers may be hostile. As in GGUF, a tensor
+ * without elements may have any other dimensions. */
 static gg_status read_shape(gg_st_tensor *t, const gg_json_node *shape, gg_error *err)
 {
-    t->elements = 1;
+    bool empty = false;
     if (gg_json_type_of(shape) != GG_JSON_ARRAY)
         return bad_tensor(t, shape, "the header gives no shape for it", err);
     if (gg_json_count(shape) > GG_ST_DIMS) {
@@ -123,12 +124,16 @@ static gg_status read_shape(gg_st_tensor *t, const gg_json_node *shape, gg_error
         return gg_at_tensor(err, t->name, t->name_len);
     }
     for (const gg_json_node *d = gg_json_first(shape); d; d = gg_json_next(d)) {
-        uint64_t dim;
-        if (gg_json_u64(d, &dim, err) != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
-        if (dim && t->elements > ((uint64_t)1 << 60) / dim)
-            return bad_tensor(t, d, "its shape is impossibly large", err);
-        t->dims[t->n_dims++] = dim;
-        t->elements *= dim;
+        uint64_t *dim = &t->dims[t->n_dims++];
+        if (gg_json_u64(d, dim, err) != GG_OK) return gg_at_tensor(err, t->name, t->name_len);
+        empty = empty || *dim == 0;
+    }
+    t->elements = !empty;
+    for (uint32_t i = 0; i < t->n_dims && !empty; i++) {
+        /* not 0: it is not empty */
+        if (t->elements > ((uint64_t)1 << 60) / t->dims[i])
+            return bad_tensor(t, shape, "its shape is impossibly large", err);
+        t->elements *= t->dims[i];
     }
     t->bytes = t->elements * gg_st_type_size(t->type);
     return GG_OK;

@@ -74,7 +74,8 @@ static gg_status read_object(gg_tk *tk, const gg_json_node *vocab, const gg_json
     uint64_t n, id;
     if (gg_json_type_of(vocab) != GG_JSON_OBJECT)
         return gg_fail(err, GG_EFORMAT, "the tokenizer's vocab is missing, or it is not an object");
-    if (gg_tk_count(vocab, added, &n, err) != GG_OK || gg_tk_room(tk, n, err) != GG_OK)
+    if (gg_tk_count(vocab, added, &n, err) != GG_OK ||
+        gg_tk_room(tk, n, gg_json_count(vocab) + gg_json_count(added), err) != GG_OK)
         return err->status;
     for (const gg_json_node *v = gg_json_first(vocab); v; v = gg_json_next(v)) {
         gg_hf_token token = { .type = GG_TOKEN_NORMAL };
@@ -317,7 +318,7 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
     gg_error ignored = GG_ERROR_INIT;
     if (gg_tk_count(NULL, gg_json_get(root, "added_tokens"), &n, err) != GG_OK) return err->status;
     if (gg_json_count(vocab) > n) n = gg_json_count(vocab);
-    if (gg_tk_room(tk, n, err) != GG_OK) return err->status;
+    if (gg_tk_room(tk, n, gg_json_count(vocab), err) != GG_OK) return err->status;
     gg_json_u64(gg_json_get(model, "unk_id"), &unknown, &ignored);
     for (const gg_json_node *v = gg_json_first(vocab); v && err->status == GG_OK;
          v = gg_json_next(v), id++) {

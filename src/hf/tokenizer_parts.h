@@ -43,11 +43,12 @@ static inline const gg_json_node *gg_tk_root(const gg_json *json)
     return json ? gg_json_root(json) : NULL;
 }
 
-/* Appends a line to the notes. */
+/* Appends a line to the notes, escaped for a terminal. */
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
 
-/* Makes room for ids below n, which must be the rows of the embeddings or fewer. */
-gg_status gg_tk_room(gg_tk *tk, uint64_t n, gg_error *err);
+/* Makes room for ids below n, which must be the rows of the embeddings or fewer. `given` tokens are
+ * listed; the other ids will get unused ones, of which there is a limit. */
+gg_status gg_tk_room(gg_tk *tk, uint64_t n, uint64_t given, gg_error *err);
 
 /* Sets a key that is a truth value. */
 gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err);

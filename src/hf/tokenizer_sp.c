@@ -144,7 +144,7 @@ gg_status gg_tk_read_sp(gg_tk *tk, const char *bytes, size_t len, gg_error *err)
     field f;
     gg_hf_token token;
     uint64_t n, id = 0;
-    if (count_pieces(tk, m, &n, err) != GG_OK || gg_tk_room(tk, n, err) != GG_OK)
+    if (count_pieces(tk, m, &n, err) != GG_OK || gg_tk_room(tk, n, n, err) != GG_OK)
         return err->status;
     while (next_field(&m, &f, err))
         if (f.number == PIECES && f.wire == 2 && read_piece(&m, &f, &token, err) == GG_OK)

@@ -13,15 +13,17 @@
 
 #define SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
 #define MOST_TOKENS ((uint64_t)1 << 24)
+#define MOST_UNUSED ((uint64_t)1 << 18) /* a short file may have embeddings with many rows */
 
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...)
 {
-    char line[512];
+    char line[512], safe[2 * sizeof line];
     va_list args;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
-    gg_buf_text(tk->notes, line, err);
+    gg_escape(line, strlen(line), safe, sizeof safe);
+    gg_buf_text(tk->notes, safe, err);
     return gg_buf_text(tk->notes, "\n", err);
 }
 
@@ -35,13 +37,18 @@ static gg_status fail_rows(const gg_tk *tk, uint64_t n, gg_error *err)
     return gg_fix(err, "use the tokenizer that belongs to these weights");
 }
 
-gg_status gg_tk_room(gg_tk *tk, uint64_t n, gg_error *err)
+gg_status gg_tk_room(gg_tk *tk, uint64_t n, uint64_t given, gg_error *err)
 {
     if (tk->from->rows && n > tk->from->rows) return fail_rows(tk, n, err);
     if (tk->from->rows) n = tk->from->rows;
     if (n > MOST_TOKENS)
         return gg_fail(err, GG_EUNSUPPORTED, "the tokenizer has an id of %llu; %llu is the largest",
                        (unsigned long long)(n - 1), (unsigned long long)MOST_TOKENS - 1);
+    if (n > given && n - given > MOST_UNUSED)
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "the tokenizer has %llu tokens for %llu ids; at most %llu may be unused",
+                       (unsigned long long)given, (unsigned long long)n,
+                       (unsigned long long)MOST_UNUSED);
     if (!(tk->tokens = calloc((size_t)n + 1, sizeof *tk->tokens)))
         return gg_fail(err, GG_ENOMEM, "no memory for a tokenizer");
     tk->n = (size_t)n;

@@ -401,6 +401,14 @@ for program in yq python3 ruby; do
     with_only "$T/object.yml" 2> "$T/err"
     case $program in
     ruby) grep -q 'no program here converts YAML' "$T/err" || bad "ruby makes objects: $(cat "$T/err")" ;;
+    python3) # what a folder has beside its models is not run
+        mkdir "$T/planted"
+        for module in json yaml; do echo 'open("ran", "w")' > "$T/planted/$module.py"; done
+        organ=$PWD/scripts/organ
+        (cd "$T/planted" && PATH=$T/stubs:$PATH sh "$organ" merge -q --no-hash --models "$T/models" \
+            --config "$T/m.yml" --force -o "$T/out.gguf") 2> "$T/err"
+        check_absent "$T/planted/ran" "a module of this folder was run"
+        ;;
     esac
     if exhaustive; then
         { aliases; cat "$T/m.yml"; } > "$T/aliases.yml"

@@ -154,6 +154,9 @@ no 1 "its type is F16, but that of the first expert is Q4_K" "another type" "$VE
 no 1 "its dims are not those of the base" "another model" "$VERSE,$T/m1.gguf"
 mkmodel "$T/attention.gguf" -k llama.block_count=1 token_embd.weight:F32:64x20 blk.0.attn_q.weight:F32:64x64
 no 1 "has no feed-forward layers" "attention alone" "$T/attention.gguf,$T/attention.gguf"
+mkmodel "$T/empty.gguf" -k llama.block_count=2 blk.0.ffn_gate.weight:F32:4096x0 blk.0.ffn_down.weight:F32:0x4096 \
+    blk.1.ffn_gate.weight:F32:32x32 blk.1.ffn_up.weight:F32:32x32 blk.1.ffn_down.weight:F32:32x32
+no 1 "blk.0.ffn_gate.weight': it has no values" "layers without values" "$T/empty.gguf,$T/empty.gguf" --no-strict
 no 2 "a mixture has 2 to" "one expert" "$VERSE"
 no 2 "3 of 2 experts cannot be used" "too many in use" "$VERSE,$CODE" --used 3
 no 2 "give --experts-from or --drop, not both" "blocks are dropped too" "$VERSE,$CODE" --drop 1

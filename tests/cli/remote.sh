@@ -37,6 +37,8 @@ check_text "$(grep -c 'HTTP status 503: retrying (1 of 3)' "$T/err")" 1 "a busy 
 check "an answer that broke off is repeated" organ-info "$at/stops/verse.gguf"
 check "all shards by the name of the first" organ-extract --list "$at/good/split-00001-of-00003.gguf"
 check_text "$(wc -l < "$T/out")" "$(organ-extract -q --list "$T/verse.gguf" | wc -l)" "tensors of all shards"
+check_error 2 "the URL has a control character" "an option of curl in a URL" organ-info "$verse
+output = $T/pwned"
 # What a stopped request writes while the folder is removed does not keep the folder.
 mkdir "$T/late"
 printf '#!/bin/sh\ncase "$*" in *organ-remote*) [ -e %s ] || { : > %s; exit 1; } ;; esac\nexec %s "$@"\n' \
@@ -334,6 +336,8 @@ grep -c hush "$T/out" "$T/err" | grep -v ':0$' && bad "a token is printed" || ok
 HF_ENDPOINT=$at/good
 check_exit 4 "another address gets no token" organ-info \
     "$at/secret/org/repo/resolve/main/verse-Q4_K_M.gguf" --retries 0
+HF_ENDPOINT=$at/away
+check "a redirect to another host gets no token" organ-info hf:org/repo:verse-Q4_K_M.gguf --retries 0
 unset HF_ENDPOINT HF_TOKEN HF_HUB_CACHE
 
 # ---- servers that misbehave -------------------------------------------------------------

@@ -22,6 +22,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         asked[self.path] = asked.get(self.path, 0) + 1
         if how == "moved":
             return self.redirect("/good/" + name)
+        if how == "away":  # another name is another host for curl
+            return self.redirect("http://localhost:%d/foreign/%s" % (self.server.server_address[1], name))
+        if how == "foreign" and self.headers.get("Authorization"):
+            return self.send_error(403)
         if how == "loop":
             return self.redirect("/loop/" + name)
         if how == "expiring":  # a new link for each request, which works once

@@ -415,6 +415,13 @@ refused "a negative offset" '{"a": {"dtype": "F32", "shape": [1], "data_offsets"
 refused "offsets in descending order" '{"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}' 4 "contradict"
 refused "nine axes" '{"a": {"dtype": "F32", "shape": [1,1,1,1,1,1,1,1,1], "data_offsets": [0, 4]}}' 4 \
     "more than 8 axes"
+# A tensor without elements, which a GGUF model may have too, whatever its other dimensions are.
+for shape in 0,2305843009213693952 2305843009213693952,0; do
+    st "$T/empty.safetensors" "{\"a\": {\"dtype\": \"F32\", \"shape\": [$shape], \"data_offsets\": [0, 0]}}" 0
+    check_text "$(organ-extract -q "$T/empty.safetensors" --list | cells dims | sed 1d)" \
+        "${shape#*,}x${shape%,*}" "the shape [$shape]"
+done
+
 # A type that is not read hides no other tensor. F8 without a scale, and without a configuration, has the scale 1.
 st "$T/b.safetensors" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]},
 "b": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [1, 4]}, "c": {"dtype": "U16", "shape": [2],
@@ -504,6 +511,10 @@ f8 "a scale per block" F8_E4M3 "$one$two$three$four" '[2, 2]' "$ones$ones$ones" 
 st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [3, 4], \"data_offsets\": [0, 12]},
     \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [12, 32]}}" 32
 check_error 3 "the shape of its scale does not fit it" "another number of scales" organ-extract --list "$T/f8"
+values=$((2049 * 2048)) # a scale for each value, which would be held in memory
+st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [2049, 2048], \"data_offsets\": [0, $values]},
+    \"${name}_scale_inv\": {\"dtype\": \"F16\", \"shape\": [2049, 2048], \"data_offsets\": [$values, $((3 * values))]}}" $((3 * values))
+check_error 3 "its scale has $values values; the limit is 4194304" "too many scales" organ-extract --list "$T/f8"
 
 mkdir "$T/ck"
 cp "$H/gptneox/model.safetensors" "$T/ck"

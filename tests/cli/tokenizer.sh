@@ -135,6 +135,8 @@ refused "" "an id below 0"
 again "$abc" "$merged" '{"id": 1, "content": "<|end|>", "special": true}'
 noted "added token '<|end|>' replaces 'b', which has the same id, 1" "an added token with another text"
 check_text "$(tokens_of "$T/m.gguf")" "a <|end|> c ab abc [PAD5] " "the added token is there"
+again "$abc" "$merged" '{"id": 1, "content": "\u001b[31m\n\u202e", "special": true}'
+noted "added token '\\x1b[31m\\n\\xe2\\x80\\xae' replaces 'b', which has the same id, 1" "a text that would act on a terminal"
 
 # ---- types of added tokens -----------------------------------------------------------------------------
 again "$abc" "$merged" '{"id": 5, "content": "<|end|>", "special": false}'
@@ -344,5 +346,11 @@ echo '{"model": {"type": "BPE", "vocab": [1], "merges": []}}' > "$T/ck/tokenizer
 refused "vocab is missing, or it is not an object" "an array of tokens"
 printf '{"model"' | dd of="$T/ck/tokenizer.json" bs=1 seek=$((256 * 1024 * 1024)) 2> /dev/null
 refused "the limit for this file is 268435456" "more than 256 MiB"
+checkpoint "$T/ck" 262150
+again "$abc" "$merged" "$end"
+check "as many rows as may be unused" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
+checkpoint "$T/ck" 262151
+again "$abc" "$merged" "$end"
+refused "has 6 tokens for 262151 ids; at most 262144 may be unused" "more rows than may be unused"
 
 finish

@@ -485,6 +485,8 @@ static gg_status plan_tensors(mixer *x)
     for (size_t i = 0; i < gg_source_count(base) && st == GG_OK; i++) {
         const gg_tensor *t = gg_source_tensor(base, i);
         size_t role = role_of(t);
+        if (role < 3 && t->elements == 0) /* of which a router could have any size */
+            return gg_fail_in(x->err, GG_NO, base, t, "it has no values");
         if (role < 3) {
             x->embd = role < 2 ? t->dims[0] : t->dims[1];
             x->units = role < 2 ? t->dims[1] : t->dims[0];
