@@ -311,6 +311,11 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, bool comma, gg_error
         gg_fix_by(err, "dtype", "choose f16, bf16 or f32");
         return gg_at_tensor(err, t->name, t->name_len);
     }
+    if (gg_text_is(t->name, t->name_len, "__metadata__")) {
+        gg_fail(err, GG_EUNSUPPORTED, "safetensors has another use for this name");
+        gg_fix(err, "rename the tensor");
+        return gg_at_tensor(err, t->name, t->name_len);
+    }
     if (comma) gg_json_put_text(&out, ",", err);
     gg_json_put_string(&out, t->name, t->name_len, err);
     if (err->status == GG_OK) gg_buf_printf(to, err, ":{\"dtype\":\"%s\",\"shape\":[", type);

@@ -422,6 +422,11 @@ for shape in 0,2305843009213693952 2305843009213693952,0; do
         "${shape#*,}x${shape%,*}" "the shape [$shape]"
 done
 
+mkmodel "$T/named.gguf" -k llama.block_count=1 __metadata__:F32:4
+check_error 3 "safetensors has another use for this name" "a tensor with the name of the metadata" \
+    organ-extract "$T/named.gguf" --safetensors -o "$T/named.safetensors"
+check_absent "$T/named.safetensors" "nothing is written"
+
 # A type that is not read hides no other tensor. F8 without a scale, and without a configuration, has the scale 1.
 st "$T/b.safetensors" '{"a": {"dtype": "F4", "shape": [2], "data_offsets": [0, 1]},
 "b": {"dtype": "F8_E4M3", "shape": [3], "data_offsets": [1, 4]}, "c": {"dtype": "U16", "shape": [2],
