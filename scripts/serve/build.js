@@ -11,11 +11,11 @@ import { empty } from "./study.js";
 const number = (props, oninput) => h("input", { type: "number", ...props, oninput });
 const lastBlock = async (name) => (await anatomy(name)).tensors.reduce((n, t) => Math.max(n, t.block ?? -1), -1);
 
-// How large a model of organ-assemble would be.
+// How large a model of organ-assemble would be, or why it cannot be written.
 async function sizeOf(words, signal) {
   const j = await api.follow(await api.start("organ-assemble", words), () => {}, signal), found = /(\d+) bytes in \d+ file/.exec(j.stderr || "");
   api.remove(j.id).catch(() => {}); // the list of jobs is about work
-  return found ? Number(found[1]) : null;
+  return found ? { bytes: Number(found[1]) } : { why: (j.stderr || "").trim().split("\n").pop().replace("organ-assemble: ", "") };
 }
 
 // A form with the command line that does the same, a preview where the tool has one, and its result. If
@@ -108,15 +108,15 @@ export async function quantizeView(main, signal, query) {
   // The size that a preset gives, as a plan without writing knows it.
   let asked = "", latest = 0;
   async function predict() {
-    const words = args(true).words.filter((w) => w !== "--imatrix" && w !== imatrix.value), key = words.join("\n");
+    const words = args(true).words, key = words.join("\n");
     if (!["dtype", "keep"].includes(goal.value)) return fill(estimate, h("span", null, "")), asked = "";
     if (key === asked) return;
     asked = key;
     const mine = ++latest;
     estimate.textContent = "…";
-    const n = await sizeOf(words, signal).catch(() => null), before = fileBytes(model.value);
+    const size = await sizeOf(words, signal).catch((e) => ({ why: e.message })), before = fileBytes(model.value);
     if (mine !== latest || signal.aborted) return;
-    estimate.textContent = n === null ? "" : "The result has " + bytes(n) + (before ? "; the source has " + bytes(before) : "") + ".";
+    estimate.textContent = size.why ?? "The result has " + bytes(size.bytes) + (before ? "; the source has " + bytes(before) : "") + ".";
   }
   draw = form(main, { title: "Quantize", lead: "Write a model with other types: smaller, and a little less exact. The best source is an F16 or F32 file.", tool: "organ-assemble", args, output, verb: "Quantize", preview: true, signal,
     fields: [h("div", { class: "row" }, field("Model", model), field("Aim at", goal), Object.values(boxes)),

@@ -66,7 +66,7 @@ async function show() {
   drawTop(key);
   const tab = tabs.find(([k]) => k === key);
   document.title = (key === "model" ? rest : tab ? tab[1] : "Models") + " · Organ suite";
-  const box = h("div", { class: "view" });
+  const box = h("div", { class: "view", "aria-busy": key !== "jobs" && "true" }); // that of jobs reads on and on
   fill(main, box);
   kept.begin();
   try {
@@ -77,6 +77,7 @@ async function show() {
   } catch (e) {
     if (!mine.signal.aborted && api.hasToken()) fill(box, h("h1", null, "This did not work"), h("p", { class: "error", role: "alert" }, e.message));
   }
+  box.removeAttribute("aria-busy");
 }
 
 // A form that is rejected leaves no result of an earlier run on the page.

@@ -66,6 +66,12 @@ export class Page {
     await this.send("Page.navigate", { url });
     await this.until("document.readyState === 'complete'", "the page loads");
   }
+  // Waits for the new document: the old one is complete until it is left.
+  async reload() {
+    await this.eval("window.old = true");
+    await this.send("Page.reload");
+    await this.until("!window.old && document.readyState === 'complete'", "the page loads again");
+  }
   // The value of an expression, which may be a promise.
   async eval(expression) {
     const r = await this.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
@@ -96,6 +102,7 @@ export class Page {
   async click(selector) {
     const place = () => this.eval(`(() => { const e = document.querySelector(${JSON.stringify(selector)}); if (!e) return null; e.scrollIntoView({ block: "center" });
       const r = e.getBoundingClientRect(); return { x: r.x + r.width / 2, y: r.y + r.height / 2 }; })()`);
+    await this.until(`document.querySelector(${JSON.stringify(selector)})`, "an element " + selector);
     for (let presses = 0; presses < 10; presses++) {
       let at = await place();
       for (let still = 0, tries = 0; still < 3 && tries < 100; tries++) {

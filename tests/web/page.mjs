@@ -24,33 +24,51 @@ const quiet = (allowed) => { // no exception, nothing refused by the policy, no 
   const bad = p.problems.splice(0).filter((x) => !allowed || !allowed.test(x));
   same(bad.join(" | "), "", "errors in the console");
 };
+// A view that was left is never taken for the next one, and a view is used once all that it reads has arrived.
 const view = async (hash, selector) => {
-  await p.eval(`location.hash = ${q(hash)}`);
-  await p.until(`location.hash === ${q(hash)}`);
+  await p.eval(`(() => { const here = location.hash, old = document.querySelector("main > *"); location.hash = ${q(hash)}; if (location.hash !== here) old?.classList.add("left"); })()`);
+  await p.until(`!document.querySelector(".left, main [aria-busy]")`, "a new view of " + hash);
   await shown(selector, hash);
 };
-const press = (label, within = "main") => p.eval(`(() => { const b = [...document.querySelectorAll(${q(within + " button")})].find((x) => x.textContent === ${q(label)}); if (!b) throw new Error("no button " + ${q(label)}); b.click(); })()`);
-const set = (selector, value) => p.eval(`(() => { const e = document.querySelector(${q(selector)}); e.value = ${q(value)}; for (const t of ["input", "change"]) e.dispatchEvent(new Event(t, { bubbles: true })); })()`);
-const labelled = (label) => p.eval(`(() => { const l = [...document.querySelectorAll("main label")].find((x) => x.textContent === ${q(label)}); return "#" + l.htmlFor; })()`);
-const reload = async (selector) => { await p.send("Page.reload"); await p.until("document.readyState === 'complete'"); await shown(selector, "after the reload"); };
+const press = async (label, within = "main") => {
+  const button = `[...document.querySelectorAll(${q(within + " button")})].find((x) => x.textContent === ${q(label)} && !x.disabled)`;
+  await p.until(button, "a button " + label);
+  await p.eval(button + ".click()");
+};
+const set = async (selector, value) => {
+  await shown(selector);
+  await p.eval(`(() => { const e = document.querySelector(${q(selector)}); e.value = ${q(value)}; for (const t of ["input", "change"]) e.dispatchEvent(new Event(t, { bubbles: true })); })()`);
+};
+const labelled = async (label) => {
+  const found = `[...document.querySelectorAll("main label")].find((x) => x.textContent === ${q(label)})`;
+  await p.until(found, "a field " + label);
+  return "#" + await p.eval(found + ".htmlFor");
+};
+const reload = async (selector) => { await p.reload(); await shown(selector, "after the reload"); };
 const lineOf = (tool) => p.eval(`[...document.querySelectorAll("main .command code")].map((c) => c.textContent).find((x) => x.startsWith(${q(tool)}))`);
 const jobs = () => p.eval("import('./web/api.js').then((a) => a.jobs(1000)).then((j) => j.length)");
 const command = () => p.eval(`document.querySelector("main .command code").textContent`);
-const wait = async (path, ms = 60000) => {
-  for (let i = 0; i < ms / 50 && !existsSync(path); i++) await new Promise((r) => setTimeout(r, 50));
-  return existsSync(path) ? readFileSync(path) : null;
+// Whether a file comes to have these bytes. It may be there before all of it is written.
+const arrives = async (path, want, ms = 180000) => {
+  for (const end = Date.now() + ms; ; await new Promise((r) => setTimeout(r, 50))) {
+    if (existsSync(path) && readFileSync(path).equals(want)) return true;
+    if (Date.now() > end) return false;
+  }
 };
 
 // The file that the page saves, and the one that its command line writes.
 async function check(name, line, what) {
   for (const dir of [downloads, join(T, "here")]) rmSync(join(dir, name), { force: true });
-  let got = null; // a press can miss on a loaded machine, where a later picture moves the button
-  for (let tries = 0; !got && tries < 4; tries++) {
-    await p.click(`.created [data-download=${q(name)}]`);
-    got = await wait(join(downloads, name), 15000);
-  }
   execFileSync("sh", ["-c", line.replaceAll("organ-", BIN + "/organ-") + " 2> log"], { cwd: join(T, "here") });
-  good(got?.equals(readFileSync(join(T, "here", name))), what + ": the download is not what the command line writes");
+  const want = readFileSync(join(T, "here", name)), button = `.created [data-download=${q(name)}]`;
+  let got = false; // a browser may refuse a file while it is busy
+  for (let tries = 0; !got && tries < 4; tries++) {
+    await p.until(`document.querySelector(${q(button)})?.disabled === false`, "the download of " + name);
+    await p.click(button);
+    await p.until(`document.querySelector(${q(button)})?.disabled === false`, "the end of the download of " + name);
+    got = await arrives(join(downloads, name), want, 15000);
+  }
+  good(got, what + ": the download is not what the command line writes");
 }
 
 async function login() {
@@ -72,8 +90,8 @@ async function login() {
   same(await p.eval("localStorage.getItem('organ-token') || document.cookie || location.search + location.hash"), "", "the token is in sessionStorage only");
   quiet(/404/);
   // The link of the first visit.
+  await press("Log out", "header");
   for (const [token, selector] of [["a-wrong-token-of-enough-length", ".login input"], [TOKEN, "form.upload"]]) {
-    await press("Log out", "header").catch(() => {});
     await p.goto("about:blank");
     await p.goto(url + "#token=" + token);
     await shown(selector, "the link with " + token);
@@ -148,7 +166,7 @@ async function kinds() {
   await view("#/model/broken.gguf", ".error");
   rmSync(join(downloads, "broken.gguf"), { force: true });
   await p.click('[data-download="broken.gguf"]');
-  same((await wait(join(downloads, "broken.gguf")))?.toString(), "GGUF and no more", "a broken file is downloaded");
+  good(await arrives(join(downloads, "broken.gguf"), Buffer.from("GGUF and no more")), "a broken file is downloaded");
   await p.click('[aria-label="Rename broken.gguf"]');
   await set('[aria-label="New name"]', "odd-end.gguf");
   await press("Rename", ".confirm");
@@ -360,8 +378,15 @@ async function build() {
   await check("base-lora.gguf", fold, "fold");
   await view("#/quantize?model=verse.gguf", "form.card");
   same(await command(), "organ-assemble verse.gguf --dtype q4_k_m --output verse-q4_k_m.gguf", "the preset at first");
-  const dry = Number(/(\d+) bytes in/.exec(execFileSync("sh", ["-c", BIN + "/organ-assemble verse.gguf --dtype q4_k_m --dry-run 2>&1"], { cwd: join(T, "here"), encoding: "utf8" }))[1]);
-  await p.until(`document.querySelector(".estimate").textContent.startsWith("The result has " + ${q((dry / 1e6).toPrecision(3))})`, "the size that a preset gives");
+  const gives = (words, what) => {
+    const dry = Number(/(\d+) bytes in/.exec(execFileSync("sh", ["-c", BIN + "/organ-assemble verse.gguf --dtype " + words + " --dry-run 2>&1"], { cwd: join(T, "here"), encoding: "utf8" }))[1]);
+    return p.until(`document.querySelector(".estimate").textContent.startsWith("The result has " + ${q((dry / 1e6).toPrecision(3))})`, what);
+  };
+  await gives("q4_k_m", "the size that a preset gives");
+  await set(await labelled("Preset"), "IQ3_XXS");
+  await p.until(`document.querySelector(".estimate").textContent.includes("needs an importance matrix")`, "a preset that needs an importance matrix");
+  await set(await labelled("Importance matrix"), "base.imatrix.gguf");
+  await gives("iq3_xxs --imatrix base.imatrix.gguf", "the size that this preset gives");
   await set(await labelled("Preset"), "Q8_0");
   same(await p.eval(`[...document.querySelector("${await labelled("Importance matrix")}").options].map((o) => o.value).join()`), ",base.imatrix.gguf", "only importance matrices");
   await set(await labelled("Importance matrix"), "base.imatrix.gguf");
@@ -634,8 +659,7 @@ async function study() {
   await shown(".created button", "the report");
   rmSync(join(downloads, "code.report.html"), { force: true });
   await press("Download as HTML");
-  const got = await wait(join(downloads, "code.report.html"));
-  good(got.equals(readFileSync(join(T, "data", "code.report", "Z_MEASURE_REPORT.html"))), "the report is downloaded");
+  good(await arrives(join(downloads, "code.report.html"), readFileSync(join(T, "data", "code.report", "Z_MEASURE_REPORT.html"))), "the report is downloaded");
   await press("Measure all models");
   await shown(".fleet .created", "the report on all models");
   same(await count(".fleet tbody tr"), (await p.eval("import('./web/store.js').then((m) => m.names('language model').length)")), "one row per model");

@@ -106,8 +106,7 @@ try {
     await p.send("Emulation.setEmulatedMedia", { media: "", features: [] });
     same(p.problems.splice(0).join(" | "), "", name + ": errors in the console");
     await p.send("Emulation.setScriptExecutionDisabled", { value: true });
-    await p.send("Page.reload");
-    await p.until("document.readyState === 'complete'", "the page loads without scripts");
+    await p.reload();
     same(await p.eval("document.querySelectorAll('th button').length + ' ' + document.getElementById('theme').hidden"), "0 true", name + ": no scripts ran");
     await look("without scripts");
     await p.send("Emulation.setScriptExecutionDisabled", { value: false });
