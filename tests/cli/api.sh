@@ -49,8 +49,7 @@ serve() {
         SERVER_PID=$!
         n=0
         while [ $n -lt 1000 ] && kill -0 $SERVER_PID 2> /dev/null; do
-            if grep -qs '^ORGAN_URL=' "$T/serve.out"; then
-                sleep 0.1
+            if grep -qs 'stop it with: kill' "$T/serve.err"; then # which it says last
                 ORGAN_URL=$(sed -n 's/^ORGAN_URL=//p' "$T/serve.out")
                 made=$(sed -n 's/^ORGAN_TOKEN=//p' "$T/serve.out")
                 ORGAN_TOKEN=${made:-$ORGAN_TOKEN}
@@ -647,10 +646,10 @@ slow() { # a job that runs until it is stopped or $DATA/enough exists, and the p
     wait_job "$job" running
     check_text "$state" running "a slow job"
     n=0
-    while [ $n -lt 400 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
+    while [ $n -lt 2000 ] && [ ! -s "$DATA/.spool/jobs/$job/started" ]; do sleep 0.05; n=$((n + 1)); done
     tool=$(sed 's/.*"pid": \([0-9]*\).*/\1/' "$DATA/.spool/jobs/$job/started")
     n=0
-    while request GET "/v1/jobs/$job" && [ $n -lt 400 ] && ! grep -q done_bytes "$T/body"; do sleep 0.05; \
+    while request GET "/v1/jobs/$job" && [ $n -lt 2000 ] && ! grep -q done_bytes "$T/body"; do sleep 0.05; \
         n=$((n + 1)); done
     has '"done_bytes": 3, "total_bytes": 12, "percent": 25' "its progress"
 }

@@ -106,7 +106,7 @@ check "and its model is done in the next run" equal "$(status_of lab-code-q4_k_m
 if have setsid "runs that a signal stops" util-linux; then
     cat > "$T/organ-measure" << EOF
 #!/bin/sh
-case \$* in *lab-code*) : > "$T/reached"; sleep 5 ;; esac
+case \$* in *lab-code*) : > "$T/reached"; sleep 600 ;; esac
 exec "$BIN/organ-measure" "\$@"
 EOF
     rm -rf "$T/cut" "$T/reached"
@@ -191,7 +191,7 @@ fleet measure $few --output "$T/late" "$models"
 check_text "$(status_of lab-code-q4_k_m) $(status_of x)" "done kept" "a run beside a late worker"
 echo > "$T/gate"
 n=0
-while processes | grep -q "[-]-job $T/late" && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done
+while processes | grep -q "[-]-job $T/late" && [ $n -lt 3000 ]; do sleep 0.1; n=$((n + 1)); done
 check_text "$(processes | grep "[-]-job $T/late")" "" "the late worker ends"
 check "the late worker says nothing" equal "$(grep -v ': broken: ' "$T/fleet1.err")" ""
 check "the late worker spoils nothing" cmp "$T/code.tsv" "$T/late/models/lab-code-q4_k_m/measures.tsv"
@@ -482,6 +482,8 @@ if have script && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
     check "columns on a terminal" grep -q "^.*lab-verse-q4_k_m  done  *$bytes  " "$T/terminal"
     check "stopped on a terminal: how to go on" grep \
         -q 'organ-fleet: stopped: 1 of 2 models are finished; run the same command' "$T/terminal"
+    n=0
+    while processes | grep -q "[t]ail -f $T" && [ $n -lt 300 ]; do sleep 0.2; n=$((n + 1)); done
     check_text "$(processes | grep "[t]ail -f $T")" "" "stopped on a terminal: its tools"
 else
     echo "left out: output on a terminal (bsdutils)"

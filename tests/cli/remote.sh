@@ -12,7 +12,7 @@ python3 tests/cli/remote_server.py "$T" "$T/log" > "$T/port" &
 server=$!
 trap 'kill $server 2> /dev/null; chmod -R u+w "$T" 2> /dev/null; rm -rf "$T"' EXIT
 i=0
-while [ ! -s "$T/port" ] && [ $i -lt 200 ]; do i=$((i + 1)); sleep 0.1; done
+while [ ! -s "$T/port" ] && [ $i -lt 600 ]; do i=$((i + 1)); sleep 0.1; done
 at=http://127.0.0.1:$(cat "$T/port")
 verse=$at/good/verse.gguf
 export TMPDIR="$T"
@@ -396,7 +396,7 @@ for args in "organ-info $at/stalls/verse.gguf" \
     organ-remote -q $args > "$T/out" 2> "$T/err" &
     pid=$!
     n=0
-    while [ -z "$(find "$T"/organ-remote.* -name '*.pid' 2> /dev/null)" ] && [ $n -lt 300 ]; do
+    while [ -z "$(find "$T"/organ-remote.* -name '*.pid' -size +0 2> /dev/null)" ] && [ $n -lt 600 ]; do
         n=$((n + 1))
         sleep 0.1
     done
@@ -406,8 +406,8 @@ for args in "organ-info $at/stalls/verse.gguf" \
     check_text "$?" 143 "stopped: ${args%% *}"
     n=0
     # shellcheck disable=SC2086
-    while kill -0 $curls 2> /dev/null && [ $n -lt 50 ]; do n=$((n + 1)); sleep 0.1; done
-    [ $n -lt 50 ] && ok || bad "curl goes on after a signal: ${args%% *}"
+    while kill -0 $curls 2> /dev/null && [ $n -lt 300 ]; do n=$((n + 1)); sleep 0.1; done
+    [ $n -lt 300 ] && ok || bad "curl goes on after a signal: ${args%% *}"
     check_text "$(find "$T" -name 'organ-remote.*')" "" "nothing stays: ${args%% *}"
 done
 
@@ -467,7 +467,7 @@ mv "$T/split-00002-of-00003.gguf" "$T/elsewhere/x/second"
 python3 tests/cli/remote_server.py "$T/elsewhere" "$T/log2" > "$T/port2" &
 server="$server $!"
 i=0
-while [ ! -s "$T/port2" ] && [ $i -lt 200 ]; do i=$((i + 1)); sleep 0.1; done
+while [ ! -s "$T/port2" ] && [ $i -lt 600 ]; do i=$((i + 1)); sleep 0.1; done
 printf '%s\n' "$at/good/split-00001-of-00003.gguf" "http://127.0.0.1:$(cat "$T/port2")/good/x/second?a=b" \
     "$at/moved/split-00003-of-00003.gguf" > "$T/urls"
 : > "$T/log"
@@ -487,7 +487,7 @@ if command -v lighttpd > /dev/null 2>&1; then
     lighttpd -D -f "$T/lighttpd.conf" 2> "$T/lighttpd.log" &
     server="$server $!"
     i=0
-    while ! curl -s -o /dev/null "http://127.0.0.1:$port/list" && [ $i -lt 100 ]; do i=$((i + 1)); sleep 0.1; done
+    while ! curl -s -o /dev/null "http://127.0.0.1:$port/list" && [ $i -lt 600 ]; do i=$((i + 1)); sleep 0.1; done
     check "lighttpd: a donor" organ-transplant "$code" "http://127.0.0.1:$port/verse.gguf" \
         --type ffn,embedding -o "$T/got.gguf" --force
     check "lighttpd: the result" cmp "$T/want.gguf" "$T/got.gguf"

@@ -102,7 +102,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         try:
             if how in ("stalls", "slow"):
                 self.wfile.write(body[:5000])
-                for i in range(100):
+                for i in range(1000): # for longer than a test waits
                     time.sleep(0.2)
                     self.wfile.write(body[5000 + i:5000 + i + (how == "slow")])
             self.wfile.write(body)
