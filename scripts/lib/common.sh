@@ -178,6 +178,13 @@ is_url() {
     *) return 1 ;;
     esac
 }
+# Prints the path or the URL that a name of organ-models stands for, such as ollama:NAME; of anything else, itself.
+named() { # NAME
+    case $1 in
+    hf:* | ollama:*) [ -e "$1" ] || { "$here/organ-models" --resolve "$1"; return; } ;;
+    esac
+    printf '%s\n' "$1"
+}
 # A path, or a URL without what may be secret in it.
 shown() { if is_url "$1"; then printf '%s\n' "$1" | sed 's|[?#].*||; s|//[^/]*@|//|'; else printf '%s\n' "$1"; fi; }
 

@@ -333,7 +333,11 @@ cp "$T/ollama/manifests/registry.ollama.ai/library/verse/latest" "$T/ollama/mani
 cp "$LAB/lab-code-q4_k_m.gguf" "$T/llama/a b.gguf"
 cp "$LAB/lab-code-q4_k_m.gguf" "$T/llama/copy.gguf"
 export HF_HUB_CACHE="$T/hub" OLLAMA_MODELS="$T/ollama" LLAMA_CACHE="$T/llama" HOME="$T"
-find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/before"
+state_of_caches() {
+    find "$T/hub" "$T/ollama" "$T/llama" | sort
+    find "$T/hub" "$T/ollama" "$T/llama" -type f -exec cksum {} + | sort
+}
+state_of_caches > "$T/before"
 check "organ models" organ models
 check_text "$(cells name,type,copy_of "$T/out" | tail -n +2 |
     sed "s|$T|T|g")" "hf:org/my-repo:verse-Q4_K_M.gguf	Q4_K_M	-
@@ -357,7 +361,27 @@ check_text "$(sed -n '1s/:[^:]*$//p; s/^next:  //p' "$T/out" | tr '\n' ',')" \
 check "its name" test -f "$T/own/verse-q6_k.gguf"
 check_exit 1 "no such model" organ-info ollama:none
 check_exit 2 "no such name" organ-info hf:../../etc
-find "$T/hub" "$T/ollama" "$T/llama" | sort > "$T/after"
+check_error 2 "ollama:verse is in the cache" "a key in a cache" organ-keys ollama:verse \
+    --set general.name=str:x --in-place
+check_error 2 "ollama:verse is in the cache" "a graft in a cache" organ-transplant ollama:verse \
+    "$LAB/lab-code-q4_k_m.gguf" --type ffn --in-place --no-undo
+# Scripts that take models know these names, too.
+check "organ-report" organ-report -q --sample 10 --output "$T/named.report" ollama:verse \
+    hf:org/my-repo:Q8_0
+check_text "$(grep -c -e '"model": "ollama:verse"' -e '"model": "hf:org/my-repo:Q8_0"' \
+    "$T/named.report/z_measure_report.json")" 2 "organ-report: names"
+check "organ-stream" organ-stream -q --sampled --output "$T/named.stream" ollama:verse
+check_exit 1 "organ-fleet" organ-fleet measure -q --sample 10 --output "$T/named.fleet" ollama:verse \
+    hf:org/my-repo:Q8_0 ollama:none
+check_text "$(cells model,status "$T/out" | tr '\t\n' ' ;')" \
+    "model status;verse done;verse-Q8_0 done;ollama:none failed;" "organ-fleet: names"
+mkdir "$T/cli"
+printf '#!/bin/sh\necho "The $2"\n' > "$T/cli/llama-cli"
+chmod +x "$T/cli/llama-cli"
+check "organ-validate" env PATH="$T/cli:$PATH" organ-validate --engine llama-cli ollama:verse
+check_text "$(cells model,load "$T/out" | tail -n 1)" "ollama:verse	ok" "organ-validate: a name"
+grep -q "ollama/blobs/sha256-$sum" "$T/err" && ok || bad "organ-validate: $(cat "$T/err")"
+state_of_caches > "$T/after"
 check_same "$T/after" "$T/before" "nothing is written into a cache"
 # Names that a cache may have: a backslash, a tab, a line break, and no refs/main. organ-models changes nothing.
 odd=$T/odd/models--o\\t--r/snapshots/0123abc

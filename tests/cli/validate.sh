@@ -192,4 +192,14 @@ check_text "$(cells model,load,perplexity,text "$T/out" | sed "s|$T/||g" |
 m-plain.gguf ok 10.0 one.txt;m-good.gguf ok 10.5 one.txt;m-bad.gguf ok 11.5 one.txt;m-broken.gguf failed - one.txt;\
 m-plain.gguf ok 10.0 two.txt;m-good.gguf ok 10.5 two.txt;m-bad.gguf ok 11.5 two.txt;m-broken.gguf failed - two.txt;" \
     "one table, best first"
+cat > "$T/cli.sh" << 'END'
+#!/bin/sh
+echo The sun is warm
+END
+mkdir "$T/says" && mv "$T/cli.sh" "$T/says/llama-cli" && chmod +x "$T/says/llama-cli"
+check "several models without a text" env PATH="$T/says:$PATH" "$V" --engine llama-cli "$T/m-good.gguf" \
+    "$T/m-plain.gguf"
+check_text "$(grep -c 'after "The" it writes: sun is warm' "$T/err")" 2 "what each of several models writes"
+check "quiet" env PATH="$T/says:$PATH" "$V" -q --engine llama-cli "$T/m-good.gguf" "$T/m-plain.gguf"
+check_text "$(cat "$T/err")" "" "quiet: nothing is said"
 finish
