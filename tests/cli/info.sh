@@ -136,6 +136,12 @@ shows "10.0 MiB is too small: about 15.5 MiB are needed for 512 tokens; as q8_0 
     "$T/f32.gguf" --fit 10M
 check_text "$(cell fit "$V" --fit 24)" 512 "24 is 24 GiB"
 check_text "$(grep -c -e '--fit 24 is read as 24G' "$T/err")" 1 "which is said"
+organ-keys -q "$V" --set general.architecture=str:mystery -o "$T/mystery.gguf"
+check_exit 3 "a cache that is not known" organ-info "$T/mystery.gguf" --fit 1G
+check_text "$(grep -c 'whether it fits is not known' "$T/err")" 1 "a cache that is not known"
+check_exit 1 "weights that are too large, whatever the cache" organ-info "$T/mystery.gguf" --fit 1M
+check_text "$(cell fit "$T/mystery.gguf" --fit 1G) $(cell fit "$LAB/lab-lora-code.gguf" --fit 1G) $(cell fit \
+    "$T/mystery.gguf" --fit 1M)" "- - 0" "no answer, and no model"
 shows "in all about 6.28 MiB for 512 tokens, with about 3.50 MiB to compute" "one total" "$V"
 shows "cache 16.0 MiB for 8192 tokens" "a context" "$V" --context 8192
 shows "# Q4_K 59%, = Q6_K 40%, + F32 0.5%" "the legend of the bar" "$V"

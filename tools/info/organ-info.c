@@ -168,6 +168,12 @@ static uint64_t usual_context(const gg_info *i)
     return i->context && i->context < SHORT_CONTEXT ? i->context : SHORT_CONTEXT;
 }
 
+/* Whether --fit has an answer: the cache is known, or the weights alone are too large. */
+static bool fit_is_known(const gg_info *i)
+{
+    return i->kind == GG_KIND_MODEL && (i->cache.known || memory_for(i, i->bytes, 0) >= opt.fit);
+}
+
 static uint64_t fitting_context(const gg_info *i)
 {
     uint64_t least = memory_for(i, i->bytes, 0);
@@ -266,7 +272,7 @@ static bool print_row(table *t, const subject *x)
               cell_text_if(origins), cell_u64(i->shards), cell_u64(i->shards_missing),
               cell_cache(i, SHORT_CONTEXT, GG_F16), cell_cache(i, LONG_CONTEXT, GG_F16),
               cell_cache(i, i->context, GG_F16), cell_cache(i, i->context, GG_Q8_0),
-              opt.fit ? cell_u64(fitting_context(i)) : cell_null(),
+              opt.fit && fit_is_known(i) ? cell_u64(fitting_context(i)) : cell_null(),
               cell_u64(i->check.found[GG_CHECK_ERROR]), cell_u64(i->check.found[GG_CHECK_WARNING]),
               cell_escaped(verdict), cell_text_if(x->type), cell_number(x->file_bytes),
               i->cache.known ? cell_u64(computation(i)) : cell_null());
@@ -592,7 +598,12 @@ static gg_status tell_about(cli *c, const char *file, table *t, bool brief)
             if (c->wheres.n == 0 || print_row(&probe, &x)) print_short_row(t, &x);
         }
         if (opt.fit && x.info.kind == GG_KIND_MODEL && !does_fit(&x.info))
-            st = gg_fail(&c->err, GG_NO, "its weights, its cache and computing need more memory");
+            st = fit_is_known(&x.info)
+                     ? gg_fail(&c->err, GG_NO,
+                               "its weights, its cache and computing need more memory")
+                     : gg_fail(&c->err, GG_EFORMAT,
+                               "whether it fits is not known, because the cache of this "
+                               "architecture is not known");
         if (st != GG_OK) gg_at_file(&c->err, file);
     } else if (t && st != GG_ECANCELLED && st != GG_ENOMEM) {
         if (!brief || c->wheres.n == 0) print_failure(t, list_of(brief), file, &c->err);
