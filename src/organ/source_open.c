@@ -63,6 +63,9 @@ static const gg_source_kind *kind_of(const char *path, gg_error *err)
 bool gg_is_part_name(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t prefix;
+    uint32_t no, count;
+    if (gg_shard_parse(path, &prefix, &no, &count)) return false;
     for (; (name = strstr(name, "part")) != NULL; name += 4) {
         const char *number = name + 4 + strspn(name + 4, "-_.");
         if (*number >= '0' && *number <= '9') return true;

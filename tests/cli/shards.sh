@@ -228,6 +228,11 @@ for shard in "$L1" "$L3"; do
     lost organ-graft "$shard" --adapter $LAB/lab-lora-code.gguf -o "$T/none/x"
     lost organ-vocab add "$shard" --pad 64 -o "$T/none/x.gguf"
     lost organ-transplant "$shard" $C --tensors output_norm.weight --skip-mismatched -o "$T/none/x.gguf"
+    lost organ-transplant $C "$shard" --type ffn -o "$T/none/x.gguf"
+    lost organ-transplant $C "$shard" --type ffn --skip-mismatched -o "$T/none/x.gguf"
+    lost organ-transplant $C "$shard" --tensors blk.0.attn_q.weight,blk.3.attn_q.weight --add --skip-mismatched \
+        -o "$T/none/x.gguf"
+    lost organ-graft $C "$shard" --type ffn --skip-mismatched -o "$T/none/x"
     lost organ-purify "$shard" -o "$T/none/x.gguf"
     lost organ-lora "$shard" $C --rank 2 -o "$T/none/x.gguf"
     lost organ-lora $C "$shard" --rank 2 -o "$T/none/x.gguf"
@@ -250,6 +255,11 @@ grep -q 'or write the rest (--partial)' "$T/err" && ok || bad "the option is not
 check "extract --partial" organ-extract -q --partial "$L1" -o "$T/part"
 check "one shard on a pipe" sh -c "organ-assemble -q - -o $T/part.gguf --force < $L1"
 check "a donor may be a part" organ-transplant -q $C "$L1" --tensors token_embd.weight -o "$T/part.gguf" --force
+check "or may have only a part of what is wanted" organ-transplant -q $C "$L1" --type ffn --skip-mismatched \
+    --partial -o "$T/part.gguf" --force
+cp "$L1" "$T/part-00001-of-00003.gguf"
+check_exit 3 "a shard named part" organ-keys "$T/part-00001-of-00003.gguf" --set general.name=str:x --in-place
+grep -q 'put it into the folder of the other shards' "$T/err" && ok || bad "a shard named part: $(cat "$T/err")"
 check "tables are not refused" organ-measure -q "$L1"
 
 # Shards in another order are refused, not read as the last one with trailing bytes.

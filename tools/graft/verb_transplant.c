@@ -731,6 +731,11 @@ static gg_status write_imatrix(const transplant *job)
 
 static gg_status refuse_mismatches(const transplant *job, const gg_move *move, size_t mismatches)
 {
+    if (gg_source_count(job->donor) && gg_source_tensor(job->donor, 0)->a.part == GG_PART_ADAPTER) {
+        gg_fail(job->err, GG_NO, "this is an adapter, which has no tensors of a model");
+        gg_fix_by(job->err, "adapter", "fold it into the base");
+        return gg_at_file(job->err, gg_source_name(job->donor));
+    }
     if (move->option) gg_fail(job->err, GG_NO, "%s (%s)", move->reason, move->option);
     else gg_fail(job->err, GG_NO, "%s", move->reason);
     gg_fix(job->err,
@@ -748,6 +753,11 @@ static gg_status drop_mismatched(transplant *job)
     size_t kept = 0, mismatches = 0;
     const gg_move *list = moves->list;
     for (size_t i = 0; i < moves->n; i++) mismatches += list[i].kind == GG_MOVE_MISMATCH;
+    /* A donor of which shards are missing is enough if all that is selected is there. */
+    if (mismatches || job->o->match.add) {
+        gg_status st = gg_require_whole(job->donor, job->run, job->err);
+        if (st != GG_OK) return st;
+    }
     for (size_t i = 0; i < moves->n; i++) {
         if (list[i].kind != GG_MOVE_MISMATCH) moves->list[kept++] = list[i];
         else if (!job->o->skip_mismatched) return refuse_mismatches(job, &list[i], mismatches);

@@ -613,6 +613,12 @@ static gg_status find_in_model(const merge_run *g, const gg_source *s, const gg_
     if (*at == SIZE_MAX && (*at = tied_head(s, t)) != SIZE_MAX)
         gg_note(g->run, "%s: it has no %s, so its embeddings are merged as its head",
                 gg_source_name(s), head_name);
+    if (*at == SIZE_MAX && gg_source_count(s) &&
+        gg_source_tensor(s, 0)->a.part == GG_PART_ADAPTER) {
+        gg_fail_in(err, GG_NO, s, NULL, "this is an adapter");
+        return gg_fix(err,
+                      "fold it into its base: organ-transplant BASE --adapter FILE -o NEW.gguf");
+    }
     if (*at == SIZE_MAX) return gg_fail_in(err, GG_NO, s, t, "it does not have this tensor");
     const gg_tensor *theirs = gg_source_tensor(s, *at);
     if (!gg_same_dims(t, theirs)) return other_dims(t, theirs, s, err);
