@@ -239,6 +239,14 @@ check "organ diff of the same" organ diff "$V" "$V"
 check_text "$(cat "$T/out")" "verdict: identical, median cosine 1.0000
 keys: the same
 tensors: 0 differ, 39 identical" "nothing differs"
+organ-assemble -q "$V" --shards 2 --output "$T/d.gguf" && rm "$T/d-00002-of-00002.gguf"
+check_exit 1 "organ diff without a shard" organ diff "$T/d-00001-of-00002.gguf" "$V"
+check_text "$(grep -c 'd-00002-of-00002.gguf is missing' "$T/err")" 1 "organ diff: a shard is missing"
+# shellcheck disable=SC2016 # for that shell
+check_exit 3 "organ diff of what can be read once" sh -c 'cat "$2" | organ diff "$1" /dev/stdin' sh "$V" "$T/q.gguf"
+check_text "$(cat "$T/out")" "" "organ diff of what can be read once: no answer"
+check_exit 2 "organ quantize to a misspelt type" organ quantize "$V" q3_km
+check_text "$(grep -c 'q3_km is not a type; did you mean q3_k_m?' "$T/err")" 1 "a misspelt type"
 cp "$LAB/lab-verse.imatrix.gguf" "$T/im.gguf"
 i=0
 for args in "$V q8_0 -o $T/w.gguf" "-q $V $T/w.gguf Q8_0" "--strict $V q8_0 --output $T/w.gguf" \
@@ -309,6 +317,10 @@ mv "$T/out" "$T/shelf.tsv"
 check "organ info FOLDER" organ info "$T/shelf"
 check_same "$T/out" "$T/shelf.tsv" "the same as organ FOLDER"
 check_exit 2 "an empty folder" organ "$T/d/norm"
+check "a folder and options" organ --fit 24G "$T/shelf" "$V" --json
+check_text "$(grep -c '"fit": 512,' "$T/out") $(wc -l < "$T/out" | tr -d ' ')" "3 4" "a folder, a file and options"
+check "a folder among others" organ "$T/d/norm" "$V"
+check_text "$(cat "$T/err")" "organ: $T/d/norm: there are no models in this folder" "an empty folder among others"
 # Of two sets with one first shard, only that with equal shards is a copy.
 mkdir "$T/whole" "$T/lacks" "$T/same"
 organ-assemble -q "$V" --shards 3 -o "$T/whole/s.gguf"
