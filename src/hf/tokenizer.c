@@ -12,23 +12,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fills ids without a token as the converter does. */
+/* Fills ids without a token as the converter does, with texts that no token has. */
 static gg_status fill_holes(gg_tk *tk, gg_error *err)
 {
     size_t inside = 0, last = tk->n;
     char text[32];
+    if (gg_tk_index(tk, err) != GG_OK) return err->status;
     while (last > 0 && !tk->tokens[last - 1].text) last--;
-    for (size_t i = 0; i < tk->n; i++) {
+    for (size_t i = 0, number; i < tk->n; i++) {
         gg_hf_token *t = &tk->tokens[i];
         if (t->text) continue;
         if (i < last) inside++;
-        t->len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", i);
+        number = i;
+        do t->len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", number);
+        while (gg_tk_find(tk, text, t->len) != SIZE_MAX && (number += tk->n));
         t->type = GG_TOKEN_UNUSED;
         t->score = -10000;
         if (!(t->text = gg_names_add(&tk->names, text, t->len, err))) return err->status;
     }
     if (inside)
         gg_tk_note(tk, err, "%zu ids below %zu have no token; they get unused ones", inside, last);
+    if (last < tk->n)
+        gg_tk_note(tk, err,
+                   "the tokenizer has %zu tokens for %zu rows of the embeddings: the last %zu rows "
+                   "get unused tokens",
+                   last, tk->n, tk->n - last);
     if (tk->replaced > 1)
         gg_tk_note(tk, err, "%zu tokens have the text of an added token with their id",
                    tk->replaced);
@@ -142,6 +150,8 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
     const gg_json_node *list = tk->config
                                    ? gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder")
                                    : NULL;
+    size_t others = 0;
+    gg_tk_added first = { 0 };
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {
         gg_tk_added added = { .special = false };
@@ -156,11 +166,17 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
                               "the id of a token");
         gg_json_bool(gg_json_get(a, "special"), &added.special, &ignored);
         if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) != GG_OK) break;
-        if (only_new && added.id < tk->n && tk->tokens[added.id].text &&
-            tk->tokens[added.id].type != GG_TOKEN_NORMAL)
-            continue;
-        gg_tk_add(tk, &added, err);
+        const gg_hf_token *t = added.id < tk->n ? &tk->tokens[added.id] : NULL;
+        if (!only_new || !t || !t->text || t->type == GG_TOKEN_NORMAL) gg_tk_add(tk, &added, err);
+        else if (!gg_tk_has_text(t, added.text, added.len) && others++ == 0) first = added;
     }
+    if (others && err->status == GG_OK)
+        gg_tk_note(tk, err,
+                   "tokenizer_config.json has another text for %zu added tokens, which is not "
+                   "used: token %llu is '%.*s' there and '%.*s' here",
+                   others, (unsigned long long)first.id, first.len < 60 ? (int)first.len : 60,
+                   first.text, tk->tokens[first.id].len < 60 ? (int)tk->tokens[first.id].len : 60,
+                   tk->tokens[first.id].text);
     return err->status;
 }
 
@@ -208,6 +224,7 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
         at_file(tk, "tokenizer.model", err);
+        if (err->status == GG_OK) gg_tk_compare_json(tk, err);
         return err->status == GG_OK ? add_to_pieces(tk, err) : err->status;
     }
     if (gg_hf_has_file(folder, "tokenizer.json", err)) {
@@ -251,5 +268,7 @@ gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_bu
     free(tk.bytes);
     free(tk.tokens);
     gg_text_index_free(&tk.by_text);
+    if (err->status == GG_EUNSUPPORTED)
+        gg_fix_by(err, "vocab-from", "take the vocabulary of a converted model");
     return gg_at_file(err, from->folder);
 }

@@ -86,6 +86,63 @@ static gg_status read_object(gg_tk *tk, const gg_json_node *vocab, const gg_json
     return GG_OK;
 }
 
+/* What gg_tk_compare_json counts. */
+typedef struct comparison {
+    gg_tk *tk;
+    uint8_t *seen; /* by id */
+    size_t n, first;
+    const char *text; /* of the first in tokenizer.json; NULL = it has none */
+    size_t len;
+} comparison;
+
+static void compare_token(comparison *c, uint64_t id, const char *text, size_t len)
+{
+    const gg_hf_token *t = id < c->tk->n ? &c->tk->tokens[id] : NULL;
+    if (t && c->seen[id]) return;
+    if (t) c->seen[id] = 1;
+    if (t && (text ? t->text && gg_tk_has_text(t, text, len) : !t->text)) return;
+    if (c->n++ > 0) return;
+    c->first = (size_t)id;
+    c->text = text ? text : "";
+    c->len = len;
+}
+
+gg_status gg_tk_compare_json(gg_tk *tk, gg_error *err)
+{
+    const gg_json_node *root = gg_tk_root(tk->json),
+                       *vocab = gg_json_get(gg_json_get(root, "model"), "vocab"),
+                       *added = gg_json_get(root, "added_tokens");
+    bool object = gg_json_type_of(vocab) == GG_JSON_OBJECT;
+    comparison c = { .tk = tk };
+    uint64_t id = 0, at = 0;
+    if (gg_json_count(vocab) == 0) return GG_OK;
+    if (!(c.seen = calloc(tk->n + 1, 1))) return gg_fail(err, GG_ENOMEM, "no memory for tokens");
+    for (const gg_json_node *a = gg_json_first(added); a; a = gg_json_next(a)) {
+        gg_error ignored = GG_ERROR_INIT;
+        if (gg_json_u64(gg_json_get(a, "id"), &id, &ignored) == GG_OK && id < tk->n) c.seen[id] = 1;
+    }
+    for (const gg_json_node *v = gg_json_first(vocab); v; v = gg_json_next(v), at++) {
+        gg_error ignored = GG_ERROR_INIT;
+        const char *text = NULL;
+        size_t len = 0;
+        id = at;
+        if (object) text = gg_json_key(v, &len);
+        else gg_json_string(gg_json_first(v), &text, &len, &ignored);
+        if (text && (!object || gg_json_u64(v, &id, &ignored) == GG_OK))
+            compare_token(&c, id, text, len);
+    }
+    for (id = 0; id < tk->n; id++) compare_token(&c, id, NULL, 0);
+    free(c.seen);
+    if (c.n == 0) return err->status;
+    const gg_hf_token none = { .text = "" }, *t = c.first < tk->n ? &tk->tokens[c.first] : &none;
+    if (!t->text) t = &none;
+    return gg_tk_note(tk, err,
+                      "tokenizer.json has other tokens than tokenizer.model, which is used: %zu "
+                      "differ, such as token %zu, which is '%.*s' there and '%.*s' here",
+                      c.n, c.first, c.len < 60 ? (int)c.len : 60, c.text,
+                      t->len < 60 ? (int)t->len : 60, t->text);
+}
+
 /* Whether a token is <0x00> to <0xFF>, which stands for a byte. */
 static bool is_byte(const gg_hf_token *t)
 {
@@ -180,6 +237,7 @@ static gg_status read_merges(gg_tk *tk, const gg_json_node *list, bool keep, gg_
     merges m = { .tk = tk, .keep = keep };
     pair p;
     for (size_t i = 0; i < tk->n && tk->scores; i++) tk->tokens[i].score = 1; /* none yet */
+    if (gg_json_count(list) == 0) gg_tk_note(tk, err, "tokenizer.json has no merges");
     for (const gg_json_node *n = gg_json_first(list); n && err->status == GG_OK;
          n = gg_json_next(n))
         if (read_pair(n, &p, err) == GG_OK) add_merge(&m, &p, err);
@@ -199,7 +257,7 @@ static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list
     const gg_json_node *parts = gg_json_get(node, list);
     for (const gg_json_node *p = gg_json_first(parts); p && err->status == GG_OK;
          p = gg_json_next(p))
-        fn(tk, p, err);
+        each_part(tk, p, list, fn, err);
     return err->status;
 }
 
@@ -211,6 +269,14 @@ static bool is_space_replaced(const gg_json_node *n)
            is_text(gg_json_get(gg_json_get(n, "pattern"), "String"), " ");
 }
 
+/* Whether a space, as U+2581, is put before each text. */
+static bool is_prefix(const gg_json_node *n)
+{
+    return is_text(gg_json_get(n, "type"), "Prepend") && is_text(gg_json_get(n, "prepend"), SPACE);
+}
+
+static const char lowercase_key[] = "tokenizer.ggml.normalizer.lowercase";
+
 static gg_status note_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err)
 {
     const gg_json_node *type = gg_json_get(n, "type");
@@ -218,13 +284,52 @@ static gg_status note_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err
     size_t len;
     bool pieces = strcmp(tk->model, "gpt2") != 0;
     if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
-    if (pieces && (is_space_replaced(n) || is_text(type, "Prepend"))) return GG_OK;
-    if (is_text(type, "Lowercase"))
-        return gg_tk_set_bool(tk, "tokenizer.ggml.normalizer.lowercase", true, err);
+    if (pieces && is_space_replaced(n)) tk->spaces = true;
+    if (pieces && (is_space_replaced(n) || is_prefix(n))) return GG_OK;
+    if (is_text(type, "Lowercase") && gg_tk_set_bool(tk, lowercase_key, true, err) != GG_OK)
+        return err->status;
     return gg_tk_note(tk, err,
                       "the tokenizer changes text before it is split (%.*s), which engines do not "
                       "do: text that is changed gets other tokens",
                       len < 40 ? (int)len : 40, name);
+}
+
+static gg_status note_steps(gg_tk *tk, const char *name, size_t len, gg_error *err)
+{
+    return gg_tk_note(tk, err,
+                      "the tokenizer splits a text before its pieces are joined (%.*s), which "
+                      "engines do not do with such a vocabulary",
+                      len < 40 ? (int)len : 40, name);
+}
+
+/* Steps that engines do not take with a vocabulary of pieces. Metaspace takes spaces for U+2581; to
+ * split at spaces changes nothing if no piece has one inside. */
+static gg_status note_pieces(gg_tk *tk, const gg_json_node *pre, gg_error *err)
+{
+    const gg_json_node *type = gg_json_get(pre, "type"),
+                       *replacement = gg_json_get(pre, "replacement");
+    const char *name;
+    size_t len;
+    if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
+    if (is_text(type, "Metaspace")) {
+        tk->spaces = true;
+        if (!replacement || is_text(replacement, SPACE)) return GG_OK;
+        return gg_fail_at(gg_json_offset(replacement), err,
+                          "its pieces have another letter than U+2581 for a space, which engines "
+                          "do not know");
+    }
+    bool split = is_text(type, "Split") &&
+                 is_text(gg_json_get(gg_json_get(pre, "pattern"), "String"), " ");
+    if (split || is_text(type, "WhitespaceSplit")) return GG_OK;
+    return note_steps(tk, name, len, err);
+}
+
+static gg_status note_all_pieces(gg_tk *tk, gg_error *err)
+{
+    const gg_json_node *pre = gg_json_get(gg_tk_root(tk->json), "pre_tokenizer");
+    if (each_part(tk, pre, "pretokenizers", note_pieces, err) == GG_OK && !tk->spaces)
+        gg_tk_note(tk, err, "the tokenizer does not write spaces as U+2581, but engines do");
+    return err->status;
 }
 
 static gg_status note_pre(gg_tk *tk, const gg_json_node *pre, gg_error *err)
@@ -261,7 +366,7 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
                        *flag = gg_json_get(part, "add_prefix_space");
     bool meta = is_text(type, "Metaspace") && !is_text(scheme, "never") &&
                 (scheme || !flag || is_true(flag));
-    if (!is_text(type, "Prepend") && !meta) return GG_OK;
+    if (!is_prefix(part) && !meta) return GG_OK;
     return gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", true, err);
 }
 
@@ -282,7 +387,7 @@ static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *
         each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
-    return err->status;
+    return err->status == GG_OK ? note_all_pieces(tk, err) : err->status;
 }
 
 /* Keys that the normalizers of a Unigram model give. */
@@ -336,15 +441,60 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
         each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_unigram_normalizer, err);
+    return err->status == GG_OK ? note_all_pieces(tk, err) : err->status;
+}
+
+static bool is_false(const gg_json_node *node)
+{
+    return gg_json_type_of(node) == GG_JSON_BOOL && !is_true(node);
+}
+
+static const char accents_key[] = "tokenizer.ggml.normalizer.strip_accents";
+
+/* Engines make letters small unless a key says otherwise, and then strip accents unless another one
+ * does. */
+static gg_status read_word_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err)
+{
+    const gg_json_node *type = gg_json_get(n, "type"), *lower = gg_json_get(n, "lowercase"),
+                       *accents = gg_json_get(n, "strip_accents");
+    bool small = !lower || is_true(lower);
+    if (is_text(type, "Lowercase")) return gg_tk_set_bool(tk, lowercase_key, true, err);
+    if (is_text(type, "StripAccents")) return gg_tk_set_bool(tk, accents_key, true, err);
+    if (is_text(type, "NFD")) return GG_OK;
+    if (!is_text(type, "BertNormalizer")) return note_normalizer(tk, n, err);
+    gg_meta_delete(tk->meta, accents_key);
+    gg_tk_set_bool(tk, lowercase_key, small, err);
+    if (err->status == GG_OK && gg_json_type_of(accents) == GG_JSON_BOOL &&
+        is_true(accents) != small)
+        gg_tk_set_bool(tk, accents_key, !small, err);
+    if (err->status == GG_OK && (is_false(gg_json_get(n, "clean_text")) ||
+                                 is_false(gg_json_get(n, "handle_chinese_chars"))))
+        gg_tk_note(tk, err,
+                   "the tokenizer keeps control characters, or does not split at Chinese letters, "
+                   "but engines do otherwise");
     return err->status;
+}
+
+static gg_status note_words(gg_tk *tk, const gg_json_node *pre, gg_error *err)
+{
+    const char *name;
+    size_t len;
+    if (gg_json_string(gg_json_get(pre, "type"), &name, &len, err) != GG_OK) return err->status;
+    return gg_text_is(name, len, "BertPreTokenizer") ? GG_OK : note_steps(tk, name, len, err);
 }
 
 /* Words begin with U+2581 in llama.cpp, and their other pieces have no ##. */
 static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *normalizer = gg_json_get(gg_tk_root(tk->json), "normalizer"),
-                       *lower = gg_json_get(normalizer, "lowercase");
+    const gg_json_node *root = gg_tk_root(tk->json),
+                       *inner = gg_json_get(gg_json_get(root, "model"),
+                                            "continuing_subword_prefix");
     gg_buf text = GG_BUF_INIT;
+    if (gg_json_type_of(inner) == GG_JSON_STRING && !is_text(inner, "##"))
+        return gg_fail_at(
+            gg_json_offset(inner), err,
+            "tokens inside of a word begin with something else than ##, which engines "
+            "do not know");
     tk->model = "bert";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     for (size_t i = 0; i < tk->n && err->status == GG_OK; i++) {
@@ -361,8 +511,14 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
         t->text = gg_names_add(&tk->names, text.data, t->len = text.len, err);
     }
     gg_buf_free(&text);
-    if (err->status == GG_OK && is_text(gg_json_get(normalizer, "type"), "BertNormalizer"))
-        gg_tk_set_bool(tk, "tokenizer.ggml.normalizer.lowercase", !lower || is_true(lower), err);
+    if (err->status == GG_OK) gg_tk_set_bool(tk, lowercase_key, false, err);
+    if (err->status == GG_OK) gg_tk_set_bool(tk, accents_key, false, err);
+    if (err->status == GG_OK)
+        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_word_normalizer, err);
+    if (err->status == GG_OK)
+        each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", note_words, err);
+    if (err->status == GG_OK && gg_json_type_of(gg_json_get(root, "pre_tokenizer")) < GG_JSON_BOOL)
+        note_steps(tk, "not at all", 10, err);
     return err->status;
 }
 
@@ -451,7 +607,7 @@ gg_status gg_tk_read_vocab(gg_tk *tk, const char *text, size_t len, gg_error *er
     for (const char *s = text, *end = text + len; s < end && err->status == GG_OK;) {
         const char *line = memchr(s, '\n', (size_t)(end - s));
         size_t n = line ? (size_t)(line - s) : (size_t)(end - s);
-        bool head = s == text && n > 0 && *s == '#';
+        bool head = s == text && gg_text_begins(s, n, "#version");
         if (!head && line_pair(s, n, &p)) add_merge(&m, &p, err);
         else if (!head && n > 0) skipped++;
         s += n + 1;

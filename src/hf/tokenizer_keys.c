@@ -132,6 +132,21 @@ static void read_pair_template(specials *s, const gg_json_node *pair, bool first
     set_role_flag(&s->role[SEP], add);
 }
 
+/* Notes special tokens of a template for a single text that engines do not put around it. */
+static gg_status note_template(const specials *s, const gg_json_node *single, gg_error *err)
+{
+    size_t n = 0, put = 0;
+    const char *text;
+    size_t len;
+    for (const gg_json_node *i = gg_json_first(single); i; i = gg_json_next(i))
+        n += special_of(i, &text, &len);
+    for (int i = BOS; i <= EOS; i++) put += s->role[i].has_flag && s->role[i].flag;
+    if (n <= put) return GG_OK;
+    return gg_tk_note(s->tk, err,
+                      "the tokenizer puts %zu special tokens around a text, but engines put %zu", n,
+                      put);
+}
+
 static void read_template(specials *s, const gg_json_node *processor)
 {
     const gg_json_node *single = gg_json_get(processor, "single"),
@@ -172,15 +187,26 @@ static void read_roberta(specials *s, const gg_json_node *processor)
     if (!sep->text) text_of(gg_json_first(gg_json_get(processor, "sep")), &sep->text, &sep->len);
 }
 
-static void read_processors(specials *s)
+/* Reads a post-processor, or those of a sequence. */
+static gg_status read_processor(specials *s, const gg_json_node *post, gg_error *err)
 {
-    const gg_json_node *post = gg_json_get(gg_tk_root(s->tk->json), "post_processor"),
-                       *list = gg_json_get(post, "processors"),
-                       *p = list ? gg_json_first(list) : post;
-    for (; p; p = list ? gg_json_next(p) : NULL) {
-        if (type_is(p, "RobertaProcessing")) read_roberta(s, p);
-        if (type_is(p, "TemplateProcessing")) read_template(s, p);
-    }
+    const gg_json_node *list = gg_json_get(post, "processors");
+    const char *text;
+    size_t len;
+    for (const gg_json_node *p = gg_json_first(list); p && err->status == GG_OK;
+         p = gg_json_next(p))
+        read_processor(s, p, err);
+    if (list || !text_of(gg_json_get(post, "type"), &text, &len) || type_is(post, "ByteLevel"))
+        return err->status;
+    if (type_is(post, "RobertaProcessing")) read_roberta(s, post);
+    else if (type_is(post, "TemplateProcessing")) {
+        read_template(s, post);
+        return note_template(s, gg_json_get(post, "single"), err);
+    } else if (!type_is(post, "BertProcessing") || strcmp(s->tk->model, "bert") != 0)
+        return gg_tk_note(s->tk, err,
+                          "what the tokenizer does to tokens afterwards is not converted (%.*s)",
+                          len < 40 ? (int)len : 40, text);
+    return GG_OK;
 }
 
 /* ---- ids ---------------------------------------------------------------------------------------
@@ -218,36 +244,70 @@ static gg_status ids_of_texts(specials *s, gg_error *err)
     return GG_OK;
 }
 
-/* The ids that config.json states, and after them those of generation_config.json, of which a list
- * gives its first. */
-static gg_status stated_ids(specials *s, const gg_json_node *from, bool lists, gg_error *err)
+static bool is_absent(const gg_json_node *node)
 {
-    const gg_json_node *inner = gg_json_get(from, "text_config");
+    gg_json_type type = gg_json_type_of(node);
+    return type == GG_JSON_NONE || type == GG_JSON_NULL;
+}
+
+/* A field of config.json, or of its text_config, or of generation_config.json. */
+static const gg_json_node *field_of(const gg_json_node *from, const char *field)
+{
+    const gg_json_node *node = gg_json_get(from, field);
+    return is_absent(node) ? gg_json_get(gg_json_get(from, "text_config"), field) : node;
+}
+
+/* The ids of texts that no file states, such as those of a tokenizer.model. The converter leaves
+ * them out, so engines take their defaults: 0, 1 and 2 for pieces. */
+static gg_status find_ids(specials *s, gg_error *err)
+{
+    bool pieces = strcmp(s->tk->model, "llama") == 0;
+    for (int i = 0; i < EOT && err->status == GG_OK; i++) {
+        const role *r = &s->role[i];
+        size_t id = r->text && !r->has_id ? gg_tk_find(s->tk, r->text, r->len) : SIZE_MAX;
+        bool usual = pieces && i <= UNK && id == (i == BOS ? 1 : i == EOS ? 2 : 0);
+        if (id != SIZE_MAX && !usual) set_id(s, i, id, err);
+    }
+    return err->status;
+}
+
+/* The ids that config.json states, and after them those of generation_config.json, of which a list
+ * gives its first: lists is then the name of the file, for notes. A negative id is none. */
+static gg_status stated_ids(specials *s, const gg_json_node *from, const char *lists, gg_error *err)
+{
     char field[32];
     for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
         gg_error ignored = GG_ERROR_INIT;
         uint64_t id;
+        int64_t none;
         snprintf(field, sizeof field, "%s_token_id", role_rows[i].name);
-        const gg_json_node *node = gg_json_get(from, field);
-        gg_json_type type = gg_json_type_of(node);
-        if (type == GG_JSON_NONE || type == GG_JSON_NULL) node = gg_json_get(inner, field);
+        const gg_json_node *node = field_of(from, field);
         if (lists && gg_json_type_of(node) == GG_JSON_ARRAY) node = gg_json_first(node);
         if (gg_json_u64(node, &id, &ignored) == GG_OK) set_id(s, i, id, err);
+        else if (lists && !is_absent(node) &&
+                 (gg_json_i64(node, &none, &ignored) != GG_OK || none >= 0))
+            gg_tk_note(s->tk, err, "%s of %s is not the id of a token, and is left out", field,
+                       lists);
     }
     return err->status;
 }
 
 /* The flags that tokenizer_config.json states. */
-static void stated_flags(specials *s)
+static gg_status stated_flags(specials *s, gg_error *err)
 {
     char field[32];
-    for (int i = 0; i < ROLES; i++) {
+    for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
         gg_error ignored = GG_ERROR_INIT;
         bool flag;
         snprintf(field, sizeof field, "add_%s_token", role_rows[i].name);
-        if (gg_json_bool(gg_json_get(gg_tk_root(s->tk->config), field), &flag, &ignored) == GG_OK)
-            set_role_flag(&s->role[i], flag);
+        const gg_json_node *node = gg_json_get(gg_tk_root(s->tk->config), field);
+        if (gg_json_bool(node, &flag, &ignored) == GG_OK) set_role_flag(&s->role[i], flag);
+        else if (!is_absent(node))
+            gg_tk_note(s->tk, err,
+                       "%s of tokenizer_config.json is neither true nor false, and is left out",
+                       field);
     }
+    return err->status;
 }
 
 /* What the converter adds for some architectures. */
@@ -306,7 +366,11 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
         gg_json_bool(gg_json_get(gg_tk_root(tk->config), "add_prefix_space"), &value, &ignored) ==
             GG_OK)
         return gg_tk_set_bool(tk, key, value, err);
-    return GG_OK;
+    if (!tk->no_prefix) return GG_OK;
+    return gg_tk_note(tk, err,
+                      "tokenizer.model puts no space before a text, but engines do, unless you set "
+                      "%s to false",
+                      key);
 }
 
 /* ---- chat templates ----------------------------------------------------------------------------
@@ -315,7 +379,7 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
 /* Templates that have names. */
 typedef struct names_list {
     gg_buf data; /* as the elements of a GGUF array */
-    uint64_t n;
+    uint64_t n, left_out;
 } names_list;
 
 typedef struct template
@@ -329,8 +393,11 @@ template;
 static gg_status set_template(gg_tk *tk, const template *t, names_list *names, gg_error *err)
 {
     char key[160], plain[100];
-    size_t n = t->name_len < sizeof plain - 1 ? t->name_len : sizeof plain - 1;
-    if (n == 0) return GG_OK;
+    size_t n = t->name_len;
+    if (n == 0 || n >= sizeof plain) {
+        names->left_out++;
+        return GG_OK;
+    }
     for (size_t i = 0; i < n; i++) {
         char c = t->name[i];
         bool kept = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -342,6 +409,9 @@ static gg_status set_template(gg_tk *tk, const template *t, names_list *names, g
     uint8_t head[8] = { (uint8_t)n };
     snprintf(key, sizeof key, "tokenizer.chat_template.%s", plain);
     bool again = gg_meta_find(tk->meta, key) != NULL;
+    if (again && names->n &&
+        gg_tk_note(tk, err, "two chat templates have the name %s", plain) != GG_OK)
+        return err->status;
     if (!again && gg_buf_append(&names->data, head, 8, err) == GG_OK &&
         gg_buf_append(&names->data, plain, n, err) == GG_OK)
         names->n++;
@@ -359,6 +429,11 @@ static gg_status set_names(gg_tk *tk, names_list *names, gg_error *err)
                  .size = names->data.len };
     kv.key_len = strlen(kv.key);
     if (err->status == GG_OK && names->n) gg_meta_set(tk->meta, &kv, err);
+    if (err->status == GG_OK && names->left_out)
+        gg_tk_note(tk, err,
+                   "%llu chat templates have no text, or no name of at most 99 letters, and are "
+                   "left out",
+                   (unsigned long long)names->left_out);
     gg_buf_free(&names->data);
     return err->status;
 }
@@ -377,6 +452,7 @@ static gg_status set_stated(gg_tk *tk, const gg_json_node *stated, gg_error *err
         if (text_of(gg_json_get(c, "name"), &t.name, &t.name_len) &&
             text_of(gg_json_get(c, "template"), &t.text, &t.len))
             set_template(tk, &t, &names, err);
+        else names.left_out++;
     return set_names(tk, &names, err);
 }
 
@@ -424,6 +500,22 @@ static gg_status set_additional(gg_tk *tk, gg_error *err)
     return set_names(tk, &names, err);
 }
 
+/* Notes a chat_template.jinja that differs from the template of tokenizer_config.json. */
+static gg_status note_other_template(gg_tk *tk, gg_error *err)
+{
+    static const char name[] = "chat_template.jinja";
+    const char *taken = NULL;
+    char *text = NULL;
+    size_t len = 0, n = 0;
+    if (gg_hf_read(tk->from->folder, name, &text, &len, err) != GG_OK || !text) return err->status;
+    gg_kv_str(gg_meta_find(tk->meta, "tokenizer.chat_template"), &taken, &n);
+    bool same = taken && n == len && memcmp(taken, text, n) == 0;
+    free(text);
+    if (same) return GG_OK;
+    return gg_tk_note(
+        tk, err, "%s differs from chat_template of tokenizer_config.json, which is used", name);
+}
+
 static gg_status set_templates(gg_tk *tk, gg_error *err)
 {
     const gg_json_node *stated = gg_json_get(gg_tk_root(tk->config), "chat_template");
@@ -431,8 +523,15 @@ static gg_status set_templates(gg_tk *tk, gg_error *err)
     char *text = NULL;
     size_t len = 0;
     gg_json_type type = gg_json_type_of(stated);
-    if (type == GG_JSON_STRING || type == GG_JSON_ARRAY) return set_stated(tk, stated, err);
-    if (gg_hf_read(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
+    if (type == GG_JSON_STRING || type == GG_JSON_ARRAY) {
+        set_stated(tk, stated, err);
+        return err->status == GG_OK ? note_other_template(tk, err) : err->status;
+    }
+    if (!is_absent(stated))
+        gg_tk_note(tk, err,
+                   "chat_template of tokenizer_config.json is not a text, and is left out");
+    if (err->status == GG_OK &&
+        gg_hf_read(tk->from->folder, "chat_template.jinja", &text, &len, err) == GG_OK && text) {
         gg_meta_set_str(tk->meta, "tokenizer.chat_template", text, len, err);
         if (err->status == GG_OK) set_additional(tk, err);
     } else if (err->status == GG_OK &&
@@ -493,9 +592,11 @@ static gg_status set_sampling(gg_tk *tk, gg_error *err)
 /* Notes further tokens that end a text, for which GGUF has no list. */
 static gg_status note_ends(specials *s, gg_error *err)
 {
-    const gg_json_node *list = gg_json_get(gg_tk_root(s->tk->generation), "eos_token_id");
+    const gg_json_node *list = field_of(gg_tk_root(s->tk->generation), "eos_token_id");
+    bool config = gg_json_type_of(list) != GG_JSON_ARRAY;
     char text[200] = "";
     size_t used = 0, n = 0;
+    if (config) list = field_of(s->tk->from->config, "eos_token_id");
     if (gg_json_type_of(list) != GG_JSON_ARRAY) return GG_OK;
     for (const gg_json_node *e = gg_json_first(list); e; e = gg_json_next(e)) {
         gg_error ignored = GG_ERROR_INIT;
@@ -510,21 +611,23 @@ static gg_status note_ends(specials *s, gg_error *err)
     }
     if (n == 0) return GG_OK;
     return gg_tk_note(s->tk, err,
-                      "generation_config.json also ends a text at %s; engines know such tokens by "
-                      "their texts, or not at all",
-                      text);
+                      "%sconfig.json also ends a text at %s; engines know such tokens by their "
+                      "texts, or not at all",
+                      config ? "" : "generation_", text);
 }
 
 gg_status gg_tk_special_keys(gg_tk *tk, gg_error *err)
 {
     specials s = { .tk = tk };
     read_texts(&s);
-    read_processors(&s);
-    stated_flags(&s);
-    ids_of_texts(&s, err);
-    if (err->status == GG_OK) stated_ids(&s, tk->from->config, false, err);
-    if (err->status == GG_OK) stated_ids(&s, gg_tk_root(tk->generation), true, err);
-    if (err->status == GG_OK) stated_ids(&s, tk->from->config, true, err);
+    read_processor(&s, gg_json_get(gg_tk_root(tk->json), "post_processor"), err);
+    if (err->status == GG_OK) stated_flags(&s, err);
+    if (err->status == GG_OK) ids_of_texts(&s, err);
+    if (err->status == GG_OK) stated_ids(&s, tk->from->config, NULL, err);
+    if (err->status == GG_OK)
+        stated_ids(&s, gg_tk_root(tk->generation), "generation_config.json", err);
+    if (err->status == GG_OK) stated_ids(&s, tk->from->config, "config.json", err);
+    if (err->status == GG_OK) find_ids(&s, err);
     exceptions(&s);
     if (err->status == GG_OK) set_roles(&s, err);
     if (err->status == GG_OK) set_space_prefix(tk, err);

@@ -35,6 +35,8 @@ typedef struct gg_tk {
     uint64_t n_merges;
     gg_text_index by_text;
     size_t replaced; /* tokens whose text an added token has changed */
+    bool spaces;     /* a step of tokenizer.json writes spaces as U+2581 */
+    bool no_prefix;  /* tokenizer.model puts no space before a text */
 } gg_tk;
 
 /* The root of a file's tree, or NULL. */
@@ -42,6 +44,9 @@ static inline const gg_json_node *gg_tk_root(const gg_json *json)
 {
     return json ? gg_json_root(json) : NULL;
 }
+
+/* Whether a token has a text, in which U+2581 may stand for a space. */
+bool gg_tk_has_text(const gg_hf_token *t, const char *text, size_t len);
 
 /* Appends a line to the notes, escaped for a terminal. */
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
@@ -86,6 +91,8 @@ gg_status gg_tk_count(const gg_json_node *vocab, const gg_json_node *added, uint
 /* tokenizer_json.c: the tokens and merges of tokenizer.json, or of vocab.json and merges.txt. */
 gg_status gg_tk_read_json(gg_tk *tk, gg_error *err);
 gg_status gg_tk_read_vocab(gg_tk *tk, const char *merges, size_t len, gg_error *err);
+/* Notes how the tokens that were read differ from those of tokenizer.json. */
+gg_status gg_tk_compare_json(gg_tk *tk, gg_error *err);
 
 /* tokenizer_sp.c: the tokens of a tokenizer.model of len bytes. */
 gg_status gg_tk_read_sp(gg_tk *tk, const char *bytes, size_t len, gg_error *err);

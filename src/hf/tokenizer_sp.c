@@ -73,7 +73,9 @@ static bool next_field(message *m, field *f, gg_error *err)
 /* ---- the model --------------------------------------------------------------------------------
  */
 
-enum { PIECES = 1, TRAINER = 2, PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, KIND = 3 };
+enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };
+enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, KIND = 3 };
+enum { NORMALIZER_TABLE = 2, NORMALIZER_PREFIX = 3, NORMALIZER_SPACES = 4 };
 enum { SP_UNKNOWN = 2, SP_CONTROL = 3, SP_UNUSED = 5, SP_BYTE = 6 };
 enum { KIND_UNIGRAM = 1, KIND_BPE = 2 };
 
@@ -120,15 +122,43 @@ static gg_status read_kind(const message *whole, const field *f, uint64_t *kind,
     return err->status;
 }
 
+/* Notes what the model does with a text before it is split, and engines do not. */
+static gg_status note_normalizer(gg_tk *tk, const message *whole, const field *f, gg_error *err)
+{
+    message m = { whole->file, f->bytes, f->bytes + f->len };
+    bool table = false, spaces = true;
+    field part;
+    while (next_field(&m, &part, err)) {
+        if (part.number == NORMALIZER_TABLE && part.wire == 2) table = part.len > 0;
+        if (part.number == NORMALIZER_PREFIX && part.wire == 0) tk->no_prefix = part.value == 0;
+        if (part.number == NORMALIZER_SPACES && part.wire == 0) spaces = part.value != 0;
+    }
+    if (table)
+        gg_tk_note(tk, err,
+                   "tokenizer.model changes letters before a text is split, which engines do not "
+                   "do: text that is changed gets other tokens");
+    if (spaces)
+        gg_tk_note(tk, err,
+                   "tokenizer.model takes several spaces for one, which engines do not do");
+    return err->status;
+}
+
 static gg_status count_pieces(gg_tk *tk, message m, uint64_t *n, gg_error *err)
 {
     field f;
     uint64_t kind = KIND_UNIGRAM;
+    bool whole = false;
     *n = 0;
     while (next_field(&m, &f, err)) {
         if (f.number == PIECES && f.wire == 2) ++*n;
         if (f.number == TRAINER && f.wire == 2) read_kind(&m, &f, &kind, err);
+        if (f.number == TRAINER) whole = true;
+        if (f.number == NORMALIZER && f.wire == 2) note_normalizer(tk, &m, &f, err);
     }
+    if (err->status == GG_OK && !whole)
+        gg_tk_note(tk, err,
+                   "tokenizer.model has nothing after its %llu pieces, as if its end were missing",
+                   (unsigned long long)*n);
     if (err->status == GG_OK && kind != KIND_UNIGRAM && kind != KIND_BPE)
         gg_fail(err, GG_EUNSUPPORTED, "this SentencePiece model splits text into words or letters");
     if (err->status == GG_OK && kind == KIND_UNIGRAM)
@@ -150,7 +180,7 @@ gg_status gg_tk_read_sp(gg_tk *tk, const char *bytes, size_t len, gg_error *err)
         if (f.number == PIECES && f.wire == 2 && read_piece(&m, &f, &token, err) == GG_OK)
             gg_tk_set(tk, id++, &token, err);
     tk->model = "llama";
-    tk->pre = "default";
+    tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
     return err->status;
 }

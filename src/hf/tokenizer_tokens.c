@@ -125,9 +125,17 @@ static const char *with_spaces(gg_tk *tk, const char *text, size_t *len, gg_erro
     return copy;
 }
 
-static bool has_text(const gg_hf_token *t, const char *text, size_t len)
+bool gg_tk_has_text(const gg_hf_token *t, const char *text, size_t len)
 {
-    return t->len == len && memcmp(t->text, text, len) == 0;
+    size_t i = 0, k = 0;
+    while (i < t->len && k < len) {
+        bool a = gg_text_begins(t->text + i, t->len - i, SPACE),
+             b = gg_text_begins(text + k, len - k, SPACE);
+        if ((a ? ' ' : t->text[i]) != (b ? ' ' : text[k])) return false;
+        i += a ? 3 : 1;
+        k += b ? 3 : 1;
+    }
+    return i == t->len && k == len;
 }
 
 gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
@@ -147,8 +155,8 @@ gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
                          control ? GG_TOKEN_CONTROL : GG_TOKEN_USER_DEFINED, -1000 };
     if (!control && !more) made.text = with_spaces(tk, added->text, &made.len, err);
     if (err->status != GG_OK) return err->status;
-    bool other = t->text && t->type != GG_TOKEN_UNUSED && !has_text(t, added->text, added->len) &&
-                 !has_text(t, made.text, made.len);
+    bool other = t->text && t->type != GG_TOKEN_UNUSED &&
+                 !gg_tk_has_text(t, added->text, added->len);
     if (other && tk->replaced++ == 0)
         gg_tk_note(tk, err, "added token '%.*s' replaces '%.*s', which has the same id, %llu",
                    added->len < 80 ? (int)added->len : 80, added->text,

@@ -237,6 +237,12 @@ static uint32_t made_of(const gg_vocab *v, const char *left, size_t n, const cha
     return id_of(v, joined->data, joined->len);
 }
 
+static gg_status fail_type(const gg_kv *kv, const char *what, gg_error *err)
+{
+    return gg_fail(err, GG_EFORMAT, "%.*s must be an array of %s",
+                   kv->key_len < 80 ? (int)kv->key_len : 80, kv->key, what);
+}
+
 static gg_status read_merges(gg_vocab *v, gg_error *err)
 {
     uint32_t before = 0;
@@ -244,7 +250,9 @@ static gg_status read_merges(gg_vocab *v, gg_error *err)
     const char *s;
     size_t n;
     gg_buf joined = GG_BUF_INIT;
-    if (!kv || kv->type != GG_TYPE_ARR || kv->count == 0) return GG_OK;
+    if (!kv || (kv->type == GG_TYPE_ARR && kv->count == 0)) return GG_OK;
+    if (kv->type != GG_TYPE_ARR || kv->elem_type != GG_TYPE_STR)
+        return fail_type(kv, "strings", err);
     if (kv->count > UINT32_MAX / 4) return gg_fail(err, GG_EUNSUPPORTED, "too many merges");
     if (!(v->merges = calloc((size_t)kv->count, sizeof *v->merges))) return no_room(err);
     for (uint64_t at = 0; gg_kv_next_str(kv, &at, &s, &n) && err->status == GG_OK;) {
@@ -276,17 +284,20 @@ static gg_status read_tokens(gg_vocab *v, gg_error *err)
         texts->count == 0)
         return gg_fail(err, GG_NO, "it has no vocabulary (tokenizer.ggml.tokens)");
     if (texts->count > UINT32_MAX / 4) return gg_fail(err, GG_EUNSUPPORTED, "too many tokens");
+    if (types && (types->type != GG_TYPE_ARR ||
+                  (types->elem_type != GG_TYPE_I32 && types->elem_type != GG_TYPE_U32)))
+        return fail_type(types, "i32", err);
     if (types && types->count != texts->count)
         return fail_list("tokenizer.ggml.token_type", types->count, texts->count, err);
-    if (scores && (scores->elem_type != GG_TYPE_F32 || scores->count != texts->count))
+    if (scores && (scores->type != GG_TYPE_ARR || scores->elem_type != GG_TYPE_F32))
+        return fail_type(scores, "f32", err);
+    if (scores && scores->count != texts->count)
         return fail_list("tokenizer.ggml.scores", scores->count, texts->count, err);
     v->scores = scores != NULL;
     if (!(v->tokens = calloc((size_t)texts->count, sizeof *v->tokens))) return no_room(err);
     uint64_t at = 0;
     for (gg_vocab_token *t = v->tokens; gg_kv_next_str(texts, &at, &t->text, &t->len); t++) {
-        uint64_t type = GG_TOKEN_NORMAL;
-        gg_kv_u64_at(types, v->n, &type);
-        t->type = type > GG_TOKEN_BYTE ? GG_TOKEN_NORMAL : (int32_t)type;
+        t->type = types ? (int32_t)gg_le32(types->data + 4 * v->n) : GG_TOKEN_NORMAL;
         uint32_t bits = scores ? gg_le32(scores->data + 4 * v->n) : 0;
         memcpy(&t->score, &bits, 4);
         if (++v->n == texts->count) break;
@@ -342,16 +353,32 @@ void gg_vocab_free(gg_vocab *v)
 /* ---- keys with ids ------------------------------------------------------------------------------
  */
 
+static bool is_integer(uint32_t type)
+{
+    return type != GG_TYPE_STR && type != GG_TYPE_F32 && type != GG_TYPE_F64 &&
+           type != GG_TYPE_BOOL && type != GG_TYPE_ARR;
+}
+
+/* bos_token_id, eog_token_ids, adapters.token_ids_activate; and lists such as suppress_tokens. */
+static bool states_ids(const gg_kv *kv)
+{
+    static const char *const ends[] = { "token_id", "token_ids", ".token_ids_activate",
+                                        ".token_ids_substitute" };
+    bool list = kv->type == GG_TYPE_ARR, is = list && gg_text_ends(kv->key, kv->key_len, "_tokens");
+    for (size_t i = 0; i < sizeof ends / sizeof *ends && !is; i++)
+        is = gg_text_ends(kv->key, kv->key_len, ends[i]);
+    return is && is_integer(list ? kv->elem_type : kv->type);
+}
+
 gg_status gg_vocab_each_id(const gg_meta *meta, gg_vocab_id_fn *fn, void *ctx, gg_error *err)
 {
-    static const char *const ends[] = { "_token_id", "_token_ids", ".suppress_tokens" };
-    for (size_t i = 0; i < meta->n && err->status == GG_OK; i++) {
-        const gg_kv *kv = &meta->kv[i];
-        bool is = false;
-        for (int k = 0; k < 3; k++) is = is || gg_text_ends(kv->key, kv->key_len, ends[k]);
-        uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
-        if (is && type != GG_TYPE_STR && type != GG_TYPE_F32 && type != GG_TYPE_F64)
-            fn(ctx, kv, err);
-    }
+    for (size_t i = 0; i < meta->n && err->status == GG_OK; i++)
+        if (states_ids(&meta->kv[i])) fn(ctx, &meta->kv[i], err);
     return err->status;
+}
+
+uint64_t gg_vocab_id_at(const gg_kv *kv, uint64_t i)
+{
+    uint64_t id;
+    return gg_kv_u64_at(kv, i, &id) ? id : UINT64_MAX;
 }

@@ -14,7 +14,7 @@ typedef struct gg_vocab_token {
      * spaces. */
     const char *plain;
     size_t plain_len;
-    int32_t type;
+    int32_t type; /* as stored: engines know those up to GG_TOKEN_BYTE */
     float score;
 } gg_vocab_token;
 
@@ -65,6 +65,8 @@ const gg_vocab_merge *gg_vocab_find_merge(const gg_vocab *v, uint32_t left, uint
 /* Calls fn for each key that states the id of a token, or a list of them. */
 typedef gg_status gg_vocab_id_fn(void *ctx, const gg_kv *kv, gg_error *err);
 gg_status gg_vocab_each_id(const gg_meta *meta, gg_vocab_id_fn *fn, void *ctx, gg_error *err);
+/* Id number i of such a key; UINT64_MAX for a negative one, which stands for no token. */
+uint64_t gg_vocab_id_at(const gg_kv *kv, uint64_t i);
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
@@ -77,9 +79,23 @@ gg_status gg_vocab_set_tokens(gg_meta *meta, const gg_vocab_token *tokens, size_
                               gg_error *err);
 /* Sets the number of tokens that the architecture states, if it does. */
 gg_status gg_vocab_set_size(gg_meta *meta, size_t n, gg_error *err);
-/* Adds all keys of a model to `meta`, with the tokenizer of another one, of n tokens. */
+/* New ids of the tokens of a model; UINT32_MAX = the new vocabulary lacks the token. */
+typedef struct gg_vocab_ids {
+    const uint32_t *to;
+    size_t n;
+} gg_vocab_ids;
+/* Makes the new ids of a model's n tokens from `from`, which has the token, or UINT32_MAX, that
+ * each of n_new tokens was. Of two that were the same the first counts. NULL without memory. */
+uint32_t *gg_vocab_new_ids(const uint32_t *from, size_t n_new, size_t n, gg_error *err);
+/* Sets the keys of a model that state ids, either those of its tokenizer or all others, to the new
+ * ones. Ids beyond the last token, and negative ones, stay. GG_NO if a token is lacking. */
+gg_status gg_vocab_renumber(gg_meta *meta, const gg_meta *model, const gg_vocab_ids *ids,
+                            bool tokenizer, gg_error *err);
+/* Adds all keys of a model to `meta`, with the tokenizer of another one, of n tokens. `ids`: the
+ * new ids of the model's tokens in keys other than those of the tokenizer; NULL = they are not
+ * used. */
 gg_status gg_vocab_take_keys(gg_meta *meta, const gg_meta *model, const gg_meta *tokenizer,
-                             size_t n, gg_error *err);
+                             size_t n, const gg_vocab_ids *ids, gg_error *err);
 
 /* ---- models with another vocabulary ----------------------------------------------------------
  *
@@ -132,10 +148,11 @@ typedef struct gg_vocab_view {
 bool gg_vocab_is_matrix(const gg_tensor *t);
 
 /* Opens the view. A draft head, whose own rows are named by the tensor d2t, keeps the rows of
- * tokens that are copied. `note` is called about tensors that may depend on the vocabulary and are
- * not changed. Errors: GG_EFORMAT if a matrix has more or fewer rows than its model has tokens;
- * GG_NO if a model has no such matrix, or one with other rows, or if no token of a draft head is
- * left; GG_EUNSUPPORTED for a tensor that names tokens in another way, and for a row that must be
- * computed in a type that cannot be encoded, when it is read. */
+ * tokens that are copied, and t2d has values for these tokens only. `note` is called about tensors
+ * that may depend on the vocabulary and are not changed. Errors: GG_EFORMAT if a matrix has more or
+ * fewer rows than its model has tokens; GG_NO if a model has no such matrix, or one with other
+ * rows, or if no token of a draft head is left; GG_EUNSUPPORTED for a tensor that names tokens in
+ * another way, and for a row that must be computed in a type that cannot be encoded, when it is
+ * read. */
 gg_status gg_vocab_view_open(const gg_vocab_view *what, void (*note)(void *, const char *line),
                              void *ctx, gg_source **out, gg_error *err);

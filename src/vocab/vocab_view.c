@@ -73,10 +73,11 @@ typedef struct vocab_view {
     size_t *tokens; /* of each model */
     size_t n_models;
     const gg_vocab_rows *rows;
-    gg_vocab_rows heads; /* of a draft head, with copied rows only */
-    int64_t *numbers;    /* the tokens of these */
-    matrix *list;        /* one per tensor */
-    size_t *places;      /* all matrix.at */
+    gg_vocab_rows heads;   /* of a draft head, with copied rows only */
+    int64_t *numbers;      /* the tokens of these */
+    gg_vocab_rows drafted; /* of t2d: those of these tokens are copied */
+    matrix *list;          /* one per tensor */
+    size_t *places;        /* all matrix.at */
     pthread_mutex_t lock;
 } vocab_view;
 
@@ -100,8 +101,15 @@ static vocab_view *view_of(const gg_source *s)
 
 bool gg_vocab_is_matrix(const gg_tensor *t)
 {
-    static const char *const names[] = { "token_embd.weight", "output.weight", "output.bias",
-                                         "per_layer_token_embd.weight", "t2d" };
+    static const char *const names[] = { "token_embd.weight",
+                                         "output.weight",
+                                         "output.bias",
+                                         "per_layer_token_embd.weight",
+                                         "selector_predecessor.weight",
+                                         "selector_successor.weight",
+                                         "markov_w1.weight",
+                                         "markov_w2.weight",
+                                         "t2d" };
     static const char *const ends[] = { ".nextn.embed_tokens.weight",
                                         ".nextn.shared_head_head.weight",
                                         ".ffn_gate_tid2eid.weight" };
@@ -114,7 +122,14 @@ bool gg_vocab_is_matrix(const gg_tensor *t)
 
 static bool is_output(const gg_tensor *t)
 {
-    return strncmp(t->name, "output.", 7) == 0 || strstr(t->name, "shared_head_head") != NULL;
+    return strncmp(t->name, "output.", 7) == 0 || strcmp(t->name, "markov_w2.weight") == 0 ||
+           strstr(t->name, "shared_head_head") != NULL;
+}
+
+/* t2d: whether a draft head has each token. */
+static bool is_flags(const gg_tensor *t)
+{
+    return strcmp(t->name, "t2d") == 0;
 }
 
 static uint32_t last_axis(const gg_tensor *t)
@@ -248,7 +263,7 @@ static gg_status fill_row(gg_data *d, gg_vocab_fill fill, uint64_t row, gg_error
 }
 
 /* Makes a row in r->made. Integers, such as numbers of experts, are those of the first row of a
- * sum. */
+ * sum; a draft head has no token that is made. */
 static gg_status make_row(gg_data *d, uint64_t row, gg_error *err)
 {
     const vocab_view *v = view_of(d->source);
@@ -263,8 +278,8 @@ static gg_status make_row(gg_data *d, uint64_t row, gg_error *err)
     size_t width = (size_t)m->width;
     if (r->row == row) return GG_OK;
     r->row = UINT64_MAX;
-    if (!gg_can_decode(t->dtype)) {
-        bool any = sum && sum->n;
+    if (!gg_can_decode(t->dtype) || (is_flags(t) && of->from == GG_ROW_MADE)) {
+        bool any = sum && sum->n && !is_flags(t);
         if (any && read_row(d, sum->sources ? sum->sources[0] : 0, sum->ids[0], err) != GG_OK)
             return err->status;
         if (any) memcpy(r->made, r->raw, m->row_bytes);
@@ -393,6 +408,7 @@ static void close_view(gg_source *s)
     vocab_view *v = view_of(s);
     for (size_t i = 0; v->list && i < s->n; i++) free(v->list[i].mean);
     gg_vocab_rows_free(&v->heads);
+    gg_vocab_rows_free(&v->drafted);
     free(v->numbers);
     free(v->list);
     free(v->places);
@@ -428,6 +444,12 @@ static gg_status find_twin(const vocab_view *v, size_t k, const gg_tensor *t, si
     if (*at == SIZE_MAX) return gg_fail_in(err, GG_NO, s, t, "it does not have this tensor");
     const gg_tensor *theirs = gg_source_tensor(s, *at);
     uint32_t last = last_axis(t);
+    if (theirs->dtype != t->dtype && !(gg_can_decode(theirs->dtype) && gg_can_decode(t->dtype)))
+        return gg_fail_in(err, GG_EUNSUPPORTED, s, theirs,
+                          "its type is %s, but that of %.200s is %s, and one of them cannot be "
+                          "decoded",
+                          gg_dtype_name(theirs->dtype), gg_source_name(v->models[0]),
+                          gg_dtype_name(t->dtype));
     if (theirs->dims[last] != v->tokens[k])
         return gg_fail_in(err, GG_EFORMAT, s, theirs,
                           "it has %llu rows, but the vocabulary has %zu tokens",
@@ -484,10 +506,13 @@ static gg_status open_heads(vocab_view *v, size_t index, gg_error *err)
     }
     v->heads.list = calloc((size_t)n + 1, sizeof *v->heads.list);
     v->numbers = calloc((size_t)n + 1, sizeof *v->numbers);
-    if (!to || !v->heads.list || !v->numbers) {
+    v->drafted.list = calloc(v->rows->n + 1, sizeof *v->drafted.list);
+    if (!to || !v->heads.list || !v->numbers || !v->drafted.list) {
         free(to);
         return gg_fail(err, GG_ENOMEM, "no memory for a draft head");
     }
+    v->drafted.n = v->rows->n;
+    for (size_t i = 0; i < v->drafted.n; i++) v->drafted.list[i].from = GG_ROW_MADE;
     for (size_t i = 0; i < v->tokens[0]; i++) to[i] = SIZE_MAX;
     for (size_t i = v->rows->n; i-- > 0;)
         if (v->rows->list[i].from != GG_ROW_MADE) to[v->rows->list[i].from] = i;
@@ -499,6 +524,7 @@ static gg_status open_heads(vocab_view *v, size_t index, gg_error *err)
                        "number %llu is %lld, but the vocabulary has %zu tokens",
                        (unsigned long long)i, (long long)id, v->tokens[0]);
         } else if (to[id] != SIZE_MAX) {
+            v->drafted.list[to[id]].from = (uint32_t)id;
             v->numbers[v->heads.n] = (int64_t)to[id];
             v->heads.list[v->heads.n++].from = (uint32_t)i;
         }
@@ -515,6 +541,7 @@ static gg_status open_tensors(vocab_view *v, void (*note)(void *, const char *li
 {
     gg_source *s = &v->s;
     size_t map = gg_source_find(v->models[0], "d2t", 3), found = 0;
+    uint64_t head = map == SIZE_MAX ? 0 : gg_source_tensor(v->models[0], map)->dims[0];
     if (map != SIZE_MAX && open_heads(v, map, err) != GG_OK) return err->status;
     for (; s->n < v->models[0]->n && err->status == GG_OK; s->n++) {
         gg_tensor *t = &s->tensors[s->n];
@@ -525,20 +552,21 @@ static gg_status open_tensors(vocab_view *v, void (*note)(void *, const char *li
             v->list[s->n].numbers = v->numbers;
             gg_tensor_extent(t->dtype, t->n_dims, t->dims, &t->elements, &t->bytes, err);
         } else if (map != SIZE_MAX && is_output(t) && gg_vocab_is_matrix(t)) {
-            open_matrix(v, s->n, &v->heads, gg_source_tensor(v->models[0], map)->dims[0], err);
+            open_matrix(v, s->n, &v->heads, head, err);
             found++;
         } else if (gg_vocab_is_matrix(t)) {
-            open_matrix(v, s->n, v->rows, v->tokens[0], err);
+            bool drafted = map != SIZE_MAX && is_flags(t);
+            open_matrix(v, s->n, drafted ? &v->drafted : v->rows, v->tokens[0], err);
             found++;
         } else if (strstr(t->name, "masked_embd_ordering")) {
             gg_fail_in(err, GG_EUNSUPPORTED, v->models[0], t,
                        "it has an order of all tokens, which would no longer fit");
-        } else if (note && t->n_dims > 1 && t->dims[last] == v->tokens[0] &&
-                   v->tokens[0] != t->dims[0]) {
+        } else if (note && t->n_dims > 1 && t->dims[last] != t->dims[0] &&
+                   (t->dims[last] == v->tokens[0] || t->dims[last] == head)) {
             char line[400];
             snprintf(line, sizeof line,
-                     "%s has as many rows as the vocabulary has tokens, and is not changed",
-                     t->name);
+                     "%s has as many rows as the %s has tokens, and is not changed", t->name,
+                     t->dims[last] == v->tokens[0] ? "vocabulary" : "draft head");
             note(ctx, line);
         }
     }

@@ -253,6 +253,21 @@ want token_embd.weight "$T/m.gguf" b:a:1 "a:b:0.75 b:b:0.25" "a:c:0.75 b:c:0.25"
     "a:<|end|>:0.75 b:<|end|>:0.25" "a:[PAD5]:1" "b:<|x|>:1" 0 0 0
 check "a choice on the command line" merge -q --config "$T/config.json" --vocabulary union -o "$T/m.gguf"
 
+# An id in another key than those of the tokenizer follows its token.
+echo '{"key": "llama.decoder_start_token_id", "type": "u32", "value": 1},' > "$T/start"
+made "$T/s.gguf" "$(str model gpt2; str pre gpt-2; list tokens str '"a", "b"'; list token_type i32 "1, 1"
+    list merges str '"a b"'; cat "$T/start")" token_embd.weight:f32:4x2 output.weight:f32:4x2 \
+    blk.0.attn_norm.weight:f32:4 2> "$T/null"
+check "an id of the architecture" merge --method linear "$T/s.gguf" "$B" --vocabulary "$B" -q -o "$T/m.gguf"
+check_text "$(key "$T/m.gguf" llama.decoder_start_token_id)" 3 "it is that of the same token"
+model 8 "$T/small.gguf" '"a", "z"' "1, 1" '"a z"' 1
+check_error 1 "llama.decoder_start_token_id has token 1, which the new vocabulary lacks" "an id without a token" \
+    merge --method linear "$T/s.gguf" "$B" --vocabulary "$T/small.gguf" -q -o "$T/x.gguf"
+# Padding has texts that no token has.
+model 8 "$T/pads.gguf" '"a", "[PAD3]"' "1, 1" '"a z"' 1
+check "padding" config "\"tokenizer\": {\"source\": \"$T/pads.gguf\", \"pad_to_multiple_of\": 5}"
+check_text "$(list_of "$T/m.gguf")" "a [PAD3] [PAD2] [PAD4] [PAD5] " "its texts"
+
 # ---- what cannot be ---------------------------------------------
 no() { check_error "$@"; check_absent "$T/no.gguf" "$3: nothing is written"; }
 no 2 "give --vocabulary or --embed-from, not both" "with the embeddings of the base" \

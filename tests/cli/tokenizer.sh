@@ -138,6 +138,19 @@ check_text "$(tokens_of "$T/m.gguf")" "a <|end|> c ab abc [PAD5] " "the added to
 again "$abc" "$merged" '{"id": 1, "content": "\u001b[31m\n\u202e", "special": true}'
 noted "added token '\\x1b[31m\\n\\xe2\\x80\\xae' replaces 'b', which has the same id, 1" "a text that would act on a terminal"
 
+again '"a": 0, "[PAD4]": 1' '' ''
+noted "the tokenizer has 2 tokens for 6 rows of the embeddings: the last 4 rows get unused tokens" \
+    "rows without tokens"
+check_text "$(tokens_of "$T/m.gguf")" "a [PAD4] [PAD2] [PAD3] [PAD10] [PAD5] " "no unused text is there twice"
+again "$abc" "$merged" '{"id": "5", "content": "<|end|>", "special": true}'
+refused "" "an id that is a text"
+again '"a": 0, "b": 1.5' '"a b"' ''
+refused "" "an id with a fraction"
+again "$abc" "$merged" '{"id": -5, "content": "<|end|>", "special": true}'
+refused "" "an added token below 0"
+again "$abc" "$merged" '{"content": "<|end|>", "special": true}'
+refused "" "an added token without an id"
+
 # ---- types of added tokens -----------------------------------------------------------------------------
 again "$abc" "$merged" '{"id": 5, "content": "<|end|>", "special": false}'
 check "looks special" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
@@ -162,6 +175,8 @@ again "$abc" '"ab"' "$end"
 refused "a merge is not two texts" "a merge of one text"
 again "$abc" '[["a", "b", "c"]]' "$end"
 refused "" "a merge of three texts"
+again "$abc" '' "$end"
+noted "tokenizer.json has no merges" "no merges"
 again '"a": 0, " ": 1, " a": 2' '[" ", "a"]' ''
 check "a space in a merge" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
 check_text "$(organ-keys "$T/m.gguf" --get tokenizer.ggml.merges)" "Ġ a" "is encoded"
@@ -217,6 +232,8 @@ again "$abc" "$merged" "$end"
 sed 's/"normalizer": null/"normalizer": {"type": "NFC"}/' "$T/ck/tokenizer.json" > "$T/j" &&
     cp "$T/j" "$T/ck/tokenizer.json"
 noted "changes text before it is split (NFC)" "NFC"
+sed 's/"type": "NFC"/"type": "Lowercase"/' "$T/ck/tokenizer.json" > "$T/j" && cp "$T/j" "$T/ck/tokenizer.json"
+noted "changes text before it is split (Lowercase)" "small letters"
 again "$abc" "$merged" "$end" '{"type": "ByteLevel", "add_prefix_space": true}'
 noted "puts a space before each text" "a space before each text"
 
@@ -257,6 +274,60 @@ sed "s/{\"added_tokens\"/{\"post_processor\": $single, \"added_tokens\"/" "$T/ck
 check "a post-processor" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
 check_text "$(key tokenizer.ggml.add_bos_token)" true "it adds a token before a text"
 
+# What a post-processor does besides is noted, also in a sequence within a sequence.
+processed() { # POST-PROCESSOR
+    again "$abc" "$merged" "$end"
+    sed "s/{\"added_tokens\"/{\"post_processor\": $1, \"added_tokens\"/" "$T/ck/tokenizer.json" > "$T/j" &&
+        cp "$T/j" "$T/ck/tokenizer.json"
+}
+nested() { printf '{"type": "Sequence", "processors": [%s]}' "$1"; }
+processed "$(nested "$(nested "$single")")"
+check "a template in a nested sequence" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
+check_text "$(key tokenizer.ggml.add_bos_token)" true "it is read"
+a='{"SpecialToken": {"id": "a"}}'
+processed "{\"type\": \"TemplateProcessing\", \"single\": [$a, $a, {\"Sequence\": {\"id\": \"A\"}}], \"pair\": []}"
+noted "the tokenizer puts 2 special tokens around a text, but engines put 1" "two tokens before a text"
+processed '{"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}'
+noted "what the tokenizer does to tokens afterwards is not converted (BertProcessing)" "an unknown post-processor"
+
+# ids_are CONFIG GENERATION: fields of config.json and generation_config.json
+ids_are() {
+    checkpoint "$T/ck" 6
+    again "$abc" "$merged" "$end"
+    sed "s/{\"arch/{$1\"arch/" "$T/ck/config.json" > "$T/j" && cp "$T/j" "$T/ck/config.json"
+    echo "{$2}" > "$T/ck/generation_config.json"
+}
+ids_are '"eos_token_id": "5", "pad_token_id": -1, ' '"bos_token_id": 0.5'
+noted "eos_token_id of config.json is not the id of a token, and is left out" "an id that is a text"
+grep -q "bos_token_id of generation_config.json is not the id of a token" "$T/err" || bad "an id with a fraction"
+grep -q "pad_token_id" "$T/err" && bad "a note about no token: $(cat "$T/err")"
+check_text "$(organ-keys "$T/m.gguf" | grep -c _token_id)" 0 "none of them is stored"
+ids_are '"eos_token_id": [5, 4], ' ''
+noted "config.json also ends a text at 'abc'" "a list of ends in config.json"
+check_text "$(key tokenizer.ggml.eos_token_id)" 5 "the first end"
+echo '{"add_bos_token": "yes", "eos_token": "abc"}' > "$T/ck/tokenizer_config.json"
+ids_are '' ''
+echo '{"add_bos_token": "yes", "eos_token": "abc"}' > "$T/ck/tokenizer_config.json"
+noted "add_bos_token of tokenizer_config.json is neither true nor false" "a flag that is a text"
+check_text "$(key tokenizer.ggml.eos_token_id)" 4 "the id of a text that no file states"
+echo '{"added_tokens_decoder": {"5": {"content": "<|stop|>"}}, "chat_template": [[1], {"name": "x"}, {"name":
+    "tool use", "template": "1"}, {"name": "tool-use", "template": "2"}]}' > "$T/ck/tokenizer_config.json"
+noted "another text for 1 added tokens, which is not used: token 5 is '<|stop|>' there and '<|end|>' here" \
+    "added tokens that differ"
+grep -q "2 chat templates have no text, or no name" "$T/err" || bad "nested templates: $(cat "$T/err")"
+grep -q "two chat templates have the name tool_use" "$T/err" || bad "two templates of one name: $(cat "$T/err")"
+check_text "$(key tokenizer.chat_template.tool_use)" 2 "the later one counts"
+printf 'J' > "$T/ck/chat_template.jinja"
+echo '{"chat_template": "C"}' > "$T/ck/tokenizer_config.json"
+noted "chat_template.jinja differs from chat_template of tokenizer_config.json, which is used" "two templates"
+echo '{"chat_template": "J"}' > "$T/ck/tokenizer_config.json"
+check "the same template twice" organ-assemble "$T/ck" --force -o "$T/m.gguf"
+check_text "$(grep -c template "$T/err")" 0 "needs no note"
+echo '{"chat_template": {"a": 1}}' > "$T/ck/tokenizer_config.json"
+noted "chat_template of tokenizer_config.json is not a text" "a template that is an object"
+check_text "$(key tokenizer.chat_template)" J "the other one counts"
+checkpoint "$T/ck" 6
+
 # ---- BPE with byte fallback, which llama.cpp calls SPM ---------------------------------------------------
 again '"<0x0A>": 0, "▁": 1, "a": 2, "b": 3, "▁a": 4, "▁ab": 5' '["▁", "a"], ["▁a", "b"]' '' \
     '{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"}' ', "byte_fallback": true'
@@ -269,6 +340,30 @@ again '"<0x0A>": 0, "▁": 1, "a": 2, "b": 3, "▁a": 4, "▁ab": 5' '["▁", "a
 check "with a space before a text" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
 check_text "$(key tokenizer.ggml.add_space_prefix)" true "a space before a text"
 
+# Steps that engines do not take with pieces.
+pieces() { # PRE [NORMALIZER]
+    again '"<0x0A>": 0, "▁": 1, "a": 2, "b": 3, "▁a": 4, "▁ab": 5' '["▁", "a"], ["▁a", "b"]' '' "$1" \
+        ', "byte_fallback": true'
+    normal=${2:-null}
+    sed "s/\"normalizer\": null/\"normalizer\": $normal/" "$T/ck/tokenizer.json" > "$T/j" &&
+        cp "$T/j" "$T/ck/tokenizer.json"
+}
+replace='{"type": "Replace", "pattern": {"String": " "}, "content": "▁"}'
+pieces '{"type": "Metaspace", "replacement": "_", "prepend_scheme": "never"}'
+refused "another letter than U+2581 for a space" "another letter for a space"
+pieces '{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
+    {"type": "Metaspace", "prepend_scheme": "never"}]}'
+noted "splits a text before its pieces are joined (Digits)" "digits apart"
+pieces null
+noted "does not write spaces as U+2581" "no letter for a space"
+pieces null "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": \"x\"}, $replace]}"
+noted "changes text before it is split (Prepend)" "another text before a text"
+check_text "$(key tokenizer.ggml.add_space_prefix)" false "a space is not put there"
+inner="{\"type\": \"Sequence\", \"normalizers\": [$replace]}"
+pieces null "{\"type\": \"Sequence\", \"normalizers\": [$inner, $replace]}"
+check "nested normalizers" organ-assemble "$T/ck" --force -o "$T/m.gguf"
+grep -q -e "U+2581" -e "changes text" "$T/err" && bad "a note about nested normalizers: $(cat "$T/err")"
+
 # ---- WordPiece and Unigram -------------------------------------------------------------------------------
 echo '{"added_tokens": [{"id": 0, "content": "[CLS]", "special": true}], "normalizer": {"type": "BertNormalizer",
  "lowercase": true}, "model": {"type": "WordPiece", "vocab": {"[CLS]": 0, "a": 1, "##b": 2}}}' > "$T/ck/tokenizer.json"
@@ -276,6 +371,29 @@ check "WordPiece" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
 check_text "$(key tokenizer.ggml.model) $(tokens_of "$T/m.gguf")" \
     "bert [CLS] ▁a b [PAD3] [PAD4] [PAD5] " "its tokens"
 check_text "$(key tokenizer.ggml.normalizer.lowercase)" true "it makes letters small"
+# word NORMALIZER PRE MORE: a WordPiece tokenizer.
+word() {
+    echo "{\"normalizer\": $1, \"pre_tokenizer\": $2, \"model\": {\"type\": \"WordPiece\", $3
+        \"vocab\": {\"[CLS]\": 0, \"a\": 1, \"##b\": 2}}}" > "$T/ck/tokenizer.json"
+}
+letters() { # the keys of a normalizer
+    for k in lowercase strip_accents; do key tokenizer.ggml.normalizer.$k 2> "$T/null"; done | tr '\n' ' '
+}
+bert='{"type": "BertPreTokenizer"}'
+word null "$bert" ''
+check "WordPiece without a normalizer" organ-assemble "$T/ck" --force -o "$T/m.gguf"
+check_text "$(letters)" "false false " "engines must not make letters small"
+grep -q "splits a text" "$T/err" && bad "a note about the usual steps: $(cat "$T/err")"
+word '{"type": "BertNormalizer", "lowercase": true, "strip_accents": false, "clean_text": false}' \
+    '{"type": "Whitespace"}' '"continuing_subword_prefix": "##",'
+noted "keeps control characters, or does not split at Chinese letters" "an option of BertNormalizer"
+check_text "$(letters)" "true false " "accents stay"
+grep -q "splits a text before its pieces are joined (Whitespace)" "$T/err" || bad "words split: $(cat "$T/err")"
+word '{"type": "Sequence", "normalizers": [{"type": "NFKC"}, {"type": "NFD"}, {"type": "StripAccents"}]}' null ''
+noted "changes text before it is split (NFKC)" "normalizers of words"
+check_text "$(letters)" "false true " "accents go"
+word null "$bert" '"continuing_subword_prefix": "@@",'
+refused "begin with something else than ##" "another mark inside of words"
 echo '{"added_tokens": [{"id": 0, "content": "<s>", "special": true}], "normalizer": {"type": "Precompiled",
  "precompiled_charsmap": "AQIDBA=="}, "pre_tokenizer": {"type": "Metaspace", "prepend_scheme": "always"}, "model":
  {"type": "Unigram", "unk_id": 1, "vocab": [["<s>", 0], ["<unk>", 0], ["▁a", -2.5]]}}' > "$T/ck/tokenizer.json"
@@ -296,6 +414,10 @@ echo '{"tokenizer_class": "Qwen2Tokenizer"}' > "$T/ck/tokenizer_config.json"
 noted "1 lines of merges.txt are not two words" "vocab.json and merges.txt"
 check_text "$(tokens_of "$T/m.gguf")$(key tokenizer.ggml.pre)" "a b c ab abc <|end|> qwen2" "their tokens"
 check_text "$(key tokenizer.ggml.merges | tr '\n' '.')" "a b.ab c." "their merges"
+printf '# b\na b\nab c\n' > "$T/ck/merges.txt"
+echo '{"#": 0, "a": 1, "b": 2, "#b": 3}' > "$T/ck/vocab.json"
+check "merges.txt without a version" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
+check_text "$(key tokenizer.ggml.merges | head -n 1)" "# b" "its first merge"
 rm "$T/ck/vocab.json" "$T/ck/merges.txt" "$T/ck/added_tokens.json" "$T/ck/tokenizer_config.json"
 check "no tokenizer" organ-assemble "$T/ck" --force -o "$T/m.gguf"
 grep -q "has no tokenizer.json or tokenizer.model" "$T/err" || bad "no note about a missing tokenizer"
@@ -315,6 +437,38 @@ for cut in 1 2 3 10 $((size / 3)) $((size / 2)) $((size - 1)); do
     elif [ $status = 0 ] && [ "$(tokens_of "$T/m.gguf" | wc -c)" -ne "$have_all" ]; then ok # cut between two pieces
     else bad "tokenizer.model cut after $cut bytes: exit $status: $(cat "$T/err")"; fi
 done
+for cut in $(if exhaustive; then awk -v n="$size" 'BEGIN { for (i = 1; i < n; i++) print i }'; fi); do
+    head -c "$cut" "$sp" > "$T/ck/tokenizer.model"
+    organ-assemble "$T/ck" --force -o "$T/m.gguf" 2> "$T/err" || [ $? = 3 ] || bad "cut after $cut bytes"
+    grep -q -e "end is missing" -e "end were missing" "$T/err" || bad "cut after $cut bytes: $(cat "$T/err")"
+done
+cp "$sp" "$T/ck/tokenizer.model"
+noted "nothing after its 87 pieces, as if its end were missing" "a model that may be cut between two pieces"
+check "a name for its pre-tokenizer" organ-assemble "$T/ck" --pre other --force -q -o "$T/m.gguf"
+check_text "$(key tokenizer.ggml.pre)" other "it is taken"
+# The trainer's settings follow the pieces, and then those of the normalizer: a table of one byte, no space before
+{ cat "$sp"; printf '\022\002\030\002\032\005\022\001x\030\000'; } > "$T/ck/tokenizer.model"
+noted "changes letters before a text is split" "a table of letters"
+grep -q "takes several spaces for one" "$T/err" || bad "spaces: $(cat "$T/err")"
+grep -q "puts no space before a text, but engines do" "$T/err" || bad "a space before a text: $(cat "$T/err")"
+grep -q -e "end were missing" -e Unigram "$T/err" && bad "a note about a whole model: $(cat "$T/err")"
+{ cat "$sp"; printf '\022\002\030\002\032\004\030\001\040\000'; } > "$T/ck/tokenizer.model"
+check "a whole model" organ-assemble "$T/ck" --force -o "$T/m.gguf"
+grep "tokenizer.model" "$T/err" && bad "a note about a whole model: $(cat "$T/err")"
+# tokenizer.json with the same tokens, but for one, one more and one less
+organ-keys "$T/m.gguf" --get tokenizer.ggml.tokens | head -n 87 > "$T/words"
+json_of() { # of lines with a text, a tab and an id
+    awk -F "$TAB" 'BEGIN { printf "{\"model\": {\"type\": \"BPE\", \"merges\": [], \"vocab\": {" }
+        { gsub(/[\\"]/, "\\\\&", $1); printf "%s\"%s\": %d", (NR > 1 ? ", " : ""), $1, $2 }
+        END { print "}}}" }' > "$T/ck/tokenizer.json"
+}
+awk -v OFS="$TAB" '{ print $0, NR - 1 }' "$T/words" | json_of
+check "the same tokens in tokenizer.json" organ-assemble "$T/ck" --force -o "$T/m.gguf"
+grep "tokenizer.json" "$T/err" && bad "a note about the same tokens: $(cat "$T/err")"
+awk -v OFS="$TAB" 'NR != 8 { print (NR == 6 ? "other" : $0), (NR == 7 ? 90 : NR - 1) }' "$T/words" | json_of
+noted "other tokens than tokenizer.model, which is used: 4 differ, such as token 5, which is 'other' there" \
+    "another tokenizer.json"
+rm "$T/ck/tokenizer.json"
 { cat "$sp"; printf '\012\377\377\377\377\377\377\377\377\377\001x'; } > "$T/ck/tokenizer.model"
 refused "SentencePiece model is damaged, or its end is missing" "a piece of 2^63 bytes"
 { cat "$sp"; printf '\0'; } > "$T/ck/tokenizer.model"
@@ -346,6 +500,8 @@ echo '{"model": {"type": "BPE", "vocab": [1], "merges": []}}' > "$T/ck/tokenizer
 refused "vocab is missing, or it is not an object" "an array of tokens"
 printf '{"model"' | dd of="$T/ck/tokenizer.json" bs=1 seek=$((256 * 1024 * 1024)) 2> /dev/null
 refused "the limit for this file is 268435456" "more than 256 MiB"
+grep -q "take the vocabulary of a converted model (--vocab-from)" "$T/refusal" ||
+    bad "advice for a large file: $(cat "$T/refusal")"
 checkpoint "$T/ck" 262150
 again "$abc" "$merged" "$end"
 check "as many rows as may be unused" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"

@@ -131,9 +131,6 @@ check_text "$(numbers "$T/t.gguf")" "2 8 7 " "d2t has the new ids of the tokens 
 row "$T/h.gguf" output.weight $R 1 2 3 > "$T/want"
 data "$T/t.gguf" output.weight > "$T/have"
 check_same "$T/have" "$T/want" "the rows of a draft head follow d2t"
-row "$T/h.gguf" t2d 1 0 1 2 3 4 5 6 7 9 > "$T/want"
-data "$T/t.gguf" t2d > "$T/have"
-check_same "$T/have" "$T/want" "t2d has a value per token that stays"
 row "$T/h.gguf" token_embd.weight $R 0 1 2 3 4 5 6 7 9 > "$T/want"
 data "$T/t.gguf" token_embd.weight > "$T/have"
 check_same "$T/have" "$T/want" "its embeddings have a row per token"
@@ -158,6 +155,95 @@ made "$T/order.gguf" "$(str model gpt2; list tokens str '"a", "b"')" token_embd.
 echo a > "$T/keep"
 check_error 3 "it has an order of all tokens" "an order of all tokens" \
     organ-vocab trim "$T/order.gguf" --keep "$T/keep" -o "$T/x.gguf"
+# ---- ids in keys ---------------------------------------------------------------------------------------
+# Every key that states an id, or several: those that are none stay, and the others follow their tokens.
+roles="bos eos eot eom unknown seperator padding cls mask prefix suffix middle fim_pre fim_suf fim_mid fim_pad fim_rep
+fim_sep eog"
+keyed() { # FILE TOKENS TYPES MERGES ID ARRAYS-OF-THE-ARCHITECTURE
+    made "$1" "$(str model gpt2; str pre gpt-2; list tokens str "$2"; list token_type i32 "$3"; list merges str "$4"
+        for r in $roles; do id "${r}_token_id" "$5"; done; list suppress_tokens i32 "-1, $5, 0, 4000"
+        list eog_token_ids u32 "$5, 0"; list eog_tokens i64 "0, $5"; echo "$6")" \
+        token_embd.weight:f32:256x11 blk.0.attn_norm.weight:f32:256 2> "$T/null"
+}
+keyed "$T/k.gguf" "$eleven" "1, 1, 1, 1, 1, 1, 1, 1, 7, 3, 5" '"a b", "ab c", "x y", "c x"' 9 \
+    "$(arr adapters.token_ids_activate i32 "9, -1, 6"; arr adapters.token_ids_substitute i32 "-1, 1, -1"
+    echo '{"key": "llama.decoder_start_token_id", "type": "u32", "value": 9},')"
+ids_of() { # MODEL: all of them, one per line
+    for r in $roles; do key "$1" "tokenizer.ggml.${r}_token_id"; done | sort -u
+    for k in tokenizer.ggml.suppress_tokens tokenizer.ggml.eog_token_ids tokenizer.ggml.eog_tokens \
+        llama.adapters.token_ids_activate llama.adapters.token_ids_substitute llama.decoder_start_token_id; do
+        key "$1" $k | tr '\n' ' '
+        echo
+    done
+}
+echo c > "$T/keep"
+check "trim with many ids" organ-vocab trim "$T/k.gguf" --keep "$T/keep" -q -o "$T/t.gguf" --force
+check_text "$(list_of "$T/t.gguf")" "z a b c x y ab <|end|> " "tokens that keys name stay"
+check_text "$(ids_of "$T/t.gguf" | tr '\n' '.')" \
+    "7.-1 7 0 4000 .7 0 .0 7 .7 -1 6 .-1 1 -1 .7 ." "ids of each key after a trim"
+check "trim with a type that engines do not know" sh -c \
+    "echo xy > $T/keep; organ-vocab trim $T/k.gguf --keep $T/keep -q -o $T/t.gguf --force"
+check_text "$(types_of "$T/t.gguf")" "1 1 1 1 1 1 1 7 3 " "it stays as it is"
+check "it is shown" organ-vocab "$T/t.gguf"
+grep -q "^type${TAB}other${TAB}1" "$T/out" || bad "the type is counted: $(cat "$T/out")"
+# The donor has c, a and ab, and its own end.
+model "$T/d1.gguf" '"c", "a", "ab", "yx", "<|stop|>", "b"' "1, 1, 1, 1, 3, 1" '"a b"' 4 6
+check "transplant with many ids" organ-vocab transplant "$T/k.gguf" --from "$T/d1.gguf" -q -o "$T/t.gguf" --force
+check_text "$(for k in adapters.token_ids_activate adapters.token_ids_substitute decoder_start_token_id; do
+    key "$T/t.gguf" llama.$k | tr '\n' ' '; done)" "4 -1 2 -1 1 -1 4 " "ids of the architecture after a transplant"
+check_text "$(key "$T/t.gguf" tokenizer.ggml.suppress_tokens | tr '\n' ' ')" "4 0 " "those of the donor's tokenizer"
+check_text "$(organ-keys "$T/t.gguf" | grep -c fim)" 0 "and no others"
+model "$T/d2.gguf" '"c", "a", "abc", "yx", "<|stop|>", "b"' "1, 1, 1, 1, 3, 1" '"a b"' 4 6
+check_error 1 "llama.adapters.token_ids_activate has token 6, which the new vocabulary lacks" "an id without a token" \
+    organ-vocab transplant "$T/k.gguf" --from "$T/d2.gguf" -q -o "$T/x.gguf"
+printf 'yx\tab\n' > "$T/map"
+check "with a map" organ-vocab transplant "$T/k.gguf" --from "$T/d2.gguf" --map "$T/map" -q -o "$T/t.gguf" --force
+check_text "$(key "$T/t.gguf" llama.adapters.token_ids_activate | tr '\n' ' ')" "4 -1 3 " "the token of the map"
+# A draft head has no row of a token that is made, or of the second of two that were the same.
+made "$T/head" "$(str model gpt2; str pre gpt-2; list tokens str "$eleven"
+    list token_type i32 "1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 5"; list merges str '"a b", "ab c", "x y", "c x"'
+    id eos_token_id 9)" token_embd.weight:f32:256x11 output.weight:f32:256x4 markov_w1.weight:f32:256x11 \
+    markov_w2.weight:f32:256x4 selector_predecessor.weight:f32:256x11 t2d:i8:11 d2t:i64:4 2> "$T/null"
+# t2d and d2t are the last two tensors: 11 and 32 bytes, each at a multiple of 32
+head -c $(($(wc -c < "$T/head") - 64)) "$T/head" > "$T/h3.gguf"
+{
+    printf '\000\001\000\001\000\000\000\000\001\001\000'
+    head -c 21 /dev/zero
+    for n in '\0010' '\0003' '\0011' '\0001'; do printf '%b\000\000\000\000\000\000\000' "$n"; done
+} >> "$T/h3.gguf"
+bytes_of() { data "$1" "$2" | od -A n -v -t u1 | tr -s ' \n' ' '; }
+check_text "$(numbers "$T/h3.gguf")$(bytes_of "$T/h3.gguf" t2d)" "8 3 9 1  0 1 0 1 0 0 0 0 1 1 0 " "a draft head"
+echo 'ab' > "$T/keep"
+check "trim a draft head with t2d" organ-vocab trim "$T/h3.gguf" --keep "$T/keep" -q -o "$T/t.gguf" --force
+check_text "$(numbers "$T/t.gguf")$(bytes_of "$T/t.gguf" t2d)" "3 7 1  0 1 0 1 0 0 0 1 " \
+    "t2d follows the tokens that stay"
+printf 'yx\tc\n' > "$T/map"
+model "$T/d3.gguf" '"c", "a", "cab", "yx", "<|stop|>", "b"' "1, 1, 1, 1, 3, 1" '"a b"' 4 6
+check "transplant into a draft head" organ-vocab transplant "$T/h3.gguf" --from "$T/d3.gguf" --map "$T/map" -q \
+    -o "$T/t.gguf" --force
+check_text "$(numbers "$T/t.gguf")$(bytes_of "$T/t.gguf" t2d)" "0 4 1  1 1 0 0 1 0 " "its tokens, and t2d agrees"
+row "$T/h3.gguf" output.weight $R 1 2 3 > "$T/want"
+data "$T/t.gguf" output.weight > "$T/have"
+check_same "$T/have" "$T/want" "the rows of these tokens"
+row "$T/h3.gguf" markov_w2.weight $R 1 2 3 > "$T/want"
+data "$T/t.gguf" markov_w2.weight > "$T/have"
+check_same "$T/have" "$T/want" "those of its second matrix"
+for t in markov_w1.weight selector_predecessor.weight; do
+    row "$T/h3.gguf" $t $R 3 1 > "$T/want"
+    row "$T/t.gguf" $t $R 0 1 > "$T/have"
+    check_same "$T/have" "$T/want" "$t has one row per token"
+    check_text "$(data "$T/t.gguf" $t | wc -c | tr -d ' ')" $((6 * R)) "rows of $t"
+done
+# Lists of a type that no engine reads.
+made "$T/bad.gguf" "$(str model gpt2; list tokens str '"a", "b"'; list token_type f32 "1, 3")" \
+    token_embd.weight:f32:256x2 2> "$T/null"
+check_error 3 "tokenizer.ggml.token_type must be an array of i32" "types that are not integers" \
+    organ-vocab "$T/bad.gguf"
+made "$T/bad.gguf" "$(str model gpt2; list tokens str '"a", "b"'; list merges i32 "1, 3")" \
+    token_embd.weight:f32:256x2 2> "$T/null"
+check_error 3 "tokenizer.ggml.merges must be an array of strings" "merges that are not strings" \
+    organ-vocab "$T/bad.gguf"
+
 # What cannot be.
 echo nothing > "$T/keep"
 check_error 1 "line 1: there is no token 'nothing'" "an unknown text" \
@@ -262,14 +348,28 @@ check_text "$(texts "$T/a.gguf" | tail -n 6 | tr '\n' ' ')" "[PAD10] [PAD11] [PA
     "padding"
 check "cut" organ-vocab add "$T/a.gguf" --resize 10 --force -q -o "$T/c.gguf"
 check_text "$(list_of "$T/c.gguf")" "z a b c x y ab abc xy <|end|> " "unused tokens are cut"
-check_error 1 "token 9, '<|end|>', is used: at least 10 tokens must stay" "cut too far" \
-    organ-vocab add "$T/a.gguf" --resize 9 -o "$T/x.gguf"
+check_error 1 "token 9, '<|end|>', is used by tokenizer.ggml.suppress_tokens: at least 10 tokens must stay" \
+    "cut too far" organ-vocab add "$T/a.gguf" --resize 9 -o "$T/x.gguf"
 echo ab > "$T/add"
 check_error 1 "token 6 has the text 'ab' already" "a token that is there" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
 printf 'one\ntwo\none\n' > "$T/add"
 check_error 1 "line 3: line 1 has the same text" "a token twice" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
+# Unused tokens that keys name are neither replaced nor cut, an id of no token must not become one, and the text of an
+# unused token is new.
+model "$T/u.gguf" '"a", "[PAD1]", "[PAD2]", "[PAD9]"' "1, 5, 5, 5" '"a a"' 3 4
+printf 'one\ntwo\n[PAD6]\n' > "$T/add"
+check "add with an unused end" organ-vocab add "$T/u.gguf" --tokens "$T/add" --pad 8 -q -o "$T/a2.gguf" --force
+check_text "$(list_of "$T/a2.gguf")" "a one two [PAD9] [PAD6] [PAD5] [PAD7] [PAD8] " "it is not replaced"
+check_text "$(types_of "$T/a2.gguf")" "1 4 4 5 4 5 5 5 " "types of the new vocabulary"
+check "new texts" organ-vocab add "$T/u.gguf" --pad 12 -q -o "$T/a2.gguf" --force
+check_text "$(texts "$T/a2.gguf" | sort -u | wc -l | tr -d ' ')" 12 "no text is there twice"
+check_error 1 "is used by tokenizer.ggml.suppress_tokens: at least 4 tokens must stay" "cut an unused token of a key" \
+    organ-vocab add "$T/u.gguf" --resize 3 -o "$T/x.gguf"
+model "$T/u.gguf" '"a", "b"' "1, 1" '"a b"' 2 2
+check_error 1 "tokenizer.ggml.eos_token_id has the id 2, which only a new token would have" "an id of no token" \
+    organ-vocab add "$T/u.gguf" --pad 4 -o "$T/x.gguf"
 printf 'new\tstrange\n' > "$T/add"
 check_error 2 "the type of a token is user or control" "an unknown type" \
     organ-vocab add "$T/b.gguf" --tokens "$T/add" -o "$T/x.gguf"
@@ -289,6 +389,14 @@ grep -q "^only${TAB}-${TAB}11${TAB}\[PAD11\]" "$T/out" || bad "a token that only
 check_exit 1 "moved tokens" organ-vocab "$T/b.gguf" "$T/d.gguf"
 grep -q "^moved${TAB}3${TAB}0${TAB}c" "$T/out" || bad "a token with another id"
 grep -q "cannot draft for the second" "$T/out" || bad "it cannot draft"
+organ-keys -q "$T/b.gguf" --set tokenizer.ggml.pre=qwen2 --set 'tokenizer.ggml.merges[0]=b c' \
+    --delete tokenizer.ggml.eos_token_id -o "$T/k.gguf" --force
+check_exit 1 "the same tokens with other keys" organ-vocab "$T/b.gguf" "$T/k.gguf"
+check_text "$(sed -n "s/^key$TAB-$TAB-$TAB//p" "$T/out" | sort | tr '\n' '.')" \
+    "tokenizer.ggml.eos_token_id${TAB}only in the first.tokenizer.ggml.merges${TAB}other value.$(
+    )tokenizer.ggml.pre${TAB}other value." "keys that differ"
+check_exit 1 "the other way" organ-vocab "$T/k.gguf" "$T/b.gguf"
+grep -q "^key$TAB-$TAB-${TAB}tokenizer.ggml.eos_token_id${TAB}only in the second" "$T/out" || bad "a key of the second"
 check_exit 1 "organ-compare" organ-compare "$T/b.gguf" "$T/d.gguf"
 grep -q "their vocabularies differ, so rows of the embeddings are not those of the same tokens" "$T/err" ||
     bad "organ-compare tells of vocabularies: $(cat "$T/err")"
@@ -328,15 +436,19 @@ if exhaustive; then
 fi
 
 # ---- the page ----------------------------------------------------------------------------------------------
-# Every command of docs/vocabulary.md, in its order.
-awk '/^    [a-z]/ || more { line = $0; sub(/^ +/, "", line); more = sub(/\\$/, "", line)
-    printf "%s%s", line, more ? "" : "\n" }' docs/vocabulary.md | sed "s|/tmp/|$T/page-|g" > "$T/page"
-check_text "$(($(wc -l < "$T/page")))" 8 "commands of the page"
-while read -r line; do
+# Every command of docs/vocabulary.md, in its order. Each section must work alone, so it has a folder of its own.
+awk '/^## / { section++ }
+    /^    [a-z]/ || more { line = $0; sub(/^ +/, "", line); if (!more) printf "%s ", section
+        more = sub(/\\$/, "", line); printf "%s%s", line, more ? "" : "\n" }' docs/vocabulary.md > "$T/page"
+check_text "$(($(wc -l < "$T/page")))" 10 "commands of the page"
+while read -r section line; do
+    mkdir -p "$T/page$section"
+    line=$(printf '%s\n' "$line" | sed "s|/tmp/|$T/page$section/|g")
     check "docs/vocabulary.md: $line" sh -c "$line" < /dev/null
 done < "$T/page"
-check "all of them were made" test -s "$T/page-whole.gguf" -a -s "$T/page-small.gguf" -a -s "$T/page-draft.gguf" -a \
-    -s "$T/page-more.gguf"
-check "what the page makes can be read" organ-vocab "$T/page-more.gguf" --find "<tool_call>"
+check_text "$(cd "$T" && echo page*/*.gguf)" \
+    "page1/whole.gguf page2/small.gguf page3/draft.gguf page4/more.gguf page5/merged.gguf page5/tool.gguf" \
+    "what the page makes"
+check "what the page makes can be read" organ-vocab "$T/page4/more.gguf" --find "<tool_call>"
 
 finish

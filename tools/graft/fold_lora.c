@@ -109,6 +109,7 @@ static gg_status find_pair(const gg_source *adapter, const gg_tensor *w, lora_pa
     }
     if (shapes_fit(w, ta, tb, share, pair)) return GG_OK;
     gg_fail(err, GG_EFORMAT, "its shape does not match the base's tensor and the other half");
+    gg_fix(err, "use the model that the adapter was made for, with its vocabulary");
     return gg_at_tensor(err, ta->name, ta->name_len);
 }
 

@@ -127,26 +127,39 @@ static gg_status add_union(showing *s)
     return s->err->status;
 }
 
-/* Tokens that a configuration names, and unused ones. */
-static gg_status add_others(showing *s, const gg_vocab *of)
+static const char *listed_text(const void *showing_of, size_t i, size_t *len)
 {
+    const gg_vocab_token *t = &((const showing *)showing_of)->tokens[i];
+    *len = t->len;
+    return t->text;
+}
+
+/* Tokens that a configuration names, and unused ones, unless there is a token with their text. */
+static gg_status add_others(showing *s)
+{
+    gg_text_index all = { .at = listed_text, .expect = s->n_tokens };
+    size_t was, number;
     char text[32];
+    for (size_t i = 0; i < s->n_tokens && s->err->status == GG_OK; i++)
+        gg_text_add(&all, s, i, &was, s->err);
     for (size_t i = 0; i < s->what->n_tokens && s->err->status == GG_OK; i++) {
         gg_vocab_token t = { .text = s->what->tokens[i].text,
                              .type = GG_TOKEN_USER_DEFINED,
                              .score = -1000 };
-        bool there = false;
         t.len = strlen(t.text);
-        for (size_t k = of->n; k < s->n_tokens && !there; k++)
-            there = s->tokens[k].len == t.len && memcmp(s->tokens[k].text, t.text, t.len) == 0;
-        if (!there && gg_vocab_find(of, t.text, t.len) == SIZE_MAX) add_token(s, &t, UINT32_MAX);
+        if (gg_text_find(&all, s, t.text, t.len) == SIZE_MAX &&
+            add_token(s, &t, UINT32_MAX) == GG_OK)
+            gg_text_add(&all, s, s->n_tokens - 1, &was, s->err);
     }
-    s->padded = s->n_tokens;
+    s->padded = number = s->n_tokens;
     while (s->what->multiple && s->n_tokens % s->what->multiple && s->err->status == GG_OK) {
         gg_vocab_token t = { .type = GG_TOKEN_UNUSED, .score = -10000 };
-        t.len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", s->n_tokens);
-        if ((t.text = gg_names_add(&s->names, text, t.len, s->err))) add_token(s, &t, UINT32_MAX);
+        t.len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", number++);
+        if (gg_text_find(&all, s, text, t.len) == SIZE_MAX &&
+            (t.text = gg_names_add(&s->names, text, t.len, s->err)))
+            add_token(s, &t, UINT32_MAX);
     }
+    gg_text_index_free(&all);
     return s->err->status;
 }
 
@@ -184,7 +197,7 @@ static gg_status make_target(showing *s)
     const gg_vocab *of = s->what->words == GG_MERGE_WORDS_OF ? &s->chosen : &s->own[0];
     for (size_t i = 0; i < of->n && s->err->status == GG_OK; i++) add_token(s, &of->tokens[i], 0);
     if (s->err->status == GG_OK && s->what->words == GG_MERGE_WORDS_UNION) add_union(s);
-    if (s->err->status == GG_OK) add_others(s, of);
+    if (s->err->status == GG_OK) add_others(s);
     for (size_t i = 0; i < of->meta->n && s->err->status == GG_OK; i++)
         if (gg_text_begins(of->meta->kv[i].key, of->meta->kv[i].key_len, "tokenizer."))
             gg_meta_set(&s->words, &of->meta->kv[i], s->err);
@@ -354,14 +367,18 @@ static void note_unchanged(void *ctx, const char *line)
     gg_held_add(s->notes, s->err, "%s", line);
 }
 
-static gg_status open_view(showing *s, size_t k, gg_merge_shown *out)
+static gg_status open_view(showing *s, size_t k, const uint32_t *at, gg_merge_shown *out)
 {
     gg_source *list[GG_VOCAB_MODELS];
     for (size_t j = 0; j < s->n; j++) list[number_in(k, j)] = s->models[j];
     gg_vocab_view what = { list, s->n, &out->rows[k], &out->metas[k] };
     const gg_meta *own = gg_source_meta(s->models[k]);
-    if (gg_vocab_take_keys(&out->metas[k], own, &s->words, s->target.n, s->err) != GG_OK)
-        return s->err->status;
+    gg_vocab_ids ids = { NULL, s->own[k].n };
+    uint32_t *to = k ? NULL : gg_vocab_new_ids(at, s->target.n, ids.n, s->err);
+    ids.to = to;
+    gg_vocab_take_keys(&out->metas[k], own, &s->words, s->target.n, k ? NULL : &ids, s->err);
+    free(to);
+    if (s->err->status != GG_OK) return gg_at_file(s->err, name_of(s, k));
     return gg_vocab_view_open(&what, k ? NULL : note_unchanged, s, &out->views[k], s->err);
 }
 
@@ -394,7 +411,7 @@ static gg_status show(showing *s, gg_merge_shown *out)
     const gg_merge_token **rules = find_rules(s);
     bool all = s->err->status == GG_OK && !nothing_changes(s, at);
     for (size_t k = 0; k < s->n && all && s->err->status == GG_OK; k++)
-        if (make_rows(s, k, at, rules, out) == GG_OK) open_view(s, k, out);
+        if (make_rows(s, k, at, rules, out) == GG_OK) open_view(s, k, at[k], out);
     free(rules);
     for (size_t k = 0; k < s->n; k++) free(at[k]);
     free(at);

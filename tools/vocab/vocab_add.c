@@ -25,8 +25,17 @@ typedef struct adding {
     gg_names names;
     added_line *lines;
     size_t n_lines;
+    gg_text_index texts; /* of the lines */
+    const gg_kv **named; /* for each token a key that states its id, or NULL */
     vocab_add_report *r;
 } adding;
+
+static const char *text_of_line(const void *a, size_t i, size_t *len)
+{
+    const added_line *l = &((const adding *)a)->lines[i];
+    *len = l->len;
+    return l->text;
+}
 
 /* Makes room for one more token. */
 static gg_status room(adding *a, gg_error *err)
@@ -81,7 +90,7 @@ static gg_status read_pieces(const adding *a, const char *ids, const gg_vocab_to
     return GG_OK;
 }
 
-/* A line: text, type (user, control or normal), and ids of pieces. The last two may be left out. */
+/* A line: text, type (user or control), and ids of pieces. The last two may be left out. */
 static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
 {
     adding *a = ctx;
@@ -106,11 +115,18 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
                        twin, line);
     if (GG_ROOM(a->lines, a->n_lines, NULL, err) != GG_OK) return err->status;
     a->lines[a->n_lines++] = (added_line){ t.text, t.len, number };
+    size_t before;
+    if (gg_text_add(&a->texts, a, a->n_lines - 1, &before, err) != GG_OK) return err->status;
+    if (before != SIZE_MAX)
+        return gg_fail(err, GG_NO, "line %zu: line %zu has the same text", number,
+                       a->lines[before].number);
     if (read_pieces(a, ids, &t, &row, err) != GG_OK) {
         gg_vocab_row_free(&row);
         return err->status;
     }
-    while (a->next < a->v->n && a->v->tokens[a->next].type != GG_TOKEN_UNUSED) a->next++;
+    while (a->next < a->v->n &&
+           (a->v->tokens[a->next].type != GG_TOKEN_UNUSED || a->named[a->next]))
+        a->next++;
     a->r->added++;
     if (a->next < a->v->n) {
         a->tokens[a->next] = t;
@@ -121,36 +137,18 @@ static gg_status read_token(void *ctx, char *line, size_t number, gg_error *err)
     return add_token(a, &t, &row, err);
 }
 
-static int by_text(const void *x, const void *y)
-{
-    const added_line *a = x, *b = y;
-    int order = memcmp(a->text, b->text, a->len < b->len ? a->len : b->len);
-    if (order == 0) order = (a->len > b->len) - (a->len < b->len);
-    return order ? order : (a->number > b->number) - (a->number < b->number);
-}
-
-/* Fails for the first line with the text of an earlier one. */
-static gg_status refuse_twins(adding *a, gg_error *err)
-{
-    const added_line *worst = NULL;
-    size_t first = 0;
-    qsort(a->lines, a->n_lines, sizeof *a->lines, by_text);
-    for (size_t i = 1; i < a->n_lines; i++) {
-        const added_line *x = &a->lines[i - 1], *y = &a->lines[i];
-        if (x->len != y->len || memcmp(x->text, y->text, x->len) != 0) continue;
-        if (!worst || y->number < worst->number) worst = y, first = x->number;
-    }
-    if (!worst) return GG_OK;
-    return gg_fail(err, GG_NO, "line %zu: line %zu has the same text", worst->number, first);
-}
-
 static gg_status add_padding(adding *a, size_t n, gg_error *err)
 {
     gg_vocab_row row = { .from = GG_ROW_MADE };
-    for (char text[32]; a->n < n && err->status == GG_OK; a->r->padding++) {
+    char text[32];
+    for (size_t number = a->n; a->n < n && err->status == GG_OK; number++) {
         gg_vocab_token t = { .type = GG_TOKEN_UNUSED, .score = -10000 };
-        t.len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", a->n);
-        if ((t.text = gg_names_add(&a->names, text, t.len, err))) add_token(a, &t, &row, err);
+        t.len = (size_t)snprintf(text, sizeof text, "[PAD%zu]", number);
+        bool taken = gg_vocab_find(a->v, text, t.len) != SIZE_MAX ||
+                     gg_text_find(&a->texts, a, text, t.len) != SIZE_MAX;
+        if (taken || !(t.text = gg_names_add(&a->names, text, t.len, err))) continue;
+        add_token(a, &t, &row, err);
+        a->r->padding++;
     }
     return err->status;
 }
@@ -158,14 +156,42 @@ static gg_status add_padding(adding *a, size_t n, gg_error *err)
 /* Removes unused tokens from the end. */
 static gg_status cut(adding *a, size_t n, gg_error *err)
 {
-    for (; a->n > n; a->n--)
-        if (a->tokens[a->n - 1].type != GG_TOKEN_UNUSED) {
-            const gg_vocab_token *t = &a->tokens[a->n - 1];
-            gg_fail(err, GG_NO, "token %zu, '%.*s', is used: at least %zu tokens must stay",
-                    a->n - 1, t->len < 100 ? (int)t->len : 100, t->text, a->n);
-            return gg_fix(err, "trim the vocabulary instead");
-        }
+    for (; a->n > n; a->n--) {
+        const gg_vocab_token *t = &a->tokens[a->n - 1];
+        const gg_kv *key = a->n <= a->v->n ? a->named[a->n - 1] : NULL;
+        if (t->type == GG_TOKEN_UNUSED && !key) continue;
+        gg_fail(err, GG_NO, "token %zu, '%.*s', is used%s%.*s: at least %zu tokens must stay",
+                a->n - 1, t->len < 100 ? (int)t->len : 100, t->text, key ? " by " : "",
+                key ? (int)(key->key_len < 100 ? key->key_len : 100) : 0, key ? key->key : "",
+                a->n);
+        return gg_fix(err, "trim the vocabulary instead");
+    }
     a->e->rows.n = a->n;
+    return GG_OK;
+}
+
+static gg_status find_named(void *ctx, const gg_kv *kv, gg_error *err)
+{
+    adding *a = ctx;
+    (void)err;
+    for (uint64_t i = 0; i < kv->count; i++) {
+        uint64_t id = gg_vocab_id_at(kv, i);
+        if (id < a->v->n) a->named[id] = kv;
+    }
+    return GG_OK;
+}
+
+/* An id that was not one of a token must not become that of a new one. */
+static gg_status refuse_far_id(void *ctx, const gg_kv *kv, gg_error *err)
+{
+    const adding *a = ctx;
+    for (uint64_t i = 0; i < kv->count; i++) {
+        uint64_t id = gg_vocab_id_at(kv, i);
+        if (id < a->v->n || id >= a->n) continue;
+        gg_fail(err, GG_NO, "%.*s has the id %llu, which only a new token would have",
+                kv->key_len < 100 ? (int)kv->key_len : 100, kv->key, (unsigned long long)id);
+        return gg_fix(err, "correct or delete this key with organ-keys first");
+    }
     return GG_OK;
 }
 
@@ -176,13 +202,15 @@ gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, 
     *r = (vocab_add_report){ 0 };
     *e = (vocab_edit){ .base = base };
     if (gg_vocab_read(base, &v, err) != GG_OK) return err->status;
-    adding a = { .v = &v, .e = e, .r = r };
+    adding a = { .v = &v, .e = e, .r = r, .texts = { .at = text_of_line } };
     gg_lines list = { o->tokens, "the list of tokens", (size_t)64 << 20 };
     r->before = v.n;
+    if (!(a.named = calloc(v.n, sizeof(gg_kv *))))
+        gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
+    else gg_vocab_each_id(v.meta, find_named, &a, err);
     for (size_t i = 0; i < v.n && err->status == GG_OK; i++)
         add_token(&a, &v.tokens[i], &(gg_vocab_row){ .from = (uint32_t)i }, err);
     if (err->status == GG_OK && o->tokens) gg_each_line(&list, read_token, &a, err);
-    if (err->status == GG_OK && a.n_lines) refuse_twins(&a, err);
     uint64_t most = (uint64_t)1 << 24, n = a.n;
     if (o->pad) n = (n + o->pad - 1) / o->pad * o->pad;
     if (o->resize) n = o->resize;
@@ -190,12 +218,15 @@ gg_status vocab_add(gg_source *base, const vocab_add_options *o, vocab_edit *e, 
         gg_fail(err, GG_EUSAGE, "%llu tokens are too many", (unsigned long long)n);
     if (err->status == GG_OK && n < a.n) cut(&a, (size_t)n, err);
     if (err->status == GG_OK) add_padding(&a, (size_t)n, err);
+    if (err->status == GG_OK) gg_vocab_each_id(v.meta, refuse_far_id, &a, err);
     r->after = a.n;
     if (err->status == GG_OK) gg_meta_copy(&e->meta, v.meta, err);
     if (err->status == GG_OK) gg_vocab_set_tokens(&e->meta, a.tokens, a.n, v.scores, err);
     if (err->status == GG_OK) gg_vocab_set_size(&e->meta, a.n, err);
     free(a.tokens);
     free(a.lines);
+    gg_text_index_free(&a.texts);
+    free(a.named);
     gg_names_free(&a.names);
     gg_vocab_free(&v);
     return err->status;

@@ -12,8 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const type_names[] = { "",     "normal", "unknown", "control",
-                                          "user", "unused", "byte" };
+/* 0 stands for all types that engines do not know. */
+static const char *const type_names[] = { "other", "normal", "unknown", "control",
+                                          "user",  "unused", "byte" };
+
+static int type_of(const gg_vocab_token *t)
+{
+    return t->type > 0 && t->type <= GG_TOKEN_BYTE ? t->type : 0;
+}
 
 /* ---- one screen --------------------------------------------------------------------------------
  */
@@ -99,12 +105,13 @@ typedef struct specials {
 static gg_status print_special(void *ctx, const gg_kv *kv, gg_error *err)
 {
     const specials *p = ctx;
-    uint64_t id;
     char name[128];
     size_t skip = gg_text_begins(kv->key, kv->key_len, "tokenizer.ggml.") ? 15 : 0;
     (void)err;
     snprintf(name, sizeof name, "%.*s", (int)(kv->key_len - skip), kv->key + skip);
-    for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &id); i++) {
+    for (uint64_t i = 0; i < kv->count; i++) {
+        uint64_t id = gg_vocab_id_at(kv, i);
+        if (id == UINT64_MAX) continue;
         const gg_vocab_token *token = id < p->v->n ? &p->v->tokens[id] : NULL;
         row(p->t, "special", name, cell_u64(id), NAN, token);
     }
@@ -116,7 +123,7 @@ static void print_counts(table *t, const gg_vocab *v)
 {
     size_t types[GG_TOKEN_BYTE + 1] = { 0 }, empty = 0, twice = 0, missing = 0;
     for (size_t i = 0; i < v->n; i++) {
-        types[v->tokens[i].type]++;
+        types[type_of(&v->tokens[i])]++;
         empty += v->tokens[i].len == 0;
         twice += gg_vocab_find(v, v->tokens[i].text, v->tokens[i].len) != i;
     }
@@ -124,7 +131,7 @@ static void print_counts(table *t, const gg_vocab *v)
         char byte = (char)i;
         missing += gg_vocab_find_plain(v, &byte, 1) == SIZE_MAX;
     }
-    for (int i = GG_TOKEN_NORMAL; i <= GG_TOKEN_BYTE; i++)
+    for (int i = 0; i <= GG_TOKEN_BYTE; i++)
         if (types[i])
             row(t, "type", type_names[i], cell_u64(types[i]), (double)types[i] / (double)v->n,
                 NULL);
@@ -151,7 +158,7 @@ static void print_template(table *t, const gg_vocab *v)
         if (id == SIZE_MAX || seen[id] || v->tokens[id].type == GG_TOKEN_NORMAL) continue;
         seen[id] = 1;
         printed++;
-        row(t, "template", type_names[v->tokens[id].type], cell_u64(id), NAN, &v->tokens[id]);
+        row(t, "template", type_names[type_of(&v->tokens[id])], cell_u64(id), NAN, &v->tokens[id]);
     }
     free(seen);
 }
@@ -230,7 +237,7 @@ gg_status look_list(cli *c, const gg_vocab *v, const char *find)
             continue;
         found++;
         table_begin(&t, "id\ttext\ttype\tscore\trank");
-        table_line(&t, cell_u64(i), cell_bytes(k->text, k->len), cell_text(type_names[k->type]),
+        table_line(&t, cell_u64(i), cell_bytes(k->text, k->len), cell_text(type_names[type_of(k)]),
                    cell_f64_when(v->scores, k->score),
                    ranks[i] == UINT32_MAX ? cell_null() : cell_u64(ranks[i]));
     }
@@ -265,6 +272,30 @@ static void count_row(table *t, const char *note, size_t a, size_t b)
     table_line(t, cell_text("count"), cell_u64(a), cell_u64(b), cell_null(), cell_text(note));
 }
 
+/* Prints the keys of tokenizer x that differ in y, or, if it is the second, are only there. The
+ * lists of tokens and types are compared before. Returns how many there are. */
+static size_t compare_keys(table *t, const gg_meta *x, const gg_meta *y, bool second)
+{
+    static const char lists[] = "tokenizer.ggml.tokens tokenizer.ggml.token_type";
+    size_t n = 0;
+    for (size_t i = 0; i < x->n; i++) {
+        const gg_kv *kv = &x->kv[i], *other = NULL;
+        if (!gg_text_begins(kv->key, kv->key_len, "tokenizer.ggml.") ||
+            gg_text_has_word(lists, kv->key, kv->key_len))
+            continue;
+        for (size_t k = 0; k < y->n && !other; k++)
+            if (y->kv[k].key_len == kv->key_len && memcmp(y->kv[k].key, kv->key, kv->key_len) == 0)
+                other = &y->kv[k];
+        if (other && (second || gg_same_value(kv, other))) continue;
+        n++;
+        table_line(t, cell_text("key"), cell_null(), cell_null(), cell_bytes(kv->key, kv->key_len),
+                   cell_text(other    ? "other value"
+                             : second ? "only in the second"
+                                      : "only in the first"));
+    }
+    return n;
+}
+
 gg_status look_compare(cli *c, gg_source *const s[2], const gg_vocab v[2])
 {
     table t = table_start(c->json, COMPARED);
@@ -287,7 +318,7 @@ gg_status look_compare(cli *c, gg_source *const s[2], const gg_vocab v[2])
         if (at != i || other)
             table_line(&t, cell_text(at != i ? "moved" : "type"), cell_u64(i), cell_u64(at),
                        cell_bytes(k->text, k->len),
-                       other ? cell_text(type_names[v[1].tokens[at].type]) : cell_null());
+                       other ? cell_text(type_names[type_of(&v[1].tokens[at])]) : cell_null());
     }
     for (size_t i = 0; i < v[1].n; i++) {
         const gg_vocab_token *k = &v[1].tokens[i];
@@ -296,6 +327,8 @@ gg_status look_compare(cli *c, gg_source *const s[2], const gg_vocab v[2])
         table_line(&t, cell_text("only"), cell_null(), cell_u64(i), cell_bytes(k->text, k->len),
                    cell_null());
     }
+    size_t keys = compare_keys(&t, v[0].meta, v[1].meta, false);
+    keys += compare_keys(&t, v[1].meta, v[0].meta, true);
     count_row(&t, "tokens", v[0].n, v[1].n);
     count_row(&t, "same id", same, same);
     count_row(&t, "other id", moved, moved);
@@ -305,5 +338,5 @@ gg_status look_compare(cli *c, gg_source *const s[2], const gg_vocab v[2])
     table_line(&t, cell_text("draft"), cell_null(), cell_null(), cell_null(),
                cell_text(d.errors ? "the first model cannot draft for the second"
                                   : "the first model can draft for the second"));
-    return moved || only[0] || only[1] || retyped ? GG_NO : GG_OK;
+    return moved || only[0] || only[1] || retyped || keys ? GG_NO : GG_OK;
 }

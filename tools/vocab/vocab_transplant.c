@@ -140,6 +140,18 @@ static gg_status sum_rows(const transplant *t, gg_source *donor, const vocab_tra
     return vocab_omp(donor, t->to, (size_t)o->k, o->run, e, err);
 }
 
+/* The donor's tokenizer; and the base's other keys with the new ids of their tokens. */
+static gg_status set_keys(const transplant *t, vocab_edit *e, gg_error *err)
+{
+    gg_vocab_ids ids = { NULL, t->base->n };
+    uint32_t *to = gg_vocab_new_ids(t->to, t->donor->n, ids.n, err);
+    ids.to = to;
+    if (to) gg_vocab_take_keys(&e->meta, t->base->meta, t->donor->meta, t->donor->n, &ids, err);
+    if (err->status == GG_NO) gg_fix_by(err, "map", "name its counterpart");
+    free(to);
+    return err->status;
+}
+
 gg_status vocab_transplant(gg_source *base, gg_source *donor, const vocab_transplant_options *o,
                            vocab_edit *e, vocab_transplant_report *r, gg_error *err)
 {
@@ -153,7 +165,7 @@ gg_status vocab_transplant(gg_source *base, gg_source *donor, const vocab_transp
         gg_fail(err, GG_ENOMEM, "no memory for a vocabulary");
     if (err->status == GG_OK) match(&t, o, r, err);
     if (err->status == GG_OK) make_rows(&t, o, e, err);
-    if (err->status == GG_OK) gg_vocab_take_keys(&e->meta, ours.meta, theirs.meta, theirs.n, err);
+    if (err->status == GG_OK) set_keys(&t, e, err);
     if (err->status == GG_OK && o->method == METHOD_OMP) sum_rows(&t, donor, o, e, err);
     r->tokens = theirs.n;
     r->made = theirs.n - r->same - r->by_role - r->mapped;

@@ -38,8 +38,8 @@ static gg_status keep_line(void *ctx, char *text, size_t number, gg_error *err)
     size_t n = strcspn(text, "\t\r"), len = n;
     uint64_t id, count = 1;
     const char *second = text[n] == '\t' ? text + n + 1 : "";
-    if (n == 0 || (number == 1 && (gg_text_is(text, n, "id") || gg_text_is(text, n, "token"))))
-        return GG_OK;
+    bool head = number == 1 && (gg_text_is(text, n, "id") || gg_text_is(text, n, "token"));
+    if (n == 0 || (head && (*second || gg_vocab_find(t->v, text, n) == SIZE_MAX))) return GG_OK;
     if (t->least && !whole_number(second, strcspn(second, "\t\r"), &count))
         return gg_fail(err, GG_EUSAGE, "line %zu: expected an id, a tab and a count", number);
     if (!whole_number(text, n, &id)) {
@@ -66,10 +66,11 @@ static void keep(trimming *t, size_t id, uint8_t why)
 
 static gg_status keep_stated(void *ctx, const gg_kv *kv, gg_error *err)
 {
-    uint64_t id;
     (void)err;
-    for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &id); i++)
+    for (uint64_t i = 0; i < kv->count; i++) {
+        uint64_t id = gg_vocab_id_at(kv, i);
         keep(ctx, id < SIZE_MAX ? (size_t)id : SIZE_MAX, SPECIAL);
+    }
     return GG_OK;
 }
 
@@ -169,48 +170,6 @@ static gg_status set_merges(gg_meta *meta, const gg_vocab *v, const uint32_t *to
     return err->status;
 }
 
-typedef struct renumbering {
-    gg_meta *meta;
-    const uint32_t *to;
-    size_t n;
-} renumbering;
-
-/* An id that is not below n stays as it is. */
-static gg_status renumber_key(void *ctx, const gg_kv *kv, gg_error *err)
-{
-    const renumbering *r = ctx;
-    uint32_t type = kv->type == GG_TYPE_ARR ? kv->elem_type : kv->type;
-    size_t size = gg_type_size(type);
-    gg_buf b = GG_BUF_INIT;
-    uint64_t kept = 0, id;
-    char key[256];
-    for (uint64_t i = 0; i < kv->count && gg_kv_u64_at(kv, i, &id) && err->status == GG_OK; i++) {
-        uint8_t bytes[8];
-        if (id < r->n && r->to[id] == UINT32_MAX) continue;
-        gg_put_le64(bytes, id < r->n ? r->to[id] : id);
-        gg_buf_append(&b, bytes, size, err);
-        kept++;
-    }
-    gg_kv set = *kv;
-    set.data = (const uint8_t *)b.data;
-    set.size = b.len;
-    set.count = kept;
-    if (kv->key_len < sizeof key) memcpy(key, kv->key, kv->key_len);
-    key[kv->key_len < sizeof key ? kv->key_len : 0] = '\0';
-    if (err->status == GG_OK && (kept || kv->type == GG_TYPE_ARR)) gg_meta_set(r->meta, &set, err);
-    else if (err->status == GG_OK) gg_meta_delete(r->meta, key);
-    gg_buf_free(&b);
-    return err->status;
-}
-
-/* Changes keys that state ids to those in `to`. */
-static gg_status renumber_keys(gg_meta *meta, const gg_meta *from, const uint32_t *to, size_t n,
-                               gg_error *err)
-{
-    renumbering r = { meta, to, n };
-    return gg_vocab_each_id(from, renumber_key, &r, err);
-}
-
 /* Sets the rows and keys of the new model. */
 static gg_status renumber(const trimming *t, vocab_edit *e, vocab_trim_report *r, gg_error *err)
 {
@@ -235,7 +194,8 @@ static gg_status renumber(const trimming *t, vocab_edit *e, vocab_trim_report *r
     if (err->status == GG_OK) gg_meta_copy(&e->meta, v->meta, err);
     if (err->status == GG_OK) gg_vocab_set_tokens(&e->meta, tokens, e->rows.n, v->scores, err);
     if (err->status == GG_OK) set_merges(&e->meta, v, to, err);
-    if (err->status == GG_OK) renumber_keys(&e->meta, v->meta, to, v->n, err);
+    for (int own = 0; own < 2 && err->status == GG_OK; own++)
+        gg_vocab_renumber(&e->meta, v->meta, &(gg_vocab_ids){ to, v->n }, own, err);
     if (err->status == GG_OK) gg_vocab_set_size(&e->meta, e->rows.n, err);
     const gg_kv *merges = gg_meta_find(&e->meta, "tokenizer.ggml.merges");
     r->merges_after = merges ? (size_t)merges->count : 0;
