@@ -122,7 +122,7 @@ check_error 3 "organ.merge.models.parameters does not" "models without parameter
     "$T/wrong.gguf"
 awk 'BEGIN { for (i = 0; i < 200000; i++) printf "%s", (i < 100000) ? "weight=1," : "weight:a=1," }' > "$T/many"
 organ-keys -q "$T/f.gguf" --set-file "organ.merge.parameters=$T/many" --output "$T/wrong.gguf" --force
-check_error 3 "organ.merge.parameters does not" "100,000 parameters" timeout 20 organ-merge --svg "$T/no.svg" \
+check_error 3 "organ.merge.parameters does not" "100,000 parameters" limited 20 organ-merge --svg "$T/no.svg" \
     "$T/wrong.gguf"
 check_error 2 "" "a finished merge with another option" organ-merge --svg "$T/no.svg" --card "$T/no.md" "$T/f.gguf"
 check_absent "$T/no.svg" "a finished merge with another option"

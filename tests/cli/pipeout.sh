@@ -53,12 +53,16 @@ check_same $VERSE "$T/glued.gguf" "-oFILE"
 { organ-assemble "$T/verse" -o - 2> "$T/err"; echo $? > "$T/status"; } | head -c 10 > /dev/null
 check_text "$(cat "$T/status")" 4 "a closed pipe"
 check_text "$(cat "$T/err")" "" "a closed pipe: no message"
+mkfifo "$T/gone"
+: < "$T/gone" &
+exec 7> "$T/gone"
+wait # the reader has ended before the tool starts
 for c in "organ-measure --dir $T/verse --sample 0" "organ-keys $VERSE" "organ-extract $VERSE --output -" \
     "organ-compare $VERSE $CODE" "organ-check --hash $VERSE"; do
-    # The reader ends before the tool starts.
-    { sleep 0.2; $c 2> "$T/err"; echo $? > "$T/status"; } | :
-    check_text "$(cat "$T/status") $(cat "$T/err")" "4 " "$c: a closed pipe: exit 4, no message"
+    $c >&7 2> "$T/err" 7>&-
+    check_text "$? $(cat "$T/err")" "4 " "$c: a closed pipe: exit 4, no message"
 done
+exec 7>&-
 if [ -w /dev/full ]; then
     organ-assemble "$T/verse" -o - > /dev/full 2> "$T/err"
     check_text $? 4 "a full disk"
