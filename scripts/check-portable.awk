@@ -34,6 +34,8 @@ function beyond(name, option,   key) {
     if (key in extra && text_of[line_no] ~ extra[key] || is_test && key in of_tests) return
     complain("'" key "' is not in POSIX" (key in extra ? ", and the line does not test for it" : ""))
 }
+# Whether a text has a backslash before one of these, itself without a backslash before it.
+function escaped(text, what) { return text ~ ("(^|[^\\\\])(\\\\\\\\)*(\\\\)(" what ")") }
 function check_options(name, i,   w, k, c, at) {
     for (; i <= n_words; i++) {
         w = word[i]
@@ -64,6 +66,7 @@ function check_command(i,   name, k, w) {
         check_command(k)
         return
     }
+    if (name == "printf" && (escaped(word[i + 1], "[xeEu]") || word[i + 1] ~ /%q/)) complain("printf of dash has no \\x, \\e, \\u and %q; write \\033")
     if (name in builtin || (name "()") in defined) return
     if (name in other || is_test && (name in of_tests || name in asked)) { seen[name] = 1; return }
     if (!(name in options)) { complain("the utility '" name "' is not in the table of scripts/check-portable.sh" (is_test ? ", and `have` does not ask for it" : "")); return }
@@ -71,6 +74,7 @@ function check_command(i,   name, k, w) {
     if (name == "find") {
         for (k = i + 1; k <= n_words; k++) {
             w = word[k]
+            if (word[k - 1] == "-perm" && w ~ /^[\/+]/) complain("'find -perm " w "': only GNU has / and +")
             if (w ~ /^-[a-zA-Z]/) { if (w in primary) seen["find " w] = 1; else beyond("find", w) }
             if (w == "-exec") { check_command(k + 1); break }
         }
@@ -80,6 +84,9 @@ function check_command(i,   name, k, w) {
     for (k = i + 1; k <= n_words; k++) {
         w = word[k]
         if (name == "sed" && w ~ /\\[|+?<>bws]/ || name == "grep" && w ~ /\\[|+?<>bwsn]/) complain("'" name " " w "': \\| \\+ \\? \\< \\b \\w \\s, and \\n in grep, are not in POSIX")
+        if (name == "sed" && (escaped(w, "t") || w ~ /s\/([^\/\\]|\\.)*\/([^\/\\]|\\.)*\\n/)) complain("'sed " w "': \\t, and \\n in a replacement, are not in POSIX")
+        if (name == "sed" && w ~ /(^|[;{ ])0,\/|[0-9\/],[+~][0-9]/) complain("'sed " w "': only GNU has the addresses 0,/re/ and N,+N")
+        if (name == "head" && word[k - 1] == "-n" && w ~ /^-/) complain("'head -n " w "': only GNU takes a negative number")
         if (name == "date" && w ~ /%N/) beyond("date", "%N")
         if (name == "sleep" && w ~ /[.]/) beyond("sleep", "0.1")
         if (name == "getconf") beyond("getconf", w)
@@ -99,7 +106,7 @@ function pop(   was) { was = stack[depth]; if (was == "c" || was == "p") end_com
 
 # The next token of `awk_text` from `at` on: sets `token` and its `sort`, which is "name", "number", "string", "regexp",
 # "end" of a statement or of the text, or "sign", and moves `at` behind it.
-function next_token(   c, begin, escaped, inside) {
+function next_token(   c, begin, inside) {
     while ((c = substr(awk_text, at, 1)) == " " || c == "\t" || c == "#" || c == "\\") {
         if (c == "\\" && substr(awk_text, ++at, 1) == "\n") line_no++
         if (c == "#") while (substr(awk_text, at + 1, 1) != "\n" && at < length(awk_text)) at++
@@ -122,6 +129,7 @@ function next_token(   c, begin, escaped, inside) {
         }
         token = substr(awk_text, begin, ++at - begin)
         if (c == "\"" && token ~ /%[-+ 0#]*[*]/) complain("busybox awk has no * in formats")
+        if (c == "/" && escaped(token, "[swSWyB<>]")) complain("only gawk and busybox awk have \\s, \\w, \\< and the like in regular expressions")
         if (c == "/" && token ~ /[^\\]?[{][0-9]/) complain("mawk 1.3.4-20200120 has no {n} in regular expressions")
         return
     }
@@ -133,6 +141,7 @@ function next_token(   c, begin, escaped, inside) {
         while (substr(awk_text, at, 1) ~ /[0-9.]/) at++
     } else {
         sort = "sign"
+        if (c == "*" && substr(awk_text, at, 1) == "*") complain("mawk has no **")
         if (c == ">" && substr(awk_text, at, 1) ~ /[>=]/ || substr(awk_text, begin, 2) ~ /^(&&|[|][|]|[=!<]=|[+][+]|--)/) at++
     }
     token = substr(awk_text, begin, at - begin)
@@ -165,12 +174,27 @@ function check_print(   unclear) {
         if (sort == "end") return
     }
 }
+# getline < A B: some awks join A and B first, and some take A as the file.
+function check_getline() {
+    next_token()
+    if (token == "$") next_token()
+    if (sort == "name") next_token()
+    if (token == "[") { skip_brackets(); next_token() }
+    if (token != "<") return
+    next_token()
+    if (token == "(") skip_brackets()
+    next_token()
+    if (token == "[") { skip_brackets(); next_token() }
+    if (sort ~ /^(name|number|string)$/) complain("put the file of getline in parentheses: awks differ about what follows")
+}
 function check_awk(program, first,   was) {
     was = line_no; line_no = first; in_awk = 1
     awk_text = program; at = 1; sort = "end"; token = "\n"
     do {
         next_token()
         if (sort == "name" && (token == "print" || token == "printf")) check_print()
+        else if (sort == "name" && token == "getline") check_getline()
+        else if (sort == "name" && token == "func") complain("mawk has no func")
         else if (sort == "name" && token ~ /^(gensub|strftime|systime|strtonum|asorti?|patsplit|IGNORECASE|PROCINFO|FPAT|FIELDWIDTHS)$/) complain("only gawk has " token)
     } while (at <= length(awk_text))
     line_no = was; in_awk = 0
@@ -276,7 +300,7 @@ function pattern_ahead(s, i,   rest) {
 function make_text(s,   out, at, k, c, level, inner) {
     while ((at = match(s, /\$[({]/)) > 0) {
         out = out substr(s, 1, at - 1)
-        if (substr(out, length(out)) == "$") { out = out "("; s = substr(s, at + 2); continue } # $$( of the shell
+        if (substr(out, length(out)) == "$") { out = out substr(s, at + 1, 1); s = substr(s, at + 2); continue } # $$( or $${ of the shell
         level = 1
         for (k = at + 2; k <= length(s) && level; k++) { c = substr(s, k, 1); if (c ~ /[({]/) level++; else if (c ~ /[)}]/) level-- }
         inner = substr(s, at + 2, k - at - 3)

@@ -38,13 +38,23 @@ noticed a.sh "'date %N'" 'date +%s.%N'
 noticed a.sh "'dd iflag=fullblock'" 'cat x | dd bs=1 iflag=fullblock'
 noticed a.sh "'sleep 0.1'" 'sleep 0.1'
 noticed a.sh "'mktemp -d'" 'T=$(mktemp -d)'
+noticed a.sh "'sed s/\\t[0-9]*$//': \\t, and" "sed 's/\\t[0-9]*\$//' file"
+noticed a.sh "'sed s/a/b\\n/': \\t, and \\n" "x=\$(echo a | sed -e 's/a/b\\n/')"
+noticed a.sh "'sed 0,/a/p': only GNU" "sed -n '0,/a/p' file"
+noticed a.sh "'sed /a/,+2p': only GNU" "sed -n '/a/,+2p' file"
+noticed a.sh "'head -n -1'" 'head -n -1 file'
+noticed a.sh "'find -perm /111'" 'find . -perm /111'
+noticed a.sh 'printf of dash has no' "printf '\\x41' > file"
+noticed a.sh 'printf of dash has no' "printf '%q' \"\$x\""
 for program in stat tac seq timeout sha256sum realpath; do noticed a.sh "the utility '$program'" \
     "f() { x=1 $program a; }"; done
 noticed a.sh "the utility 'tac'" 'case $1 in
 a | b) tac "$2" ;; esac'
 noticed a.sh "the utility 'tac'" 'run_tool tac file'
 noticed a.sh "bash 3.2" 'x=$(case $1 in a) echo b ;; esac)'
-printf '%s\n' '#!/bin/sh' '# sed -i' "echo 'sed -i' \"readlink -f\" # tac" "cat <<'EOF' | sed -n p" 'sed -i' EOF \
+printf '%s\n' '#!/bin/sh' '# sed -i' "echo 'sed -i' \"readlink -f\" # tac" \
+    "sed 's/	/\\\\t/; N; s/\\\\\\n *//; 10,20d' a | head -n 1" "printf '%s\\\\x' '\\x'" \
+    "cat <<'EOF' | sed -n p" 'sed -i' EOF \
     'case $1 in stat | seq) echo "$(cat "${x:-"a b"}")" ;; esac' 'f() { echo tac; }; f' > "$T/a.sh"
 check "comments, texts and patterns are no commands" sh "$PWD/scripts/check-portable.sh" "$T/a.sh"
 
@@ -64,6 +74,10 @@ noticed a.sh 'a string of awk goes on' "awk '{ x = \"a
     b\" }'"
 noticed a.sh 'mawk 1.3.4-20200120 has no {n}' "awk '/^[0-9]{4}\$/ { n++ }'"
 noticed a.sh 'original-awk ends a regular expression' "awk '{ gsub(/[/]/, \"\") }'"
+noticed a.sh 'only gawk and busybox awk' "awk '/a\\sb/ { n++ }'"
+noticed a.sh 'mawk has no func' "awk 'func f(x) { return x }'"
+noticed a.sh 'mawk has no **' "awk '{ print \$1 ** 2 }'"
+noticed a.sh 'put the file of getline' "awk '{ while ((getline line < dir \"/x\") > 0) n++ }'"
 noticed a.sh 'only gawk has gensub' "awk '{ x = gensub(/a/, \"b\", 1) }'"
 noticed a.awk "$paren" '{ print x > y ? 1 : 2 }'
 noticed a.sh 'busybox awk may lack ^' "awk -F '\\t' '{ x = 2 ^ \$1 }'"
@@ -83,6 +97,7 @@ check "what tests may use" sh "$PWD/scripts/check-portable.sh" "$T/tests/cli/a.s
 cat > "$T/a.sh" << 'END'
 awk '{ print > "file"; printf("%s\n", a > b) > (dir "/" c); print (a > b) ? 1 : 2 >> f[a > b] } # print a >= b
     { print (a == b), (a < b) }
+    { while ((getline line < (dir "/x")) > 0) { getline; getline x[1] < file }; gsub(/\\s/, "\\\\t"); "date" | getline now }
     $1 > 3 && a / 2 > b / 3 { x = $2 / 4; print x / 2, y++ / 2, "a/b" > out; n = length / 2 }
     /^[^"\/]*[{]/ || !/[]a]/ { print a[b > c] | "sort > file"; if (a > b) print; else print c > $1 }'
 END
@@ -102,6 +117,6 @@ noticed a.mk "the utility 'tac'" 'x := $(if $(y),$(shell cat $(call f,$(z)) | ta
 noticed a.mk "'sed -i'" 'a: b
 	@sed -i s/a/b/ $@'
 printf '%b\n' 'define a' '$(1): $(2)\n\t@mkdir -p $$(@D)' 'endef' 'x := $(shell sed -n p $(call q,$(1)))' \
-    'b: c\n\tfor x in $$(cat c); do echo $$x; done' > "$T/a.mk"
+    'b: c\n\tfor x in $$(cat c); do cp $${x%%/} $$x; done' > "$T/a.mk"
 check "a makefile" sh "$PWD/scripts/check-portable.sh" "$T/a.mk"
 finish

@@ -324,7 +324,7 @@ for awk in "busybox awk" gawk mawk original-awk; do
 done
 
 # A block number without bounds, no tensors, tensors that no codec decodes.
-sed 's/blk\.0/blk.4000000000/; s/\t0\t/\t4000000000\t/' "$T/in/e3.tsv" > "$T/huge.tsv"
+sed "s/blk\.0/blk.4000000000/; s/${TAB}0$TAB/${TAB}4000000000$TAB/" "$T/in/e3.tsv" > "$T/huge.tsv"
 check "a huge block number" "$scripts/organ-report" -q --output "$T/huge" "$T/huge.tsv"
 head -n 1 "$T/in/table.tsv" > "$T/empty.tsv"
 check "no tensors at all" "$scripts/organ-report" -q --output "$T/none" "$T/empty.tsv"

@@ -139,10 +139,10 @@ check_error 3 "x-00002-of-00003.gguf" "a shard without split keys" organ-extract
 
 # Concatenated shards, on a pipe and in a file, are one model for every tool.
 cat ${X}1-of-00003.gguf ${X}2-of-00003.gguf ${X}3-of-00003.gguf > "$T/joined.gguf"
-sed 's/\t[0-9]*$//' "$T/list" > "$T/want"
+sed "s/${TAB}[0-9]*\$//" "$T/list" > "$T/want"
 joined() { # WHAT FILE-WITH-TSV
     check_text "$(grep -c shard "$T/err")" 0 "$1: no note"
-    sed 's/\t[0-9]*$//' "$T/out" > "$T/a"
+    sed "s/${TAB}[0-9]*\$//" "$T/out" > "$T/a"
     check_same "$T/a" "$T/want" "$1"
 }
 check "joined, --list" organ-extract "$T/joined.gguf" --list; joined "joined, --list"
