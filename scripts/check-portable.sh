@@ -19,7 +19,7 @@ if [ $# = 0 ]; then
         -name 'organ*' ! -name '*.*' ! -path '*/completion/*' ')' | sort)
     for f; do
         case $f in
-        tests/cli/* | tests/run.sh) ;;
+        tests/cli/* | tests/run.sh | tests/targets.mk) ;;
         tests/* | scripts/check-* | scripts/count-* | scripts/options.sh | scripts/packaging/*)
             developers="$developers $f" ;;
         esac

@@ -7,8 +7,9 @@ set -u
 file=$1
 asked="# CC=${CC:-cc} CFLAGS=${CFLAGS-} LDFLAGS=${LDFLAGS-} PACK=${PACK-}"
 [ ! -f "$file" ] || [ "$(head -n 1 "$file")" != "$asked" ] || exit 0
-mkdir -p "${file%/*}" || exit 1
-T=$(mktemp -d) || exit 1
+# Beside FILE, because programs in the folder for temporary files may not be allowed to run.
+T=$file.$$
+mkdir -p "$T" || exit 1
 trap 'rm -rf "$T"' EXIT
 printf '#include <stdio.h>\nint main(void) { return 0; }\n' > "$T/x.c"
 
