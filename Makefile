@@ -2,6 +2,7 @@
 #
 # User variables: CC AR CFLAGS CPPFLAGS LDFLAGS; DESTDIR and PREFIX (or prefix), and the
 # folders of the GNU standards below: make install prefix=/usr libdir=/usr/lib64
+# If a flag differs from that of the last make, everything is compiled again: give `make install` the same ones.
 
 # awk, sort and others do the same in each language: in Turkish, the capital of i is not I.
 export LC_ALL := C
@@ -125,6 +126,12 @@ $(B)/obj/list: FORCE
 	@mkdir -p $(sort $(dir $(OBJ))) $(addprefix $(B)/,bin lib completion test fuzz bench)
 	@echo '$(OBJ:$(B)/%=%)' | cmp -s - $@ || echo '$(OBJ:$(B)/%=%)' > $@
 $(OBJ) $(TABLES:%=$(B)/obj/%) $(B)/options.asked: | $(B)/obj/list
+# The flags of all objects and programs. The file changes only if one of them does: then all are made again.
+flags = $(call quote,$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(VECTOR) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS))
+$(B)/obj/flags: FORCE | $(B)/obj/list
+	@echo $(flags) | cmp -s - $@ || echo $(flags) > $@
+$(OBJ) $(API_OPTIONS) $(BINS): $(B)/obj/flags
+
 $(LIB): $(filter $(B)/obj/src/%,$(PARTS)) $(B)/obj/list
 $(ROOMS): $(filter $(B)/obj/tools/%,$(PARTS)) $(B)/obj/list
 $(LIB) $(ROOMS):

@@ -82,7 +82,11 @@ static)
     cc=${CC:-musl-gcc}
     command -v "$cc" > /dev/null || fail "$cc is not installed (the Debian package is musl-tools)"
     system=$("$cc" -dumpmachine | sed 's/-.*//')
-    ${MAKE:-make} B="${B:-build/static}" CC="$cc" LDFLAGS=-static DESTDIR="$work/root" PREFIX=/usr/local install > "$work/log" 2>&1 || {
+    # What is built is packed unchanged.
+    set --
+    b=${B:-}
+    [ ! -f "$b/obj/flags" ] || set -- -o "${b#"$top"/}/flags.mk" -o "${b#"$top"/}/obj/flags"
+    ${MAKE:-make} "$@" B="${B:-build/static}" CC="$cc" LDFLAGS=-static DESTDIR="$work/root" PREFIX=/usr/local install > "$work/log" 2>&1 || {
         tail -n 20 "$work/log" >&2
         fail "the build with $cc failed"
     }

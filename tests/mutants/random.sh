@@ -51,12 +51,12 @@ link() {
 # a text with the name of the archive as the names of the files to link. FOLDER.log has the commands.
 build() {
     mkdir -p "$1" && (cd "$top" && tar -c -f - --exclude ./.git --exclude ./build .) | tar -x -f - -C "$1"
-    (cd "$1" && make V=1 -j"$JOBS" CFLAGS="-O1 -fPIC $2" build/lib/libgguf.a) > "$1.log" 2>&1 &&
+    set -- "$1" CFLAGS="-O1 -fPIC $2" LDFLAGS='-Wl,-rpath,\$$ORIGIN/../lib' PACK=
+    (cd "$1" && shift && make V=1 -j"$JOBS" "$@" build/lib/libgguf.a) > "$1.log" 2>&1 &&
         sed -n 's/^ar rcs [^ ]* //p' "$1.log" > "$T/objects" && rm -f "$1/build/lib/libgguf.a" || return
     ${CC:-cc} -O2 -fPIC -c -o "$T/trace.o" "$top/tests/mutants/trace.c" && link "$1" "$T/trace.o" &&
         echo "INPUT($1/build/lib/libgguf.so)" > "$1/build/lib/libgguf.a" &&
-        (cd "$1" && make -s -j"$JOBS" CFLAGS="-O1 -fPIC $2" LDFLAGS='-Wl,-rpath,\$$ORIGIN/../lib' PACK= all units) \
-            >> "$1.log" 2>&1
+        (cd "$1" && shift && make -s -j"$JOBS" "$@" all units) >> "$1.log" 2>&1
 }
 
 # ---- which test executes which line ----------------------------------------------
