@@ -254,7 +254,7 @@ function check_shell(s, first,   i, c, d, n, kind, end, quote, rest) {
             while (substr(s, i + 1, 1) == " ") i++
             word[++n_words] = ">"; n_words--; redirect = 1; skip_target = 1
             i = target(s, i + 1); continue }
-        if (c == " " || c == "\t") { end_word(); if (cases[depth] > 0 && n_words && word[n_words] == "in") n_words = 0; continue }
+        if (c == " " || c == "\t") { end_word(); if (cases[depth] > 0 && word[n_words] == "in" && word[n_words - 2] == "case") n_words = 0; continue }
         if (c == ";" || c == "|" || c == "&") {
             if (c == "|" && cases[depth] > 0 && pattern_ahead(s, i)) { in_word = 0; text = ""; n_words = 0; continue }
             end_command(); continue

@@ -322,7 +322,7 @@ fi
 # ---- finished jobs are forgotten, and a quota --------------------------------------------------------------
 keys='{"tool": "organ-keys", "arguments": ["verse.gguf", "general.name"]}'
 supervised() { # waits until no job has a supervisor, which may live a little longer than its job
-    if command -v flock > /dev/null 2>&1; then for f in "$T"/spool/jobs/*/lock; do flock "$f" true; done
+    if have flock; then for f in "$T"/spool/jobs/*/lock; do flock "$f" true; done
     else sleep 0.2
     fi
 }

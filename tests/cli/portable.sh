@@ -55,7 +55,8 @@ noticed a.sh "bash 3.2" 'x=$(case $1 in a) echo b ;; esac)'
 printf '%s\n' '#!/bin/sh' '# sed -i' "echo 'sed -i' \"readlink -f\" # tac" \
     "sed 's/	/\\\\t/; N; s/\\\\\\n *//; 10,20d' a | head -n 1" "printf '%s\\\\x' '\\x'" \
     "cat <<'EOF' | sed -n p" 'sed -i' EOF \
-    'case $1 in stat | seq) echo "$(cat "${x:-"a b"}")" ;; esac' 'f() { echo tac; }; f' > "$T/a.sh"
+    'case $1 in stat | seq) echo "$(cat "${x:-"a b"}")" ;; esac' 'f() { echo tac; }; f' \
+    'case $1 in a) for x in json yaml; do echo "$x"; done ;; esac' > "$T/a.sh"
 check "comments, texts and patterns are no commands" sh "$PWD/scripts/check-portable.sh" "$T/a.sh"
 
 # ---- what awks read differently -----------------------------------------------------------------
