@@ -163,13 +163,14 @@ static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_t
     c->block_rows = (rows + c->scale_rows - 1) / c->scale_rows;
     c->block_cols = (cols + c->scale_cols - 1) / c->scale_cols;
     uint64_t block[2] = { ck->block[0] ? ck->block[0] : 128, ck->block[1] ? ck->block[1] : 128 };
+    c->scaled = in;
+    if (in->n_dims != 2) return GG_OK; /* one for each of several matrices */
     /* not 0: 128 unless the configuration has another size */
     if (c->scale_rows > 1 && (rows + block[0] - 1) / block[0] == c->scale_rows)
         c->block_rows = block[0];
     /* not 0: as above */
     if (c->scale_cols > 1 && (cols + block[1] - 1) / block[1] == c->scale_cols)
         c->block_cols = block[1];
-    c->scaled = in;
     return GG_OK;
 }
 

@@ -788,6 +788,7 @@ static gg_status note_unused(const peft *p, const char *name, gg_error *err)
 /* Whether a stored tensor is of the module, whose name may be only the end of its own. */
 static bool has_tensor_of(const peft *p, const char *module, size_t len)
 {
+    if (len == 0 || memchr(module, '\0', len)) return false; /* no name of a tensor has a NUL */
     for (size_t i = 0; i < p->ck->in.n; i++) {
         const char *name = after_prefix(p->ck->in.items[i].name), *at = name;
         for (; (at = strchr(at, module[0])); at++)
@@ -802,19 +803,19 @@ static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
 {
     const gg_json_node *m = gg_json_get(p->config, list);
     const char *module;
-    size_t len;
-    char text[200];
+    size_t len, n = 0;
+    char first[200], more[40] = "";
     if (gg_json_type_of(m) != GG_JSON_ARRAY) return GG_OK;
-    for (m = gg_json_first(m); m && err->status == GG_OK; m = gg_json_next(m)) {
+    for (m = gg_json_first(m); m; m = gg_json_next(m)) {
         gg_error none = GG_ERROR_INIT;
-        if (gg_json_string(m, &module, &len, &none) != GG_OK || len == 0 ||
-            has_tensor_of(p, module, len))
+        if (gg_json_string(m, &module, &len, &none) != GG_OK || has_tensor_of(p, module, len))
             continue;
-        gg_escape(module, len < 60 ? len : 60, text, sizeof text);
-        gg_ck_note(p->ck, false, err, "%s names %s, for which the adapter has no tensors", list,
-                   text);
+        if (n++ == 0) gg_escape(module, len < 60 ? len : 60, first, sizeof first);
     }
-    return err->status;
+    if (n == 0) return GG_OK;
+    if (n > 1) snprintf(more, sizeof more, " and %zu more", n - 1);
+    return gg_ck_note(p->ck, false, err, "%s names %s%s, for which the adapter has no tensors",
+                      list, first, more);
 }
 
 /* Names what is left out, or has changed. */

@@ -536,6 +536,8 @@ adapter '"layer_replication": [], "target_modules": ["q_proj", "v_proj"], "modul
 noted "target_modules names v_proj, for which the adapter has no tensors" "pairs that are lost" convert
 grep -q "modules_to_save names score" err || bad "a matrix that is lost: $(cat err)"
 ! grep -q "names q_proj" err || bad "q_proj is there"
+adapter '"target_modules": ["\u0000 no name", "q_proj\u0000 and more", "k_proj"]'
+noted 'target_modules names \x00 no name and 2 more, for which the adapter has no tensors' "names with a NUL" convert
 adapter '' "base_model.model.model.norm.weight 6"
 check_error 3 "another length than the norm of the base" "a norm of another model" convert
 for half in "A.weight 2 6" "B.weight 6 2"; do

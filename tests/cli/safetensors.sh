@@ -513,6 +513,18 @@ f8 "one scale, E5M2" F8_E5M2 "$three" '[]' '\074\074\074\074\074\074\074\074\074
 f8 "a scale per row" F8_E4M3 "$one$two$three" '[3, 1]' "$ones$ones$ones" "$row$two$two$two$two$three$three$three$three"
 f8 "a scale per block" F8_E4M3 "$one$two$three$four" '[2, 2]' "$ones$ones$ones" \
     "$one$one$two$two$one$one$two$two$three$three$four$four"
+# Blocks of 4 rows would divide the 6 rows of two experts in two, too.
+echo "$config" | sed 's/\[2, 2\]/[4, 2]/' > "$T/f8/config.json"
+experts=model.layers.0.mlp.experts.down_proj
+st "$T/f8/model.safetensors" "{\"$experts\": {\"dtype\": \"F8_E4M3\", \"shape\": [2, 3, 2], \"data_offsets\": [0, 12]},
+    \"${experts}_scale_inv\": {\"dtype\": \"F32\", \"shape\": [2, 1, 1], \"data_offsets\": [12, 20]}}" 0
+printf '%b' "$ones$ones$ones$one$two" >> "$T/f8/model.safetensors"
+st "$T/want.safetensors" "{\"blk.0.ffn_down_exps.weight\": {\"dtype\": \"F32\", \"shape\": [2, 3, 2],
+    \"data_offsets\": [0, 48]}}" 0
+printf '%b' "$one$one$one$one$one$one$two$two$two$two$two$two" >> "$T/want.safetensors"
+hashes "$T/f8" > "$T/have"
+hashes "$T/want.safetensors" > "$T/want"
+check_same "$T/have" "$T/want" "F8: a scale per expert"
 st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [3, 4], \"data_offsets\": [0, 12]},
     \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [12, 32]}}" 32
 check_error 3 "the shape of its scale does not fit it" "another number of scales" organ-extract --list "$T/f8"
