@@ -57,6 +57,16 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
 {
     gg_tensor *to = &s->tensors[s->n];
     joined *j = &join_of(s)->list[s->n];
+    for (size_t i = 0; i < n; i++) {
+        const gg_tensor *from = gg_source_tensor(s->of, strips[i].index);
+        unsigned rows = gg_rows_together(from->dtype);
+        if (strips[i].first % rows == 0 && strips[i].rows % rows == 0 &&
+            strips[i].every % rows == 0)
+            continue;
+        gg_fail(err, GG_EUNSUPPORTED, "%u rows of %s lie together, so that none can be moved alone",
+                rows, gg_dtype_name(from->dtype));
+        return gg_at_tensor(err, from->name, from->name_len);
+    }
     *to = *t;
     to->name = gg_names_add(&join_of(s)->names, t->name, t->name_len, err);
     if (!to->name) return err->status;

@@ -36,6 +36,15 @@ const char *gg_dtype_name(uint32_t id)
     return info ? info->name : "an unknown type";
 }
 
+unsigned gg_rows_together(uint32_t dtype)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    const char *r = info ? strrchr(info->name, 'R') : NULL;
+    unsigned n = 0;
+    while (r && *++r >= '0' && *r <= '9') n = n * 10 + (unsigned)(*r - '0');
+    return n > 1 ? n : 1;
+}
+
 const gg_dtype_info *gg_dtype_at(size_t i)
 {
     return i < gg_type_rows_n ? &gg_type_rows[i].info : NULL;

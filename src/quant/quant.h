@@ -6,6 +6,10 @@
 /* Returns the name of a type for messages, also for unknown types. */
 const char *gg_dtype_name(uint32_t dtype);
 
+/* How many rows have their blocks together, so that none of them can be moved alone: more than 1
+ * for types of a fork whose names end in R and this number. */
+unsigned gg_rows_together(uint32_t dtype);
+
 /* gg_decode for the types of single values: F32, F16, BF16, F64 and integers. A program that
  * decodes only those is linked without the other codecs. */
 gg_status gg_decode_plain(uint32_t dtype, const void *values, float *out, size_t elems,

@@ -463,6 +463,15 @@ static gg_status find_twin(const vocab_view *v, size_t k, const gg_tensor *t, si
     return GG_OK;
 }
 
+static gg_status check_rows(const gg_source *s, const gg_tensor *t, gg_error *err)
+{
+    if (gg_rows_together(t->dtype) == 1) return GG_OK;
+    gg_fail_in(err, GG_EUNSUPPORTED, s, t,
+               "%u rows of %s lie together, so that none can be moved alone",
+               gg_rows_together(t->dtype), gg_dtype_name(t->dtype));
+    return gg_fix(err, "use the model from before its rows were interleaved");
+}
+
 static gg_status open_matrix(vocab_view *v, size_t i, const gg_vocab_rows *rows, uint64_t before,
                              gg_error *err)
 {
@@ -477,6 +486,7 @@ static gg_status open_matrix(vocab_view *v, size_t i, const gg_vocab_rows *rows,
                           "it has %llu rows, but the vocabulary has %llu tokens",
                           (unsigned long long)t->dims[last], (unsigned long long)before);
     if (t->elements == 0) return gg_fail_in(err, GG_EFORMAT, v->models[0], t, "it has no values");
+    if (check_rows(v->models[0], t, err) != GG_OK) return err->status;
     for (size_t k = 1; k < v->n_models; k++)
         if (find_twin(v, k, t, &m->at[k], err) != GG_OK) return err->status;
     m->rows = rows->list;

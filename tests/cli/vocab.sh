@@ -244,6 +244,15 @@ made "$T/bad.gguf" "$(str model gpt2; list tokens str '"a", "b"'; list merges i3
 check_error 3 "tokenizer.ggml.merges must be an array of strings" "merges that are not strings" \
     organ-vocab "$T/bad.gguf"
 
+# Types of a fork whose rows lie together: to move single rows would mix them up.
+model "$T/r4.gguf" '"a", "b", "c", "d", "e", "f", "g", "h"' "1, 1, 1, 1, 1, 1, 1, 1" '"a b"' 0 8 q4_k_r4
+echo c > "$T/keep"
+for action in "trim $T/r4.gguf --keep $T/keep" "add $T/r4.gguf --pad 16" "transplant $T/r4.gguf --from $T/b.gguf"; do
+    # shellcheck disable=SC2086 # words
+    check_error 3 "4 rows of Q4_K_R4 lie together" "${action%% *}: interleaved rows" \
+        organ-vocab $action -o "$T/x.gguf"
+done
+
 # What cannot be.
 echo nothing > "$T/keep"
 check_error 1 "line 1: there is no token 'nothing'" "an unknown text" \
