@@ -18,8 +18,9 @@ takes() {
     # shellcheck disable=SC2086,SC2048
     ${CC:-cc} -Werror ${CFLAGS-} $* ${LDFLAGS-} -o "$T/x" "$T/x.c" 2> /dev/null
 }
-# each FLAG...: those that it takes, one by one.
+# each FLAG...: those that it takes. It is asked about all of them first.
 each() {
+    if takes "$@"; then printf '%s' "$*"; return; fi
     for flag; do if takes "$flag"; then printf '%s ' "$flag"; fi; done
 }
 
@@ -52,7 +53,8 @@ if ! { takes "$all" "$pack" && { [ -z "$pack" ] || (ulimit -c 0; "$T/x") 2> /dev
     if ! takes "$all"; then
         # shellcheck disable=SC2086
         harden=$(each $harden) harden_ld=$(each $harden_ld) lean=$(each $lean) lean_ld=$(each $lean_ld) \
-            spared=$(each $spared) vector=$(each $vector)
+            vector=$(each $vector)
+        takes "$spared" || spared='' # flags of gcc
         [ -z "$fortify" ] || takes "$fortify" || fortify='-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2'
         if [ -n "${PACK-}" ] && takes "$harden $harden_ld" "${PACK-}" && (ulimit -c 0; "$T/x") 2> /dev/null; then pack=$PACK; fi
     fi
