@@ -93,8 +93,9 @@ $(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) $(TABLES)) $(API_OPTIONS): F
 $(L0): FLAGS = $(if $(L1),$(LOGIC),$(VECTOR)) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
 
-# make V=1 prints full commands. Otherwise each is one short line.
-say = $(if $(filter 1,$(V)),,@$(info $()  $(1)	$@))
+# make V=1 prints full commands, and make -s nothing. Otherwise each is one short line.
+silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
+say = $(if $(filter 1,$(V)),,@$(if $(silent),,$(info $()  $(1)	$@)))
 FLAGS =
 compile = $(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(FLAGS)
 compile_rule = $(call say,CC)$(compile) -MMD -MP -c -o $@ $<

@@ -33,6 +33,8 @@ done
 compiled 1 src/base/io.o "$@"
 compiled 1 src/numeric/kernel/k_mix_l0.o "$@"
 compiled 0 src/base/status.o "$@"
+check "make -s" $MAKE -s CC="$T/cc" B="$T/b" "$@" "$T/b/obj/src/base/buf.o"
+check_text "$(cat "$T/out" "$T/err")" "" "what make -s prints"
 
 # Every command, although `clean` comes first.
 check "make -n all" $MAKE -n V=1 B="$T/b" all
