@@ -130,6 +130,7 @@ $(OBJ) $(TABLES:%=$(B)/obj/%) $(B)/options.asked: | $(B)/obj/list
 # The flags of all objects and programs. The file changes only if one of them does: then all are made again.
 flags = $(call quote,$(CC) $(BASE) $(HARDEN) $(LEAN) $(CPPFLAGS) $(CFLAGS) $(LOGIC) $(VECTOR) $(HARDEN_LD) $(LEAN_LD) $(LDFLAGS))
 $(B)/obj/flags: FORCE | $(B)/obj/list
+	$(if $(ASKED),,$(error the compiler could not be asked which flags it takes))
 	@echo $(flags) | cmp -s - $@ || echo $(flags) > $@
 $(OBJ) $(API_OPTIONS) $(BINS): $(B)/obj/flags
 

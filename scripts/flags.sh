@@ -2,11 +2,11 @@
 # shellcheck disable=SC3045 # systems without ulimit -c do not need it
 # flags.sh FILE - writes the flags that the compiler takes to FILE, as variables of the Makefile. The compiler is
 # started twice if it takes all of them, and not at all if FILE is about the same CC, CFLAGS, LDFLAGS and PACK,
-# which are in the environment.
+# which are in the environment, and newer than this script.
 set -u
 file=$1
 asked="# CC=${CC:-cc} CFLAGS=${CFLAGS-} LDFLAGS=${LDFLAGS-} PACK=${PACK-}"
-[ ! -f "$file" ] || [ "$(head -n 1 "$file")" != "$asked" ] || exit 0
+[ ! -f "$file" ] || [ "$(head -n 1 "$file")" != "$asked" ] || [ -n "$(find "$0" -newer "$file")" ] || exit 0
 # Beside FILE, because programs in the folder for temporary files may not be allowed to run.
 T=$file.$$
 mkdir -p "$T" || exit 1
@@ -65,6 +65,7 @@ case $(${CC:-cc} -dumpmachine) in x86_64*) level1=1 ;; esac
 spared=$(echo $spared)
 cat > "$file.tmp" << END && mv "$file.tmp" "$file"
 $asked
+ASKED = yes
 HARDEN = $harden $fortify
 HARDEN_LD = $harden_ld
 LEAN = $lean

@@ -36,6 +36,11 @@ compiled 0 src/base/status.o "$@"
 check "make -s" $MAKE -s CC="$T/cc" B="$T/b" "$@" "$T/b/obj/src/base/buf.o"
 check_text "$(cat "$T/out" "$T/err")" "" "what make -s prints"
 
+# Without an answer of the compiler nothing is built, which would lack the flags.
+mkdir -p "$T/c/flags.mk.tmp"
+check_exit 2 "make, where no answer can be kept" $MAKE B="$T/c" "$T/c/obj/src/base/buf.o"
+check_text "$(grep -c 'could not be asked' "$T/err")" 1 "the reason"
+
 # Every command, although `clean` comes first.
 check "make -n all" $MAKE -n V=1 B="$T/b" all
 grep -v '^make' "$T/out" > "$T/all"
