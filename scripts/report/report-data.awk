@@ -1,5 +1,5 @@
-# report-data.awk - reads the measurements of all models of a report. Needs rows.awk before it, and
-# report-overview.awk. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
+# report-data.awk - reads the measurements of all models of a report. Needs json.awk, rows.awk and
+# report-overview.awk before it. Columns of the index: name, path of the TSV, bytes ("-" if unknown), progress ("-" if
 # complete), what a chimera was made of (a JSON array), seconds of its dissection; or name,
 # "failed", the error; "gone" if its file is gone. Columns of the pairs: numbers of two models, verdict, median cosine, map. The groups of the whole report have the scope "all", those of a model its number.
 
@@ -13,11 +13,25 @@ function side_parts(file,   line, n, i, at, part, other) {
     return !other
 }
 
+# A line of a table that another program may have written: characters that are invisible, or change the order of
+# others, become escapes, which the tables of organ-measure have already.
+function visible(line,   n, i, part, out) {
+    if (line ~ /^[\t -~]*$/) return line
+    if (!ORD["a"]) json_tables()
+    n = split(line, part, "\t")
+    for (i = 1; i <= n; i++) {
+        part[i] = tsv_str(part[i])
+        gsub(/\\\\/, "\\", part[i])
+        out = out (i > 1 ? "\t" : "") part[i]
+    }
+    return out
+}
+
 # Reads a table with the header line of organ-measure; columns are found by name.
 function read_rows(m, file,   line, n, i, part, col, at) {
     split("", F)
     while ((getline line < file) > 0) {
-        n = split(line, part, "\t")
+        n = split(visible(line), part, "\t")
         if (!at) {
             for (i = 1; i <= n; i++) col[i] = part[i]
             at = n
@@ -207,7 +221,7 @@ function read_organs(m, file, seconds,   line, c, b) {
 # The verdicts of organ-compare --lineage. P_word[a, b]: a word for a table; P_kind: a name for a colour.
 function read_pairs(file,   line, p, a, b) {
     while ((getline line < file) > 0) {
-        if (split(line, p, "\t") < 5 || p[1] !~ /^[0-9]+$/ || p[2] !~ /^[0-9]+$/) continue
+        if (split(visible(line), p, "\t") < 5 || p[1] !~ /^[0-9]+$/ || p[2] !~ /^[0-9]+$/) continue
         a = p[1] + 0; b = p[2] + 0
         if (a == b || a < 1 || b < 1 || a > N || b > N || (a, b) in P_word) continue
         P_kind[a, b] = p[3] == "identical" ? "same" : p[3] ~ /^same lineage/ ? (p[3] == "same lineage" ? "kin" : "moved") : p[3] == "strangers" ? "far" : "unknown"

@@ -5,7 +5,7 @@
 # The row of `organ-info --table` of a model: I[m, column], escaped as in TSV.
 function read_info(m, file,   line, n, i, part, col) {
     if ((getline line < file) > 0) n = split(line, col, "\t")
-    if (n && (getline line < file) > 0 && split(line, part, "\t") == n)
+    if (n && (getline line < file) > 0 && split(visible(line), part, "\t") == n)
         for (i = 1; i <= n; i++) I[m, col[i]] = part[i]
     close(file)
 }
