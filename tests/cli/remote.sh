@@ -306,6 +306,9 @@ check_text "$(head -c "$((n))" "$T/verse.gguf" | cmp - "$T/part.gguf" 2>&1)" \
     "" "the file is still a part"
 check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"
+dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
+check "--complete of a server that sends pages of errors" organ-remote -q --complete "$at/page/verse.gguf" "$T/part.gguf"
+check "these are not taken for data" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$code" of="$T/other.gguf" bs=1000 count=777 2> /dev/null
 cp "$T/other.gguf" "$T/other.copy"
 check_exit 4 "another file is not completed" organ-remote --complete "$verse" "$T/other.gguf"
@@ -384,6 +387,12 @@ check_text "$(grep -c 'does not say how large this file is; give --limit SIZE' "
 check_exit 4 "--whole beyond the limit" organ-merge -q --whole --limit 3M "$code" "$at/unending/verse.gguf" \
     -o "$T/no.gguf"
 check_text "$(grep -c 'the server sends more than 3000000 bytes' "$T/err")" 1 "its reason"
+check_text "$(grep -c . "$T/err")" 1 "one line"
+n=$(($(wc -c < "$T/verse.gguf")))
+check_exit 4 "--whole that is shorter than promised" organ-merge -q --whole "$code" "$at/total:$((n + 1))/verse.gguf" \
+    -o "$T/no.gguf"
+check_text "$(grep -c "verse.gguf: the answer ended after $n of $((n + 1)) bytes" "$T/err")" 1 "both numbers"
+check "a promise with a leading zero" organ-merge -q --whole "$code" "$at/total:0$n/verse.gguf" -o "$T/zero.gguf"
 check_exit 4 "a promise beyond the limit" organ-merge -q --whole --limit 1M "$code" "$verse" -o "$T/no.gguf"
 check_text "$(grep -c 'more than --limit' "$T/err")" 1 "its reason"
 check_absent "$T/no.gguf" "nothing is merged"

@@ -41,6 +41,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.send_error(401)
         if how == "busy" and asked[self.path] % 2:
             return self.send_error(503)
+        if how == "page" and asked[self.path] % 2:  # of an error, as large as a part of the file
+            self.send_response(503)
+            self.send_header("Content-Length", "100000")
+            self.end_headers()
+            self.wfile.write(b"x" * 100000)
+            return
         try:
             file = open(os.path.join(folder, name), "rb")
             size = os.fstat(file.fileno()).st_size
