@@ -34,13 +34,6 @@ static uint64_t next(gg_gauss *g)
     return result;
 }
 
-/* Maps 32 bits to the midpoint of one of 2^32 cells of (-1, 1). The result is symmetric and never
- * 0. */
-static double uniform(uint32_t bits)
-{
-    return ((double)bits + 0.5) * 0x1p-31 - 1.0;
-}
-
 gg_gauss gg_gauss_start(uint64_t seed)
 {
     gg_gauss g;
@@ -48,36 +41,36 @@ gg_gauss gg_gauss_start(uint64_t seed)
     return g;
 }
 
-void gg_gauss_draw(gg_gauss *g, size_t n, double *u, double *v, double *s)
+/* A try gives one pair or none, so that as many tries as pairs are missing are not too many. */
+void gg_gauss_draw(gg_gauss *g, size_t n, uint64_t *pairs)
 {
     gg_gauss own = *g;
+    uint64_t tries[GG_POLAR_MOST];
     for (size_t k = 0; k < n;) {
-        uint64_t r = next(&own);
-        double x = uniform((uint32_t)(r >> 32)), y = uniform((uint32_t)r), square = x * x + y * y;
-        u[k] = x, v[k] = y, s[k] = square;
-        k += square < 1.0; /* no branch can foresee this */
+        size_t most = n - k < GG_POLAR_MOST ? n - k : GG_POLAR_MOST;
+        for (size_t i = 0; i < most; i++) tries[i] = next(&own);
+        k += GG_PICK(gg_nk_in_disc)(tries, most, pairs + k);
     }
     *g = own;
 }
 
-void gg_gauss_values(const double *u, const double *v, const double *s, float *out, size_t n)
+void gg_gauss_values(const uint64_t *pairs, float *out, size_t n)
 {
     float last[2 * GG_POLAR_MOST] = { 0 };
     for (size_t i = 0; i < n; i += 2 * GG_POLAR_MOST) {
         size_t left = n - i < 2 * GG_POLAR_MOST ? n - i : 2 * GG_POLAR_MOST;
-        GG_PICK(gg_nk_polar)
-        (u + i / 2, v + i / 2, s + i / 2, (left + 1) / 2, left % 2 ? last : out + i);
+        GG_PICK(gg_nk_polar)(pairs + i / 2, (left + 1) / 2, left % 2 ? last : out + i);
         if (left % 2) memcpy(out + i, last, left * sizeof *out);
     }
 }
 
 void gg_gauss_fill(float *out, size_t n, uint64_t seed)
 {
-    double u[GG_POLAR_MOST], v[GG_POLAR_MOST], s[GG_POLAR_MOST];
+    uint64_t pairs[GG_POLAR_MOST];
     gg_gauss g = gg_gauss_start(seed);
     for (size_t i = 0; i < n; i += 2 * GG_POLAR_MOST) {
         size_t left = n - i < 2 * GG_POLAR_MOST ? n - i : 2 * GG_POLAR_MOST;
-        gg_gauss_draw(&g, (left + 1) / 2, u, v, s);
-        gg_gauss_values(u, v, s, out + i, left);
+        gg_gauss_draw(&g, (left + 1) / 2, pairs);
+        gg_gauss_values(pairs, out + i, left);
     }
 }

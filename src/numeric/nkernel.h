@@ -50,11 +50,11 @@ GG_DECLARE_KF(double, gg_nk_gaps, (const gg_nk_key *keys, size_t n, double mean_
 GG_DECLARE_KF(double, gg_nk_dot, (const float *a, const float *b, size_t n));
 GG_DECLARE_KF(void, gg_nk_subtract, (float *to, const float *from, double factor, size_t n));
 
-/* The polar method for n <= GG_POLAR_MOST pairs (u, v) with s = u^2 + v^2 in (0, 1): two Gaussians
- * for each. */
+/* The polar method for n <= GG_POLAR_MOST pairs (u, v), each in the halves of a word: copies those
+ * with u^2 + v^2 < 1 and returns their number; turns such pairs into two Gaussians each. */
 #define GG_POLAR_MOST 256
-GG_DECLARE_KF(void, gg_nk_polar,
-              (const double *u, const double *v, const double *s, size_t n, float *out));
+GG_DECLARE_KF(size_t, gg_nk_in_disc, (const uint64_t *tries, size_t n, uint64_t *pairs));
+GG_DECLARE_KF(void, gg_nk_polar, (const uint64_t *pairs, size_t n, float *out));
 
 /* ---- measure.c ---- */
 

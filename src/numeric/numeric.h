@@ -88,8 +88,8 @@ typedef struct gg_gauss {
 } gg_gauss;
 
 gg_gauss gg_gauss_start(uint64_t seed);
-void gg_gauss_draw(gg_gauss *g, size_t n, double *u, double *v, double *s);
-void gg_gauss_values(const double *u, const double *v, const double *s, float *out, size_t n);
+void gg_gauss_draw(gg_gauss *g, size_t n, uint64_t *pairs);
+void gg_gauss_values(const uint64_t *pairs, float *out, size_t n);
 
 /* ---- comparison -------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
 #include "numeric/mix.h"
 
 #include <math.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,8 @@ typedef struct pass {
     uint64_t spans, first; /* first: of this round */
     gg_measure *out;
     span_sum all;
-    bool again; /* only the set is missing */
+    bool again;            /* only the set is missing */
+    struct scaled *scaled; /* NULL: values are read one by one */
 } pass;
 
 /* Number of values in run r of span i; 0 behind the end. */
@@ -252,143 +253,217 @@ static void end_set(const pass *p, uint64_t *bins, const gg_gap_sum gaps[2])
     gg_measure_set_gaps(p->out, n, gg_gap_sum_both(&gaps[1], &gaps[0]) + equal * mean * mean);
 }
 
+/* Visits all values once to find their range, and once for each part of the set: each time it
+ * collects the values of the part, and the first time it also sums the moments. */
+static gg_status measure_set(pass *p, gg_task scan, gg_task collect, gg_error *err)
+{
+    uint64_t *count = p->room->count, bins[GG_DIM_BINS_MAX] = { 0 };
+    gg_gap_sum gaps[2];
+    gg_status st = run_rounds(p, scan, true, err);
+    if (st != GG_OK) return st;
+    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
+        count[u % GG_FLOAT_BUCKETS] += count[u];
+    if (!begin_set(p, gaps)) return GG_OK;
+    memset(count, 0, sizeof p->room->count); /* for the bins of scales */
+    for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
+        st = run_rounds(p, collect, p->scaled && !p->again, err);
+        if (st == GG_OK) st = add_gaps(p, gaps, err);
+    }
+    if (st != GG_OK) return st;
+    if (!p->scaled) gg_float_set_bins(p->room->set, bins);
+    end_set(p, p->scaled ? count : bins, gaps);
+    return GG_OK;
+}
+
 /* ---- scaled blocks ----------------------------------------------------------------------
  *
  * Where few scales occur many times, as in Q8_0, it is faster to count the bytes of each scale than
  * to decode and sort the values. Each scale that occurs gets a row with a counter for each of the
- * 256 bytes. Each of several threads reads all blocks and counts those of its own scales, so that
- * no counter is shared. */
+ * 256 bytes. Each thread has its own rows, which are added up later; then some scales at a time are
+ * a task, whose values and their counts are found in the rows. */
 
 #define ROWS_MOST 16384
-#define READERS_MOST 4                   /* threads that read all blocks */
+#define READERS_MOST 4                   /* threads that count, because of the memory for rows */
 #define SCALED_LEAST (UINT64_C(1) << 20) /* fewer values do not pay for visiting all counters */
+#define TOGETHER 32                      /* scales per task */
+_Static_assert(ROWS_MOST / TOGETHER <= ROUND, "all tasks of scales are one round");
 
 typedef uint32_t count_row[256];
 
-typedef struct scaled {
-    pass *p;
-    unsigned threads;
-    pthread_mutex_t lock; /* guards n_rows */
-    size_t n_rows;        /* more than ROWS_MOST: there are too many scales */
+/* The rows of one thread. */
+typedef struct scale_rows {
+    size_t n; /* at most ROWS_MOST */
     count_row *rows;
     uint16_t row_of[CODES]; /* number of the row from 1; 0: none */
-    uint64_t bins[GG_DIM_BINS_MAX];
-    size_t held; /* values in parts[0].x */
+} scale_rows;
+
+typedef struct scaled {
+    unsigned threads;
+    atomic_bool many;          /* there are more than ROWS_MOST scales */
+    size_t n;                  /* scales that occur */
+    uint16_t scale[ROWS_MOST]; /* in ascending order */
+    scale_rows *own[READERS_MOST];
 } scaled;
 
 /* Returns the row of a scale that has none, or NULL if there are too many. */
-static uint32_t *new_row(scaled *s, uint32_t scale)
+static uint32_t *new_row(scale_rows *o, uint32_t scale)
 {
-    pthread_mutex_lock(&s->lock);
-    size_t row = s->n_rows < ROWS_MOST ? ++s->n_rows : 0;
-    if (row == 0) s->n_rows = ROWS_MOST + 1;
-    pthread_mutex_unlock(&s->lock);
-    if (row == 0) return NULL;
-    s->row_of[scale] = (uint16_t)row;
-    return memset(s->rows[row - 1], 0, sizeof s->rows[0]);
+    if (o->n == ROWS_MOST) return NULL;
+    o->row_of[scale] = (uint16_t)++o->n;
+    return memset(o->rows[o->n - 1], 0, sizeof o->rows[0]);
 }
 
 /* Returns false if there are too many scales. */
-static bool count_blocks(scaled *s, unsigned thread, const uint8_t *b, size_t blocks)
+static bool count_blocks(scale_rows *o, const uint8_t *b, size_t blocks)
 {
     for (; blocks > 0; blocks--, b += GG_SCALED_BYTES) {
         uint32_t scale = b[0] | (uint32_t)b[1] << 8;
-        if (s->threads > 1 && scale % s->threads != thread) continue;
-        uint32_t *row = s->row_of[scale] ? s->rows[s->row_of[scale] - 1] : new_row(s, scale);
+        uint32_t *row = o->row_of[scale] ? o->rows[o->row_of[scale] - 1] : new_row(o, scale);
         if (!row) return false;
         for (size_t i = 2; i < GG_SCALED_BYTES; i++) row[b[i]]++;
     }
     return true;
 }
 
-static gg_status count_scales(void *ctx, size_t thread, unsigned worker, gg_error *err)
+static gg_status count_scales(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    (void)worker;
-    scaled *s = ctx;
-    const gg_values *v = s->p->v;
-    uint16_t *raw = s->p->room->parts[thread].raw;
+    pass *p = ctx;
+    scaled *s = p->scaled;
+    uint16_t *raw = p->room->parts[worker].raw;
     gg_status st = GG_OK;
-    bool fits = true;
-    for (uint64_t at = 0; at < v->n && st == GG_OK && fits; at += RUN) {
-        size_t n = v->n - at < RUN ? (size_t)(v->n - at) : RUN;
+    uint64_t span = p->first + i;
+    p->room->sums[i] = (span_sum){ 0 };
+    for (size_t r = 0, n; r < RUNS && (n = run_length(p->v, span, r)) > 0; r++) {
+        if (atomic_load(&s->many)) break;
         st = gg_cancelled(err);
-        if (st == GG_OK) st = v->read_raw(v->ctx, at, n, raw, err);
-        if (st == GG_OK)
-            fits = count_blocks(s, (unsigned)thread, (const uint8_t *)raw, n / GG_SCALED_BLOCK);
+        if (st == GG_OK) st = p->v->read_raw(p->v->ctx, span * SPAN + r * RUN, n, raw, err);
+        if (st != GG_OK) break;
+        if (!count_blocks(s->own[worker], (const uint8_t *)raw, n / GG_SCALED_BLOCK))
+            atomic_store(&s->many, true);
     }
     return st;
 }
 
-/* Calls the function for each finite value and the number of times that it occurs. */
-static void each_value(scaled *s, void (*fn)(scaled *, float x, uint32_t times))
+/* Lists the scales that occur in any thread. */
+static void list_scales(scaled *s)
 {
-    for (uint32_t scale = 0; scale < CODES; scale++) {
-        if (!s->row_of[scale]) continue;
-        const uint32_t *row = s->rows[s->row_of[scale] - 1];
-        for (int q = -128; q < 128; q++) {
-            float x = s->p->v->of_code[scale] * (float)q;
-            if (row[q & 255] && isfinite(x)) fn(s, x, row[q & 255]);
-        }
+    for (uint32_t scale = 0; scale < CODES && !s->many; scale++) {
+        bool occurs = false;
+        for (unsigned t = 0; t < s->threads; t++) occurs |= s->own[t]->row_of[scale] != 0;
+        if (!occurs) continue;
+        if (s->n == ROWS_MOST) s->many = true;
+        else s->scale[s->n++] = (uint16_t)scale;
     }
 }
 
-static void add_to_range(scaled *s, float x, uint32_t times)
+/* The row of a scale that occurs. The first time, the rows of the other threads are added to it. */
+static const uint32_t *row_of(scaled *s, uint32_t scale)
 {
-    span_sum one = { times, { (double)times * (double)x, x, x }, { 0, 0 } };
-    add_span(&s->p->all, &one);
-    s->p->room->count[GG_FLOAT_BUCKET(gg_float_bits(x))] += times;
+    uint32_t *sum = NULL;
+    for (unsigned t = 0; t < s->threads; t++) {
+        scale_rows *o = s->own[t];
+        if (!o->row_of[scale]) continue;
+        const uint32_t *row = o->rows[o->row_of[scale] - 1];
+        for (size_t q = 0; sum && q < 256; q++) sum[q] += row[q];
+        if (sum) o->row_of[scale] = 0;
+        else sum = o->rows[o->row_of[scale] - 1];
+    }
+    return sum;
 }
 
-static void add_to_moments(scaled *s, float x, uint32_t times)
+/* Lists the finite values of a scale and how many times each occurs. */
+static size_t values_of(const pass *p, uint32_t scale, float *x, uint32_t *times)
 {
-    add_central(&s->p->all.central, (double)x, (double)times, s->p->out->mean);
-    s->bins[bin_of(s->p->out, (double)x)] += times;
+    const uint32_t *row = row_of(p->scaled, scale);
+    size_t n = 0;
+    for (int q = -128; q < 128; q++) {
+        x[n] = p->v->of_code[scale] * (float)q;
+        times[n] = row[q & 255];
+        n += times[n] != 0 && isfinite(x[n]);
+    }
+    return n;
 }
 
-static void add_held(scaled *s)
+/* Finds the range of the values of some scales, and counts their buckets. */
+static gg_status scan_scales(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    gg_float_set_add(s->p->room->set, 0, s->p->room->parts[0].x, s->held);
-    s->held = 0;
+    pass *p = ctx;
+    uint32_t *count = p->room->parts[worker].count, times[256];
+    span_sum *sum = &p->room->sums[i];
+    float x[256];
+    *sum = (span_sum){ 0 };
+    for (size_t k = i * TOGETHER; k < p->scaled->n && k < (i + 1) * TOGETHER; k++) {
+        size_t n = values_of(p, p->scaled->scale[k], x, times);
+        for (size_t j = 0; j < n; j++) {
+            add_span(
+                sum,
+                &(span_sum){ times[j], { (double)times[j] * (double)x[j], x[j], x[j] }, { 0, 0 } });
+            count[GG_FLOAT_BUCKET(gg_float_bits(x[j]))] += times[j];
+        }
+    }
+    return gg_cancelled(err);
 }
 
-static void collect_value(scaled *s, float x, uint32_t times)
+/* Collects the values of some scales; the first time, also sums their moments and counts their
+ * bins. */
+static gg_status collect_scales(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
-    (void)times;
-    s->p->room->parts[0].x[s->held++] = x;
-    if (s->held == RUN) add_held(s);
+    pass *p = ctx;
+    uint32_t *bins = p->room->parts[worker].count, times[256];
+    span_sum *sum = &p->room->sums[i];
+    float x[256];
+    *sum = (span_sum){ 0 };
+    for (size_t k = i * TOGETHER; k < p->scaled->n && k < (i + 1) * TOGETHER; k++) {
+        size_t n = values_of(p, p->scaled->scale[k], x, times);
+        gg_float_set_add(p->room->set, worker, x, n);
+        for (size_t j = 0; j < n && !p->again; j++) {
+            add_central(&sum->central, (double)x[j], (double)times[j], p->out->mean);
+            bins[bin_of(p->out, (double)x[j])] += times[j];
+        }
+    }
+    return gg_cancelled(err);
+}
+
+static void free_scaled(scaled *s)
+{
+    for (unsigned t = 0; t < s->threads; t++) {
+        if (s->own[t]) free(s->own[t]->rows);
+        free(s->own[t]);
+    }
+    free(s);
+}
+
+static scaled *new_scaled(unsigned threads)
+{
+    scaled *s = calloc(1, sizeof *s);
+    if (!s) return NULL;
+    bool all = true;
+    for (; s->threads < threads && s->threads < READERS_MOST && all; s->threads++) {
+        scale_rows *o = s->own[s->threads] = calloc(1, sizeof *o);
+        if (o) o->rows = malloc(ROWS_MOST * sizeof *o->rows);
+        all = o && o->rows;
+    }
+    if (all) return s;
+    free_scaled(s);
+    return NULL;
 }
 
 /* Sets *done to false if the values must be measured as floats. */
-static gg_status measure_scaled(pass *p, bool *done, gg_error *err)
+static gg_status measure_scaled(const pass *p, bool *done, gg_error *err)
 {
-    gg_gap_sum gaps[2];
+    pass counting = *p, adding = *p;
     *done = false;
     if (p->v->n < SCALED_LEAST || p->v->n > UINT32_MAX) return GG_OK;
-    scaled *s = calloc(1, sizeof *s);
-    count_row *rows = malloc(ROWS_MOST * sizeof *rows);
-    if (!s || !rows) {
-        free(s);
-        free(rows);
-        return gg_fail(err, GG_ENOMEM, "no memory to measure");
-    }
-    s->p = p, s->rows = rows;
-    s->threads = p->threads < READERS_MOST ? p->threads : READERS_MOST;
-    pthread_mutex_init(&s->lock, NULL);
-    gg_status st = gg_parallel(s->threads, s->threads, count_scales, s, err);
-    pthread_mutex_destroy(&s->lock);
-    *done = st != GG_OK || s->n_rows <= ROWS_MOST;
-    if (st == GG_OK && *done) each_value(s, add_to_range);
-    if (st == GG_OK && *done && begin_set(p, gaps)) {
-        each_value(s, add_to_moments);
-        while (st == GG_OK && gg_float_set_next(p->room->set)) {
-            each_value(s, collect_value);
-            add_held(s);
-            st = add_gaps(p, gaps, err);
-        }
-        if (st == GG_OK) end_set(p, s->bins, gaps);
-    }
-    free(s);
-    free(rows);
+    scaled *s = new_scaled(p->threads);
+    if (!s) return gg_fail(err, GG_ENOMEM, "no memory to measure");
+    counting.scaled = adding.scaled = s;
+    counting.threads = s->threads;
+    gg_status st = run_rounds(&counting, count_scales, false, err);
+    list_scales(s);
+    *done = st != GG_OK || !s->many;
+    adding.spans = (s->n + TOGETHER - 1) / TOGETHER;
+    if (st == GG_OK && *done) st = measure_set(&adding, scan_scales, collect_scales, err);
+    free_scaled(s);
     return st;
 }
 
@@ -431,27 +506,6 @@ static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *er
     return st;
 }
 
-/* Reads all values once for each part of the set: each time it collects the values of the part, and
- * the first time it also sums the moments. */
-static gg_status measure_floats(pass *p, gg_error *err)
-{
-    uint64_t *count = p->room->count, bins[GG_DIM_BINS_MAX] = { 0 };
-    gg_gap_sum gaps[2];
-    gg_status st = run_rounds(p, scan_span, true, err);
-    if (st != GG_OK) return st;
-    for (size_t u = GG_FLOAT_BUCKETS; u < (size_t)GG_BUCKET_TABLES * GG_FLOAT_BUCKETS; u++)
-        count[u % GG_FLOAT_BUCKETS] += count[u];
-    if (!begin_set(p, gaps)) return GG_OK;
-    for (p->again = false; st == GG_OK && gg_float_set_next(p->room->set); p->again = true) {
-        st = run_rounds(p, collect_span, false, err);
-        if (st == GG_OK) st = add_gaps(p, gaps, err);
-    }
-    if (st != GG_OK) return st;
-    gg_float_set_bins(p->room->set, bins);
-    end_set(p, bins, gaps);
-    return GG_OK;
-}
-
 void gg_measure_room_free(gg_measure_room *room)
 {
     gg_float_set_free(room->set);
@@ -475,7 +529,7 @@ gg_status gg_measure_big(gg_measure_room *kept, const gg_values *v, gg_measure *
     p.room->set = kept->set;
     gg_status st = codes ? measure_codes(&p, err) : GG_OK;
     if (v->form == GG_FORM_SCALED) st = measure_scaled(&p, &done, err);
-    if (st == GG_OK && !done) st = measure_floats(&p, err);
+    if (st == GG_OK && !done) st = measure_set(&p, scan_span, collect_span, err);
     free(p.room);
     return st;
 }

@@ -23,7 +23,7 @@ typedef enum gg_value_form {
  * multiple of GG_VALUES_RUN and count is at most GG_VALUES_RUN. */
 typedef struct gg_values {
     uint64_t n;
-    /* Reads the values [first, first + count). */
+    /* Reads the values [first, first + count); `to` has room for GG_VALUES_RUN. */
     gg_status (*read)(void *ctx, uint64_t first, size_t count, float *to, gg_error *err);
     void *ctx;
     gg_value_form form;
@@ -43,8 +43,8 @@ void gg_measure_room_free(gg_measure_room *room);
 
 /* Measures the values, as gg_measure_values does, with the same results up to rounding. They do
  * not depend on the number of threads. Floats are read twice, or up to 20
- * times if they cover a large part of all floats. Codes are read once, and so are scaled blocks
- * (by each of up to four threads) if they have at most 16384 different scales. Memory: 41 MiB, and
- * 0.9 MiB per thread, most of which is kept, and up to 16 MiB for scaled blocks. Fails with the
- * status of `read`, GG_ENOMEM or GG_ECANCELLED. */
+ * times if they cover a large part of all floats. Codes are read once, and so are scaled blocks if
+ * they have at most 16384 different scales. Memory: 41 MiB, and 0.9 MiB per thread, most of which
+ * is kept, and for scaled blocks up to 16 MiB for each of up to four threads. Fails with the status
+ * of `read`, GG_ENOMEM or GG_ECANCELLED. */
 gg_status gg_measure_big(gg_measure_room *room, const gg_values *v, gg_measure *out, gg_error *err);

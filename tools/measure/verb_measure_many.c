@@ -106,6 +106,21 @@ static float *decode_codes(uint32_t dtype, gg_error *err)
     return values;
 }
 
+/* Measures values of a type that can be read in both ways: they are counted if its form allows. */
+static gg_status measure_stored(gg_measure_room *room, const gg_dtype_info *info, gg_values v,
+                                gg_measure *out, gg_error *err)
+{
+    float *of_code = NULL;
+    /* not 0: a type that is read has blocks */
+    if (v.n % info->block_elems == 0) v.form = form_of(info->id);
+    if (v.form != GG_FORM_FLOATS)
+        of_code = decode_codes(v.form == GG_FORM_SCALED ? GG_F16 : info->id, err);
+    v.of_code = of_code;
+    gg_status st = err->status == GG_OK ? gg_measure_big(room, &v, out, err) : err->status;
+    free(of_code);
+    return st;
+}
+
 static run_reader reader_of(gg_data *d, const gg_selected *p, const gg_run *run, uint64_t passes)
 {
     uint64_t at = d->at + p->at, hole = gg_hole_end(d->fd, at) - at;
@@ -115,14 +130,9 @@ static run_reader reader_of(gg_data *d, const gg_selected *p, const gg_run *run,
 gg_status gg_measure_data(gg_measure_room *room, gg_data *d, const gg_selected *p,
                           const gg_run *run, gg_measure *out, gg_error *err)
 {
-    gg_value_form form = form_of(p->t.dtype);
-    run_reader r = reader_of(d, p, run, form == GG_FORM_CODES ? 1 : 2);
-    float *of_code = NULL;
-    if (form != GG_FORM_FLOATS)
-        of_code = decode_codes(form == GG_FORM_SCALED ? GG_F16 : p->t.dtype, err);
-    gg_values v = { p->t.elements, read_floats, &r, form, read_bytes, of_code };
-    gg_status st = err->status == GG_OK ? gg_measure_big(room, &v, out, err) : err->status;
-    free(of_code);
+    run_reader r = reader_of(d, p, run, form_of(p->t.dtype) == GG_FORM_CODES ? 1 : 2);
+    gg_values v = { .n = p->t.elements, .read = read_floats, .ctx = &r, .read_raw = read_bytes };
+    gg_status st = measure_stored(room, r.info, v, out, err);
     progress(&r, r.passes * p->t.bytes);
     return st;
 }
@@ -151,67 +161,102 @@ void gg_measure_null_free(measure_null *m)
     }
 }
 
-#define NULL_PIECE 8192 /* values encoded at once; whole blocks of every dtype */
+#define NULL_PIECE 8192  /* values encoded at once; whole blocks of every dtype */
+#define NULL_DRAWN 65536 /* values drawn at once, so that threads seldom wait for each other */
 
+/* Noise, stored in a dtype. */
 typedef struct noise {
-    uint32_t dtype;
-    float *x;
+    const gg_dtype_info *info;
+    uint8_t *blocks;
     size_t n;
     pthread_mutex_t lock; /* guards the rest */
     gg_gauss source;
     size_t drawn;
 } noise;
 
-/* Encodes values in the dtype and decodes them again. Types that require an importance matrix get a
- * uniform one, in which all columns have the same weight. */
-static gg_status store(uint32_t dtype, float *x, size_t n, gg_error *err)
+static uint8_t *blocks_at(const noise *q, uint64_t first)
 {
-    bool blind = gg_encode_needs_imatrix(dtype);
-    if (!blind && !gg_can_encode(dtype)) return GG_OK;
-    uint8_t blocks[NULL_PIECE * sizeof(double)];
+    return q->blocks + first / q->info->block_elems * q->info->block_bytes;
+}
+
+/* Encodes n values from `first` on. Types that require an importance matrix get a uniform one, in
+ * which all columns have the same weight. */
+static gg_status store(const noise *q, size_t first, const float *x, size_t n, gg_error *err)
+{
+    bool blind = gg_encode_needs_imatrix(q->info->id);
     float ones[256];
     for (size_t i = 0; i < 256; i++) ones[i] = 1;
     /* the encoder is called per row */
-    size_t row = blind ? gg_dtype_get(dtype)->block_elems : n;
-    gg_status st = gg_encode(dtype, x, blocks, n, row, blind ? ones : NULL, err);
-    return st == GG_OK ? gg_decode(dtype, blocks, x, n, err) : st;
+    size_t row = blind ? q->info->block_elems : n;
+    return gg_encode(q->info->id, x, blocks_at(q, first), n, row, blind ? ones : NULL, err);
 }
 
 /* The next piece of noise. Only drawing has to be in order. */
 static gg_status make_piece(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
     noise *q = ctx;
-    double u[NULL_PIECE / 2], v[NULL_PIECE / 2], s[NULL_PIECE / 2];
+    uint64_t pairs[NULL_DRAWN / 2];
+    float x[NULL_PIECE];
+    gg_status st = GG_OK;
     (void)i, (void)worker;
     pthread_mutex_lock(&q->lock);
-    float *x = q->x + q->drawn;
-    size_t left = q->n - q->drawn, n = left < NULL_PIECE ? left : NULL_PIECE;
-    gg_gauss_draw(&q->source, (n + 1) / 2, u, v, s);
+    size_t first = q->drawn, n = q->n - first < NULL_DRAWN ? q->n - first : NULL_DRAWN;
+    gg_gauss_draw(&q->source, (n + 1) / 2, pairs);
     q->drawn += n;
     pthread_mutex_unlock(&q->lock);
-    gg_gauss_values(u, v, s, x, n);
-    return store(q->dtype, x, n, err);
+    for (size_t at = 0; at < n && st == GG_OK; at += NULL_PIECE) {
+        size_t some = n - at < NULL_PIECE ? n - at : NULL_PIECE;
+        gg_gauss_values(pairs + at / 2, x, some);
+        st = store(q, first + at, x, some, err);
+    }
+    return st;
+}
+
+/* The last value may be inside of a block. */
+static gg_status read_noise(void *ctx, uint64_t first, size_t count, float *to, gg_error *err)
+{
+    const noise *q = ctx;
+    size_t block = q->info->block_elems; /* a power of two */
+    count = (count + block - 1) & ~(block - 1);
+    return gg_decode(q->info->id, blocks_at(q, first), to, count, err);
+}
+
+static gg_status read_stored(void *ctx, uint64_t first, size_t count, void *to, gg_error *err)
+{
+    const noise *q = ctx;
+    (void)err;
+    memcpy(to, blocks_at(q, first), count / q->info->block_elems * q->info->block_bytes);
+    return GG_OK;
 }
 
 static gg_status simulate(gg_measure_room *room, uint32_t dtype, size_t count, double *theta,
                           gg_error *err)
 {
-    size_t block = gg_dtype_get(dtype)->block_elems, n = (count + block - 1) / block * block;
+    bool stored = gg_can_encode(dtype) || gg_encode_needs_imatrix(dtype);
     bool big = count >= GG_MEASURE_BIG;
-    gg_measure m = { 0 };
-    noise q = { .dtype = dtype, .x = gg_new_large(n * sizeof *q.x), .n = n };
-    void *scratch = malloc(big ? 1 : gg_measure_scratch(count));
-    gg_status st = q.x && scratch ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the null model");
+    noise q = { .info = gg_dtype_get(stored ? dtype : GG_F32) };
+    size_t block = q.info->block_elems;
+    q.n = (count + block - 1) / block * block;
+    q.blocks = gg_new_large(q.n / block * q.info->block_bytes);
     q.source = gg_gauss_start(GG_NULL_SEED);
+    float *x = malloc(big ? 1 : q.n * sizeof *x);
+    void *scratch = malloc(big ? 1 : gg_measure_scratch(count));
+    gg_measure m = { 0 };
+    gg_status st = q.blocks && x && scratch
+                       ? GG_OK
+                       : gg_fail(err, GG_ENOMEM, "no memory for the null model");
     pthread_mutex_init(&q.lock, NULL);
     if (st == GG_OK)
-        st = gg_parallel((n + NULL_PIECE - 1) / NULL_PIECE, big ? room->threads : 1, make_piece, &q,
-                         err);
+        st = gg_parallel((q.n + NULL_DRAWN - 1) / NULL_DRAWN, big ? room->threads : 1, make_piece,
+                         &q, err);
     pthread_mutex_destroy(&q.lock);
-    if (st == GG_OK && big) st = gg_measure_array(room, q.x, count, &m, err);
-    else if (st == GG_OK) gg_measure_values(q.x, count, scratch, &m);
+    gg_values v = { .n = count, .read = read_noise, .ctx = &q, .read_raw = read_stored };
+    if (st == GG_OK && big) st = measure_stored(room, q.info, v, &m, err);
+    else if (st == GG_OK) st = gg_decode(q.info->id, q.blocks, x, q.n, err);
+    if (st == GG_OK && !big) gg_measure_values(x, count, scratch, &m);
     free(scratch);
-    free(q.x);
+    free(x);
+    free(q.blocks);
     *theta = m.theta;
     return st;
 }

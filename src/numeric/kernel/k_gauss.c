@@ -22,12 +22,51 @@ static inline double log_of(double x)
     return own_log_of(octaves - MAGIC, m);
 }
 
-void GG_K(gg_nk_polar)(const double *u, const double *v, const double *s, size_t n, float *out)
+/* Maps 32 bits to the midpoint of one of 2^32 cells of (-1, 1). The result is symmetric and never
+ * 0. */
+static inline double uniform(uint64_t bits)
 {
-    double f[GG_POLAR_MOST];
-    for (size_t i = 0; i < n; i++) f[i] = sqrt(-2.0 * log_of(s[i]) / s[i]);
+    double x;
+    bits |= UINT64_C(0x4330000000000000); /* 2^52 + bits */
+    memcpy(&x, &bits, sizeof x);
+    return (x - 0x1p52 + 0.5) * 0x1p-31 - 1.0;
+}
+
+/* The coordinates of pairs, and u^2 + v^2. */
+typedef struct points {
+    double u[GG_POLAR_MOST], v[GG_POLAR_MOST], s[GG_POLAR_MOST];
+} points;
+
+__attribute__((noinline)) static void find_points(const uint64_t *pairs, size_t n, points *p)
+{
     for (size_t i = 0; i < n; i++) {
-        out[2 * i] = (float)(u[i] * f[i]);
-        out[2 * i + 1] = (float)(v[i] * f[i]);
+        double u = uniform(pairs[i] >> 32), v = uniform(pairs[i] & UINT32_MAX);
+        p->u[i] = u;
+        p->v[i] = v;
+        p->s[i] = u * u + v * v;
+    }
+}
+
+size_t GG_K(gg_nk_in_disc)(const uint64_t *tries, size_t n, uint64_t *pairs)
+{
+    points p;
+    size_t k = 0;
+    find_points(tries, n, &p);
+    for (size_t i = 0; i < n; i++) {
+        pairs[k] = tries[i];
+        k += p.s[i] < 1.0; /* no branch can foresee this */
+    }
+    return k;
+}
+
+void GG_K(gg_nk_polar)(const uint64_t *pairs, size_t n, float *out)
+{
+    points p;
+    double f[GG_POLAR_MOST];
+    find_points(pairs, n, &p);
+    for (size_t i = 0; i < n; i++) f[i] = sqrt(-2.0 * log_of(p.s[i]) / p.s[i]);
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = (float)(p.u[i] * f[i]);
+        out[2 * i + 1] = (float)(p.v[i] * f[i]);
     }
 }

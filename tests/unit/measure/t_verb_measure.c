@@ -520,10 +520,13 @@ static void test_holes(void)
     free(half);
 }
 
-/* Noise of a type scores what its null model scores: the null is that noise. */
-static void test_null(void)
+/* Noise of a type scores what its null model scores: the null is that noise, and is measured in the
+ * same way, also where values are counted. */
+static void null_of(uint32_t dtype, uint64_t rows, unsigned threads)
 {
-    gg_tensor t = { "x", 1, 2, GG_Q6_K, { 256, 400, 1, 1 }, 102400, 400 * 210, 0, 0 };
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    gg_tensor t = { "x", 1, 2, dtype, { 256, rows, 1, 1 }, 256 * rows, 0, 0, 0 };
+    t.bytes = t.elements / info->block_elems * info->block_bytes;
     float *x = malloc(t.elements * sizeof *x);
     uint8_t *bytes = malloc(t.bytes), head[GG_RECORD_HEADER];
     gg_error err = GG_ERROR_INIT;
@@ -534,13 +537,25 @@ static void test_null(void)
     fwrite(head, 1, gg_record_header(&t, head), f);
     fwrite(bytes, 1, t.bytes, f);
     fclose(f);
-    gg_measures list = measure(false, (gg_measure_options){ .sample = 0 }, 1);
-    T_CHECK(list.n == 1 && list.rows[0].m.theta == list.rows[0].null_theta &&
-            list.rows[0].calibrated == 0);
-    T_CHECK(list.n == 1 && list.rows[0].null_theta > 30 && list.rows[0].null_theta < 50);
+    gg_measures list = measure(false, (gg_measure_options){ .sample = 0 }, threads);
+    T_CHECKF(list.n == 1 && list.rows[0].m.theta == list.rows[0].null_theta &&
+                 list.rows[0].calibrated == 0,
+             "%s: %.17g, not %.17g", info->name, list.rows[0].m.theta, list.rows[0].null_theta);
+    T_CHECKF(list.n == 1 && list.rows[0].null_theta > 30 && list.rows[0].null_theta < 50, "%s: %g",
+             info->name, list.rows[0].null_theta);
     gg_measures_free(&list);
     free(x);
     free(bytes);
+}
+
+static void test_null(void)
+{
+    null_of(GG_Q6_K, 400, 1);
+    null_of(GG_Q6_K, 600, 3);
+    null_of(GG_BF16, 600, 3);
+    null_of(GG_F16, 600, 1);
+    null_of(GG_Q8_0, 4096, 3);
+    null_of(GG_F32, 600, 3);
 }
 
 /* A null model is computed once for each type and count. */

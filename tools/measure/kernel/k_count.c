@@ -51,6 +51,7 @@ void GG_K(gg_nk_count_buckets)(const float *x, size_t n, uint32_t *counts)
 
 void GG_K(gg_nk_count_codes)(const uint16_t *codes, size_t n, uint32_t *counts)
 {
+    GG_UNROLL(8)
     for (size_t i = 0; i < n; i++) counts[codes[i]]++;
 }
 
