@@ -125,6 +125,7 @@ GG_INLINE gg_i32x8 q3_refine(q3_lanes *g, int i)
     gg_f32x8 old = g->level[i], lx = g->lx - wx * old, l2 = g->l2 - w * old * old;
     gg_f32x8 l = q3_level(g->x[i] * l2 / lx);
     gg_i32x8 better = gg_less8(zero, lx) & (gg_i32x8)(l != old);
+    if (!gg_any8(better)) return better; /* most often */
     lx += wx * l;
     l2 += w * l * l;
     better &= gg_less8(zero, l2) & gg_less8(g->lx * g->lx * l2, lx * lx * g->l2);
@@ -164,7 +165,7 @@ static void q3_start(const float *x, q3_lanes *g)
  * turns. */
 static void q3_search(const float *x, const float *y, q3_lanes g[4], float scale[2][GROUPS])
 {
-    unsigned changed = 1;
+    bool changed = true;
     for (int h = 0; h < 4; h++) q3_start((h < 2 ? x : y) + h % 2 * (BLOCK / 2), g + h);
     for (int pass = 0; pass < 5 && changed; pass++) {
         gg_i32x8 any = { 0 };
@@ -172,7 +173,7 @@ static void q3_search(const float *x, const float *y, q3_lanes g[4], float scale
             GG_UNROLL(4)
             for (int h = 0; h < 4; h++) any |= q3_refine(g + h, i);
         }
-        changed = gg_mask8(any);
+        changed = gg_any8(any);
     }
     for (int h = 0; h < 4; h++) {
         const gg_f32x8 zero = gg_splat8(0.0f);

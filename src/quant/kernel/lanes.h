@@ -321,20 +321,21 @@ GG_INLINE gg_f32x8 gg_select8(gg_i32x8 m, gg_f32x8 yes, gg_f32x8 no)
     return (gg_f32x8)((m & (gg_i32x8)yes) | (~m & (gg_i32x8)no));
 }
 
-/* Bit i is the result of a comparison in lane i. */
-GG_INLINE unsigned gg_mask8(gg_i32x8 m)
+/* True if a comparison holds in any lane. */
+GG_INLINE bool gg_any8(gg_i32x8 m)
 {
 #if GG_LEVEL == 1
-    return (unsigned)_mm256_movemask_ps((__m256)m);
+    return !_mm256_testz_si256((__m256i)m, (__m256i)m);
 #elif defined(__SSE2__)
     const gg_halves h = { (gg_f32x8)m };
-    return (unsigned)_mm_movemask_ps((__m128)h.h[0]) | (unsigned)_mm_movemask_ps((__m128)h.h[1])
-                                                           << 4;
+    return _mm_movemask_ps(_mm_or_ps((__m128)h.h[0], (__m128)h.h[1])) != 0;
+#elif defined(GG_NEON)
+    const gg_halves h = { (gg_f32x8)m };
+    return vmaxvq_u32(vorrq_u32((uint32x4_t)h.h[0], (uint32x4_t)h.h[1])) != 0;
 #else
-    unsigned bits = 0;
-    GG_UNROLL(8)
-    for (int i = 0; i < 8; i++) bits |= (m[i] != 0 ? 1u : 0u) << i;
-    return bits;
+    int32_t any = 0;
+    for (int i = 0; i < 8; i++) any |= m[i];
+    return any != 0;
 #endif
 }
 
