@@ -105,12 +105,10 @@ GG_INLINE void gg_nibbles32(const uint8_t *qs, const int8_t *lut, float s, float
               gg_int_lanes8((gg_i32x8)_mm256_cvtepi8_epi32(_mm_srli_si128(b, 8))) * scale);
 #elif defined(GG_NEON)
     const uint8x16_t q = vld1q_u8(qs), t = vld1q_u8((const uint8_t *)lut);
-    float32x4x4_t y;
+    float32x4_t y[4];
     GG_UNROLL(4)
-    for (int i = 0; i < 4; i++) y.val[i] = vmulq_n_f32(gg_signed4(t, i), s);
-    const uint8x16x4_t value = gg_planes(y);
-    gg_look_up16(out, value, vandq_u8(q, vdupq_n_u8(15)));
-    gg_look_up16(out + 16, value, vshrq_n_u8(q, 4));
+    for (int i = 0; i < 4; i++) y[i] = vmulq_n_f32(gg_signed4(t, i), s);
+    gg_look_up32(out, y, vandq_u8(q, vdupq_n_u8(15)), vshrq_n_u8(q, 4));
 #else
     GG_UNROLL(16)
     for (int j = 0; j < 16; j++) {

@@ -40,36 +40,38 @@ static inline void k4_unpack_scales(const uint8_t *p, uint8_t scale[8], uint8_t 
 }
 
 #ifdef GG_NEON
-/* The values of the sixteen levels of a group. */
-static inline uint8x16x4_t k4_values(float scale, float min)
-{
-    static const float level[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
-    float32x4x4_t y;
-    GG_UNROLL(4)
-    for (int i = 0; i < 4; i++)
-        y.val[i] = vaddq_f32(vmulq_n_f32(vld1q_f32(level + 4 * i), scale), vdupq_n_f32(min));
-    return gg_planes(y);
-}
-
 static void decode_q4_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
+    static const float first[4] = { 0, 1, 2, 3 };
+    /* Moves the bytes of scales and minima 4 to 7 to the place of 0 to 3, and shifts the minima. */
+    static const uint8_t both[16] = { 0, 0, 0, 0, 12, 13, 14, 15, 12, 13, 14, 15 };
+    static const int8_t down[16] = { 0, 0, 0, 0, 0, 0, 0, 0, -4, -4, -4, -4 };
+    const uint8x16_t low = vdupq_n_u8(15);
+    float32x4_t level[4], y[4];
+    for (int i = 0; i < 4; i++)
+        level[i] = vaddq_f32(vld1q_f32(first), vdupq_n_f32(4.0f * (float)i));
     for (; nblocks > 0; nblocks--, b += 144) {
-        const float d = gg_load_f16(b), m = -gg_load_f16(b + 2);
-        uint8_t field[16];
-        k4_unpack_scales(b + 4, field, field + 8);
-        const uint8x16_t f = vld1q_u8(field), low = vdupq_n_u8(15);
+        const uint8x16_t head = vld1q_u8(b);
+        const float32x4_t d = vcvt_f32_f16(vreinterpret_f16_u8(vget_low_u8(head))),
+                          minus = vnegq_f32(d);
+        /* Of four groups each, bytes 4 to 7 are the scales and 8 to 11 the minima. */
+        const uint8x16_t more = vshlq_u8(vqtbl1q_u8(head, vld1q_u8(both)), vld1q_s8(down)),
+                         half[2] = { vandq_u8(head, vdupq_n_u8(63)),
+                                     vsliq_n_u8(vandq_u8(more, low), vshrq_n_u8(head, 6), 4) };
         GG_UNROLL(2)
         for (int h = 0; h < 2; h++) {
-            float32x4_t ds = vmulq_n_f32(gg_unsigned4(f, h), d),
-                        ms = vmulq_n_f32(gg_unsigned4(f, h + 2), m);
+            const float32x4_t ds = vmulq_laneq_f32(gg_unsigned4(half[h], 1), d, 0),
+                              ms = vmulq_laneq_f32(gg_unsigned4(half[h], 2), minus, 1);
             GG_UNROLL(4)
             for (int k = 0; k < 4; k++) {
-                const uint8x16x4_t value = k4_values(ds[k], ms[k]);
-                for (int i = 0; i < 32; i += 16, out += 16) {
-                    const uint8x16_t q = vld1q_u8(b + 16 + 64 * h + 32 * (k / 2) + i);
-                    gg_look_up16(out, value, k % 2 ? vshrq_n_u8(q, 4) : vandq_u8(q, low));
-                }
-                GG_AFTER_STORES(ds);
+                uint8x16_t p = vld1q_u8(b + 16 + 64 * h + 32 * (k / 2)),
+                           q = vld1q_u8(b + 32 + 64 * h + 32 * (k / 2));
+                p = k % 2 ? vshrq_n_u8(p, 4) : vandq_u8(p, low);
+                q = k % 2 ? vshrq_n_u8(q, 4) : vandq_u8(q, low);
+                const float32x4_t m = vdupq_n_f32(ms[k]);
+                GG_UNROLL(4)
+                for (int i = 0; i < 4; i++) y[i] = vaddq_f32(vmulq_n_f32(level[i], ds[k]), m);
+                out = gg_look_up32(out, y, p, q);
             }
         }
     }

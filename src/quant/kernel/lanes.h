@@ -279,26 +279,31 @@ GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
  * loops and has too few registers for them. */
 #define GG_AFTER_STORES(v) __asm__ volatile("" : "+w"(v) : : "memory")
 
-/* Sixteen floats by bytes: part j has byte j of each. */
-GG_INLINE uint8x16x4_t gg_planes(float32x4x4_t v)
+/* Stores the floats of y at the indices p and then q, below 16, and returns the end. The bytes of y
+ * are divided among four registers, in which they are looked up, and a store merges them again. It
+ * is assembly because gcc copies each list of four registers. */
+GG_INLINE float *gg_look_up32(float *out, const float32x4_t y[4], uint8x16_t p, uint8x16_t q)
 {
     static const uint8_t at[16] = { 0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60 };
-    uint8x16x4_t t, y;
+    register float32x4_t y0 __asm__("v16") = y[0], y1 __asm__("v17") = y[1],
+                            y2 __asm__("v18") = y[2], y3 __asm__("v19") = y[3];
+    uint8x16_t byte[4];
     GG_UNROLL(4)
-    for (int j = 0; j < 4; j++) t.val[j] = vreinterpretq_u8_f32(v.val[j]);
-    GG_UNROLL(4)
-    for (int j = 0; j < 4; j++)
-        y.val[j] = vqtbl4q_u8(t, vaddq_u8(vld1q_u8(at), vdupq_n_u8((uint8_t)j)));
-    return y;
-}
-
-/* The values at sixteen indices: four look-ups, and a store that merges the parts. */
-GG_INLINE void gg_look_up16(float *out, uint8x16x4_t value, uint8x16_t q)
-{
-    uint8x16x4_t y;
-    GG_UNROLL(4)
-    for (int j = 0; j < 4; j++) y.val[j] = vqtbl1q_u8(value.val[j], q);
-    vst4q_u8((uint8_t *)out, y);
+    for (int i = 0; i < 4; i++) byte[i] = vaddq_u8(vld1q_u8(at), vdupq_n_u8((uint8_t)i));
+#define GG_LOOK_UP(q) \
+    "tbl v24.16b, {v20.16b}, " q ".16b\n\ttbl v25.16b, {v21.16b}, " q ".16b\n\t" \
+    "tbl v26.16b, {v22.16b}, " q ".16b\n\ttbl v27.16b, {v23.16b}, " q ".16b\n\t" \
+    "st4 {v24.16b-v27.16b}, [%0], #64\n\t"
+    __asm__ volatile("tbl v20.16b, {v16.16b-v19.16b}, %1.16b\n\t"
+                     "tbl v21.16b, {v16.16b-v19.16b}, %2.16b\n\t"
+                     "tbl v22.16b, {v16.16b-v19.16b}, %3.16b\n\t"
+                     "tbl v23.16b, {v16.16b-v19.16b}, %4.16b\n\t" GG_LOOK_UP("%5") GG_LOOK_UP("%6")
+                     : "+r"(out)
+                     : "w"(byte[0]), "w"(byte[1]), "w"(byte[2]), "w"(byte[3]), "w"(p), "w"(q),
+                       "w"(y0), "w"(y1), "w"(y2), "w"(y3)
+                     : "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "memory");
+#undef GG_LOOK_UP
+    return out;
 }
 #endif
 
