@@ -192,6 +192,15 @@ check_text "$(cells model,load,perplexity,text "$T/out" | sed "s|$T/||g" |
 m-plain.gguf ok 10.0 one.txt;m-good.gguf ok 10.5 one.txt;m-bad.gguf ok 11.5 one.txt;m-broken.gguf failed - one.txt;\
 m-plain.gguf ok 10.0 two.txt;m-good.gguf ok 10.5 two.txt;m-bad.gguf ok 11.5 two.txt;m-broken.gguf failed - two.txt;" \
     "one table, best first"
+# On a terminal, columns that fit it, with four digits.
+if have script "output on a terminal" bsdutils && script -qec true /dev/null < /dev/null > /dev/null 2>&1; then
+    for texts in "" "--text $T/two.txt"; do
+        script -qec "env PATH='$T/perplexity:$PATH' $V -q --engine llama-perplexity --text '$T/one.txt' $texts \
+            '$T/m-bad.gguf' '$T/m-good.gguf'" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
+        check_text "$(grep -c "^$T/m-good.gguf  llama-perplexity  ok     *10[.]5  *-  *-  $T/one.txt" "$T/seen") $(grep \
+            -c "$TAB" "$T/seen")" "1 0" "columns on a terminal${texts:+, two texts}"
+    done
+fi
 cat > "$T/cli.sh" << 'END'
 #!/bin/sh
 echo The sun is warm
