@@ -447,6 +447,11 @@ static gg_status open_models(cli *c, const gg_merge_config *from, gg_merge_model
         const gg_source *first = to->base ? to->base : list[0].source;
         if (st == GG_OK && first != list[i].source) st = cli_like(c, first, &list[i].source);
     }
+    if (st == GG_EIO && opt.config && !opt.folder) {
+        c->err.fix[0] = '\0'; /* published configurations name no paths */
+        gg_fix(&c->err, "give the folder of its models, or the file of each (--models DIR, "
+                        "--named NAME=FILE)");
+    }
     return st;
 }
 
