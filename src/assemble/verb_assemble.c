@@ -169,16 +169,18 @@ static void note_other_tokens(const assembly *a, const gg_meta *own)
             text[0], text[1]);
 }
 
-/* Appends n - kv->count texts, or numbers of 4 bytes, to an array of the vocabulary. */
-static gg_status lengthen(gg_meta *meta, const char *key, uint64_t n, uint32_t number,
-                          gg_error *err)
+/* Appends n - kv->count elements to an array of the vocabulary: texts, or a number of 4 bytes. */
+static gg_status lengthen(gg_meta *meta, const char *key, uint64_t n, uint32_t type,
+                          uint32_t number, gg_error *err)
 {
     const gg_kv *kv = gg_meta_find(meta, key);
     gg_buf b = GG_BUF_INIT;
     char text[32];
     uint8_t le[4];
-    if (!kv || kv->type != GG_TYPE_ARR || kv->count >= n) return GG_OK;
-    uint32_t type = kv->elem_type;
+    if (!kv || kv->type != GG_TYPE_ARR || kv->count >= n) return err->status;
+    if (kv->elem_type != type)
+        return gg_fail(err, GG_EFORMAT, "%s of the vocabulary is an array of %s, and must be of %s",
+                       key, gg_type_name(kv->elem_type), gg_type_name(type));
     gg_put_le32(le, number);
     gg_buf_append(&b, kv->data, (size_t)kv->size, err);
     for (uint64_t i = kv->count; i < n && err->status == GG_OK; i++) {
@@ -201,9 +203,9 @@ static gg_status pad_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
             "the vocabulary has %llu tokens for %llu rows of the embeddings: the last %llu "
             "rows get unused tokens",
             (unsigned long long)n, (unsigned long long)rows, (unsigned long long)(rows - n));
-    lengthen(meta, "tokenizer.ggml.tokens", rows, 0, err);
-    lengthen(meta, "tokenizer.ggml.token_type", rows, GG_TOKEN_UNUSED, err);
-    return lengthen(meta, "tokenizer.ggml.scores", rows, gg_float_bits(-10000), err);
+    lengthen(meta, "tokenizer.ggml.tokens", rows, GG_TYPE_STR, 0, err);
+    lengthen(meta, "tokenizer.ggml.token_type", rows, GG_TYPE_I32, GG_TOKEN_UNUSED, err);
+    return lengthen(meta, "tokenizer.ggml.scores", rows, GG_TYPE_F32, gg_float_bits(-10000), err);
 }
 
 static gg_status take_vocabulary(const assembly *a, gg_meta *meta, gg_error *err)
