@@ -555,6 +555,8 @@ grep -q '^  base  *nobody/nothing' out || bad "no name of the base"
 grep -q '^  adapter  *rank 2, alpha 4, 2 pairs$' out || bad "no ranks: $(cat out)"
 grep -q '^  targets  *q_proj$' out || bad "no targets"
 check_text "$(organ-keys a --get adapter.lora.alpha 2> /dev/null)" 4 "its alpha"
+check_error 2 "contains it (organ-lora --base)" "the option of another tool" organ-assemble a -o x.gguf
+check_error 2 "contains it (--base)" "an option of this tool" organ-lora --from a -o x.gguf
 check_error 2 "is not a folder here" "it is not converted" organ-lora --from a -o x.gguf
 mv a/adapter_model.safetensors a/adapter_model.bin
 check_error 3 "adapter_model.bin" "p-peft/bin" convert

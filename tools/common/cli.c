@@ -80,33 +80,40 @@ static void list_add(const cli *c, gg_texts *l, const char *item)
 /* Arguments of the library whose option has another name, or is that of another tool. */
 static const struct {
     const char *arg, *words;
+    bool else_only; /* for tools without this option */
 } arguments[] = {
-    { "every_tensor", "organ-extract --tensors '*'" },
-    { "in_place", "or change the model itself: --in-place" },
-    { "lenient", "--no-strict" },
-    { "list", "organ-extract --list" },
-    { "pairs_only", "organ-lora --pairs-only" },
-    { "pre", "organ-assemble --pre NAME" },
-    { "recover", "organ-keys --recover" },
-    { "size", "--size, --bpw" },
-    { "split_experts", "organ-extract --split-experts" },
-    { "strict", "without --strict" },
+    { "base", "organ-lora --base", true },
+    { "every_tensor", "organ-extract --tensors '*'", false },
+    { "in_place", "or change the model itself: --in-place", false },
+    { "lenient", "--no-strict", false },
+    { "list", "organ-extract --list", false },
+    { "pairs_only", "organ-lora --pairs-only", false },
+    { "pre", "organ-assemble --pre NAME", false },
+    { "recover", "organ-keys --recover", false },
+    { "size", "--size, --bpw", false },
+    { "split_experts", "organ-extract --split-experts", false },
+    { "strict", "without --strict", false },
 };
 
+static bool has_option(const cli *c, const char *name);
+
 /* Appends the option for an argument of the library to a text of an error, if it fits: " (--force)"
- * for "force". */
-static void add_option(const char *arg, char *text, size_t size)
+ * for "force". An option that the tool does not have is not named. */
+static void add_option(const cli *c, const char *arg, char *text, size_t size)
 {
     char option[NAME_MAX_LEN];
     if (!arg) return;
     snprintf(option, sizeof option, "--%s", arg);
     for (char *p = option; *p; p++)
         if (*p == '_') *p = '-';
-    for (size_t i = 0; i < sizeof arguments / sizeof arguments[0]; i++)
-        if (strcmp(arg, arguments[i].arg) == 0)
-            snprintf(option, sizeof option, "%s", arguments[i].words);
+    bool own = has_option(c, option + 2), named = own;
+    for (size_t i = 0; i < sizeof arguments / sizeof arguments[0]; i++) {
+        if (strcmp(arg, arguments[i].arg) != 0 || (own && arguments[i].else_only)) continue;
+        snprintf(option, sizeof option, "%s", arguments[i].words);
+        named = true;
+    }
     size_t n = strlen(text);
-    if (n + strlen(option) + 4 <= size) snprintf(text + n, size - n, " (%s)", option);
+    if (named && n + strlen(option) + 4 <= size) snprintf(text + n, size - n, " (%s)", option);
 }
 
 /* ---- words ------------------------------------------------------------------------- */
@@ -1292,8 +1299,8 @@ int cli_end(cli *c, gg_status status)
         if (by && strcmp(by, "in_place") == 0 &&
             (!has_option(c, "in-place") || cli_given(c, "in-place")))
             by = NULL;
-        add_option(c->err.what_arg, c->err.what, sizeof c->err.what);
-        add_option(by, c->err.fix, sizeof c->err.fix);
+        add_option(c, c->err.what_arg, c->err.what, sizeof c->err.what);
+        add_option(c, by, c->err.fix, sizeof c->err.fix);
         cli_print_error(c, &c->err);
     }
     if (c->select) gg_select_free(c->select);
