@@ -153,8 +153,8 @@ typedef struct gg_assemble_options {
     gg_output_options output;
     bool no_verify; /* do not compare the data with the hashes in the manifest */
     /* Keys of another model, whose tokenizer.* keys replace those of `model`: for checkpoints,
-     * which have none. token_embd.weight must have as many rows as there are tokens. May be
-     * NULL. */
+     * which have none. token_embd.weight must have as many rows as there are tokens, or up to 512
+     * more if their number is a multiple of 32: they get unused tokens. May be NULL. */
     const gg_meta *vocabulary;
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);

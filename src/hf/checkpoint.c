@@ -1467,8 +1467,8 @@ static gg_status open_path(gg_checkpoint *ck, const char *path, const char *only
     const char *config = configs[ck->form];
     gg_json *header = NULL;
     gg_status st = GG_OK;
-    if (config && gg_hf_has_file(path, config, err))
-        st = gg_hf_parse(path, config, &ck->config, err);
+    if (config && gg_hf_has_file(path, config, err)) gg_hf_parse(path, config, &ck->config, err);
+    st = err->status;
     if (st == GG_OK && ck->form != GG_HF_FILE) st = open_files(ck, path, only, &header, err);
     else if (st == GG_OK && (st = open_stored(ck, path, &header, err)) == GG_OK)
         st = index_stored(ck, err);

@@ -223,25 +223,38 @@ static bool number_of(const gg_json_node *node, double *value)
 
 /* The first field with a value among those of which a key can be made. */
 typedef struct twin_field {
-    char name[64], value[80];
+    char name[64];
+    const gg_json_node *value;
 } twin_field;
+
+/* Numbers are compared by value: 1e-05 is 0.00001. */
+static bool same_value(const gg_json_node *a, const gg_json_node *b)
+{
+    char left[80], right[80];
+    double x, y;
+    if (number_of(a, &x) && number_of(b, &y)) return x == y;
+    gg_hf_value_text(a, left);
+    gg_hf_value_text(b, right);
+    return strcmp(left, right) == 0;
+}
 
 /* Compares a field with those that make the same key. */
 static gg_status add_twin(const gg_json_node *node, const char *name, twin_field *first, gg_buf *to,
                           gg_error *err)
 {
-    char value[80];
+    char was[80], value[80];
     double x;
     if (!node || !number_of(node, &x)) return GG_OK;
-    gg_hf_value_text(node, value);
-    if (!first->name[0]) {
+    if (!first->value) {
         snprintf(first->name, sizeof first->name, "%s", name);
-        memcpy(first->value, value, sizeof value);
+        first->value = node;
         return GG_OK;
     }
-    if (strcmp(first->value, value) == 0) return GG_OK;
+    if (same_value(first->value, node)) return GG_OK;
+    gg_hf_value_text(first->value, was);
+    gg_hf_value_text(node, value);
     return gg_buf_printf(to, err, "%s%s = %s, and %s = %s%s", to->len ? ", " : "", first->name,
-                         first->value, name, value,
+                         was, name, value,
                          strcmp(first->name, name) == 0 ? " elsewhere" : "");
 }
 
@@ -252,7 +265,7 @@ static gg_status add_twins(const gg_json_node *config, const gg_hf_key *k, gg_bu
 {
     const gg_json_node *roots[4];
     char paths[4][96], name[64];
-    twin_field first = { "", "" };
+    twin_field first = { "", NULL };
     for (const char *p = k->same; *p && err->status == GG_OK;) {
         size_t n = strcspn(p, " ");
         snprintf(name, sizeof name, "%.*s", (int)n, p);
@@ -288,21 +301,22 @@ gg_status gg_hf_contradictions(const gg_json_node *config, const char *arch, gg_
     static const char *const names[] = { "rope_theta",        "partial_rotary_factor",
                                          LOCAL_BASE,          SCALING "factor",
                                          SCALING "rope_type", "tie_word_embeddings" };
-    const gg_json_node *roots[4];
-    char paths[4][96], first[80], value[80];
+    const gg_json_node *roots[4], *first, *other;
+    char paths[4][96], was[80], value[80];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        int n = paths_of_field(names[i], paths), got = 0;
+        int n = paths_of_field(names[i], paths);
+        first = other = NULL;
         for (const gg_json_node *const *r = roots_of(config, roots); *r; r++)
-            for (int k = 0; k < n && got < 2; k++) {
+            for (int k = 0; k < n && !other; k++) {
                 const gg_json_node *node = node_at(*r, paths[k]);
-                if (!node) continue;
-                gg_hf_value_text(node, got ? value : first);
-                if (got && strcmp(first, value) == 0) continue;
-                got++;
+                if (node && first && !same_value(first, node)) other = node;
+                if (node && !first) first = node;
             }
-        if (got == 2)
-            gg_buf_printf(to, err, "%s%s = %s, and %s elsewhere", to->len ? ", " : "", names[i],
-                          first, value);
+        if (!other) continue;
+        gg_hf_value_text(first, was);
+        gg_hf_value_text(other, value);
+        gg_buf_printf(to, err, "%s%s = %s, and %s elsewhere", to->len ? ", " : "", names[i], was,
+                      value);
     }
     if (err->status == GG_OK) add_rope_types(config, to, err);
     for (int t = 0; t < 2; t++)

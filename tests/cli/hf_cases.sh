@@ -161,6 +161,8 @@ llama m '"tie_word_embeddings": true, "text_config": {"tie_word_embeddings": fal
 noted "tie_word_embeddings = false, and true elsewhere" "two answers on the head" organ-keys m
 llama m '"n_layer": 2, "max_length": 20, "rope_scaling": {"rope_type": "linear", "type": "linear", "factor": 2}'
 quiet "fields that mean the same and agree" organ-keys m
+llama m '"norm_eps": 0.000001, "n_ctx": 64.0, "text_config": {"rope_theta": 1e4}'
+quiet "numbers that are written in another way" organ-keys m
 for field in '"output_multiplier": 2.0' '"init_scale": 2.0' '"time_step_scale": 2.0'; do
     llama m "$field"
     noted "$(echo "$field" | cut -d'"' -f2) = 2.0" "no pattern covers $field" organ-keys m

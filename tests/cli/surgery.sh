@@ -462,7 +462,7 @@ for rows in 32 544; do # 532 more rows than tokens are no padding
     model m LlamaForCausalLM 2 '' "$(echo "$all" | sed "s/ 12 8$/ $rows 8/")"
     edit 's/"vocab_size": 12/"vocab_size": 32/'
     for odd in tokens=u8 token_type=u8 token_type=i64 scores=f64; do
-        organ-keys -q scored.gguf --force --set "tokenizer.ggml.$odd[]:0,0,0,0,0,0,0,0,0,0,0,1" -o odd.gguf
+        organ-keys -q scored.gguf --force --set "tokenizer.ggml.${odd}[]:0,0,0,0,0,0,0,0,0,0,0,1" -o odd.gguf
         [ $rows != 32 ] || right "v-vocab/$odd" 3 "${odd%=*} of the vocabulary is an array of ${odd#*=}, and must" \
             organ-assemble m --vocab-from odd.gguf -o y.gguf
     done

@@ -584,7 +584,7 @@ static gg_status list_config(cli *c)
     gg_merge_config config = { 0 };
     gg_status st = read_models(c, &config);
     table to = { .json = c->json };
-    table_begin(&to, "kind\tname\tbase\tadapter");
+    if (st == GG_OK) table_begin(&to, "kind\tname\tbase\tadapter");
     if (st == GG_OK && config.name)
         table_line(&to, cell_text("name"), cell_text(config.name), cell_text("-"), cell_text("-"));
     for (size_t i = 0; i < config.n_adapters && st == GG_OK; i++) {

@@ -159,10 +159,13 @@ static void decode_q8_k(const uint8_t *b, float *restrict out, size_t nblocks)
 {
     for (; nblocks > 0; nblocks--, b += 292, out += 256) {
         float d = gg_bits_float(gg_load_u32(b));
-        if (d > 0x1p-100f || d < -0x1p-100f) /* d is an f32 here: see gg_scaled16 */
+        if (d > 0x1p-100f || d < -0x1p-100f) { /* d is an f32 here: see gg_scaled16 */
             GG_UNROLL(4)
-        for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
-        else for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j]; }
+            for (int j = 0; j < 256; j += 16) gg_scaled16(out + j, gg_load_u8x16(b + 4 + j), d);
+        } else {
+            for (int j = 0; j < 256; j++) out[j] = d * (float)(int8_t)b[4 + j];
+        }
+    }
 }
 
 /* ---- encoding ------------------------------------------------------------ */
