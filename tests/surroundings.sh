@@ -1,5 +1,5 @@
 #!/bin/sh
-# surroundings.sh - build, and run the demo and the round trips, where much is not as a developer has it: the source
+# surroundings.sh - build, and run the demo and some tests, where much is not as a developer has it: the source
 # tree is read-only and its path has spaces, the objects are elsewhere, TMPDIR has spaces, umask is 077, the
 # language is Turkish, whose i has no other case in ASCII, and then German, whose numbers have commas, 64 files may
 # be open, and then 256, there is no terminal, standard input is closed, and neither HOME nor TERM is set. The sources
@@ -9,7 +9,7 @@
 # commit is tested. ONLY='TEXT...' selects other tests, of which some cannot stand a space in the path of the tree.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-ONLY=${ONLY:-cli/roundtrip}
+ONLY=${ONLY:-cli/roundtrip cli/info cli/vocab cli/prune cli/makefile}
 for program in git setsid localedef; do
     command -v $program > /dev/null 2>&1 || { echo "surroundings.sh: $program is not installed" >&2; exit 1; }
 done

@@ -299,6 +299,9 @@ for pair in quantise:quantize transplent:transplant show:info compar:compare; do
     check_exit 2 "organ ${pair%:*}" organ "${pair%:*}" "$V"
     check_text "$(grep -c "did you mean ${pair#*:}" "$T/err")" 1 "the verb ${pair#*:}"
 done
+cp scripts/organ "$T/organ"
+check_exit 2 "a verb whose tool is in another folder" "$T/organ" compar "$V"
+check_text "$(grep -c "did you mean compare" "$T/err")" 1 "a verb whose tool is in another folder"
 mkdir "$T/own"
 cp "$V" "$T/own/v.gguf"
 (cd "$T/own" && check "organ split IN N" organ split v.gguf 2 &&
