@@ -186,7 +186,12 @@ named() { # NAME
     printf '%s\n' "$1"
 }
 # A path, or a URL without what may be secret in it.
-shown() { if is_url "$1"; then printf '%s\n' "$1" | sed 's|[?#].*||; s|//[^/]*@|//|'; else printf '%s\n' "$1"; fi; }
+shown() {
+    case $1 in
+    *[?#]* | *//*@*) if is_url "$1"; then printf '%s\n' "$1" | sed 's|[?#].*||; s|//[^/]*@|//|'; else printf '%s\n' "$1"; fi ;;
+    *) printf '%s\n' "$1" ;;
+    esac
+}
 
 # Prints the size of a model's files, or of an organ directory's tensors, in bytes.
 model_bytes() {
