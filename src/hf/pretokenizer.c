@@ -1,4 +1,5 @@
 /* pretokenizer.c - which of llama.cpp's pre-tokenizers a tokenizer.json describes. */
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizer_parts.h"
@@ -81,7 +82,9 @@ static void put_step(gg_buf *steps, const gg_json_node *pre, gg_error *err)
 
 gg_status gg_pre_steps(const gg_json_node *pre, gg_buf *steps, gg_error *err)
 {
-    if (gg_json_type_of(pre) != GG_JSON_OBJECT) return err->status;
+    if (gg_json_type_of(pre) <= GG_JSON_NULL) return err->status;
+    if (gg_json_type_of(pre) != GG_JSON_OBJECT)
+        return gg_fail_at(gg_json_offset(pre), err, "the pre_tokenizer is not an object");
     if (!is_text(gg_json_get(pre, "type"), "Sequence")) {
         put_step(steps, pre, err);
         return err->status;

@@ -152,6 +152,8 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
                                    : NULL;
     size_t others = 0;
     gg_tk_added first = { 0 };
+    if (gg_json_type_of(list) > GG_JSON_NULL && gg_json_type_of(list) != GG_JSON_OBJECT)
+        return gg_fail_at(gg_json_offset(list), err, "added_tokens_decoder is not an object");
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {
         gg_tk_added added = { .special = false };
@@ -164,7 +166,10 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
             return gg_fail_at(gg_json_offset(a), err,
                               "added_tokens_decoder has a key that is not "
                               "the id of a token");
-        gg_json_bool(gg_json_get(a, "special"), &added.special, &ignored);
+        const gg_json_node *special = gg_json_get(a, "special");
+        if (gg_json_bool(special, &added.special, &ignored) != GG_OK &&
+            gg_json_type_of(special) > GG_JSON_NULL)
+            return gg_fail_at(gg_json_offset(special), err, "special is neither true nor false");
         if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) != GG_OK) break;
         const gg_hf_token *t = added.id < tk->n ? &tk->tokens[added.id] : NULL;
         if (!only_new || !t || !t->text || t->type == GG_TOKEN_NORMAL) gg_tk_add(tk, &added, err);

@@ -252,9 +252,13 @@ typedef gg_status part_fn(gg_tk *tk, const gg_json_node *part, gg_error *err);
 static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list, part_fn *fn,
                            gg_error *err)
 {
-    if (gg_json_type_of(node) != GG_JSON_OBJECT) return GG_OK;
-    if (!is_text(gg_json_get(node, "type"), "Sequence")) return fn(tk, node, err);
     const gg_json_node *parts = gg_json_get(node, list);
+    bool sequence = is_text(gg_json_get(node, "type"), "Sequence");
+    if (gg_json_type_of(node) <= GG_JSON_NULL) return err->status;
+    if (gg_json_type_of(node) != GG_JSON_OBJECT ||
+        (sequence && gg_json_type_of(parts) != GG_JSON_ARRAY))
+        return gg_fail_at(gg_json_offset(node), err, "a step of the tokenizer is not an object");
+    if (!sequence) return fn(tk, node, err);
     for (const gg_json_node *p = gg_json_first(parts); p && err->status == GG_OK;
          p = gg_json_next(p))
         each_part(tk, p, list, fn, err);
@@ -319,7 +323,9 @@ static gg_status note_pieces(gg_tk *tk, const gg_json_node *pre, gg_error *err)
                           "do not know");
     }
     bool split = is_text(type, "Split") &&
-                 is_text(gg_json_get(gg_json_get(pre, "pattern"), "String"), " ");
+                 is_text(gg_json_get(gg_json_get(pre, "pattern"), "String"), " ") &&
+                 !is_text(gg_json_get(pre, "behavior"), "Removed") &&
+                 !is_true(gg_json_get(pre, "invert"));
     if (split || is_text(type, "WhitespaceSplit")) return GG_OK;
     return note_steps(tk, name, len, err);
 }
@@ -364,8 +370,12 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
     const gg_json_node *type = gg_json_get(part, "type"),
                        *scheme = gg_json_get(part, "prepend_scheme"),
                        *flag = gg_json_get(part, "add_prefix_space");
-    bool meta = is_text(type, "Metaspace") && !is_text(scheme, "never") &&
-                (scheme || !flag || is_true(flag));
+    bool stated = gg_json_type_of(scheme) > GG_JSON_NULL, meta = is_text(type, "Metaspace") &&
+                                                                 !is_text(scheme, "never") &&
+                                                                 (stated || !flag || is_true(flag));
+    if (stated && !is_text(scheme, "never") && !is_text(scheme, "first") &&
+        !is_text(scheme, "always"))
+        return gg_fail_at(gg_json_offset(scheme), err, "this prepend_scheme is unknown");
     if (!is_prefix(part) && !meta) return GG_OK;
     return gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", true, err);
 }
@@ -490,7 +500,7 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
                        *inner = gg_json_get(gg_json_get(root, "model"),
                                             "continuing_subword_prefix");
     gg_buf text = GG_BUF_INIT;
-    if (gg_json_type_of(inner) == GG_JSON_STRING && !is_text(inner, "##"))
+    if (gg_json_type_of(inner) > GG_JSON_NULL && !is_text(inner, "##"))
         return gg_fail_at(
             gg_json_offset(inner), err,
             "tokens inside of a word begin with something else than ##, which engines "
@@ -544,11 +554,33 @@ static gg_status read_bpe(gg_tk *tk, const gg_json_node *model, gg_error *err)
     return fallback ? read_piece_bpe(tk, model, err) : read_byte_bpe(tk, model, err);
 }
 
+/* Refuses truth values that are something else, which would be taken for false. */
+static gg_status check_flags(const gg_json_node *node, gg_error *err)
+{
+    static const char flags[] = "special add_prefix_space use_regex individual_digits invert "
+                                "byte_fallback ignore_merges lowercase strip_accents clean_text "
+                                "handle_chinese_chars";
+    for (const gg_json_node *n = gg_json_first(node); n && err->status == GG_OK;
+         n = gg_json_next(n)) {
+        size_t len = 0;
+        const char *key = gg_json_key(n, &len);
+        gg_json_type type = gg_json_type_of(n);
+        if (key && gg_text_has_word("vocab merges", key, len)) continue;
+        if (key && type > GG_JSON_BOOL && gg_text_has_word(flags, key, len))
+            gg_fail_at(gg_json_offset(n), err, "%.*s is neither true nor false", (int)len, key);
+        else check_flags(n, err);
+    }
+    return err->status;
+}
+
 gg_status gg_tk_read_json(gg_tk *tk, gg_error *err)
 {
     const gg_json_node *root = gg_tk_root(tk->json), *model = gg_json_get(root, "model"),
                        *type = gg_json_get(model, "type"),
                        *added = gg_json_get(root, "added_tokens");
+    if (check_flags(root, err) != GG_OK) return err->status;
+    if (gg_json_type_of(added) > GG_JSON_NULL && gg_json_type_of(added) != GG_JSON_ARRAY)
+        return gg_fail_at(gg_json_offset(added), err, "added_tokens is not an array");
     if (is_text(type, "WordPiece")) {
         read_object(tk, gg_json_get(model, "vocab"), added, err);
         if (err->status == GG_OK) add_all(tk, added, err);

@@ -49,6 +49,12 @@ static bool text_of(const gg_json_node *node, const char **text, size_t *len)
     return gg_json_string(node, text, len, &ignored) == GG_OK && *len > 0;
 }
 
+static bool is_absent(const gg_json_node *node)
+{
+    gg_json_type type = gg_json_type_of(node);
+    return type == GG_JSON_NONE || type == GG_JSON_NULL;
+}
+
 static bool is_role(const role *r, const char *text, size_t len)
 {
     return r->text && r->len == len && memcmp(r->text, text, len) == 0;
@@ -196,8 +202,9 @@ static gg_status read_processor(specials *s, const gg_json_node *post, gg_error 
     for (const gg_json_node *p = gg_json_first(list); p && err->status == GG_OK;
          p = gg_json_next(p))
         read_processor(s, p, err);
-    if (list || !text_of(gg_json_get(post, "type"), &text, &len) || type_is(post, "ByteLevel"))
-        return err->status;
+    if (list || is_absent(post) || err->status != GG_OK) return err->status;
+    if (gg_json_string(gg_json_get(post, "type"), &text, &len, err) != GG_OK) return err->status;
+    if (type_is(post, "ByteLevel")) return GG_OK;
     if (type_is(post, "RobertaProcessing")) read_roberta(s, post);
     else if (type_is(post, "TemplateProcessing")) {
         read_template(s, post);
@@ -244,12 +251,6 @@ static gg_status ids_of_texts(specials *s, gg_error *err)
     return GG_OK;
 }
 
-static bool is_absent(const gg_json_node *node)
-{
-    gg_json_type type = gg_json_type_of(node);
-    return type == GG_JSON_NONE || type == GG_JSON_NULL;
-}
-
 /* A field of config.json, or of its text_config, or of generation_config.json. */
 static const gg_json_node *field_of(const gg_json_node *from, const char *field)
 {
@@ -258,15 +259,21 @@ static const gg_json_node *field_of(const gg_json_node *from, const char *field)
 }
 
 /* The ids of texts that no file states, such as those of a tokenizer.model. The converter leaves
- * them out, so engines take their defaults: 0, 1 and 2 for pieces. */
+ * them out, so engines take their defaults: 0, 1 and 2 for pieces. Notes ids that are stated
+ * otherwise. */
 static gg_status find_ids(specials *s, gg_error *err)
 {
     bool pieces = strcmp(s->tk->model, "llama") == 0;
-    for (int i = 0; i < EOT && err->status == GG_OK; i++) {
+    for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
         const role *r = &s->role[i];
-        size_t id = r->text && !r->has_id ? gg_tk_find(s->tk, r->text, r->len) : SIZE_MAX;
+        size_t id = r->text ? gg_tk_find(s->tk, r->text, r->len) : SIZE_MAX;
         bool usual = pieces && i <= UNK && id == (i == BOS ? 1 : i == EOS ? 2 : 0);
-        if (id != SIZE_MAX && !usual) set_id(s, i, id, err);
+        if (id == SIZE_MAX || (!r->has_id && usual)) continue;
+        if (r->has_id && id != r->id)
+            gg_tk_note(s->tk, err, "%s_token is token %zu, '%.*s', but its id is stated as %llu",
+                       role_rows[i].name, id, r->len < 60 ? (int)r->len : 60, r->text,
+                       (unsigned long long)r->id);
+        else set_id(s, i, id, err);
     }
     return err->status;
 }
@@ -595,13 +602,16 @@ static gg_status note_ends(specials *s, gg_error *err)
     const gg_json_node *list = field_of(gg_tk_root(s->tk->generation), "eos_token_id");
     bool config = gg_json_type_of(list) != GG_JSON_ARRAY;
     char text[200] = "";
-    size_t used = 0, n = 0;
+    size_t used = 0, n = 0, lost = 0;
     if (config) list = field_of(s->tk->from->config, "eos_token_id");
     if (gg_json_type_of(list) != GG_JSON_ARRAY) return GG_OK;
     for (const gg_json_node *e = gg_json_first(list); e; e = gg_json_next(e)) {
         gg_error ignored = GG_ERROR_INIT;
         uint64_t id;
-        if (gg_json_u64(e, &id, &ignored) != GG_OK || id >= s->tk->n) continue;
+        if (gg_json_u64(e, &id, &ignored) != GG_OK || id >= s->tk->n) {
+            lost++;
+            continue;
+        }
         if (s->role[EOS].has_id && s->role[EOS].id == id) continue;
         const gg_hf_token *t = &s->tk->tokens[id];
         if (used < 120)
@@ -609,7 +619,10 @@ static gg_status note_ends(specials *s, gg_error *err)
                                      t->len < 30 ? (int)t->len : 30, t->text);
         n++;
     }
-    if (n == 0) return GG_OK;
+    if (lost)
+        gg_tk_note(s->tk, err, "%zu ids in eos_token_id of %sconfig.json are not those of a token",
+                   lost, config ? "" : "generation_");
+    if (n == 0) return err->status;
     return gg_tk_note(s->tk, err,
                       "%sconfig.json also ends a text at %s; engines know such tokens by their "
                       "texts, or not at all",

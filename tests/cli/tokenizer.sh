@@ -290,6 +290,32 @@ noted "the tokenizer puts 2 special tokens around a text, but engines put 1" "tw
 processed '{"type": "BertProcessing", "sep": ["a", 0], "cls": ["b", 1]}'
 noted "what the tokenizer does to tokens afterwards is not converted (BertProcessing)" "an unknown post-processor"
 
+# Steps, lists and truth values of another type are refused, not left out.
+spoiled() { # FROM TO: in tokenizer.json
+    processed "$(nested "$single")"
+    sed "s/$1/$2/" "$T/ck/tokenizer.json" > "$T/j" && cp "$T/j" "$T/ck/tokenizer.json"
+}
+spoiled '"normalizer": null' '"normalizer": [1]'
+refused "a step of the tokenizer is not an object" "a list as normalizer"
+spoiled '"normalizer": null' '"normalizer": {"type": "Sequence", "normalizers": {}}'
+refused "a step of the tokenizer is not an object" "a sequence that is no list"
+spoiled '"pre_tokenizer": {[^}]*}' '"pre_tokenizer": "ByteLevel"'
+refused "the pre_tokenizer is not an object" "a text as pre-tokenizer"
+spoiled '"use_regex": true' '"use_regex": "yes"'
+refused "use_regex is neither true nor false" "a text as truth value"
+spoiled '"special": true' '"special": 1'
+refused "special is neither true nor false" "a number as truth value"
+spoiled '"added_tokens": .*, "normalizer"' '"added_tokens": {}, "normalizer"'
+refused "added_tokens is not an array" "an object as added tokens"
+spoiled '"type": "TemplateProcessing"' '"type": 1'
+refused "" "a post-processor without a type"
+again "$abc" "$merged" "$end"
+echo '{"added_tokens_decoder": [1]}' > "$T/ck/tokenizer_config.json"
+refused "added_tokens_decoder is not an object" "a list as added tokens"
+echo '{"added_tokens_decoder": {"5": {"content": "<|end|>", "special": "yes"}}}' > "$T/ck/tokenizer_config.json"
+refused "special is neither true nor false" "a text as truth value of an added token"
+rm "$T/ck/tokenizer_config.json"
+
 # ids_are CONFIG GENERATION: fields of config.json and generation_config.json
 ids_are() {
     checkpoint "$T/ck" 6
@@ -354,6 +380,10 @@ refused "another letter than U+2581 for a space" "another letter for a space"
 pieces '{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": true},
     {"type": "Metaspace", "prepend_scheme": "never"}]}'
 noted "splits a text before its pieces are joined (Digits)" "digits apart"
+pieces '{"type": "Metaspace", "prepend_scheme": "last"}'
+refused "this prepend_scheme is unknown" "an unknown scheme"
+pieces "{\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": \"Removed\"}" "$replace"
+noted "splits a text before its pieces are joined (Split)" "spaces that are removed"
 pieces null
 noted "does not write spaces as U+2581" "no letter for a space"
 pieces null "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\", \"prepend\": \"x\"}, $replace]}"
@@ -418,6 +448,12 @@ printf '# b\na b\nab c\n' > "$T/ck/merges.txt"
 echo '{"#": 0, "a": 1, "b": 2, "#b": 3}' > "$T/ck/vocab.json"
 check "merges.txt without a version" organ-assemble "$T/ck" --force -q -o "$T/m.gguf"
 check_text "$(key tokenizer.ggml.merges | head -n 1)" "# b" "its first merge"
+printf '{"tokenizer_class": "Qwen2Tokenizer", "eos_token": "a"}' > "$T/ck/tokenizer_config.json"
+echo '{"eos_token_id": [2, 9]}' > "$T/ck/generation_config.json"
+noted "eos_token is token 1, 'a', but its id is stated as 2" "an id and a text that differ"
+grep -q "1 ids in eos_token_id of generation_config.json are not those of a token" "$T/err" ||
+    bad "an end that is no token: $(cat "$T/err")"
+rm "$T/ck/generation_config.json"
 rm "$T/ck/vocab.json" "$T/ck/merges.txt" "$T/ck/added_tokens.json" "$T/ck/tokenizer_config.json"
 check "no tokenizer" organ-assemble "$T/ck" --force -o "$T/m.gguf"
 grep -q "has no tokenizer.json or tokenizer.model" "$T/err" || bad "no note about a missing tokenizer"
