@@ -5,7 +5,6 @@
 #include "organ/source_layout.h"
 
 #include "base/text.h"
-#include "organ/tensor_names.h"
 
 #include <stdarg.h>
 #include <stdio.h>

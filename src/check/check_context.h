@@ -123,7 +123,8 @@ extern const gg_check_rule gg_check_rule_list[];
 /* Lists of words. */
 extern const char gg_check_contradictions[], gg_check_pre_tokenizers[], gg_check_only_f32[],
     gg_check_tokenizers[], gg_check_bpe[], gg_check_merging[], gg_check_no_merges[],
-    gg_check_chat_starts[], gg_check_chat_ends[], gg_check_named[], gg_check_named_tokens[];
+    gg_check_chat_starts[], gg_check_chat_ends[], gg_check_named[], gg_check_named_tokens[],
+    gg_check_above_0[], gg_check_from_0[], gg_check_finite[];
 
 /* ---- rules: each function checks the whole model ------------------------------------------- */
 

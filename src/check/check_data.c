@@ -7,7 +7,6 @@
 #include "base/parallel.h"
 #include "base/sha256.h"
 #include "base/text.h"
-#include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/verb_run.h"
 

@@ -3,7 +3,6 @@
  * importance matrices. */
 #include "check_context.h"
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/text_index.h"
 #include "organ/gg_verbs.h"
@@ -600,32 +599,25 @@ static void check_rope(check *c)
 /* Numbers with which engines load a model and compute nothing of use. */
 static void check_numbers(check *c)
 {
-    static const struct {
-        const char *key;
-        bool positive, may_be_0;
-    } numbers[] = {
-        { "rope.freq_base", true, false },
-        { "rope.freq_base_swa", true, false },
-        { "rope.scaling.factor", true, true },
-        { "attention.layer_norm_rms_epsilon", true, true },
-        { "attention.layer_norm_epsilon", true, true },
-        { "attention.group_norm_epsilon", true, true },
-        { "attn_logit_softcapping", true, true },
-        { "final_logit_softcapping", true, true },
-        { "attention.scale", false, false },
-        { "logit_scale", false, false },
-        { "embedding_scale", false, false },
-        { "residual_scale", false, false },
-        { "expert_weights_scale", false, false },
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        const gg_kv *kv = gg_design_arch_key(&c->d, numbers[i].key);
-        float x;
-        if (!gg_kv_f32(kv, &x)) continue;
-        if (!isfinite(x)) say_warning(c, "key-value", at_key(kv), "it is not a finite number");
-        else if (numbers[i].positive && (x < 0 || (x == 0 && !numbers[i].may_be_0)))
-            say_warning(c, "key-value", at_key(kv), "it is %g, and must be %s", (double)x,
-                        numbers[i].may_be_0 ? "0 or above" : "above 0");
+    const struct {
+        const char *keys, *must; /* NULL = any finite number */
+    } lists[] = { { gg_check_above_0, "above 0" },
+                  { gg_check_from_0, "0 or above" },
+                  { gg_check_finite, NULL } };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        const char *at = lists[i].keys, *word;
+        size_t len;
+        while (gg_text_next_word(&at, &word, &len)) {
+            char name[100];
+            float x;
+            snprintf(name, sizeof name, "%.*s", (int)len, word);
+            const gg_kv *kv = gg_design_arch_key(&c->d, name);
+            if (!gg_kv_f32(kv, &x)) continue;
+            if (!isfinite(x)) say_warning(c, "key-value", at_key(kv), "it is not a finite number");
+            else if (lists[i].must && (x < 0 || (x == 0 && lists[i].keys == gg_check_above_0)))
+                say_warning(c, "key-value", at_key(kv), "it is %g, and must be %s", (double)x,
+                            lists[i].must);
+        }
     }
 }
 
