@@ -16,8 +16,7 @@
 #include "gguf/gguf.h"    /* names of shards */
 #include "hf/checkpoint.h"
 #include "hf/hf_files.h" /* the files beside the weights of a checkpoint */
-#include "organ/gg_gguf.h"
-#include "json/json.h" /* the one JSON reader and writer */
+#include "json/json.h"   /* the one JSON reader and writer */
 
 #include <dirent.h>
 #include <errno.h>
@@ -171,15 +170,15 @@ static size_t path_length(cli_kind kind, const char *value)
     return key > 0 && (end == '=' || end == ':') ? path : n;
 }
 
-/* The next file among the parameters of a value: that of "activations=FILE"; NULL without memory or
- * at the end, where *at is NULL. */
-static char *next_parameter_file(const char **at)
+/* The next path of a value, to be freed: its own, and of parameters the file of each
+ * "activations=FILE". *at begins at the value, and is NULL after the last. NULL without memory. */
+static char *next_path(cli_kind kind, const char **at)
 {
     static const char key[] = ",activations=";
-    *at = strstr(*at, key);
-    if (!*at) return NULL;
-    *at += sizeof key - 1;
-    return strndup(*at, path_length(CLI_PARAMS, *at));
+    const char *path = *at;
+    *at = kind == CLI_PARAMS ? strstr(path, key) : NULL;
+    if (*at) *at += sizeof key - 1;
+    return strndup(path, path_length(kind, path));
 }
 
 /* Links in a folder that is going to be written into could lead out of the data folder. */
@@ -200,59 +199,56 @@ static gg_status check_into(const api *a, const char *path, gg_error *err)
     return st;
 }
 
-/* Checks the path in a value of one of these kinds. */
-static gg_status check_path(const api *a, cli_kind kind, const char *value, gg_error *err)
+/* Checks the paths in a value of one of these kinds. */
+static gg_status check_paths(const api *a, cli_kind kind, const char *value, gg_error *err)
 {
-    char path[4 * API_NAME];
-    size_t n = path_length(kind, value);
-    if (n >= sizeof path) return gg_fail(err, GG_EUSAGE, "the path is too long");
-    memcpy(path, value, n);
-    path[n] = '\0';
-    if (kind == CLI_INTO) return check_into(a, path, err);
-    if (is_output(kind)) return gg_confine_new(a->data, path, err);
-    gg_status st = api_check_input(a, path, err);
-    for (const char *at = value; kind == CLI_PARAMS && at && st == GG_OK;) {
-        char *file = next_parameter_file(&at);
-        if (file) st = api_check_input(a, file, err);
-        else if (at) st = gg_fail(err, GG_ENOMEM, "no memory for a path");
-        free(file);
+    for (const char *at = value; at && err->status == GG_OK;) {
+        char *path = next_path(kind, &at);
+        if (!path) gg_fail(err, GG_ENOMEM, "no memory for a path");
+        else if (kind == CLI_INTO) check_into(a, path, err);
+        else if (is_output(kind)) gg_confine_new(a->data, path, err);
+        else api_check_input(a, path, err);
+        free(path);
     }
-    return st;
+    return err->status;
 }
 
-/* Checks the names before any file is looked up. ".." and absolute paths give 403 instead
- * of 400, because the client tried to leave the data folder. */
-static bool path_ok(api *a, cli_kind kind, const char *value)
+/* Checks a name of at most so many parts. ".." and absolute paths give 403 instead of 400, because
+ * the client tried to leave the data folder. */
+static bool name_ok(api *a, const char *path, size_t most)
 {
-    size_t parts = 0, most = is_output(kind) ? 1 : IN_PARTS;
-    const char *end = value + path_length(kind, value);
-    if (value[0] == '/')
+    size_t parts = 0;
+    if (path[0] == '/')
         return api_fail(a, 403, "'%s' is an absolute path: use a name inside the data folder",
-                        value);
-    if (strcmp(value, "-") == 0)
+                        path);
+    if (strcmp(path, "-") == 0)
         return api_fail(a, 400, "'-' (stdin or stdout) is not available here: name a file");
-    for (const char *p = value;; p++) {
+    for (const char *p = path;; p++) {
         size_t n = strcspn(p, "/");
-        if (n > (size_t)(end - p)) n = (size_t)(end - p);
         if (n == 2 && p[0] == '.' && p[1] == '.')
-            return api_fail(a, 403, "'%s' is outside the data folder", value);
+            return api_fail(a, 403, "'%s' is outside the data folder", path);
         if (!api_name_ok(p, n) || ++parts > most)
             return api_fail(
                 a, 400,
                 "'%s' is not a valid name: use letters, digits, '.', '_', '-', at most %zu part%s",
-                value, most, most == 1 ? "" : "s");
+                path, most, most == 1 ? "" : "s");
         p += n;
-        if (p == end) break;
+        if (!*p) return true;
     }
-    for (const char *at = value; kind == CLI_PARAMS && at;) {
-        char *file = next_parameter_file(&at);
-        bool ok = !at || (file ? path_ok(a, CLI_MODEL, file)
-                               : api_fail(a, 500, "out of memory for the arguments"));
-        free(file);
+}
+
+/* Checks the names in a value before any file is looked up. */
+static bool path_ok(api *a, cli_kind kind, const char *value)
+{
+    for (const char *at = value; at;) {
+        char *path = next_path(kind, &at);
+        bool ok = path ? name_ok(a, path, is_output(kind) ? 1 : IN_PARTS)
+                       : api_fail(a, 500, "out of memory for the arguments");
+        free(path);
         if (!ok) return false;
     }
     gg_error err = GG_ERROR_INIT;
-    return check_path(a, kind, value, &err) == GG_OK || api_fail_error(a, &err);
+    return check_paths(a, kind, value, &err) == GG_OK || api_fail_error(a, &err);
 }
 
 /* ---- argument vectors --------------------------------------------------------------------- */
@@ -712,7 +708,7 @@ gg_status api_check_paths(const api *a, const api_vector *v, gg_error *err)
     for (size_t i = 1; st == GG_OK && i < v->n; i++) {
         const char *item = v->items[i];
         if (!is_path_kind(v->kinds[i])) continue;
-        st = check_path(a, v->kinds[i], item[0] == '-' ? strchr(item, '=') + 1 : item, err);
+        st = check_paths(a, v->kinds[i], item[0] == '-' ? strchr(item, '=') + 1 : item, err);
     }
     return st;
 }
