@@ -136,18 +136,13 @@ typedef struct gg_encode_row {
 } gg_encode_row;
 
 /* One tensor of a model before it is written. */
-typedef struct gg_size_row {
+typedef struct gg_planned_row {
     const gg_tensor *tensor; /* as planned */
-    double error;            /* relative L2 of sampled values in that type, weighed by importance
-                                with an importance matrix; 0 if the tensor keeps its type */
-    double loss, share;      /* predicted loss, and its share of the sum */
-    const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
-                                table that lacks the tensor), "-" (unchanged); static */
-    uint32_t from;           /* without a size: its type in the source */
-    uint32_t wanted;         /* without a size: the type that the preset has for it, if its rows do
-                                not fit that type; else UINT32_MAX */
-    const char *file;        /* without a size: the file it would be in */
-} gg_size_row;
+    uint32_t from;           /* its type in the source */
+    uint32_t wanted;         /* the type that the preset has for it, if its rows do not fit that
+                                type; else UINT32_MAX */
+    const char *file;        /* in which it will be */
+} gg_planned_row;
 
 typedef struct gg_assemble_options {
     gg_output_options output;
@@ -159,25 +154,17 @@ typedef struct gg_assemble_options {
     /* Called for each tensor in order, after the model is complete. NULL = no comparison. */
     gg_status (*encoded)(void *ctx, const gg_encode_row *row, gg_error *err);
     void *encoded_ctx;
-    /* Choose the types of the matrices that output.dtype, which must not name a preset, does not
-     * match, so that all files together have at most this size and little loss. Needs a seekable
-     * source. size is in bytes, bpw in bits per weight of the model; 0 = no limit. Give one of
-     * them. */
-    uint64_t size;
-    double bpw;
-    const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
-    const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
-    bool dry_run;            /* write nothing. `output` may be NULL */
+    bool dry_run; /* write nothing. `output` may be NULL */
     /* Called for each tensor in order before writing. */
-    gg_status (*planned)(void *ctx, const gg_size_row *row, gg_error *err);
+    gg_status (*planned)(void *ctx, const gg_planned_row *row, gg_error *err);
     void *planned_ctx;
-    const struct gg_plan_edit *edit; /* private; leave it NULL */
+    const struct gg_plan_edit *edit;       /* private; leave it NULL, */
+    const struct gg_type_chooser *chooser; /* and this */
 } gg_assemble_options;
 
 typedef struct gg_assemble_report {
     size_t files, tensors;
     uint64_t bytes; /* written, or planned by a dry run */
-    double loss;    /* predicted, with size or bpw */
 } gg_assemble_report;
 
 /* Writes `model`, any source that has keys (gg_source_open_with), as the GGUF file `output`; "-" is

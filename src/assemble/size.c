@@ -9,7 +9,6 @@
 #include "base/parallel.h"
 #include "compute/compute.h"
 #include "compute/dtype_rules.h"
-#include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/keys.h"
 #include "write/verb_run.h"
@@ -387,7 +386,8 @@ static const char default_types[] = "iq2_s,q2_k,iq3_xxs,iq3_s,q3_k,iq4_xs,q4_k,q
 static const char weighed_types[] = "iq2_xxs";
 
 typedef struct chooser {
-    const gg_size_job *job;
+    const gg_type_job *job;
+    gg_size_choice *out;
     gg_losses *table; /* NULL = none */
     uint32_t types[GG_DTYPE_COUNT];
     size_t n_types;
@@ -420,7 +420,7 @@ static gg_status add_types(chooser *c, const char *list, gg_error *err)
 
 static gg_status parse_types(chooser *c, gg_error *err)
 {
-    const char *given = c->job->o->types;
+    const char *given = c->out->types;
     gg_status st = add_types(c, given ? given : default_types, err);
     if (st == GG_OK && !given && c->job->imatrix) st = add_types(c, weighed_types, err);
     if (st != GG_OK || c->n_types) return st;
@@ -470,7 +470,7 @@ static gg_status find_options(const chooser *c, size_t i, gg_size_item *it, gg_e
         dtype = gg_preset_fit_row(c->types[k], t->dims[0]);
         if (encodable(c, t, dtype)) add_option(it, dtype);
     }
-    if (c->keep || (!c->job->o->types && gg_is_quantized(t->dtype))) add_option(it, t->dtype);
+    if (c->keep || (!c->out->types && gg_is_quantized(t->dtype))) add_option(it, t->dtype);
     it->n = it->all;
     if (it->n == 0) return GG_OK;
     size_t n;
@@ -555,8 +555,9 @@ static const gg_size_option *chosen_option(const gg_size_item *it)
     return &it->options[it->chosen];
 }
 
-static gg_status measure_choice(const chooser *c, gg_size_plan *out, gg_error *err)
+static gg_status measure_choice(const chooser *c, gg_error *err)
 {
+    gg_size_choice *out = c->out;
     for (size_t i = 0; i < out->n; i++) out->dtypes[i] = c->job->plan->tensors[i].t.dtype;
     for (size_t i = 0; i < c->n; i++)
         out->dtypes[c->items[i].index] = chosen_option(&c->items[i])->dtype;
@@ -567,11 +568,12 @@ static gg_status measure_choice(const chooser *c, gg_size_plan *out, gg_error *e
 
 /* The files also have headers, padding and other tensors, so the limit for the chosen tensors is
  * lowered until the files fit. */
-static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
+static gg_status search_types(chooser *c, gg_error *err)
 {
+    const gg_size_choice *out = c->out;
     uint64_t least, room = 0;
     gg_status st = gg_size_search(c->items, c->n, 0, &least, err);
-    if (st == GG_OK) st = measure_choice(c, out, err); /* with the smallest types */
+    if (st == GG_OK) st = measure_choice(c, err); /* with the smallest types */
     if (st == GG_OK && out->bytes > out->limit)
         return gg_fail(err, GG_NO,
                        "with the smallest types the model has %llu bytes, more than %llu",
@@ -579,7 +581,7 @@ static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
     if (st == GG_OK) room = least + (out->limit - out->bytes);
     for (int i = 0; i < ROUNDS && st == GG_OK; i++) {
         st = gg_size_search(c->items, c->n, room, &least, err);
-        if (st == GG_OK) st = measure_choice(c, out, err);
+        if (st == GG_OK) st = measure_choice(c, err);
         if (st != GG_OK || out->bytes <= out->limit) return st;
         uint64_t over = out->bytes - out->limit, used = 0;
         for (size_t k = 0; k < c->n; k++) used += chosen_option(&c->items[k])->bytes;
@@ -588,8 +590,9 @@ static gg_status search_types(chooser *c, gg_size_plan *out, gg_error *err)
     return st == GG_OK ? gg_fail(err, GG_NO, "no choice of types is small enough") : st;
 }
 
-static void report_choice(const chooser *c, gg_size_plan *out)
+static void report_choice(const chooser *c)
 {
+    gg_size_choice *out = c->out;
     for (size_t i = 0; i < c->n; i++) {
         const gg_size_item *it = &c->items[i];
         gg_size_row *row = &out->rows[it->index];
@@ -608,63 +611,79 @@ static void report_choice(const chooser *c, gg_size_plan *out)
                         : " (a guess by the roles of the tensors, without a table of losses)");
 }
 
-static gg_status open_plan(const gg_size_job *job, gg_size_plan *out, gg_error *err)
+static gg_status open_choice(const gg_type_job *job, gg_size_choice *out, gg_error *err)
 {
-    size_t n = job->plan->n;
-    *out = (gg_size_plan){ .n = n };
-    out->dtypes = calloc(n + 1, sizeof *out->dtypes);
-    out->rows = calloc(n + 1, sizeof *out->rows);
+    out->n = job->plan->n;
+    out->dtypes = calloc(out->n + 1, sizeof *out->dtypes);
+    out->rows = calloc(out->n + 1, sizeof *out->rows);
     if (!out->dtypes || !out->rows)
         return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
     uint64_t weights = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < out->n; i++) {
         const gg_tensor *t = &job->plan->tensors[i].t;
         out->rows[i] = (gg_size_row){ .tensor = t, .basis = "-" };
         weights += t->elements;
     }
-    double bytes = job->o->bpw / 8 * (double)weights;
-    out->limit = job->o->size;
-    if (job->o->bpw > 0 && bytes < 0x1p62) out->limit = (uint64_t)bytes;
+    double bytes = out->bpw / 8 * (double)weights;
+    out->limit = out->size;
+    if (out->bpw > 0 && bytes < 0x1p62) out->limit = (uint64_t)bytes;
     if (out->limit) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the size must be above 0");
     return gg_about(err, "size");
 }
 
-gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *err)
+/* The types as rules: "NAME=TYPE,...", and then those that were given. Tensors whose names would be
+ * read as patterns are left out; they keep their type or have the user's. */
+static gg_status put_rules(const chooser *c, char **rules, gg_error *err)
 {
-    chooser c = { .job = job };
-    gg_status st = open_plan(job, out, err);
-    if (st == GG_OK && job->o->sensitivity) st = gg_losses_read(job->o->sensitivity, &c.table, err);
+    gg_buf text = GG_BUF_INIT;
+    const gg_size_choice *out = c->out;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < out->n && st == GG_OK; i++)
+        if (strcmp(out->rows[i].basis, "-") != 0)
+            st = gg_buf_printf(&text, err, "%s%s=%s", text.len ? "," : "",
+                               out->rows[i].tensor->name, gg_dtype_get(out->dtypes[i])->name);
+    if (st == GG_OK && c->job->given) st = gg_buf_printf(&text, err, ",%s", c->job->given);
+    if (st == GG_OK) *rules = gg_buf_take(&text, NULL);
+    else gg_buf_free(&text);
+    return st;
+}
+
+static gg_status choose(void *ctx, const gg_type_job *job, char **rules, gg_error *err)
+{
+    chooser c = { .job = job, .out = ctx };
+    gg_status st = open_choice(job, c.out, err);
+    if (st == GG_OK && c.out->sensitivity) st = gg_losses_read(c.out->sensitivity, &c.table, err);
     if (st == GG_OK) st = parse_types(&c, err);
     if (st == GG_OK) st = find_items(&c, err);
     if (st == GG_OK) st = gg_parallel(c.n, job->run->threads, try_item, &c, err);
     if (st == GG_OK) st = find_losses(&c, err);
-    if (st == GG_OK) st = search_types(&c, out, err);
-    if (st == GG_OK) report_choice(&c, out);
+    if (st == GG_OK) st = search_types(&c, err);
+    if (st == GG_OK) report_choice(&c);
+    if (st == GG_OK) st = put_rules(&c, rules, err);
     gg_losses_free(c.table);
     free(c.items);
     free(c.options);
     return st;
 }
 
-void gg_size_plan_free(gg_size_plan *p)
+static gg_status tell_rows(void *ctx, gg_error *err)
 {
-    free(p->dtypes);
-    free(p->rows);
-    *p = (gg_size_plan){ 0 };
+    const gg_size_choice *c = ctx;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < c->n && c->row && st == GG_OK; i++)
+        st = c->row(c->ctx, &c->rows[i], err);
+    return st;
 }
 
-gg_status gg_size_rules(const gg_size_plan *p, const gg_plan *plan, const char *rest, char **out,
-                        gg_error *err)
+gg_type_chooser gg_size_chooser(gg_size_choice *c)
 {
-    gg_buf text = GG_BUF_INIT;
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < p->n && st == GG_OK; i++)
-        if (strcmp(p->rows[i].basis, "-") != 0)
-            st = gg_buf_printf(&text, err, "%s%s=%s", text.len ? "," : "", plan->tensors[i].t.name,
-                               gg_dtype_get(p->dtypes[i])->name);
-    if (st == GG_OK && rest) st = gg_buf_printf(&text, err, ",%s", rest);
-    if (st == GG_OK) *out = gg_buf_take(&text, NULL);
-    else gg_buf_free(&text);
-    return st;
+    return (gg_type_chooser){ .ctx = c, .choose = choose, .chosen = tell_rows };
+}
+
+void gg_size_choice_free(gg_size_choice *c)
+{
+    free(c->dtypes);
+    free(c->rows);
+    *c = (gg_size_choice){ 0 };
 }

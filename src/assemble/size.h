@@ -4,7 +4,6 @@
 
 #include "compute/dtype_rules.h"
 #include "organ/gg_status.h"
-#include "organ/gg_verbs.h"
 #include "write/plan.h"
 
 /* How much worse a model gets if one of its tensors is encoded: from a table of measured losses, or
@@ -59,40 +58,40 @@ gg_status gg_losses_of(const gg_losses *l, gg_size_item *items, size_t n, size_t
 gg_status gg_size_search(gg_size_item *items, size_t n, uint64_t limit, uint64_t *least,
                          gg_error *err);
 
-/* Chooses the type of every tensor so that the model has at most a given size and
- * little loss.
+/* One tensor of a model whose types are chosen. */
+typedef struct gg_size_row {
+    const gg_tensor *tensor; /* as planned */
+    double error;            /* relative L2 of sampled values in that type, weighed by importance
+                                with an importance matrix; 0 if the tensor keeps its type */
+    double loss, share;      /* predicted loss, and its share of the sum */
+    const char *basis;       /* of the loss: "table", "guess", "scaled guess" (with the scale of a
+                                table that lacks the tensor), "-" (unchanged); static */
+} gg_size_row;
+
+/* Chooses the types of the matrices that no rule names, so that all files together have at most a
+ * given size and little loss.
  *
- * Each matrix that no rule names can have one of several types. Samples of its values are encoded
- * in each of them; the errors give the losses (see above), and gg_size_search chooses. */
-
-typedef struct gg_size_job {
-    const gg_plan *plan; /* its tensors, none of them re-encoded yet */
-    const gg_assemble_options *o;
-    const gg_dtype_rules *rules; /* for tensors whose type is given */
-    const gg_imatrix *imatrix;   /* may be NULL */
-    const gg_run *run;
-    /* Computes the size of all files if the tensors had these types. */
-    gg_status (*measure)(void *ctx, const uint32_t *dtypes, uint64_t *bytes, gg_error *err);
+ * Each of them can have one of several types. Samples of its values are encoded in each of them;
+ * the errors give the losses (see above), and gg_size_search chooses. Start from all zero, and end
+ * with gg_size_choice_free. */
+typedef struct gg_size_choice {
+    uint64_t size;           /* in bytes, */
+    double bpw;              /* or, if it is above 0, in bits per weight of the model */
+    const char *types;       /* to choose from: "q3_k,q4_k,keep"; NULL = organ-assemble(1) */
+    const char *sensitivity; /* a table of losses, see organ-sensitivity(1); NULL = guess them */
+    /* Called for each tensor in order before writing. */
+    gg_status (*row)(void *ctx, const gg_size_row *row, gg_error *err);
     void *ctx;
-} gg_size_job;
-
-/* The result, per tensor of the plan. */
-typedef struct gg_size_plan {
+    /* The result, per tensor of the plan. */
     size_t n;
     uint32_t *dtypes;
-    gg_size_row *rows; /* for the caller's callback, complete after the choice */
+    gg_size_row *rows;
     uint64_t limit, bytes;
     double loss; /* the sum */
     bool guess;  /* some of it is guessed */
-} gg_size_plan;
+} gg_size_choice;
 
-/* Errors: GG_NO if no choice is small enough; GG_EUSAGE for a wrong list of types or table;
- * GG_EFORMAT, naming the tensor, for values that are not finite. End with gg_size_plan_free also
- * after an error. */
-gg_status gg_size_choose(const gg_size_job *job, gg_size_plan *out, gg_error *err);
-void gg_size_plan_free(gg_size_plan *p);
-
-/* The types as rules of types: "NAME=TYPE,...", freed by the caller. Tensors whose names would be
- * read as patterns are left out; they keep their type or have the user's. */
-gg_status gg_size_rules(const gg_size_plan *p, const gg_plan *plan, const char *rest, char **out,
-                        gg_error *err);
+/* Errors of the chooser: GG_NO if no choice is small enough; GG_EUSAGE for a wrong list of types or
+ * table; GG_EFORMAT, naming the tensor, for values that are not finite. */
+gg_type_chooser gg_size_chooser(gg_size_choice *c);
+void gg_size_choice_free(gg_size_choice *c);

@@ -6,7 +6,6 @@
 #include "base/cursor.h"
 #include "base/error.h"
 #include "base/float_bits.h"
-#include "base/io.h"
 #include "base/output.h"
 #include "compute/dtype_rules.h"
 #include "experts.h"
@@ -17,7 +16,6 @@
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "quant/quant.h"
-#include "size.h"
 #include "write/copy.h"
 #include "write/keys.h"
 #include "write/plan.h"
@@ -83,8 +81,7 @@ typedef struct assembly {
     gg_plan plan;
     const gg_meta *meta; /* keys before those that depend on types */
     const char *output;
-    gg_size_plan sizes; /* with a size */
-    uint32_t *from;     /* the dtypes of the plan's tensors in the source */
+    uint32_t *from; /* the dtypes of the plan's tensors in the source */
 } assembly;
 
 /* ---- tensors ---------------------------------------------------------------------- */
@@ -256,7 +253,7 @@ static gg_status name_files(assembly *a, gg_plan *p, bool changed, gg_error *err
     return gg_set_keys(first, &a->o->output, err);
 }
 
-/* ---- a size --------------------------------------------------------------------------- */
+/* ---- types that are chosen ----------------------------------------------------------------- */
 
 static gg_status make_nothing(void *ctx, const gg_target *to, gg_error *err)
 {
@@ -287,18 +284,19 @@ static gg_status measure_files(void *ctx, const uint32_t *dtypes, uint64_t *byte
     return st;
 }
 
-static bool has_size(const gg_assemble_options *o)
-{
-    return o->size || o->bpw > 0;
-}
-
 /* Replaces the rules by those that give the chosen types. */
-static gg_status choose_size(assembly *a, gg_error *err)
+static gg_status choose_types(assembly *a, gg_error *err)
 {
-    gg_size_job job = { &a->plan, a->o, a->rules, a->imatrix, a->run, measure_files, a };
+    const gg_type_chooser *by = a->o->chooser;
+    gg_type_job job = { .plan = &a->plan,
+                        .rules = a->rules,
+                        .given = a->o->output.dtype,
+                        .imatrix = a->imatrix,
+                        .run = a->run,
+                        .measure = measure_files,
+                        .ctx = a };
     char *text = NULL;
-    gg_status st = gg_size_choose(&job, &a->sizes, err);
-    if (st == GG_OK) st = gg_size_rules(&a->sizes, &a->plan, a->o->output.dtype, &text, err);
+    gg_status st = by->choose(by->ctx, &job, &text, err);
     if (st == GG_OK) {
         gg_dtype_rules_free(a->rules);
         a->rules = NULL;
@@ -308,31 +306,20 @@ static gg_status choose_size(assembly *a, gg_error *err)
     return st;
 }
 
-/* The types of a plan without a size, and the files. */
+/* The types of a plan, and the files. */
 static gg_status tell_files(const assembly *a, gg_error *err)
 {
     gg_status st = GG_OK;
     for (size_t f = 0; f < a->plan.n_files; f++) {
         const gg_plan_file *file = &a->plan.files[f];
         for (size_t i = file->first; i < file->first + file->n && st == GG_OK; i++) {
-            gg_size_row row = { .tensor = &a->plan.tensors[i].t,
-                                .basis = "-",
-                                .from = a->from[i],
-                                .wanted = gg_dtype_rules_wanted(a->rules, i),
-                                .file = file->path };
+            gg_planned_row row = { .tensor = &a->plan.tensors[i].t,
+                                   .from = a->from[i],
+                                   .wanted = gg_dtype_rules_wanted(a->rules, i),
+                                   .file = file->path };
             st = a->o->planned(a->o->planned_ctx, &row, err);
         }
     }
-    return st;
-}
-
-static gg_status tell_sizes(const assembly *a, gg_error *err)
-{
-    const gg_size_plan *s = &a->sizes;
-    gg_status st = GG_OK;
-    if (!s->n && a->o->planned) return tell_files(a, err);
-    for (size_t i = 0; i < s->n && a->o->planned && st == GG_OK; i++)
-        st = a->o->planned(a->o->planned_ctx, &s->rows[i], err);
     return st;
 }
 
@@ -340,14 +327,17 @@ static gg_status tell_sizes(const assembly *a, gg_error *err)
 static gg_status plan_files(assembly *a, gg_error *err)
 {
     size_t changed = 0;
-    gg_status st = has_size(a->o) ? choose_size(a, err) : GG_OK;
+    const gg_type_chooser *by = a->o->chooser;
+    gg_status st = by ? choose_types(a, err) : GG_OK;
     if (st == GG_OK && a->rules)
         st = gg_dtype_rules_apply(a->rules, &a->plan, a->meta, &a->made, &changed, a->run, err);
     bool cut = a->o->edit && a->o->edit->tensors; /* reviewed with what it becomes */
-    if (st == GG_OK && !cut) st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
+    if (st == GG_OK && a->imatrix && !cut)
+        st = gg_imatrix_review(a->imatrix, &a->plan, NULL, a->run, err);
     if (st == GG_OK) st = name_files(a, &a->plan, changed > 0, err);
     if (st == GG_OK) gg_note_large_shard(&a->plan, a->o->output.shard_size, a->run);
-    return st == GG_OK ? tell_sizes(a, err) : st;
+    if (st == GG_OK && by) st = by->chosen(by->ctx, err);
+    return st == GG_OK && a->o->planned ? tell_files(a, err) : st;
 }
 
 /* Plans tensors, files and keys. Nothing is written yet. */
@@ -371,34 +361,14 @@ static gg_status plan_assembly(assembly *a, const char *output, gg_error *err)
 
 /* ---- assembling ----------------------------------------------------------------------- */
 
-/* Refuses options that do not fit together. */
-static gg_status check_options(const gg_assemble_options *o, gg_error *err)
-{
-    bool sized = has_size(o);
-    const struct {
-        bool wrong;
-        const char *what, *fix;
-        const char *by;
-    } list[] = {
-        { !sized && o->types, "a list of types serves only for a size", "add it", "size" },
-        { !sized && o->sensitivity, "a table of losses serves only for a size", "add it", "size" },
-        { o->size && o->bpw > 0, "there are two sizes, in bytes and in bits per weight", NULL,
-          NULL },
-    };
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        if (!list[i].wrong) continue;
-        gg_fail(err, GG_EUSAGE, "%s", list[i].what);
-        if (list[i].fix) gg_fix_by(err, list[i].by, "%s", list[i].fix);
-        break;
-    }
-    return err->status;
-}
-
 static gg_status parse_rules(assembly *a, gg_error *err)
 {
-    gg_status st = gg_dtype_rules_parse(a->decoded ? a->decoded : a->o->output.dtype,
-                                        a->o->output.fallback, a->imatrix, &a->rules, err);
-    if (st != GG_OK || !has_size(a->o)) return st;
+    const char *text = a->decoded ? a->decoded : a->o->output.dtype,
+               *fallback = a->o->output.fallback;
+    gg_status st = text || fallback
+                       ? gg_dtype_rules_parse(text, fallback, a->imatrix, &a->rules, err)
+                       : GG_OK;
+    if (st != GG_OK || !a->o->chooser) return st;
     if (!a->rules) return gg_dtype_rules_none(a->imatrix, &a->rules, err);
     if (!gg_dtype_rules_preset(a->rules)) return GG_OK;
     gg_fail(err, GG_EUSAGE, "a preset leaves no types to choose for a size");
@@ -409,7 +379,7 @@ static gg_status parse_rules(assembly *a, gg_error *err)
 /* A size needs two passes: one to measure errors, one to write. */
 static gg_status check_passes(const assembly *a, gg_error *err)
 {
-    if (!has_size(a->o) || gg_source_seekable(a->source)) return GG_OK;
+    if (!a->o->chooser || gg_source_seekable(a->source)) return GG_OK;
     gg_fail(err, GG_EUSAGE,
             "choosing types for a size reads the model twice, and a pipe can be "
             "read only once");
@@ -434,7 +404,7 @@ static gg_status rules_for_safetensors(assembly *a, gg_error *err)
         gg_buf_printf(&text, err, "%s%.*s=f16", n++ ? "," : "", (int)t->name_len, t->name);
     }
     a->unpacked = n > 0;
-    if (a->o->output.dtype || has_size(a->o)) {
+    if (a->o->output.dtype || a->o->chooser) {
         gg_buf_free(&text);
         return err->status;
     }
@@ -474,9 +444,8 @@ static gg_status prepare_safetensors(assembly *a, const char *output, gg_error *
 
 static gg_status open_model(assembly *a, gg_error *err)
 {
-    gg_status st = check_options(a->o, err);
-    if (st == GG_OK && a->o->output.imatrix)
-        st = gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err);
+    gg_status st = a->o->output.imatrix ? gg_imatrix_open(a->o->output.imatrix, &a->imatrix, err)
+                                        : GG_OK;
     a->made.imatrix = a->imatrix;
     a->made.compare = a->o->encoded != NULL;
     if (st == GG_OK) st = parse_rules(a, err);
@@ -526,10 +495,9 @@ static gg_status report_errors(const assembly *a, gg_error *err)
 static void close_all(assembly *a)
 {
     free(a->from);
-    gg_size_plan_free(&a->sizes);
     gg_plan_free(&a->plan);
     gg_computations_free(&a->made);
-    gg_dtype_rules_free(a->rules);
+    if (a->rules) gg_dtype_rules_free(a->rules);
     gg_imatrix_close(a->imatrix);
     gg_keep_experts_free(a->there);
     gg_source_close(a->stored);
@@ -571,10 +539,8 @@ gg_status gg_assemble(gg_source *model, const gg_assemble_options *o, const char
         st = gg_guard_output(output, a.source, err);
     if (st == GG_OK) st = plan_assembly(&a, output, err);
     if (st == GG_OK) st = gg_watch_add(&a.plan.watch, a.source, err);
-    report->loss = a.sizes.loss;
-    report->bytes = a.sizes.bytes;
     if (st == GG_OK && !o->dry_run) st = write_planned(&a, output, &report->bytes, err);
-    else if (st == GG_OK && !has_size(o)) st = gg_plan_size(&a.plan, &report->bytes, err);
+    else if (st == GG_OK) st = gg_plan_size(&a.plan, &report->bytes, err);
     if (st == GG_OK) {
         report->files = a.plan.n_files;
         report->tensors = a.plan.n;

@@ -64,6 +64,30 @@ uint32_t gg_dtype_rules_wanted(const gg_dtype_rules *r, size_t i);
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
 
+/* ---- types that are chosen -----------------------------------------------------------------
+ *
+ * A caller of gg_assemble may choose the types of tensors that no rule names.
+ */
+
+typedef struct gg_type_job {
+    const gg_plan *plan;         /* its tensors, none of them re-encoded yet */
+    const gg_dtype_rules *rules; /* for tensors whose type is given, */
+    const char *given;           /* and their text, or NULL */
+    const gg_imatrix *imatrix;   /* may be NULL */
+    const gg_run *run;
+    /* Computes the size of all files if the tensors had these types. */
+    gg_status (*measure)(void *ctx, const uint32_t *dtypes, uint64_t *bytes, gg_error *err);
+    void *ctx;
+} gg_type_job;
+
+typedef struct gg_type_chooser {
+    void *ctx; /* first argument of both */
+    /* Gives the types as rules, which replace those of the job, freed by the caller. */
+    gg_status (*choose)(void *ctx, const gg_type_job *job, char **rules, gg_error *err);
+    /* Called when the tensors have these types, before anything is written. */
+    gg_status (*chosen)(void *ctx, gg_error *err);
+} gg_type_chooser;
+
 /* ---- presets -------------------------------------------------------------------------------
  *
  * A preset chooses the type of each tensor from its name, its block, its row length, and the

@@ -1,6 +1,7 @@
 /* fuzz_lists.c - any text as a file that an option names: hashes to verify, names of tensors,
  * experts to keep, the content of a key, rules that choose types, measured losses; and as rules on
  * the command line. */
+#include "assemble/size.h"
 #include "check/check_hash.h"
 #include "room.h"
 
@@ -67,7 +68,7 @@ static void dtype(const uint8_t *data, size_t n)
 }
 
 /* The text as a table of losses, by which the types for a size are chosen. */
-static gg_status planned(void *ctx, const gg_size_row *row, gg_error *e)
+static gg_status chosen(void *ctx, const gg_size_row *row, gg_error *e)
 {
     (void)e;
     FUZZ_MUST(isfinite(row->loss) && row->loss >= 0 && row->share >= 0 && row->share <= 1);
@@ -79,16 +80,18 @@ static void sensitivity(void)
 {
     gg_error e = GG_ERROR_INIT;
     size_t rows = 0, count = room_count();
-    gg_assemble_options o = { .sensitivity = room("list"),
-                              .types = "q4_0,q8_0,keep",
-                              .size = 2600,
-                              .dry_run = true,
-                              .planned = planned,
-                              .planned_ctx = &rows };
+    gg_size_choice size = { .sensitivity = room("list"),
+                            .types = "q4_0,q8_0,keep",
+                            .size = 2600,
+                            .row = chosen,
+                            .ctx = &rows };
+    gg_type_chooser chooser = gg_size_chooser(&size);
+    gg_assemble_options o = { .dry_run = true, .chooser = &chooser };
     gg_assemble_report r = { 0 };
     gg_status st = room_assemble(room("base.gguf"), &o, NULL, &room_run, &r, &e);
     FUZZ_MUST(room_count() == count);
-    FUZZ_MUST(st == GG_OK ? rows > 0 && isfinite(r.loss) : e.status != GG_OK && e.what[0]);
+    FUZZ_MUST(st == GG_OK ? rows > 0 && isfinite(size.loss) : e.status != GG_OK && e.what[0]);
+    gg_size_choice_free(&size);
 }
 
 static void rules_file(void)

@@ -53,12 +53,12 @@ const cli_option assemble_places[] = {
 };
 
 const cli_option assemble_types[] = {
-    { "size", CLI_SIZE, AT(o.size), .arg = "SIZE", .excludes = "bpw",
+    { "size", CLI_SIZE, AT(size.size), .arg = "SIZE", .excludes = "bpw",
       .help = "choose types for the least loss in at most SIZE (4.5G)" },
-    { "bpw", CLI_F64, AT(o.bpw), .arg = "X", .help = "the same with at most X bits per weight" },
-    { "types", CLI_TEXT, AT(o.types), .arg = "LIST", .list = list_encodable, .needs = "size bpw",
+    { "bpw", CLI_F64, AT(size.bpw), .arg = "X", .help = "the same with at most X bits per weight" },
+    { "types", CLI_TEXT, AT(size.types), .arg = "LIST", .list = list_encodable, .needs = "size bpw",
       .help = "the types to choose from, such as q3_k,q4_k,q6_k,keep" },
-    { "sensitivity", CLI_FILE, AT(o.sensitivity), .arg = "F", .needs = "size bpw",
+    { "sensitivity", CLI_FILE, AT(size.sensitivity), .arg = "F", .needs = "size bpw",
       .help = "measured losses (organ-sensitivity); else they are guessed" },
     { "dry-run", CLI_FLAG, AT(o.dry_run), .excludes = "report",
       .excludes_why = "writes no model to report on", .help = "print the plan and write nothing" },
@@ -106,14 +106,6 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
     if (a->rules.path && chosen)
         st = gg_buf_printf(&a->rules.text, err, "%s=%s\n", r->tensor->name, type);
     if (!a->o.dry_run) return st;
-    if (r->file) {
-        const gg_dtype_info *wanted = gg_dtype_get(r->wanted);
-        table_begin(&a->size_rows, "tensor\ttype\tbytes\tfrom\tfile\twanted");
-        table_line(&a->size_rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
-                   cell_u64(r->tensor->bytes), cell_text(gg_dtype_get(r->from)->name),
-                   cell_text(r->file), cell_text_if(wanted ? wanted->name : NULL));
-        return st;
-    }
     table_begin(&a->size_rows, "tensor\ttype\tbytes\terror\tloss\tshare\tbasis");
     table_line(&a->size_rows, cell_bytes(r->tensor->name, r->tensor->name_len), cell_text(type),
                cell_u64(r->tensor->bytes), cell_f64(r->error), cell_f64(r->loss),
@@ -121,12 +113,26 @@ static gg_status add_size_row(void *ctx, const gg_size_row *r, gg_error *err)
     return st;
 }
 
+static gg_status add_planned_row(void *ctx, const gg_planned_row *r, gg_error *err)
+{
+    assemble_options *a = ctx;
+    const gg_dtype_info *wanted = gg_dtype_get(r->wanted);
+    (void)err;
+    table_begin(&a->size_rows, "tensor\ttype\tbytes\tfrom\tfile\twanted");
+    table_line(&a->size_rows, cell_bytes(r->tensor->name, r->tensor->name_len),
+               cell_text(gg_dtype_get(r->tensor->dtype)->name), cell_u64(r->tensor->bytes),
+               cell_text(gg_dtype_get(r->from)->name), cell_text(r->file),
+               cell_text_if(wanted ? wanted->name : NULL));
+    return GG_OK;
+}
+
 /* ---- the run ------------------------------------------------------------------------------ */
 
 void assemble_options_end(cli *c, assemble_options *a)
 {
     gg_assemble_options *o = &a->o;
-    if (cli_given(c, "bpw") && !(o->bpw > 0 && o->bpw <= 1000))
+    bool sized = cli_given_any(c, "size bpw");
+    if (cli_given(c, "bpw") && !(a->size.bpw > 0 && a->size.bpw <= 1000))
         cli_usage(c, "--bpw must be between 0 and 1000");
     if ((o->dry_run || a->report.path) && cli_is_stdout(a->rules.path))
         cli_usage(c, "--rules - would mix with a table: name a file");
@@ -142,9 +148,14 @@ void assemble_options_end(cli *c, assemble_options *a)
         o->encoded = add_row;
         o->encoded_ctx = a;
     }
-    if (o->dry_run || a->rules.path) {
-        a->size_rows.json = c->json;
-        o->planned = add_size_row;
+    a->size_rows.json = c->json;
+    if (sized) {
+        a->size.row = add_size_row;
+        a->size.ctx = a;
+        a->chooser = gg_size_chooser(&a->size);
+        o->chooser = &a->chooser;
+    } else if (o->dry_run) {
+        o->planned = add_planned_row;
         o->planned_ctx = a;
     }
 }
@@ -171,12 +182,13 @@ gg_status assemble_options_run(cli *c, assemble_options *a, assemble_write *writ
     if (st == GG_OK) st = write(ctx, source, &a->o, a->output, &c->run, &r, &c->err);
     gg_source_close(source);
     gg_source_close(vocabulary);
+    gg_size_choice_free(&a->size);
     st = end_text(c, &a->report, st);
     st = end_text(c, &a->rules, st);
     if (st == GG_OK && c->verbose && !a->o.dry_run)
         cli_note(c, "%zu tensor%s, %llu bytes in %zu file%s", r.tensors, cli_s(r.tensors),
                  (unsigned long long)r.bytes, r.files, cli_s(r.files));
-    if (st == GG_OK && a->o.dry_run && !(r.loss > 0) && !cli_given_any(c, "size bpw"))
+    if (st == GG_OK && a->o.dry_run && !a->o.chooser)
         cli_note(c, "%llu bytes in %zu file%s would be written", (unsigned long long)r.bytes,
                  r.files, cli_s(r.files));
     return st;

@@ -6,6 +6,7 @@
 #include "table.h"
 
 #include "assemble/hf_names.h"
+#include "assemble/size.h"
 #include "base/output.h"
 #include "organ/gg_verbs.h"
 
@@ -22,6 +23,8 @@ typedef struct assemble_options {
     int names; /* --names; read o.edit */
     gg_hf_names hf;
     gg_plan_edit edit;
+    gg_size_choice size;
+    gg_type_chooser chooser;
     text_output report, rules;
     table report_rows, size_rows;
     gg_assemble_options o;

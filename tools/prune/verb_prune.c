@@ -2,8 +2,6 @@
  */
 #include "prune.h"
 
-#include "base/error.h"
-#include "base/io.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
 #include "write/verb_run.h"
@@ -44,7 +42,7 @@ static gg_status check_options(const gg_prune_options *o, gg_error *err)
         { o->refit && !(o->units || o->share > 0 || o->experts || o->list),
           "without fewer units or experts there is nothing to fit", NULL },
         { o->units && o->share > 0, "a share of the weights decides the number of units", NULL },
-        { chooses(o) && (o->how.output.dtype || o->how.size || o->how.bpw > 0),
+        { chooses(o) && (o->how.output.dtype || o->how.chooser),
           "an importance matrix of the whole model does not fit one with fewer experts",
           "re-encode the whole model first, then remove experts" },
     };
