@@ -2,6 +2,7 @@
  * --check. */
 #include "match_options.h"
 
+#include "common/card.h"
 #include "common/table.h"
 
 #include "organ/gg_align.h"
@@ -29,6 +30,19 @@ const cli_option match_group[] = {
       .help = "also take what the base lacks; --router: rows of the router" },
     { "router", CLI_FLAG, .at = offsetof(match_options, o.match.router), .needs = "experts" },
     { "reads", CLI_FLAG, .at = offsetof(match_options, reads), .excludes = "align" },
+    { 0 },
+};
+
+const cli_option match_last[] = {
+    { .group = cli_strict },
+    { .group = cli_writes },
+    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
+    { .group = card_group },
+    { .group = cli_selection },
+    { .group = cli_expert_map },
+    { .group = cli_common },
+    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
+      .needs_why = "nothing else prints a table", .help = "(with --check)" },
     { 0 },
 };
 

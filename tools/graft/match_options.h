@@ -18,8 +18,9 @@ typedef struct match_options {
     gg_source *aligned[2];              /* private: donor and ancestor */
 } match_options;
 
-/* Rows for the table of options: `group match_group m`. */
-extern const cli_option match_group[];
+/* Groups of options. match_group is included with .to = the match_options, and match_last, which
+ * sets members of cli and ends the table, without. */
+extern const cli_option match_group[], match_last[];
 
 /* Parses the map and the blend, and opens the ancestor. match_options_close must follow, also
  * after an error. Exits on mistakes of usage. */

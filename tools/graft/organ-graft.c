@@ -65,15 +65,7 @@ static const cli_option options[] = {
       .help = "draw where each tensor of the output, or of DIR, comes from" },
     { "link", CLI_FLAG, .to = &opt.m.o.link,
       .help = "hard-link unchanged files (both directories share them)" },
-    { .group = cli_strict },
-    { .group = cli_writes },
-    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
-    { .group = card_group },
-    { .group = cli_selection },
-    { .group = cli_expert_map },
-    { .group = cli_common },
-    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
-      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { .group = match_last },
     { 0 },
 };
 

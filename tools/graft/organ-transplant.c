@@ -70,15 +70,7 @@ static const cli_option options[] = {
     { "undo", CLI_NEW_FILE, .to = &opt.undo, .needs = "in-place", .excludes = "no-undo" },
     { "no-undo", CLI_FLAG, .to = &opt.no_undo, .needs = "in-place" },
     { "all", CLI_FLAG, .to = &opt.all, .needs = "in-place", .excludes = "map " NAMES_SELECTION },
-    { .group = cli_strict },
-    { .group = cli_writes },
-    { "no-history", CLI_FLAG, .at = offsetof(cli, run.no_history), .flow = "; " },
-    { .group = card_group },
-    { .group = cli_selection },
-    { .group = cli_expert_map },
-    { .group = cli_common },
-    { "json", CLI_FLAG, .at = offsetof(cli, json), .flow = ", ", .needs = "check",
-      .needs_why = "nothing else prints a table", .help = "(with --check)" },
+    { .group = match_last },
     { 0 },
 };
 

@@ -1,45 +1,24 @@
 /* verb_transplant.c - makes a chimera from base and donor: copies the base, but takes some parts
- * from the donor, or folds in an adapter. The result is a model, an organ directory, or the base
- * itself, changed in place. */
-#include "graft.h"
+ * from the donor, or folds in an adapter. The result is a model or an organ directory. */
+#include "transplant.h"
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/io.h"
-#include "base/output.h"
-#include "base/parallel.h"
-#include "base/platform.h"
 #include "base/text.h"
-#include "compute/compute.h"
-#include "compute/dtype_rules.h"
-#include "fold_lora.h"
 #include "gguf/gguf.h"
-#include "kin/gg_compare_model.h"
-#include "kin/lineage.h"
-#include "numeric/numeric.h"
 #include "organ/manifest_json.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"
 #include "organ/select.h"
 #include "organ/source_layout.h"
-#include "organ/source_watch.h"
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
-#include "write/copy.h"
 #include "write/history.h"
-#include "write/key_compat.h"
 #include "write/keys.h"
-#include "write/layer_keys.h"
-#include "write/organ_dir.h"
-#include "write/plan.h"
-#include "write/verb_run.h"
 #include "json/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- keys -------------------------------------------------------------------- */
 
@@ -88,28 +67,6 @@ static gg_status copy_keys(const gg_source *donor, const char *pattern, gg_meta 
 }
 
 /* ---- the bytes of a move ---------------------------------------------------------------- */
-
-typedef struct transplant {
-    gg_source *base, *donor;
-    const gg_transplant_options *o;
-    const gg_blend *blend;   /* of the options */
-    const gg_select *select; /* which experts, for moves of a part of a stack */
-    uint64_t blocks;         /* of the base, for a ramp over the blocks */
-    const gg_run *run;
-    gg_moves moves;
-    gg_lora lora;          /* the folded adapter */
-    gg_computations made;  /* by moves, the adapter and the rules; free it after writing */
-    gg_imatrix *imatrix;   /* NULL = none */
-    gg_dtype_rules *rules; /* NULL = keep the dtypes of the base and the moves */
-    gg_plan plan;          /* of a model; in place a tensor per move, without files */
-    gg_organ_dir dir;      /* with o->directory */
-    gg_meta meta;
-    const gg_model *model; /* in place: the base, which is changed itself */
-    int *fds;              /* writable, one per file of it */
-    gg_held_notes notes;
-    gg_transplant_report *report;
-    gg_error *err;
-} transplant;
 
 static uint64_t highest_block_count(const gg_source *s)
 {
@@ -223,8 +180,7 @@ static gg_status join_experts(transplant *job, const gg_move *move, const gg_ten
     return st;
 }
 
-/* The tensor that the move writes. */
-static gg_tensor moved_tensor(const transplant *job, const gg_move *move)
+gg_tensor gg_moved_tensor(const transplant *job, const gg_move *move)
 {
     const gg_tensor *d = gg_source_tensor(job->donor, move->donor);
     gg_tensor t = move->base == SIZE_MAX ? *d : *gg_source_tensor(job->base, move->base);
@@ -237,8 +193,8 @@ static gg_tensor moved_tensor(const transplant *job, const gg_move *move)
     return t;
 }
 
-/* Gives it its parts or its producer. Blends convert. */
-static gg_status fill_moved(transplant *job, const gg_move *move, gg_plan_tensor *pt)
+/* Blends convert. */
+gg_status gg_fill_moved(transplant *job, const gg_move *move, gg_plan_tensor *pt)
 {
     gg_producer p = { 0 };
     gg_plan_part whole = gg_plan_whole(job->donor, move->donor);
@@ -253,263 +209,6 @@ static gg_status fill_moved(transplant *job, const gg_move *move, gg_plan_tensor
     pt->make = p.make;
     pt->ctx = p.ctx;
     return st;
-}
-
-/* ---- kinship ------------------------------------------------------------------------------ */
-
-#define SHOWN ((size_t)3) /* notes of one kind */
-
-typedef struct kinship {
-    gg_held_notes *notes;
-    size_t n; /* findings of the current kind */
-    gg_error *err;
-} kinship;
-
-static void note_key_conflict(void *ctx, gg_conflict kind, const char *line)
-{
-    (void)kind;
-    kinship *k = ctx;
-    if (k->n++ < SHOWN) gg_held_add(k->notes, k->err, "%s", line);
-}
-
-static void note_rest(kinship *k, const char *what)
-{
-    if (k->n > SHOWN) gg_held_add(k->notes, k->err, "%zu more %s", k->n - SHOWN, what);
-    k->n = 0;
-}
-
-/* Lists the tensors that move with the donor's of the same name, whatever the map, because blocks
- * at different depths never match: all of them or, with `few`, at most GG_JUDGED matrices. */
-static size_t list_pairs(gg_source *base, gg_source *donor, const gg_moves *moves, bool few,
-                         gg_tensor_pair *pairs)
-{
-    size_t n = 0, step = few ? moves->n / GG_JUDGED + 1 : 1;
-    for (size_t i = 0; i < moves->n && !(few && n == GG_JUDGED); i += step) {
-        const gg_move *m = &moves->list[i];
-        if (m->base == SIZE_MAX || (!few && m->kind == GG_MOVE_MISMATCH)) continue;
-        size_t twin = gg_source_find(donor, m->name, m->name_len);
-        if (twin != SIZE_MAX && (!few || gg_source_tensor(base, m->base)->dims[1] > 1))
-            pairs[n++] = (gg_tensor_pair){ m->base, twin };
-    }
-    return n;
-}
-
-/* Whether experts of the base are combined with experts of the donor, so that their order counts:
- * in a blend, or where some stacks or the router of a block move and others stay. */
-static bool experts_mix(const gg_source *base, const gg_moves *moves, const gg_blend *blend)
-{
-    enum { MOVED = 1, STAYS = 2 };
-    uint64_t blocks = highest_block_count(base);
-    uint8_t *found = calloc(blocks + 1, 1);
-    bool mix = !found; /* then look, to be safe */
-    for (size_t i = 0, k = 0; i < gg_source_count(base) && !mix; i++) {
-        const gg_tensor *t = gg_source_tensor(base, i);
-        while (k < moves->n && (moves->list[k].base == SIZE_MAX || moves->list[k].base < i)) k++;
-        if (t->a.block < 0 || !gg_counts_experts(t)) continue;
-        bool moved = k < moves->n && moves->list[k].base == i;
-        found[t->a.block] |= moved ? MOVED : STAYS;
-        mix = found[t->a.block] == (MOVED | STAYS) || (moved && blend->mode);
-    }
-    free(found);
-    return mix;
-}
-
-static gg_status note_strangers(kinship *k, gg_source *base, gg_source *donor,
-                                const gg_moves *moves, const gg_blend *blend)
-{
-    gg_tensor_pair pairs[GG_JUDGED];
-    bool doubtful, experts = experts_mix(base, moves, blend);
-    size_t n = list_pairs(base, donor, moves, true, pairs);
-    gg_compare_options few = { .sample = GG_JUDGED_ROWS, .pairs = pairs, .n_pairs = n };
-    gg_status st = gg_judge_strangers(base, donor, &few, experts, &doubtful, k->err);
-    if (st != GG_OK || !doubtful) return st;
-    return gg_held_add(k->notes, k->err,
-                       "the models share no lineage, or their hidden units or experts have "
-                       "changed places: the moved tensors will not fit the others");
-}
-
-/* The value of a per-layer key for a block, as bits; false if there is none. The key may also
- * be a period, by which every n-th block differs. */
-static bool layer_value(const gg_kv *kv, uint64_t block, uint64_t *bits)
-{
-    uint64_t n;
-    if (kv->type != GG_TYPE_ARR) {
-        if (!gg_text_ends(kv->key, kv->key_len, ".sliding_window_pattern") &&
-            !gg_text_ends(kv->key, kv->key_len, ".full_attention_interval"))
-            return false;
-        if (!gg_kv_u64(kv, &n) || n == 0) return false;
-        *bits = block % n == n - 1;
-        return true;
-    }
-    size_t size = gg_type_size(kv->elem_type);
-    if (size == 0 || size > 8 || block >= kv->count) return false;
-    *bits = 0;
-    memcpy(bits, kv->data + block * size, size);
-    return true;
-}
-
-static void compare_block(kinship *k, const gg_meta *base, const gg_meta *donor, int64_t to,
-                          int64_t from)
-{
-    uint64_t blocks = gg_arch_number(base, "block_count");
-    for (size_t i = 0; i < base->n; i++) {
-        const gg_kv *kv = &base->kv[i], *other = NULL;
-        uint64_t a, b;
-        if (kv->type == GG_TYPE_ARR && !gg_is_layer_array(base, kv, blocks)) continue;
-        if (!layer_value(kv, (uint64_t)to, &a)) continue;
-        for (size_t x = 0; x < donor->n && !other; x++)
-            if (donor->kv[x].key_len == kv->key_len &&
-                memcmp(donor->kv[x].key, kv->key, kv->key_len) == 0)
-                other = &donor->kv[x];
-        if (!other || other->type != kv->type || other->elem_type != kv->elem_type ||
-            !layer_value(other, (uint64_t)from, &b) || a == b)
-            continue;
-        if (k->n++ < SHOWN)
-            gg_held_add(k->notes, k->err,
-                        "block %lld gets tensors of the donor's block %lld, which has a different "
-                        "%.*s; the base's value is used",
-                        (long long)to, (long long)from,
-                        (int)(kv->key_len < 100 ? kv->key_len : 100), kv->key);
-    }
-}
-
-/* Moves are in the order of the base, so each pair of blocks is compared once. */
-static void compare_layers(kinship *k, gg_source *base, gg_source *donor, const gg_moves *moves)
-{
-    int64_t last_to = -1, last_from = -1;
-    for (size_t i = 0; i < moves->n; i++) {
-        const gg_move *m = &moves->list[i];
-        if (m->base == SIZE_MAX || m->donor == SIZE_MAX) continue;
-        const gg_tensor *t = gg_source_tensor(base, m->base),
-                        *d = gg_source_tensor(donor, m->donor);
-        int64_t to = t->a.block;
-        int64_t from = d->a.block;
-        if (to < 0 || from < 0 || (to == last_to && from == last_from)) continue;
-        compare_block(k, gg_source_meta(base), gg_source_meta(donor), to, from);
-        last_to = to;
-        last_from = from;
-    }
-}
-
-/* Adds a note if the base is not the one that the adapter was made from, as far as the adapter
- * tells (organ/tensor_names.h). */
-static gg_status note_base(const transplant *job, gg_held_notes *notes)
-{
-    const gg_meta *keys = gg_source_meta(job->donor);
-    const char *name, *sha, *of = "another model";
-    size_t len, sha_len, of_len = strlen(of);
-    char have[65], shown[120], tensor[120];
-    if (!job->run->note || !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_TENSOR), &name, &len) ||
-        !gg_kv_str(gg_meta_find(keys, GG_LORA_BASE_SHA256), &sha, &sha_len))
-        return GG_OK;
-    size_t i = gg_source_find(job->base, name, len);
-    if (i == SIZE_MAX) return GG_OK;
-    gg_plan_part part = { job->base, i, 0, gg_source_tensor(job->base, i)->bytes, NULL };
-    gg_status st = gg_copy_part(&part, (gg_place){ -1, 0 }, have, job->run, job->err);
-    if (st != GG_OK || (sha_len == 64 && memcmp(have, sha, 64) == 0)) return st;
-    gg_kv_str(gg_meta_find(keys, "general.base_model.0.name"), &of, &of_len);
-    gg_escape(of, of_len, shown, sizeof shown);
-    gg_escape(name, len, tensor, sizeof tensor);
-    return gg_held_add(
-        notes, job->err,
-        "the adapter was made from %s, whose %s has other bytes than that of this base: "
-        "it is another model, or has other types",
-        shown, tensor);
-}
-
-/* Add notes for a graft with these moves: on conflicting keys (architecture, vocabulary, RoPE
- * and so on), on models that share no lineage, by a few of the moved matrices, and on blocks
- * whose per-layer keys differ from those of the blocks they replace. Does nothing if the run
- * takes no notes, or if one of the models is a pipe or bare records. */
-static gg_status note_kinship(const transplant *job, gg_held_notes *notes)
-{
-    if (job->o->adapter) return note_base(job, notes);
-    gg_source *base = job->base, *donor = job->donor;
-    const gg_moves *moves = &job->moves;
-    gg_error *err = job->err;
-    kinship k = { notes, 0, err };
-    if (!job->run->note || moves->n == 0 || !gg_source_seekable(base) ||
-        !gg_source_seekable(donor) || !gg_source_meta(base) || !gg_source_meta(donor))
-        return GG_OK;
-    gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_key_conflict, &k);
-    note_rest(&k, "keys differ");
-    compare_layers(&k, base, donor, moves);
-    note_rest(&k, "per-layer keys differ");
-    return err->status != GG_OK ? err->status : note_strangers(&k, base, donor, moves, job->blend);
-}
-
-/* ---- what is read --------------------------------------------------------------------------- */
-
-static void list_move(gg_source *s, size_t i, const gg_move *m, const gg_select *select, gg_reads r)
-{
-    const gg_tensor *t = gg_source_tensor(s, i);
-    uint64_t n = m->experts ? t->dims[t->n_dims - 1] : 1;
-    if (n == 0) return;
-    r.n = t->bytes / n;
-    for (uint64_t e = 0; e < n; e++) {
-        if (m->experts && !gg_select_expert(select, e)) continue;
-        r.from = m->experts ? gg_select_donor_expert(select, e) * r.n : 0;
-        gg_source_reads(s, i, r);
-    }
-}
-
-static void list_reads(gg_source *base, gg_source *donor, const gg_match_options *o,
-                       const gg_moves *moves, gg_reads r)
-{
-    gg_tensor_pair pairs[GG_JUDGED];
-    gg_source *ancestor = o->blend.ancestor;
-    for (size_t i = 0; i < moves->n; i++) {
-        const gg_move *m = &moves->list[i];
-        if (m->kind == GG_MOVE_MISMATCH || m->donor == SIZE_MAX) continue;
-        const gg_tensor *d = gg_source_tensor(donor, m->donor);
-        size_t old = ancestor ? gg_source_find(ancestor, d->name, d->name_len) : SIZE_MAX;
-        list_move(donor, m->donor, m, o->select, r);
-        if (old != SIZE_MAX) list_move(ancestor, old, m, o->select, r);
-    }
-    size_t n = list_pairs(base, donor, moves, true, pairs);
-    for (size_t k = 0; k < n; k++) {
-        const gg_tensor *t = gg_source_tensor(donor, pairs[k].b);
-        uint64_t rows = t->dims[0] ? t->elements / t->dims[0] : 0,
-                 taken = gg_sample_count(rows, GG_JUDGED_ROWS);
-        r.n = rows ? t->bytes / rows : 0;
-        for (uint64_t i = 0; i < taken; i++) {
-            r.from = gg_sample_index(i, rows, taken) * r.n;
-            gg_source_reads(donor, pairs[k].b, r);
-        }
-    }
-}
-
-/* ---- would it work? ------------------------------------------------------------------------- */
-
-static void note_line(void *run, gg_conflict kind, const char *line)
-{
-    (void)kind;
-    gg_note(run, "%s", line);
-}
-
-gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *moves,
-                         const gg_run *run, gg_graft_check_report *out, gg_error *err)
-{
-    run = GG_OPTIONS(gg_run, run);
-    *out = (gg_graft_check_report){ 0 };
-    gg_tensor_pair *pairs = calloc(moves->n ? moves->n : 1, sizeof *pairs);
-    if (!pairs) return gg_fail(err, GG_ENOMEM, "no memory for %zu pairs", moves->n);
-    size_t k = list_pairs(base, donor, moves, false, pairs);
-    for (size_t i = 0; i < moves->n; i++)
-        out->mismatched += moves->list[i].kind == GG_MOVE_MISMATCH;
-    out->move = moves->n - out->mismatched;
-    gg_run quiet = *run; /* no progress for the check */
-    quiet.progress = NULL;
-    out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_line,
-                                      &quiet);
-    gg_lineage l;
-    gg_compare_options o = { .sample = GG_LINEAGE_SAMPLE, .pairs = pairs, .n_pairs = k };
-    gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, err);
-    free(pairs);
-    if (st != GG_OK) return st;
-    out->strangers = l.verdict == GG_LINEAGE_STRANGERS;
-    gg_lineage_text(&l, out->lineage, sizeof out->lineage);
-    return GG_OK;
 }
 
 /* ---- history -------------------------------------------------------------------------------- */
@@ -613,7 +312,7 @@ static gg_status add_changed(transplant *job, const gg_tensor *out, size_t base,
     gg_plan_tensor *pt;
     gg_status st = add_tensor(job, out, base, &pt);
     if (st != GG_OK) return st;
-    if (move) st = fill_moved(job, move, pt);
+    if (move) st = gg_fill_moved(job, move, pt);
     else pt->make = p->make, pt->ctx = p->ctx;
     if (move && move->kind == GG_MOVE_ADD) job->report->added++;
     else job->report->moved++;
@@ -625,7 +324,7 @@ static gg_status add_changed(transplant *job, const gg_tensor *out, size_t base,
 
 static gg_status add_moved(transplant *job, const gg_move *move)
 {
-    gg_tensor out = moved_tensor(job, move);
+    gg_tensor out = gg_moved_tensor(job, move);
     return add_changed(job, &out, move->base, NULL, move);
 }
 
@@ -769,8 +468,7 @@ static gg_status drop_mismatched(transplant *job)
     return gg_fix(job->err, "list the tensors and the pairs (organ-extract --list, --check)");
 }
 
-/* Finds the moves, or checks the adapter. */
-static gg_status find_changes(transplant *job)
+gg_status gg_transplant_find(transplant *job)
 {
     const gg_transplant_options *o = job->o;
     gg_match_options match = o->match;
@@ -783,11 +481,12 @@ static gg_status find_changes(transplant *job)
     return drop_mismatched(job);
 }
 
-/* Engines use only the pairs of an adapter. */
-static gg_status note_norms(const transplant *job, gg_held_notes *notes)
+/* Notes what base and donor do not have in common. Engines use only the pairs of an adapter. */
+static gg_status note_differences(const transplant *job, gg_held_notes *notes)
 {
     size_t n = job->lora.norms;
-    if (n == 0) return GG_OK;
+    gg_status st = job->run->note ? gg_note_kinship(job, notes) : GG_OK;
+    if (st != GG_OK || n == 0) return st;
     return gg_held_add(notes, job->err,
                        "%zu norm%s of the adapter replace%s the base's; engines that load the "
                        "adapter beside the model leave %s out",
@@ -829,9 +528,8 @@ static gg_status make_model(transplant *job, const char *output)
         st = gg_refuse_split_experts(job->donor, job->err);
     if (st == GG_OK && (out->dtype || out->fallback))
         st = gg_dtype_rules_parse(out->dtype, out->fallback, job->imatrix, &job->rules, job->err);
-    if (st == GG_OK) st = find_changes(job);
-    if (st == GG_OK) st = note_kinship(job, &job->notes);
-    if (st == GG_OK) st = note_norms(job, &job->notes);
+    if (st == GG_OK) st = gg_transplant_find(job);
+    if (st == GG_OK) st = note_differences(job, &job->notes);
     if (st == GG_OK) st = add_tensors(job);
     if (st == GG_OK) st = write_model(job, output);
     gg_held_end(&job->notes, job->run, st == GG_OK);
@@ -848,15 +546,14 @@ static gg_status make_directory(transplant *job, const char *output)
     gg_status st = gg_require_whole(job->base, job->run, err);
     if (st == GG_OK && !job->o->adapter) st = gg_guard_output(output, job->donor, err);
     if (st == GG_OK) st = gg_guard_output(output, ancestor, err);
-    if (st == GG_OK) st = find_changes(job);
+    if (st == GG_OK) st = gg_transplant_find(job);
     if (st == GG_OK) st = gg_organ_dir_open(d, job->base, output, job->run, err); /* guards it */
     if (st == GG_OK) {
         d->whole = true;
         d->link = job->o->link;
         st = gg_watch_add(&d->plan.watch, job->donor, err);
         if (st == GG_OK) st = gg_watch_add(&d->plan.watch, ancestor, err);
-        if (st == GG_OK) st = note_kinship(job, &d->notes);
-        if (st == GG_OK) st = note_norms(job, &d->notes);
+        if (st == GG_OK) st = note_differences(job, &d->notes);
         if (st == GG_OK) st = add_tensors(job);
         if (st == GG_OK) st = gg_organ_dir_names(d, err);
         if (st == GG_OK) st = make_keys(job, &d->plan);
@@ -872,15 +569,15 @@ static gg_status make_directory(transplant *job, const char *output)
     return st;
 }
 
-static void open_transplant(transplant *job)
+void gg_transplant_open(transplant *job)
 {
     const gg_match_options *match = &job->o->match;
     job->blend = &match->blend;
     job->select = match->select;
-    if (job->blend->mode != GG_BLEND_NONE) job->blocks = highest_block_count(job->base);
+    job->blocks = highest_block_count(job->base);
 }
 
-static gg_status close_transplant(transplant *job, gg_status st)
+gg_status gg_transplant_close(transplant *job, gg_status st)
 {
     gg_plan_free(&job->plan);
     if (job->rules) gg_dtype_rules_free(job->rules);
@@ -908,254 +605,18 @@ gg_status gg_transplant(gg_source *base, gg_source *donor, const gg_transplant_o
         match.weighed = job.o->output.imatrix != NULL;
         gg_status st = gg_match_tensors(base, donor, &match, &job.moves, err);
         gg_reads r = { .read = job.o->read, .ctx = job.o->ctx };
-        if (st == GG_OK) list_reads(base, donor, &match, &job.moves, r);
+        if (st == GG_OK) gg_transplant_reads(base, donor, &match, &job.moves, r);
         gg_moves_free(&job.moves);
         return st;
     }
     if (job.o->directory && !job.o->adapter && job.o->match.mtp)
         return gg_fail(err, GG_EUSAGE,
                        "multi-token-prediction blocks can only be moved into a GGUF file");
-    open_transplant(&job);
+    gg_transplant_open(&job);
     gg_status st = check_imatrix_out(&job);
     if (st == GG_OK && job.o->output.imatrix)
         st = gg_imatrix_open(job.o->output.imatrix, &job.imatrix, err);
     if (st == GG_OK)
         st = job.o->directory ? make_directory(&job, output) : make_model(&job, output);
-    return close_transplant(&job, st);
-}
-
-/* ---- in place ------------------------------------------------------------------------------
- *
- * Everything is checked first, including the sha256 of the donor's data. Then the undo stream is
- * written completely and synced, then the donor's bytes replace the base's, and then they are
- * synced. If the run is killed at any point, the undo stream has every byte that may have
- * changed. */
-
-/* Refuses everything that would change a header. */
-static gg_status only_bytes(const transplant *job)
-{
-    if (job->o->output.set_kv.n || job->o->output.set_kv_files.n || job->o->copy_kv.n) {
-        gg_fail(job->err, GG_EUSAGE, "keys cannot be changed by a transplant in place");
-        return gg_fix(job->err, "write a new model (use --output)");
-    }
-    for (size_t i = 0; i < job->moves.n; i++) {
-        if (job->moves.list[i].kind == GG_MOVE_REPLACE ||
-            job->moves.list[i].kind == GG_MOVE_CONVERT)
-            continue;
-        gg_fail(job->err, GG_NO, "its size would change, which is not possible in place");
-        gg_fix(job->err, "write a new model (use --output)");
-        gg_at_tensor(job->err, job->moves.list[i].name, job->moves.list[i].name_len);
-        gg_at_file(job->err, job->model->paths[0]);
-        return GG_NO;
-    }
-    return GG_OK;
-}
-
-/* The donor must not change while it is read. (A blend reads the base too, but each piece of a
- * tensor only before it is written.) */
-static gg_status donor_is_another(const transplant *job)
-{
-    gg_error same = GG_ERROR_INIT;
-    for (size_t k = 0; k < job->model->n_files && gg_source_model(job->donor); k++) {
-        if (gg_guard_output(job->model->paths[k], job->donor, &same) == GG_OK) continue;
-        if (same.status != GG_EUSAGE) {
-            *job->err = same;
-            return same.status;
-        }
-        gg_fail(job->err, GG_EUSAGE, "base and donor are the same file");
-        gg_fix(job->err, "write a new model (use --output)");
-        return gg_at_file(job->err, job->model->paths[k]);
-    }
-    return GG_OK;
-}
-
-/* Never overwrite an existing undo stream: after an interrupted run it is the only way back,
- * and a new one would save a base that is half changed. Also with run->force, it must not
- * replace a model that is read or changed. */
-static gg_status undo_is_another(const transplant *job, const char *undo)
-{
-    struct stat s;
-    if (gg_lstat(undo, &s, job->err) && !job->run->force) {
-        gg_fail(job->err, GG_EUSAGE,
-                "this file already exists and may be needed to restore a base");
-        gg_fix(job->err,
-               "choose another name or, if a run was interrupted, first restore the base from %s "
-               "(--in-place --donor UNDO)",
-               undo);
-        return gg_at_file(job->err, undo);
-    }
-    gg_status st = gg_guard_output(undo, job->donor, job->err);
-    if (st == GG_OK) st = gg_guard_output(undo, job->o->match.blend.ancestor, job->err);
-    return st == GG_OK ? gg_guard_output(undo, job->base, job->err) : st;
-}
-
-/* A file with several names (hard links) would change under all of them. A donor of bare records
- * may be the undo stream of a run that was allowed to. */
-static gg_status open_writable(transplant *job)
-{
-    bool undo = !gg_source_meta(job->donor);
-    gg_in_place allowed = { job->run->force || undo, job->run->follow || undo };
-    gg_status st = GG_OK;
-    job->fds = malloc(job->model->n_files * sizeof *job->fds);
-    if (!job->fds)
-        return gg_fail(job->err, GG_ENOMEM, "no memory for %zu files", job->model->n_files);
-    for (size_t i = 0; i < job->model->n_files; i++) job->fds[i] = -1;
-    for (size_t i = 0; i < job->model->n_files && st == GG_OK; i++)
-        st = gg_open_in_place(job->model->paths[i], job->model->fds[i], allowed, &job->fds[i],
-                              job->err);
-    return st;
-}
-
-/* Writes the bytes that will be replaced as an organ stream and syncs it to disk. */
-static gg_status write_undo(const transplant *job, const char *path)
-{
-    gg_output *out;
-    gg_status st = gg_output_open(path, job->run->force, &out, job->err);
-    if (st != GG_OK) return st;
-    gg_output_at_once(out);
-    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++) {
-        const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
-        uint8_t head[GG_RECORD_HEADER];
-        gg_plan_part whole = { job->base, job->moves.list[i].base, 0, t->bytes, NULL };
-        gg_place to = { gg_output_fd(out), GG_AT_POS };
-        st = gg_record_check_name(t, job->err);
-        if (st == GG_OK) st = gg_write_all(to.fd, head, gg_record_header(t, head), job->err);
-        if (st == GG_OK) st = gg_copy_part(&whole, to, NULL, job->run, job->err);
-    }
-    if (st == GG_OK) return gg_output_commit(out, job->err);
-    gg_output_abort(out);
-    return gg_at_file(job->err, path);
-}
-
-/* Decides how each tensor is made, before the first byte changes. */
-static gg_status make_changes(transplant *job)
-{
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++) {
-        gg_tensor out = moved_tensor(job, &job->moves.list[i]);
-        gg_plan_tensor *pt;
-        st = gg_plan_add(&job->plan, &out, &pt, job->err);
-        if (st == GG_OK) st = fill_moved(job, &job->moves.list[i], pt);
-    }
-    return st;
-}
-
-/* Elsewhere data is compared with its hash during the copy. Here the base would already be
- * changed by then, so it is compared first. */
-static gg_status check_donor(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    const transplant *job = ctx;
-    (void)worker;
-    gg_status st = gg_verify_data(job->donor, job->moves.list[i].donor, err);
-    if (st != GG_OK || !job->blend->ancestor) return st;
-    const gg_tensor *d = gg_source_tensor(job->donor, job->moves.list[i].donor);
-    return gg_verify_data(job->blend->ancestor,
-                          gg_source_find(job->blend->ancestor, d->name, d->name_len), err);
-}
-
-static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    const transplant *job = ctx;
-    (void)worker;
-    const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
-    const gg_plan_tensor *pt = &job->plan.tensors[i];
-    gg_place to = { job->fds[t->file], gg_model_at(job->model, t) };
-    gg_target all = { t, to.fd, to.at, job->run, NULL };
-    gg_status st = pt->make ? pt->make(pt->ctx, &all, err)
-                            : gg_copy_part(&pt->parts[0], to, NULL, job->run, err);
-    return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);
-}
-
-static gg_status inputs_unchanged(const transplant *job)
-{
-    gg_status st = gg_source_unchanged(job->donor, job->err);
-    return st == GG_OK ? gg_source_unchanged(job->blend->ancestor, job->err) : st;
-}
-
-static gg_status write_base(transplant *job, const char *undo)
-{
-    gg_status st = gg_parallel(job->moves.n, job->run->threads, overwrite, job, job->err);
-    if (st == GG_OK) st = inputs_unchanged(job);
-    for (size_t i = 0; i < job->model->n_files && st == GG_OK; i++)
-        if (gg_sys_sync(job->fds[i]) != 0) st = gg_fail_errno(job->err, "fsync failed");
-    if (st == GG_OK) return GG_OK;
-    job->err->fix[0] = '\0';
-    if (st == GG_ECANCELLED) snprintf(job->err->what, sizeof job->err->what, "interrupted");
-    if (undo)
-        gg_fix(job->err, "the base is partly changed: restore it from %s (--in-place --donor UNDO)",
-               undo);
-    else gg_fix(job->err, "the base is partly changed");
-    gg_at_file(job->err, job->model->paths[0]);
-    return st;
-}
-
-/* The rules of organ-check, as for a new model. Keys and shapes stay as they are in the base, so
- * only a strict run can be refused. A donor of bare records may be an undo stream, which must
- * always be applied. */
-static gg_status check_result(transplant *job)
-{
-    size_t n = gg_source_count(job->base);
-    if (!gg_source_meta(job->donor) || n == 0) return GG_OK;
-    gg_planned planned = { .meta = gg_source_meta(job->base),
-                           .tensors = gg_source_tensor(job->base, 0),
-                           .n = n,
-                           .files = (uint32_t)job->model->n_files,
-                           .base = job->base };
-    gg_status st = gg_review(planned, job->run, &job->notes, job->err);
-    return st == GG_OK ? note_kinship(job, &job->notes) : st;
-}
-
-static gg_status change_base(transplant *job, const char *undo)
-{
-    gg_transplant_report *r = job->report;
-    gg_error *err = job->err;
-    /* Everything that can be refused, before a byte is written. */
-    gg_status st = donor_is_another(job);
-    if (st == GG_OK && undo) st = undo_is_another(job, undo);
-    if (st == GG_OK) st = find_changes(job);
-    if (st == GG_OK) st = only_bytes(job);
-    if (st == GG_OK) st = check_result(job);
-    if (st == GG_OK) st = make_changes(job);
-    if (st == GG_OK) st = open_writable(job);
-    if (st == GG_OK) st = gg_parallel(job->moves.n, job->run->threads, check_donor, job, err);
-    if (st == GG_OK) st = inputs_unchanged(job);
-
-    for (size_t i = 0; i < job->moves.n && st == GG_OK; i++)
-        r->bytes_moved += gg_source_tensor(job->base, job->moves.list[i].base)->bytes;
-    gg_progress_total(job->run, undo ? 2 * r->bytes_moved : r->bytes_moved);
-    if (st == GG_OK && undo) st = write_undo(job, undo);
-    if (st == GG_OK) st = write_base(job, undo);
-    r->moved = job->moves.n;
-    r->bytes_written = r->bytes_moved;
-    for (size_t i = 0; job->fds && i < job->model->n_files; i++)
-        if (job->fds[i] >= 0 && close(job->fds[i]) != 0 && st == GG_OK)
-            st = gg_fail_errno(job->err, "close failed");
-    gg_held_end(&job->notes, job->run, st == GG_OK);
-    return st;
-}
-
-gg_status gg_transplant_in_place(gg_source *base, gg_source *donor, const gg_transplant_options *o,
-                                 const char *undo, const gg_run *run, gg_transplant_report *report,
-                                 gg_error *err)
-{
-    const gg_model *model = gg_source_model(base);
-    o = GG_OPTIONS(gg_transplant_options, o);
-    const gg_output_options *w = &o->output;
-    if (o->adapter || o->directory || w->dtype || w->fallback || w->imatrix || w->shards ||
-        w->shard_size) {
-        gg_fail_in(err, GG_EUSAGE, base, NULL,
-                   "an adapter, other dtypes, an importance matrix and shards make a new model");
-        return gg_fix(err, "write a new file (use --output)");
-    }
-    if (!model)
-        return gg_fail_in(err, GG_EUSAGE, base, NULL, "only a GGUF file can be changed in place");
-    transplant job = { .base = base,
-                       .donor = donor,
-                       .o = o,
-                       .run = GG_OPTIONS(gg_run, run),
-                       .model = model,
-                       .report = GG_REPORT(gg_transplant_report, report),
-                       .err = err };
-    open_transplant(&job);
-    return close_transplant(&job, change_base(&job, undo));
+    return gg_transplant_close(&job, st);
 }
