@@ -1,28 +1,9 @@
 /* history.c - what was done to a model, in its own keys. */
 #include "history.h"
 
-#include "base/utf8.h"
-#include "gguf/gguf.h"
 #include "keys.h"
 
 #include <string.h>
-
-#define NAME_MOST ((size_t)4096)
-
-void gg_model_name(const gg_source *s, const char **name, size_t *len)
-{
-    const char *path = gg_source_name(s), *slash = strrchr(path, '/');
-    const gg_meta *meta = gg_source_meta(s);
-    const gg_kv *kv = meta ? gg_meta_find(meta, "general.name") : NULL;
-    if (gg_kv_str(kv, name, len) && *len) {
-        if (*len <= NAME_MOST) return;
-        *len = NAME_MOST;
-        while (*len > NAME_MOST - 4 && !gg_utf8_begins((*name)[*len])) --*len;
-        return;
-    }
-    *name = slash && slash[1] ? slash + 1 : path;
-    *len = strlen(*name);
-}
 
 gg_status gg_put_model_name(gg_buf *text, const gg_source *s, gg_error *err)
 {
@@ -58,7 +39,7 @@ gg_status gg_record_step(gg_meta *meta, gg_source *const *others, size_t n, cons
     if (run && run->no_history) return GG_OK;
     gg_status st = add_line(meta, step, err);
     if (st != GG_OK || !gg_kv_str(gg_meta_find(meta, "general.name"), &name, &len) || !len ||
-        len > NAME_MOST)
+        len > GG_MODEL_NAME)
         return st;
     st = gg_buf_append(&joined, name, len, err);
     for (size_t i = 0; i < n && st == GG_OK; i++) {

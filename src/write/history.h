@@ -7,10 +7,6 @@
 #include "organ/gg_organ.h"
 #include "organ/gg_verbs.h"
 
-/* The general.name of a model, or the last part of its path. Of a longer name only the first 4096
- * bytes are used, because names are joined. */
-void gg_model_name(const gg_source *s, const char **name, size_t *len);
-
 /* Appends gg_model_name to a text. */
 gg_status gg_put_model_name(gg_buf *text, const gg_source *s, gg_error *err);
 

@@ -12,6 +12,11 @@
  * line does not fit the type, or if KEY exists with another type than str or an array. */
 gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
 
+/* The general.name of a model, or the last part of its path. Of a longer name only the first
+ * GG_MODEL_NAME bytes are used, because names are joined. */
+#define GG_MODEL_NAME ((size_t)4096)
+void gg_model_name(const gg_source *s, const char **name, size_t *len);
+
 /* Adds an entry at the end, without looking for its key. */
 gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err);
 

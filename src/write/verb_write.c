@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "base/io.h"
-#include "keys.h"
 #include "organ/output_guard.h"
 #include "organ/source_layout.h"
 #include "plan.h"

@@ -7,11 +7,11 @@
 #include "assemble/gg_stack.h"
 #include "base/base64.h"
 #include "base/error.h"
+#include "common/key_text.h"
 #include "compute/dtype_rules.h"
 #include "gguf/gguf.h"
 #include "graft/gg_transplant.h"
 #include "organ/select.h"
-#include "write/gg_keys.h"
 
 #include <math.h>
 #include <stdio.h>

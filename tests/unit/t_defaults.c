@@ -6,6 +6,7 @@
 
 #include "assemble/gg_stack.h"
 #include "base/output.h"
+#include "common/key_text.h"
 #include "compare/compare_keys.h"
 #include "compare/patch_write.h"
 #include "gguf/gguf.h"
@@ -19,7 +20,6 @@
 #include "organ/record.h"
 #include "purify/gg_purify.h"
 #include "write/copy.h"
-#include "write/gg_keys.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* card.c - --card: a model card in Markdown, made of the keys of the model that was written. */
 #include "card.h"
 
+#include "key_text.h"
 #include "markdown.h"
 #include "model_text.h"
 #include "pictures.h" /* texts in files */
@@ -9,7 +10,6 @@
 #include "organ/gg_info.h"
 #include "organ/gg_organ.h"
 #include "organ/gg_quant.h"
-#include "write/gg_keys.h"
 
 #include <stdlib.h>
 #include <string.h>

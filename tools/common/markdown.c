@@ -1,8 +1,6 @@
 /* markdown.c - text in Markdown. */
 #include "markdown.h"
 
-#include "base/text.h"
-
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>

@@ -10,9 +10,8 @@
  */
 #pragma once
 
+#include "key_text.h"
 #include "where.h"
-
-#include "write/gg_keys.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 /* organ-compare - compare two models tensor by tensor; tell whether they share a lineage. */
 #include "common/cli.h"
+#include "common/key_text.h"
 #include "common/lists.h"
 #include "common/model_text.h"
 #include "common/pictures.h"
@@ -9,7 +10,6 @@
 #include "organ/gg_align.h"
 #include "organ/source_layout.h"
 #include "patch_write.h"
-#include "write/gg_keys.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,13 +135,20 @@ static table_cell cell_dtype(const gg_tensor *t)
     return cell_text_if(t ? gg_dtype_get(t->dtype)->name : NULL);
 }
 
+static const char *sameness_name(gg_sameness s)
+{
+    static const char *const names[GG_SAMENESS_COUNT] = { "identical", "differs", "dtype",
+                                                          "shape",     "only-a",  "only-b" };
+    return names[s];
+}
+
 static gg_status print_row(void *ctx, const gg_compare_row *r, gg_error *err)
 {
     table *rows = ctx;
     table_begin(rows, columns);
     const gg_tensor *t = gg_compared(r);
     table_line(rows, cell_bytes(t->name, t->name_len), cell_class(gg_class_name(t->a.cls)),
-               cell_i64_if(t->a.block), cell_text(gg_sameness_name(r->status)), cell_dtype(r->a),
+               cell_i64_if(t->a.block), cell_text(sameness_name(r->status)), cell_dtype(r->a),
                cell_dtype(r->b), cell_u64(t->elements), cell_f64_when(r->measured, r->cosine),
                cell_f64_when(r->measured, r->rel_l2), cell_f64_when(r->measured, r->max_abs),
                cell_dims(r->a), cell_dims(r->b),
@@ -171,7 +178,7 @@ static gg_status print_keys_row(cli *c, table *rows, gg_source *a, gg_source *b)
         for (int s = 0; s < GG_SAMENESS_COUNT; s++) table_put(rows, cell_u64(r.by[s]));
     } else {
         table_put(rows, cell_text("(keys)"), cell_text("keys"), cell_null(),
-                  cell_text(gg_sameness_name(GG_SAME_DIFFERS)), cell_null(), cell_null(),
+                  cell_text(sameness_name(GG_SAME_DIFFERS)), cell_null(), cell_null(),
                   cell_u64(differ));
     }
     table_row(rows);
@@ -217,7 +224,7 @@ static gg_status print_key(void *ctx, const gg_key_diff *d, gg_error *err)
     bool element = d->status == GG_SAME_DIFFERS && kv->type == GG_TYPE_ARR;
     char types[2][GG_KEY_TYPE];
     table_line(ctx, cell_bytes(kv->key, kv->key_len),
-               cell_text(d->status == GG_SAME_DTYPE ? "type" : gg_sameness_name(d->status)),
+               cell_text(d->status == GG_SAME_DTYPE ? "type" : sameness_name(d->status)),
                cell_value(d, d->a, err), cell_value(d, d->b, err),
                cell_text_if(type_text(d->a, types[0])), cell_text_if(type_text(d->b, types[1])),
                element ? cell_u64(d->index) : cell_null());

@@ -2,7 +2,7 @@
  * are in its first shard; every function here accepts any shard. */
 #pragma once
 
-#include "write/gg_keys.h"
+#include "common/key_text.h"
 
 /* What to change, in this order, each list from its start. */
 typedef struct gg_key_edits {

@@ -1,4 +1,4 @@
-/* gg_keys.h - find the keys of a model, and write their values as text or bytes.
+/* key_text.h - find the keys of a model, and write their values as text or bytes.
  *
  * The keys of a split model are in its first shard; every function here accepts any shard.
  * The general rules of organ.h apply.
