@@ -1,8 +1,6 @@
 /* matmul_bands.c - products with a square matrix in place, in bands of rows or columns. */
 #include "matmul_bands.h"
 
-#include "base/error.h"
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "merge_values.h"
 #include "numeric/arc.h"
-#include "numeric/matrix.h"
 #include "numeric/ownmath.h"
 #include "polar.h"
 

@@ -1,8 +1,6 @@
 /* merge_quantile.c - finds the border of the K largest magnitudes by counting. */
 #include "merge_values.h"
 
-#include "base/float_bits.h"
-
 #define LOW_MASK (GG_QUANTILE_LOW - 1)
 
 static bool decided(const gg_quantile *q)

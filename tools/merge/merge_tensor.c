@@ -1,5 +1,6 @@
 /* merge_tensor.c - merges one tensor: reads all inputs in chunks, in several passes if the method
- * needs them, and writes the result. The loop over the chunks is that of compute.h. */
+ * needs them, and writes the result. The loop over the chunks is that of compute.h. Describes what
+ * a merge does to a tensor. */
 #include "merging.h"
 
 #include "base/error.h"
@@ -11,8 +12,10 @@
 #include "organ/tensor_names.h"
 #include "write/keys.h"
 #include "write/verb_run.h"
+#include "json/json.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -531,4 +534,62 @@ gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run)
     unsigned threads = run->threads ? run->threads : gg_thread_count();
     less.threads = threads < most ? threads : most ? (unsigned)most : 1;
     return less;
+}
+
+/* ---- what a merge does to a tensor -------------------------------------------------------- */
+
+/* The parameters of a tensor as text: "weight=0.6,0.4 lambda=1". Cut to `size`. */
+static void job_text(const gg_merge_job *j, char *out, size_t size)
+{
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t i = 0; i < j->method->n_takes && at < size; i++) {
+        gg_merge_param p = j->method->takes[i].param;
+        size_t values = 1;
+        for (size_t k = 1; k < j->n; k++)
+            if (j->p[k][p] != j->p[0][p]) values = j->n;
+        at += (size_t)snprintf(out + at, size - at, "%s%s=", i ? " " : "", gg_merge_params[p].name);
+        for (size_t k = 0; k < values && at < size; k++) {
+            char number[32];
+            gg_format_f64(j->p[k][p], number);
+            at += (size_t)snprintf(out + at, size - at, "%s%s", k ? "," : "", number);
+        }
+    }
+}
+
+/* Adds the parameters of experts `first` to `last`. */
+static void add_expert_text(gg_merge_how *how, uint64_t first, uint64_t last, const char *text)
+{
+    size_t at = strlen(how->text), room = sizeof how->text - at;
+    char numbers[64];
+    snprintf(numbers, sizeof numbers, "%sexperts %llu-%llu: ", at ? "; " : "",
+             (unsigned long long)first, (unsigned long long)last);
+    if (strlen(numbers) < room)
+        snprintf(how->text + at, room, "%s%.*s", numbers, (int)(room - strlen(numbers) - 1), text);
+}
+
+gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, gg_merge_how *how,
+                            gg_error *err)
+{
+    char text[2][sizeof how->text] = { "" };
+    uint64_t n = gg_merge_experts(t), first = 0;
+    gg_status st = GG_OK;
+    *how = (gg_merge_how){ .from = SIZE_MAX };
+    for (uint64_t e = 0; e < n && st == GG_OK; e++) {
+        gg_merge_job j;
+        st = gg_merge_job_start(m, t, e, &j, err);
+        size_t from = st == GG_OK && m->method->work->unchanged ? m->method->work->unchanged(&j)
+                                                                : SIZE_MAX;
+        if (st == GG_OK) job_text(&j, text[e % 2], sizeof text[0]);
+        gg_merge_job_free(&j);
+        if (e == 0) how->from = from;
+        how->copies = how->copies || from != how->from;
+        if (e == 0 || strcmp(text[0], text[1]) == 0) continue;
+        add_expert_text(how, first, e - 1, text[(e - 1) % 2]);
+        first = e;
+    }
+    if (how->copies) how->from = SIZE_MAX;
+    if (first) add_expert_text(how, first, n - 1, text[(n - 1) % 2]);
+    else memcpy(how->text, text[0], sizeof text[0]);
+    return st;
 }

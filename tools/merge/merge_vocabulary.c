@@ -2,7 +2,6 @@
  * and the rows of each model. */
 #include "merging.h"
 
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
 #include "gguf/gguf.h"

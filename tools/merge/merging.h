@@ -21,6 +21,7 @@
 #define GG_MERGE_CHUNK ((size_t)32768)  /* values; a multiple of every block of a dtype */
 #define GG_MERGE_PIECE ((size_t)2048)   /* values; the same, and a divisor of the chunk */
 #define GG_MERGE_MODELS 64              /* most models of a merge */
+#define GG_MERGE_NAME 256               /* bytes of a model's name that are shown */
 #define GG_MERGE_KEPT ((size_t)8 << 20) /* most bytes of gg_merge_job.keep */
 
 /* ---- parameters (methods.txt, merge_config.c) ---------------------------------------------- */
@@ -303,3 +304,14 @@ gg_status gg_merge_producer(gg_computations *list, gg_merging *m, const size_t *
 /* The run with fewer threads if their buffers would need too much memory; `row` is the length of
  * the longest row. */
 gg_run gg_merge_bounded(const gg_merging *m, uint64_t row, const gg_run *run);
+
+/* How a tensor is merged. */
+typedef struct gg_merge_how {
+    char text[600]; /* the parameters; those of experts one after another where they differ */
+    size_t from;    /* the input that it is a copy of, as gg_merge_method.unchanged; or SIZE_MAX */
+    bool copies;    /* only some of its experts are copies of an input, or of different ones */
+} gg_merge_how;
+
+/* Starts the jobs of a tensor to see what they do. */
+gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, gg_merge_how *how,
+                            gg_error *err);

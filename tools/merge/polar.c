@@ -7,7 +7,6 @@
  */
 #include "polar.h"
 
-#include "base/error.h"
 #include "base/float_bits.h"
 #include "matmul_bands.h"
 #include "numeric/numeric.h"
