@@ -3,7 +3,6 @@
 #include "first_bytes.h"
 
 #include "base/cursor.h"
-#include "base/error.h"
 #include "base/io.h"
 #include "base/text.h"
 #include "base/utf8.h"

@@ -82,9 +82,8 @@ bool gg_kv_element(const gg_kv *kv, uint64_t i, gg_kv *out);
 /* Like gg_kv_u64; of an array it is element i. */
 bool gg_kv_u64_at(const gg_kv *kv, uint64_t i, uint64_t *value);
 
-/* Whether the key is this text; also for general.architecture. */
+/* Whether the key is this text. */
 bool gg_meta_text_is(const gg_meta *meta, const char *key, const char *text);
-bool gg_arch_is(const gg_meta *meta, const char *name);
 /* Whether both exist and have the same type and bytes. */
 bool gg_same_value(const gg_kv *a, const gg_kv *b);
 /* Whether the dimensions are equal; those after n_dims count as 1. */

@@ -327,11 +327,6 @@ bool gg_meta_text_is(const gg_meta *meta, const char *key, const char *text)
     return gg_kv_str(gg_meta_find(meta, key), &value, &n) && gg_text_is(value, n, text);
 }
 
-bool gg_arch_is(const gg_meta *meta, const char *name)
-{
-    return gg_meta_text_is(meta, "general.architecture", name);
-}
-
 bool gg_same_value(const gg_kv *a, const gg_kv *b)
 {
     return a && b && a->type == b->type && a->elem_type == b->elem_type && a->count == b->count &&

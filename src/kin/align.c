@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "organ/select.h"
-#include "organ/tensor_names.h"
 #include "write/verb_run.h"
 
 #include <stdio.h>

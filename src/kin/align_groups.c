@@ -2,14 +2,11 @@
  * dimensions of the embeddings. */
 #include "align_core.h"
 
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/record.h"
-#include "organ/select.h"
 #include "organ/tensor_names.h"
-#include "quant/quant.h"
 
 #include <stdio.h>
 #include <stdlib.h>

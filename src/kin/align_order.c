@@ -3,11 +3,9 @@
 #include "align_core.h"
 
 #include "assign.h"
-#include "base/error.h"
 #include "base/parallel.h"
 #include "numeric/matrix.h"
 #include "numeric/ownmath.h"
-#include "quant/quant.h"
 #include "write/verb_run.h"
 
 #include <math.h>

@@ -7,7 +7,6 @@
  */
 #include "assign.h"
 
-#include "base/error.h"
 #include "base/grow.h"
 
 #include <math.h>

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/grow.h"
-#include "base/io.h"
 #include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "numeric/numeric.h"
@@ -94,13 +93,6 @@ typedef struct job {
     int64_t *donors; /* blocks of B that the map names, sorted for the second pass */
     size_t n_donors, cap_donors;
 } job;
-
-const char *gg_sameness_name(gg_sameness s)
-{
-    static const char *const names[] = { "identical", "differs", "dtype",
-                                         "shape",     "only-a",  "only-b" };
-    return (size_t)s < sizeof names / sizeof names[0] ? names[s] : "?";
-}
 
 /* ---- division into chunks ----------------------------------------------------------- */
 

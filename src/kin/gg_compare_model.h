@@ -22,9 +22,6 @@ typedef enum gg_sameness {
     GG_SAMENESS_COUNT
 } gg_sameness;
 
-/* Returns "identical", "differs", "dtype", "shape", "only-a" or "only-b"; a static string. */
-const char *gg_sameness_name(gg_sameness s);
-
 typedef struct gg_compare_row {
     gg_sameness status;
     const gg_tensor *a, *b; /* NULL if that model lacks it; names are NUL-terminated */

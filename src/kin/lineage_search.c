@@ -2,15 +2,12 @@
  * blocks with other numbers, and hidden units in another order. */
 #include "align_core.h"
 
-#include "base/error.h"
 #include "base/grow.h"
 #include "base/parallel.h"
 #include "kin/gg_compare_model.h"
 #include "lineage.h"
 #include "numeric/numeric.h"
 #include "organ/select.h"
-#include "organ/tensor_names.h"
-#include "quant/quant.h"
 #include "write/verb_run.h"
 
 #include <math.h>

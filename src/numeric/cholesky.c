@@ -1,6 +1,5 @@
 #include "matrix.h"
 
-#include "base/error.h"
 #include "base/parallel.h"
 
 #include <math.h>

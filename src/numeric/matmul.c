@@ -1,7 +1,6 @@
 /* matmul.c - divides products of matrices into tasks. */
 #include "matrix.h"
 
-#include "base/error.h"
 #include "base/parallel.h"
 
 #include <stdlib.h>

@@ -125,7 +125,8 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
     gg_status st = gg_require_model(s, x->err);
     if (st == GG_OK) st = gg_require_whole(s, run, x->err);
     if (st != GG_OK || s == x->m->base) return st;
-    if (!gg_arch_is(meta, x->arch.dense) || gg_arch_number(meta, "expert_count"))
+    if (!gg_meta_text_is(meta, "general.architecture", x->arch.dense) ||
+        gg_arch_number(meta, "expert_count"))
         return gg_fail_in(x->err, GG_NO, s, NULL,
                           "it is not a dense model of the architecture %s, as the base is",
                           x->arch.dense);
