@@ -59,7 +59,8 @@ function take_row(m,   role, t, d) {
     component_add(role)
     t = F["theta"] + 0
     if (!(t >= 0 && t <= 90)) { t = 0; F["theta"] = 0 } # not an angle: the table is not from organ-measure
-    Seen_at[int(2 * t)]++
+    Seen_from[int(2 * t)]++ # the half degrees below and above it
+    Seen_to[int(2 * t) + (2 * t > int(2 * t))]++
     if (F["calibrated"] + 0 == 0) Noise["all"]++
     well(m, m)
     well("all", m)

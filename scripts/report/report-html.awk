@@ -290,17 +290,22 @@ function scale(   i, m, x, y) {
 
 # ---- anatomy maps -----------------------------------------------------------------
 
-# The colours run from the 5 % to the 95 % quantile of all tensors, as in the pictures of
-# organ-measure, so that an outlier does not make the others indistinguishable.
-function color_bounds(   i, n, all) {
-    for (i = 0; i <= 180; i++) all += Seen_at[i]
-    Q_lo = -1
-    for (i = 0; i <= 180; i++) {
-        n += Seen_at[i]
-        if (Q_lo < 0 && n >= 0.05 * all) Q_lo = i / 2
-        if (n >= 0.95 * all) { Q_hi = (i + 1) / 2; break }
-    }
-    if (Q_hi - Q_lo < 2) Q_hi = Q_lo + 2
+# The limits of the colours are those of the pictures of organ-measure (set_scale in tools/common/picture.c): the 5 %
+# and 95 % quantiles of all tensors or, if these are equal, the least and the largest value, to multiples of 5 degrees.
+function color_bounds(   i, k, n, out) {
+    for (i = 0; i <= 180; i++) n += Seen_from[i]
+    if (!n) { Q_hi = 5; return }
+    out = int(0.05 * (n - 1) + 0.5)
+    do {
+        n = out + 1
+        for (i = 0; (n -= Seen_from[i]) > 0 && i < 180; i++);
+        n = out + 1
+        for (k = 180; (n -= Seen_to[k]) > 0 && k > 0; k--);
+        out = out && k - i <= 1 ? 0 : -1
+    } while (out == 0)
+    Q_lo = 5 * int(i / 10)
+    Q_hi = 5 * int((k + 9) / 10)
+    if (Q_hi <= Q_lo) Q_hi = Q_lo + 1
 }
 function shade(t,   q) {
     q = int(10 * (t - Q_lo) / (Q_hi - Q_lo))

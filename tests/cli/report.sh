@@ -33,6 +33,17 @@ status=$?
 said="over: its subfolders .*; name them to see those: organ-report ... $T/over $T/over/sub\$"
 check_text "$status $(grep -c "$said" "$T/report.err")" "0 1" "models in a subfolder"
 
+# The colours of the maps have the limits of the pictures of organ-measure.
+for m in verse code base; do
+    organ-measure "$LAB/lab-$m-q4_k_m.gguf" > "$T/edge.tsv"
+    organ-measure --force --svg "$T/edge.svg" "$LAB/lab-$m-q4_k_m.gguf"
+    report --force --format html --output "$T/edge" "$T/edge.tsv"
+    limits="$(sed -n 's/.* class="right">\([0-9]*\)<.*/\1/p' "$T/edge.svg" | head -n 1) $(sed -n \
+        's/.* x="328" .* class="">\([0-9]*\)<.*/\1/p' "$T/edge.svg" | head -n 1)"
+    check_text "$(sed -n 's/.* \([0-9]*\)\.0[^ ]* or less<.*/\1/p; s/^<.svg>\([0-9]*\)\.0[^ ]* or more<.*/\1/p' \
+        "$T/edge/Z_MEASURE_REPORT.html" | tr '\n' ' ')" "$limits " "limits of colours, $m"
+done
+
 # The ranking as data; chimeras say what they were made of, parts of streams how far they are.
 mkdir "$T/kin"
 organ-graft -q --base "$LAB/lab-verse-q4_k_m.gguf" --donor "$LAB/lab-code-q4_k_m.gguf" --type organ \
