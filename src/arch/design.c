@@ -2,7 +2,6 @@
  * kinds of its blocks from them. */
 #include "design.h"
 
-#include "base/error.h"
 #include "base/text.h"
 
 #include <stdio.h>

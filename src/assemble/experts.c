@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/grow.h"
-#include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"

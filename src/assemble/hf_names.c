@@ -3,7 +3,6 @@
 #include "hf_names.h"
 
 #include "base/buf.h"
-#include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "organ/source_layout.h"

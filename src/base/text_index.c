@@ -1,8 +1,6 @@
 /* text_index.c - a hash table with open addressing. */
 #include "text_index.h"
 
-#include "error.h"
-
 #include <stdlib.h>
 #include <string.h>
 

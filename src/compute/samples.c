@@ -1,12 +1,8 @@
 #include "samples.h"
 #include "compute.h"
 
-#include "base/error.h"
-#include "numeric/matrix.h"
-#include "numeric/numeric.h"
+#include "gguf/gguf.h"
 #include "organ/record.h"
-#include "organ/source_layout.h"
-#include "quant/quant.h"
 
 #include <math.h>
 #include <stdio.h>

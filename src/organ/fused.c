@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "quant/quant.h"
-#include "record.h"
 #include "source_layout.h"
 #include "tensor_names.h"
 

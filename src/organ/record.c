@@ -3,13 +3,12 @@
  *     [name_len:u32][name][n_dims:u32][dims:u64 x n][dtype:u32][data]    little-endian
  *
  * A record is self-delimiting, because dims and dtype determine the length of the data. */
-#include "organ/gg_organ.h"
 
+#include "record.h"
 #include "base/cursor.h"
 #include "base/error.h"
 #include "gguf/gguf.h"
 #include "quant/quant.h"
-#include "record.h"
 
 #include <assert.h>
 #include <string.h>

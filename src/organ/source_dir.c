@@ -1,7 +1,6 @@
 /* source_dir.c - organ directories as sources. */
 #include "source.h"
 
-#include "base/error.h"
 #include "record.h"
 
 #include <stdlib.h>

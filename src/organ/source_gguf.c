@@ -1,8 +1,6 @@
 /* source_gguf.c - GGUF files as sources: one file, or the shards of a model. */
 #include "source.h"
 
-#include "base/error.h"
-
 #include <stdlib.h>
 
 typedef struct gguf_source {

@@ -3,7 +3,6 @@
 #include "hf/checkpoint.h"
 #include "source.h"
 
-#include "base/error.h"
 #include "base/text.h"
 #include "gguf/first_bytes.h"
 

@@ -10,9 +10,7 @@
  */
 #include "api.h"
 
-#include "base/io.h"       /* whole reads and writes */
 #include "base/platform.h" /* waiting */
-#include "json/json.h"     /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <fcntl.h>

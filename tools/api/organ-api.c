@@ -5,7 +5,6 @@
 #include "base/io.h"     /* whole reads and writes */
 #include "base/sha256.h" /* hashes of uploads */
 #include "organ/gg_version.h"
-#include "json/json.h" /* the one JSON reader and writer */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,6 @@
  */
 #include "lowrank.h"
 
-#include "base/error.h"
 #include "numeric/matrix.h"
 #include "numeric/nkernel.h"
 

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "compute/compute.h"
 #include "lowrank.h"
-#include "numeric/matrix.h"
 #include "organ/gg_quant.h"
 #include "organ/output_guard.h"
 #include "organ/record.h"

@@ -1,7 +1,6 @@
 /* expert_list.c - reads which experts are kept: a list, or a file with a line per block. */
 #include "prune.h"
 
-#include "base/error.h"
 #include "base/lines.h"
 
 #include <stdlib.h>

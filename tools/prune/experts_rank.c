@@ -7,7 +7,6 @@
 #include "base/parallel.h"
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
-#include "quant/quant.h"
 #include "write/verb_run.h"
 
 #include <errno.h>

@@ -2,12 +2,10 @@
 #include "refit.h"
 
 #include "arch/design.h"
-#include "base/error.h"
 #include "compute/compute.h"
 #include "numeric/matrix.h"
 #include "numeric/ownmath.h"
 #include "organ/source_layout.h"
-#include "quant/quant.h"
 
 #include <math.h>
 #include <stdio.h>

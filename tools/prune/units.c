@@ -5,7 +5,6 @@
 
 #include "assemble/experts.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "compute/imatrix_write.h"
 #include "compute/samples.h"
 #include "gguf/gguf.h"

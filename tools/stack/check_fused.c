@@ -4,7 +4,6 @@
 
 #include "check/check_context.h"
 
-#include "base/error.h"
 #include "base/text.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include "base/buf.h"
 #include "base/error.h"
-#include "check/check_output.h"
 #include "check_fused.h"
 #include "gguf/gguf.h"
 #include "organ/fused.h"
