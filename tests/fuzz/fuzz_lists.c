@@ -1,8 +1,8 @@
 /* fuzz_lists.c - any text as a file that an option names: hashes to verify, names of tensors,
  * experts to keep, the content of a key, rules that choose types, measured losses; and as rules on
  * the command line. */
-#include "assemble/size.h"
 #include "check/check_hash.h"
+#include "common/size.h"
 #include "room.h"
 
 #include "keys/keys_write.h"

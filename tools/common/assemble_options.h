@@ -3,10 +3,10 @@
 #pragma once
 
 #include "cli.h"
+#include "size.h"
 #include "table.h"
 
 #include "assemble/hf_names.h"
-#include "assemble/size.h"
 #include "base/output.h"
 #include "organ/gg_verbs.h"
 

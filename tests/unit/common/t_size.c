@@ -1,7 +1,7 @@
 /* The choice of types for a size: the search against all combinations, and losses from tables. */
 #include "files.h"
 
-#include "assemble/size.h"
+#include "common/size.h"
 #include "organ/gg_quant.h"
 #include "organ/tensor_names.h"
 
