@@ -1315,6 +1315,14 @@ int cli_end(cli *c, gg_status status)
     return gg_status_exit(status);
 }
 
+void cli_require_own(const cli *c, const char *path)
+{
+    char name[256];
+    if (given_name(path, name, sizeof name) != path)
+        cli_usage(c, "%s is in the cache of another program, which is never changed: use --output",
+                  name);
+}
+
 gg_status cli_open(cli *c, const char *spec, cli_open_kind kind, gg_source **out)
 {
     gg_source_options o = { .header_only = kind == CLI_HEADER_ONLY,

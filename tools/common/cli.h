@@ -178,6 +178,9 @@ bool cli_given(const cli *c, const char *name);
 /* The same for one of several names, separated by spaces. */
 bool cli_given_any(const cli *c, const char *names);
 
+/* Exits if a file that is to be changed in place was given by a name of organ-models. */
+void cli_require_own(const cli *c, const char *path);
+
 /* Open a model. What the user should know about it (a lone shard, missing data) is printed
  * as a note. Fails if an output of the table would replace a file of it. CLI_HEADER_ONLY accepts
  * incomplete data; CLI_SPOOLED stores a pipe first. */

@@ -51,14 +51,6 @@ const char *given_name(const char *path, char *out, size_t size)
     return path;
 }
 
-void require_own_file(const cli *c, const char *path)
-{
-    char name[256];
-    if (given_name(path, name, sizeof name) != path)
-        cli_usage(c, "%s is in the cache of another program, which is never changed: use --output",
-                  name);
-}
-
 /* Whether most bytes are floating-point numbers of at least 16 bits, which one would quantize. */
 static bool is_float(const gg_info *i)
 {

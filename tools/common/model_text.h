@@ -15,9 +15,6 @@ double bits_per_weight(const gg_info *i);
  * `path` itself. */
 const char *given_name(const char *path, char *out, size_t size);
 
-/* Exits if a file that is to be changed in place was given by such a name. */
-void require_own_file(const cli *c, const char *path);
-
 /* The k-th command, of three, that makes sense for a model, by its kind. */
 void next_command(const gg_info *i, const char *file, size_t k, char *out, size_t size);
 

@@ -143,7 +143,7 @@ int main(int argc, char **argv)
     card_begin(&c);
     if (strcmp(opt.base, "-") == 0 && opt.in_place)
         cli_usage(&c, "--base -: stdin cannot be changed in place; give a file name");
-    if (opt.in_place) require_own_file(&c, opt.base);
+    if (opt.in_place) cli_require_own(&c, opt.base);
     opt.m.o.adapter = opt.adapter != NULL;
     output_options_end(&c, &opt.m.o.output);
     gg_status st = match_options_open(&c, &opt.m);

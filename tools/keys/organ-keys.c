@@ -300,7 +300,7 @@ static void check_values(const cli *c)
         cli_usage(c, "unexpected argument '%s': patterns cannot be combined with --get or edits",
                   c->args.items[1]);
     if (opt.recover && c->args.n > 1) cli_usage(c, "--recover takes a model and nothing else");
-    if (opt.in_place || opt.recover) require_own_file(c, opt.model);
+    if (opt.in_place || opt.recover) cli_require_own(c, opt.model);
     if (opt.in_place && readers)
         cli_usage(c, "stdin cannot be changed in place: give a file name, or use --output");
     for (size_t i = 0; i < opt.edits.files.n; i++) {
