@@ -262,6 +262,14 @@ static void set_text(const merge_run *g, gg_meta *meta, const char *key, const c
     gg_meta_set_str(meta, key, text, strlen(text), g->err);
 }
 
+static void set_name(const merge_run *g, gg_meta *meta, const char *key, const gg_source *model)
+{
+    const char *name;
+    size_t len;
+    gg_model_name(model, &name, &len);
+    gg_meta_set_str(meta, key, name, len, g->err);
+}
+
 static const char *parameters_of(const merge_run *g)
 {
     return g->slices ? g->slices : g->o->parameters ? g->o->parameters : "";
@@ -311,20 +319,12 @@ gg_status gg_merge_set_history(const merge_run *g, gg_meta *meta)
     if (g->o->align) gg_meta_set_text(meta, "organ.merge.aligned=bool:true", g->err);
     if (g->o->embeddings_from_base)
         gg_meta_set_text(meta, "organ.merge.embeddings_from_base=bool:true", g->err);
-    if (g->o->vocabulary.words != GG_MERGE_WORDS_SAME) {
-        static const char *const words[] = { "", "base", "", "union" };
-        const char *name = words[g->o->vocabulary.words];
-        size_t len = strlen(name);
-        if (g->o->vocabulary.of) gg_model_name(g->o->vocabulary.of, &name, &len);
-        gg_meta_set_str(meta, "organ.merge.vocabulary", name, len, g->err);
-    }
-    if (base->source) {
-        const char *name;
-        size_t len;
-        gg_model_name(base->source, &name, &len);
-        gg_meta_set_str(meta, "organ.merge.base", name, len, g->err);
-        if (base->sha256[0]) set_text(g, meta, "organ.merge.base.sha256", base->sha256);
-    }
+    if (g->o->vocabulary.of) set_name(g, meta, "organ.merge.vocabulary", g->o->vocabulary.of);
+    else if (g->o->vocabulary.words != GG_MERGE_WORDS_SAME)
+        set_text(g, meta, "organ.merge.vocabulary",
+                 g->o->vocabulary.words == GG_MERGE_WORDS_BASE ? "base" : "union");
+    if (base->source) set_name(g, meta, "organ.merge.base", base->source);
+    if (base->source && base->sha256[0]) set_text(g, meta, "organ.merge.base.sha256", base->sha256);
     set_models(g, meta);
     return g->err->status;
 }
@@ -440,17 +440,26 @@ gg_status gg_merge_tell(const merge_run *g, const gg_tensor *t, const char *how,
     return g->o->row(g->o->ctx, &row, g->err);
 }
 
-gg_status gg_merge_refuse_scaled(const merge_run *g, const gg_merging *m, const gg_tensor *t)
+gg_status gg_merge_copy(merge_run *g, gg_plan_tensor *pt, gg_source *s, size_t at)
+{
+    gg_plan_part part = gg_plan_whole(s, at);
+    gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
+    gg_producer p;
+    g->report->copied++;
+    gg_plan_compute(pt, NULL, NULL); /* without parts */
+    if (in.dtype == pt->t.dtype) return gg_plan_add_part(pt, &part, g->err);
+    gg_status st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
+    if (st == GG_OK) gg_plan_compute(pt, p.make, p.ctx);
+    return st;
+}
+
+gg_status gg_merge_refuse_scaled(const merge_run *g, const gg_source *s, const gg_tensor *t)
 {
     char scale[GG_RECORD_NAME + 1];
-    for (size_t k = 0; k <= m->n; k++) {
-        const gg_source *s = k < m->n ? m->models[k] : m->base;
-        if (!s || gg_find_scale(s, t->name, t->name_len, scale) == SIZE_MAX) continue;
-        gg_fail_in(g->err, GG_EUNSUPPORTED, s, t,
-                   "its values are scaled by %s, so they cannot be merged", scale);
-        return gg_fix(g->err, "use the model before it was quantized");
-    }
-    return GG_OK;
+    if (gg_find_scale(s, t->name, t->name_len, scale) == SIZE_MAX) return GG_OK;
+    gg_fail_in(g->err, GG_EUNSUPPORTED, s, t,
+               "its values are scaled by %s, so they cannot be merged", scale);
+    return gg_fix(g->err, "use the model before it was quantized");
 }
 
 gg_status gg_merge_note_default(merge_run *g, const gg_merging *m, const gg_tensor *t)

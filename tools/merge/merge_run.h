@@ -77,8 +77,11 @@ bool gg_merge_keeps(const merge_run *g, const gg_tensor *t);
  * GG_EUNSUPPORTED if it cannot be decoded. */
 gg_status gg_merge_find(const merge_run *g, const gg_source *s, const gg_tensor *t, size_t *at);
 
+/* Plans a tensor, which may be planned as a copy, as that of a source, in its dtype. */
+gg_status gg_merge_copy(merge_run *g, gg_plan_tensor *pt, gg_source *s, size_t at);
+
 /* Values that a separate tensor scales (in NVFP4) are not those of the weight alone. */
-gg_status gg_merge_refuse_scaled(const merge_run *g, const gg_merging *m, const gg_tensor *t);
+gg_status gg_merge_refuse_scaled(const merge_run *g, const gg_source *s, const gg_tensor *t);
 
 /* Notes a tensor that no filter of a parameter matches which mergekit requires. */
 gg_status gg_merge_note_default(merge_run *g, const gg_merging *m, const gg_tensor *t);

@@ -33,7 +33,8 @@ static gg_status scale_copy(const slice_run *r, gg_merging *m, gg_plan_tensor *p
 {
     gg_producer p;
     size_t at[2] = { pt->parts[0].index, SIZE_MAX };
-    gg_status st = gg_merge_refuse_scaled(r->g, m, gg_source_tensor(m->models[0], at[0]));
+    gg_status st = gg_merge_refuse_scaled(r->g, m->models[0],
+                                          gg_source_tensor(m->models[0], at[0]));
     if (st == GG_OK) st = gg_merge_producer(&r->g->made, m, at, copies, &p, r->g->err);
     if (st != GG_OK) return st;
     gg_plan_compute(pt, p.make, p.ctx);
@@ -304,30 +305,12 @@ static gg_status find_in_slice(const merge_run *g, const merged_slice *x, const 
     gg_status st = GG_OK;
     at[x->m.n] = SIZE_MAX;
     for (size_t k = 0; k < x->m.n + x->m.has_base && st == GG_OK; k++) {
-        char name[GG_RECORD_NAME + 32], scale[GG_RECORD_NAME + 1];
+        char name[GG_RECORD_NAME + 32];
         gg_source *s = k < x->m.n ? x->m.models[k] : x->m.base;
         gg_tensor of = renamed(x, t, x->from[k], name, sizeof name);
         st = gg_merge_find(g, s, &of, &at[k]);
-        if (st == GG_OK && gg_find_scale(s, of.name, of.name_len, scale) != SIZE_MAX)
-            st = gg_fail_in(g->err, GG_EUNSUPPORTED, s, &of,
-                            "its values are scaled by %s, so they cannot be merged", scale);
+        if (st == GG_OK) st = gg_merge_refuse_scaled(g, s, &of);
     }
-    return st;
-}
-
-/* Plans the tensor as that of a source. */
-static gg_status copy_source(merge_run *g, gg_plan_tensor *pt, gg_source *s, size_t at)
-{
-    gg_plan_part part = gg_plan_whole(s, at);
-    gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
-    gg_producer p;
-    g->report->copied++;
-    if (in.dtype == pt->t.dtype) {
-        pt->parts[0] = part;
-        return GG_OK;
-    }
-    gg_status st = gg_compute_convert(&g->made, &pt->t, &in, &p, g->err);
-    if (st == GG_OK) gg_plan_compute(pt, p.make, p.ctx);
     return st;
 }
 
@@ -351,8 +334,8 @@ static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_
     if (st == GG_OK) st = gg_merge_tell(g, t->t, how.from == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (how.from != SIZE_MAX)
-        return copy_source(g, t->planned, how.from < x->m.n ? x->m.models[how.from] : x->m.base,
-                           at[how.from]);
+        return gg_merge_copy(g, t->planned, how.from < x->m.n ? x->m.models[how.from] : x->m.base,
+                             at[how.from]);
     st = gg_merge_producer(&g->made, &x->m, at, how.copies, &p, err);
     if (st != GG_OK) return st;
     gg_plan_compute(t->planned, p.make, p.ctx);

@@ -171,16 +171,8 @@ static gg_status find_in_models(const merge_run *g, const gg_tensor *t, size_t *
 static gg_status plan_copied(merge_run *g, const gg_tensor *t, gg_source *s, size_t at)
 {
     gg_plan_tensor *pt;
-    gg_producer p;
-    gg_plan_part part = gg_plan_whole(s, at);
-    gg_input in = { gg_source_tensor(s, at)->dtype, &part, 1 };
-    g->report->copied++;
-    if (in.dtype == t->dtype) {
-        gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
-        return st == GG_OK ? gg_plan_add_part(pt, &part, g->err) : st;
-    }
-    gg_status st = gg_compute_convert(&g->made, t, &in, &p, g->err);
-    return st == GG_OK ? gg_plan_add_made(&g->plan, t, p.make, p.ctx, g->err) : st;
+    gg_status st = gg_plan_add(&g->plan, t, &pt, g->err);
+    return st == GG_OK ? gg_merge_copy(g, pt, s, at) : st;
 }
 
 static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
@@ -193,7 +185,8 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
     if (st == GG_OK) st = gg_merge_tell(g, t, k == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;
     if (k != SIZE_MAX) return plan_copied(g, t, k < g->m.n ? g->m.models[k] : g->m.base, at[k]);
-    st = gg_merge_refuse_scaled(g, &g->m, t);
+    for (size_t i = 0; i < g->m.n + (g->m.base != NULL) && st == GG_OK; i++)
+        st = gg_merge_refuse_scaled(g, i < g->m.n ? g->m.models[i] : g->m.base, t);
     if (st == GG_OK) st = gg_merge_producer(&g->made, &g->m, at, how.copies, &p, g->err);
     if (st != GG_OK) return st;
     g->report->merged++;
