@@ -1,6 +1,7 @@
 /* source_join.c - sources that show another one with some of its tensors joined or divided. */
 #include "source.h"
 
+#include "base/error.h"
 #include "quant/quant.h"
 
 #include <stdlib.h>
