@@ -136,7 +136,8 @@ again "$abc" "$merged" '{"id": 1, "content": "<|end|>", "special": true}'
 noted "added token '<|end|>' replaces 'b', which has the same id, 1" "an added token with another text"
 check_text "$(tokens_of "$T/m.gguf")" "a <|end|> c ab abc [PAD5] " "the added token is there"
 again "$abc" "$merged" '{"id": 1, "content": "\u001b[31m\n\u202e", "special": true}'
-noted "added token '\\x1b[31m\\n\\xe2\\x80\\xae' replaces 'b', which has the same id, 1" "a text that would act on a terminal"
+noted "added token '\\x1b[31m\\n\\xe2\\x80\\xae' replaces 'b', which has the same id, 1" \
+    "a text that would act on a terminal"
 
 again '"a": 0, "[PAD4]": 1' '' ''
 noted "the tokenizer has 2 tokens for 6 rows of the embeddings: the last 4 rows get unused tokens" \
