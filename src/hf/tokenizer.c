@@ -262,6 +262,7 @@ gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_bu
     read_json(from->folder, "generation_config.json", &tk.generation, err);
     if (err->status == GG_OK) read_tokens(&tk, err);
     if (err->status == GG_OK) set_keys(&tk, err);
+    gg_tk_end_notes(&tk, err);
     gg_json_free(tk.json);
     gg_json_free(tk.config);
     gg_json_free(tk.map);

@@ -383,6 +383,8 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
 /* ---- chat templates ----------------------------------------------------------------------------
  */
 
+#define MOST_TEMPLATES 256 /* with names */
+
 /* Templates that have names. */
 typedef struct names_list {
     gg_buf data; /* as the elements of a GGUF array */
@@ -416,6 +418,8 @@ static gg_status set_template(gg_tk *tk, const template *t, names_list *names, g
     uint8_t head[8] = { (uint8_t)n };
     snprintf(key, sizeof key, "tokenizer.chat_template.%s", plain);
     bool again = gg_meta_find(tk->meta, key) != NULL;
+    if (!again && names->n >= MOST_TEMPLATES)
+        return gg_fail(err, GG_EUNSUPPORTED, "it has more than %d chat templates", MOST_TEMPLATES);
     if (again && names->n &&
         gg_tk_note(tk, err, "two chat templates have the name %s", plain) != GG_OK)
         return err->status;

@@ -18,6 +18,7 @@ typedef struct gg_tk {
     const gg_hf_tokenizer_from *from;
     gg_meta *meta;
     gg_buf *notes;
+    size_t n_notes;
     gg_json *json;       /* tokenizer.json; NULL = absent, as below */
     gg_json *config;     /* tokenizer_config.json */
     gg_json *map;        /* special_tokens_map.json */
@@ -48,8 +49,10 @@ static inline const gg_json_node *gg_tk_root(const gg_json *json)
 /* Whether a token has a text, in which U+2581 may stand for a space. */
 bool gg_tk_has_text(const gg_hf_token *t, const char *text, size_t len);
 
-/* Appends a line to the notes, escaped for a terminal. */
+/* Appends a line to the notes, escaped for a terminal. Those beyond the first 64 are only counted. */
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
+/* Appends how many there were besides. */
+gg_status gg_tk_end_notes(gg_tk *tk, gg_error *err);
 
 /* Makes room for ids below n, which must be the rows of the embeddings or fewer. `given` tokens are
  * listed; the other ids will get unused ones, of which there is a limit. */

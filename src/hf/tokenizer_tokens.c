@@ -12,6 +12,7 @@
 #include <string.h>
 
 #define SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
+#define MOST_NOTES 64
 #define MOST_TOKENS ((uint64_t)1 << 24)
 #define MOST_UNUSED ((uint64_t)1 << 18) /* a short file may have embeddings with many rows */
 
@@ -19,12 +20,20 @@ gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...)
 {
     char line[512], safe[2 * sizeof line];
     va_list args;
+    if (tk->n_notes++ >= MOST_NOTES) return err->status;
     va_start(args, fmt);
     vsnprintf(line, sizeof line, fmt, args);
     va_end(args);
     gg_escape(line, strlen(line), safe, sizeof safe);
     gg_buf_text(tk->notes, safe, err);
     return gg_buf_text(tk->notes, "\n", err);
+}
+
+gg_status gg_tk_end_notes(gg_tk *tk, gg_error *err)
+{
+    if (tk->n_notes <= MOST_NOTES || err->status != GG_OK) return err->status;
+    return gg_buf_printf(tk->notes, err, "%zu more notes on the tokenizer are left out\n",
+                         tk->n_notes - MOST_NOTES);
 }
 
 /* ---- tokens ------------------------------------------------------------------------------------

@@ -518,6 +518,23 @@ cp "$sp" "$T/ck/tokenizer.model"
 echo '{"<far>": 96, "<in>": 95}' > "$T/ck/added_tokens.json"
 noted "added token '<far>' has id 96, but the embeddings have 96 rows: it is left out" "an added token beyond the rows"
 check_text "$(organ-keys "$T/m.gguf" --get tokenizer.ggml.tokens | tail -n 1)" "<in>" "the other one is there"
+# objects N FORMAT: N values with two numbers, of which the second begins at 96.
+objects() {
+    awk -v n="$1" -v form="$2" 'BEGIN { for (i = 0; i < n; i++) printf "%s" form, i ? ", " : "", i, 96 + i }'
+}
+echo "{$(objects 20000 '"far%d": %d')}" > "$T/ck/added_tokens.json"
+check "20,000 tokens beyond the rows" limited 5 organ-keys "$T/ck"
+[ "$(wc -l < "$T/err")" -lt 70 ] && grep -q ' more notes on the tokenizer are left out$' "$T/err" && ok ||
+    bad "20,000 tokens beyond the rows: $(wc -l < "$T/err") notes"
+rm "$T/ck/added_tokens.json"
+for n in 256 257; do
+    echo "{\"chat_template\": [$(objects $n '{"name": "t%d", "template": "%d"}')]}" > "$T/ck/tokenizer_config.json"
+    case $n in
+    256) check "$n chat templates" organ-assemble "$T/ck" --force -q -o "$T/m.gguf" ;;
+    *) refused "it has more than 256 chat templates" "$n chat templates" ;;
+    esac
+done
+rm "$T/ck/tokenizer_config.json"
 
 # ---- JSON without a tokenizer -----------------------------------------------------------------------------
 checkpoint "$T/ck" 6
