@@ -70,14 +70,14 @@ newcomer() {
     in_root 'gcc --version | head -n 1; awk -W version | head -n 1'
     sed -n '/^```/,/^```/d; /^## First commands/,/^## [^F]/s/^    //p' README.md > "$T/commands"
     while IFS= read -r command; do
-        echo "\$ $command"
+        echo "README.md: $command"
         in_root "$command" || { echo "failed in $suite: $command"; return 1; }
     done < "$T/commands"
     [ -s "$T/commands" ]
 }
 
 if newcomer > "$log" 2>&1; then
-    grep -E '^(I: success|gcc |mawk |[$] |left out: |tests: .*passed)' "$log" | sed "s/^/$suite: /"
+    grep -E '^(I: success|gcc |mawk |README.md: |left out: |processor time: |tests: .*passed)' "$log" | sed "s/^/$suite: /"
 else
     tail -n 100 "$log"
     exit 1
