@@ -187,8 +187,10 @@ examples() { # PREFIX
     done
 }
 
+private() { (umask 077 && "$@"); }
 try() { # DESTDIR PREFIX
-    check "install PREFIX=$2" $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
+    check "install PREFIX=$2" private $MAKE B="$B" DESTDIR="$1" PREFIX="$2" install
+    check_text "$(find "$1$2" ! -perm -444 | head -n 3)" "" "what others cannot read"
     (cd "$1$2" && find . -type f | sort) > "$T/files"
     if [ -s "$T/files.first" ]; then check_same "$T/files" "$T/files.first" "PREFIX=$2: the same files"
     else
