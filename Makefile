@@ -71,8 +71,9 @@ BINS := $(patsubst %.c,$(B)/bin/%,$(notdir $(MAIN)))
 objects = $(1:%.c=$(B)/obj/%.o)
 L0 := $(KERNEL:%.c=$(B)/obj/%_l0.o)
 L1_OBJ := $(if $(L1),$(KERNEL:%.c=$(B)/obj/%_l1.o))
+L2_OBJ := $(if $(L1),$(B)/obj/src/quant/kernel/ksearch_l2.o)
 MAIN_OBJ := $(call objects,$(MAIN))
-PARTS := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ)
+PARTS := $(call objects,$(SRC) $(TABLES)) $(L0) $(L1_OBJ) $(L2_OBJ)
 OBJ := $(PARTS) $(MAIN_OBJ)
 LIB := $(B)/lib/libgguf.a
 ROOMS := $(B)/lib/rooms.a
@@ -92,6 +93,7 @@ $(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) $(TABLES)) $(API_OPTIONS): F
 # Where there is a level 1, few machines use level 0, which is built for size.
 $(L0): FLAGS = $(if $(L1),$(LOGIC),$(VECTOR)) -DGG_LEVEL=0
 $(L1_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -DGG_LEVEL=1
+$(L2_OBJ): FLAGS = $(VECTOR) -mavx2 -mf16c -mavx512f -DGG_LEVEL=2
 
 # make V=1 prints full commands, and make -s nothing. Otherwise each is one short line.
 silent = $(findstring s,$(firstword -$(MAKEFLAGS)))
@@ -104,6 +106,8 @@ $(call objects,$(SRC) $(MAIN)): $(B)/obj/%.o: %.c
 $(L0): $(B)/obj/%_l0.o: %.c
 	$(compile_rule)
 $(L1_OBJ): $(B)/obj/%_l1.o: %.c
+	$(compile_rule)
+$(L2_OBJ): $(B)/obj/%_l2.o: %.c
 	$(compile_rule)
 $(call objects,$(TABLES)) $(API_OPTIONS): %.o: %.c
 	$(compile_rule)

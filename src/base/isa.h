@@ -7,8 +7,9 @@
  * number of lanes (gg_f32x8 below), and never leave the order to the compiler. Only the signs of
  * NaNs may differ, which clang chooses.
  *
- * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c and the sums
- * of numeric/kernel/k_pairs.c.
+ * Level 2, AVX-512, uses the kernels of level 1, except for the codecs in quant/wide.c, the affine
+ * search of quant/kernel/ksearch.c, which is compiled for it too, and the sums of
+ * numeric/kernel/k_pairs.c.
  *
  * A kernel defines its global symbols as GG_K(name). Callers write GG_PICK(name) to get the one
  * for this machine.
@@ -31,7 +32,9 @@ int gg_isa_set(int level);
 #define GG_LEVEL 0
 #endif
 
-#if GG_LEVEL == 1
+#if GG_LEVEL == 2
+#define GG_K(name) GG_CAT(name, _l2)
+#elif GG_LEVEL == 1
 #define GG_K(name) GG_CAT(name, _l1)
 #else
 #define GG_K(name) GG_CAT(name, _l0)

@@ -174,20 +174,17 @@ enum { BLOCK = 256 };
 
 /* Without an importance matrix the weight of a value is its magnitude plus the mean magnitude of
  * its group. Large values matter more, but small values are more numerous. */
-static void k4_search(const float *x, const float *imatrix, const gg_affine_plan *blind,
-                      gg_affine_found *f, uint8_t L[BLOCK])
+static void k4_weigh(const float *x, const float *imatrix, float w[BLOCK], float weight[8])
 {
-    const gg_affine_plan weighed = { blind->nmax, -0.9f, 0.05f, 36, false };
-    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f, w[BLOCK];
+    float variance = imatrix ? 2.0f * gg_sum_squares(x, BLOCK) / (float)BLOCK : 0.0f;
     for (int k = 0, j = 0; k < 8; k++, j += 32) {
         if (imatrix) {
-            f->weight[k] = gg_weigh(32, x + j, imatrix + j, variance, w + j);
+            weight[k] = gg_weigh(32, x + j, imatrix + j, variance, w + j);
         } else {
             float mean = __builtin_sqrtf(gg_sum_squares(x + j, 32) / 32);
             for (int i = j; i < j + 32; i++) w[i] = mean + __builtin_fabsf(x[i]);
         }
     }
-    GG_K(gg_search_affine)(8, 32, imatrix ? &weighed : blind, x, w, L, f->scale, f->min);
 }
 
 static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
@@ -200,19 +197,6 @@ static void k4_pack_scales(uint8_t *p, const uint8_t s[8], const uint8_t t[8])
     }
 }
 
-/* Writes the first 16 bytes of both types (d, m, S), and computes the levels. */
-static void k4_encode_block(const float *x, const float *imatrix, const gg_affine_plan *blind,
-                            uint8_t *b, uint8_t L[BLOCK])
-{
-    gg_affine_found f;
-    k4_search(x, imatrix, blind, &f, L);
-    gg_store_affine(b, 8, 63, &f, imatrix != NULL);
-    k4_pack_scales(b + 4, f.s, f.t);
-    for (int j = 0; j < BLOCK; j += 16)
-        gg_relevel_affine16(x + j, f.d * (float)f.s[j / 32], f.m * (float)f.t[j / 32], blind->nmax,
-                            L + j);
-}
-
 static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
 {
     for (int i = 0; i < BLOCK / 2; i += 16) {
@@ -222,20 +206,13 @@ static inline void store_nibbles(uint8_t *q, const uint8_t L[BLOCK])
     }
 }
 
-static void encode_q4_block(const float *x, uint8_t *b, const float *imatrix)
+static void q4_pack(uint8_t *b, const uint8_t L[BLOCK])
 {
-    static const gg_affine_plan blind = { 15, -1.0f, 0.1f, 20, false };
-    uint8_t L[BLOCK];
-    k4_encode_block(x, imatrix, &blind, b, L);
     store_nibbles(b + 16, L);
 }
-GG_ENCODES_256(encode_q4_k, 144, encode_q4_block)
 
-static void encode_q5_block(const float *x, uint8_t *b, const float *imatrix)
+static void q5_pack(uint8_t *b, const uint8_t L[BLOCK])
 {
-    static const gg_affine_plan blind = { 31, -0.5f, 0.1f, 15, false };
-    uint8_t L[BLOCK];
-    k4_encode_block(x, imatrix, &blind, b, L);
     for (int l = 0; l < 32; l += 16) {
         gg_u8x16 h = { 0 };
         for (int k = 0; k < 8; k++) h |= (gg_load_u8x16(L + 32 * k + l) >> 4 & 1) << k;
@@ -243,7 +220,48 @@ static void encode_q5_block(const float *x, uint8_t *b, const float *imatrix)
     }
     store_nibbles(b + 48, L);
 }
-GG_ENCODES_256(encode_q5_k, 176, encode_q5_block)
+
+/* Two blocks are searched together, for registers of 16 lanes. The first 16 bytes of both types (d,
+ * m, S) are the same. */
+static void k4_encode(const float *x, uint8_t *b, size_t nblocks, const float *imatrix,
+                      const gg_affine_plan *blind, size_t bytes,
+                      void (*pack)(uint8_t *b, const uint8_t L[BLOCK]))
+{
+    const gg_affine_plan weighed = { blind->nmax, -0.9f, 0.05f, 36, false };
+    float room[2 * BLOCK], w[2 * BLOCK], scale[16], min[16];
+    uint8_t L[2 * BLOCK];
+    for (size_t i = 0, n; i < nblocks; i += n, x += n * BLOCK) {
+        gg_affine_found f[2];
+        n = nblocks - i < 2 ? 1 : 2;
+        const float *v = gg_clamped(x, (int)n * BLOCK, GG_SEARCH_LIMIT, room);
+        for (size_t k = 0; k < n; k++)
+            k4_weigh(v + k * BLOCK, imatrix ? imatrix + (i + k) * BLOCK : NULL, w + k * BLOCK,
+                     f[k].weight);
+        GG_K(gg_search_affine)((int)n * 8, 32, imatrix ? &weighed : blind, v, w, L, scale, min);
+        for (size_t k = 0; k < n; k++, b += bytes) {
+            memcpy(f[k].scale, scale + 8 * k, 8 * sizeof *scale);
+            memcpy(f[k].min, min + 8 * k, 8 * sizeof *min);
+            gg_store_affine(b, 8, 63, f + k, imatrix != NULL);
+            k4_pack_scales(b + 4, f[k].s, f[k].t);
+            for (size_t j = 0; j < BLOCK; j += 16)
+                gg_relevel_affine16(v + k * BLOCK + j, f[k].d * (float)f[k].s[j / 32],
+                                    f[k].m * (float)f[k].t[j / 32], blind->nmax, L + k * BLOCK + j);
+            pack(b, L + k * BLOCK);
+        }
+    }
+}
+
+static void encode_q4_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    static const gg_affine_plan blind = { 15, -1.0f, 0.1f, 20, false };
+    k4_encode(x, b, nblocks, imatrix, &blind, 144, q4_pack);
+}
+
+static void encode_q5_k(const float *x, uint8_t *b, size_t nblocks, const float *imatrix)
+{
+    static const gg_affine_plan blind = { 31, -0.5f, 0.1f, 15, false };
+    k4_encode(x, b, nblocks, imatrix, &blind, 176, q5_pack);
+}
 
 static void q6_pack(uint8_t *b, const uint8_t L[BLOCK])
 {

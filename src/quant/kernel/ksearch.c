@@ -5,7 +5,24 @@ enum { MAX_N = 32 };
 
 /* Groups are independent of each other. So the number of lanes does not affect the results, as it
  * would in a sum over values, and can be that of a register. */
-#if GG_LEVEL == 1
+#if GG_LEVEL == 2
+enum { LANES = 16 };
+typedef float vec __attribute__((vector_size(64)));
+typedef int32_t ivec __attribute__((vector_size(64)));
+
+GG_INLINE vec v_splat(float f)
+{
+    return (vec)_mm512_set1_ps(f);
+}
+GG_INLINE vec v_min(vec a, vec b)
+{
+    return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+}
+GG_INLINE vec v_max(vec a, vec b)
+{
+    return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+}
+#elif GG_LEVEL == 1
 enum { LANES = 8 };
 typedef gg_f32x8 vec;
 typedef gg_i32x8 ivec;
@@ -84,7 +101,7 @@ GG_INLINE vec v_select(ivec m, vec yes, vec no)
 GG_INLINE vec v_gather(const float *p, int stride)
 {
     vec v = { 0 };
-    GG_UNROLL(8)
+    GG_UNROLL(16)
     for (int k = 0; k < LANES; k++) v[k] = p[k * stride];
     return v;
 }
@@ -98,6 +115,7 @@ static const float *all_lanes(const float *p, int groups, int n, float room[LANE
     return memcpy(room, p, (size_t)(groups * n) * sizeof *p);
 }
 
+#if GG_LEVEL < 2
 /* ---- symmetric ----------------------------------------------------------- */
 
 typedef struct sym_lanes {
@@ -173,6 +191,8 @@ void GG_K(gg_search_symmetric)(int groups, int n, int nmax, const float *x, cons
         }
     }
 }
+
+#endif
 
 /* ---- affine -------------------------------------------------------------- */
 
@@ -281,6 +301,12 @@ GG_INLINE void affine_search(affine_lanes *g, const gg_affine_plan *plan, bool a
 void GG_K(gg_search_affine)(int groups, int n, const gg_affine_plan *plan, const float *x,
                             const float *w, uint8_t *L, float *scale, float *min)
 {
+#if GG_LEVEL == 1
+    if (groups > LANES && gg_isa() >= 2) {
+        gg_search_affine_l2(groups, n, plan, x, w, L, scale, min);
+        return;
+    }
+#endif
     affine_lanes g = { .n = n, .nmax = (float)plan->nmax };
     float room[2][LANES * MAX_N], low[LANES], high[LANES], inverse[LANES], found[LANES];
     for (int at = 0; at < groups; at += LANES) {
@@ -308,6 +334,7 @@ void GG_K(gg_search_affine)(int groups, int n, const gg_affine_plan *plan, const
     }
 }
 
+#if GG_LEVEL < 2
 /* ---- positive ------------------------------------------------------------ */
 
 static inline int32_t positive_level(float v, int nmax)
@@ -384,3 +411,4 @@ float GG_K(gg_search_positive)(int n, int nmax, const float *x, const float *w, 
         if (positive_refine(&g, L) == 0) break;
     return g.l2 > 0.0f ? g.lx / g.l2 : 0.0f;
 }
+#endif

@@ -47,6 +47,10 @@ typedef struct gg_affine_plan {
 GG_DECLARE_KF(void, gg_search_affine,
               (int groups, int n, const gg_affine_plan *plan, const float *x, const float *w,
                uint8_t *L, float *scale, float *min));
+#ifdef GG_HAVE_L1 /* called by that of level 1 */
+void gg_search_affine_l2(int groups, int n, const gg_affine_plan *plan, const float *x,
+                         const float *w, uint8_t *L, float *scale, float *min);
+#endif
 
 /* Results of the searches for the groups of a block. */
 typedef struct gg_affine_found {
@@ -141,6 +145,7 @@ GG_INLINE float gg_quantize_scales(int n, int nmax, const float *scale, uint8_t 
     return max / (float)nmax;
 }
 
+#if GG_LEVEL < 2
 /* Quantizes the n scales and minima of a block, and stores their units at p. */
 GG_INLINE void gg_store_affine(uint8_t *p, int n, int nmax, gg_affine_found *f, bool weighed)
 {
@@ -156,6 +161,7 @@ GG_INLINE void gg_store_affine(uint8_t *p, int n, int nmax, gg_affine_found *f, 
     f->d = gg_load_f16(p);
     f->m = gg_load_f16(p + 2);
 }
+#endif
 
 /* Defines an encoder of blocks of 256 values, which are clamped first. */
 #define GG_ENCODES_256(name, bytes, encode_block) \

@@ -12,7 +12,10 @@
 
 #include <string.h>
 
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
+#if GG_LEVEL == 2
+#define GG_X86_AVX512
+#endif
 #include "base/x86.h"
 #elif defined(__SSE2__)
 #include <emmintrin.h>
@@ -56,7 +59,7 @@ GG_INLINE void gg_store_u32(uint8_t *p, uint32_t v)
 /* Half to single. A subnormal half is an integer times 2^-24, which is exact in single. */
 GG_INLINE float gg_half_decode(uint16_t h)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     return _cvtsh_ss(h);
 #elif defined(GG_NEON)
     __fp16 half;
@@ -75,7 +78,7 @@ GG_INLINE float gg_half_decode(uint16_t h)
  * has the value 2^-24, which is the unit of a subnormal half. */
 GG_INLINE uint16_t gg_half_encode(float f)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     return _cvtss_sh(f, 0);
 #elif defined(GG_NEON)
     const __fp16 half = (__fp16)f;
@@ -155,7 +158,7 @@ typedef union gg_halves {
  * as vectors. It does the same for the scalar in "vector * scalar". */
 GG_INLINE gg_f32x8 gg_splat8(float f)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     return (gg_f32x8){ f, f, f, f, f, f, f, f };
 #else
     const gg_f32x4 h = { f, f, f, f };
@@ -165,7 +168,7 @@ GG_INLINE gg_f32x8 gg_splat8(float f)
 
 /* The largest magnitude of values that need not be finite, as bits: these are in the order of the
  * magnitudes, with infinity and then NaN at the end. Only with AVX2. */
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
 GG_INLINE __m256i gg_larger_bits8(__m256i most, const float *x)
 {
     __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)x);
@@ -222,7 +225,7 @@ GG_INLINE float32x4_t gg_unsigned4(uint8x16_t q, int i)
 
 GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(v)) * d);
     gg_store8(out + 8,
@@ -247,7 +250,7 @@ GG_INLINE void gg_scaled16(float *restrict out, gg_u8x16 q, float d)
 
 GG_INLINE void gg_affine16(float *restrict out, gg_u8x16 q, float d, float m)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     __m128i v = (__m128i)q;
     gg_store8(out, (gg_f32x8)_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(v)) * d + m);
     gg_store8(out + 8,
@@ -311,7 +314,7 @@ GG_INLINE float *gg_look_up32(float *out, const float32x4_t y[4], uint8x16_t p, 
  * comparison into scalars, so level 0 compares halves. */
 GG_INLINE gg_i32x8 gg_less8(gg_f32x8 a, gg_f32x8 b)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     return a < b;
 #else
     const gg_halves x = { a }, y = { b };
@@ -329,7 +332,7 @@ GG_INLINE gg_f32x8 gg_select8(gg_i32x8 m, gg_f32x8 yes, gg_f32x8 no)
 /* True if a comparison holds in any lane. */
 GG_INLINE bool gg_any8(gg_i32x8 m)
 {
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
     return !_mm256_testz_si256((__m256i)m, (__m256i)m);
 #elif defined(__SSE2__)
     const gg_halves h = { (gg_f32x8)m };
@@ -350,7 +353,7 @@ GG_INLINE gg_f32x8 gg_abs8(gg_f32x8 v)
 }
 
 /* Minimum and maximum. If a or b is NaN, the result is b, as with the x86 instructions. */
-#if GG_LEVEL == 1
+#if GG_LEVEL >= 1
 GG_INLINE gg_f32x8 gg_min8(gg_f32x8 a, gg_f32x8 b)
 {
     return (gg_f32x8)_mm256_min_ps((__m256)a, (__m256)b);

@@ -552,11 +552,35 @@ static void equal_blocks(void)
         }
 }
 
+/* Blocks that are searched together get the bytes that each gets alone. */
+static void blocks_alone(void)
+{
+    static const char *const of[] = { "q2_k", "q3_k", "q4_k", "q5_k", "q6_k" };
+    enum { BLOCKS = 3 };
+    float x[256 * BLOCKS], w[256 * BLOCKS];
+    uint8_t row[256 * BLOCKS], alone[256];
+    gg_error err = GG_ERROR_INIT;
+    for (int j = 0; j < 256 * BLOCKS; j++) x[j] = (float)(j * 7919 % 1000 - 500) / 97.0f;
+    for (int j = 0; j < 256 * BLOCKS; j++) w[j] = 1.0f + (float)(j * 7 % 19);
+    for (int k = 0; k < 5 * 2 * LEVELS; k++) {
+        const gg_dtype_info *t = gg_dtype_by_name(of[k % 5]);
+        bool weighed = k / 5 % 2;
+        gg_isa_set(k / 10);
+        T_EQ(gg_encode(t->id, x, row, 256 * BLOCKS, 256 * BLOCKS, weighed ? w : NULL, &err), GG_OK);
+        for (size_t i = 0; i < BLOCKS; i++) {
+            gg_encode(t->id, x + 256 * i, alone, 256, 256, weighed ? w + 256 * i : NULL, &err);
+            T_CHECKF(!memcmp(alone, row + i * t->block_bytes, t->block_bytes),
+                     "%s, level %d: block %zu", t->name, k / 10, i);
+        }
+    }
+}
+
 static const t_case cases[] = {
     { "decode: bits of the reference", decode_vectors },
     { "decode: integers and Q8_1", decode_integers },
     { "encode: bytes of the reference", encode_vectors },
     { "encode: bytes of the reference, importance matrix", encode_vectors_imatrix },
+    { "encode: blocks alone and together", blocks_alone },
     { "encode: finite for any finite input", encode_hostile },
     { "encode: weights of zero", encode_without_weights },
     { "encode: rows of equal blocks", equal_blocks },
