@@ -472,6 +472,12 @@ for name in plain+org/lora plain+plain+lora; do
     check_error 3 "adds the adapter" "the model $name" organ-merge -q --models "$T/plus" --config "$T/config.json" \
         -o "$T/no.gguf"
 done
+model='{"model": {"path": "plain", "revision": "v2", "override_architecture": "MistralForCausalLM"}}'
+echo "{\"models\": [{\"model\": $model}, {\"model\": \"typed\"}], \"merge_method\": \"linear\"}" > "$T/config.json"
+check "a revision" organ-merge --no-hash --models "$T/found" --config "$T/config.json" --force -o "$T/out.gguf"
+for text in 'revision "v2" is left out' 'override_architecture "MistralForCausalLM" is left out'; do
+    check_text "$(grep -cF "$text" "$T/err")" 1 "a note: $text"
+done
 named 3 "'colour' in model" '{"path": "plain", "colour": 1}'
 refused "(did you mean 'breadcrumbs_ties'?)" << END
 {"models": [$two], "merge_method": "breadcrumb_ties"}

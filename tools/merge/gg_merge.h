@@ -208,6 +208,7 @@ typedef struct gg_merge_config {
     uint64_t multiple;
     bool has_seed; /* it names a seed: */
     uint64_t seed;
+    char *notes; /* what was left out of it, one per line; NULL = nothing */
 } gg_merge_config;
 
 /* Reads a configuration as JSON, len bytes. gg_merge_config_free must follow in any case. Errors:

@@ -544,13 +544,36 @@ static gg_status take_adapter(const config_reader *r, const char *whole, const c
                   base, lora);
 }
 
+/* Notes a member of a model that says which files or class to take, as files are named here. */
+static gg_status note_member(const config_reader *r, const gg_json_node *model, const char *name,
+                             const char *why)
+{
+    gg_buf all = GG_BUF_INIT;
+    char *value = given(model, name) ? text_of(gg_json_get(model, name), r->err) : NULL;
+    char shown[200], line[400];
+    if (!value) return r->err->status;
+    gg_escape(value, strnlen(value, 60), shown, sizeof shown);
+    free(value);
+    snprintf(line, sizeof line, "%s %s is left out: %s\n", name, shown, why);
+    if (r->c->notes && strstr(r->c->notes, line)) return GG_OK;
+    if (gg_buf_printf(&all, r->err, "%s%s", r->c->notes ? r->c->notes : "", line) == GG_OK) {
+        free(r->c->notes);
+        r->c->notes = gg_buf_take(&all, NULL);
+    }
+    gg_buf_free(&all);
+    return r->err->status;
+}
+
 /* The path of a model: a text, {"path": TEXT}, or {"model": {"path": TEXT}, "lora": null}. NULL
  * with the error. */
 static char *model_path(const config_reader *r, const gg_json_node *n)
 {
     const gg_json_node *lora = NULL;
     for (int deep = 0; deep < 2 && gg_json_type_of(n) == GG_JSON_OBJECT; deep++) {
-        if (only_members(n, "model lora path revision override_architecture", "model", r->err))
+        if (only_members(n, "model lora path revision override_architecture", "model", r->err) ||
+            note_member(r, n, "revision", "the files that are here are taken") ||
+            note_member(r, n, "override_architecture",
+                        "models keep the architecture of their files"))
             return NULL;
         if (given(n, "lora")) lora = gg_json_get(n, "lora");
         n = given(n, "model") ? gg_json_get(n, "model") : gg_json_get(n, "path");
@@ -952,5 +975,6 @@ void gg_merge_config_free(gg_merge_config *c)
     free(c->parameters);
     free(c->base);
     free(c->chat_template);
+    free(c->notes);
     *c = (gg_merge_config){ 0 };
 }

@@ -391,6 +391,11 @@ static gg_status read_models(cli *c, gg_merge_config *to)
     gg_buf_free(&text);
     if (to->has_seed && !cli_given(c, "seed")) opt.o.seed = to->seed;
     if (opt.list) return st;
+    for (char *p = to->notes, *end; p && *p && st == GG_OK; p = end + 1) {
+        end = strchr(p, '\n');
+        *end = '\0';
+        cli_note(c, "%s", p);
+    }
     if (opt.folder && st == GG_OK) st = find_in_folder(c, &to->base);
     for (size_t i = 0; opt.folder && i < to->n_models && st == GG_OK; i++)
         st = find_in_folder(c, &to->models[i].path);
