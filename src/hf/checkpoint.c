@@ -342,9 +342,24 @@ void gg_ck_drop_empty(gg_checkpoint *ck)
     g->n_tensors = n;
 }
 
-gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err)
+gg_status gg_ck_check_type(const gg_checkpoint *ck, const gg_st_tensor *in, gg_error *err)
 {
-    if (GG_ROOM(t->pieces, t->n_pieces, NULL, err) != GG_OK) return err->status;
+    bool integers = gg_st_is_integer(in->type) && !ck->any_type;
+    if (in->type != GG_ST_OTHER && !integers) return GG_OK;
+    gg_fail(err, GG_EUNSUPPORTED,
+            integers ? "its values are integers (%s), as of quantized weights"
+                     : "its type %s cannot be read",
+            in->type_name);
+    gg_fix(err, "save it as BF16, without quantization");
+    return gg_ck_at(ck, in, err);
+}
+
+gg_status gg_ck_add_piece(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_ck_piece *piece,
+                          gg_error *err)
+{
+    if (gg_ck_check_type(ck, &ck->in.items[piece->in], err) != GG_OK ||
+        GG_ROOM(t->pieces, t->n_pieces, NULL, err) != GG_OK)
+        return err->status;
     gg_ck_piece *p = &t->pieces[t->n_pieces++];
     *p = *piece;
     p->n = gg_hf_view_elements(&p->view);
@@ -361,10 +376,6 @@ gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_
                           int64_t expert, const gg_hf_move *move, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (in->type == GG_ST_OTHER) {
-        gg_fail(err, GG_EUNSUPPORTED, "its type %s cannot be read", in->type_name);
-        return gg_ck_at(ck, in, err);
-    }
     if (t->n_pieces == 0) {
         t->hf_name = in->name;
         t->shape = move->n_dims;
@@ -374,7 +385,7 @@ gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_
         gg_ck_piece piece = { .in = (uint32_t)(in - ck->in.items),
                               .expert = expert,
                               .view = move->view[v] };
-        st = gg_ck_add_piece(t, &piece, err);
+        st = gg_ck_add_piece(ck, t, &piece, err);
     }
     return st;
 }
@@ -398,40 +409,68 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
     return gg_ck_add_moved(ck, t, in, expert, move, err);
 }
 
-/* What quantizers leave beside weights, for activations. */
-static bool is_scale_of_inputs(const gg_st_tensor *t)
+/* What quantizers leave beside weights, for activations and for caches, and what ComfyUI leaves to
+ * tell that weights have scales. */
+static bool is_beside_weights(const gg_st_tensor *t)
 {
-    return name_ends_with(t->name, ".input_scale") || name_ends_with(t->name, ".output_scale") ||
-           name_ends_with(t->name, ".activation_scale") || name_ends_with(t->name, ".act_scale") ||
-           name_ends_with(t->name, ".k_scale") || name_ends_with(t->name, ".v_scale");
+    static const char *const ends[] = {
+        ".input_scale", ".output_scale", ".activation_scale", ".act_scale",
+        ".scale_input", ".q_scale",      ".k_scale",          ".v_scale",
+        ".prob_scale",  ".kv_scale",     ".kv_cache_scale",   ".kv_cache_scaling_factor",
+        ".comfy_quant", ".scaled_fp8",
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (name_ends_with(t->name, ends[i])) return true;
+    return strcmp(t->name, "scaled_fp8") == 0;
+}
+
+/* What the name of a scale ends with where that of its tensor has `of`. */
+static const struct {
+    const char *end, *of;
+} scale_ends[] = { { "_scale_inv", "" }, { "_scale", "" }, { ".scale_weight", ".weight" } };
+#define SCALE_ENDS (sizeof scale_ends / sizeof *scale_ends)
+
+static bool is_f8(const gg_st_tensor *t)
+{
+    return t->type == GG_ST_F8_E4M3 || t->type == GG_ST_F8_E5M2;
+}
+
+/* The tensor whose name ends with `to` where that of t ends with `from`, or NULL. */
+static const gg_st_tensor *renamed(const gg_checkpoint *ck, const gg_st_tensor *t, const char *from,
+                                   const char *to)
+{
+    char name[512];
+    if (!name_ends_with(t->name, from) || t->name_len + strlen(to) >= sizeof name) return NULL;
+    snprintf(name, sizeof name, "%.*s%s", (int)(t->name_len - strlen(from)), t->name, to);
+    return gg_ck_stored(ck, name);
 }
 
 /* Scales of F8 weights. Others are not applied, so their tensors must not be left out. */
 static bool is_scale_of_f8(const gg_checkpoint *ck, const gg_st_tensor *t)
 {
-    static const char *const ends[] = { "_scale_inv", "_scale" };
-    char name[512];
-    for (int i = 0; i < 2; i++) {
-        if (!name_ends_with(t->name, ends[i])) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(t->name_len - strlen(ends[i])), t->name);
-        const gg_st_tensor *w = gg_ck_stored(ck, name);
-        return w && (w->type == GG_ST_F8_E4M3 || w->type == GG_ST_F8_E5M2);
+    for (size_t i = 0; i < SCALE_ENDS; i++) {
+        const gg_st_tensor *w = renamed(ck, t, scale_ends[i].end, scale_ends[i].of);
+        if (w && is_f8(w)) return true;
     }
     return false;
 }
 
+/* The scales of a stored F8 tensor: the first of them, and how many it has. */
+static const gg_st_tensor *scales_of(const gg_checkpoint *ck, const gg_st_tensor *t, size_t *n)
+{
+    const gg_st_tensor *first = NULL;
+    *n = 0;
+    for (size_t i = 0; i < SCALE_ENDS && is_f8(t); i++) {
+        const gg_st_tensor *s = renamed(ck, t, scale_ends[i].of, scale_ends[i].end);
+        if (s && (*n)++ == 0) first = s;
+    }
+    return first;
+}
+
 const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *t)
 {
-    char name[512];
-    const gg_st_tensor *s = NULL;
-    if (t->type != GG_ST_F8_E4M3 && t->type != GG_ST_F8_E5M2) return NULL;
-    if (t->name_len + 12 > sizeof name) return NULL;
-    snprintf(name, sizeof name, "%s_scale_inv", t->name);
-    if (!(s = gg_ck_stored(ck, name))) {
-        snprintf(name, sizeof name, "%s_scale", t->name);
-        s = gg_ck_stored(ck, name);
-    }
-    return s;
+    size_t n;
+    return scales_of(ck, t, &n);
 }
 
 /* The number of blocks before those that predict further tokens. */
@@ -457,7 +496,7 @@ static const char *arch_of_names(const gg_checkpoint *ck)
         size_t i = 0;
         while (i < ck->in.n &&
                (gg_hf_find(c->arch, ck->in.items[i].name, ck->in.items[i].name_len).rule ||
-                is_scale_of_inputs(&ck->in.items[i]) || is_scale_of_f8(ck, &ck->in.items[i])))
+                is_beside_weights(&ck->in.items[i]) || is_scale_of_f8(ck, &ck->in.items[i])))
             i++;
         if (i == ck->in.n) return c->arch;
     }
@@ -473,7 +512,7 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
     bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
     if (beyond && gg_hf_is(arch, GG_HF_DROPS_PREDICTIONS))
         return GG_OK; /* multi-token prediction */
-    if (!m.rule && (is_scale_of_inputs(in) || is_scale_of_f8(ck, in))) return GG_OK;
+    if (!m.rule && (is_beside_weights(in) || is_scale_of_f8(ck, in))) return GG_OK;
     if (!m.rule && is_of_adapter(in->name)) {
         gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has an adapter that was not merged into it");
         gg_fix(err, "merge it with merge_and_unload of PEFT, and save the model again");
@@ -594,8 +633,9 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
 {
     for (size_t i = 0; i < t->n_pieces; i++) {
         const gg_st_tensor *in = &ck->in.items[t->pieces[i].in];
-        if (in->type != GG_ST_F8_E4M3 && in->type != GG_ST_F8_E5M2) continue;
-        const gg_st_tensor *s = gg_ck_scale_of(ck, in);
+        size_t n_scales;
+        if (!is_f8(in)) continue;
+        const gg_st_tensor *s = scales_of(ck, in, &n_scales);
         bool stated = gg_hf_field(root_of(ck->config), "quantization_config") != NULL;
         if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
@@ -605,10 +645,10 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
                     (unsigned long long)s->elements, (unsigned long long)MOST_SCALES);
             return gg_ck_at(ck, in, err);
         }
-        bool fits = s && s->elements > 0 && s->elements <= in->elements &&
-                    gg_st_type_size(s->type) >= 2 &&
-                    (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||
-                     blocks_fit(ck, in, s, &guessed));
+        bool real = s && s->type <= GG_ST_F64, /* F8 numbers are scales of scales */
+            fits = real && n_scales == 1 && s->elements > 0 && s->elements <= in->elements &&
+                   (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||
+                    blocks_fit(ck, in, s, &guessed));
         if (fits && guessed && !ck->guessed) {
             ck->guessed = true; /* one note is enough */
             /* not 0: blocks_fit has checked it */
@@ -621,9 +661,14 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
                        in->name, (unsigned long long)rows_of, (unsigned long long)columns_of);
         }
         if (fits) continue;
-        gg_fail(err, GG_EUNSUPPORTED,
-                s ? "the shape of its scale does not fit it"
-                  : "its values are F8, and the checkpoint has no scale for them");
+        if (s && !real)
+            gg_fail(err, GG_EUNSUPPORTED, "its scale has the type %s, which is not read",
+                    s->type_name);
+        else
+            gg_fail(err, GG_EUNSUPPORTED, "%s",
+                    !s             ? "its values are F8, and the checkpoint has no scale for them"
+                    : n_scales > 1 ? "it has several scales"
+                                   : "the shape of its scale does not fit it");
         gg_fix(err, "save the model as BF16");
         return gg_ck_at(ck, in, err);
     }
@@ -797,6 +842,26 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
                            : "it is kept as the head, while transformers uses the embeddings");
 }
 
+/* Compares vocab_size with the rows of the embeddings, of which some architectures have spare ones.
+ */
+static gg_status check_vocab_size(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    const gg_json_node *field = gg_hf_field(root_of(ck->config), "vocab_size");
+    const gg_st_tensor *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
+    unsigned long long rows = embd && embd->n_dims == 2 ? embd->dims[0] : 0;
+    uint64_t n = 0;
+    gg_error none = GG_ERROR_INIT;
+    char value[80];
+    if (!field || !rows) return GG_OK;
+    bool whole = gg_json_u64(field, &n, &none) == GG_OK,
+         spare = gg_hf_is(arch, GG_HF_COPIED_HEAD) || gg_hf_is(arch, GG_HF_SPARE_ROWS);
+    if (whole && (n == rows || (n < rows && spare))) return GG_OK;
+    gg_hf_value_text(field, value);
+    return gg_ck_note(ck, true, err,
+                      "config.json has vocab_size = %s, but the embeddings have %llu rows", value,
+                      rows);
+}
+
 /* What config.json says of a field that tells whether a model has a tensor; false if nothing. */
 static bool is_stated(const gg_json_node *config, const gg_hf_field_row *f, bool *value)
 {
@@ -813,6 +878,30 @@ static bool is_told(const gg_json_node *config, const char *arch, const char *te
             is_stated(config, f, &value))
             return true;
     return false;
+}
+
+/* Notes fields that tell of tensors where nothing tells of which: those of other architectures. */
+static gg_status note_other_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
+{
+    gg_buf list = GG_BUF_INIT;
+    for (const gg_hf_field_row *f = gg_hf_flags; f->field && err->status == GG_OK; f++) {
+        bool value = false, known = false, before = false;
+        for (const gg_hf_field_row *g = gg_hf_flags; g->field; g++) {
+            bool same = strcmp(g->field, f->field) == 0;
+            known = known || (same && gg_hf_has(g->archs, arch));
+            before = before || (same && g < f);
+        }
+        bool tells = !f->by || strcmp(f->by, "write") != 0;
+        if (tells && !known && !before && is_stated(root_of(ck->config), f, &value) && value)
+            gg_buf_printf(&list, err, "%s%s", list.len ? ", " : "", f->field);
+    }
+    if (list.len && err->status == GG_OK)
+        gg_ck_note(ck, true, err,
+                   "config.json has fields that are true and that this architecture does not have: "
+                   "%s",
+                   list.data);
+    gg_buf_free(&list);
+    return err->status;
 }
 
 /* Compares the fields that tell whether a model has biases and the like with the tensors. */
@@ -832,7 +921,7 @@ static gg_status check_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
                           : "config.json has no %s, which stands for %s, but the model has %s %s",
                    f->field, value ? "true" : "false", there ? "the tensor" : "no", f->from);
     }
-    return err->status;
+    return err->status == GG_OK ? note_other_flags(ck, arch, err) : err->status;
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
@@ -1064,21 +1153,22 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
     return err->status;
 }
 
-/* A list of tensors in a note: the first three of them, and how many more there are. */
-typedef struct few_tensors {
+/* A list of names in a note: the first three of them, and how many more there are. */
+typedef struct few_names {
     gg_buf text;
     size_t n;
-} few_tensors;
+} few_names;
 
-static gg_status add_few(few_tensors *few, const gg_st_tensor *t, const char *why, gg_error *err)
+static gg_status add_few(few_names *few, const char *name, size_t len, const char *why,
+                         gg_error *err)
 {
-    char name[100];
+    char shown[100];
     if (few->n++ >= 3) return GG_OK;
-    gg_escape(t->name, t->name_len < 60 ? t->name_len : 60, name, sizeof name);
-    return gg_buf_printf(&few->text, err, "%s%s (%s)", few->n > 1 ? ", " : "", name, why);
+    gg_escape(name, len < 60 ? len : 60, shown, sizeof shown);
+    return gg_buf_printf(&few->text, err, "%s%s (%s)", few->n > 1 ? ", " : "", shown, why);
 }
 
-static gg_status end_few(few_tensors *few, gg_error *err)
+static gg_status end_few(few_names *few, gg_error *err)
 {
     return few->n > 3 ? gg_buf_printf(&few->text, err, " and %zu more", few->n - 3) : GG_OK;
 }
@@ -1086,13 +1176,13 @@ static gg_status end_few(few_tensors *few, gg_error *err)
 /* Engines use no F64: a model gets F32. */
 static gg_status note_rounding(gg_checkpoint *ck, gg_error *err)
 {
-    few_tensors wide = { 0 };
+    few_names wide = { 0 };
     gg_status st = GG_OK;
     for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
         const gg_ck_tensor *t = &ck->made[i];
         const gg_st_tensor *in = t->n_pieces ? &ck->in.items[t->pieces[0].in] : NULL;
         if (in && in->type == GG_ST_F64 && ck->header.tensors[i].dtype != GG_F64)
-            st = add_few(&wide, in, in->type_name, err);
+            st = add_few(&wide, in->name, in->name_len, in->type_name, err);
     }
     if (st == GG_OK) st = end_few(&wide, err);
     if (st == GG_OK && wide.n)
@@ -1174,6 +1264,7 @@ static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *e
 {
     char arch[64];
     gg_hf_arch(&ck->header.meta, arch);
+    ck->any_type = !order->hf;
     gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
     if (st == GG_OK && order->hf) st = map_tensors(ck, arch, UINT64_MAX, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
@@ -1206,16 +1297,29 @@ static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_erro
 {
     const gg_json_node *all = gg_json_get(root_of(header), "__metadata__");
     gg_status st = GG_OK;
+    few_names left = { 0 };
+    if (all && gg_json_type_of(all) != GG_JSON_OBJECT)
+        return gg_ck_note(ck, true, err, "__metadata__ is not a JSON object, and is left out");
     for (const gg_json_node *m = gg_json_first(all); m && st == GG_OK; m = gg_json_next(m)) {
         gg_kv kv = { .type = GG_TYPE_STR, .count = 1 };
         const char *text;
-        if (gg_json_type_of(m) != GG_JSON_STRING) continue;
         kv.key = gg_json_key(m, &kv.key_len);
+        if (gg_json_type_of(m) != GG_JSON_STRING) {
+            char value[80];
+            gg_hf_value_text(m, value);
+            st = add_few(&left, kv.key, kv.key_len, value, err);
+            continue;
+        }
         st = gg_json_string(m, &text, &kv.size, err);
         kv.data = (const uint8_t *)text;
         const gg_meta one = { &kv, 1, 1, NULL };
         if (st == GG_OK) st = gg_meta_copy(&ck->header.meta, &one, err);
     }
+    if (st == GG_OK) st = end_few(&left, err);
+    if (st == GG_OK && left.n)
+        st = gg_ck_note(ck, true, err, "values of __metadata__ that are not texts are left out: %s",
+                        left.text.data);
+    gg_buf_free(&left.text);
     return st;
 }
 
@@ -1224,22 +1328,23 @@ static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_erro
 static gg_status open_view(gg_checkpoint *ck, const gg_json *header, gg_error *err)
 {
     gg_status st = metadata_keys(ck, header, err);
-    few_tensors left = { 0 }, changed = { 0 };
+    few_names left = { 0 }, changed = { 0 };
     bool rounds = false;
     ck->stored = true;
+    ck->any_type = true;
     ck->has_keys = true;
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++) {
         const gg_st_tensor *t = &ck->in.items[i];
         if (is_scale_of_f8(ck, t)) continue;
         bool axes = t->n_dims <= GG_MAX_DIMS;
         if (t->type == GG_ST_OTHER || !axes) {
-            st = add_few(&left, t, axes ? t->type_name : "too many axes", err);
+            st = add_few(&left, t->name, t->name_len, axes ? t->type_name : "too many axes", err);
             continue;
         }
         st = add_unmoved(ck, t, err);
         if (gg_st_dtype(t->type) != GG_DTYPE_COUNT || st != GG_OK) continue;
         rounds = rounds || t->type == GG_ST_U32 || t->type == GG_ST_U64;
-        st = add_few(&changed, t, t->type_name, err);
+        st = add_few(&changed, t->name, t->name_len, t->type_name, err);
     }
     if (st == GG_OK) st = end_few(&left, err);
     if (st == GG_OK) st = end_few(&changed, err);
@@ -1321,21 +1426,43 @@ static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err
     return st;
 }
 
+/* The rows and columns that share a scale: two numbers, or a text such as "128x128". */
+static gg_status read_block_size(gg_checkpoint *ck, const gg_json_node *how, gg_error *err)
+{
+    const char *name = "weight_block_size", *text;
+    const gg_json_node *block = gg_json_get(how, name),
+                       *groups = gg_json_first(gg_json_get(how, "config_groups"));
+    gg_error none = GG_ERROR_INIT;
+    char value[80];
+    int end = 0;
+    size_t len;
+    if (gg_json_type_of(block) == GG_JSON_NULL) block = NULL;
+    if (!block) block = gg_json_get(gg_json_get(groups, "weights"), name = "block_structure");
+    if (!block || gg_json_type_of(block) == GG_JSON_NULL) return GG_OK;
+    gg_hf_value_text(block, value);
+    const gg_json_node *rows = gg_json_first(block), *columns = gg_json_next(rows);
+    if (gg_json_string(block, &text, &len, &none) == GG_OK) {
+        unsigned long long n[2];
+        if (sscanf(value, "%9llux%9llu%n", &n[0], &n[1], &end) == 2 && value[end] == '\0')
+            ck->block[0] = n[0], ck->block[1] = n[1];
+    } else if (gg_json_count(block) == 2 && gg_json_u64(rows, &ck->block[0], &none) == GG_OK) {
+        gg_json_u64(columns, &ck->block[1], &none);
+    }
+    if (ck->block[0] && ck->block[1]) return GG_OK;
+    return gg_fail(err, GG_EUNSUPPORTED,
+                   "quantization_config has %s = %s, which must be two numbers above 0", name,
+                   value);
+}
+
 /* Makes the keys, unless the weights are quantized in a way that is not read. */
 static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
-    gg_error none = GG_ERROR_INIT;
     bool by_type = false;
     const gg_hf_class *class;
     const gg_st_tensor *quantized = NULL;
-    const gg_json_node *root = root_of(ck->config), *how = gg_hf_field(root, "quantization_config"),
-                       *groups = gg_json_first(gg_json_get(how, "config_groups")),
-                       *block = gg_json_get(how, "weight_block_size");
-    if (!block) block = gg_json_get(gg_json_get(groups, "weights"), "block_structure");
-    const gg_json_node *columns = gg_json_next(gg_json_first(block));
-    if (block) gg_json_u64(gg_json_first(block), &ck->block[0], &none);
-    if (columns) gg_json_u64(columns, &ck->block[1], &none);
+    const gg_json_node *root = root_of(ck->config), *how = gg_hf_field(root, "quantization_config");
     gg_status st = class_of_config(root, &class, &by_type, err);
+    if (st == GG_OK) st = read_block_size(ck, how, err);
     if (st == GG_OK && by_type)
         st = gg_ck_note(ck, false, err,
                         "config.json does not name the class; model_type decides: %s", class->name);
@@ -1380,6 +1507,7 @@ static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *p
     if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
     if (st == GG_OK) st = note_parts(ck, arch, err);
     if (st == GG_OK) st = check_head(ck, arch, err);
+    if (st == GG_OK) st = check_vocab_size(ck, arch, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
     if (st == GG_OK) st = check_flags(ck, arch, err);
     if (st == GG_OK) st = note_rounding(ck, err);
@@ -1496,9 +1624,7 @@ static char *folder_of_file(const char *path, const char **base)
 /* The form of a file: it may stand for the folder that it is in. */
 static gg_hf_form form_of_file(const char *folder, const char *base, gg_error *err)
 {
-    bool adapter = strcmp(base, "adapter_model.safetensors") == 0 ||
-                   strcmp(base, "adapters.safetensors") == 0;
-    if (adapter && gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err))
+    if (gg_hf_is_adapter(base) && gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err))
         return gg_hf_form_of(folder, true, err);
     bool model = strncmp(base, "model", 5) == 0 && (gg_hf_has_file(folder, GG_HF_CONFIG, err) ||
                                                     gg_hf_has_file(folder, GG_HF_INDEX, err));

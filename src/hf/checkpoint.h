@@ -84,6 +84,7 @@ typedef struct gg_checkpoint {
     bool scales, looked_for_scales; /* F8 tensors have scales */
     bool guessed;                   /* the size of the blocks of these scales was not stated */
     bool all_f32;                   /* every tensor becomes F32 */
+    bool any_type;                  /* the tensors may be integers: they are not converted */
     /* Of a model that is written: gg_decode, for tensors that are stored in blocks. */
     gg_status (*decode)(uint32_t dtype, const void *blocks, float *out, size_t n, gg_error *err);
     /* Of a model that is written: what belongs beside its files, the name of that file, and the
@@ -152,7 +153,12 @@ gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *
 bool gg_ck_find(const gg_checkpoint *ck, const char *name, size_t *index);
 /* Drops those that have stayed new, when all tensors are named. */
 void gg_ck_drop_empty(gg_checkpoint *ck);
-gg_status gg_ck_add_piece(gg_ck_tensor *t, const gg_ck_piece *piece, gg_error *err);
+/* Adds a piece. Errors: those of gg_ck_check_type; GG_ENOMEM. */
+gg_status gg_ck_add_piece(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_ck_piece *piece,
+                          gg_error *err);
+/* Refuses a stored tensor whose values cannot be read, or are integers and no weights.
+ * gg_ck_add_piece calls it, so that no tensor of the model is made of one. */
+gg_status gg_ck_check_type(const gg_checkpoint *ck, const gg_st_tensor *in, gg_error *err);
 /* Adds the elements of a stored tensor that `move` takes. The first ones give *t its shape. */
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
                           int64_t expert, const gg_hf_move *move, gg_error *err);

@@ -114,6 +114,7 @@ static bool stood_alone(const char *name)
 #define FULL PARAMETERS "full_attention."
 #define SLIDING PARAMETERS "sliding_attention."
 #define LOCAL_BASE "rope_local_base_freq"
+#define ORIGINAL "original_max_position_embeddings"
 
 /* The paths under which a field may stand, the first that counts first. */
 static int paths_of_field(const char *path, char paths[4][96])
@@ -319,6 +320,16 @@ gg_status gg_hf_contradictions(const gg_json_node *config, const char *arch, gg_
                       value);
     }
     if (err->status == GG_OK) add_rope_types(config, to, err);
+    static const char *const same[][2] = {
+        { ORIGINAL, SCALING ORIGINAL },
+        { "partial_rotary_factor", "rotary_pct" },
+        { "partial_rotary_factor", "rope_pct" },
+    };
+    for (size_t i = !gg_hf_is(arch, GG_HF_LONG_ROPE); i < 3; i++) {
+        twin_field one = { "", NULL };
+        for (int k = 0; k < 2 && err->status == GG_OK; k++)
+            add_twin(gg_hf_field(config, same[i][k]), same[i][k], &one, to, err);
+    }
     for (int t = 0; t < 2; t++)
         for (const gg_hf_key *k = t ? gg_hf_yarn_keys : gg_hf_keys; k->key; k++)
             if (err->status == GG_OK && gg_hf_has(k->archs, arch)) add_twins(config, k, to, err);
@@ -404,6 +415,11 @@ bool gg_hf_value(const gg_json_node *config, const char *text, double *value)
 
 /* ---- keys ---------------------------------------------------------------------------------- */
 
+static bool fits_u32(double value)
+{
+    return value >= 0 && value < 4294967296.0;
+}
+
 static gg_status set_number(gg_meta *meta, const char *arch, const char *name, uint32_t type,
                             double value, gg_error *err)
 {
@@ -411,8 +427,7 @@ static gg_status set_number(gg_meta *meta, const char *arch, const char *name, u
     uint8_t le[4] = { value != 0 };
     snprintf(key, sizeof key, "%s.%s", arch, name);
     if (type == GG_TYPE_F32) gg_put_le32(le, gg_float_bits((float)value));
-    else if (type == GG_TYPE_U32)
-        gg_put_le32(le, value >= 0 && value < 4294967296.0 ? (uint32_t)value : 0);
+    else if (type == GG_TYPE_U32) gg_put_le32(le, fits_u32(value) ? (uint32_t)value : 0);
     gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
     return gg_meta_set(meta, &kv, err);
 }
@@ -458,6 +473,13 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
                                gg_error *err)
 {
     double most, original;
+    bool factors[2] = { gg_hf_field(config, "rope_scaling.long_factor"),
+                        gg_hf_field(config, "rope_scaling.short_factor") },
+         typed = rope_is(config, "longrope") || rope_is(config, "su");
+    if (typed != factors[0] || typed != factors[1])
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "rope_scaling in config.json must have type longrope, long_factor and "
+                       "short_factor, or none of them");
     if (!gg_hf_value(config, "max_position_embeddings n_positions", &most) ||
         !gg_hf_value(config,
                      "original_max_position_embeddings "
@@ -466,8 +488,7 @@ static gg_status set_long_rope(const gg_json_node *config, const char *arch, gg_
         return GG_OK;
     gg_status st = set_number(meta, arch, "rope.scaling.original_context_length", GG_TYPE_U32,
                               original, err);
-    bool scaled = gg_hf_field(config, "rope_scaling.long_factor");
-    if (st != GG_OK || !scaled) return st;
+    if (st != GG_OK || !typed) return st;
     double scale = most / original, factor = 1;
     if (scale > 1 && original > 1) factor = sqrt(1 + gg_hf_log(scale) / gg_hf_log(original));
     return set_number(meta, arch, "rope.scaling.attn_factor", GG_TYPE_F32, factor, err);
@@ -481,10 +502,15 @@ static gg_status set_rope_sections(const gg_json_node *config, const char *arch,
     char key[64];
     uint8_t le[16] = { 0 };
     int i = 0;
-    for (const gg_json_node *n = gg_json_first(list); n && i < 4; n = gg_json_next(n), i++) {
+    bool fits = !list || (gg_json_count(list) > 0 && gg_json_count(list) <= 4);
+    for (const gg_json_node *n = gg_json_first(list); n && fits; n = gg_json_next(n), i++) {
         double x = 0;
-        if (number_of(n, &x) && x >= 0 && x < 65536) gg_put_le32(le + 4 * i, (uint32_t)x);
+        fits = number_of(n, &x) && x >= 0 && x < 65536 && x == floor(x);
+        if (fits) gg_put_le32(le + 4 * i, (uint32_t)x);
     }
+    if (!fits)
+        return gg_fail(err, GG_EUNSUPPORTED,
+                       "mrope_section in config.json must be a list of at most 4 whole numbers");
     for (i = 0; !list && i < 4; i++) gg_put_le32(le + 4 * i, usual[i]);
     snprintf(key, sizeof key, "%s.rope.dimension_sections", arch);
     gg_kv kv = { key, strlen(key), GG_TYPE_ARR, GG_TYPE_I32, 4, le, sizeof le };
@@ -627,8 +653,13 @@ gg_status gg_hf_make_keys(const gg_json_node *config, const char *arch, gg_meta 
         if (!gg_hf_has(k->archs, arch)) continue;
         if (k->value[0] == '\'')
             st = set_text(meta, arch, k->key, k->value + 1, strlen(k->value) - 2, err);
-        else if (gg_hf_value(config, k->value, &x))
+        else if (gg_hf_value(config, k->value, &x)) {
+            /* Single fields are compared with their table, which names them. */
+            if (k->type == GG_TYPE_U32 && strpbrk(k->value, "*/+") && !fits_u32(x))
+                return gg_fail(err, GG_EUNSUPPORTED, "config.json gives %s.%s the value %g", arch,
+                               k->key, x);
             st = set_number(meta, arch, k->key, k->type, x, err);
+        }
     }
     if (st == GG_OK && gg_hf_is(arch, GG_HF_LONG_ROPE)) st = set_long_rope(config, arch, meta, err);
     else if (st == GG_OK) st = set_rope_scaling(config, arch, meta, err);
@@ -724,7 +755,9 @@ static bool plain_name(const char *name, size_t len, gg_hf_match *m, char out[GG
         }
     }
     out[at] = '\0';
-    return true;
+    /* The table's words for a number are no numbers. */
+    return (m->block >= 0 || strncmp(out, "L.", 2) != 0) &&
+           (m->expert >= 0 || !strstr(out, ".experts.E."));
 }
 
 /* Names of prediction blocks: mtp.layers.N.REST becomes L.REST, and mtp.REST L.mtp.REST. */

@@ -219,23 +219,49 @@ static bool has_weights(const char *folder, gg_error *err)
     return yes;
 }
 
+#define PEFT_WEIGHTS "adapter_model" END
+#define MLX_WEIGHTS "adapters" END
+#define MLX_STEP "_adapters" END /* 0000100_adapters.safetensors, from training */
+
+bool gg_hf_is_adapter(const char *name)
+{
+    return strcmp(name, PEFT_WEIGHTS) == 0 || strcmp(name, MLX_WEIGHTS) == 0 ||
+           gg_text_ends(name, strlen(name), MLX_STEP);
+}
+
+/* Whether the folder has files of the training of MLX; the last of them in `name`. */
+static bool has_steps(const char *folder, char name[200], gg_error *err)
+{
+    DIR *dir = gg_open_folder(folder, err);
+    name[0] = '\0';
+    for (const char *file; dir && (file = gg_next_name(dir, err));)
+        if (gg_text_ends(file, strlen(file), MLX_STEP) && strlen(file) < 200 &&
+            strcmp(file, name) > 0)
+            strcpy(name, file);
+    if (dir) closedir(dir);
+    return name[0] != '\0';
+}
+
 gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err)
 {
-    bool model = has_weights(folder, err), config = gg_hf_has_file(folder, GG_HF_CONFIG, err);
-    if (gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err) && (adapter || !model)) {
-        bool mlx = gg_hf_has_file(folder, "adapters.safetensors", err) ||
-                   gg_hf_has_file(folder, "adapters.npz", err);
-        return mlx && !gg_hf_has_file(folder, "adapter_model.safetensors", err) ? GG_HF_MLX
-                                                                                : GG_HF_PEFT;
-    }
-    bool other = gg_hf_has_file(folder, "model_index.json", err) ||
-                 gg_hf_has_file(folder, GG_HF_MISTRAL, err);
+    char step[200];
+    bool model = has_weights(folder, err), config = gg_hf_has_file(folder, GG_HF_CONFIG, err),
+         other = gg_hf_has_file(folder, "model_index.json", err) ||
+                 gg_hf_has_file(folder, GG_HF_MISTRAL, err),
+         stated = gg_hf_has_file(folder, GG_HF_ADAPTER_CONFIG, err),
+         peft = gg_hf_has_file(folder, PEFT_WEIGHTS, err),
+         mlx = !peft && (gg_hf_has_file(folder, MLX_WEIGHTS, err) ||
+                         gg_hf_has_file(folder, "adapters.npz", err) ||
+                         ((stated || !(model || config || other)) && has_steps(folder, step, err)));
+    if (stated ? adapter || !model : (peft || mlx) && !(model || config || other))
+        return mlx ? GG_HF_MLX : GG_HF_PEFT;
     return model || config || other ? GG_HF_MODEL : GG_HF_NOTHING;
 }
 
 /* ---- adapters ----------------------------------------------------------------------------- */
 
-static gg_status find_adapter(const char *folder, bool mlx, gg_hf_files *files, gg_error *err)
+static gg_status find_adapter(const char *folder, bool mlx, const char *only, gg_hf_files *files,
+                              gg_error *err)
 {
     static const struct {
         const char *name, *why, *fix;
@@ -247,7 +273,8 @@ static gg_status find_adapter(const char *folder, bool mlx, gg_hf_files *files, 
         { "adapters.npz", "a file of older versions of MLX, which is not read",
           "train or convert it with a version of mlx_lm that writes adapters.safetensors" },
     };
-    const char *name = mlx ? "adapters.safetensors" : "adapter_model.safetensors";
+    char step[200];
+    const char *name = only ? only : mlx ? MLX_WEIGHTS : PEFT_WEIGHTS;
     if (gg_hf_has_file(folder, name, err)) return add_name(files, name, strlen(name), err);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (!gg_hf_has_file(folder, others[i].name, err)) continue;
@@ -256,7 +283,9 @@ static gg_status find_adapter(const char *folder, bool mlx, gg_hf_files *files, 
         return gg_at_file(err, folder);
     }
     gg_fail(err, GG_EFORMAT, "this adapter has no %s", name);
-    gg_fix(err, "download the file");
+    if (mlx && has_steps(folder, step, err))
+        gg_fix(err, "give the path of a file from its training, such as %.100s", step);
+    else gg_fix(err, "download the file");
     return gg_at_file(err, folder);
 }
 
@@ -297,6 +326,19 @@ static bool is_shard(const char *name, size_t *prefix, unsigned *no, unsigned *c
            p[-5 + end] == '\0' && *no > 0 && *no <= *count;
 }
 
+/* Names the files of the list that are not kept. */
+static void name_skipped(gg_hf_files *files, const gg_hf_files *kept)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < files->n && at + 8 < sizeof files->skipped; i++) {
+        char text[100];
+        if (is_listed(kept, files->list[i])) continue;
+        gg_escape(files->list[i], strlen(files->list[i]), text, sizeof text);
+        at += (size_t)snprintf(files->skipped + at, sizeof files->skipped - at, "%s%s",
+                               at ? ", " : "", text);
+    }
+}
+
 /* Whether all shards of the first shard's set are there. Names the first that is missing. */
 static gg_status keep_shards(const char *folder, const char *first, gg_hf_files *files,
                              gg_error *err)
@@ -318,6 +360,8 @@ static gg_status keep_shards(const char *folder, const char *first, gg_hf_files 
         st = gg_at_file(err, folder);
     }
     if (st == GG_OK) {
+        name_skipped(files, &set);
+        memcpy(set.skipped, files->skipped, sizeof set.skipped);
         gg_hf_files_free(files);
         *files = set;
     } else gg_hf_files_free(&set);
@@ -327,16 +371,9 @@ static gg_status keep_shards(const char *folder, const char *first, gg_hf_files 
 /* Keeps one file of the list, and names the others. */
 static gg_status keep_file(const char *name, gg_hf_files *files, gg_error *err)
 {
-    char kept[300];
-    size_t at = 0;
+    char kept[300], *one[] = { kept };
     snprintf(kept, sizeof kept, "%s", name);
-    for (size_t i = 0; i < files->n && at + 8 < sizeof files->skipped; i++) {
-        char text[100];
-        if (strcmp(files->list[i], kept) == 0) continue;
-        gg_escape(files->list[i], strlen(files->list[i]), text, sizeof text);
-        at += (size_t)snprintf(files->skipped + at, sizeof files->skipped - at, "%s%s",
-                               at ? ", " : "", text);
-    }
+    name_skipped(files, &(gg_hf_files){ .list = one, .n = 1 });
     clear_names(files);
     return add_name(files, kept, strlen(kept), err);
 }
@@ -444,7 +481,7 @@ gg_status gg_hf_find_files(const char *folder, gg_hf_form form, const char *only
 {
     size_t prefix;
     unsigned no, count;
-    if (form != GG_HF_MODEL) return find_adapter(folder, form == GG_HF_MLX, files, err);
+    if (form != GG_HF_MODEL) return find_adapter(folder, form == GG_HF_MLX, only, files, err);
     if (gg_hf_has_file(folder, GG_HF_INDEX, err)) return find_indexed(folder, only, files, err);
     gg_status st = list_folder(folder, "model", files, err);
     if (st == GG_OK && files->n == 0) st = list_folder(folder, "", files, err);

@@ -30,6 +30,9 @@ typedef struct gg_hf_files {
  */
 bool gg_hf_has_file(const char *folder, const char *name, gg_error *err);
 
+/* Whether a file of that name is an adapter of PEFT or MLX. */
+bool gg_hf_is_adapter(const char *name);
+
 /* The form of a folder. With `adapter`, an adapter counts also where there is a model. If a file
  * cannot be looked for, err has the reason. */
 gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err);

@@ -76,17 +76,13 @@ static const gg_st_tensor *find_end(const gg_st_list *list, const char **word)
     return NULL;
 }
 
-static bool is_integer(gg_st_type type)
-{
-    return type >= GG_ST_I8 && type != GG_ST_OTHER;
-}
-
 /* A matrix of integers, which weights are not unless they are quantized. */
 static const gg_st_tensor *find_integers(const gg_st_list *list)
 {
     for (size_t i = 0; i < list->n; i++) {
         const gg_st_tensor *t = &list->items[i];
-        if (t->n_dims >= 2 && is_integer(t->type) && gg_text_ends(t->name, t->name_len, ".weight"))
+        if (t->n_dims >= 2 && gg_st_is_integer(t->type) &&
+            gg_text_ends(t->name, t->name_len, ".weight"))
             return t;
     }
     return NULL;

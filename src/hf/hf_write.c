@@ -320,7 +320,7 @@ static gg_status add_array(gg_hf_writer *w, const char *name, const hf_array *a,
         const gg_st_tensor *in = &w->ck->in.items[piece.in];
         /* not 0: there is an expert */
         if (expert > 0) piece.view.first += expert * (in->elements / in->dims[0]);
-        st = gg_ck_add_piece(t, &piece, err);
+        st = gg_ck_add_piece(w->ck, t, &piece, err);
     }
     return st;
 }

@@ -284,6 +284,41 @@ static bool experts_fit(const peft *p, const peft_pair *pair, bool inner, uint64
            (inner ? a->dims[1] : b->dims[0]) == embd;
 }
 
+/* How many parameters of a module target_parameters names, such as MODULE.down_proj; of all whose
+ * name ends so with `parameter`. */
+static size_t count_targets(const peft *p, const char *module, size_t len, const char *parameter)
+{
+    const gg_json_node *t = gg_json_first(gg_json_get(p->config, "target_parameters"));
+    const char *text;
+    size_t n = 0, m;
+    for (; t; t = gg_json_next(t)) {
+        gg_error none = GG_ERROR_INIT;
+        if (gg_json_string(t, &text, &m, &none) != GG_OK) continue;
+        size_t dot = m;
+        while (dot > 0 && text[dot - 1] != '.') dot--;
+        if (dot == 0 || (parameter && !gg_text_is(text + dot, m - dot, parameter))) continue;
+        m = dot - 1;
+        if (m > len || memcmp(module + len - m, text, m) != 0) continue;
+        n += m == len || module[len - m - 1] == '.';
+    }
+    return n;
+}
+
+/* Whether the pair is for gate_up_proj: its name has base_layer if there is one for down_proj too.
+ * Of a single pair, target_parameters tells, or else its shape. */
+static bool is_inner(const peft *p, const peft_pair *pair, bool inner)
+{
+    char name[640];
+    uint64_t embd = gg_arch_number(p->base, "embedding_length");
+    snprintf(name, sizeof name, "%.*s.base_layer.lora_A.weight",
+             (int)(pair->module + pair->len - pair->a->name), pair->a->name);
+    if (inner || gg_ck_stored(p->ck, name)) return inner;
+    size_t gate_up = count_targets(p, pair->module, pair->len, "gate_up_proj"),
+           down = count_targets(p, pair->module, pair->len, "down_proj");
+    if (!gate_up != !down) return gate_up > 0;
+    return pair->a->dims[1] == embd && pair->b->dims[0] != embd;
+}
+
 /* Takes what a pair for all experts has for one matrix: all rows of lora_B, or a half of them. */
 static bool move_experts(const peft *p, const peft_pair *pair, uint64_t rank, const char *rows,
                          peft_half half[2])
@@ -309,6 +344,7 @@ static gg_status add_experts(peft *p, const peft_pair *pair, bool inner, gg_erro
     uint64_t rank;
     peft_half half[2] = { { .t = pair->a }, { .t = pair->b } };
     gg_status st = GG_OK;
+    inner = is_inner(p, pair, inner);
     snprintf(hf, sizeof hf, "%.*s.%s_proj", (int)(pair->len < 480 ? pair->len : 480), pair->module,
              inner ? "gate_up" : "down");
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
@@ -325,6 +361,45 @@ static gg_status add_experts(peft *p, const peft_pair *pair, bool inner, gg_erro
         if (st == GG_OK) st = add_halves(p, name, -1, half, err);
     }
     return st;
+}
+
+/* ---- switch_mlp of MLX -------------------------------------------------------------------- */
+
+/* The stack of experts that a module of MLX stands for, or NULL. */
+static const char *stack_of_switch(const char *module, size_t len)
+{
+    static const char *const made[][2] = { { ".switch_mlp.gate_proj", "ffn_gate_exps" },
+                                           { ".switch_mlp.up_proj", "ffn_up_exps" },
+                                           { ".switch_mlp.down_proj", "ffn_down_exps" } };
+    for (int i = 0; i < 3; i++)
+        if (gg_text_ends(module, len, made[i][0])) return made[i][1];
+    return NULL;
+}
+
+/* A pair for all experts: lora_a is [experts, r, in], or [experts * r, in] in older versions, and
+ * lora_b [experts, out, r], as in GGUF. */
+static gg_status add_switch(peft *p, const peft_pair *pair, const char *stack, gg_error *err)
+{
+    const gg_st_tensor *a = pair->a, *b = pair->b;
+    uint64_t experts = gg_arch_number(p->base, "expert_count"),
+             rank = b->n_dims == 3 ? b->dims[2] : 0;
+    peft_half half[2] = { { .t = a }, { .t = b } };
+    char cut[40], name[GG_HF_NAME];
+    gg_hf_match m = gg_hf_find(p->arch, pair->module, pair->len);
+    if (m.block < 0 || (uint64_t)m.block >= p->blocks) return refuse_module(p, b, err);
+    snprintf(cut, sizeof cut, "cut0:%llu,* keep", (unsigned long long)experts);
+    bool fits = experts && rank && b->dims[0] == experts &&
+                (a->n_dims == 3 ? a->dims[0] == experts && a->dims[1] == rank
+                                : a->n_dims == 2 && a->dims[0] == experts * rank) &&
+                gg_hf_views(a->n_dims == 2 ? cut : NULL, &p->sizes, a->n_dims, a->dims,
+                            &half[0].move) &&
+                gg_hf_views(NULL, &p->sizes, 3, b->dims, &half[1].move);
+    if (!fits)
+        return refuse_stored(p, b, "the pair (switch_mlp) does not fit the experts of the base",
+                             "use the model that the adapter was trained for", err);
+    snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, stack);
+    gg_status st = strength_of(p, pair, rank, &half[1].times, err);
+    return st == GG_OK ? add_halves(p, name, -1, half, err) : st;
 }
 
 static const char *after_prefix(const char *name)
@@ -388,7 +463,8 @@ static gg_status same_as_base(const peft *p, const gg_st_tensor *t, size_t index
     uint8_t *raw = malloc((size_t)STEP * 16);
     float *x = malloc(2 * (size_t)STEP * sizeof *x);
     gg_data d;
-    gg_status st = raw && x ? gg_data_open(p->model, index, &d, err) : gg_ck_no_room(err);
+    gg_status st = raw && x ? gg_ck_check_type(p->ck, t, err) : gg_ck_no_room(err);
+    if (st == GG_OK) st = gg_data_open(p->model, index, &d, err);
     if (st != GG_OK) {
         free(raw);
         free(x);
@@ -469,6 +545,8 @@ static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *er
         if (p->mlx && len >= 12 && memcmp(module + len - 12, "embed_tokens", 12) == 0)
             embedding = true;
         peft_pair pair = { t, other, module, len, embedding };
+        const char *stack = p->mlx ? stack_of_switch(module, len) : NULL;
+        if (stack) return add_switch(p, &pair, stack, err);
         if (gg_text_ends(module, len, ".experts")) return add_experts(p, &pair, inner, err);
         return add_pair(p, &pair, err);
     }
@@ -607,10 +685,14 @@ static gg_status set_invocation(const peft *p, gg_error *err)
     gg_status st = GG_OK;
     for (const gg_json_node *t = gg_json_first(list); t && st == GG_OK; t = gg_json_next(t)) {
         uint64_t token = 0;
-        st = gg_json_u64(t, &token, err);
-        if (st == GG_OK && token > UINT32_MAX)
+        gg_error none = GG_ERROR_INIT;
+        char value[80];
+        gg_hf_value_text(t, value);
+        if (gg_json_u64(t, &token, &none) != GG_OK || token > UINT32_MAX)
             st = gg_fail(err, GG_EFORMAT,
-                         "a number in alora_invocation_tokens is too large for a token");
+                         "adapter_config.json has %s in alora_invocation_tokens, which is not the "
+                         "number of a token",
+                         value);
         gg_put_le32(le + 4 * i++, (uint32_t)token);
     }
     static const char key[] = "adapter.alora.invocation_tokens";
@@ -656,6 +738,28 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
     return err->status;
 }
 
+/* Whether the values of a pattern are numbers, and ranks are those of matrices. */
+static gg_status check_pattern(const gg_json_node *config, const char *name, bool ranks,
+                               gg_error *err)
+{
+    const gg_json_node *m = gg_json_first(gg_json_get(config, name));
+    for (; m; m = gg_json_next(m)) {
+        gg_error none = GG_ERROR_INIT;
+        char key[120], value[80];
+        size_t n;
+        double x;
+        if (gg_json_type_of(m) == GG_JSON_NUMBER && gg_json_f64(m, &x, &none) == GG_OK &&
+            (!ranks || (x >= 1 && x == floor(x))))
+            continue;
+        const char *text = gg_json_key(m, &n);
+        gg_escape(text, n < 100 ? n : 100, key, sizeof key);
+        gg_hf_value_text(m, value);
+        return gg_fail(err, GG_EFORMAT, "adapter_config.json has %s of %s = %s, which must be %s",
+                       name, key, value, ranks ? "a whole number above 0" : "a number");
+    }
+    return GG_OK;
+}
+
 /* Compares the fields of adapter_config.json with their table. */
 static gg_status check_adapter_config(const peft *p, const char *folder, gg_error *err)
 {
@@ -680,6 +784,8 @@ static gg_status check_adapter_config(const peft *p, const char *folder, gg_erro
         st = gg_fail(err, GG_EFORMAT, "adapter_config.json has %s = %s, which has the wrong type",
                      typed[i].name, value);
     }
+    if (st == GG_OK && !p->mlx) st = check_pattern(p->config, "rank_pattern", true, err);
+    if (st == GG_OK && !p->mlx) st = check_pattern(p->config, "alpha_pattern", false, err);
     return st == GG_OK ? GG_OK : gg_at_file(err, folder);
 }
 
@@ -700,10 +806,16 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_ad
     p->rank = adapter_number(p->mlx ? gg_json_get(p->config, "lora_parameters") : p->config,
                              p->mlx ? "rank" : "r", 0);
     p->rslora = adapter_flag(p->config, "use_rslora");
-    if ((p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
-    gg_fail(err, GG_EUSAGE, "the %s of this adapter is not known, or no number above 0",
-            p->mlx ? "rank or scale (lora_parameters)" : "lora_alpha");
-    gg_fix(err, "give its folder with adapter_config.json, or the alpha");
+    bool ranked = !gg_json_get(p->config, "r") || p->mlx ||
+                  (p->rank >= 1 && p->rank == floor(p->rank));
+    if (ranked && (p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
+    gg_fail(err, GG_EUSAGE, "the %s of this adapter is not known, or no %snumber above 0",
+            p->mlx    ? "rank or scale (lora_parameters)"
+            : !ranked ? "rank (r)"
+                      : "lora_alpha",
+            ranked ? "" : "whole ");
+    gg_fix(err, p->config ? "correct adapter_config.json"
+                          : "give its folder with adapter_config.json, or the alpha");
     return gg_at_file(err, folder);
 }
 
@@ -818,6 +930,104 @@ static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
                       list, first, more);
 }
 
+/* Notes parameters of target_parameters for which the adapter has no pair. */
+static gg_status note_targets(const peft *p, gg_error *err)
+{
+    static const char *const ends[] = { ".lora_A", ".base_layer.lora_A" };
+    const gg_json_node *t = gg_json_first(gg_json_get(p->config, "target_parameters"));
+    char lacking[200], shared[200];
+    size_t lack = 0;
+    bool share = false;
+    for (; t; t = gg_json_next(t)) {
+        gg_error none = GG_ERROR_INIT;
+        const char *text;
+        char pair[300];
+        size_t len, pairs = 0;
+        if (gg_json_string(t, &text, &len, &none) != GG_OK) continue;
+        size_t n = len;
+        while (n > 0 && text[n - 1] != '.') n--;
+        n = n ? n - 1 : len; /* the module */
+        for (int i = 0; i < 2 && n < 250; i++) {
+            int m = snprintf(pair, sizeof pair, "%.*s%s", (int)n, text, ends[i]);
+            pairs += has_tensor_of(p, pair, (size_t)m);
+        }
+        if (pairs == 0 && lack++ == 0)
+            gg_escape(text, len < 60 ? len : 60, lacking, sizeof lacking);
+        if (pairs == 1 && !share && (share = count_targets(p, text, n, NULL) > 1))
+            gg_escape(text, len < 60 ? len : 60, shared, sizeof shared);
+    }
+    if (lack)
+        gg_ck_note(p->ck, true, err,
+                   "target_parameters names %s%s, for which the adapter has no tensors", lacking,
+                   lack > 1 ? " and others" : "");
+    if (share && err->status == GG_OK)
+        gg_ck_note(p->ck, true, err,
+                   "target_parameters names %s and another, but the adapter has one pair for them",
+                   shared);
+    return err->status;
+}
+
+/* The number after "layers." in a module's name, or -1. */
+static int64_t block_of_module(const peft *p, const char *module, size_t len)
+{
+    return gg_hf_find(p->arch, module, len).block;
+}
+
+/* Whether PEFT would use the pair: target_modules, exclude_modules and layers_to_transform decide.
+ */
+static bool is_targeted(const peft *p, const char *module, size_t len)
+{
+    static const char *const lists[] = { "target_modules", "exclude_modules" };
+    gg_error none = GG_ERROR_INIT;
+    const char *name;
+    double block;
+    size_t n;
+    for (int i = 0; i < 2; i++) {
+        const gg_json_node *list = gg_json_get(p->config, lists[i]), *m = gg_json_first(list);
+        bool found = false;
+        if (!m || gg_json_type_of(list) != GG_JSON_ARRAY) continue; /* a pattern, or nothing */
+        for (; m && !found; m = gg_json_next(m))
+            found = gg_json_string(m, &name, &n, &none) == GG_OK &&
+                    pattern_fits(name, n, module, len);
+        if (found == (i == 1)) return false;
+    }
+    const gg_json_node *layers = gg_json_get(p->config, "layers_to_transform"),
+                       *l = gg_json_first(layers);
+    if (gg_json_type_of(layers) == GG_JSON_NUMBER) l = layers;
+    if (!l) return true;
+    for (; l; l = l == layers ? NULL : gg_json_next(l))
+        if (gg_json_f64(l, &block, &none) == GG_OK &&
+            block == (double)block_of_module(p, module, len))
+            return true;
+    return false;
+}
+
+/* Notes pairs that PEFT leaves out because the configuration does not name their modules. */
+static gg_status note_untargeted(const peft *p, gg_error *err)
+{
+    const char *first = NULL;
+    size_t n = 0, shown = 0;
+    char text[200];
+    for (size_t i = 0; i < p->ck->in.n; i++) {
+        const char *module = after_prefix(p->ck->by_name[i]->name),
+                   *end = strstr(module, ".lora_A"),
+                   *embedding = strstr(module, ".lora_embedding_A");
+        if (!end) end = embedding;
+        size_t len = end ? (size_t)(end - module) : 0;
+        if (!end || cut_base_layer(module, &len) || gg_text_ends(module, len, ".experts") ||
+            count_targets(p, module, len, NULL) || is_targeted(p, module, len) || n++)
+            continue;
+        first = module;
+        shown = len < 60 ? len : 60;
+    }
+    if (n == 0) return GG_OK;
+    gg_escape(first, shown, text, sizeof text);
+    return gg_ck_note(p->ck, true, err,
+                      "target_modules, exclude_modules or layers_to_transform leave out %zu pair%s "
+                      "that the adapter has, which PEFT does not use: %s%s",
+                      n, n == 1 ? "" : "s", text, n == 1 ? "" : " ...");
+}
+
 /* Names what is left out, or has changed. */
 static gg_status note_changes(const peft *p, gg_error *err)
 {
@@ -843,6 +1053,8 @@ static gg_status note_changes(const peft *p, gg_error *err)
     if (st == GG_OK && !p->mlx) st = note_unused(p, "alpha_pattern", err);
     if (st == GG_OK && !p->mlx) st = note_lacking(p, "target_modules", err);
     if (st == GG_OK && !p->mlx) st = note_lacking(p, "modules_to_save", err);
+    if (st == GG_OK && !p->mlx) st = note_targets(p, err);
+    if (st == GG_OK && !p->mlx) st = note_untargeted(p, err);
     return st;
 }
 

@@ -43,6 +43,11 @@ size_t gg_st_type_size(gg_st_type type)
     return st_types[type].size;
 }
 
+bool gg_st_is_integer(gg_st_type type)
+{
+    return type >= GG_ST_I8 && type != GG_ST_OTHER;
+}
+
 /* ---- elements ---------------------------------------------------------------------------- */
 
 /* E4M3: four bits of exponent with bias 7, three of mantissa, no infinities; 0x7f is NaN. E5M2 is

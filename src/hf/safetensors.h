@@ -41,6 +41,9 @@ typedef enum gg_st_type {
 /* The bytes of an element. */
 size_t gg_st_type_size(gg_st_type type);
 
+/* Whether its values are integers or truth values. */
+bool gg_st_is_integer(gg_st_type type);
+
 /* The same type in GGUF files; GG_DTYPE_COUNT if there is none. */
 uint32_t gg_st_dtype(gg_st_type type);
 

@@ -21,11 +21,34 @@ llama m '"hidden_act\u0000": "silu"'
 noted 'hidden_act\\x00 = silu' "a field that is known up to a NUL" organ-keys m
 llama m '"hidden_act": "silu\u0000"'
 check_error 3 "hidden_act = silu" "a value that is known up to a NUL" organ-assemble m -o x.gguf
-model m LlamaForCausalLM 2 '' "$ends
-$head
-$(blocks 2 "$attn")"
-LC_ALL=C sed 's/"dtype":"F32"/"dtype":"X32"/' m/model.safetensors > x && mv x m/model.safetensors
-check_error 3 "its type X32 cannot be read" "a type that nobody knows" organ-assemble m -o x.gguf
+
+# Types that are not read, and integers, wherever values come from.
+dense=$(printf '%s\n' "$ends" "$head" "$(blocks 1 "$attn")")
+for type in F4 F6_E2M3 F8_E8M0 C64 X9 I8 I64 BOOL; do
+    case $type in I* | B*) text="its values are integers ($type)" ;; *) text="its type $type cannot be read" ;; esac
+    for name in embed_tokens input_layernorm q_proj o_proj lm_head; do
+        case $type$name in I*_norm | [IB]*proj | [IB]*embed_tokens | [IB]*lm_head) continue ;; esac
+        model m LlamaForCausalLM 1 '' "$(echo "$dense" | sed "s/$name.weight/&:$type/")"
+        check_error 3 "$text" "$name of $type" organ-assemble m -o x.gguf
+    done
+    for name in experts.1.gate_proj.weight experts.0.down_proj.weight; do
+        case $type in [IB]*) continue ;; esac
+        model m Qwen3MoeForCausalLM 1 '"moe_intermediate_size": 6, "num_experts": 2, "num_experts_per_tok": 1,
+            "norm_topk_prob": true' "$(printf '%s\n' "$dense" | grep -v mlp; blocks 1 "$qk
+$l.mlp.gate.weight 2 8"; for e in 0 1; do blocks 1 "$l.mlp.experts.$e.gate_proj.weight 6 8
+$l.mlp.experts.$e.up_proj.weight 6 8
+$l.mlp.experts.$e.down_proj.weight 8 6"; done | sed "s/$name/&:$type/")"
+        check_error 3 "$text" "$name of $type" organ-assemble m -o x.gguf
+    done
+    for name in gate_up_proj down_proj; do
+        model m Qwen3MoeForCausalLM 1 '"moe_intermediate_size": 6, "num_experts": 2, "num_experts_per_tok": 1,
+            "norm_topk_prob": true' "$(printf '%s\n' "$dense" | grep -v mlp; blocks 1 "$qk
+$l.mlp.gate.weight 2 8
+$l.mlp.experts.gate_up_proj 2 12 8
+$l.mlp.experts.down_proj 2 8 6" | sed "s/$name/&:$type/")"
+        check_error 3 "$text" "a stack $name of $type" organ-assemble m -o x.gguf
+    done
+done
 llama m '"hidden_act": "relu"'
 check_error 3 "hidden_act = relu" "another activation" organ-assemble m -o x.gguf
 llama m '"rope_scaling": {"rope_type": "longrope"}'
@@ -163,6 +186,54 @@ llama m '"n_layer": 2, "max_length": 20, "rope_scaling": {"rope_type": "linear",
 quiet "fields that mean the same and agree" organ-keys m
 llama m '"norm_eps": 0.000001, "n_ctx": 64.0, "text_config": {"rope_theta": 1e4}'
 quiet "numbers that are written in another way" organ-keys m
+for size in 11 14 '"12"' 12.5; do
+    llama m ''
+    edit "s/\"vocab_size\": 12/\"vocab_size\": $size/"
+    check "a vocabulary of $size" sh -c 'organ-keys m > /dev/null'
+    grep -q 'vocab_size = ' err || bad "a vocabulary of $size: $(cat err)"
+done
+llama m ''
+edit 's/"vocab_size": 12/"vocab_size": 14/'
+noted "vocab_size = 14, but the embeddings have 12 rows" "rows that are missing" organ-keys m
+for field in attention_bias use_qk_norm qkv_bias; do
+    window Gemma3ForCausalLM ", \"sliding_window\": 8, \"$field\": true" "$qk"
+    noted "are true and that this architecture does not have: $field" "$field of gemma3" organ-keys m
+done
+llama m '"multi_query": true'
+noted "multi_query = true" "a field of another architecture" organ-keys m
+for row in 'GPTNeoX|"rotary_pct": 0.25, "partial_rotary_factor": 0.5|partial_rotary_factor = 0.5, and rotary_pct = 0.25' \
+    'StableLm|"rope_pct": 0.25, "partial_rotary_factor": 0.5|partial_rotary_factor = 0.5, and rope_pct = 0.25'; do
+    f=${row#*|}
+    model m "${row%%|*}ForCausalLM" 2 "\"layer_norm_eps\": 1e-5, ${f%|*}" "$ends
+$head"
+    noted "${f#*|}" "two fractions of a head" organ-keys m
+done
+model m PhiForCausalLM 2 '"layer_norm_eps": 1e-5, "partial_rotary_factor": 0' "$ends
+$head"
+check_error 3 "partial_rotary_factor = 0: it must be above 0" "no positions" organ-assemble m -o x.gguf
+phi3() { model m Phi3ForCausalLM 2 "$1" "$ends
+$head
+$(blocks 2 "$l.input_layernorm.weight 8
+$l.post_attention_layernorm.weight 8
+$l.self_attn.qkv_proj.weight 16 8
+$l.self_attn.o_proj.weight 8 8
+$l.mlp.gate_up_proj.weight 32 8
+$l.mlp.down_proj.weight 8 16")"; }
+long='"long_factor": [1.0, 1.5], "short_factor": [1.0, 1.1]' original='"original_max_position_embeddings": 32'
+phi3 "\"rope_scaling\": {\"type\": \"longrope\", $long}, $original"
+quiet "phi3 with factors" organ-keys m
+for scaling in "$long" '"type": "longrope"' '"type": "su", "long_factor": [1.0, 1.5]'; do
+    phi3 "\"rope_scaling\": {$scaling}, $original"
+    check_error 3 "must have type longrope, long_factor and short_factor, or none" "phi3, $scaling" \
+        organ-assemble m -o x.gguf
+done
+phi3 "\"rope_scaling\": {\"type\": \"longrope\", $long, \"factor\": 2.0}, $original"
+quiet "phi3 with the factor that its contexts give" organ-keys m
+edit 's/"factor": 2.0/"factor": 32.0/'
+noted "rope_scaling.factor = 32.0 (it is not the ratio" "phi3 with another factor" organ-keys m
+phi3 "\"rope_scaling\": {\"type\": \"longrope\", $long, \"original_max_position_embeddings\": 16}, $original"
+noted "original_max_position_embeddings = 32, and rope_scaling.original_max_position_embeddings = 16" \
+    "phi3 with two original contexts" organ-keys m
 for field in '"output_multiplier": 2.0' '"init_scale": 2.0' '"time_step_scale": 2.0'; do
     llama m "$field"
     noted "$(echo "$field" | cut -d'"' -f2) = 2.0" "no pattern covers $field" organ-keys m
@@ -295,6 +366,13 @@ vision_tower.a.weight 2 2
 vision_tower.b.weight 2 2"
 noted "left out: 2 of the vision tower" "a tower" organ-keys m
 
+# The table's words for numbers are no numbers.
+for name in L.self_attn.q_proj.weight model.L.self_attn.q_proj.weight model.layers.0.mlp.experts.E.gate_proj.weight; do
+    model m LlamaForCausalLM 2 '' "$(printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")")
+$name 8 8"
+    check_error 3 "has no such tensor" "the name $name" organ-assemble m -o x.gguf
+done
+
 # ---- files ---------------------------------------------------------------------------------------
 
 llama m ''
@@ -308,6 +386,9 @@ check_error 3 "file 2 of 3 is missing: model-00002-of-00003.safetensors" "c-shar
     organ-extract --list m
 echo "$ends" | stored m/model-00002-of-00003.safetensors
 quiet "c-shards/noindex-ok" organ-keys m
+echo "model.mtp.weight 2 2" | stored m/model-mtp.safetensors
+noted "other files are left out: model-mtp.safetensors" "a file beside shards" organ-keys m
+rm m/model-mtp.safetensors
 echo "$head" | stored m/model-overlay.safetensors
 printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
     awk -v head="${head%% *}" 'BEGIN { printf "{\"weight_map\": {" } {
@@ -401,6 +482,59 @@ $l.self_attn.q_proj.$name 1
 $l.self_attn.k_scale 1")"
     quiet "k-quantized/fp8-$name" organ-keys m
 done
+for name in q_scale k_scale v_scale prob_scale kv_scale kv_cache_scale k_proj.kv_cache_scaling_factor k_proj.k_scale; do
+    model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn
+$l.self_attn.$name 1")"
+    quiet "a scale of a cache: $name" organ-keys m
+done
+# ComfyUI names the scales of its weights in another way.
+comfy() { # TENSORS
+    model m LlamaForCausalLM 2 '' "$ends
+$head
+$(blocks 2 "$attn" | sed 's/q_proj.weight/&:F8_E4M3/')
+$1"
+}
+for marker in "scaled_fp8:F8_E4M3 0" "model.scaled_fp8:F8_E4M3 2"; do
+    comfy "$(blocks 2 "$l.self_attn.q_proj.scale_weight 1
+$l.self_attn.q_proj.scale_input 1")
+$marker"
+    quiet "k-quantized/comfy, $marker" organ-keys m
+done
+comfy "$(blocks 2 "$l.self_attn.q_proj.weight_scale
+$l.self_attn.q_proj.comfy_quant:U8 27")"
+quiet "k-quantized/comfy, newer" organ-keys m
+# The last tensor of the file is a scale, whose bytes become 2, and 56 is 1 in F8.
+{ printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn" | grep -v 0.self_attn.v)"
+    echo "model.layers.0.self_attn.v_proj.weight:F8_E4M3 4 8
+model.layers.0.self_attn.v_proj.scale_weight 1"; } > list
+bytes=$(stored_header m/model.safetensors < list)
+{ head -c $((bytes - 36)) /dev/zero
+    head -c 32 /dev/zero | tr '\000' 8
+    printf '\000\000\000\100'; } >> m/model.safetensors
+quiet "F8 with a scale of ComfyUI" organ-assemble -q m -o x.gguf
+check_text "$(organ-measure x.gguf --tensors blk.0.attn_v.weight --columns min,max --sample 0 | tail -n 1)" \
+    "2${TAB}2" "its values are those of the weight times the scale"
+rm -f x.gguf
+comfy "$(blocks 2 "$l.self_attn.q_proj.scale_weight 1
+$l.self_attn.q_proj.weight_scale 1")"
+check_error 3 "it has several scales" "two scales of one weight" organ-assemble m -o x.gguf
+comfy "$(blocks 2 "$l.self_attn.q_proj.weight_scale:F8_E8M0 1")"
+check_error 3 "its scale has the type F8_E8M0, which is not read" "scales of powers of two" organ-assemble m -o x.gguf
+comfy "$(blocks 2 "$l.self_attn.q_proj.weight_scale:I32 1")"
+check_error 3 "its scale has the type I32" "scales of integers" organ-assemble m -o x.gguf
+comfy "$(blocks 2 "$l.self_attn.k_proj.scale_weight 1")"
+check_error 3 "has no such tensor" "a scale of ComfyUI for a weight that is not F8" organ-assemble m -o x.gguf
+for size in '"weight_block_size": [0, 128]' '"weight_block_size": [128]' '"weight_block_size": "128"' \
+    '"config_groups": {"group_0": {"weights": {"block_structure": [128, -1]}}}'; do
+    llama m "\"quantization_config\": {\"quant_method\": \"fp8\", $size}"
+    check_error 3 "must be two numbers above 0" "$size" organ-assemble m -o x.gguf
+done
+for size in '"weight_block_size": null' '"config_groups": {"group_0": {"weights": {"block_structure": "128x128"}}}'; do
+    llama m "\"quantization_config\": {\"quant_method\": \"fp8\", $size}"
+    quiet "$size" organ-keys m
+done
 scaled 1 ''
 check_error 3 "no scale" "one F8 tensor without a scale" organ-assemble m -o x.gguf
 for shape in "3 3" "3" "2 3"; do
@@ -460,6 +594,16 @@ check "metadata are changed" organ-keys p.safetensors --set who=str:you -o p2.sa
 check_text "$(organ-keys p2.safetensors --get who)" you "the changed metadata"
 check "they are kept" organ-assemble p2.safetensors -o p3.safetensors
 check_same p2.safetensors p3.safetensors "there and back"
+METADATA='"format":"pt","n":7,"o":{"a":1}'
+echo 'a 2 2' | stored p.safetensors
+noted "values of __metadata__ that are not texts are left out: n (7), o ({1 members})" "metadata of other types" \
+    organ-keys p.safetensors
+check_error 1 "that are not texts" "the same, strict" organ-assemble p.safetensors --strict -o p4.safetensors
+METADATA=''
+n=$(printf '{"__metadata__":["a"],"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  ' | wc -c)
+{ printf '%b' "$(printf '\\0%03o\\0\\0\\0\\0\\0\\0\\0' "$n")"
+    printf '{"__metadata__":["a"],"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}  0000'; } > p.safetensors
+noted "__metadata__ is not a JSON object" "metadata that are a list" organ-keys p.safetensors
 
 # ---- adapters ------------------------------------------------------------------------------------
 
@@ -534,12 +678,59 @@ for field in '"use_rslora": "true"' '"alpha_pattern": [1]' '"rank_pattern": 3'; 
     adapter "$field"
     check_error 3 "which has the wrong type" "$field" convert
 done
+for value in '"4"' null true '[4]'; do
+    for pattern in rank_pattern alpha_pattern; do
+        adapter "\"$pattern\": {\"q_proj\": $value}"
+        check_error 3 "adapter_config.json has $pattern of q_proj = " "$pattern of $value" convert
+    done
+done
+for value in 0 -1 2.5; do
+    adapter "\"rank_pattern\": {\"q_proj\": $value}"
+    check_error 3 "rank_pattern of q_proj = $value, which must be a whole number above 0" "a rank of $value" convert
+    adapter ''
+    sed "s/\"r\": 2/\"r\": $value/" a/adapter_config.json > c && mv c a/adapter_config.json
+    check_error 2 "the rank (r) of this adapter is not known, or no whole number above 0" "r of $value" convert
+done
+for token in '"7"' -1 1e12; do
+    adapter "\"alora_invocation_tokens\": [7, $token]"
+    check_error 3 "in alora_invocation_tokens, which is not the number of a token" "the token $token" convert
+done
+adapter '"target_parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj"]'
+noted "target_parameters names mlp.experts.gate_up_proj and others, for which the adapter has no tensors" \
+    "experts that are lost" convert
+adapter '"target_parameters": ["\u0000.x"]'
+noted 'target_parameters names \x00.x, for which' "experts whose name has a NUL" convert
+# Halves, norms and matrices of types that are not read.
+for type in F4 X9 I8; do
+    case $type in I*) text="its values are integers ($type)" ;; *) text="its type $type cannot be read" ;; esac
+    for name in lora_A lora_B; do
+        adapter ''
+        blocks 2 "$pair" | sed "s/1\(.*$name.weight\)/1\1:$type/" | stored a/adapter_model.safetensors
+        check_error 3 "$text" "$name of $type" convert
+    done
+    adapter '' "base_model.model.model.norm.weight:$type 8"
+    check_error 3 "$text" "a norm of $type" convert
+    adapter '' "base_model.model.lm_head.base_layer.weight:$type 12 8"
+    check_error 3 "$text" "a matrix of $type beside a pair" convert
+done
 adapter '"layer_replication": [], "target_modules": ["q_proj", "v_proj"], "modules_to_save": ["score"]'
 noted "target_modules names v_proj, for which the adapter has no tensors" "pairs that are lost" convert
 grep -q "modules_to_save names score" err || bad "a matrix that is lost: $(cat err)"
 ! grep -q "names q_proj" err || bad "q_proj is there"
 adapter '"target_modules": ["\u0000 no name", "q_proj\u0000 and more", "k_proj"]'
 noted 'target_modules names \x00 no name and 2 more, for which the adapter has no tensors' "names with a NUL" convert
+for row in '"target_modules": ["v_proj"]|2 pairs that the adapter has, which PEFT does not use: model.layers.0' \
+    '"target_modules": ["layers.0.self_attn.q_proj"]|1 pair that the adapter has' \
+    '"exclude_modules": ["model.layers.1.self_attn.q_proj"]|1 pair that the adapter has' \
+    '"layers_to_transform": [1, 2]|1 pair that the adapter has' '"layers_to_transform": 1|1 pair that'; do
+    adapter "${row%%|*}"
+    noted "leave out ${row#*|}" "${row%%|*}" convert
+done
+for field in '"target_modules": "all-linear"' '"layers_to_transform": [0, 1]' '"exclude_modules": ["k_proj"]' \
+    '"target_modules": ["model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.q_proj"]'; do
+    adapter "$field"
+    quiet "$field" convert
+done
 adapter '' "base_model.model.model.norm.weight 6"
 check_error 3 "another length than the norm of the base" "a norm of another model" convert
 for half in "A.weight 2 6" "B.weight 6 2"; do
@@ -608,9 +799,78 @@ quiet "MLX with alpha only" convert
 check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 16 "its alpha"
 mlx '"rank": 2, "scale": "10"'
 check_error 2 "rank or scale (lora_parameters) of this adapter is not known" "MLX, a text" convert
+# Files of its training, and none of its configuration.
+mlx '"rank": 2, "scale": 10.0'
+mv a/adapters.safetensors a/0000200_adapters.safetensors
+cp a/0000200_adapters.safetensors a/0000100_adapters.safetensors
+check_error 3 "this adapter has no adapters.safetensors" "files of training" convert
+grep -q "such as 0000200_adapters.safetensors" err || bad "files of training: $(cat err)"
+quiet "a file of training" organ-lora --from a/0000100_adapters.safetensors --base base --force -o a.gguf
+check_text "$(organ-keys a.gguf --get adapter.lora.alpha)" 20 "its alpha"
+mv a/0000200_adapters.safetensors a/adapters.safetensors
+rm a/0000100_adapters.safetensors
+mv a/adapter_config.json config
+check_error 2 "rank or scale (lora_parameters) of this adapter is not known" "MLX without its configuration" convert
+noted "shown under its stored names" "the same, looked at" organ-info a
+quiet "the same with an alpha" organ-lora --from a --alpha 20 --base base --force -o a.gguf
+mv config a/adapter_config.json
 mlx '"rank": 4, "scale": 10.0'
 noted "MLX scales all ranks alike" "MLX with another rank" convert
 mlx '"rank": 2, "scale": 10.0'
+# The experts of MLX are one module; older versions store lora_a as a matrix.
+moe='"moe_intermediate_size": 6, "num_experts": 2, "num_experts_per_tok": 1, "norm_topk_prob": true'
+model moe Qwen3MoeForCausalLM 1 "$moe" "$(echo "$dense" | grep -v mlp; blocks 1 "$qk
+$l.mlp.gate.weight 2 8
+$l.mlp.experts.gate_up_proj 2 12 8
+$l.mlp.experts.down_proj 2 8 6")"
+mv a/adapters.safetensors plain.safetensors
+mlx '"rank": 3, "scale": 10.0'
+B=moe
+for first in "2 3 8" "6 8"; do
+    blocks 1 "$l.mlp.switch_mlp.up_proj.lora_a $first
+$l.mlp.switch_mlp.up_proj.lora_b 2 6 3" | stored a/adapters.safetensors
+    quiet "switch_mlp, lora_a of $first" convert
+    check_text "$(organ-extract --list -q a.gguf | cells name,dims | tail -n 2 | tr '\t\n' '  ')" \
+        "blk.0.ffn_up_exps.weight.lora_a 8x3x2 blk.0.ffn_up_exps.weight.lora_b 3x6x2 " "switch_mlp, lora_a of $first"
+done
+for shapes in "3 3 8:3 6 3" "4 8:2 6 3" "2 3 8:2 6" "2 3 9:2 6 3"; do
+    blocks 1 "$l.mlp.switch_mlp.up_proj.lora_a ${shapes%:*}
+$l.mlp.switch_mlp.up_proj.lora_b ${shapes#*:}" | stored a/adapters.safetensors
+    check_exit 3 "switch_mlp of $shapes" convert
+done
+# A pair for one of the parameters of all experts: target_parameters tells which, or the shape does.
+e=base_model.model.model.layers.0.mlp.experts
+for row in "gate_up_proj:6 8:12 6:ffn_gate_exps ffn_up_exps" "down_proj:6 6:8 6:ffn_down_exps"; do
+    name=${row%%:*} made=${row##*:}
+    shapes=${row#*:} shapes=${shapes%:*}
+    for targets in "\"mlp.experts.$name\"" '' '"mlp.experts.gate_up_proj", "mlp.experts.down_proj"'; do
+        adapter "\"target_parameters\": [$targets]"
+        printf '%s\n' "$e.lora_A.weight ${shapes%:*}" "$e.lora_B.weight ${shapes#*:}" |
+            stored a/adapter_model.safetensors
+        sed 's/"r": 2/"r": 3/' a/adapter_config.json > c && mv c a/adapter_config.json
+        check "one parameter, $name of $targets" convert
+        check_text "$(organ-extract --list -q a.gguf | cells name | sed -n 's/blk.0.\(.*\).weight.lora_a/\1/p' |
+            tr '\n' ' ')" "$made " "one parameter, $name of $targets"
+        case $targets in
+        *,*) grep -q "target_parameters names mlp.experts.gate_up_proj and another, but the adapter has one pair" err ||
+            bad "one parameter of two: $(cat err)" ;;
+        *) [ ! -s err ] || bad "one parameter, $name of $targets: $(cat err)" ;;
+        esac
+    done
+done
+# Where 2 * 4 is the width of the model, the shape does not tell.
+model moe Qwen3MoeForCausalLM 1 "$(echo "$moe" | sed 's/6/4/')" "$(echo "$dense" | grep -v mlp; blocks 1 "$qk
+$l.mlp.gate.weight 2 8
+$l.mlp.experts.gate_up_proj 2 8 8
+$l.mlp.experts.down_proj 2 8 4")"
+adapter '"target_parameters": ["mlp.experts.gate_up_proj"]'
+printf '%s\n' "$e.lora_A.weight 4 8" "$e.lora_B.weight 8 4" | stored a/adapter_model.safetensors
+quiet "one parameter, whose shape does not tell" convert
+B=''
+rm -rf a
+mkdir a
+mlx '"rank": 2, "scale": 10.0'
+mv plain.safetensors a/adapters.safetensors
 mv a/adapters.safetensors a/adapters.npz
 check_error 3 "adapters.npz" "an older file of MLX" convert
 mv a/adapters.npz a/adapters.safetensors

@@ -178,6 +178,13 @@ right d-depth/q35-linear 0 -
 qwen35 '"full_attention_interval": 2' "$L $F" ''
 edit 's/"mrope_interleaved": true/"mrope_interleaved": false/'
 right y-v5/q35-sections 0 "rope_scaling.mrope_interleaved = false"
+for list in '[1, 1, "0"]' '[1, 1, 0.5]' '[1, 1, -1]' '[]' 3 '[1, 1, 0, 0, 0]'; do
+    qwen35 '"full_attention_interval": 2' "$L $F" ''
+    edit "s/\"mrope_section\": \[1, 1, 0\]/\"mrope_section\": $list/"
+    right "y-v5/q35-sections, $list" 3 "mrope_section in config.json must be a list of at most 4 whole numbers"
+done
+qwen35 '"mtp_num_hidden_layers": -9' "$L $F" ''
+right b-mtp/negative 3 "config.json gives qwen35.block_count the value -7"
 qwen35 '' "$L $F $L $L $L $F" ''
 right d-depth/q35-pruned 3 "irregular places"
 s='"sliding_attention"' f='"full_attention"'
