@@ -175,7 +175,7 @@ static gg_status recall_tensor(const recall *r, const gg_tensor *t)
     bool copied = gg_is_integer(t->dtype) || (r->embeddings && t->a.cls == GG_EMBED) ||
                   (r->n_slices && r->m.global.n == 0);
     if (r->n_slices) recall_name(r, t->a.block, name);
-    if (!copied) st = gg_merge_describe(&r->m, t, &how, &wrong);
+    if (!copied) st = gg_merge_describe(&r->m, t, true, &how, &wrong);
     if (how.from == SIZE_MAX) row.how = "merge";
     if (how.from == SIZE_MAX || (!copied && !r->n_slices)) row.parameters = how.text;
     if (malformed_unless_memory(r, st, "organ.merge.parameters") != GG_OK) return r->err->status;

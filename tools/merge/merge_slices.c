@@ -54,7 +54,8 @@ static gg_status plan_slice_tensor(void *ctx, const gg_stack_tensor *t, gg_error
     size_t len;
     gg_status st = GG_OK;
     gg_merge_settings_visit(&g->m.global, t->t);
-    if (m->global.n && !gg_is_integer(t->t->dtype)) st = gg_merge_describe(m, t->t, &how, err);
+    if (m->global.n && !gg_is_integer(t->t->dtype))
+        st = gg_merge_describe(m, t->t, g->o->row != NULL, &how, err);
     if (st == GG_OK && how.from == SIZE_MAX) st = scale_copy(r, m, t->planned, how.copies);
     if (st == GG_OK && t->last) st = gg_merge_settings_used(&g->m.global, err);
     if (st != GG_OK || !g->o->row) return st;
@@ -329,7 +330,7 @@ static gg_status plan_sliced_tensor(slices_run *r, const gg_stack_tensor *t, gg_
     gg_merge_settings_visit(&g->m.global, t->t);
     for (size_t k = 0; k <= GG_MERGE_MODELS; k++) gg_merge_settings_visit(&g->m.of_model[k], t->t);
     st = find_in_slice(g, x, t, at);
-    if (st == GG_OK) st = gg_merge_describe(&x->m, t->t, &how, err);
+    if (st == GG_OK) st = gg_merge_describe(&x->m, t->t, g->o->row != NULL, &how, err);
     if (st == GG_OK) st = gg_merge_note_default(g, &x->m, t->t);
     if (st == GG_OK) st = gg_merge_tell(g, t->t, how.from == SIZE_MAX ? "merge" : "copy", how.text);
     if (st != GG_OK) return st;

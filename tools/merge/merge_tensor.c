@@ -568,10 +568,10 @@ static void add_expert_text(gg_merge_how *how, uint64_t first, uint64_t last, co
         snprintf(how->text + at, room, "%s%.*s", numbers, (int)(room - strlen(numbers) - 1), text);
 }
 
-gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, gg_merge_how *how,
+gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, bool text, gg_merge_how *how,
                             gg_error *err)
 {
-    char text[2][sizeof how->text] = { "" };
+    char texts[2][sizeof how->text] = { "" };
     uint64_t n = gg_merge_experts(t), first = 0;
     gg_status st = GG_OK;
     *how = (gg_merge_how){ .from = SIZE_MAX };
@@ -580,16 +580,16 @@ gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, gg_merge_ho
         st = gg_merge_job_start(m, t, e, &j, err);
         size_t from = st == GG_OK && m->method->work->unchanged ? m->method->work->unchanged(&j)
                                                                 : SIZE_MAX;
-        if (st == GG_OK) job_text(&j, text[e % 2], sizeof text[0]);
+        if (st == GG_OK && text) job_text(&j, texts[e % 2], sizeof texts[0]);
         gg_merge_job_free(&j);
         if (e == 0) how->from = from;
         how->copies = how->copies || from != how->from;
-        if (e == 0 || strcmp(text[0], text[1]) == 0) continue;
-        add_expert_text(how, first, e - 1, text[(e - 1) % 2]);
+        if (e == 0 || strcmp(texts[0], texts[1]) == 0) continue;
+        add_expert_text(how, first, e - 1, texts[(e - 1) % 2]);
         first = e;
     }
     if (how->copies) how->from = SIZE_MAX;
-    if (first) add_expert_text(how, first, n - 1, text[(n - 1) % 2]);
-    else memcpy(how->text, text[0], sizeof text[0]);
+    if (first) add_expert_text(how, first, n - 1, texts[(n - 1) % 2]);
+    else memcpy(how->text, texts[0], sizeof texts[0]);
     return st;
 }

@@ -312,6 +312,6 @@ typedef struct gg_merge_how {
     bool copies;    /* only some of its experts are copies of an input, or of different ones */
 } gg_merge_how;
 
-/* Starts the jobs of a tensor to see what they do. */
-gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, gg_merge_how *how,
+/* Starts the jobs of a tensor to see what they do. how->text is set only if it is asked for. */
+gg_status gg_merge_describe(const gg_merging *m, const gg_tensor *t, bool text, gg_merge_how *how,
                             gg_error *err);

@@ -179,7 +179,7 @@ static gg_status plan_merged(merge_run *g, const gg_tensor *t, const size_t *at)
 {
     gg_producer p;
     gg_merge_how how;
-    gg_status st = gg_merge_describe(&g->m, t, &how, g->err);
+    gg_status st = gg_merge_describe(&g->m, t, g->o->row != NULL, &how, g->err);
     size_t k = how.from;
     if (st == GG_OK) st = gg_merge_note_default(g, &g->m, t);
     if (st == GG_OK) st = gg_merge_tell(g, t, k == SIZE_MAX ? "merge" : "copy", how.text);
