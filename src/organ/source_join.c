@@ -58,7 +58,7 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
     joined *j = &join_of(s)->list[s->n];
     for (size_t i = 0; i < n; i++) {
         const gg_tensor *from = gg_source_tensor(s->of, strips[i].index);
-        unsigned rows = gg_rows_together(from->dtype);
+        unsigned rows = gg_rows_together(from->dtype); /* not 0: at least one row */
         if (strips[i].first % rows == 0 && strips[i].rows % rows == 0 &&
             strips[i].every % rows == 0)
             continue;
