@@ -22,7 +22,7 @@ if [ "$action" = install ]; then
         esac
     done
 fi
-# What is in the folder, in place of where it is from.
+# From here on, the copies in the folder, not the files that were named.
 for file; do
     name=${file##*:}
     set -- "$@" "$to/${name##*/}"

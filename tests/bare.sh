@@ -77,7 +77,8 @@ newcomer() {
 }
 
 if newcomer > "$log" 2>&1; then
-    grep -E '^(I: success|gcc |mawk |README.md: |left out: |processor time: |tests: .*passed)' "$log" | sed "s/^/$suite: /"
+    grep -E '^(I: success|gcc |mawk |README.md: |left out: |processor time: |tests: .*passed)' "$log" |
+        sed "s/^/$suite: /"
 else
     tail -n 100 "$log"
     exit 1

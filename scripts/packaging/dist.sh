@@ -82,7 +82,7 @@ static)
     cc=${CC:-musl-gcc}
     command -v "$cc" > /dev/null || fail "$cc is not installed (the Debian package is musl-tools)"
     system=$("$cc" -dumpmachine | sed 's/-.*//')
-    # What is built is packed unchanged.
+    # The built files are packed unchanged.
     set --
     b=${B:-}
     [ ! -f "$b/obj/flags" ] || set -- -o "${b#"$top"/}/flags.mk" -o "${b#"$top"/}/obj/flags"

@@ -254,9 +254,8 @@ static gg_status add_twin(const gg_json_node *node, const char *name, twin_field
     if (same_value(first->value, node)) return GG_OK;
     gg_hf_value_text(first->value, was);
     gg_hf_value_text(node, value);
-    return gg_buf_printf(to, err, "%s%s = %s, and %s = %s%s", to->len ? ", " : "", first->name,
-                         was, name, value,
-                         strcmp(first->name, name) == 0 ? " elsewhere" : "");
+    return gg_buf_printf(to, err, "%s%s = %s, and %s = %s%s", to->len ? ", " : "", first->name, was,
+                         name, value, strcmp(first->name, name) == 0 ? " elsewhere" : "");
 }
 
 /* Fields that mean the same for a key, and have different values. A field of rotary positions that

@@ -49,7 +49,7 @@ static inline const gg_json_node *gg_tk_root(const gg_json *json)
 /* Whether a token has a text, in which U+2581 may stand for a space. */
 bool gg_tk_has_text(const gg_hf_token *t, const char *text, size_t len);
 
-/* Appends a line to the notes, escaped for a terminal. Those beyond the first 64 are only counted. */
+/* Appends a line to the notes, escaped for a terminal. Those beyond the first 64 are counted. */
 gg_status gg_tk_note(gg_tk *tk, gg_error *err, const char *fmt, ...) GG_PRINTF(3, 4);
 /* Appends how many there were besides. */
 gg_status gg_tk_end_notes(gg_tk *tk, gg_error *err);

@@ -201,7 +201,8 @@ for field in attention_bias use_qk_norm qkv_bias; do
 done
 llama m '"multi_query": true'
 noted "multi_query = true" "a field of another architecture" organ-keys m
-for row in 'GPTNeoX|"rotary_pct": 0.25, "partial_rotary_factor": 0.5|partial_rotary_factor = 0.5, and rotary_pct = 0.25' \
+for row in \
+    'GPTNeoX|"rotary_pct": 0.25, "partial_rotary_factor": 0.5|partial_rotary_factor = 0.5, and rotary_pct = 0.25' \
     'StableLm|"rope_pct": 0.25, "partial_rotary_factor": 0.5|partial_rotary_factor = 0.5, and rope_pct = 0.25'; do
     f=${row#*|}
     model m "${row%%|*}ForCausalLM" 2 "\"layer_norm_eps\": 1e-5, ${f%|*}" "$ends
@@ -482,7 +483,8 @@ $l.self_attn.q_proj.$name 1
 $l.self_attn.k_scale 1")"
     quiet "k-quantized/fp8-$name" organ-keys m
 done
-for name in q_scale k_scale v_scale prob_scale kv_scale kv_cache_scale k_proj.kv_cache_scaling_factor k_proj.k_scale; do
+for name in q_scale k_scale v_scale prob_scale kv_scale kv_cache_scale k_proj.kv_cache_scaling_factor \
+    k_proj.k_scale; do
     model m LlamaForCausalLM 2 '' "$ends
 $head
 $(blocks 2 "$attn
@@ -852,8 +854,9 @@ for row in "gate_up_proj:6 8:12 6:ffn_gate_exps ffn_up_exps" "down_proj:6 6:8 6:
         check_text "$(organ-extract --list -q a.gguf | cells name | sed -n 's/blk.0.\(.*\).weight.lora_a/\1/p' |
             tr '\n' ' ')" "$made " "one parameter, $name of $targets"
         case $targets in
-        *,*) grep -q "target_parameters names mlp.experts.gate_up_proj and another, but the adapter has one pair" err ||
-            bad "one parameter of two: $(cat err)" ;;
+        *,*)
+            grep -q "target_parameters names mlp.experts.gate_up_proj and another, but the adapter has one pair" err ||
+                bad "one parameter of two: $(cat err)" ;;
         *) [ ! -s err ] || bad "one parameter, $name of $targets: $(cat err)" ;;
         esac
     done

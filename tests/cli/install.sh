@@ -8,7 +8,7 @@ grep -q '^install:' Makefile || { echo "$NAME: the Makefile has no target instal
 
 # not -j and not the flags of a make that runs us
 unset MAKEFLAGS MFLAGS MAKELEVEL
-# What is built is installed, whatever flags it was made with.
+# The built files are installed, whatever flags they were made with.
 b=${B#"$PWD"/}
 MAKE="$MAKE -o $b/flags.mk -o $b/obj/flags"
 VERSION=$(organ-extract --version | sed 's/^organ-extract //')

@@ -232,11 +232,11 @@ if [ -z "${VALGRIND:-}" ]; then # which needs TMPDIR itself
 fi
 none "no room"
 
-# ---- an adapter in the place of a model: what to do instead ----
+# ---- an adapter where a model is wanted: what to do instead ----
 check_error 1 "this is an adapter, which has no tensors of a model; fold it into the base (--adapter)" \
     "an adapter as donor" organ-transplant "$BASE" "$LORA" -o "$T/none.gguf"
 check_exit 1 "an adapter in a merge" organ-merge -q --method linear "$BASE" "$LORA" -o "$T/none.gguf"
 check_text "$(sed 's/.*gguf: this/this/' "$T/err")" \
     "this is an adapter; fold it into its base: organ-transplant BASE --adapter FILE -o NEW.gguf" "how to fold it"
-none "an adapter in the place of a model"
+none "an adapter where a model is wanted"
 finish

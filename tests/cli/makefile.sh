@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2086
-# makefile.sh - what is built is compiled again if a flag has changed, and only then; `make clean all` gives the
+# makefile.sh - objects are compiled again if a flag has changed, and only then; `make clean all` gives the
 # compiler the flags that `make` does.
 . "$(dirname "$0")/lib.sh"
 MAKE=${MAKE:-make}

@@ -568,7 +568,7 @@ if have python3 "what Python checks" && python3 -c 'import yaml' 2> /dev/null; t
 fi
 check_absent "$T/no.gguf" "refused configurations"
 
-# What is published names models, not files.
+# Published configurations name models, not files.
 printf '{"merge_method": "linear", "models": [{"model": "org/one"}, {"model": "org/two"}]}' > "$T/far.json"
 check_error 4 "give the folder of its models, or the file of each (--models DIR, --named NAME=FILE)" \
     "no folder of models" organ-merge -q --config "$T/far.json" -o "$T/no.gguf"

@@ -98,7 +98,8 @@ check "what tests may use" sh "$PWD/scripts/check-portable.sh" "$T/tests/cli/a.s
 cat > "$T/a.sh" << 'END'
 awk '{ print > "file"; printf("%s\n", a > b) > (dir "/" c); print (a > b) ? 1 : 2 >> f[a > b] } # print a >= b
     { print (a == b), (a < b) }
-    { while ((getline line < (dir "/x")) > 0) { getline; getline x[1] < file }; gsub(/\\s/, "\\\\t"); "date" | getline now }
+    { while ((getline line < (dir "/x")) > 0) { getline; getline x[1] < file }
+        gsub(/\\s/, "\\\\t"); "date" | getline now }
     $1 > 3 && a / 2 > b / 3 { x = $2 / 4; print x / 2, y++ / 2, "a/b" > out; n = length / 2 }
     /^[^"\/]*[{]/ || !/[]a]/ { print a[b > c] | "sort > file"; if (a > b) print; else print c > $1 }'
 END

@@ -307,7 +307,8 @@ check_text "$(head -c "$((n))" "$T/verse.gguf" | cmp - "$T/part.gguf" 2>&1)" \
 check "--complete" organ-remote -q --complete "$verse" "$T/part.gguf"
 check "the completed file" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$T/verse.gguf" of="$T/part.gguf" bs=1000 count=777 2> /dev/null
-check "--complete of a server that sends pages of errors" organ-remote -q --complete "$at/page/verse.gguf" "$T/part.gguf"
+check "--complete of a server that sends pages of errors" \
+    organ-remote -q --complete "$at/page/verse.gguf" "$T/part.gguf"
 check "these are not taken for data" cmp "$T/part.gguf" "$T/verse.gguf"
 dd if="$code" of="$T/other.gguf" bs=1000 count=777 2> /dev/null
 cp "$T/other.gguf" "$T/other.copy"

@@ -366,11 +366,13 @@ report --output "$T/rlo/out" "$T/rlo"
 check "text that runs backwards, bytes that are none" grep -qF '>a\xe2\x80\xaeb\xff</h3>' \
     "$T/rlo/out/Z_MEASURE_REPORT.html"
 acting=$(printf '\342\200\256\033[1m\302\233')
-awk -v acting="$acting" 'BEGIN { FS = OFS = "\t" } NR > 1 { $1 = $1 acting "\\x00"; $4 = $4 acting; $5 = $5 acting } { print }' \
-    "$T/in/e3.tsv" > "$T/acting.tsv"
+awk -v acting="$acting" 'BEGIN { FS = OFS = "\t" }
+    NR > 1 { $1 = $1 acting "\\x00"; $4 = $4 acting; $5 = $5 acting }
+    { print }' "$T/in/e3.tsv" > "$T/acting.tsv"
 report --output "$T/acting" "$T/acting.tsv"
 check "a table of another program" grep -qF '\xe2\x80\xae\x1b[1m\xc2\x9b\x00</code>' "$T/acting/Z_MEASURE_REPORT.html"
-check_text "$(cat "$T/acting"/* | grep -c -F -e "$(printf '\342\200\256')" -e "$(printf '\033')" -e "$(printf '\302\233')")" 0 \
+check_text "$(cat "$T/acting"/* |
+    grep -c -F -e "$(printf '\342\200\256')" -e "$(printf '\033')" -e "$(printf '\302\233')")" 0 \
     "cells of which nothing acts on a reader"
 check_text "$(awk '/^[|] .*onerror/ && !/^[|] ``/ { bad = 1 } END { print bad + 0 }' "$T/evil/Z_MEASURE_REPORT.md")" \
     0 "in Markdown it is code"

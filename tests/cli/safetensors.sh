@@ -529,8 +529,10 @@ st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [3
     \"${name}_scale_inv\": {\"dtype\": \"F32\", \"shape\": [5], \"data_offsets\": [12, 32]}}" 32
 check_error 3 "the shape of its scale does not fit it" "another number of scales" organ-extract --list "$T/f8"
 values=$((2049 * 2048)) # a scale for each value, which would be held in memory
-st "$T/f8/model.safetensors" "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [2049, 2048], \"data_offsets\": [0, $values]},
-    \"${name}_scale_inv\": {\"dtype\": \"F16\", \"shape\": [2049, 2048], \"data_offsets\": [$values, $((3 * values))]}}" $((3 * values))
+st "$T/f8/model.safetensors" \
+    "{\"$name\": {\"dtype\": \"F8_E4M3\", \"shape\": [2049, 2048], \"data_offsets\": [0, $values]},
+    \"${name}_scale_inv\": {\"dtype\": \"F16\", \"shape\": [2049, 2048],
+        \"data_offsets\": [$values, $((3 * values))]}}" $((3 * values))
 check_error 3 "its scale has $values values; the limit is 4194304" "too many scales" organ-extract --list "$T/f8"
 
 mkdir "$T/ck"

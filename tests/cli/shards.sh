@@ -255,7 +255,7 @@ grep -q 'or write the rest (--partial)' "$T/err" && ok || bad "the option is not
 check "extract --partial" organ-extract -q --partial "$L1" -o "$T/part"
 check "one shard on a pipe" sh -c "organ-assemble -q - -o $T/part.gguf --force < $L1"
 check "a donor may be a part" organ-transplant -q $C "$L1" --tensors token_embd.weight -o "$T/part.gguf" --force
-check "or may have only a part of what is wanted" organ-transplant -q $C "$L1" --type ffn --skip-mismatched \
+check "or may have a part of that tensor" organ-transplant -q $C "$L1" --type ffn --skip-mismatched \
     --partial -o "$T/part.gguf" --force
 cp "$L1" "$T/part-00001-of-00003.gguf"
 check_exit 3 "a shard named part" organ-keys "$T/part-00001-of-00003.gguf" --set general.name=str:x --in-place

@@ -481,7 +481,8 @@ check_exit 3 "no model" stack README.md 0
 check_exit 4 "no file" stack "$T/none-such.gguf" 0
 # Blocks of strangers are written, but not without a word; those of relatives, and blocks twice, are.
 check "blocks of a stranger" organ-stack "$LAB/lab-verse-q4_k_m.gguf" 0-1 "$LAB/lab-stranger-q4_k_m.gguf" 2-3 --check
-check_text "$(grep -c 'stranger-q4_k_m.gguf shares no lineage with .*verse-q4_k_m.gguf: their blocks' "$T/err")" 1 "a stranger"
+check_text "$(grep -c 'stranger-q4_k_m.gguf shares no lineage with .*verse-q4_k_m.gguf: their blocks' "$T/err")" 1 \
+    "a stranger"
 check "blocks of relatives" organ-stack "$LAB/lab-verse-q4_k_m.gguf" 0-1 "$LAB/lab-code-q4_k_m.gguf" 2-3 \
     "$LAB/lab-verse-q4_k_m.gguf" 3 --check
 check_text "$(grep -c 'no lineage' "$T/err")" 0 "relatives"

@@ -299,7 +299,7 @@ spoiled() { # FROM TO: in tokenizer.json
 spoiled '"normalizer": null' '"normalizer": [1]'
 refused "a step of the tokenizer is not an object" "a list as normalizer"
 spoiled '"normalizer": null' '"normalizer": {"type": "Sequence", "normalizers": {}}'
-refused "a step of the tokenizer is not an object" "a sequence that is no list"
+refused "a step of the tokenizer is not an object" "a sequence that has no list"
 spoiled '"pre_tokenizer": {[^}]*}' '"pre_tokenizer": "ByteLevel"'
 refused "the pre_tokenizer is not an object" "a text as pre-tokenizer"
 spoiled '"use_regex": true' '"use_regex": "yes"'
@@ -453,7 +453,7 @@ printf '{"tokenizer_class": "Qwen2Tokenizer", "eos_token": "a"}' > "$T/ck/tokeni
 echo '{"eos_token_id": [2, 9]}' > "$T/ck/generation_config.json"
 noted "eos_token is token 1, 'a', but its id is stated as 2" "an id and a text that differ"
 grep -q "1 ids in eos_token_id of generation_config.json are not those of a token" "$T/err" ||
-    bad "an end that is no token: $(cat "$T/err")"
+    bad "an end without a token: $(cat "$T/err")"
 rm "$T/ck/generation_config.json"
 rm "$T/ck/vocab.json" "$T/ck/merges.txt" "$T/ck/added_tokens.json" "$T/ck/tokenizer_config.json"
 check "no tokenizer" organ-assemble "$T/ck" --force -o "$T/m.gguf"

@@ -197,8 +197,8 @@ if have script "output on a terminal" bsdutils && script -qec true /dev/null < /
     for texts in "" "--text $T/two.txt"; do
         script -qec "env PATH='$T/perplexity:$PATH' $V -q --engine llama-perplexity --text '$T/one.txt' $texts \
             '$T/m-bad.gguf' '$T/m-good.gguf'" /dev/null < /dev/null | tr -d '\r' > "$T/seen"
-        check_text "$(grep -c "^$T/m-good.gguf  llama-perplexity  ok     *10[.]5  *-  *-  $T/one.txt" "$T/seen") $(grep \
-            -c "$TAB" "$T/seen")" "1 0" "columns on a terminal${texts:+, two texts}"
+        check_text "$(grep -c "^$T/m-good.gguf  llama-perplexity  ok     *10[.]5  *-  *-  $T/one.txt" \
+            "$T/seen") $(grep -c "$TAB" "$T/seen")" "1 0" "columns on a terminal${texts:+, two texts}"
     done
 fi
 cat > "$T/cli.sh" << 'END'
