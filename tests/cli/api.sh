@@ -43,7 +43,7 @@ serve() {
     shift
     for try in 1 2 3 4 5; do
         port=$((port + 1))
-        rm -f "$T/serve.out"
+        rm -f "$T/serve.out" "$T/serve.err" # of the server before
         TMPDIR=$T/tmp ORGAN_BIN=$tools sh scripts/organ-serve --port $port --data "$DATA" "$@" > "$T/serve.out" \
             2> "$T/serve.err" < /dev/null &
         SERVER_PID=$!

@@ -94,6 +94,7 @@ serve() { # SERVER: sets $url
     port=$((21000 + $$ % 20000))
     for try in 1 2 3 4 5; do
         port=$((port + 1))
+        rm -f "$T/serve.out" # of the server before
         ORGAN_BIN=$T/bin sh scripts/organ-serve --server "$1" --port $port --data "$T/data" --token-file "$T/token" \
             --spool "$T/spool" > "$T/serve.out" 2> "$T/serve.err" < /dev/null &
         server=$!
