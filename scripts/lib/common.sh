@@ -178,7 +178,7 @@ is_url() {
     *) return 1 ;;
     esac
 }
-# Prints the path or the URL that a name of organ-models stands for, such as ollama:NAME; of anything else, itself.
+# Prints the path or the URL of a name of organ-models, such as ollama:NAME. Anything else is printed unchanged.
 named() { # NAME
     case $1 in
     hf:* | ollama:*) [ -e "$1" ] || { "$here/organ-models" --resolve "$1"; return; } ;;

@@ -237,8 +237,8 @@ static gg_status read_string(parser *p, const char *what, uint64_t limit, uint64
     return GG_OK;
 }
 
-/* Passes over the strings of an array that are in the buffer. Returns their number; read_string
- * reads the next one, or tells what is wrong with it. */
+/* Passes over the strings of an array that are in the buffer, and returns their number. The next
+ * one is read by read_string, which reports what is wrong with it. */
 static uint64_t pass_strings(gg_cursor *c, uint64_t n)
 {
     uint64_t i = 0;
