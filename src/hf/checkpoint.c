@@ -67,11 +67,6 @@ gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_jso
     return st;
 }
 
-static const gg_json_node *root_of(const gg_json *json)
-{
-    return json ? gg_json_root(json) : NULL;
-}
-
 /* ---- paths -------------------------------------------------------------------------------- */
 
 static bool name_ends_with(const char *name, const char *tail)
@@ -237,7 +232,7 @@ static indexed *sorted_index(const gg_json_node *map, size_t *n, gg_error *err)
 static gg_status follow_index(gg_checkpoint *ck, const gg_hf_files *files, gg_error *err)
 {
     size_t n, kept = 0, found = 0;
-    indexed *list = sorted_index(gg_json_get(root_of(files->index), "weight_map"), &n, err);
+    indexed *list = sorted_index(gg_json_get(gg_json_root(files->index), "weight_map"), &n, err);
     bool *seen = list ? calloc(n + 1, sizeof *seen) : NULL;
     if (!list || !seen) {
         free(list);
@@ -281,7 +276,7 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, const char *o
     if (st == GG_OK && files.index) {
         char *path = gg_path_in(folder, GG_HF_INDEX, err);
         gg_fields f = { gg_index_fields, "", false, GG_HF_INDEX };
-        st = path ? gg_ck_check_fields(ck, &f, root_of(files.index), err) : GG_ENOMEM;
+        st = path ? gg_ck_check_fields(ck, &f, gg_json_root(files.index), err) : GG_ENOMEM;
         if (st == GG_OK) st = follow_index(ck, &files, err);
         if (path) gg_at_file(err, path);
         free(path);
@@ -636,7 +631,7 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         size_t n_scales;
         if (!is_f8(in)) continue;
         const gg_st_tensor *s = scales_of(ck, in, &n_scales);
-        bool stated = gg_hf_field(root_of(ck->config), "quantization_config") != NULL;
+        bool stated = gg_hf_field(gg_json_root(ck->config), "quantization_config") != NULL;
         if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         bool guessed = false;
@@ -715,8 +710,7 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err)
     return st == GG_OK ? gg_name_index(g->tensors, g->n_tensors, &g->by_name, err) : st;
 }
 
-/* ---- exceptions -------------------------------------------------------------------------------
- */
+/* ---- exceptions ------------------------------------------------------------------------------ */
 
 static gg_status add_values(gg_checkpoint *ck, const char *name, float *values, size_t n,
                             gg_error *err)
@@ -737,7 +731,7 @@ static gg_status add_list(gg_checkpoint *ck, const char *field, const char *name
 {
     char path[64];
     snprintf(path, sizeof path, "rope_scaling.%s", field);
-    const gg_json_node *list = gg_hf_field(root_of(ck->config), path);
+    const gg_json_node *list = gg_hf_field(gg_json_root(ck->config), path);
     size_t n = gg_json_count(list), i = 0;
     if (n == 0) return GG_OK;
     float *values = malloc(n * sizeof *values);
@@ -756,7 +750,7 @@ static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error 
     size_t n = 0;
     gg_status st = GG_OK;
     if (gg_hf_is(arch, GG_HF_LLAMA3_ROPE)) {
-        st = gg_hf_rope_freqs(root_of(ck->config), &values, &n, err);
+        st = gg_hf_rope_freqs(gg_json_root(ck->config), &values, &n, err);
         if (st == GG_OK && n) st = add_values(ck, "rope_freqs.weight", values, n, err);
     }
     if (gg_hf_is(arch, GG_HF_LONG_ROPE)) {
@@ -813,7 +807,7 @@ static gg_status is_copied_head(const gg_checkpoint *ck, const char *arch, const
 /* Compares tie_word_embeddings with the head that is stored. */
 static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
 {
-    const gg_json_node *field = gg_hf_field(root_of(ck->config), "tie_word_embeddings");
+    const gg_json_node *field = gg_hf_field(gg_json_root(ck->config), "tie_word_embeddings");
     const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
                        *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
     bool none = gg_hf_is(arch, GG_HF_NO_HEAD); /* engines give these no head of their own */
@@ -846,14 +840,13 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
  */
 static gg_status check_vocab_size(gg_checkpoint *ck, const char *arch, gg_error *err)
 {
-    const gg_json_node *field = gg_hf_field(root_of(ck->config), "vocab_size");
+    const gg_json_node *field = gg_hf_field(gg_json_root(ck->config), "vocab_size");
     const gg_st_tensor *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
     unsigned long long rows = embd && embd->n_dims == 2 ? embd->dims[0] : 0;
     uint64_t n = 0;
-    gg_error none = GG_ERROR_INIT;
     char value[80];
     if (!field || !rows) return GG_OK;
-    bool whole = gg_json_u64(field, &n, &none) == GG_OK,
+    bool whole = gg_json_u64(field, &n, NULL) == GG_OK,
          spare = gg_hf_is(arch, GG_HF_COPIED_HEAD) || gg_hf_is(arch, GG_HF_SPARE_ROWS);
     if (whole && (n == rows || (n < rows && spare))) return GG_OK;
     gg_hf_value_text(field, value);
@@ -865,8 +858,7 @@ static gg_status check_vocab_size(gg_checkpoint *ck, const char *arch, gg_error 
 /* What config.json says of a field that tells whether a model has a tensor; false if nothing. */
 static bool is_stated(const gg_json_node *config, const gg_hf_field_row *f, bool *value)
 {
-    gg_error none = GG_ERROR_INIT;
-    return gg_json_bool(gg_hf_field(config, f->field), value, &none) == GG_OK;
+    return gg_json_bool(gg_hf_field(config, f->field), value, NULL) == GG_OK;
 }
 
 /* Whether a field is stated that tells of the same tensor. */
@@ -892,7 +884,7 @@ static gg_status note_other_flags(gg_checkpoint *ck, const char *arch, gg_error 
             before = before || (same && g < f);
         }
         bool tells = !f->by || strcmp(f->by, "write") != 0;
-        if (tells && !known && !before && is_stated(root_of(ck->config), f, &value) && value)
+        if (tells && !known && !before && is_stated(gg_json_root(ck->config), f, &value) && value)
             gg_buf_printf(&list, err, "%s%s", list.len ? ", " : "", f->field);
     }
     if (list.len && err->status == GG_OK)
@@ -907,7 +899,7 @@ static gg_status note_other_flags(gg_checkpoint *ck, const char *arch, gg_error 
 /* Compares the fields that tell whether a model has biases and the like with the tensors. */
 static gg_status check_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
 {
-    const gg_json_node *config = root_of(ck->config);
+    const gg_json_node *config = gg_json_root(ck->config);
     for (const gg_hf_field_row *f = gg_hf_flags; f->field && err->status == GG_OK; f++) {
         const char *by = f->by ? f->by : "false";
         bool value = strcmp(by, "true") == 0;
@@ -928,12 +920,11 @@ static gg_status check_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
 static gg_status count_tokens(const gg_checkpoint *ck, const char *folder, uint64_t *n,
                               gg_error *err)
 {
-    gg_error ignored = GG_ERROR_INIT;
     *n = 0;
     if (!gg_hf_has_file(folder, "tokenizer.model", err) &&
         gg_hf_count_tokens(folder, n, err) != GG_OK)
         return err->status;
-    if (*n == 0) gg_json_u64(gg_hf_field(root_of(ck->config), "vocab_size"), n, &ignored);
+    if (*n == 0) gg_json_u64(gg_hf_field(gg_json_root(ck->config), "vocab_size"), n, NULL);
     if (*n == 0) *n = UINT64_MAX;
     return GG_OK;
 }
@@ -944,7 +935,7 @@ static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const cha
 {
     gg_gguf *g = &ck->header;
     size_t n = g->meta.n;
-    gg_hf_tokenizer_from from = { folder, arch, root_of(ck->config), pre, 0 };
+    gg_hf_tokenizer_from from = { folder, arch, gg_json_root(ck->config), pre, 0 };
     gg_buf notes = GG_BUF_INIT;
     if (!gg_hf_has_tokenizer(folder, err)) return err->status;
     for (size_t i = 0; i < g->n_tensors; i++)
@@ -987,8 +978,7 @@ static const gg_hf_class *class_of_type(const gg_json_node *config)
 {
     const char *type;
     size_t len;
-    gg_error none = GG_ERROR_INIT;
-    if (gg_json_string(gg_json_get(config, "model_type"), &type, &len, &none) != GG_OK) return NULL;
+    if (gg_json_string(gg_json_get(config, "model_type"), &type, &len, NULL) != GG_OK) return NULL;
     for (const gg_hf_class *c = gg_hf_classes; c->name; c++) {
         const char *name = c->name;
         if (c->model_type && gg_text_is(type, len, c->model_type)) return c;
@@ -1045,7 +1035,6 @@ static const char *name_of_path(const char *path, size_t *len)
 
 gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err)
 {
-    gg_error ignored = GG_ERROR_INIT;
     const gg_hf_class *class = NULL;
     const char *stated;
     size_t len;
@@ -1053,7 +1042,7 @@ gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *me
     bool by_type;
     if (class_of_config(config, &class, &by_type, err) != GG_OK) return err->status;
     const char *path = folder;
-    if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, &ignored) == GG_OK &&
+    if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, NULL) == GG_OK &&
         len > 0 && len < sizeof text) {
         snprintf(text, sizeof text, "%.*s", (int)len, stated);
         path = text;
@@ -1133,11 +1122,12 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
         part[k].name = name;
         part[k].n++;
     }
-    const gg_json_node *declared = gg_hf_field(root_of(ck->config), "num_nextn_predict_layers");
-    if (!declared) declared = gg_hf_field(root_of(ck->config), "mtp_num_hidden_layers");
+    const gg_json_node *declared = gg_hf_field(gg_json_root(ck->config),
+                                               "num_nextn_predict_layers");
+    if (!declared) declared = gg_hf_field(gg_json_root(ck->config), "mtp_num_hidden_layers");
     double predicted = 0;
     bool counted = gg_hf_is(arch, GG_HF_PREDICTIONS); /* count_predictions compares them */
-    if (declared) gg_json_f64(declared, &predicted, &(gg_error)GG_ERROR_INIT);
+    if (declared) gg_json_f64(declared, &predicted, NULL);
     for (size_t k = 0; k < PARTS && part[k].name; k++)
         if (strcmp(part[k].name, "multi-token prediction") == 0) counted = true;
     if (predicted > 0 && !counted)
@@ -1223,7 +1213,7 @@ typedef struct own_order {
 static gg_status stored_keys(gg_checkpoint *ck, const gg_json *header, own_order *order,
                              gg_error *err)
 {
-    const gg_json_node *metadata = gg_json_get(root_of(header), "__metadata__"),
+    const gg_json_node *metadata = gg_json_get(gg_json_root(header), "__metadata__"),
                        *node = gg_json_get(metadata, "gguf.keys"),
                        *names = gg_json_get(metadata, "gguf.names");
     const char *text;
@@ -1233,7 +1223,7 @@ static gg_status stored_keys(gg_checkpoint *ck, const gg_json *header, own_order
     if (!node) return GG_OK;
     gg_status st = gg_json_string(node, &text, &len, err);
     if (st == GG_OK) st = gg_json_parse(text, len, &keys, err);
-    for (const gg_json_node *k = gg_json_first(root_of(keys)); k && st == GG_OK;
+    for (const gg_json_node *k = gg_json_first(gg_json_root(keys)); k && st == GG_OK;
          k = gg_json_next(k))
         st = gg_mj_kv(k, &ck->header.meta, err);
     gg_json_free(keys);
@@ -1272,8 +1262,7 @@ static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *e
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
 }
 
-/* ---- under stored names -----------------------------------------------------------------------
- */
+/* ---- under stored names ---------------------------------------------------------------------- */
 
 /* Forgets all tensors and keys. */
 static void clear_view(gg_checkpoint *ck)
@@ -1295,7 +1284,7 @@ static void clear_view(gg_checkpoint *ck)
  * refuses a member that comes twice. */
 static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_error *err)
 {
-    const gg_json_node *all = gg_json_get(root_of(header), "__metadata__");
+    const gg_json_node *all = gg_json_get(gg_json_root(header), "__metadata__");
     gg_status st = GG_OK;
     few_names left = { 0 };
     if (all && gg_json_type_of(all) != GG_JSON_OBJECT)
@@ -1408,7 +1397,7 @@ static gg_status add_other_classes(const gg_json_node *config, const char *arch,
 /* Compares config.json and its quantization_config with their tables. */
 static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err)
 {
-    const gg_json_node *config = root_of(ck->config);
+    const gg_json_node *config = gg_json_root(ck->config);
     gg_buf twice = GG_BUF_INIT;
     gg_status st = gg_hf_contradictions(config, arch, &twice, err);
     if (st == GG_OK) st = add_other_classes(config, arch, &twice, err);
@@ -1432,7 +1421,6 @@ static gg_status read_block_size(gg_checkpoint *ck, const gg_json_node *how, gg_
     const char *name = "weight_block_size", *text;
     const gg_json_node *block = gg_json_get(how, name),
                        *groups = gg_json_first(gg_json_get(how, "config_groups"));
-    gg_error none = GG_ERROR_INIT;
     char value[80];
     int end = 0;
     size_t len;
@@ -1441,12 +1429,12 @@ static gg_status read_block_size(gg_checkpoint *ck, const gg_json_node *how, gg_
     if (!block || gg_json_type_of(block) == GG_JSON_NULL) return GG_OK;
     gg_hf_value_text(block, value);
     const gg_json_node *rows = gg_json_first(block), *columns = gg_json_next(rows);
-    if (gg_json_string(block, &text, &len, &none) == GG_OK) {
+    if (gg_json_string(block, &text, &len, NULL) == GG_OK) {
         unsigned long long n[2];
         if (sscanf(value, "%9llux%9llu%n", &n[0], &n[1], &end) == 2 && value[end] == '\0')
             ck->block[0] = n[0], ck->block[1] = n[1];
-    } else if (gg_json_count(block) == 2 && gg_json_u64(rows, &ck->block[0], &none) == GG_OK) {
-        gg_json_u64(columns, &ck->block[1], &none);
+    } else if (gg_json_count(block) == 2 && gg_json_u64(rows, &ck->block[0], NULL) == GG_OK) {
+        gg_json_u64(columns, &ck->block[1], NULL);
     }
     if (ck->block[0] && ck->block[1]) return GG_OK;
     return gg_fail(err, GG_EUNSUPPORTED,
@@ -1460,7 +1448,8 @@ static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
     bool by_type = false;
     const gg_hf_class *class;
     const gg_st_tensor *quantized = NULL;
-    const gg_json_node *root = root_of(ck->config), *how = gg_hf_field(root, "quantization_config");
+    const gg_json_node *root = gg_json_root(ck->config),
+                       *how = gg_hf_field(root, "quantization_config");
     gg_status st = class_of_config(root, &class, &by_type, err);
     if (st == GG_OK) st = read_block_size(ck, how, err);
     if (st == GG_OK && by_type)
@@ -1543,7 +1532,7 @@ static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order
 {
     ck->all_f32 = !order->hf;
     gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
-    return st == GG_OK ? gg_peft_open(ck, path, root_of(ck->config), adapter, err) : st;
+    return st == GG_OK ? gg_peft_open(ck, path, gg_json_root(ck->config), adapter, err) : st;
 }
 
 /* What the stored tensors are: chooses the form of a file that is alone. */
@@ -1582,7 +1571,7 @@ static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_ad
     }
     if (st == GG_OK) return GG_OK;
     st = fall_back(ck, header, err);
-    return st == GG_OK && ck->adapter ? gg_peft_stored_keys(ck, root_of(ck->config), err) : st;
+    return st == GG_OK && ck->adapter ? gg_peft_stored_keys(ck, gg_json_root(ck->config), err) : st;
 }
 
 /* Opens a folder of that form, or only a file of it, or a file that is alone. */

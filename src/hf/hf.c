@@ -193,16 +193,15 @@ void gg_hf_value_text(const gg_json_node *node, char out[80])
 {
     const char *text = "";
     size_t len = 0;
-    gg_error none = GG_ERROR_INIT;
     bool yes = false;
     switch (gg_json_type_of(node)) {
     case GG_JSON_BOOL:
-        gg_json_bool(node, &yes, &none);
+        gg_json_bool(node, &yes, NULL);
         text = yes ? "true" : "false";
         len = strlen(text);
         break;
     case GG_JSON_NUMBER: text = gg_json_number_text(node, &len); break;
-    case GG_JSON_STRING: gg_json_string(node, &text, &len, &none); break;
+    case GG_JSON_STRING: gg_json_string(node, &text, &len, NULL); break;
     case GG_JSON_ARRAY: snprintf(out, 80, "[%zu values]", gg_json_count(node)); return;
     case GG_JSON_OBJECT: snprintf(out, 80, "{%zu members}", gg_json_count(node)); return;
     default: text = "null", len = 4; break;
@@ -213,13 +212,12 @@ void gg_hf_value_text(const gg_json_node *node, char out[80])
 
 static bool number_of(const gg_json_node *node, double *value)
 {
-    gg_error ignored = GG_ERROR_INIT;
     bool yes = false;
-    if (gg_json_type_of(node) == GG_JSON_BOOL && gg_json_bool(node, &yes, &ignored) == GG_OK) {
+    if (gg_json_type_of(node) == GG_JSON_BOOL && gg_json_bool(node, &yes, NULL) == GG_OK) {
         *value = yes;
         return true;
     }
-    return node && gg_json_f64(node, value, &ignored) == GG_OK;
+    return node && gg_json_f64(node, value, NULL) == GG_OK;
 }
 
 /* The first field with a value among those of which a key can be made. */
@@ -340,8 +338,7 @@ static bool field_is(const gg_json_node *config, const char *field, const char *
 {
     const char *got;
     size_t len;
-    gg_error ignored = GG_ERROR_INIT;
-    return gg_json_string(gg_hf_field(config, field), &got, &len, &ignored) == GG_OK &&
+    return gg_json_string(gg_hf_field(config, field), &got, &len, NULL) == GG_OK &&
            len == strlen(text) && strncasecmp(got, text, len) == 0;
 }
 
@@ -526,14 +523,6 @@ typedef struct layer_kinds {
     bool periodic; /* the layers first_full, 2 first_full, ... and no others are full */
 } layer_kinds;
 
-static bool kind_is(const gg_json_node *node, const char *kind)
-{
-    const char *text;
-    size_t len;
-    gg_error none = GG_ERROR_INIT;
-    return gg_json_string(node, &text, &len, &none) == GG_OK && gg_text_is(text, len, kind);
-}
-
 /* Reads the list. `other` is the kind of the layers that are not full. */
 static gg_status read_layer_kinds(const gg_json_node *config, const char *other, layer_kinds *k,
                                   gg_error *err)
@@ -552,9 +541,9 @@ static gg_status read_layer_kinds(const gg_json_node *config, const char *other,
                        k->n, blocks);
     for (const gg_json_node *n = gg_json_first(k->list); n; n = gg_json_next(n)) {
         i++;
-        if (kind_is(n, "full_attention")) {
+        if (gg_json_is(n, "full_attention")) {
             if (!k->full++) k->first_full = i;
-        } else if (!kind_is(n, other)) {
+        } else if (!gg_json_is(n, other)) {
             gg_hf_value_text(n, value);
             return gg_fail(err, GG_EUNSUPPORTED,
                            "layer_types in config.json has %s, which engines cannot do for this "
@@ -565,7 +554,7 @@ static gg_status read_layer_kinds(const gg_json_node *config, const char *other,
     k->periodic = true;
     i = 0;
     for (const gg_json_node *n = gg_json_first(k->list); n; n = gg_json_next(n))
-        if (kind_is(n, "full_attention") != (k->first_full && ++i % k->first_full == 0))
+        if (gg_json_is(n, "full_attention") != (k->first_full && ++i % k->first_full == 0))
             k->periodic = false;
     return GG_OK;
 }

@@ -40,9 +40,8 @@ static bool is_text(const gg_json_node *node, const char *pattern)
     const char *text;
     size_t len;
     char copy[128], lower[128];
-    gg_error none = GG_ERROR_INIT;
     if (gg_json_type_of(node) != GG_JSON_STRING ||
-        gg_json_string(node, &text, &len, &none) != GG_OK || len >= sizeof copy ||
+        gg_json_string(node, &text, &len, NULL) != GG_OK || len >= sizeof copy ||
         memchr(text, '\0', len))
         return false;
     for (size_t i = 0; i < len; i++) copy[i] = (char)tolower((unsigned char)text[i]);
@@ -55,8 +54,7 @@ static bool is_text(const gg_json_node *node, const char *pattern)
 
 static bool is_number(const gg_json_node *node, double *x)
 {
-    gg_error none = GG_ERROR_INIT;
-    return gg_json_type_of(node) == GG_JSON_NUMBER && gg_json_f64(node, x, &none) == GG_OK;
+    return gg_json_type_of(node) == GG_JSON_NUMBER && gg_json_f64(node, x, NULL) == GG_OK;
 }
 
 /* Whether all texts of a list, or one of them, fit a word. */
@@ -97,7 +95,6 @@ static bool value_fits(const gg_json_node *root, const gg_json_node *node, const
 {
     double x, y;
     bool least = strncmp(word, ">=@", 3) == 0, absent = !node;
-    gg_error none = GG_ERROR_INIT;
     bool yes;
     if (strcmp(word, "absent") == 0) return absent;
     if (strcmp(word, "no-bool") == 0) return is_no_bool(node);
@@ -110,8 +107,7 @@ static bool value_fits(const gg_json_node *root, const gg_json_node *node, const
                (least ? x >= y : x == y);
     switch (gg_json_type_of(node)) {
     case GG_JSON_BOOL:
-        return gg_json_bool(node, &yes, &none) == GG_OK &&
-               strcmp(word, yes ? "true" : "false") == 0;
+        return gg_json_bool(node, &yes, NULL) == GG_OK && strcmp(word, yes ? "true" : "false") == 0;
     case GG_JSON_NUMBER: {
         char *end;
         y = strtod(word, &end);

@@ -105,8 +105,7 @@ gg_status gg_hf_refuse_quantized(const gg_st_list *list, const gg_json_node *con
     const char *stated = "", *word = "", *lack = "";
     size_t len = 0;
     char name[80];
-    gg_error none = GG_ERROR_INIT;
-    gg_json_string(gg_json_get(config, "quant_method"), &stated, &len, &none);
+    gg_json_string(gg_json_get(config, "quant_method"), &stated, &len, NULL);
     *of = find_end(list, &word);
     if (!*of && (*of = find_integers(list)) != NULL && !has_scale(list, *of))
         lack = ", and their scales are missing";

@@ -85,16 +85,14 @@ static gg_status leave_whole(peft *p, const gg_st_tensor *t, gg_error *err)
 
 static double adapter_number(const gg_json_node *config, const char *name, double otherwise)
 {
-    gg_error ignored = GG_ERROR_INIT;
     double x;
-    return gg_json_f64(gg_json_get(config, name), &x, &ignored) == GG_OK ? x : otherwise;
+    return gg_json_f64(gg_json_get(config, name), &x, NULL) == GG_OK ? x : otherwise;
 }
 
 static bool adapter_flag(const gg_json_node *config, const char *name)
 {
-    gg_error ignored = GG_ERROR_INIT;
     bool yes = false;
-    return gg_json_bool(gg_json_get(config, name), &yes, &ignored) == GG_OK && yes;
+    return gg_json_bool(gg_json_get(config, name), &yes, NULL) == GG_OK && yes;
 }
 
 /* Whether a key of alpha_pattern is the module or the end of its name, after a dot. */
@@ -292,8 +290,7 @@ static size_t count_targets(const peft *p, const char *module, size_t len, const
     const char *text;
     size_t n = 0, m;
     for (; t; t = gg_json_next(t)) {
-        gg_error none = GG_ERROR_INIT;
-        if (gg_json_string(t, &text, &m, &none) != GG_OK) continue;
+        if (gg_json_string(t, &text, &m, NULL) != GG_OK) continue;
         size_t dot = m;
         while (dot > 0 && text[dot - 1] != '.') dot--;
         if (dot == 0 || (parameter && !gg_text_is(text + dot, m - dot, parameter))) continue;
@@ -685,10 +682,9 @@ static gg_status set_invocation(const peft *p, gg_error *err)
     gg_status st = GG_OK;
     for (const gg_json_node *t = gg_json_first(list); t && st == GG_OK; t = gg_json_next(t)) {
         uint64_t token = 0;
-        gg_error none = GG_ERROR_INIT;
         char value[80];
         gg_hf_value_text(t, value);
-        if (gg_json_u64(t, &token, &none) != GG_OK || token > UINT32_MAX)
+        if (gg_json_u64(t, &token, NULL) != GG_OK || token > UINT32_MAX)
             st = gg_fail(err, GG_EFORMAT,
                          "adapter_config.json has %s in alora_invocation_tokens, which is not the "
                          "number of a token",
@@ -744,11 +740,10 @@ static gg_status check_pattern(const gg_json_node *config, const char *name, boo
 {
     const gg_json_node *m = gg_json_first(gg_json_get(config, name));
     for (; m; m = gg_json_next(m)) {
-        gg_error none = GG_ERROR_INIT;
         char key[120], value[80];
         size_t n;
         double x;
-        if (gg_json_type_of(m) == GG_JSON_NUMBER && gg_json_f64(m, &x, &none) == GG_OK &&
+        if (gg_json_type_of(m) == GG_JSON_NUMBER && gg_json_f64(m, &x, NULL) == GG_OK &&
             (!ranks || (x >= 1 && x == floor(x))))
             continue;
         const char *text = gg_json_key(m, &n);
@@ -919,8 +914,7 @@ static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
     char first[200], more[40] = "";
     if (gg_json_type_of(m) != GG_JSON_ARRAY) return GG_OK;
     for (m = gg_json_first(m); m; m = gg_json_next(m)) {
-        gg_error none = GG_ERROR_INIT;
-        if (gg_json_string(m, &module, &len, &none) != GG_OK || has_tensor_of(p, module, len))
+        if (gg_json_string(m, &module, &len, NULL) != GG_OK || has_tensor_of(p, module, len))
             continue;
         if (n++ == 0) gg_escape(module, len < 60 ? len : 60, first, sizeof first);
     }
@@ -939,11 +933,10 @@ static gg_status note_targets(const peft *p, gg_error *err)
     size_t lack = 0;
     bool share = false;
     for (; t; t = gg_json_next(t)) {
-        gg_error none = GG_ERROR_INIT;
         const char *text;
         char pair[300];
         size_t len, pairs = 0;
-        if (gg_json_string(t, &text, &len, &none) != GG_OK) continue;
+        if (gg_json_string(t, &text, &len, NULL) != GG_OK) continue;
         size_t n = len;
         while (n > 0 && text[n - 1] != '.') n--;
         n = n ? n - 1 : len; /* the module */
@@ -978,7 +971,6 @@ static int64_t block_of_module(const peft *p, const char *module, size_t len)
 static bool is_targeted(const peft *p, const char *module, size_t len)
 {
     static const char *const lists[] = { "target_modules", "exclude_modules" };
-    gg_error none = GG_ERROR_INIT;
     const char *name;
     double block;
     size_t n;
@@ -987,7 +979,7 @@ static bool is_targeted(const peft *p, const char *module, size_t len)
         bool found = false;
         if (!m || gg_json_type_of(list) != GG_JSON_ARRAY) continue; /* a pattern, or nothing */
         for (; m && !found; m = gg_json_next(m))
-            found = gg_json_string(m, &name, &n, &none) == GG_OK &&
+            found = gg_json_string(m, &name, &n, NULL) == GG_OK &&
                     pattern_fits(name, n, module, len);
         if (found == (i == 1)) return false;
     }
@@ -996,7 +988,7 @@ static bool is_targeted(const peft *p, const char *module, size_t len)
     if (gg_json_type_of(layers) == GG_JSON_NUMBER) l = layers;
     if (!l) return true;
     for (; l; l = l == layers ? NULL : gg_json_next(l))
-        if (gg_json_f64(l, &block, &none) == GG_OK &&
+        if (gg_json_f64(l, &block, NULL) == GG_OK &&
             block == (double)block_of_module(p, module, len))
             return true;
     return false;
@@ -1099,10 +1091,9 @@ gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_
     const char *type = "lora";
     size_t len = 4;
     char text[1024], key[200];
-    gg_error none = GG_ERROR_INIT;
     gg_status st = gg_meta_set_str(meta, "general.type", "adapter", 7, err);
     if (!config) return st;
-    gg_json_string(gg_json_get(config, mlx ? "fine_tune_type" : "peft_type"), &type, &len, &none);
+    gg_json_string(gg_json_get(config, mlx ? "fine_tune_type" : "peft_type"), &type, &len, NULL);
     for (size_t i = 0; i < len && i < sizeof text; i++)
         text[i] = (char)tolower((unsigned char)type[i]);
     if (st == GG_OK) st = gg_meta_set_str(meta, "adapter.type", text, len < 1024 ? len : 1024, err);

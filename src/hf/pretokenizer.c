@@ -7,31 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- steps ------------------------------------------------------------------------------------
- */
-
-static bool is_text(const gg_json_node *node, const char *text)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    const char *s;
-    size_t n;
-    return gg_json_string(node, &s, &n, &ignored) == GG_OK && gg_text_is(s, n, text);
-}
-
-static bool is_true(const gg_json_node *node, bool absent)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    bool value;
-    return gg_json_bool(node, &value, &ignored) == GG_OK ? value : absent;
-}
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Appends a text of the file in lower case, or with line ends and tabs as escapes. */
 static void put_word(gg_buf *steps, const gg_json_node *node, bool lower, gg_error *err)
 {
-    gg_error ignored = GG_ERROR_INIT;
     const char *s;
     size_t n;
-    if (gg_json_string(node, &s, &n, &ignored) != GG_OK) return;
+    if (gg_json_string(node, &s, &n, NULL) != GG_OK) return;
     for (size_t i = 0; i < n && err->status == GG_OK; i++) {
         char c = s[i];
         if (lower && c >= 'A' && c <= 'Z') c |= 0x20;
@@ -48,8 +31,8 @@ static void put_split(gg_buf *steps, const gg_json_node *pre, gg_error *err)
     const gg_json_node *behavior = gg_json_get(pre, "behavior"),
                        *pattern = gg_json_get(pre, "pattern"),
                        *text = gg_json_get(pattern, "String");
-    bool invert = is_true(gg_json_get(pre, "invert"), false);
-    if (is_text(behavior, invert ? "Removed" : "Isolated")) gg_buf_text(steps, "split", err);
+    bool invert = gg_json_is_true(gg_json_get(pre, "invert"));
+    if (gg_json_is(behavior, invert ? "Removed" : "Isolated")) gg_buf_text(steps, "split", err);
     else {
         if (invert) gg_buf_text(steps, "inverted ", err);
         put_word(steps, behavior, true, err);
@@ -62,15 +45,16 @@ static void put_split(gg_buf *steps, const gg_json_node *pre, gg_error *err)
 static void put_step(gg_buf *steps, const gg_json_node *pre, gg_error *err)
 {
     const gg_json_node *type = gg_json_get(pre, "type");
-    if (is_text(type, "Split")) {
+    if (gg_json_is(type, "Split")) {
         put_split(steps, pre, err);
-    } else if (is_text(type, "ByteLevel")) {
-        bool expression = is_true(gg_json_get(pre, "use_regex"), true);
+    } else if (gg_json_is(type, "ByteLevel")) {
+        bool expression = true;
+        gg_json_bool(gg_json_get(pre, "use_regex"), &expression, NULL);
         gg_buf_text(steps, expression ? "gpt2\nbytes" : "bytes", err);
-    } else if (is_text(type, "Digits")) {
-        bool each = is_true(gg_json_get(pre, "individual_digits"), false);
+    } else if (gg_json_is(type, "Digits")) {
+        bool each = gg_json_is_true(gg_json_get(pre, "individual_digits"));
         gg_buf_text(steps, each ? "split \\p{N}" : "split \\p{N}+", err);
-    } else if (is_text(type, "Punctuation")) {
+    } else if (gg_json_is(type, "Punctuation")) {
         const gg_json_node *behavior = gg_json_get(pre, "behavior");
         gg_buf_text(steps, behavior ? "punctuation " : "punctuation isolated", err);
         put_word(steps, behavior, true, err);
@@ -85,21 +69,20 @@ gg_status gg_pre_steps(const gg_json_node *pre, gg_buf *steps, gg_error *err)
     if (gg_json_type_of(pre) <= GG_JSON_NULL) return err->status;
     if (gg_json_type_of(pre) != GG_JSON_OBJECT)
         return gg_fail_at(gg_json_offset(pre), err, "the pre_tokenizer is not an object");
-    if (!is_text(gg_json_get(pre, "type"), "Sequence")) {
+    if (!gg_json_is(gg_json_get(pre, "type"), "Sequence")) {
         put_step(steps, pre, err);
         return err->status;
     }
     const gg_json_node *list = gg_json_get(pre, "pretokenizers");
     for (const gg_json_node *p = gg_json_first(list); p && err->status == GG_OK;
          p = gg_json_next(p)) {
-        if (!is_text(gg_json_get(p, "type"), "Sequence")) put_step(steps, p, err);
+        if (!gg_json_is(gg_json_get(p, "type"), "Sequence")) put_step(steps, p, err);
         else gg_fail(err, GG_EUNSUPPORTED, "a pre-tokenizer has sequences within a sequence");
     }
     return err->status;
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 /* How well a row fits: 0 = not at all. */
 static int fit_of(const gg_pre_row *row, const char *steps, const char *arch, bool ignores_merges)

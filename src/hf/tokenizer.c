@@ -43,8 +43,7 @@ static gg_status fill_holes(gg_tk *tk, gg_error *err)
     return err->status;
 }
 
-/* ---- keys --------------------------------------------------------------------------------------
- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 static gg_status set_array(gg_tk *tk, const char *key, uint32_t type, const gg_buf *b, uint64_t n,
                            gg_error *err)
@@ -98,8 +97,7 @@ static gg_status set_keys(gg_tk *tk, gg_error *err)
     return err->status == GG_OK ? gg_tk_special_keys(tk, err) : err->status;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Parses a file of the folder; *out stays NULL if it is absent. */
 static gg_status read_json(const char *folder, const char *name, gg_json **out, gg_error *err)
@@ -127,13 +125,12 @@ gg_status gg_hf_count_tokens(const char *folder, uint64_t *n, gg_error *err)
     return err->status;
 }
 
-/* ---- added tokens of other files ---------------------------------------------------------------
- */
+/* ---- added tokens of other files ------------------------------------------------------------- */
 
 /* added_tokens.json: an object of texts and ids. */
 static gg_status add_listed(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *list = gg_tk_root(tk->added);
+    const gg_json_node *list = gg_json_root(tk->added);
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {
         gg_tk_added added = { .special = false };
@@ -148,7 +145,7 @@ static gg_status add_listed(gg_tk *tk, gg_error *err)
 static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
 {
     const gg_json_node *list = tk->config
-                                   ? gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder")
+                                   ? gg_json_get(gg_json_root(tk->config), "added_tokens_decoder")
                                    : NULL;
     size_t others = 0;
     gg_tk_added first = { 0 };
@@ -157,7 +154,6 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {
         gg_tk_added added = { .special = false };
-        gg_error ignored = GG_ERROR_INIT;
         size_t n, used = 0;
         const char *key = gg_json_key(a, &n);
         while (used < n && used < 10 && key[used] >= '0' && key[used] <= '9')
@@ -167,7 +163,7 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
                               "added_tokens_decoder has a key that is not "
                               "the id of a token");
         const gg_json_node *special = gg_json_get(a, "special");
-        if (gg_json_bool(special, &added.special, &ignored) != GG_OK &&
+        if (gg_json_bool(special, &added.special, NULL) != GG_OK &&
             gg_json_type_of(special) > GG_JSON_NULL)
             return gg_fail_at(gg_json_offset(special), err, "special is neither true nor false");
         if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) != GG_OK) break;
@@ -185,8 +181,7 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
     return err->status;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static gg_status at_file(const gg_tk *tk, const char *name, gg_error *err)
 {
@@ -201,16 +196,15 @@ static gg_status at_file(const gg_tk *tk, const char *name, gg_error *err)
 /* Reads the added tokens that belong to a SentencePiece model, in the converter's order. */
 static gg_status add_to_pieces(gg_tk *tk, gg_error *err)
 {
-    bool decoder = gg_json_get(gg_tk_root(tk->config), "added_tokens_decoder") != NULL;
+    bool decoder = gg_json_get(gg_json_root(tk->config), "added_tokens_decoder") != NULL;
     if (add_listed(tk, err) != GG_OK) return at_file(tk, "added_tokens.json", err);
     if (add_decoded(tk, false, err) != GG_OK) return at_file(tk, "tokenizer_config.json", err);
     if (decoder && !gg_hf_is(tk->from->arch, GG_HF_ADDED_TOKENS)) return GG_OK;
-    const gg_json_node *list = gg_json_get(gg_tk_root(tk->json), "added_tokens");
+    const gg_json_node *list = gg_json_get(gg_json_root(tk->json), "added_tokens");
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
          a = gg_json_next(a)) {
         gg_tk_added added = { .special = false };
-        gg_error ignored = GG_ERROR_INIT;
-        gg_json_bool(gg_json_get(a, "special"), &added.special, &ignored);
+        gg_json_bool(gg_json_get(a, "special"), &added.special, NULL);
         gg_json_u64(gg_json_get(a, "id"), &added.id, err);
         if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) == GG_OK)
             gg_tk_add(tk, &added, err);

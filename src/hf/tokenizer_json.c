@@ -13,27 +13,11 @@
 
 #define SPACE "\xe2\x96\x81" /* U+2581, which stands for a space */
 
-static bool is_text(const gg_json_node *node, const char *text)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    const char *s;
-    size_t n;
-    return gg_json_string(node, &s, &n, &ignored) == GG_OK && gg_text_is(s, n, text);
-}
-
-static bool is_true(const gg_json_node *node)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    bool value;
-    return gg_json_bool(node, &value, &ignored) == GG_OK && value;
-}
-
-/* ---- added tokens ------------------------------------------------------------------------------
- */
+/* ---- added tokens ---------------------------------------------------------------------------- */
 
 static gg_status read_added(const gg_json_node *node, gg_tk_added *out, gg_error *err)
 {
-    *out = (gg_tk_added){ .special = is_true(gg_json_get(node, "special")) };
+    *out = (gg_tk_added){ .special = gg_json_is_true(gg_json_get(node, "special")) };
     if (gg_json_string(gg_json_get(node, "content"), &out->text, &out->len, err) != GG_OK)
         return err->status;
     return gg_json_u64(gg_json_get(node, "id"), &out->id, err);
@@ -48,8 +32,7 @@ static gg_status add_all(gg_tk *tk, const gg_json_node *list, gg_error *err)
     return err->status;
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 gg_status gg_tk_count(const gg_json_node *vocab, const gg_json_node *added, uint64_t *n,
                       gg_error *err)
@@ -109,7 +92,7 @@ static void compare_token(comparison *c, uint64_t id, const char *text, size_t l
 
 gg_status gg_tk_compare_json(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json),
+    const gg_json_node *root = gg_json_root(tk->json),
                        *vocab = gg_json_get(gg_json_get(root, "model"), "vocab"),
                        *added = gg_json_get(root, "added_tokens");
     bool object = gg_json_type_of(vocab) == GG_JSON_OBJECT;
@@ -118,17 +101,15 @@ gg_status gg_tk_compare_json(gg_tk *tk, gg_error *err)
     if (gg_json_count(vocab) == 0) return GG_OK;
     if (!(c.seen = calloc(tk->n + 1, 1))) return gg_fail(err, GG_ENOMEM, "no memory for tokens");
     for (const gg_json_node *a = gg_json_first(added); a; a = gg_json_next(a)) {
-        gg_error ignored = GG_ERROR_INIT;
-        if (gg_json_u64(gg_json_get(a, "id"), &id, &ignored) == GG_OK && id < tk->n) c.seen[id] = 1;
+        if (gg_json_u64(gg_json_get(a, "id"), &id, NULL) == GG_OK && id < tk->n) c.seen[id] = 1;
     }
     for (const gg_json_node *v = gg_json_first(vocab); v; v = gg_json_next(v), at++) {
-        gg_error ignored = GG_ERROR_INIT;
         const char *text = NULL;
         size_t len = 0;
         id = at;
         if (object) text = gg_json_key(v, &len);
-        else gg_json_string(gg_json_first(v), &text, &len, &ignored);
-        if (text && (!object || gg_json_u64(v, &id, &ignored) == GG_OK))
+        else gg_json_string(gg_json_first(v), &text, &len, NULL);
+        if (text && (!object || gg_json_u64(v, &id, NULL) == GG_OK))
             compare_token(&c, id, text, len);
     }
     for (id = 0; id < tk->n; id++) compare_token(&c, id, NULL, 0);
@@ -156,8 +137,7 @@ static void mark_bytes(gg_tk *tk)
         if (tk->tokens[i].text && is_byte(&tk->tokens[i])) tk->tokens[i].type = GG_TOKEN_BYTE;
 }
 
-/* ---- merges ------------------------------------------------------------------------------------
- */
+/* ---- merges ---------------------------------------------------------------------------------- */
 
 typedef struct pair {
     const char *text[2];
@@ -244,8 +224,7 @@ static gg_status read_merges(gg_tk *tk, const gg_json_node *list, bool keep, gg_
     return end_merges(&m, err);
 }
 
-/* ---- normalizers -------------------------------------------------------------------------------
- */
+/* ---- normalizers ----------------------------------------------------------------------------- */
 
 /* Calls fn for a normalizer, pre-tokenizer or post-processor, or for each of a sequence. */
 typedef gg_status part_fn(gg_tk *tk, const gg_json_node *part, gg_error *err);
@@ -253,7 +232,7 @@ static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list
                            gg_error *err)
 {
     const gg_json_node *parts = gg_json_get(node, list);
-    bool sequence = is_text(gg_json_get(node, "type"), "Sequence");
+    bool sequence = gg_json_is(gg_json_get(node, "type"), "Sequence");
     if (gg_json_type_of(node) <= GG_JSON_NULL) return err->status;
     if (gg_json_type_of(node) != GG_JSON_OBJECT ||
         (sequence && gg_json_type_of(parts) != GG_JSON_ARRAY))
@@ -268,15 +247,16 @@ static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list
 /* What engines do with a SentencePiece vocabulary: spaces become U+2581. */
 static bool is_space_replaced(const gg_json_node *n)
 {
-    return is_text(gg_json_get(n, "type"), "Replace") &&
-           is_text(gg_json_get(n, "content"), SPACE) &&
-           is_text(gg_json_get(gg_json_get(n, "pattern"), "String"), " ");
+    return gg_json_is(gg_json_get(n, "type"), "Replace") &&
+           gg_json_is(gg_json_get(n, "content"), SPACE) &&
+           gg_json_is(gg_json_get(gg_json_get(n, "pattern"), "String"), " ");
 }
 
 /* Whether a space, as U+2581, is put before each text. */
 static bool is_prefix(const gg_json_node *n)
 {
-    return is_text(gg_json_get(n, "type"), "Prepend") && is_text(gg_json_get(n, "prepend"), SPACE);
+    return gg_json_is(gg_json_get(n, "type"), "Prepend") &&
+           gg_json_is(gg_json_get(n, "prepend"), SPACE);
 }
 
 static const char lowercase_key[] = "tokenizer.ggml.normalizer.lowercase";
@@ -290,7 +270,7 @@ static gg_status note_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err
     if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
     if (pieces && is_space_replaced(n)) tk->spaces = true;
     if (pieces && (is_space_replaced(n) || is_prefix(n))) return GG_OK;
-    if (is_text(type, "Lowercase") && gg_tk_set_bool(tk, lowercase_key, true, err) != GG_OK)
+    if (gg_json_is(type, "Lowercase") && gg_tk_set_bool(tk, lowercase_key, true, err) != GG_OK)
         return err->status;
     return gg_tk_note(tk, err,
                       "the tokenizer changes text before it is split (%.*s), which engines do not "
@@ -315,24 +295,24 @@ static gg_status note_pieces(gg_tk *tk, const gg_json_node *pre, gg_error *err)
     const char *name;
     size_t len;
     if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
-    if (is_text(type, "Metaspace")) {
+    if (gg_json_is(type, "Metaspace")) {
         tk->spaces = true;
-        if (!replacement || is_text(replacement, SPACE)) return GG_OK;
+        if (!replacement || gg_json_is(replacement, SPACE)) return GG_OK;
         return gg_fail_at(gg_json_offset(replacement), err,
                           "its pieces have another letter than U+2581 for a space, which engines "
                           "do not know");
     }
-    bool split = is_text(type, "Split") &&
-                 is_text(gg_json_get(gg_json_get(pre, "pattern"), "String"), " ") &&
-                 !is_text(gg_json_get(pre, "behavior"), "Removed") &&
-                 !is_true(gg_json_get(pre, "invert"));
-    if (split || is_text(type, "WhitespaceSplit")) return GG_OK;
+    bool split = gg_json_is(type, "Split") &&
+                 gg_json_is(gg_json_get(gg_json_get(pre, "pattern"), "String"), " ") &&
+                 !gg_json_is(gg_json_get(pre, "behavior"), "Removed") &&
+                 !gg_json_is_true(gg_json_get(pre, "invert"));
+    if (split || gg_json_is(type, "WhitespaceSplit")) return GG_OK;
     return note_steps(tk, name, len, err);
 }
 
 static gg_status note_all_pieces(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *pre = gg_json_get(gg_tk_root(tk->json), "pre_tokenizer");
+    const gg_json_node *pre = gg_json_get(gg_json_root(tk->json), "pre_tokenizer");
     if (each_part(tk, pre, "pretokenizers", note_pieces, err) == GG_OK && !tk->spaces)
         gg_tk_note(tk, err, "the tokenizer does not write spaces as U+2581, but engines do");
     return err->status;
@@ -340,23 +320,22 @@ static gg_status note_all_pieces(gg_tk *tk, gg_error *err)
 
 static gg_status note_pre(gg_tk *tk, const gg_json_node *pre, gg_error *err)
 {
-    if (is_text(gg_json_get(pre, "type"), "ByteLevel") &&
-        is_true(gg_json_get(pre, "add_prefix_space")))
+    if (gg_json_is(gg_json_get(pre, "type"), "ByteLevel") &&
+        gg_json_is_true(gg_json_get(pre, "add_prefix_space")))
         gg_tk_note(tk, err, "the tokenizer puts a space before each text, which engines do not do");
     return err->status;
 }
 
-/* ---- the kinds of models -----------------------------------------------------------------------
- */
+/* ---- the kinds of models --------------------------------------------------------------------- */
 
 static gg_status read_byte_bpe(gg_tk *tk, const gg_json_node *model, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json), *pre = gg_json_get(root, "pre_tokenizer");
+    const gg_json_node *root = gg_json_root(tk->json), *pre = gg_json_get(root, "pre_tokenizer");
     gg_buf steps = GG_BUF_INIT;
     tk->model = "gpt2";
     if (gg_pre_steps(pre, &steps, err) == GG_OK)
         gg_tk_choose_pre(tk, steps.data ? steps.data : "",
-                         is_true(gg_json_get(model, "ignore_merges")), err);
+                         gg_json_is_true(gg_json_get(model, "ignore_merges")), err);
     gg_buf_free(&steps);
     if (err->status == GG_OK) read_merges(tk, gg_json_get(model, "merges"), true, err);
     if (err->status == GG_OK)
@@ -370,11 +349,11 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
     const gg_json_node *type = gg_json_get(part, "type"),
                        *scheme = gg_json_get(part, "prepend_scheme"),
                        *flag = gg_json_get(part, "add_prefix_space");
-    bool stated = gg_json_type_of(scheme) > GG_JSON_NULL, meta = is_text(type, "Metaspace") &&
-                                                                 !is_text(scheme, "never") &&
-                                                                 (stated || !flag || is_true(flag));
-    if (stated && !is_text(scheme, "never") && !is_text(scheme, "first") &&
-        !is_text(scheme, "always"))
+    bool stated = gg_json_type_of(scheme) > GG_JSON_NULL,
+         meta = gg_json_is(type, "Metaspace") && !gg_json_is(scheme, "never") &&
+                (stated || !flag || gg_json_is_true(flag));
+    if (stated && !gg_json_is(scheme, "never") && !gg_json_is(scheme, "first") &&
+        !gg_json_is(scheme, "always"))
         return gg_fail_at(gg_json_offset(scheme), err, "this prepend_scheme is unknown");
     if (!is_prefix(part) && !meta) return GG_OK;
     return gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", true, err);
@@ -383,7 +362,7 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
 /* BPE that falls back to bytes is what llama.cpp calls SPM. */
 static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json);
+    const gg_json_node *root = gg_json_root(tk->json);
     bool own = gg_hf_is(tk->from->arch, GG_HF_OWN_MERGES);
     tk->model = own ? tk->from->arch : "llama";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
@@ -406,8 +385,8 @@ static gg_status read_unigram_normalizer(gg_tk *tk, const gg_json_node *n, gg_er
     const gg_json_node *map = gg_json_get(n, "precompiled_charsmap");
     const char *text;
     size_t len;
-    if (is_text(gg_json_get(n, "type"), "Replace") &&
-        is_text(gg_json_get(gg_json_get(n, "pattern"), "Regex"), " {2,}"))
+    if (gg_json_is(gg_json_get(n, "type"), "Replace") &&
+        gg_json_is(gg_json_get(gg_json_get(n, "pattern"), "Regex"), " {2,}"))
         return gg_tk_set_bool(tk, "tokenizer.ggml.remove_extra_whitespaces", true, err);
     if (!map) return note_normalizer(tk, n, err);
     if (gg_json_string(map, &text, &len, err) != GG_OK) return err->status;
@@ -428,13 +407,12 @@ static gg_status read_unigram_normalizer(gg_tk *tk, const gg_json_node *n, gg_er
 
 static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json), *vocab = gg_json_get(model, "vocab");
+    const gg_json_node *root = gg_json_root(tk->json), *vocab = gg_json_get(model, "vocab");
     uint64_t n, id = 0, unknown = UINT64_MAX;
-    gg_error ignored = GG_ERROR_INIT;
     if (gg_tk_count(NULL, gg_json_get(root, "added_tokens"), &n, err) != GG_OK) return err->status;
     if (gg_json_count(vocab) > n) n = gg_json_count(vocab);
     if (gg_tk_room(tk, n, gg_json_count(vocab), err) != GG_OK) return err->status;
-    gg_json_u64(gg_json_get(model, "unk_id"), &unknown, &ignored);
+    gg_json_u64(gg_json_get(model, "unk_id"), &unknown, NULL);
     for (const gg_json_node *v = gg_json_first(vocab); v && err->status == GG_OK;
          v = gg_json_next(v), id++) {
         gg_hf_token token = { .type = id == unknown ? GG_TOKEN_UNKNOWN : GG_TOKEN_NORMAL };
@@ -442,7 +420,7 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
         if (gg_json_f32(gg_json_next(gg_json_first(v)), &token.score, err) == GG_OK)
             gg_tk_set(tk, id, &token, err);
     }
-    if (is_true(gg_json_get(model, "byte_fallback"))) mark_bytes(tk);
+    if (gg_json_is_true(gg_json_get(model, "byte_fallback"))) mark_bytes(tk);
     tk->model = "t5";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
@@ -456,7 +434,7 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
 
 static bool is_false(const gg_json_node *node)
 {
-    return gg_json_type_of(node) == GG_JSON_BOOL && !is_true(node);
+    return gg_json_type_of(node) == GG_JSON_BOOL && !gg_json_is_true(node);
 }
 
 static const char accents_key[] = "tokenizer.ggml.normalizer.strip_accents";
@@ -467,15 +445,15 @@ static gg_status read_word_normalizer(gg_tk *tk, const gg_json_node *n, gg_error
 {
     const gg_json_node *type = gg_json_get(n, "type"), *lower = gg_json_get(n, "lowercase"),
                        *accents = gg_json_get(n, "strip_accents");
-    bool small = !lower || is_true(lower);
-    if (is_text(type, "Lowercase")) return gg_tk_set_bool(tk, lowercase_key, true, err);
-    if (is_text(type, "StripAccents")) return gg_tk_set_bool(tk, accents_key, true, err);
-    if (is_text(type, "NFD")) return GG_OK;
-    if (!is_text(type, "BertNormalizer")) return note_normalizer(tk, n, err);
+    bool small = !lower || gg_json_is_true(lower);
+    if (gg_json_is(type, "Lowercase")) return gg_tk_set_bool(tk, lowercase_key, true, err);
+    if (gg_json_is(type, "StripAccents")) return gg_tk_set_bool(tk, accents_key, true, err);
+    if (gg_json_is(type, "NFD")) return GG_OK;
+    if (!gg_json_is(type, "BertNormalizer")) return note_normalizer(tk, n, err);
     gg_meta_delete(tk->meta, accents_key);
     gg_tk_set_bool(tk, lowercase_key, small, err);
     if (err->status == GG_OK && gg_json_type_of(accents) == GG_JSON_BOOL &&
-        is_true(accents) != small)
+        gg_json_is_true(accents) != small)
         gg_tk_set_bool(tk, accents_key, !small, err);
     if (err->status == GG_OK && (is_false(gg_json_get(n, "clean_text")) ||
                                  is_false(gg_json_get(n, "handle_chinese_chars"))))
@@ -496,11 +474,11 @@ static gg_status note_words(gg_tk *tk, const gg_json_node *pre, gg_error *err)
 /* Words begin with U+2581 in llama.cpp, and their other pieces have no ##. */
 static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json),
+    const gg_json_node *root = gg_json_root(tk->json),
                        *inner = gg_json_get(gg_json_get(root, "model"),
                                             "continuing_subword_prefix");
     gg_buf text = GG_BUF_INIT;
-    if (gg_json_type_of(inner) > GG_JSON_NULL && !is_text(inner, "##"))
+    if (gg_json_type_of(inner) > GG_JSON_NULL && !gg_json_is(inner, "##"))
         return gg_fail_at(
             gg_json_offset(inner), err,
             "tokens inside of a word begin with something else than ##, which engines "
@@ -536,16 +514,15 @@ static gg_status refuse_affix(const gg_json_node *model, const char *name, gg_er
 {
     const char *text;
     size_t len;
-    gg_error ignored = GG_ERROR_INIT;
-    if (gg_json_string(gg_json_get(model, name), &text, &len, &ignored) != GG_OK || len == 0)
+    if (gg_json_string(gg_json_get(model, name), &text, &len, NULL) != GG_OK || len == 0)
         return err->status;
     return gg_fail(err, GG_EUNSUPPORTED, "its tokens have a %s, which engines do not know", name);
 }
 
 static gg_status read_bpe(gg_tk *tk, const gg_json_node *model, gg_error *err)
 {
-    const gg_json_node *added = gg_json_get(gg_tk_root(tk->json), "added_tokens");
-    bool fallback = is_true(gg_json_get(model, "byte_fallback"));
+    const gg_json_node *added = gg_json_get(gg_json_root(tk->json), "added_tokens");
+    bool fallback = gg_json_is_true(gg_json_get(model, "byte_fallback"));
     refuse_affix(model, "continuing_subword_prefix", err);
     refuse_affix(model, "end_of_word_suffix", err);
     if (err->status == GG_OK) read_object(tk, gg_json_get(model, "vocab"), added, err);
@@ -575,37 +552,36 @@ static gg_status check_flags(const gg_json_node *node, gg_error *err)
 
 gg_status gg_tk_read_json(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->json), *model = gg_json_get(root, "model"),
+    const gg_json_node *root = gg_json_root(tk->json), *model = gg_json_get(root, "model"),
                        *type = gg_json_get(model, "type"),
                        *added = gg_json_get(root, "added_tokens");
     if (check_flags(root, err) != GG_OK) return err->status;
     if (gg_json_type_of(added) > GG_JSON_NULL && gg_json_type_of(added) != GG_JSON_ARRAY)
         return gg_fail_at(gg_json_offset(added), err, "added_tokens is not an array");
-    if (is_text(type, "WordPiece")) {
+    if (gg_json_is(type, "WordPiece")) {
         read_object(tk, gg_json_get(model, "vocab"), added, err);
         if (err->status == GG_OK) add_all(tk, added, err);
         return err->status == GG_OK ? read_word_pieces(tk, err) : err->status;
     }
-    if (is_text(type, "BPE") || (!type && gg_json_get(model, "merges"))) read_bpe(tk, model, err);
-    else if (is_text(type, "Unigram")) read_unigram(tk, model, err);
+    if (gg_json_is(type, "BPE") || (!type && gg_json_get(model, "merges")))
+        read_bpe(tk, model, err);
+    else if (gg_json_is(type, "Unigram")) read_unigram(tk, model, err);
     else
         gg_fail(err, GG_EUNSUPPORTED,
                 "tokenizer.json has no model of a kind that engines know: BPE, Unigram, WordPiece");
     return err->status == GG_OK ? add_all(tk, added, err) : err->status;
 }
 
-/* ---- vocab.json and merges.txt -----------------------------------------------------------------
- */
+/* ---- vocab.json and merges.txt --------------------------------------------------------------- */
 
 /* The class of the tokenizer tells, for lack of a tokenizer.json. */
 static gg_status choose_by_class(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *class = gg_json_get(gg_tk_root(tk->config), "tokenizer_class");
+    const gg_json_node *class = gg_json_get(gg_json_root(tk->config), "tokenizer_class");
     const char *name = NULL;
     size_t len = 0;
-    gg_error ignored = GG_ERROR_INIT;
     tk->pre = tk->from->pre;
-    gg_json_string(class, &name, &len, &ignored);
+    gg_json_string(class, &name, &len, NULL);
     for (const gg_pre_row *row = gg_pre_rows; row->name && name && !tk->pre; row++)
         if (row->classes && gg_text_has_word(row->classes, name, len)) tk->pre = row->name;
     if (tk->pre) return GG_OK;
@@ -628,7 +604,7 @@ static bool line_pair(const char *s, size_t n, pair *out)
 
 gg_status gg_tk_read_vocab(gg_tk *tk, const char *text, size_t len, gg_error *err)
 {
-    const gg_json_node *vocab = gg_tk_root(tk->vocab);
+    const gg_json_node *vocab = gg_json_root(tk->vocab);
     merges m = { .tk = tk, .keep = true };
     size_t skipped = 0;
     pair p;

@@ -15,8 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- special tokens ----------------------------------------------------------------------------
- */
+/* ---- special tokens -------------------------------------------------------------------------- */
 
 enum { BOS, EOS, UNK, SEP, PAD, CLS, MASK, EOT, EOM, ROLES };
 
@@ -44,9 +43,8 @@ typedef struct specials {
 
 static bool text_of(const gg_json_node *node, const char **text, size_t *len)
 {
-    gg_error ignored = GG_ERROR_INIT;
     if (gg_json_type_of(node) == GG_JSON_OBJECT) node = gg_json_get(node, "content");
-    return gg_json_string(node, text, len, &ignored) == GG_OK && *len > 0;
+    return gg_json_string(node, text, len, NULL) == GG_OK && *len > 0;
 }
 
 static bool is_absent(const gg_json_node *node)
@@ -58,13 +56,6 @@ static bool is_absent(const gg_json_node *node)
 static bool is_role(const role *r, const char *text, size_t len)
 {
     return r->text && r->len == len && memcmp(r->text, text, len) == 0;
-}
-
-static bool type_is(const gg_json_node *node, const char *text)
-{
-    const char *s;
-    size_t n;
-    return text_of(gg_json_get(node, "type"), &s, &n) && gg_text_is(s, n, text);
 }
 
 static void set_role_text(role *r, const char *text, size_t len)
@@ -82,7 +73,7 @@ static void set_role_flag(role *r, bool flag)
 /* The texts that tokenizer_config.json names, or special_tokens_map.json if there is none. */
 static void read_texts(specials *s)
 {
-    const gg_json_node *from = gg_tk_root(s->tk->config ? s->tk->config : s->tk->map);
+    const gg_json_node *from = gg_json_root(s->tk->config ? s->tk->config : s->tk->map);
     char field[32];
     for (int i = 0; i < EOT; i++) {
         role *r = &s->role[i];
@@ -94,8 +85,7 @@ static void read_texts(specials *s)
     if (!s->role[EOS].text) s->role[EOS] = s->role[SEP];
 }
 
-/* ---- post-processors: which tokens are put around a text ----------------------------------------
- */
+/* ---- post-processors: which tokens are put around a text ------------------------------------- */
 
 static bool special_of(const gg_json_node *item, const char **text, size_t *len)
 {
@@ -204,20 +194,19 @@ static gg_status read_processor(specials *s, const gg_json_node *post, gg_error 
         read_processor(s, p, err);
     if (list || is_absent(post) || err->status != GG_OK) return err->status;
     if (gg_json_string(gg_json_get(post, "type"), &text, &len, err) != GG_OK) return err->status;
-    if (type_is(post, "ByteLevel")) return GG_OK;
-    if (type_is(post, "RobertaProcessing")) read_roberta(s, post);
-    else if (type_is(post, "TemplateProcessing")) {
+    if (gg_text_is(text, len, "ByteLevel")) return GG_OK;
+    if (gg_text_is(text, len, "RobertaProcessing")) read_roberta(s, post);
+    else if (gg_text_is(text, len, "TemplateProcessing")) {
         read_template(s, post);
         return note_template(s, gg_json_get(post, "single"), err);
-    } else if (!type_is(post, "BertProcessing") || strcmp(s->tk->model, "bert") != 0)
+    } else if (!gg_text_is(text, len, "BertProcessing") || strcmp(s->tk->model, "bert") != 0)
         return gg_tk_note(s->tk, err,
                           "what the tokenizer does to tokens afterwards is not converted (%.*s)",
                           len < 40 ? (int)len : 40, text);
     return GG_OK;
 }
 
-/* ---- ids ---------------------------------------------------------------------------------------
- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 static gg_status set_id(specials *s, int i, uint64_t id, gg_error *err)
 {
@@ -235,14 +224,13 @@ static gg_status set_id(specials *s, int i, uint64_t id, gg_error *err)
 /* The ids of texts that are added tokens of tokenizer.json. */
 static gg_status ids_of_texts(specials *s, gg_error *err)
 {
-    const gg_json_node *added = gg_json_get(gg_tk_root(s->tk->json), "added_tokens");
+    const gg_json_node *added = gg_json_get(gg_json_root(s->tk->json), "added_tokens");
     for (const gg_json_node *a = gg_json_first(added); a; a = gg_json_next(a)) {
-        gg_error ignored = GG_ERROR_INIT;
         const char *text;
         size_t len;
         uint64_t id;
         if (!text_of(gg_json_get(a, "content"), &text, &len) ||
-            gg_json_u64(gg_json_get(a, "id"), &id, &ignored) != GG_OK)
+            gg_json_u64(gg_json_get(a, "id"), &id, NULL) != GG_OK)
             continue;
         for (int i = 0; i < ROLES; i++)
             if (is_role(&s->role[i], text, len) && set_id(s, i, id, err) != GG_OK)
@@ -284,15 +272,14 @@ static gg_status stated_ids(specials *s, const gg_json_node *from, const char *l
 {
     char field[32];
     for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
-        gg_error ignored = GG_ERROR_INIT;
         uint64_t id;
         int64_t none;
         snprintf(field, sizeof field, "%s_token_id", role_rows[i].name);
         const gg_json_node *node = field_of(from, field);
         if (lists && gg_json_type_of(node) == GG_JSON_ARRAY) node = gg_json_first(node);
-        if (gg_json_u64(node, &id, &ignored) == GG_OK) set_id(s, i, id, err);
+        if (gg_json_u64(node, &id, NULL) == GG_OK) set_id(s, i, id, err);
         else if (lists && !is_absent(node) &&
-                 (gg_json_i64(node, &none, &ignored) != GG_OK || none >= 0))
+                 (gg_json_i64(node, &none, NULL) != GG_OK || none >= 0))
             gg_tk_note(s->tk, err, "%s of %s is not the id of a token, and is left out", field,
                        lists);
     }
@@ -304,11 +291,10 @@ static gg_status stated_flags(specials *s, gg_error *err)
 {
     char field[32];
     for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
-        gg_error ignored = GG_ERROR_INIT;
         bool flag;
         snprintf(field, sizeof field, "add_%s_token", role_rows[i].name);
-        const gg_json_node *node = gg_json_get(gg_tk_root(s->tk->config), field);
-        if (gg_json_bool(node, &flag, &ignored) == GG_OK) set_role_flag(&s->role[i], flag);
+        const gg_json_node *node = gg_json_get(gg_json_root(s->tk->config), field);
+        if (gg_json_bool(node, &flag, NULL) == GG_OK) set_role_flag(&s->role[i], flag);
         else if (!is_absent(node))
             gg_tk_note(s->tk, err,
                        "%s of tokenizer_config.json is neither true nor false, and is left out",
@@ -365,12 +351,11 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
 {
     static const char key[] = "tokenizer.ggml.add_space_prefix";
     const char *arch = tk->from->arch;
-    gg_error ignored = GG_ERROR_INIT;
     bool value;
     if (gg_hf_is(arch, GG_HF_NO_SPACE_PREFIX) && tk->scores)
         return gg_tk_set_bool(tk, key, false, err);
     if (gg_hf_is(arch, GG_HF_STATES_SPACE_PREFIX) &&
-        gg_json_bool(gg_json_get(gg_tk_root(tk->config), "add_prefix_space"), &value, &ignored) ==
+        gg_json_bool(gg_json_get(gg_json_root(tk->config), "add_prefix_space"), &value, NULL) ==
             GG_OK)
         return gg_tk_set_bool(tk, key, value, err);
     if (!tk->no_prefix) return GG_OK;
@@ -380,8 +365,7 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
                       key);
 }
 
-/* ---- chat templates ----------------------------------------------------------------------------
- */
+/* ---- chat templates -------------------------------------------------------------------------- */
 
 #define MOST_TEMPLATES 256 /* with names */
 
@@ -529,7 +513,7 @@ static gg_status note_other_template(gg_tk *tk, gg_error *err)
 
 static gg_status set_templates(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *stated = gg_json_get(gg_tk_root(tk->config), "chat_template");
+    const gg_json_node *stated = gg_json_get(gg_json_root(tk->config), "chat_template");
     gg_json *json = NULL;
     char *text = NULL;
     size_t len = 0;
@@ -555,8 +539,7 @@ static gg_status set_templates(gg_tk *tk, gg_error *err)
     return err->status;
 }
 
-/* ---- generation_config.json --------------------------------------------------------------------
- */
+/* ---- generation_config.json ------------------------------------------------------------------ */
 
 static const struct sampling_row {
     const char *field, *key;
@@ -571,21 +554,19 @@ static const struct sampling_row {
 
 static gg_status set_sampling(gg_tk *tk, gg_error *err)
 {
-    const gg_json_node *root = gg_tk_root(tk->generation);
+    const gg_json_node *root = gg_json_root(tk->generation);
     for (size_t i = 0; i < sizeof sampling_rows / sizeof *sampling_rows; i++) {
         const struct sampling_row *row = &sampling_rows[i];
-        gg_error ignored = GG_ERROR_INIT;
         uint8_t bytes[4];
         uint32_t bits = 0;
         float f;
         int64_t n;
         const gg_json_node *node = gg_json_get(root, row->field);
         if (row->type == GG_TYPE_F32) {
-            if (gg_json_f32(node, &f, &ignored) != GG_OK) continue;
+            if (gg_json_f32(node, &f, NULL) != GG_OK) continue;
             memcpy(&bits, &f, sizeof bits);
         } else {
-            if (gg_json_i64(node, &n, &ignored) != GG_OK || n < INT32_MIN || n > INT32_MAX)
-                continue;
+            if (gg_json_i64(node, &n, NULL) != GG_OK || n < INT32_MIN || n > INT32_MAX) continue;
             bits = (uint32_t)(int32_t)n;
         }
         for (int k = 0; k < 4; k++) bytes[k] = (uint8_t)(bits >> (8 * k));
@@ -603,16 +584,15 @@ static gg_status set_sampling(gg_tk *tk, gg_error *err)
 /* Notes further tokens that end a text, for which GGUF has no list. */
 static gg_status note_ends(specials *s, gg_error *err)
 {
-    const gg_json_node *list = field_of(gg_tk_root(s->tk->generation), "eos_token_id");
+    const gg_json_node *list = field_of(gg_json_root(s->tk->generation), "eos_token_id");
     bool config = gg_json_type_of(list) != GG_JSON_ARRAY;
     char text[200] = "";
     size_t used = 0, n = 0, lost = 0;
     if (config) list = field_of(s->tk->from->config, "eos_token_id");
     if (gg_json_type_of(list) != GG_JSON_ARRAY) return GG_OK;
     for (const gg_json_node *e = gg_json_first(list); e; e = gg_json_next(e)) {
-        gg_error ignored = GG_ERROR_INIT;
         uint64_t id;
-        if (gg_json_u64(e, &id, &ignored) != GG_OK || id >= s->tk->n) {
+        if (gg_json_u64(e, &id, NULL) != GG_OK || id >= s->tk->n) {
             lost++;
             continue;
         }
@@ -637,12 +617,12 @@ gg_status gg_tk_special_keys(gg_tk *tk, gg_error *err)
 {
     specials s = { .tk = tk };
     read_texts(&s);
-    read_processor(&s, gg_json_get(gg_tk_root(tk->json), "post_processor"), err);
+    read_processor(&s, gg_json_get(gg_json_root(tk->json), "post_processor"), err);
     if (err->status == GG_OK) stated_flags(&s, err);
     if (err->status == GG_OK) ids_of_texts(&s, err);
     if (err->status == GG_OK) stated_ids(&s, tk->from->config, NULL, err);
     if (err->status == GG_OK)
-        stated_ids(&s, gg_tk_root(tk->generation), "generation_config.json", err);
+        stated_ids(&s, gg_json_root(tk->generation), "generation_config.json", err);
     if (err->status == GG_OK) stated_ids(&s, tk->from->config, "config.json", err);
     if (err->status == GG_OK) find_ids(&s, err);
     exceptions(&s);

@@ -40,12 +40,6 @@ typedef struct gg_tk {
     bool no_prefix;  /* tokenizer.model puts no space before a text */
 } gg_tk;
 
-/* The root of a file's tree, or NULL. */
-static inline const gg_json_node *gg_tk_root(const gg_json *json)
-{
-    return json ? gg_json_root(json) : NULL;
-}
-
 /* Whether a token has a text, in which U+2581 may stand for a space. */
 bool gg_tk_has_text(const gg_hf_token *t, const char *text, size_t len);
 

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* ---- protocol buffers -------------------------------------------------------------------------
- */
+/* ---- protocol buffers ------------------------------------------------------------------------ */
 
 /* A field: its number, and a varint, four or eight bytes, or a run of bytes. */
 typedef struct field {
@@ -70,8 +69,7 @@ static bool next_field(message *m, field *f, gg_error *err)
     return false;
 }
 
-/* ---- the model --------------------------------------------------------------------------------
- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 enum { PIECES = 1, TRAINER = 2, NORMALIZER = 3 };
 enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, KIND = 3 };

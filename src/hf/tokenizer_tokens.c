@@ -36,8 +36,7 @@ gg_status gg_tk_end_notes(gg_tk *tk, gg_error *err)
                          tk->n_notes - MOST_NOTES);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static gg_status fail_rows(const gg_tk *tk, uint64_t n, gg_error *err)
 {
@@ -98,8 +97,7 @@ size_t gg_tk_find(const gg_tk *tk, const char *text, size_t len)
     return gg_text_find(&tk->by_text, tk, text, len);
 }
 
-/* ---- added tokens ------------------------------------------------------------------------------
- */
+/* ---- added tokens ---------------------------------------------------------------------------- */
 
 /* Texts that the converter takes for control tokens whatever their flag says. */
 static bool looks_special(const char *text, size_t len)
@@ -174,8 +172,7 @@ gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
     return err->status;
 }
 
-/* ---- merges ------------------------------------------------------------------------------------
- */
+/* ---- merges ---------------------------------------------------------------------------------- */
 
 gg_status gg_tk_put_string(gg_buf *b, const char *text, size_t len, gg_error *err)
 {

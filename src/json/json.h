@@ -48,7 +48,7 @@ gg_status gg_json_item(const gg_json_node *node, gg_json **out, gg_error *err);
  * not be parsed again. */
 gg_status gg_json_item_once(const gg_json_node *node, gg_json **out, gg_error *err);
 
-const gg_json_node *gg_json_root(const gg_json *json);
+const gg_json_node *gg_json_root(const gg_json *json); /* NULL for NULL */
 
 /* The functions below accept NULL as a node and treat it as GG_JSON_NONE. */
 gg_json_type gg_json_type_of(const gg_json_node *node);
@@ -73,8 +73,13 @@ bool gg_json_key_is(const gg_json_node *member, const char *key);
  * search. */
 const gg_json_node *gg_json_get(const gg_json_node *object, const char *key);
 
+/* Whether the node is a string with this text, or true. */
+bool gg_json_is(const gg_json_node *node, const char *text);
+bool gg_json_is_true(const gg_json_node *node);
+
 /* Typed access. These fail with GG_EFORMAT and the offset if the node has another type or the
- * number is out of range. *ptr points into the tree; the string may contain NUL. */
+ * number is out of range; `err` is NULL if the reason does not matter. *ptr points into the tree;
+ * the string may contain NUL. */
 gg_status gg_json_string(const gg_json_node *node, const char **ptr, size_t *len, gg_error *err);
 gg_status gg_json_bool(const gg_json_node *node, bool *value, gg_error *err);
 

@@ -474,7 +474,7 @@ void gg_json_free(gg_json *json)
 
 const gg_json_node *gg_json_root(const gg_json *json)
 {
-    return json->nodes;
+    return json ? json->nodes : NULL;
 }
 
 /* ---- the tree ---------------------------------------------------------------------------- */
@@ -550,6 +550,7 @@ const gg_json_node *gg_json_get(const gg_json_node *object, const char *key)
 static gg_status expect_type(const gg_json_node *node, gg_json_type type, gg_error *err)
 {
     if (gg_json_type_of(node) == type) return GG_OK;
+    if (!err) return GG_EFORMAT;
     return gg_fail_at(gg_json_offset(node), err, "JSON: expected a %s, found %s",
                       json_type_name(type), json_type_name(gg_json_type_of(node)));
 }
@@ -569,6 +570,17 @@ gg_status gg_json_bool(const gg_json_node *node, bool *value, gg_error *err)
     if (st) return st;
     *value = node->len != 0;
     return GG_OK;
+}
+
+bool gg_json_is(const gg_json_node *node, const char *text)
+{
+    return gg_json_type_of(node) == GG_JSON_STRING && node->len == strlen(text) &&
+           memcmp(node->text, text, node->len) == 0;
+}
+
+bool gg_json_is_true(const gg_json_node *node)
+{
+    return gg_json_type_of(node) == GG_JSON_BOOL && node->len != 0;
 }
 
 const char *gg_json_number_text(const gg_json_node *node, size_t *len)
@@ -686,6 +698,7 @@ static gg_status split_decimal(const gg_json_node *node, decimal *d, gg_error *e
 static gg_status bad_value(const gg_json_node *node, const char *what, gg_error *err)
 {
     bool cut = node->len > 40;
+    if (!err) return GG_EFORMAT;
     return gg_fail_at(node->offset, err, "JSON: %.*s%s is %s", cut ? 40 : (int)node->len,
                       node->text, cut ? "..." : "", what);
 }

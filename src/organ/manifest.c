@@ -438,8 +438,7 @@ static gg_status check_format(const gg_json_node *root, gg_error *err)
     const char *s = "";
     size_t n = 0;
     uint64_t version = 0;
-    gg_error ignored = GG_ERROR_INIT;
-    gg_json_string(gg_json_get(root, "format"), &s, &n, &ignored);
+    gg_json_string(gg_json_get(root, "format"), &s, &n, NULL);
     if (n != 14 || memcmp(s, "organ-manifest", 14) != 0)
         return wrong_member(root, err,
                             "this is not an organ manifest: \"format\" must be "

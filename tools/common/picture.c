@@ -334,10 +334,9 @@ void gg_picture_free(gg_picture *p)
 static bool put_member(gg_buf *b, const gg_json_node *entry, const char *key, const char *before,
                        gg_error *err)
 {
-    gg_error ignored = GG_ERROR_INIT;
     const char *text;
     size_t len;
-    if (gg_json_string(gg_json_get(entry, key), &text, &len, &ignored) != GG_OK) return false;
+    if (gg_json_string(gg_json_get(entry, key), &text, &len, NULL) != GG_OK) return false;
     for (size_t i = len; i-- > 1;)
         if (text[i - 1] == '/' && strcmp(key, "from") == 0) {
             text += i;

@@ -207,15 +207,6 @@ static bool given(const gg_json_node *object, const char *name)
     return n && gg_json_type_of(n) != GG_JSON_NULL;
 }
 
-static bool json_is(const gg_json_node *n, const char *text)
-{
-    const char *s;
-    size_t len;
-    gg_error ignored = GG_ERROR_INIT;
-    return gg_json_type_of(n) == GG_JSON_STRING && gg_json_string(n, &s, &len, &ignored) == GG_OK &&
-           gg_text_is(s, len, text);
-}
-
 /* ---- parameters -------------------------------------------------------------------------- */
 
 /* The text of a value. The caller frees it. Returns NULL without memory. */
@@ -251,7 +242,7 @@ static gg_status add_filters(gg_merge_settings *to, gg_merge_param p, const gg_j
         const gg_json_node *filter = gg_json_get(n, "filter");
         char *text = NULL;
         st = only_members(n, "filter value", "a filter", err);
-        bool every = !given(n, "filter") || json_is(filter, "*");
+        bool every = !given(n, "filter") || gg_json_is(filter, "*");
         if (st == GG_OK && !every && !(text = copy_string(filter, "a filter", err)))
             st = err->status;
         if (st == GG_OK) st = add_values(to, p, text, gg_json_get(n, "value"), err);
@@ -760,8 +751,8 @@ static gg_status read_row_source(const config_reader *r, const gg_json_node *n,
                                  struct gg_merge_config_token *to)
 {
     bool object = gg_json_type_of(n) == GG_JSON_OBJECT;
-    if (object && json_is(gg_json_get(n, "kind"), "zero")) return GG_OK;
-    if (!object || !json_is(gg_json_get(n, "kind"), "model_token")) {
+    if (object && gg_json_is(gg_json_get(n, "kind"), "zero")) return GG_OK;
+    if (!object || !gg_json_is(gg_json_get(n, "kind"), "model_token")) {
         to->model = model_path(r, n);
         return r->err->status;
     }
@@ -873,7 +864,7 @@ static gg_status read_dtype(const config_reader *r, const gg_json_node *root)
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         char torch[24];
         snprintf(torch, sizeof torch, "torch.%s", types[i].torch);
-        if (json_is(n, types[i].torch) || json_is(n, torch)) {
+        if (gg_json_is(n, types[i].torch) || gg_json_is(n, torch)) {
             r->c->dtype = types[i].rules;
             return GG_OK;
         }

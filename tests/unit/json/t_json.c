@@ -382,6 +382,9 @@ static void wrong_types_say_where(void)
     REFUSED(gg_json_bool(s, &b, &err), 5);
     REFUSED(gg_json_u64(NULL, &u, &err), GG_ERROR_NO_OFFSET);
     REFUSED(gg_json_string(NULL, &p, &n, &err), GG_ERROR_NO_OFFSET);
+    T_CHECK(gg_json_u64(s, &u, NULL) == GG_EFORMAT && gg_json_i64(NULL, &i, NULL) == GG_EFORMAT);
+    T_CHECK(gg_json_string(one, &p, &n, NULL) == GG_EFORMAT && gg_json_root(NULL) == NULL);
+    T_CHECK(!gg_json_is(one, "") && !gg_json_is(NULL, "") && !gg_json_is_true(s));
     T_CHECK(gg_json_type_of(NULL) == GG_JSON_NONE && gg_json_count(NULL) == 0 &&
             gg_json_first(NULL) == NULL);
     T_CHECK(gg_json_next(NULL) == NULL && gg_json_key(NULL, &n) == NULL &&
