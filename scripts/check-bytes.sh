@@ -1,9 +1,9 @@
 #!/bin/sh
-# check-bytes.sh BUILD - checks the bytes of the stripped programs in BUILD/bin: of organ-keys, which computes no values,
+# check-bytes.sh [BUILD] - checks the bytes of the stripped programs in BUILD/bin: of organ-keys, which computes no values,
 # and of the largest. What a tool must not need is often linked by one call too many (scripts/check-links.sh shows who
 # calls whom). The limits are for gcc 12 on x86-64 and the flags of a plain `make`; other builds are not checked.
 set -u
-build=${1:?the build folder}
+build=${1:-build}
 keys=560 largest=1050 # KB, 3 % above what they were
 made=$(head -n 1 "$build/flags.mk")
 cc=${made#'# CC='} cc=${cc%% CFLAGS=*}
