@@ -2,6 +2,7 @@
 #include "imatrix_write.h"
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/error.h"
 #include "base/io.h"
 #include "base/output.h"
@@ -195,17 +196,13 @@ gg_status gg_imatrix_file_cut(gg_imatrix_file *f, const gg_imatrix *im, const gg
 
 static gg_status add_dataset(gg_buf *list, uint64_t *n, const char *text, size_t len, gg_error *err)
 {
-    uint8_t le[8];
-    for (unsigned k = 0; k < 8; k++) le[k] = (uint8_t)((uint64_t)len >> (8 * k));
     for (size_t at = 0; at < list->len;) { /* each text once */
-        uint64_t have = 0;
-        for (unsigned k = 8; k-- > 0;) have = have << 8 | (uint8_t)list->data[at + k];
+        uint64_t have = gg_le64((const uint8_t *)list->data + at);
         if (have == len && memcmp(list->data + at + 8, text, len) == 0) return GG_OK;
         at += 8 + (size_t)have;
     }
     ++*n;
-    gg_buf_append(list, le, sizeof le, err);
-    return gg_buf_append(list, text, len, err);
+    return gg_array_add_str(list, text, len, err);
 }
 
 /* The names of all texts, each once, and the sum of their chunks. */
@@ -226,10 +223,9 @@ static gg_status put_keys(const gg_imatrix_file *f, gg_meta *meta, gg_error *err
         if (!sets && info.dataset[0])
             add_dataset(&list, &n, info.dataset, strlen(info.dataset), err);
     }
-    gg_kv kv = { "imatrix.datasets",         16,      GG_TYPE_ARR, GG_TYPE_STR, n,
-                 (const uint8_t *)list.data, list.len };
     gg_meta_set_str(meta, "general.type", "imatrix", 7, err);
-    if (err->status == GG_OK) gg_meta_set(meta, &kv, err);
+    if (err->status == GG_OK)
+        gg_meta_set_array(meta, "imatrix.datasets", GG_TYPE_STR, n, &list, err);
     if (err->status == GG_OK)
         gg_meta_set_u32(meta, "imatrix.chunk_count",
                         chunks < UINT32_MAX ? (uint32_t)chunks : UINT32_MAX, err);

@@ -1,6 +1,7 @@
 /* gguf.h - GGUF functions for use inside the library only. Internal. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/io.h"
 #include "organ/gg_gguf.h"
 
@@ -104,8 +105,22 @@ static inline uint64_t gg_dims_from(const gg_tensor *t, uint32_t first)
     }
 static_assert(GG_MAX_DIMS == 8, "GG_DIMS_ONE has as many");
 
-/* Like gg_meta_set_str, for a u32. */
+/* Like gg_meta_set_str, for other types: any of at most 4 bytes, whose bits are given; and these.
+ */
+gg_status gg_meta_set_bits(gg_meta *meta, const char *key, uint32_t type, uint32_t bits,
+                           gg_error *err);
 gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err);
+gg_status gg_meta_set_f32(gg_meta *meta, const char *key, float value, gg_error *err);
+gg_status gg_meta_set_bool(gg_meta *meta, const char *key, bool value, gg_error *err);
+
+/* Adds a text to the bytes of an array of strings, and sets an array of `count` values of that type
+ * with these bytes. */
+gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err);
+gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
+                            const gg_buf *bytes, gg_error *err);
+
+/* Adds an entry at the end, without looking for its key. */
+gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err);
 
 /* "u8" "i8" ... "bool" "str" "arr" ...; NULL for an unknown id. */
 const char *gg_type_name(uint32_t type);

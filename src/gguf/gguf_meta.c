@@ -3,6 +3,7 @@
 #include "organ/gg_gguf.h"
 
 #include "base/cursor.h"
+#include "base/float_bits.h"
 #include "base/grow.h"
 #include "base/text.h"
 #include "gguf.h"
@@ -228,18 +229,57 @@ gg_status gg_meta_set_element(gg_meta *meta, const char *key, uint64_t i, const 
     return GG_OK;
 }
 
-gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
+gg_status gg_meta_set_bits(gg_meta *meta, const char *key, uint32_t type, uint32_t bits,
+                           gg_error *err)
 {
     uint8_t le[4];
-    gg_put_le32(le, value);
-    gg_kv kv = { key, strlen(key), GG_TYPE_U32, 0, 1, le, sizeof le };
+    gg_put_le32(le, bits);
+    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
     return gg_meta_set(meta, &kv, err);
+}
+
+gg_status gg_meta_set_u32(gg_meta *meta, const char *key, uint32_t value, gg_error *err)
+{
+    return gg_meta_set_bits(meta, key, GG_TYPE_U32, value, err);
+}
+
+gg_status gg_meta_set_f32(gg_meta *meta, const char *key, float value, gg_error *err)
+{
+    return gg_meta_set_bits(meta, key, GG_TYPE_F32, gg_float_bits(value), err);
+}
+
+gg_status gg_meta_set_bool(gg_meta *meta, const char *key, bool value, gg_error *err)
+{
+    return gg_meta_set_bits(meta, key, GG_TYPE_BOOL, value, err);
 }
 
 gg_status gg_meta_set_str(gg_meta *meta, const char *key, const char *text, size_t len,
                           gg_error *err)
 {
     gg_kv kv = { key, strlen(key), GG_TYPE_STR, 0, 1, (const uint8_t *)text, len };
+    return gg_meta_set(meta, &kv, err);
+}
+
+gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err)
+{
+    gg_kv copy = *kv;
+    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
+    return gg_meta_copy(meta, &one, err);
+}
+
+gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err)
+{
+    uint8_t le[8];
+    gg_put_le64(le, len);
+    gg_status st = gg_buf_append(bytes, le, sizeof le, err);
+    return st == GG_OK ? gg_buf_append(bytes, text, len, err) : st;
+}
+
+gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
+                            const gg_buf *bytes, gg_error *err)
+{
+    const void *data = bytes->data ? bytes->data : "";
+    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, elem_type, count, data, bytes->len };
     return gg_meta_set(meta, &kv, err);
 }
 

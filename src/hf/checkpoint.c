@@ -1301,8 +1301,7 @@ static gg_status metadata_keys(gg_checkpoint *ck, const gg_json *header, gg_erro
         }
         st = gg_json_string(m, &text, &kv.size, err);
         kv.data = (const uint8_t *)text;
-        const gg_meta one = { &kv, 1, 1, NULL };
-        if (st == GG_OK) st = gg_meta_copy(&ck->header.meta, &one, err);
+        if (st == GG_OK) st = gg_meta_append(&ck->header.meta, &kv, err);
     }
     if (st == GG_OK) st = end_few(&left, err);
     if (st == GG_OK && left.n)

@@ -420,12 +420,11 @@ static gg_status set_number(gg_meta *meta, const char *arch, const char *name, u
                             double value, gg_error *err)
 {
     char key[128];
-    uint8_t le[4] = { value != 0 };
+    uint32_t bits = value != 0;
     snprintf(key, sizeof key, "%s.%s", arch, name);
-    if (type == GG_TYPE_F32) gg_put_le32(le, gg_float_bits((float)value));
-    else if (type == GG_TYPE_U32) gg_put_le32(le, fits_u32(value) ? (uint32_t)value : 0);
-    gg_kv kv = { key, strlen(key), type, 0, 1, le, gg_type_size(type) };
-    return gg_meta_set(meta, &kv, err);
+    if (type == GG_TYPE_F32) bits = gg_float_bits((float)value);
+    else if (type == GG_TYPE_U32) bits = fits_u32(value) ? (uint32_t)value : 0;
+    return gg_meta_set_bits(meta, key, type, bits, err);
 }
 
 static gg_status set_text(gg_meta *meta, const char *arch, const char *name, const char *text,

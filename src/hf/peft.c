@@ -6,7 +6,6 @@
  */
 #include "base/cursor.h"
 #include "base/error.h"
-#include "base/float_bits.h"
 #include "base/text.h"
 #include "checkpoint.h"
 
@@ -674,28 +673,27 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
 /* The tokens after which an activated LoRA acts. */
 static gg_status set_invocation(const peft *p, gg_error *err)
 {
-    const gg_json_node *list = gg_json_get(p->config, "alora_invocation_tokens");
-    size_t n = gg_json_count(list), i = 0;
-    if (n == 0) return GG_OK;
-    uint8_t *le = malloc(4 * n);
-    if (!le) return gg_ck_no_room(err);
-    gg_status st = GG_OK;
-    for (const gg_json_node *t = gg_json_first(list); t && st == GG_OK; t = gg_json_next(t)) {
+    const gg_json_node *list = gg_json_get(p->config, "alora_invocation_tokens"),
+                       *t = gg_json_first(list);
+    gg_buf tokens = GG_BUF_INIT;
+    for (; t && err->status == GG_OK; t = gg_json_next(t)) {
         uint64_t token = 0;
+        uint8_t le[4];
         char value[80];
         gg_hf_value_text(t, value);
         if (gg_json_u64(t, &token, NULL) != GG_OK || token > UINT32_MAX)
-            st = gg_fail(err, GG_EFORMAT,
-                         "adapter_config.json has %s in alora_invocation_tokens, which is not the "
-                         "number of a token",
-                         value);
-        gg_put_le32(le + 4 * i++, (uint32_t)token);
+            gg_fail(err, GG_EFORMAT,
+                    "adapter_config.json has %s in alora_invocation_tokens, which is not the "
+                    "number of a token",
+                    value);
+        gg_put_le32(le, (uint32_t)token);
+        gg_buf_append(&tokens, le, sizeof le, err);
     }
-    static const char key[] = "adapter.alora.invocation_tokens";
-    gg_kv kv = { key, sizeof key - 1, GG_TYPE_ARR, GG_TYPE_U32, n, le, 4 * n };
-    if (st == GG_OK) st = gg_meta_set(&p->ck->header.meta, &kv, err);
-    free(le);
-    return st;
+    if (err->status == GG_OK && tokens.len)
+        gg_meta_set_array(&p->ck->header.meta, "adapter.alora.invocation_tokens", GG_TYPE_U32,
+                          gg_json_count(list), &tokens, err);
+    gg_buf_free(&tokens);
+    return err->status;
 }
 
 /* Names the base in the keys. Of a path on the machine where the adapter was trained only the last
@@ -716,11 +714,8 @@ static gg_status set_base_name(gg_meta *meta, const gg_json_node *config, bool m
 static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *err)
 {
     gg_meta *meta = &p->ck->header.meta;
-    uint8_t le[4];
     const char *name = strrchr(folder, '/');
     name = name && name[1] ? name + 1 : folder;
-    gg_kv alpha = { "adapter.lora.alpha", 18, GG_TYPE_F32, 0, 1, le, 4 };
-    gg_put_le32(le, gg_float_bits((float)p->alpha));
     gg_meta_set_str(meta, "general.architecture", p->arch, strlen(p->arch), err);
     gg_meta_set_str(meta, "general.type", "adapter", 7, err);
     gg_meta_set_str(meta, "adapter.type", "lora", 4, err);
@@ -728,7 +723,7 @@ static gg_status set_adapter_keys(const peft *p, const char *folder, gg_error *e
         gg_meta_set_str(meta, "general.name", name, strlen(name), err);
         set_base_name(meta, p->config, p->mlx, err);
     }
-    gg_meta_set(meta, &alpha, err);
+    gg_meta_set_f32(meta, "adapter.lora.alpha", (float)p->alpha, err);
     gg_meta_set_u32(meta, "general.quantization_version", 2, err);
     p->ck->has_keys = true;
     return err->status;
@@ -1098,10 +1093,8 @@ gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_
         text[i] = (char)tolower((unsigned char)type[i]);
     if (st == GG_OK) st = gg_meta_set_str(meta, "adapter.type", text, len < 1024 ? len : 1024, err);
     double alpha = mlx ? alpha_of_mlx(config) : adapter_number(config, "lora_alpha", 0);
-    uint8_t le[4];
-    gg_put_le32(le, gg_float_bits((float)alpha));
-    gg_kv kv = { "adapter.lora.alpha", 18, GG_TYPE_F32, 0, 1, le, 4 };
-    if (st == GG_OK && alpha > 0) st = gg_meta_set(meta, &kv, err);
+    if (st == GG_OK && alpha > 0)
+        st = gg_meta_set_f32(meta, "adapter.lora.alpha", (float)alpha, err);
     if (st == GG_OK) st = set_base_name(meta, config, mlx, err);
     for (const gg_json_node *m = gg_json_first(config); m && st == GG_OK; m = gg_json_next(m)) {
         gg_buf json = GG_BUF_INIT;

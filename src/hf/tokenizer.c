@@ -4,6 +4,7 @@
 
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "gguf/gguf.h"
 #include "hf_files.h"
 #include "tokenizer_parts.h"
@@ -45,19 +46,6 @@ static gg_status fill_holes(gg_tk *tk, gg_error *err)
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-static gg_status set_array(gg_tk *tk, const char *key, uint32_t type, const gg_buf *b, uint64_t n,
-                           gg_error *err)
-{
-    gg_kv kv = { .key = key,
-                 .key_len = strlen(key),
-                 .type = GG_TYPE_ARR,
-                 .elem_type = type,
-                 .count = n,
-                 .data = (const uint8_t *)b->data,
-                 .size = b->len };
-    return gg_meta_set(tk->meta, &kv, err);
-}
-
 /* Sets the arrays of texts, scores and types. */
 static gg_status set_tokens(gg_tk *tk, gg_error *err)
 {
@@ -65,23 +53,22 @@ static gg_status set_tokens(gg_tk *tk, gg_error *err)
     for (size_t i = 0; i < tk->n && err->status == GG_OK; i++) {
         const gg_hf_token *t = &tk->tokens[i];
         uint8_t bytes[4];
-        uint32_t bits;
-        gg_tk_put_string(&texts, t->text, t->len, err);
-        memcpy(&bits, &t->score, sizeof bits);
-        gg_put_le32(bytes, bits);
+        gg_array_add_str(&texts, t->text, t->len, err);
+        gg_put_le32(bytes, gg_float_bits(t->score));
         if (tk->scores) gg_buf_append(&scores, bytes, 4, err);
         gg_put_le32(bytes, (uint32_t)t->type);
         gg_buf_append(&types, bytes, 4, err);
     }
     if (err->status == GG_OK)
-        set_array(tk, "tokenizer.ggml.tokens", GG_TYPE_STR, &texts, tk->n, err);
+        gg_meta_set_array(tk->meta, "tokenizer.ggml.tokens", GG_TYPE_STR, tk->n, &texts, err);
     gg_buf_free(&texts);
     if (err->status == GG_OK && tk->scores)
-        set_array(tk, "tokenizer.ggml.scores", GG_TYPE_F32, &scores, tk->n, err);
+        gg_meta_set_array(tk->meta, "tokenizer.ggml.scores", GG_TYPE_F32, tk->n, &scores, err);
     if (err->status == GG_OK)
-        set_array(tk, "tokenizer.ggml.token_type", GG_TYPE_I32, &types, tk->n, err);
+        gg_meta_set_array(tk->meta, "tokenizer.ggml.token_type", GG_TYPE_I32, tk->n, &types, err);
     if (err->status == GG_OK && tk->n_merges)
-        set_array(tk, "tokenizer.ggml.merges", GG_TYPE_STR, &tk->merges, tk->n_merges, err);
+        gg_meta_set_array(tk->meta, "tokenizer.ggml.merges", GG_TYPE_STR, tk->n_merges, &tk->merges,
+                          err);
     gg_buf_free(&scores);
     gg_buf_free(&types);
     return err->status;

@@ -270,7 +270,8 @@ static gg_status note_normalizer(gg_tk *tk, const gg_json_node *n, gg_error *err
     if (gg_json_string(type, &name, &len, err) != GG_OK) return err->status;
     if (pieces && is_space_replaced(n)) tk->spaces = true;
     if (pieces && (is_space_replaced(n) || is_prefix(n))) return GG_OK;
-    if (gg_json_is(type, "Lowercase") && gg_tk_set_bool(tk, lowercase_key, true, err) != GG_OK)
+    if (gg_json_is(type, "Lowercase") &&
+        gg_meta_set_bool(tk->meta, lowercase_key, true, err) != GG_OK)
         return err->status;
     return gg_tk_note(tk, err,
                       "the tokenizer changes text before it is split (%.*s), which engines do not "
@@ -356,7 +357,7 @@ static gg_status find_prefix(gg_tk *tk, const gg_json_node *part, gg_error *err)
         !gg_json_is(scheme, "always"))
         return gg_fail_at(gg_json_offset(scheme), err, "this prepend_scheme is unknown");
     if (!is_prefix(part) && !meta) return GG_OK;
-    return gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", true, err);
+    return gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", true, err);
 }
 
 /* BPE that falls back to bytes is what llama.cpp calls SPM. */
@@ -369,7 +370,8 @@ static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *
     tk->scores = true;
     mark_bytes(tk);
     read_merges(tk, gg_json_get(model, "merges"), own, err);
-    if (err->status == GG_OK) gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", false, err);
+    if (err->status == GG_OK)
+        gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
     if (err->status == GG_OK)
@@ -387,7 +389,7 @@ static gg_status read_unigram_normalizer(gg_tk *tk, const gg_json_node *n, gg_er
     size_t len;
     if (gg_json_is(gg_json_get(n, "type"), "Replace") &&
         gg_json_is(gg_json_get(gg_json_get(n, "pattern"), "Regex"), " {2,}"))
-        return gg_tk_set_bool(tk, "tokenizer.ggml.remove_extra_whitespaces", true, err);
+        return gg_meta_set_bool(tk->meta, "tokenizer.ggml.remove_extra_whitespaces", true, err);
     if (!map) return note_normalizer(tk, n, err);
     if (gg_json_string(map, &text, &len, err) != GG_OK) return err->status;
     uint8_t *bytes = malloc(len / 4 * 3 + 4);
@@ -424,7 +426,8 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
     tk->model = "t5";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
-    if (err->status == GG_OK) gg_tk_set_bool(tk, "tokenizer.ggml.add_space_prefix", false, err);
+    if (err->status == GG_OK)
+        gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     if (err->status == GG_OK)
@@ -446,15 +449,15 @@ static gg_status read_word_normalizer(gg_tk *tk, const gg_json_node *n, gg_error
     const gg_json_node *type = gg_json_get(n, "type"), *lower = gg_json_get(n, "lowercase"),
                        *accents = gg_json_get(n, "strip_accents");
     bool small = !lower || gg_json_is_true(lower);
-    if (gg_json_is(type, "Lowercase")) return gg_tk_set_bool(tk, lowercase_key, true, err);
-    if (gg_json_is(type, "StripAccents")) return gg_tk_set_bool(tk, accents_key, true, err);
+    if (gg_json_is(type, "Lowercase")) return gg_meta_set_bool(tk->meta, lowercase_key, true, err);
+    if (gg_json_is(type, "StripAccents")) return gg_meta_set_bool(tk->meta, accents_key, true, err);
     if (gg_json_is(type, "NFD")) return GG_OK;
     if (!gg_json_is(type, "BertNormalizer")) return note_normalizer(tk, n, err);
     gg_meta_delete(tk->meta, accents_key);
-    gg_tk_set_bool(tk, lowercase_key, small, err);
+    gg_meta_set_bool(tk->meta, lowercase_key, small, err);
     if (err->status == GG_OK && gg_json_type_of(accents) == GG_JSON_BOOL &&
         gg_json_is_true(accents) != small)
-        gg_tk_set_bool(tk, accents_key, !small, err);
+        gg_meta_set_bool(tk->meta, accents_key, !small, err);
     if (err->status == GG_OK && (is_false(gg_json_get(n, "clean_text")) ||
                                  is_false(gg_json_get(n, "handle_chinese_chars"))))
         gg_tk_note(tk, err,
@@ -499,8 +502,8 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
         t->text = gg_names_add(&tk->names, text.data, t->len = text.len, err);
     }
     gg_buf_free(&text);
-    if (err->status == GG_OK) gg_tk_set_bool(tk, lowercase_key, false, err);
-    if (err->status == GG_OK) gg_tk_set_bool(tk, accents_key, false, err);
+    if (err->status == GG_OK) gg_meta_set_bool(tk->meta, lowercase_key, false, err);
+    if (err->status == GG_OK) gg_meta_set_bool(tk->meta, accents_key, false, err);
     if (err->status == GG_OK)
         each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_word_normalizer, err);
     if (err->status == GG_OK)

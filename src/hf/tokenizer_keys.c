@@ -318,18 +318,6 @@ static void exceptions(specials *s)
     if (gg_hf_is(arch, GG_HF_NO_BEGIN) && !bos->has_flag) set_role_flag(bos, false);
 }
 
-gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err)
-{
-    uint8_t byte = value;
-    gg_kv kv = { .key = key,
-                 .key_len = strlen(key),
-                 .type = GG_TYPE_BOOL,
-                 .count = 1,
-                 .data = &byte,
-                 .size = 1 };
-    return gg_meta_set(tk->meta, &kv, err);
-}
-
 static gg_status set_roles(specials *s, gg_error *err)
 {
     char key[64];
@@ -341,7 +329,7 @@ static gg_status set_roles(specials *s, gg_error *err)
     for (int i = 0; i < ROLES && err->status == GG_OK; i++) {
         const role *r = &s->role[i];
         snprintf(key, sizeof key, "tokenizer.ggml.add_%s_token", role_rows[i].name);
-        if (r->has_flag && role_rows[i].flag) gg_tk_set_bool(s->tk, key, r->flag, err);
+        if (r->has_flag && role_rows[i].flag) gg_meta_set_bool(s->tk->meta, key, r->flag, err);
     }
     return err->status;
 }
@@ -353,11 +341,11 @@ static gg_status set_space_prefix(gg_tk *tk, gg_error *err)
     const char *arch = tk->from->arch;
     bool value;
     if (gg_hf_is(arch, GG_HF_NO_SPACE_PREFIX) && tk->scores)
-        return gg_tk_set_bool(tk, key, false, err);
+        return gg_meta_set_bool(tk->meta, key, false, err);
     if (gg_hf_is(arch, GG_HF_STATES_SPACE_PREFIX) &&
         gg_json_bool(gg_json_get(gg_json_root(tk->config), "add_prefix_space"), &value, NULL) ==
             GG_OK)
-        return gg_tk_set_bool(tk, key, value, err);
+        return gg_meta_set_bool(tk->meta, key, value, err);
     if (!tk->no_prefix) return GG_OK;
     return gg_tk_note(tk, err,
                       "tokenizer.model puts no space before a text, but engines do, unless you set "
@@ -399,7 +387,6 @@ static gg_status set_template(gg_tk *tk, const template *t, names_list *names, g
     plain[n] = '\0';
     if (strcmp(plain, "default") == 0)
         return gg_meta_set_str(tk->meta, "tokenizer.chat_template", t->text, t->len, err);
-    uint8_t head[8] = { (uint8_t)n };
     snprintf(key, sizeof key, "tokenizer.chat_template.%s", plain);
     bool again = gg_meta_find(tk->meta, key) != NULL;
     if (!again && names->n >= MOST_TEMPLATES)
@@ -407,23 +394,16 @@ static gg_status set_template(gg_tk *tk, const template *t, names_list *names, g
     if (again && names->n &&
         gg_tk_note(tk, err, "two chat templates have the name %s", plain) != GG_OK)
         return err->status;
-    if (!again && gg_buf_append(&names->data, head, 8, err) == GG_OK &&
-        gg_buf_append(&names->data, plain, n, err) == GG_OK)
-        names->n++;
+    if (!again && gg_array_add_str(&names->data, plain, n, err) == GG_OK) names->n++;
     if (err->status != GG_OK) return err->status;
     return gg_meta_set_str(tk->meta, key, t->text, t->len, err);
 }
 
 static gg_status set_names(gg_tk *tk, names_list *names, gg_error *err)
 {
-    gg_kv kv = { .key = "tokenizer.chat_templates",
-                 .type = GG_TYPE_ARR,
-                 .elem_type = GG_TYPE_STR,
-                 .count = names->n,
-                 .data = (const uint8_t *)names->data.data,
-                 .size = names->data.len };
-    kv.key_len = strlen(kv.key);
-    if (err->status == GG_OK && names->n) gg_meta_set(tk->meta, &kv, err);
+    if (err->status == GG_OK && names->n)
+        gg_meta_set_array(tk->meta, "tokenizer.chat_templates", GG_TYPE_STR, names->n, &names->data,
+                          err);
     if (err->status == GG_OK && names->left_out)
         gg_tk_note(tk, err,
                    "%llu chat templates have no text, or no name of at most 99 letters, and are "
@@ -557,28 +537,18 @@ static gg_status set_sampling(gg_tk *tk, gg_error *err)
     const gg_json_node *root = gg_json_root(tk->generation);
     for (size_t i = 0; i < sizeof sampling_rows / sizeof *sampling_rows; i++) {
         const struct sampling_row *row = &sampling_rows[i];
-        uint8_t bytes[4];
-        uint32_t bits = 0;
         float f;
         int64_t n;
         const gg_json_node *node = gg_json_get(root, row->field);
         if (row->type == GG_TYPE_F32) {
             if (gg_json_f32(node, &f, NULL) != GG_OK) continue;
-            memcpy(&bits, &f, sizeof bits);
+            gg_meta_set_f32(tk->meta, row->key, f, err);
         } else {
             if (gg_json_i64(node, &n, NULL) != GG_OK || n < INT32_MIN || n > INT32_MAX) continue;
-            bits = (uint32_t)(int32_t)n;
+            gg_meta_set_bits(tk->meta, row->key, row->type, (uint32_t)(int32_t)n, err);
         }
-        for (int k = 0; k < 4; k++) bytes[k] = (uint8_t)(bits >> (8 * k));
-        gg_kv kv = { .key = row->key,
-                     .key_len = strlen(row->key),
-                     .type = row->type,
-                     .count = 1,
-                     .data = bytes,
-                     .size = 4 };
-        if (gg_meta_set(tk->meta, &kv, err) != GG_OK) return err->status;
     }
-    return GG_OK;
+    return err->status;
 }
 
 /* Notes further tokens that end a text, for which GGUF has no list. */

@@ -52,9 +52,6 @@ gg_status gg_tk_end_notes(gg_tk *tk, gg_error *err);
  * listed; the other ids will get unused ones, of which there is a limit. */
 gg_status gg_tk_room(gg_tk *tk, uint64_t n, uint64_t given, gg_error *err);
 
-/* Sets a key that is a truth value. */
-gg_status gg_tk_set_bool(gg_tk *tk, const char *key, bool value, gg_error *err);
-
 /* Gives an id its first token. Fails with GG_EFORMAT if it has one. */
 gg_status gg_tk_set(gg_tk *tk, uint64_t id, const gg_hf_token *token, gg_error *err);
 
@@ -74,9 +71,6 @@ typedef struct gg_tk_added {
 
 /* Gives an id the text and type of an added token, in place of what it had. */
 gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err);
-
-/* Appends a text as an element of a GGUF array. */
-gg_status gg_tk_put_string(gg_buf *b, const char *text, size_t len, gg_error *err);
 
 /* Appends the merge of two tokens. */
 gg_status gg_tk_add_merge(gg_tk *tk, const char *const text[2], const size_t len[2], gg_error *err);

@@ -174,20 +174,12 @@ gg_status gg_tk_add(gg_tk *tk, const gg_tk_added *added, gg_error *err)
 
 /* ---- merges ---------------------------------------------------------------------------------- */
 
-gg_status gg_tk_put_string(gg_buf *b, const char *text, size_t len, gg_error *err)
-{
-    uint8_t head[8];
-    gg_put_le64(head, len);
-    gg_buf_append(b, head, sizeof head, err);
-    return gg_buf_append(b, text, len, err);
-}
-
 gg_status gg_tk_add_merge(gg_tk *tk, const char *const text[2], const size_t len[2], gg_error *err)
 {
     static const char encoded[] = "\xc4\xa0"; /* a space, as byte-level tokens have it */
     gg_buf *b = &tk->merges;
     size_t start = b->len;
-    if (gg_tk_put_string(b, "", 0, err) != GG_OK) return err->status;
+    if (gg_array_add_str(b, "", 0, err) != GG_OK) return err->status;
     for (int i = 0; i < 2; i++) {
         if (i) gg_buf_text(b, " ", err);
         for (size_t k = 0, n; k < len[i] && err->status == GG_OK; k += n) {

@@ -1,6 +1,7 @@
 /* history.c - what was done to a model, in its own keys. */
 #include "history.h"
 
+#include "gguf/gguf.h"
 #include "keys.h"
 
 #include <string.h>

@@ -146,29 +146,6 @@ void gg_model_name(const gg_source *s, const char **name, size_t *len)
     *len = strlen(*name);
 }
 
-gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err)
-{
-    gg_kv copy = *kv;
-    gg_meta one = { .kv = &copy, .n = 1, .cap = 1 };
-    return gg_meta_copy(meta, &one, err);
-}
-
-gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err)
-{
-    uint8_t le[8];
-    gg_put_le64(le, len);
-    gg_status st = gg_buf_append(bytes, le, sizeof le, err);
-    return st == GG_OK ? gg_buf_append(bytes, text, len, err) : st;
-}
-
-gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
-                            const gg_buf *bytes, gg_error *err)
-{
-    const void *data = bytes->data ? bytes->data : "";
-    gg_kv kv = { key, strlen(key), GG_TYPE_ARR, elem_type, count, data, bytes->len };
-    return gg_meta_set(meta, &kv, err);
-}
-
 gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err)
 {
     gg_status st = GG_OK;

@@ -17,15 +17,6 @@ gg_status gg_meta_set_file(gg_meta *meta, const char *text, gg_error *err);
 #define GG_MODEL_NAME ((size_t)4096)
 void gg_model_name(const gg_source *s, const char **name, size_t *len);
 
-/* Adds an entry at the end, without looking for its key. */
-gg_status gg_meta_append(gg_meta *meta, const gg_kv *kv, gg_error *err);
-
-/* Adds a text to the bytes of an array of strings, and sets an array of `count` values of that type
- * with these bytes. */
-gg_status gg_array_add_str(gg_buf *bytes, const char *text, size_t len, gg_error *err);
-gg_status gg_meta_set_array(gg_meta *meta, const char *key, uint32_t elem_type, uint64_t count,
-                            const gg_buf *bytes, gg_error *err);
-
 /* Applies o->set_kv, then o->set_kv_files. */
 gg_status gg_set_keys(gg_meta *meta, const gg_output_options *o, gg_error *err);
 

@@ -459,13 +459,6 @@ static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
                                             { "adapter.type", "lora" } };
     const char *text;
     size_t len;
-    float alpha = (float)alpha_of(x->o);
-    gg_kv kv = { .key = "adapter.lora.alpha",
-                 .key_len = 18,
-                 .type = GG_TYPE_F32,
-                 .count = 1,
-                 .data = (const uint8_t *)&alpha,
-                 .size = sizeof alpha };
     gg_kv_str(gg_meta_find(gg_source_meta(x->base), "general.architecture"), &text, &len);
     gg_status st = gg_meta_set_str(meta, "general.architecture", text, len, err);
     if (st == GG_OK &&
@@ -476,7 +469,7 @@ static gg_status adapter_keys(const lora_job *x, gg_meta *meta, gg_error *err)
     if (st == GG_OK) st = base_keys(x, meta, err);
     for (size_t i = 0; i < 2 && st == GG_OK; i++)
         st = gg_meta_set_str(meta, fixed[i][0], fixed[i][1], strlen(fixed[i][1]), err);
-    if (st == GG_OK) st = gg_meta_set(meta, &kv, err);
+    if (st == GG_OK) st = gg_meta_set_f32(meta, "adapter.lora.alpha", (float)alpha_of(x->o), err);
     if (st == GG_OK &&
         gg_kv_str(gg_meta_find(gg_source_meta(x->tuned), "general.name"), &text, &len))
         st = gg_meta_set_str(meta, "general.name", text, len, err);
