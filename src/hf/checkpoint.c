@@ -187,8 +187,8 @@ static gg_status index_stored(gg_checkpoint *ck, gg_error *err)
     for (size_t i = 1; i < ck->in.n; i++) {
         const gg_st_tensor *t = ck->by_name[i];
         if (strcmp(t->name, ck->by_name[i - 1]->name) != 0) continue;
-        gg_fail(err, GG_EFORMAT, "two files of the checkpoint have this tensor");
-        return gg_ck_at(ck, t, err);
+        return gg_ck_refuse(ck, t, GG_EFORMAT, NULL, err,
+                            "two files of the checkpoint have this tensor");
     }
     return GG_OK;
 }
@@ -341,12 +341,10 @@ gg_status gg_ck_check_type(const gg_checkpoint *ck, const gg_st_tensor *in, gg_e
 {
     bool integers = gg_st_is_integer(in->type) && !ck->any_type;
     if (in->type != GG_ST_OTHER && !integers) return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED,
-            integers ? "its values are integers (%s), as of quantized weights"
-                     : "its type %s cannot be read",
-            in->type_name);
-    gg_fix(err, "save it as BF16, without quantization");
-    return gg_ck_at(ck, in, err);
+    return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, "save it as BF16, without quantization", err,
+                        integers ? "its values are integers (%s), as of quantized weights"
+                                 : "its type %s cannot be read",
+                        in->type_name);
 }
 
 gg_status gg_ck_add_piece(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_ck_piece *piece,
@@ -365,6 +363,19 @@ gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err
 {
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, ck->files[t->file].path);
+}
+
+gg_status gg_ck_refuse(const gg_checkpoint *ck, const gg_st_tensor *t, gg_status status,
+                       const char *fix, gg_error *err, const char *fmt, ...)
+{
+    char what[sizeof err->what];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    gg_fail(err, status, "%s", what);
+    if (fix) gg_fix(err, "%s", fix);
+    return gg_ck_at(ck, t, err);
 }
 
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
@@ -397,9 +408,9 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
         t->op = move->neg_exp ? GG_CK_NEG_EXP : GG_CK_NONE;
     } else if (expert < 0 || t->pieces[0].expert < 0 || t->shape != move->n_dims ||
                memcmp(t->dims, move->dims, t->shape * sizeof *t->dims) != 0) {
-        gg_fail(err, GG_EFORMAT, "it and '%.100s' %s", t->hf_name,
-                expert < 0 ? "both become the same GGUF tensor" : "have different shapes");
-        return gg_ck_at(ck, in, err);
+        return gg_ck_refuse(ck, in, GG_EFORMAT, NULL, err, "it and '%.100s' %s", t->hf_name,
+                            expert < 0 ? "both become the same GGUF tensor"
+                                       : "have different shapes");
     }
     return gg_ck_add_moved(ck, t, in, expert, move, err);
 }
@@ -509,32 +520,30 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
         return GG_OK; /* multi-token prediction */
     if (!m.rule && (is_beside_weights(in) || is_scale_of_f8(ck, in))) return GG_OK;
     if (!m.rule && is_of_adapter(in->name)) {
-        gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has an adapter that was not merged into it");
-        gg_fix(err, "merge it with merge_and_unload of PEFT, and save the model again");
-        return gg_ck_at(ck, in, err);
+        return gg_ck_refuse(ck, in, GG_EUNSUPPORTED,
+                            "merge it with merge_and_unload of PEFT, and save the model again", err,
+                            "the checkpoint has an adapter that was not merged into it");
     }
     if (!m.rule) {
         const char *fits = arch_of_names(ck);
-        gg_fail(err, GG_EUNSUPPORTED, "a model of architecture %s has no such tensor%s%s", arch,
-                fits ? "; the tensors have the names of " : "", fits ? fits : "");
-        gg_fix(err, fits ? "correct the class (architectures) in config.json"
-                         : "convert the model with convert_hf_to_gguf.py of llama.cpp");
-        return gg_ck_at(ck, in, err);
+        return gg_ck_refuse(ck, in, GG_EUNSUPPORTED,
+                            fits ? "correct the class (architectures) in config.json"
+                                 : "convert the model with convert_hf_to_gguf.py of llama.cpp",
+                            err, "a model of architecture %s has no such tensor%s%s", arch,
+                            fits ? "; the tensors have the names of " : "", fits ? fits : "");
     }
     if (m.rule->gguf[0] == '-') return GG_OK;
-    if (beyond) {
-        gg_fail(err, GG_EFORMAT, "config.json gives the model only %llu blocks",
-                (unsigned long long)blocks);
-        return gg_ck_at(ck, in, err);
-    }
+    if (beyond)
+        return gg_ck_refuse(ck, in, GG_EFORMAT, NULL, err,
+                            "config.json gives the model only %llu blocks",
+                            (unsigned long long)blocks);
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
         char name[GG_HF_NAME];
         gg_hf_move move;
         if (!gg_hf_gguf_name(r, &m, name) ||
-            !gg_hf_views(r->ops, sizes, in->n_dims, in->dims, &move)) {
-            gg_fail(err, GG_EFORMAT, "its shape does not fit the sizes in config.json");
-            return gg_ck_at(ck, in, err);
-        }
+            !gg_hf_views(r->ops, sizes, in->n_dims, in->dims, &move))
+            return gg_ck_refuse(ck, in, GG_EFORMAT, NULL, err,
+                                "its shape does not fit the sizes in config.json");
         gg_status st = add_moved(ck, in, name, m.expert, &move, err);
         if (st != GG_OK) return st;
     }
@@ -549,11 +558,9 @@ static gg_status add_unmoved(gg_checkpoint *ck, const gg_st_tensor *in, gg_error
     uint64_t dims[GG_ST_DIMS] = { 1 };
     uint32_t n = in->n_dims;
     memcpy(dims, in->dims, n * sizeof *dims);
-    if (n > GG_MAX_DIMS || !gg_hf_views(NULL, &none, n, dims, &move)) {
-        gg_fail(err, GG_EUNSUPPORTED, "it has %u axes, and GGUF tensors have at most %d", n,
-                GG_MAX_DIMS);
-        return gg_ck_at(ck, in, err);
-    }
+    if (n > GG_MAX_DIMS || !gg_hf_views(NULL, &none, n, dims, &move))
+        return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, NULL, err,
+                            "it has %u axes, and GGUF tensors have at most %d", n, GG_MAX_DIMS);
     if (ck->stored && n == 0) move.n_dims = 0; /* a scalar stays one */
     return add_moved(ck, in, in->name, -1, &move, err);
 }
@@ -572,17 +579,15 @@ static gg_status stack_experts(const gg_checkpoint *ck, gg_ck_tensor *t, uint64_
 {
     const gg_st_tensor *in = &ck->in.items[t->pieces[0].in];
     qsort(t->pieces, t->n_pieces, sizeof *t->pieces, by_expert);
-    for (size_t i = 0; i < t->n_pieces; i++) {
-        if (t->pieces[i].expert == (int64_t)i) continue;
-        gg_fail(err, GG_EFORMAT, "expert %zu %s", i,
-                t->pieces[i].expert > (int64_t)i ? "is missing" : "exists twice");
-        return gg_ck_at(ck, in, err);
-    }
-    if (experts && experts != t->n_pieces) {
-        gg_fail(err, GG_EFORMAT, "the model should have %llu experts, but %s%zu of them are here",
-                (unsigned long long)experts, experts > t->n_pieces ? "only " : "", t->n_pieces);
-        return gg_ck_at(ck, in, err);
-    }
+    for (size_t i = 0; i < t->n_pieces; i++)
+        if (t->pieces[i].expert != (int64_t)i)
+            return gg_ck_refuse(ck, in, GG_EFORMAT, NULL, err, "expert %zu %s", i,
+                                t->pieces[i].expert > (int64_t)i ? "is missing" : "exists twice");
+    if (experts && experts != t->n_pieces)
+        return gg_ck_refuse(ck, in, GG_EFORMAT, NULL, err,
+                            "the model should have %llu experts, but %s%zu of them are here",
+                            (unsigned long long)experts, experts > t->n_pieces ? "only " : "",
+                            t->n_pieces);
     return GG_OK;
 }
 
@@ -635,11 +640,10 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         bool guessed = false;
-        if (s && s->elements > MOST_SCALES) {
-            gg_fail(err, GG_EUNSUPPORTED, "its scale has %llu values; the limit is %llu",
-                    (unsigned long long)s->elements, (unsigned long long)MOST_SCALES);
-            return gg_ck_at(ck, in, err);
-        }
+        if (s && s->elements > MOST_SCALES)
+            return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, NULL, err,
+                                "its scale has %llu values; the limit is %llu",
+                                (unsigned long long)s->elements, (unsigned long long)MOST_SCALES);
         bool real = s && s->type <= GG_ST_F64, /* F8 numbers are scales of scales */
             fits = real && n_scales == 1 && s->elements > 0 && s->elements <= in->elements &&
                    (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||
@@ -656,16 +660,12 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
                        in->name, (unsigned long long)rows_of, (unsigned long long)columns_of);
         }
         if (fits) continue;
-        if (s && !real)
-            gg_fail(err, GG_EUNSUPPORTED, "its scale has the type %s, which is not read",
-                    s->type_name);
-        else
-            gg_fail(err, GG_EUNSUPPORTED, "%s",
-                    !s             ? "its values are F8, and the checkpoint has no scale for them"
-                    : n_scales > 1 ? "it has several scales"
-                                   : "the shape of its scale does not fit it");
-        gg_fix(err, "save the model as BF16");
-        return gg_ck_at(ck, in, err);
+        return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, "save the model as BF16", err,
+                            !s ? "its values are F8, and the checkpoint has no scale for them%s"
+                            : !real        ? "its scale has the type %s, which is not read"
+                            : n_scales > 1 ? "it has several scales%s"
+                                           : "the shape of its scale does not fit it%s",
+                            s && !real ? s->type_name : "");
     }
     return GG_OK;
 }
@@ -685,10 +685,9 @@ static gg_status finish_tensor(gg_checkpoint *ck, size_t i, bool f32_rules, gg_e
     }
     if (st == GG_OK) st = check_f8_scales(ck, m, err);
     if (st != GG_OK) return st;
-    if (m->shape + stack > GG_MAX_DIMS || (m->shape + stack == 0 && !ck->stored)) {
-        gg_fail(err, GG_EUNSUPPORTED, "it has a shape that GGUF tensors cannot have");
-        return gg_ck_at(ck, &ck->in.items[m->pieces[0].in], err);
-    }
+    if (m->shape + stack > GG_MAX_DIMS || (m->shape + stack == 0 && !ck->stored))
+        return gg_ck_refuse(ck, &ck->in.items[m->pieces[0].in], GG_EUNSUPPORTED, NULL, err,
+                            "it has a shape that GGUF tensors cannot have");
     t->n_dims = m->shape + stack;
     for (uint32_t k = 0; k < GG_MAX_DIMS; k++)
         t->dims[k] = k < m->shape ? m->dims[m->shape - 1 - k] : 1;
@@ -1469,11 +1468,10 @@ static gg_status refuse_mlx(gg_checkpoint *ck, const char *arch, gg_error *err)
         if (!name_ends_with(t->name, "linear_attn.conv1d.weight") || t->n_dims != 3 ||
             t->dims[1] == 1 || t->dims[2] != 1)
             continue;
-        gg_fail(err, GG_EUNSUPPORTED,
-                "the checkpoint has the layout of MLX, whose norms have other values for this "
-                "architecture");
-        gg_fix(err, "convert the checkpoint that MLX converted");
-        return gg_ck_at(ck, t, err);
+        return gg_ck_refuse(
+            ck, t, GG_EUNSUPPORTED, "convert the checkpoint that MLX converted", err,
+            "the checkpoint has the layout of MLX, whose norms have other values for this "
+            "architecture");
     }
     return GG_OK;
 }

@@ -193,6 +193,9 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
 
 /* Adds the tensor and the file to an error. */
 gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
+/* Fails because of a stored tensor; `fix` says what to do, or is NULL. */
+gg_status gg_ck_refuse(const gg_checkpoint *ck, const gg_st_tensor *t, gg_status status,
+                       const char *fix, gg_error *err, const char *fmt, ...) GG_PRINTF(6, 7);
 
 /* The base that a configuration names, as a path; "" if there is none, or its name is longer. */
 #define GG_PEFT_BASE 1024

@@ -226,9 +226,8 @@ static gg_status check_range(const gg_checkpoint *ck, const ck_run *r, const uin
     if (ck->stored || (r->t->wide && in->type == GG_ST_F64) ||
         gg_count_narrowed(gg_st_dtype(in->type), raw, n) == 0)
         return GG_OK;
-    gg_fail(err, GG_EUNSUPPORTED, "it has %s values that F32 cannot hold", in->type_name);
-    gg_fix(err, "repair the checkpoint, or save it as F32");
-    return gg_ck_at(ck, in, err);
+    return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, "repair the checkpoint, or save it as F32", err,
+                        "it has %s values that F32 cannot hold", in->type_name);
 }
 
 /* Moves the elements of a run, which lie in the window, to `out`. */

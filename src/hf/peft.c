@@ -38,14 +38,6 @@ typedef struct peft {
 
 /* ---- refusals ------------------------------------------------------------------------------- */
 
-static gg_status refuse_stored(const peft *p, const gg_st_tensor *t, const char *what,
-                               const char *fix, gg_error *err)
-{
-    gg_fail(err, GG_EUNSUPPORTED, "%s", what);
-    gg_fix(err, "%s", fix);
-    return gg_ck_at(p->ck, t, err);
-}
-
 static gg_status refuse_name(const peft *p, const gg_st_tensor *t, gg_error *err)
 {
     static const struct {
@@ -62,9 +54,10 @@ static gg_status refuse_name(const peft *p, const gg_st_tensor *t, gg_error *err
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strstr(t->name, kinds[i].part))
-            return refuse_stored(p, t, kinds[i].what, kinds[i].fix, err);
-    refuse_stored(p, t, "it is a whole matrix (modules_to_save), which GGUF adapters cannot hold",
-                  "merge the adapter into its base with PEFT, or take its pairs only", err);
+            return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, kinds[i].fix, err, "%s", kinds[i].what);
+    gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED,
+                 "merge the adapter into its base with PEFT, or take its pairs only", err,
+                 "it is a whole matrix (modules_to_save), which GGUF adapters cannot hold");
     return gg_fix_by(err, "pairs_only",
                      "merge the adapter into its base with PEFT, or take its pairs only");
 }
@@ -113,15 +106,13 @@ static gg_status pattern_value(const peft *p, const gg_st_tensor *t, const char 
                                const char *module, size_t len, double *value, gg_error *err)
 {
     const gg_json_node *pattern = gg_json_get(p->config, name);
-    char what[80];
     for (const gg_json_node *m = gg_json_first(pattern); m; m = gg_json_next(m)) {
         size_t n;
         const char *key = gg_json_key(m, &n);
         for (size_t i = 0; key && i < n; i++)
-            if (strchr("*+?()[]{}|\\", key[i])) {
-                snprintf(what, sizeof what, "%s has a regular expression", name);
-                return refuse_stored(p, t, what, "write whole names of modules there", err);
-            }
+            if (strchr("*+?()[]{}|\\", key[i]))
+                return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, "write whole names of modules there",
+                                    err, "%s has a regular expression", name);
         if (key && pattern_fits(key, n, module, len)) return gg_json_f64(m, value, err);
     }
     return GG_OK;
@@ -155,8 +146,9 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
         m->times = h->times;
     } else if (expert < 0 || memcmp(m->dims, move->dims, 2 * sizeof *m->dims) != 0 ||
                m->times != h->times) {
-        return refuse_stored(p, t, "it does not have the shape, rank or strength of other experts",
-                             "train an adapter with one rank for all experts", err);
+        return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED,
+                            "train an adapter with one rank for all experts", err,
+                            "it does not have the shape, rank or strength of other experts");
     }
     return gg_ck_add_moved(p->ck, m, t, expert, move, err);
 }
@@ -222,8 +214,8 @@ static bool move_pair(const peft *p, const peft_pair *pair, const char *ops, gg_
 
 static gg_status refuse_module(const peft *p, const gg_st_tensor *t, gg_error *err)
 {
-    return refuse_stored(p, t, "the base has no such tensor",
-                         "use the model that the adapter was trained for", err);
+    return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, "use the model that the adapter was trained for",
+                        err, "the base has no such tensor");
 }
 
 /* Adds the halves, lora_A and lora_B, as those of one tensor of the base. */
@@ -251,15 +243,15 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
     if (!m.rule || m.rule->gguf[0] == '-' || (m.block >= 0 && (uint64_t)m.block >= p->blocks))
         return refuse_module(p, pair->b, err);
     if (rank_of(p, pair) == 0)
-        return refuse_stored(p, pair->b, "the halves of the pair do not fit each other",
-                             "save the adapter again", err);
+        return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED, "save the adapter again", err,
+                            "the halves of the pair do not fit each other");
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
         if (!gg_hf_gguf_name(r, &m, name) ||
             !move_pair(p, pair, r->ops, &half[0].move, &half[1].move))
-            return refuse_stored(p, pair->b,
-                                 "adapters of this matrix cannot be converted, because it becomes "
-                                 "several transposed ones",
-                                 "merge the adapter into its base with PEFT", err);
+            return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED,
+                                "merge the adapter into its base with PEFT", err,
+                                "adapters of this matrix cannot be converted, because it becomes "
+                                "several transposed ones");
         gg_status st = strength_of(p, pair, rank_of(p, pair), &half[1].times, err);
         if (st == GG_OK) st = add_halves(p, name, m.expert, half, err);
         if (st != GG_OK) return st;
@@ -347,9 +339,9 @@ static gg_status add_experts(peft *p, const peft_pair *pair, bool inner, gg_erro
     if (!m.rule || m.block < 0 || (uint64_t)m.block >= p->blocks)
         return refuse_module(p, pair->a, err);
     if (!experts_fit(p, pair, inner, &rank))
-        return refuse_stored(p, pair->b,
-                             "the pair (target_parameters) does not fit the experts of the base",
-                             "use the model that the adapter was trained for", err);
+        return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED,
+                            "use the model that the adapter was trained for", err,
+                            "the pair (target_parameters) does not fit the experts of the base");
     for (int i = inner ? 0 : 2; i < (inner ? 2 : 3) && st == GG_OK; i++) {
         if (!move_experts(p, pair, rank, made[i].rows, half)) return refuse_module(p, pair->b, err);
         snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, made[i].name);
@@ -391,8 +383,9 @@ static gg_status add_switch(peft *p, const peft_pair *pair, const char *stack, g
                             &half[0].move) &&
                 gg_hf_views(NULL, &p->sizes, 3, b->dims, &half[1].move);
     if (!fits)
-        return refuse_stored(p, b, "the pair (switch_mlp) does not fit the experts of the base",
-                             "use the model that the adapter was trained for", err);
+        return gg_ck_refuse(p->ck, b, GG_EUNSUPPORTED,
+                            "use the model that the adapter was trained for", err,
+                            "the pair (switch_mlp) does not fit the experts of the base");
     snprintf(name, sizeof name, "blk.%lld.%s.weight", (long long)m.block, stack);
     gg_status st = strength_of(p, pair, rank, &half[1].times, err);
     return st == GG_OK ? add_halves(p, name, -1, half, err) : st;
@@ -430,22 +423,11 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     return gg_ck_add_moved(p->ck, made, t, -1, &move, err);
 }
 
-/* Whether a name ends so; sets the length of the rest before it. */
-static bool ends_with(const gg_st_tensor *t, const char *end, size_t *stem)
+/* Whether a name ends so; if it does, *len becomes the length of the rest before it. */
+static bool cut_end(const char *name, size_t *len, const char *end)
 {
-    size_t n = strlen(end);
-    if (t->name_len <= n || strcmp(t->name + t->name_len - n, end) != 0) return false;
-    *stem = t->name_len - n;
-    return true;
-}
-
-/* Cuts ".base_layer" off the end of a module's name. */
-static bool cut_base_layer(const char *module, size_t *len)
-{
-    static const char end[] = ".base_layer";
-    size_t n = sizeof end - 1;
-    if (*len <= n || memcmp(module + *len - n, end, n) != 0) return false;
-    *len -= n;
+    if (!gg_text_ends(name, *len, end)) return false;
+    *len -= strlen(end);
     return true;
 }
 
@@ -487,7 +469,7 @@ static gg_status check_base_layer(peft *p, const gg_st_tensor *t, const char *mo
 {
     char hf[512], name[GG_HF_NAME];
     bool same = true;
-    cut_base_layer(module, &len);
+    cut_end(module, &len, ".base_layer");
     snprintf(hf, sizeof hf, "%.*s.weight", (int)(len < 480 ? len : 480), module);
     gg_hf_match m = gg_hf_find(p->arch, hf, strlen(hf));
     size_t i = SIZE_MAX;
@@ -507,11 +489,9 @@ static gg_status check_base_layer(peft *p, const gg_st_tensor *t, const char *mo
     same = of && t->n_dims == 2 && of->dims[0] == t->dims[1] && of->dims[1] == t->dims[0];
     gg_status st = same ? same_as_base(p, t, i, &same, err) : GG_OK;
     if (st != GG_OK || same) return st;
-    return refuse_stored(
-        p, t,
-        "this matrix is saved with the adapter, and differs from that of the base: "
-        "it was trained or resized, which GGUF adapters cannot hold",
-        "merge the adapter into its base with PEFT", err);
+    return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, "merge the adapter into its base with PEFT", err,
+                        "this matrix is saved with the adapter, and differs from that of the base: "
+                        "it was trained or resized, which GGUF adapters cannot hold");
 }
 
 static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *err)
@@ -527,17 +507,17 @@ static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *er
         { ".lora_a", ".lora_b", false, false },
         { ".lora_b", ".lora_a", true, false },
     };
-    size_t stem;
+    size_t stem = t->name_len;
     for (int i = p->mlx ? 4 : 0; i < (p->mlx ? 6 : 4); i++) {
-        if (!ends_with(t, halves[i].end, &stem)) continue;
+        if (!cut_end(t->name, &stem, halves[i].end)) continue;
         const gg_st_tensor *other = other_half(p, t, stem, halves[i].other);
         if (!other)
-            return refuse_stored(p, t, "the other half of this pair is missing",
-                                 "save the adapter again", err);
+            return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, "save the adapter again", err,
+                                "the other half of this pair is missing");
         if (halves[i].second) return GG_OK;
         const char *module = after_prefix(t->name);
         size_t len = stem - (size_t)(module - t->name);
-        bool inner = cut_base_layer(module, &len), embedding = halves[i].embedding;
+        bool inner = cut_end(module, &len, ".base_layer"), embedding = halves[i].embedding;
         if (p->mlx && len >= 12 && memcmp(module + len - 12, "embed_tokens", 12) == 0)
             embedding = true;
         peft_pair pair = { t, other, module, len, embedding };
@@ -547,7 +527,7 @@ static gg_status add_adapter_tensor(peft *p, const gg_st_tensor *t, gg_error *er
         return add_pair(p, &pair, err);
     }
     const char *module = after_prefix(t->name);
-    if (ends_with(t, ".base_layer.weight", &stem) && stem > (size_t)(module - t->name))
+    if (cut_end(t->name, &stem, ".base_layer.weight") && stem > (size_t)(module - t->name))
         return check_base_layer(p, t, module, stem - (size_t)(module - t->name), err);
     bool norm = strstr(t->name, "_layernorm") || strstr(t->name, ".norm");
     return norm && t->n_dims == 1 ? add_norm(p, t, err) : leave_whole(p, t, err);
@@ -575,12 +555,11 @@ static gg_status check_half(const peft *p, const gg_tensor *t, const gg_tensor *
     uint64_t have = a && !embedding ? t->dims[0] : t->dims[1],
              want = a == embedding ? of->dims[1] : of->dims[0];
     if (have == want && (t->n_dims < 3 || t->dims[2] == of->dims[2])) return GG_OK;
-    char what[200];
-    snprintf(what, sizeof what, "it is for a matrix with %llu %s, but that of the base has %llu%s",
-             (unsigned long long)have, a == embedding ? "rows" : "columns",
-             (unsigned long long)want,
-             have != want && of->name_len < 20 ? " (was the vocabulary resized?)" : "");
-    return refuse_stored(p, in, what, "use the model that the adapter was trained for", err);
+    return gg_ck_refuse(
+        p->ck, in, GG_EUNSUPPORTED, "use the model that the adapter was trained for", err,
+        "it is for a matrix with %llu %s, but that of the base has %llu%s",
+        (unsigned long long)have, a == embedding ? "rows" : "columns", (unsigned long long)want,
+        have != want && of->name_len < 20 ? " (was the vocabulary resized?)" : "");
 }
 
 /* Compares tensor i of the adapter with the base. */
@@ -594,8 +573,9 @@ static gg_status check_tensor(const peft *p, const gg_checkpoint *named, size_t 
     const gg_st_tensor *in = &p->ck->in.items[p->ck->made[i].pieces[0].in];
     if (of && (a || b)) return check_half(p, t, of, in, err);
     if (of && t->elements != of->elements)
-        return refuse_stored(p, in, "it has another length than the norm of the base",
-                             "use the model that the adapter was trained for", err);
+        return gg_ck_refuse(p->ck, in, GG_EUNSUPPORTED,
+                            "use the model that the adapter was trained for", err,
+                            "it has another length than the norm of the base");
     if (of) return GG_OK;
     if (len != 13 || memcmp(t->name, "output.weight", 13) != 0) return refuse_module(p, in, err);
     return a ? gg_ck_note(
@@ -829,13 +809,11 @@ static gg_status check_expert_count(const peft *p, gg_error *err)
     for (size_t i = 0; i < p->ck->header.n_tensors; i++) {
         const gg_ck_tensor *t = &p->ck->made[i];
         const gg_st_tensor *in = &p->ck->in.items[t->pieces[0].in];
-        if (t->pieces[0].expert >= 0 && t->n_pieces != experts) {
-            char what[160];
-            snprintf(what, sizeof what,
-                     "only %zu of the base's %llu experts have an adapter for this matrix",
-                     t->n_pieces, (unsigned long long)experts);
-            return refuse_stored(p, in, what, "train all experts, or merge with PEFT", err);
-        }
+        if (t->pieces[0].expert >= 0 && t->n_pieces != experts)
+            return gg_ck_refuse(
+                p->ck, in, GG_EUNSUPPORTED, "train all experts, or merge with PEFT", err,
+                "only %zu of the base's %llu experts have an adapter for this matrix", t->n_pieces,
+                (unsigned long long)experts);
     }
     return GG_OK;
 }
@@ -843,15 +821,16 @@ static gg_status check_expert_count(const peft *p, gg_error *err)
 /* Adapters for image models have other names, and no base that is a language model. */
 static gg_status check_names(peft *p, gg_error *err)
 {
-    size_t stem;
     for (size_t i = 0; i < p->ck->in.n; i++) {
         const gg_st_tensor *t = &p->ck->in.items[i];
-        if (ends_with(t, ".lora_down.weight", &stem) || ends_with(t, ".lora.down.weight", &stem) ||
+        if (gg_text_ends(t->name, t->name_len, ".lora_down.weight") ||
+            gg_text_ends(t->name, t->name_len, ".lora.down.weight") ||
             strncmp(t->name, "lora_unet_", 10) == 0 || strncmp(t->name, "lora_te", 7) == 0 ||
             strncmp(t->name, "unet.", 5) == 0 || strncmp(t->name, "transformer.", 12) == 0)
-            return refuse_stored(p, t, "this is an adapter for an image model",
-                                 "use it as it is: GGUF adapters are for language models", err);
-        if (ends_with(t, ".lora_a", &stem)) p->mlx = true;
+            return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED,
+                                "use it as it is: GGUF adapters are for language models", err,
+                                "this is an adapter for an image model");
+        if (gg_text_ends(t->name, t->name_len, ".lora_a")) p->mlx = true;
     }
     return GG_OK;
 }
@@ -862,7 +841,7 @@ static bool has_module(const peft *p, const char *key, size_t n)
     for (size_t i = 0; i < p->ck->in.n; i++) {
         const char *module = after_prefix(p->ck->in.items[i].name), *end = strstr(module, ".lora_");
         size_t len = end ? (size_t)(end - module) : 0;
-        if (end) cut_base_layer(module, &len);
+        if (end) cut_end(module, &len, ".base_layer");
         if (end && pattern_fits(key, n, module, len)) return true;
     }
     return false;
@@ -1001,7 +980,7 @@ static gg_status note_untargeted(const peft *p, gg_error *err)
                    *embedding = strstr(module, ".lora_embedding_A");
         if (!end) end = embedding;
         size_t len = end ? (size_t)(end - module) : 0;
-        if (!end || cut_base_layer(module, &len) || gg_text_ends(module, len, ".experts") ||
+        if (!end || cut_end(module, &len, ".base_layer") || gg_text_ends(module, len, ".experts") ||
             count_targets(p, module, len, NULL) || is_targeted(p, module, len) || n++)
             continue;
         first = module;
