@@ -1525,15 +1525,15 @@ static bool has_other_pairs(const gg_checkpoint *ck)
 /* Makes the tensors of an adapter. A file of these tools keeps types, order and keys, except for
  * those that adapter_config.json gives. */
 static gg_status open_pairs(gg_checkpoint *ck, const char *path, const own_order *order,
-                            const gg_ck_adapter *adapter, gg_error *err)
+                            const gg_source_options *o, gg_error *err)
 {
     ck->all_f32 = !order->hf;
     gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
-    return st == GG_OK ? gg_peft_open(ck, path, gg_json_root(ck->config), adapter, err) : st;
+    return st == GG_OK ? gg_peft_open(ck, path, gg_json_root(ck->config), o, err) : st;
 }
 
 /* What the stored tensors are: chooses the form of a file that is alone. */
-static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_adapter *adapter,
+static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_source_options *o,
                              gg_json *header, gg_error *err)
 {
     own_order order;
@@ -1543,9 +1543,9 @@ static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_ad
     ck->adapter = ck->form == GG_HF_PEFT || ck->form == GG_HF_MLX ||
                   (!config && (has_pairs(ck) || has_other_pairs(ck)));
     if (ck->adapter && (!ck->has_keys || order.hf)) {
-        st = open_pairs(ck, path, &order, adapter, err);
+        st = open_pairs(ck, path, &order, o, err);
     } else if (config && !ck->has_keys) {
-        st = open_model(ck, path, adapter->pre, err);
+        st = open_model(ck, path, o->pre, err);
     } else if (ck->has_keys) {
         return open_own(ck, &order, err);
     } else {
@@ -1573,7 +1573,7 @@ static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_ck_ad
 
 /* Opens a folder of that form, or only a file of it, or a file that is alone. */
 static gg_status open_path(gg_checkpoint *ck, const char *path, const char *only,
-                           const gg_ck_adapter *adapter, gg_error *err)
+                           const gg_source_options *o, gg_error *err)
 {
     static const char *const configs[GG_HF_FORMS] = { [GG_HF_MODEL] = GG_HF_CONFIG,
                                                       [GG_HF_PEFT] = GG_HF_ADAPTER_CONFIG,
@@ -1592,7 +1592,7 @@ static gg_status open_path(gg_checkpoint *ck, const char *path, const char *only
         st = gg_ck_note(ck, false, err,
                         "the folder has a model and an adapter; this is the model, and the "
                         "adapter's safetensors file names the other");
-    if (st == GG_OK) st = choose_view(ck, path, adapter, header, err);
+    if (st == GG_OK) st = choose_view(ck, path, o, header, err);
     gg_json_free(header);
     return st;
 }
@@ -1617,7 +1617,7 @@ static gg_hf_form form_of_file(const char *folder, const char *base, gg_error *e
     return model ? GG_HF_MODEL : GG_HF_FILE;
 }
 
-gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
+gg_status gg_checkpoint_open(const char *path, const gg_source_options *o, gg_checkpoint **out,
                              gg_error *err)
 {
     struct stat s;
@@ -1627,7 +1627,7 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
     ck->no_tokenizer = (gg_error)GG_ERROR_INIT;
     ck->header.version = 3;
     ck->header.alignment = GG_DEFAULT_ALIGNMENT;
-    ck->may_store = adapter->stored;
+    ck->may_store = o->stored_names;
     bool is_folder = gg_stat(path, &s, err) && S_ISDIR(s.st_mode);
     char *folder = is_folder ? strdup(path) : folder_of_file(path, &base);
     gg_status st = folder ? err->status : gg_ck_no_room(err);
@@ -1637,8 +1637,7 @@ gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_
         bool index = base && strcmp(base, GG_HF_INDEX) == 0;
         st = err->status;
         if (st == GG_OK)
-            st = open_path(ck, ck->form == GG_HF_FILE ? path : folder, index ? NULL : base, adapter,
-                           err);
+            st = open_path(ck, ck->form == GG_HF_FILE ? path : folder, index ? NULL : base, o, err);
     }
     free(folder);
     if (st == GG_OK) {
@@ -1678,10 +1677,4 @@ void gg_checkpoint_close(gg_checkpoint *ck)
     free(ck->order);
     gg_json_free(ck->config);
     free(ck);
-}
-
-const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i)
-{
-    const gg_ck_tensor *t = &ck->made[i];
-    return t->n_pieces ? ck->files[ck->in.items[t->pieces[0].in].file].path : ck->files[0].path;
 }

@@ -98,19 +98,10 @@ typedef struct gg_checkpoint {
  */
 bool gg_is_checkpoint(const char *path, gg_error *err);
 
-/* Facts that a folder may lack. */
-typedef struct gg_ck_adapter {
-    gg_source *base; /* the model that it is for; NULL = the one that the adapter names */
-    double alpha;    /* for a file alone; 0 = not known */
-    bool stored;     /* show what cannot be converted under its stored names */
-    bool pairs_only; /* leave whole matrices out, instead of refusing them */
-    const char *pre; /* the pre-tokenizer of a model; NULL = as gg_hf_tokenizer finds */
-} gg_ck_adapter;
-
-/* Opens it. `adapter` is for PEFT adapters.
- * Errors: GG_EUNSUPPORTED for a class that is not covered, a tensor that it should not have, and
- * types without a meaning here; GG_EFORMAT for malformed files; GG_EIO; GG_ENOMEM. */
-gg_status gg_checkpoint_open(const char *path, const gg_ck_adapter *adapter, gg_checkpoint **out,
+/* Opens it with the options that are for checkpoints and adapters. Errors: GG_EUNSUPPORTED for a
+ * class that is not covered, a tensor that it should not have, and types without a meaning here;
+ * GG_EFORMAT for malformed files; GG_EIO; GG_ENOMEM. */
+gg_status gg_checkpoint_open(const char *path, const gg_source_options *o, gg_checkpoint **out,
                              gg_error *err);
 void gg_checkpoint_close(gg_checkpoint *ck); /* accepts NULL */
 
@@ -121,25 +112,6 @@ extern const struct gg_source_kind gg_source_checkpoint;
 /* A source of these tensors. It owns the checkpoint, also if it cannot be made. */
 gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source **out,
                                   gg_error *err);
-
-/* If the bytes of the tensor are stored as they are, sets their place and returns true. */
-bool gg_checkpoint_place(const gg_checkpoint *ck, size_t i, gg_place *place);
-
-/* Bytes [offset, offset + n) of a tensor as GGUF has it, to be read into buf. */
-typedef struct gg_ck_span {
-    uint64_t offset;
-    void *buf;
-    size_t n;
-} gg_ck_span;
-
-/* Reads a part of tensor i. *cache is NULL at first and belongs to one reader at a time;
- * gg_checkpoint_end_reading frees it. */
-gg_status gg_checkpoint_read(const gg_checkpoint *ck, size_t i, void **cache, gg_ck_span span,
-                             gg_error *err);
-void gg_checkpoint_end_reading(void *cache);
-
-/* The file that holds a tensor's first value, for errors. */
-const char *gg_checkpoint_file(const gg_checkpoint *ck, size_t i);
 
 /* The scales of a stored F8 tensor, or NULL. */
 const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *t);
@@ -204,7 +176,7 @@ void gg_peft_base(const gg_json_node *config, bool mlx, char path[GG_PEFT_BASE])
 /* Makes the tensors of an adapter, whose file is open. `config` is NULL or
  * adapter_config.json. */
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
-                       const gg_ck_adapter *adapter, gg_error *err);
+                       const gg_source_options *o, gg_error *err);
 
 /* Adds the keys that adapter_config.json gives an adapter under its stored names. */
 gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_error *err);

@@ -623,7 +623,7 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
     gg_json *config = NULL;
     gg_peft_base(p->config, p->mlx, path);
     if (path[0] && gg_hf_has_file(path, GG_HF_CONFIG, err)) {
-        const gg_ck_adapter none = { .alpha = 0 };
+        const gg_source_options none = { 0 };
         if (gg_hf_form_of(path, false, err) == GG_HF_MODEL &&
             gg_checkpoint_open(path, &none, out, &why) == GG_OK && !(*out)->stored) {
             gg_ck_list_other(p->ck, *out, err);
@@ -767,12 +767,12 @@ static double alpha_of_mlx(const gg_json_node *config)
     return adapter_number(o, "scale", rank > 0 ? alpha / rank : 0) * rank;
 }
 
-static gg_status read_adapter_config(peft *p, const char *folder, const gg_ck_adapter *adapter,
+static gg_status read_adapter_config(peft *p, const char *folder, const gg_source_options *o,
                                      gg_error *err)
 {
     if (check_adapter_config(p, folder, err) != GG_OK) return err->status;
     p->alpha = p->mlx && p->config ? alpha_of_mlx(p->config)
-                                   : adapter_number(p->config, "lora_alpha", adapter->alpha);
+                                   : adapter_number(p->config, "lora_alpha", o->adapter_alpha);
     p->rank = adapter_number(p->mlx ? gg_json_get(p->config, "lora_parameters") : p->config,
                              p->mlx ? "rank" : "r", 0);
     p->rslora = adapter_flag(p->config, "use_rslora");
@@ -1025,18 +1025,18 @@ static gg_status note_changes(const peft *p, gg_error *err)
 }
 
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
-                       const gg_ck_adapter *adapter, gg_error *err)
+                       const gg_source_options *o, gg_error *err)
 {
     gg_meta meta = GG_META_INIT;
     gg_checkpoint *named = NULL;
     peft p = { .ck = ck,
                .config = config,
-               .model = adapter->base,
+               .model = o->adapter_base,
                .mlx = ck->form == GG_HF_MLX,
-               .pairs_only = adapter->pairs_only };
+               .pairs_only = o->pairs_only };
     if (p.model) p.base = gg_source_meta(p.model);
     gg_status st = check_names(&p, err);
-    if (st == GG_OK) st = read_adapter_config(&p, folder, adapter, err);
+    if (st == GG_OK) st = read_adapter_config(&p, folder, o, err);
     if (st == GG_OK && !p.base) {
         p.base = &meta;
         st = open_named_base(&p, folder, &named, &meta, err);
