@@ -74,6 +74,8 @@ double gg_encode_relative2(const gg_encode_error *e, bool weighed)
 
 /* ---- weights: the importance of columns, repeated for the values of a tensor ------------- */
 
+#define MOST_WEIGHT 0x1p64f /* encoders add products of two weights, and of values */
+
 gg_status gg_weights_open(gg_weights *w, const gg_imatrix *imatrix, const gg_tensor *t,
                           uint64_t stack_first, uint64_t stack_size, gg_error *err)
 {
@@ -81,7 +83,17 @@ gg_status gg_weights_open(gg_weights *w, const gg_imatrix *imatrix, const gg_ten
     *w = (gg_weights){ .first = stack_first * t->dims[0], .rows = t->dims[1] };
     if (!imatrix || !gg_is_quantized(t->dtype)) return GG_OK;
     if (stack_size) whole.dims[2] = stack_size;
-    return gg_imatrix_read(imatrix, &whole, &w->of, err);
+    gg_status st = gg_imatrix_read(imatrix, &whole, &w->of, err);
+    if (st != GG_OK || !w->of.mean2) return st;
+    for (uint64_t j = 0; j < w->of.columns * w->of.matrices; j++) {
+        if (w->of.mean2[j] <= MOST_WEIGHT) continue;
+        gg_weights_close(w);
+        gg_fail(err, GG_EFORMAT,
+                "the importance matrix has values above 2^64, whose products overflow");
+        gg_at_tensor(err, t->name, t->name_len);
+        return gg_at_file(err, gg_imatrix_info_of(imatrix).file);
+    }
+    return GG_OK;
 }
 
 void gg_weights_close(gg_weights *w)

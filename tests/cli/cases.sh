@@ -151,6 +151,7 @@ one='\000\000\200\077' zero='\000\000\000\000' tiny='\001\000\000\000'
 { u32 1; dat $Q 5 512; bytes 128 "$one"; bytes 384 "$zero"; } > "$T/half.dat"
 { u32 1; dat $E 5 1024; bytes 256 "$one"; bytes 256 "$zero"; bytes 512 "$one"; } > "$T/expert.dat"
 { u32 1; dat $Q 5 512; bytes 511 "$one"; bytes 1 '\000\000\300\177'; } > "$T/nan.dat"
+{ u32 1; dat $Q 5 512; bytes 512 '\377\377\177\177'; } > "$T/huge.dat"
 { u32 1; dat $Q 0 512; bytes 512 "$zero"; } > "$T/count-0.dat"
 { u32 1; dat $Q 5 512; bytes 512 "$one"; } > "$T/ones.dat"
 for t in q2_k q3_k q4_k q5_k q6_k q4_0 q5_0 q4_1 iq4_xs; do
@@ -181,6 +182,7 @@ new assemble "$T/f16.gguf" -q --dtype "$Q=q4_k" --imatrix "$T/zero.dat"
 check_same "$T/zero.gguf" "$T/x.gguf" "05 zero: the bytes of equal weights"
 row "05 ones" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/ones.dat"
 row "05 nan.imatrix" 3 "not finite" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/nan.dat"
+row "05 huge" 3 "values above 2^64" new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/huge.dat"
 row "05 count-0.imatrix" 0 "!equally important" \
     new assemble "$T/f16.gguf" --dtype "blk.*=q4_k" --imatrix "$T/count-0.dat"
 row "05 unused" 0 "!equally important" new assemble "$T/f16.gguf" --dtype "blk.*=q8_0" --imatrix "$T/expert.dat"
