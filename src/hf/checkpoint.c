@@ -798,9 +798,20 @@ static gg_status is_copied_head(const gg_checkpoint *ck, const char *arch, const
                                 bool *copied, gg_error *err)
 {
     *copied = false;
-    if (!gg_hf_is(arch, GG_HF_COPIED_HEAD) || strcmp(t->name, "lm_head.weight") != 0) return GG_OK;
+    if (!gg_hf_is(arch, GG_HF_COPIED_HEAD) || t != stored_as(ck, arch, "lm_head", "output"))
+        return GG_OK;
     const gg_st_tensor *e = stored_as(ck, arch, "embeddings", "token_embd");
     return e ? gg_ck_same_values(ck, t, e, copied, err) : GG_OK;
+}
+
+/* Whether the class is that of a model without a head, such as LlamaModel. */
+static bool is_headless(const gg_json_node *config)
+{
+    const gg_json_node *name = gg_json_first(gg_json_get(config, "architectures"));
+    const char *s = "";
+    size_t len = 0;
+    return gg_json_type_of(name) == GG_JSON_STRING &&
+           gg_json_string(name, &s, &len, NULL) == GG_OK && gg_text_ends(s, len, "Model");
 }
 
 /* Compares tie_word_embeddings with the head that is stored. */
@@ -810,15 +821,17 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
     const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
                        *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
     bool none = gg_hf_is(arch, GG_HF_NO_HEAD); /* engines give these no head of their own */
-    bool tied = none, same = true;
-    if (!embd || (!field && !none)) return GG_OK;
+    bool tied = gg_hf_is(arch, GG_HF_TIED), same = true;
+    if (!embd) return GG_OK;
     if (field && gg_json_bool(field, &tied, err) != GG_OK) return err->status;
+    if (!tied && !head && !field && is_headless(gg_json_root(ck->config))) return GG_OK;
     if (!tied && !head)
         return gg_ck_note(ck, true, err,
                           "config.json says that the model has a head of its own "
-                          "(tie_word_embeddings is false), but no file has lm_head.weight, so "
-                          "engines use the embeddings; a shard may be missing");
-    if (!head || !(tied || none)) return GG_OK;
+                          "(tie_word_embeddings is %s), but no file has lm_head.weight, so "
+                          "engines use the embeddings; a shard may be missing",
+                          field ? "false" : "absent, which means false");
+    if (!head || !((tied && field) || none)) return GG_OK;
     if (gg_ck_same_values(ck, head, embd, &same, err) != GG_OK || same) return err->status;
     if (!tied) {
         gg_fail(err, GG_EUNSUPPORTED,

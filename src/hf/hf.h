@@ -57,6 +57,7 @@ typedef enum gg_hf_trait {
     GG_HF_IN_GPT_NEOX,
     GG_HF_COPIED_HEAD,
     GG_HF_NO_HEAD,
+    GG_HF_TIED,
     GG_HF_SPARE_ROWS,
     GG_HF_DROPS_PREDICTIONS,
     GG_HF_PREDICTIONS,

@@ -87,6 +87,7 @@ $qk")
 $head" | stored m/model.safetensors
 differ
 right a-tied-diverged/gemma3 0 "$says"
+untold='s/\("tie_word_embeddings": \)[a-z]*/\1null/'
 for arch in qwen2 llama; do
     untied='"tie_word_embeddings": false'
     if [ $arch = qwen2 ]; then qwen2 "$untied" "$ends
@@ -95,7 +96,14 @@ $two"
 $two"
     fi
     right a-tied-diverged/$arch-nohead 0 "no file has lm_head.weight"
+    edit "$untold"
+    right "a-tied-diverged/$arch-nohead, without the field" 0 "(tie_word_embeddings is absent, which means false)"
 done
+edit 's/LlamaForCausalLM/LlamaModel/'
+right "a-tied-diverged, a class without a head" 0 -
+gemma2 Gemma2ForCausalLM four
+edit "$untold"
+right "a-tied-diverged/gemma2, without the field" 0 -
 
 # ---- b-mtp ---------------------------------------------------------------------------------------------------
 
@@ -363,6 +371,9 @@ right n-names/prefixless-causal 0 -
 for prefix in _orig_mod module; do
     model m LlamaForCausalLM 2 '' "$(echo "$all" | sed "s/^/$prefix./")"
     right n-names/$prefix 0 -
+    model m MambaForCausalLM 2 '"state_size": 4' "$prefix.backbone.embeddings.weight 12 8
+$prefix.lm_head.weight 12 8"
+    check_text "$(organ-extract --list -q m 2> err | grep -c '^output')" 0 "n-names/$prefix, a copied head: $(cat err)"
 done
 merge="an adapter that was not merged"
 model m LlamaForCausalLM 2 '' \
