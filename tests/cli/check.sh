@@ -265,6 +265,11 @@ organ-keys -q "$T/wav.gguf" --set wavtokenizer-dec.convnext.block_count=11 -o "$
 finds error tensor-unexpected convnext.11.gamma.weight "a block beyond the key" "$T/wav11.gguf"
 organ-keys -q "$T/wav.gguf" --set wavtokenizer-dec.block_count=11 --force -o "$T/wav11.gguf" 2> /dev/null
 finds error key-value wavtokenizer-dec.block_count "fewer blocks than those with names of their own" "$T/wav11.gguf"
+# Keys and values of olmoe have a size of their own, as in other architectures.
+mkmodel "$T/w.gguf" -k olmoe.block_count=1 -k olmoe.attention.head_count=4 -k olmoe.attention.head_count_kv=2 \
+    -k olmoe.embedding_length=64 blk.0.attn_k.weight:F32:64x64 &&
+    organ-keys -q "$T/w.gguf" --set general.architecture=str:olmoe -o "$T/olmoe.gguf" 2> /dev/null
+finds error tensor-shape blk.0.attn_k.weight "rows of all heads" "$T/olmoe.gguf"
 mkmodel "$T/vector.gguf" direction.1:F32:256 &&
     organ-keys -q "$T/vector.gguf" --set general.architecture=str:controlvector --output "$T/control.gguf"
 kind control-vector "$T/control.gguf" "a control vector: engines add it to a model"
