@@ -645,6 +645,8 @@ v5 qwen3next Qwen3NextForCausalLM '"norm_topk_prob": true, "decoder_sparse_step"
     "linear_key_head_dim": 4, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_value_head_dim": 4,
     "full_attention_interval": 2, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 6,
     "shared_expert_intermediate_size": 6' "$part" "$theta, $half" qwen3next.rope.dimension_count 2
+edit 's/"head_dim": [0-9]*/"head_dim": null/'
+check_text "$(organ-keys m --get qwen3next.rope.dimension_count 2> err)" 2 "y-v5/qwen3next, no head_dim: $(cat err)"
 v5 falcon FalconForCausalLM '"layer_norm_epsilon": 1e-5, "num_kv_heads": 1, "new_decoder_architecture": true' \
     '"rope_parameters": {"rope_type": "default"}' '"bos_token_id": 1' falcon.attention.head_count_kv 1
 # Tables of factors for a whole head, where half of it turns: the reference multiplies them and fails too.
