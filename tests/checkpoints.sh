@@ -13,7 +13,7 @@ stored() {
 # stored_header FILE [TYPE]: only the header; prints the number of bytes that must follow.
 stored_header() {
     awk -v usual="${2:-F32}" -v metadata="$METADATA" 'BEGIN {
-        size["F32"] = size["I32"] = size["U32"] = 4; size["F16"] = size["BF16"] = size["U16"] = 2
+        size["F32"] = size["I32"] = size["U32"] = 4; size["F16"] = size["BF16"] = size["U16"] = size["I16"] = 2
         size["U8"] = size["I8"] = size["F8_E4M3"] = size["F8_E5M2"] = size["F8_E8M0"] = size["BOOL"] = 1
         size["F4"] = size["F6_E2M3"] = size["X9"] = 1; size["C64"] = size["I64"] = 8
         if (metadata != "") head = "{\"__metadata__\":{" metadata "}"

@@ -9,48 +9,61 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define AGAIN "the download probably failed: fetch the model again"
 #define OLD "convert the original model again, or use a GGUF version of it"
 #define UNPACK "unpack it first"
+#define PICKLE "convert the PyTorch model to GGUF"
+#define UTF16 "save a text as UTF-8; fetch a model again, and copy it as binary"
 
 /* Beginnings of other formats, and what to do. */
 static const struct {
     const char *magic;
     size_t len;
     const char *what, *fix;
+    size_t at; /* where it is */
 } known[] = {
-    { "<!DOCTYPE", 9, "this is an HTML page", AGAIN },
-    { "<!doctype", 9, "this is an HTML page", AGAIN },
-    { "<html", 5, "this is an HTML page", AGAIN },
-    { "<HTML", 5, "this is an HTML page", AGAIN },
-    { "<?xml", 5, "this is an XML document, perhaps a server's error message", AGAIN },
     { "version https://git-lfs", 23, "this is a Git LFS pointer",
-      "fetch the model itself with git lfs pull" },
-    { "PK\3\4", 4, "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF" },
-    { "\x1f\x8b", 2, "this is a gzip file", "unpack it first: gunzip -c FILE > MODEL.gguf" },
-    { "\x28\xb5\x2f\xfd", 4, "this is a zstd file", "unpack it first: zstd -d FILE -o MODEL.gguf" },
+      "fetch the model itself with git lfs pull", 0 },
+    { "PK\3\4", 4, "this is a ZIP archive", "unpack it, or convert a PyTorch model to GGUF", 0 },
+    { "\x1f\x8b", 2, "this is a gzip file", "unpack it first: gunzip -c FILE > MODEL.gguf", 0 },
+    { "\x28\xb5\x2f\xfd", 4, "this is a zstd file", "unpack it first: zstd -d FILE -o MODEL.gguf",
+      0 },
     { "\xfd"
       "7zXZ",
-      5, "this is an xz file", "unpack it first: xz -dc FILE > MODEL.gguf" },
-    { "BZh", 3, "this is a bzip2 file", "unpack it first: bzip2 -dc FILE > MODEL.gguf" },
-    { "7z\xbc\xaf", 4, "this is a 7z archive", UNPACK },
-    { "Rar!", 4, "this is a RAR archive", UNPACK },
+      5, "this is an xz file", "unpack it first: xz -dc FILE > MODEL.gguf", 0 },
+    { "BZh", 3, "this is a bzip2 file", "unpack it first: bzip2 -dc FILE > MODEL.gguf", 0 },
+    { "\x04\x22\x4d\x18", 4, "this is an lz4 file", "unpack it first: lz4 -d FILE MODEL.gguf", 0 },
+    { "7z\xbc\xaf", 4, "this is a 7z archive", UNPACK, 0 },
+    { "Rar!", 4, "this is a RAR archive", UNPACK, 0 },
+    { "ustar", 5, "this is a tar archive", "unpack it first: tar -xf FILE", 257 },
     { "MZqFpD", 6, "this is a llamafile or another program that runs on several systems",
-      "take the model out of a llamafile: unzip FILE '*.gguf'" },
+      "take the model out of a llamafile: unzip FILE '*.gguf'", 0 },
     { "jartsr='", 8, "this is a llamafile or another program that runs on several systems",
-      "take the model out of a llamafile: unzip FILE '*.gguf'" },
-    { "MZ", 2, "this is a program", "give a GGUF model" },
+      "take the model out of a llamafile: unzip FILE '*.gguf'", 0 },
+    { "MZ", 2, "this is a program", "give a GGUF model", 0 },
     { "\x7f"
       "ELF",
-      4, "this is a program", "give a GGUF model" },
+      4, "this is a program", "give a GGUF model", 0 },
+    { "\xcf\xfa\xed\xfe", 4, "this is a program", "give a GGUF model", 0 },
     { "lmgg", 4, "this is a ggml file, as whisper.cpp and programs older than GGUF use",
-      "run it with whisper.cpp if it is for speech, or use a GGUF version of the model" },
-    { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD },
-    { "tjgg", 4, "this is a GGJT file, older than GGUF", OLD },
-    { "algg", 4, "this is a GGLA adapter, older than GGUF", OLD },
-    { "FUGG", 4, "this looks like a big-endian file", "convert it to little-endian" },
-    { "\x80\x02", 2, "this is a Python pickle", "convert the PyTorch model to GGUF" },
+      "run it with whisper.cpp if it is for speech, or use a GGUF version of the model", 0 },
+    { "fmgg", 4, "this is a GGMF file, older than GGUF", OLD, 0 },
+    { "tjgg", 4, "this is a GGJT file, older than GGUF", OLD, 0 },
+    { "algg", 4, "this is a GGLA adapter, older than GGUF", OLD, 0 },
+    { "FUGG", 4, "this looks like a big-endian file", "convert it to little-endian", 0 },
+    { "\x80\x02", 2, "this is a Python pickle", PICKLE, 0 },
+    { "\x80\x03", 2, "this is a Python pickle", PICKLE, 0 },
+    { "\x80\x04", 2, "this is a Python pickle", PICKLE, 0 },
+    { "\x80\x05", 2, "this is a Python pickle", PICKLE, 0 },
+    { "\x93NUMPY", 6, "this is an array of NumPy", "use the model from which it was made", 0 },
+    { "\x89HDF\r\n", 6, "this is an HDF5 file, as Keras and TensorFlow use", PICKLE, 0 },
+    { "TFL3", 4, "this is a TFLite model", "use the model from which it was made", 4 },
+    { "\xff\xfe", 2, "this is text in UTF-16", UTF16, 0 },
+    { "\xfe\xff", 2, "this is text in UTF-16", UTF16, 0 },
+    { "\xef\xbb\xbfGGUF", 7, "this is a GGUF file that a program for text has copied",
+      "fetch it again, and copy it as binary", 0 },
 };
 
 bool gg_is_safetensors(const uint8_t *m, size_t size)
@@ -67,12 +80,40 @@ static int text_length(const uint8_t *m, size_t size)
     return n >= 4 && ends ? n : 0;
 }
 
-/* JSON begins with a bracket, and what follows is text. There may be spaces and the mark of UTF-8
- * before it. Returns its place, or SIZE_MAX. */
+/* Where text begins, after the mark of UTF-8 and spaces. */
+static size_t text_at(const uint8_t *m, size_t size)
+{
+    size_t at = size >= 3 && memcmp(m, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    while (at < size && memchr(" \t\r\n", m[at], 4)) at++;
+    return at;
+}
+
+/* What a text in angle brackets is; NULL if it is none. */
+static const char *markup(const uint8_t *m, size_t size)
+{
+    static const struct {
+        const char *begin, *what;
+    } kinds[] = {
+        { "<!doctype", "this is an HTML page" },
+        { "<html", "this is an HTML page" },
+        { "<head", "this is an HTML page" },
+        { "<!--", "this is an HTML page" },
+        { "<?xml", "this is an XML document, perhaps a server's error message" },
+        { "<error", "this is an XML document, perhaps a server's error message" },
+    };
+    size_t at = text_at(m, size);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].begin);
+        if (size - at >= n && strncasecmp((const char *)m + at, kinds[i].begin, n) == 0)
+            return kinds[i].what;
+    }
+    return NULL;
+}
+
+/* JSON begins with a bracket, and what follows is text. Returns its place, or SIZE_MAX. */
 static size_t json_at(const uint8_t *m, size_t size)
 {
-    size_t at = size >= 3 && memcmp(m, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, end;
-    while (at < size && memchr(" \t\r\n", m[at], 4)) at++;
+    size_t at = text_at(m, size), end;
     if (at == size || (m[at] != '{' && m[at] != '[')) return SIZE_MAX;
     for (end = at + 1; end < size; end++)
         if (m[end] < ' ' && !memchr("\t\r\n", m[end], 3)) return SIZE_MAX;
@@ -83,8 +124,18 @@ static size_t json_at(const uint8_t *m, size_t size)
 static int known_kind(const uint8_t *m, size_t size)
 {
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (size >= known[i].len && memcmp(m, known[i].magic, known[i].len) == 0) return (int)i;
+        if (size >= known[i].at + known[i].len &&
+            memcmp(m + known[i].at, known[i].magic, known[i].len) == 0)
+            return (int)i;
     return -1;
+}
+
+/* A message of protocol buffers whose first field is a small number, a version, and whose next one
+ * has a length, as in ONNX and Core ML. */
+static bool is_protocol_buffer(const uint8_t *m, size_t size)
+{
+    return size > 8 && m[0] == 8 && m[1] > 0 && m[1] < 32 && (m[2] & 7) == 2 && m[2] < 128 &&
+           m[3] > 0;
 }
 
 /* The older format of importance matrices: a count, and the length of a name before the name. In
@@ -100,7 +151,8 @@ static bool is_old_imatrix(const uint8_t *m, size_t size)
 bool gg_is_other_kind(const uint8_t *m, size_t size)
 {
     if (gg_is_safetensors(m, size)) return false; /* the length of its header may be any number */
-    return known_kind(m, size) >= 0 || is_old_imatrix(m, size) || json_at(m, size) != SIZE_MAX;
+    return known_kind(m, size) >= 0 || markup(m, size) || is_protocol_buffer(m, size) ||
+           is_old_imatrix(m, size) || json_at(m, size) != SIZE_MAX;
 }
 
 static gg_status other(gg_error *err, const char *not_a, const char *what, const char *fix)
@@ -122,6 +174,10 @@ gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, g
                      "save it, and give its name; a pipe cannot carry it");
     int row = known_kind(m, size);
     if (row >= 0) return other(err, not_a, known[row].what, known[row].fix);
+    if (markup(m, size)) return other(err, not_a, markup(m, size), AGAIN);
+    if (is_protocol_buffer(m, size))
+        return other(err, not_a, "this is a protocol buffer, as ONNX and Core ML use",
+                     "use the model from which it was made");
     if (is_old_imatrix(m, size))
         return other(err, not_a, "this is an importance matrix in the older format",
                      "encode a model with it, or convert it to GGUF");
@@ -216,14 +272,23 @@ gg_status gg_fail_other_file(int fd, uint64_t size, const uint8_t *m, size_t n, 
     return gg_fix(err, "take the model out: unzip FILE '*.gguf'");
 }
 
-bool gg_is_mangled_text(const uint8_t *m, size_t size)
+const char *gg_text_damage(const uint8_t *m, size_t size)
 {
-    bool replaced = false;
+    bool replaced = false, other = false, utf8 = true;
+    size_t line_ends = 0, plain = 0;
     uint32_t character;
-    for (size_t i = 0, n; i < size; i += n) {
+    for (size_t i = 0, n; i < size && utf8; i += n) {
         n = gg_utf8_next((const char *)m + i, size - i, &character);
-        if (n == 0) return replaced && size - i < 4; /* the last character may be cut */
+        if (n == 0) {
+            utf8 = size - i < 4; /* the last character may be cut */
+            break;
+        }
         replaced = replaced || character == 0xfffd;
+        other = other || (character >= 0x80 && character < 0xa0); /* no text has these */
     }
-    return replaced;
+    for (size_t i = 0; i < size; i++)
+        if (m[i] == '\n') *(i && m[i - 1] == '\r' ? &line_ends : &plain) += 1;
+    if (utf8 && replaced) return "read it as text and replaced bytes by U+FFFD";
+    if (utf8 && other) return "took it for text in another encoding and wrote it as UTF-8";
+    return line_ends > 1 && plain == 0 ? "converted its line ends, as if it were text" : NULL;
 }

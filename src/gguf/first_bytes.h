@@ -4,7 +4,7 @@
 
 #include "organ/gg_status.h"
 
-#define GG_FIRST_BYTES 128 /* enough to name each format */
+#define GG_FIRST_BYTES 264 /* enough to name each format; a tar archive has its mark at 257 */
 
 /* Whether the bytes are those of a known format that is neither GGUF nor safetensors nor organ
  * records. */
@@ -22,6 +22,7 @@ gg_status gg_fail_other_kind(const uint8_t *m, size_t size, const char *not_a, g
 gg_status gg_fail_other_file(int fd, uint64_t size, const uint8_t *m, size_t n, const char *not_a,
                              gg_error *err);
 
-/* Whether a program for text has read the bytes as UTF-8 and replaced others by U+FFFD: all are
- * valid, and this character is among them. Only of use for bytes that turned out to be damaged. */
-bool gg_is_mangled_text(const uint8_t *m, size_t size);
+/* What a program for text has done to the bytes: it replaced those that are not UTF-8 by U+FFFD, or
+ * took them for another encoding, or converted the ends of lines. NULL if nothing tells so. Only of
+ * use for bytes that turned out to be damaged. */
+const char *gg_text_damage(const uint8_t *m, size_t size);

@@ -491,10 +491,11 @@ static void explain_damage(const parser *p, gg_error *err)
     /* The cursor has no buffer any more after keep_buffer. */
     const uint8_t *bytes = p->g->raw ? p->g->raw : p->c->base;
     uint64_t size = p->g->raw ? p->g->header_bytes : p->c->size, offset = err->offset;
-    if (bytes && gg_is_mangled_text(bytes, (size_t)(size < MANGLED ? size : MANGLED))) {
+    const char *damage = bytes ? gg_text_damage(bytes, (size_t)(size < MANGLED ? size : MANGLED))
+                               : NULL;
+    if (damage) {
         *err = (gg_error)GG_ERROR_INIT;
-        gg_fail(err, GG_EFORMAT,
-                "the file is damaged: a program read it as text and replaced bytes by U+FFFD");
+        gg_fail(err, GG_EFORMAT, "the file is damaged: a program %s", damage);
         gg_fix(err, "fetch it again, and copy it as binary");
         gg_at_offset(err, offset);
     }

@@ -526,6 +526,14 @@ static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_siz
     }
     if (!m.rule) {
         const char *fits = arch_of_names(ck);
+        const gg_json_node *how = gg_hf_field(gg_json_root(ck->config), "quantization_config");
+        char method[GG_HF_METHOD];
+        if (!fits && gg_hf_stated_method(how, method) > 0)
+            return gg_ck_refuse(ck, in, GG_EUNSUPPORTED,
+                                "save the model without quantization, as BF16", err,
+                                "a model of architecture %s has no such tensor; config.json says "
+                                "that the weights are quantized with %s",
+                                arch, method);
         return gg_ck_refuse(ck, in, GG_EUNSUPPORTED,
                             fits ? "correct the class (architectures) in config.json"
                                  : "convert the model with convert_hf_to_gguf.py of llama.cpp",
@@ -613,19 +621,29 @@ static bool has_scales(gg_checkpoint *ck)
     return ck->scales;
 }
 
-/* Whether a scale has one value for each block of rows and columns: of the size that config.json
- * states, or else of 128. Without a stated size, they may also divide the matrix: *guessed. */
+uint64_t gg_ck_block_size(const gg_checkpoint *ck, int axis, uint64_t n, uint64_t blocks,
+                          bool *guessed)
+{
+    uint64_t size = ck->block[axis] ? ck->block[axis] : 128, power = 1;
+    if (blocks <= 1) return blocks * n;
+    if (blocks == n) return 1;
+    /* not 0: 128 unless the configuration has another size */
+    if (blocks == (n + size - 1) / size) return size;
+    if (ck->block[axis]) return 0;
+    *guessed = true;
+    /* There is at most one such power. */
+    while (power < n && (n + power - 1) / power > blocks) power *= 2;
+    if ((n + power - 1) / power == blocks) return power;
+    return n % blocks == 0 ? n / blocks : 0;
+}
+
+/* Whether a scale has one value for each block of rows and columns. */
 static bool blocks_fit(const gg_checkpoint *ck, const gg_st_tensor *in, const gg_st_tensor *s,
-                       bool *guessed)
+                       uint64_t size[2], bool *guessed)
 {
     if (in->n_dims != 2 || s->n_dims != 2) return false;
-    for (int i = 0; i < 2; i++) {
-        uint64_t n = in->dims[i], blocks = s->dims[i], size = ck->block[i] ? ck->block[i] : 128;
-        /* not 0: 128 unless the configuration has another size */
-        if (blocks == (n + size - 1) / size || blocks == 1 || blocks == n) continue;
-        if (blocks == 0 || ck->block[i] || n % blocks != 0) return false;
-        *guessed = true;
-    }
+    for (int i = 0; i < 2; i++)
+        if (!(size[i] = gg_ck_block_size(ck, i, in->dims[i], s->dims[i], guessed))) return false;
     return true;
 }
 
@@ -639,6 +657,7 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         bool stated = gg_hf_field(gg_json_root(ck->config), "quantization_config") != NULL;
         if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
+        uint64_t size[2] = { 0 };
         bool guessed = false;
         if (s && s->elements > MOST_SCALES)
             return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, NULL, err,
@@ -647,17 +666,13 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         bool real = s && s->type <= GG_ST_F64, /* F8 numbers are scales of scales */
             fits = real && n_scales == 1 && s->elements > 0 && s->elements <= in->elements &&
                    (s->elements == 1 || (s->elements == rows && s->dims[0] == rows) ||
-                    blocks_fit(ck, in, s, &guessed));
+                    blocks_fit(ck, in, s, size, &guessed));
         if (fits && guessed && !ck->guessed) {
             ck->guessed = true; /* one note is enough */
-            /* not 0: blocks_fit has checked it */
-            uint64_t rows_of = in->dims[0] / s->dims[0];
-            /* not 0: as above */
-            uint64_t columns_of = in->dims[1] / s->dims[1];
             gg_ck_note(ck, true, err,
                        "config.json does not state the size of the blocks of F8 scales "
                        "(weight_block_size); that of %.200s is taken as %llu x %llu",
-                       in->name, (unsigned long long)rows_of, (unsigned long long)columns_of);
+                       in->name, (unsigned long long)size[0], (unsigned long long)size[1]);
         }
         if (fits) continue;
         return gg_ck_refuse(ck, in, GG_EUNSUPPORTED, "save the model as BF16", err,

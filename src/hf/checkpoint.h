@@ -116,6 +116,12 @@ gg_status gg_source_of_checkpoint(gg_checkpoint *ck, const char *name, gg_source
 /* The scales of a stored F8 tensor, or NULL. */
 const gg_st_tensor *gg_ck_scale_of(const gg_checkpoint *ck, const gg_st_tensor *t);
 
+/* How many rows (axis 0) or columns (1) of n share a scale if there are so many blocks: as
+ * config.json states, or 128; or else the power of two that gives so many, or equal parts, and
+ * *guessed becomes true. 0 if none does. */
+uint64_t gg_ck_block_size(const gg_checkpoint *ck, int axis, uint64_t n, uint64_t blocks,
+                          bool *guessed);
+
 /* ---- for adapters (peft.c) ------------------------------------------------------------------ */
 
 /* The tensor of that name, which has no pieces if it is new; NULL without memory. Valid until the

@@ -7,6 +7,7 @@
 #include "base/grow.h"
 #include "base/io.h"
 #include "base/text.h"
+#include "gguf/first_bytes.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -77,12 +78,34 @@ static gg_status read_open(int fd, uint64_t most, char **bytes, size_t *len, gg_
     return gg_pread_all(fd, *bytes, *len = (size_t)s.st_size, 0, err);
 }
 
+/* Makes the error name the format of the bytes, if they tell it. */
+static void name_other(const char *bytes, size_t len, const char *not_a, gg_error *err)
+{
+    gg_error why = GG_ERROR_INIT;
+    size_t n = len < GG_FIRST_BYTES ? len : GG_FIRST_BYTES;
+    if (gg_fail_other_kind((const uint8_t *)bytes, n, not_a, &why) != GG_OK) *err = why;
+}
+
+/* Whether bytes that are no JSON were not meant to be: they have no object, or do not begin as text
+ * in UTF-8. */
+static bool is_no_json(const char *bytes, size_t len)
+{
+    uint8_t first = len ? (uint8_t)bytes[0] : ' ';
+    return first > 0xef || (first < ' ' && !strchr("\t\r\n", first)) ||
+           !memchr(bytes, '{', len < GG_FIRST_BYTES ? len : GG_FIRST_BYTES);
+}
+
 gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len, gg_error *err)
 {
     char *path = gg_path_in(folder, name, err);
     int fd = path && gg_hf_has_file(folder, name, err) ? gg_open_read(path, err) : -1;
     if (fd >= 0) {
-        if (read_open(fd, most_of(name), bytes, len, err) != GG_OK) {
+        gg_status st = read_open(fd, most_of(name), bytes, len, err);
+        /* Lists of merges and templates, which are any text, must not be taken for what they say.
+         */
+        if (st == GG_OK && gg_text_begins(*bytes, *len, "version https://git-lfs"))
+            name_other(*bytes, *len, "file of a checkpoint", err);
+        if (err->status != GG_OK) {
             free(*bytes);
             *bytes = NULL;
         }
@@ -131,7 +154,14 @@ gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_er
     gg_status st = gg_hf_read(folder, name, &text, &len, err);
     if (st == GG_OK && !text) st = gg_fail(err, GG_EIO, "the file is not there any more");
     if (st == GG_OK) st = quote_python(&text, &len, err);
-    if (st == GG_OK) st = gg_json_parse(text, len, out, err);
+    if (st == GG_OK && (st = gg_json_parse(text, len, out, err)) == GG_EFORMAT &&
+        is_no_json(text, len))
+        name_other(text, len, "JSON file", err);
+    if (st == GG_OK && gg_json_type_of(gg_json_root(*out)) != GG_JSON_OBJECT) {
+        st = gg_fail_at(0, err, "it is not a JSON object");
+        gg_json_free(*out);
+        *out = NULL;
+    }
     free(text);
     char *path = st == GG_OK ? NULL : gg_path_in(folder, name, err);
     if (path) gg_at_file(err, path);
@@ -471,7 +501,10 @@ static gg_status find_indexed(const char *folder, const char *only, gg_hf_files 
         free(path);
         return st;
     }
-    if (!only || is_listed(files, only)) return GG_OK;
+    /* transformers would take this one, and other programs both. */
+    if (!only && !is_listed(files, "model" END) && gg_hf_has_file(folder, "model" END, err))
+        snprintf(files->skipped, sizeof files->skipped, "model" END);
+    if (!only || is_listed(files, only)) return err->status;
     gg_hf_files_free(files);
     return add_name(files, only, strlen(only), err);
 }

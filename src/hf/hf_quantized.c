@@ -31,6 +31,7 @@ static const method methods[] = {
     { "torchao", "torchao", SAVE },
     { "quanto", "Quanto", SAVE },
     { "fp8", "FP8", "save the model as BF16" },
+    { "auto-round", "AutoRound", "use the model from which it was made" },
 };
 
 /* Ends of names that only one method has, in the order in which they decide. */
@@ -99,22 +100,45 @@ static bool has_scale(const gg_st_list *list, const gg_st_tensor *of)
     return false;
 }
 
+/* A GPTQ matrix has a column for each scale; of AWQ each packed integer has several. */
+static bool is_gptq(const gg_st_list *list, const gg_st_tensor *of)
+{
+    const gg_st_tensor *weight = NULL, *scales = NULL;
+    const char *dot = strrchr(of->name, '.');
+    size_t stem = dot ? (size_t)(dot - of->name) : 0;
+    for (size_t i = 0; i < list->n; i++) {
+        const gg_st_tensor *t = &list->items[i];
+        if (t->name_len < stem || t->n_dims != 2 || memcmp(t->name, of->name, stem) != 0) continue;
+        if (strcmp(t->name + stem, ".qweight") == 0) weight = t;
+        if (strcmp(t->name + stem, ".scales") == 0) scales = t;
+    }
+    return weight && scales && weight->dims[1] == scales->dims[1];
+}
+
+size_t gg_hf_stated_method(const gg_json_node *config, char name[GG_HF_METHOD])
+{
+    const char *stated = "";
+    size_t len = 0;
+    gg_json_string(gg_json_get(config, "quant_method"), &stated, &len, NULL);
+    gg_escape(stated, len < 60 ? len : 60, name, GG_HF_METHOD);
+    return len;
+}
+
 gg_status gg_hf_refuse_quantized(const gg_st_list *list, const gg_json_node *config,
                                  const gg_st_tensor **of, gg_error *err)
 {
-    const char *stated = "", *word = "", *lack = "";
-    size_t len = 0;
-    char name[80];
-    gg_json_string(gg_json_get(config, "quant_method"), &stated, &len, NULL);
+    const char *word = "", *lack = "";
+    char stated[GG_HF_METHOD];
+    size_t len = gg_hf_stated_method(config, stated);
     *of = find_end(list, &word);
     if (!*of && (*of = find_integers(list)) != NULL && !has_scale(list, *of))
         lack = ", and their scales are missing";
     if (!*of) return GG_OK;
-    const method *m = method_of(stated, len);
-    if (!m && !(m = method_of(word, strlen(word)))) {
-        gg_escape(len ? stated : "a method that is not known", len ? (len < 60 ? len : 60) : 26,
-                  name, sizeof name);
-        gg_fail(err, GG_EUNSUPPORTED, "the weights are integers, quantized with %s%s", name, lack);
+    if (strcmp(word, "awq") == 0 && is_gptq(list, *of)) word = "gptq";
+    const method *m = len ? method_of(stated, strlen(stated)) : method_of(word, strlen(word));
+    if (!m) {
+        gg_fail(err, GG_EUNSUPPORTED, "the weights are quantized with %s%s",
+                len ? stated : "a method that is not known", lack);
         return gg_fix(err, "save the model without quantization, as BF16");
     }
     gg_fail(err, GG_EUNSUPPORTED, "the weights are quantized with %s%s", m->name, lack);

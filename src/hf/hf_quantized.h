@@ -3,6 +3,12 @@
 
 #include "safetensors.h"
 
+#define GG_HF_METHOD 256
+
+/* The quant_method that `config`, quantization_config or NULL, states, escaped; returns its length.
+ */
+size_t gg_hf_stated_method(const gg_json_node *config, char name[GG_HF_METHOD]);
+
 /* If the tensors are quantized in a way that is not read: fails with GG_EUNSUPPORTED, which names
  * the method and what to do, and sets *of to one of them. `config` is quantization_config or NULL.
  */

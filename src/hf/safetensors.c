@@ -182,6 +182,33 @@ typedef struct st_header {
     uint64_t data, size;
 } st_header;
 
+/* The data must follow one another, as for the safetensors library: what lies between them belongs
+ * to another file, or the file was damaged. */
+static gg_status check_places(const st_header *h, const gg_st_tensor *list, size_t n, gg_error *err)
+{
+    uint64_t end = h->data;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t at = list[i].at, before = end;
+        end = at + list[i].bytes;
+        if (at == before) continue;
+        if (at < before)
+            gg_fail(err, GG_EFORMAT, "its data overlaps that of tensor '%.100s'", list[i - 1].name);
+        else
+            gg_fail(err, GG_EFORMAT, "%llu bytes before its data belong to no tensor",
+                    (unsigned long long)(at - before));
+        gg_fix(err, "download the file again; if the error remains, save it again with the program "
+                    "that wrote it");
+        gg_at_tensor(err, list[i].name, list[i].name_len);
+        return gg_at_offset(err, at);
+    }
+    if (end == h->size) return GG_OK;
+    gg_fail(err, GG_EFORMAT, "%llu bytes after the data belong to no tensor",
+            (unsigned long long)(h->size - end));
+    gg_fix(err, "download the file again; if the error remains, save it again with the program "
+                "that wrote it");
+    return gg_at_offset(err, end);
+}
+
 static gg_status list_tensors(const st_header *h, gg_names *names, gg_st_tensor *list, size_t *n,
                               gg_error *err)
 {
@@ -201,15 +228,8 @@ static gg_status list_tensors(const st_header *h, gg_names *names, gg_st_tensor 
         if (st != GG_OK) return st;
         ++*n;
     }
-    if (*n == 0) return GG_OK;
-    qsort(list, *n, sizeof *list, by_place);
-    for (size_t i = 1; i < *n; i++)
-        if (list[i].at < list[i - 1].at + list[i - 1].bytes) {
-            gg_fail(err, GG_EFORMAT, "its data overlaps that of tensor '%.100s'", list[i - 1].name);
-            gg_at_tensor(err, list[i].name, list[i].name_len);
-            return gg_at_offset(err, list[i].at);
-        }
-    return GG_OK;
+    if (*n) qsort(list, *n, sizeof *list, by_place);
+    return check_places(h, list, *n, err);
 }
 
 static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *len, gg_error *err)
@@ -219,12 +239,16 @@ static gg_status read_header_text(int fd, uint64_t size, char **text, uint64_t *
     gg_status st = gg_pread_all(fd, head, n, 0, err);
     if (st == GG_OK && !gg_is_safetensors(head, n))
         st = gg_fail_other_file(fd, size, head, n, "safetensors file", err);
-    if (st == GG_OK && !gg_is_safetensors(head, n) && gg_is_mangled_text(head, n)) {
-        gg_fail(err, GG_EFORMAT,
-                "the file is damaged: a program read it as text and replaced bytes by U+FFFD");
+    const char *damage = st == GG_OK && !gg_is_safetensors(head, n) ? gg_text_damage(head, n)
+                                                                    : NULL;
+    if (damage) {
+        gg_fail(err, GG_EFORMAT, "the file is damaged: a program %s", damage);
         gg_fix(err, "fetch it again, and copy it as binary");
     }
-    if (st == GG_OK && size < 10) gg_fail(err, GG_EFORMAT, "the file is too short for safetensors");
+    if (st == GG_OK && size < 10) {
+        gg_fail(err, GG_EFORMAT, "the file is too short for safetensors");
+        gg_fix(err, "download it again");
+    }
     if (err->status != GG_OK) return err->status;
     *len = gg_le64(head);
     if (*len > size - 8) {

@@ -164,15 +164,13 @@ static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_t
     /* not 0: check_scales wants a scale with elements */
     c->block_rows = (rows + c->scale_rows - 1) / c->scale_rows;
     c->block_cols = (cols + c->scale_cols - 1) / c->scale_cols;
-    uint64_t block[2] = { ck->block[0] ? ck->block[0] : 128, ck->block[1] ? ck->block[1] : 128 };
     c->scaled = in;
     if (in->n_dims != 2) return GG_OK; /* one for each of several matrices */
-    /* not 0: 128 unless the configuration has another size */
-    if (c->scale_rows > 1 && (rows + block[0] - 1) / block[0] == c->scale_rows)
-        c->block_rows = block[0];
-    /* not 0: as above */
-    if (c->scale_cols > 1 && (cols + block[1] - 1) / block[1] == c->scale_cols)
-        c->block_cols = block[1];
+    bool guessed = false;              /* check_f8_scales has noted it */
+    uint64_t size = gg_ck_block_size(ck, 0, rows, c->scale_rows, &guessed);
+    if (size) c->block_rows = size;
+    size = gg_ck_block_size(ck, 1, cols, c->scale_cols, &guessed);
+    if (size) c->block_cols = size;
     return GG_OK;
 }
 

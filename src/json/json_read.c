@@ -338,8 +338,9 @@ static gg_status check_keys(parser *p, const gg_json_node *object)
     }
     if (keys != few) free(keys);
     if (!twice) return GG_OK;
-    return gg_fail_at(twice->offset, p->err, "JSON: the key '%.*s' appears twice",
-                      twice->len < 80 ? (int)twice->len : 80, twice->text);
+    gg_fail_at(twice->offset, p->err, "JSON: the key '%.*s' appears twice",
+               twice->len < 80 ? (int)twice->len : 80, twice->text);
+    return gg_fix(p->err, "remove one of them");
 }
 
 /* Closes a container. The nodes of an item of an outline, which are the last ones, are dropped. */
@@ -427,8 +428,10 @@ static gg_status parse_whole(const char *text, size_t len, bool outline, gg_json
     *out = NULL;
     if (len >= UINT32_MAX)
         return gg_fail(err, GG_EUNSUPPORTED, "JSON: the text is 4 GiB or larger");
-    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
-        return gg_fail_at(0, err, "JSON: there is a byte order mark before the value");
+    if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+        gg_fail_at(0, err, "JSON: there is a byte order mark before the value");
+        return gg_fix(err, "save it as UTF-8 without this mark");
+    }
     return parse_text((parser){ .s = text, .len = len, .outline = outline }, out, err);
 }
 

@@ -106,6 +106,18 @@ named "a ZIP archive" "this is a ZIP archive" "$T/f"
     printf 'general.name' && num 4 8 && printf '\357\277\275\0\0\0\0\0\0\0' && head -c 300 /dev/zero
 } > "$T/f"
 named "a model copied as text" "U+FFFD" "$T/f"
+# Others take it for text in another encoding, or convert the ends of lines; here in lengths of strings.
+{
+    printf GGUF && num 4 3 && num 8 0 && num 8 2 && num 8 12 && printf general.name && num 4 8
+    printf '\302\200\0\0\0\0\0\0\0' && head -c 300 /dev/zero
+} > "$T/f"
+named "a model copied as text of one byte per character" "took it for text in another encoding" "$T/f"
+{
+    printf GGUF && num 4 3 && num 8 0 && num 8 2
+    for key in general.u1 general.u2; do printf '\r\n\0\0\0\0\0\0\0%s' $key && num 4 4 && num 4 1; done
+    head -c 300 /dev/zero
+} > "$T/f"
+named "a model with other line ends" "converted its line ends" "$T/f"
 # The same character in a name does not count as damage.
 {
     printf GGUF && num 4 3 && num 8 0 && num 8 1 && num 8 12 && printf general.name && num 4 8

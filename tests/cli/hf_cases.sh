@@ -400,6 +400,29 @@ printf '%s\n' "$ends" "$head" "$(blocks 2 "$attn")" |
 { echo "$ends"; echo "$head"; } | stored m/model-00002-of-00003.safetensors
 quiet "c-shards/overlay" organ-keys m
 check_text "$(organ-extract --list -q m | wc -l | tr -d ' ')" 22 "the tensors of the index"
+cp m/model-overlay.safetensors m/model.safetensors
+noted "model-00001-of-00003.safetensors is used; other files are left out: model.safetensors" \
+    "a single file beside an index" organ-keys m
+rm m/model.safetensors
+# Files that are no JSON.
+pointer='version https://git-lfs.github.com/spec/v1\n'
+for row in "$pointer|a Git LFS pointer" '[{"a": 1}]|it is not a JSON object' \
+    '<!DOCTYPE html>|an HTML page' '\377\376{\0\042\0|text in UTF-16' \
+    'null|it is not a JSON object' 'Entry not found\n|a text file, not a JSON file: Entry not found' \
+    '\0\0\0\0|all zeros' '\357\273\277{}|without this mark'; do
+    for file in config.json model.safetensors.index.json tokenizer.json; do
+        [ ! -e m/$file ] || cp m/$file kept
+        # shellcheck disable=SC2059 # escapes of the bytes
+        printf "${row%%|*}" > m/$file
+        check_error 3 "${row#*|}" "${row#*|}: $file" organ-assemble m -o x.gguf
+        rm m/$file
+        [ ! -e kept ] || mv kept m/$file
+    done
+done
+echo "${pointer%??}" > m/tokenizer.model
+check_error 3 "m/tokenizer.model: offset 0: this is a Git LFS pointer" "a pointer to a tokenizer" \
+    organ-assemble m -o x.gguf
+rm m/tokenizer.model
 for row in "m.gguf|is a GGUF model" "pytorch_model.bin|is a pickle" "consolidated.00.pth|is a pickle" \
     "weights.npz|older versions of MLX" "tf_model.h5|TensorFlow" "flax_model.msgpack|Flax" "model.onnx|ONNX"; do
     config_only LlamaForCausalLM 2 ''
@@ -446,6 +469,15 @@ $q.weight_scale_2 1"
 quantized "quantized with MLX" '' "$q.weight:U32 8 1
 $q.scales 8 1
 $q.biases 8 1"
+quantized "quantized with GPTQ" '' "$q.qweight:I32 1 8
+$q.qzeros:I32 1 1
+$q.scales 1 8"
+quantized "quantized with AWQ" '' "$q.qweight:I32 8 1
+$q.qzeros:I32 1 1
+$q.scales 1 8"
+quantized "quantized with higgs; save the model without quantization" higgs "$q.weight:I16 8 8
+$q.scales 8 8"
+quantized "config.json says that the weights are quantized with vptq; save" vptq "$q.indices:I32 1 8"
 quantized "no scale" fp8 "$q.weight:F8_E4M3 8 8"
 scaled() { # SCALES-OF-Q SCALES-OF-K, in a configuration that does not tell
     model m LlamaForCausalLM 2 '' "$ends
@@ -462,6 +494,10 @@ done
 scaled "2 4" 4
 noted "does not state the size of the blocks of F8 scales (weight_block_size); that of model.layers.0.self_attn" \
     "F8 with blocks that are not stated" organ-keys m
+grep -q 'taken as 4 x 2' err || bad "F8 with blocks that are not stated: $(cat err)"
+scaled "3 4" 4 # 8 rows in 3 blocks: 3 rows each, and no power of two
+check_error 3 "the shape of its scale does not fit it" "F8 with blocks of 3" organ-assemble m -o x.gguf
+scaled "2 4" 4
 check_exit 1 "F8 with blocks that are not stated, strict" organ-assemble m --strict -o x.gguf
 blocks='"quantization_config": {"quant_method": "fp8", "weight_block_size": '
 edit "s/\"rope_theta\"/${blocks}[4, 2]}, &/"
@@ -675,6 +711,13 @@ for pattern in rank_pattern alpha_pattern; do
     adapter "\"$pattern\": {\"q_proj\": 4}"
     check "$pattern" convert
     ! grep -q 'no pair has' err || bad "$pattern: $(cat err)"
+done
+for row in "PROMPT_TUNING|cannot be merged" "XLORA|for each token" "VERA|merge it into its base"; do
+    adapter ''
+    sed "s/\"peft_type\": \"LORA\"/\"peft_type\": \"${row%|*}\"/" a/adapter_config.json > c
+    mv c a/adapter_config.json
+    check_error 3 "peft_type = ${row%|*}: " "${row%|*}" convert
+    grep -qF "${row#*|}" err || bad "${row%|*}: $(cat err)"
 done
 for field in '"use_rslora": "true"' '"alpha_pattern": [1]' '"rank_pattern": 3'; do
     adapter "$field"

@@ -403,6 +403,12 @@ refused "data past the end" "{$one}" 15 "the download is incomplete"
 refused "wrong size" '{"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 16]}}' 16 "contradict"
 refused "overlap" "{$one, \"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [12, 20]}}" 20 \
     "overlaps that of tensor 'a'"
+refused "a gap" "{$one, \"b\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [20, 28]}}" 28 \
+    "tensor 'b': offset 156: 4 bytes before its data belong to no tensor"
+refused "data that begins late" '{"a": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}}' 12 \
+    "4 bytes before its data belong to no tensor"
+refused "bytes after the data" "{$one}" 18 "2 bytes after the data belong to no tensor"
+refused "data without tensors" '{}' 3 "3 bytes after the data belong to no tensor"
 refused "a name twice" "{$one, $one}" 16 "appears twice"
 refused "a huge shape" '{"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 1]}}' 1 \
     "impossibly large"
