@@ -80,7 +80,7 @@ gg_status gg_weights_open(gg_weights *w, const gg_imatrix *imatrix, const gg_ten
                           uint64_t stack_first, uint64_t stack_size, gg_error *err)
 {
     gg_tensor whole = *t;
-    *w = (gg_weights){ .first = stack_first * t->dims[0], .rows = t->dims[1] };
+    *w = (gg_weights){ .first = stack_first * t->dims[0] };
     if (!imatrix || !gg_is_quantized(t->dtype)) return GG_OK;
     if (stack_size) whole.dims[2] = stack_size;
     gg_status st = gg_imatrix_read(imatrix, &whole, &w->of, err);
@@ -103,18 +103,11 @@ void gg_weights_close(gg_weights *w)
 
 const float *gg_weights_of(const gg_weights *w, uint64_t first, size_t n, float *room)
 {
-    uint64_t columns = w->of.columns;
-    if (!w->of.mean2) return NULL;
-    for (size_t done = 0; done < n;) {
-        /* not 0: a matrix with weights has columns */
-        uint64_t row = (first + done) / columns, column = (first + done) % columns;
-        size_t run = columns - column < n - done ? (size_t)(columns - column) : n - done;
-        /* not 0: a matrix with weights has rows */
-        const float *from = w->of.mean2 + w->first + row / w->rows * columns + column;
+    for (size_t done = 0, run; w->of.mean2 && done < n; done += run) {
+        const float *from = gg_importance_run(&w->of, first + done, n - done, &run) + w->first;
         memcpy(room + done, from, run * sizeof *room);
-        done += run;
     }
-    return room;
+    return w->of.mean2 ? room : NULL;
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */

@@ -144,7 +144,6 @@ gg_status gg_read_values(gg_source *s, size_t index, uint64_t first, size_t n, f
 typedef struct gg_weights {
     gg_importance of;
     uint64_t first; /* index in of.mean2 of the tensor's first column */
-    uint64_t rows;  /* per matrix */
 } gg_weights;
 
 /* The weights of tensor t, or none if imatrix is NULL or lacks it, or if t's dtype uses none. t may

@@ -13,9 +13,9 @@
 #include "base/parallel.h"
 #include "gguf/gguf.h"
 #include "numeric/numeric.h"
+#include "organ/imatrix.h"
 #include "organ/select.h"
 #include "organ/tensor_names.h"
-#include "write/column_weights.h"
 #include "write/selected_tensors.h"
 #include "write/verb_run.h"
 
@@ -48,7 +48,7 @@ typedef struct compare_pair {
     uint64_t first_task; /* index in the batch */
     uint64_t passed;     /* on a pipe: bytes of the piece already read */
     atomic_bool differs; /* same dtype, but different bytes */
-    gg_column_weights weights;
+    gg_importance weights;
 } compare_pair;
 
 typedef struct task {
@@ -243,7 +243,7 @@ static void add_damage(const compare_pair *p, uint64_t k, const float *a, const 
 {
     uint64_t first, n, done = 0;
     for (uint64_t i = 0; chunk_run(&p->cut, k, i, &first, &n); i++, done += n)
-        gg_column_weights_add(&p->weights, first, a + done, b + done, (size_t)n, sums);
+        gg_importance_sum(&p->weights, first, a + done, b + done, (size_t)n, sums);
 }
 
 /* 1 if a tensor without energy got some. */
@@ -277,7 +277,7 @@ static void decode_block(void *ctx, size_t at, size_t n, const float *x[2])
 
 static gg_status add_chunk(reader *r, bool same, uint64_t k, size_t n, task *t, gg_error *err)
 {
-    decoder d = { r, same, gg_column_weights_any(&r->p->weights), GG_OK, err };
+    decoder d = { r, same, r->p->weights.mean2 != NULL, GG_OK, err };
     bool exact = r->p->a.t.dtype == GG_F16 && r->p->b.t.dtype == GG_F16;
     GG_PICK(gg_compare_read)(&t->sum, decode_block, &d, n, exact);
     float(*v)[CHUNK] = r->w->values;
@@ -298,7 +298,7 @@ static gg_status sum_chunks(reader *r, task *t, uint64_t no, gg_error *err)
         bool same = c->same_type &&
                     memcmp(r->w->raw[0], r->w->raw[1], (size_t)stored_bytes(c, &r->p->a.t, n)) == 0;
         if (c->same_type && !same) atomic_store(&r->p->differs, true);
-        bool needed = !(same && is_small(c)) || gg_column_weights_any(&r->p->weights);
+        bool needed = !(same && is_small(c)) || r->p->weights.mean2;
         if (c->decodes && needed) st = add_chunk(r, same, k, n, t, err);
     }
     return st;
@@ -358,7 +358,7 @@ static void measure_pair(const job *j, const compare_pair *p, gg_compare_row *ro
     uint64_t out = m.identical ? 0 : sum.nonfinite, n = p->cut.taken * p->cut.row;
     row->measured = out < n || n == 0;
     if (!row->measured) return;
-    if (gg_column_weights_any(&p->weights)) {
+    if (p->weights.mean2) {
         row->energy2 = weighted[0];
         row->error2 = weighted[1];
         row->damage = damage_ratio(row->error2, row->energy2);
@@ -421,7 +421,7 @@ static gg_status make_tasks(job *j, gg_error *err)
 
 static void end_batch(job *j)
 {
-    for (size_t i = 0; i < j->n_pairs; i++) gg_column_weights_close(&j->pairs[i].weights);
+    for (size_t i = 0; i < j->n_pairs; i++) gg_importance_free(&j->pairs[i].weights);
     j->n_pairs = 0;
     j->n_tasks = 0;
     j->weights = 0;
@@ -435,7 +435,7 @@ static gg_status run_batch(job *j, gg_error *err)
     for (size_t i = 0; i < tasks && st == GG_OK; i++) {
         const compare_pair *p = &j->pairs[j->tasks[i].pair];
         bool sums = !p->cut.same_type || is_small(&p->cut) || atomic_load(&p->differs) ||
-                    gg_column_weights_any(&p->weights);
+                    p->weights.mean2;
         if (j->pipe >= 0 || (p->cut.decodes && sums)) j->todo[n++] = i;
     }
     if (st == GG_OK) st = gg_parallel(n, j->threads, sum_task, j, err);
@@ -455,13 +455,13 @@ static gg_status add_pair(job *j, gg_error *err)
     p->first_task = j->n_tasks;
     p->passed = 0;
     atomic_init(&p->differs, false);
-    p->weights = (gg_column_weights){ 0 };
+    p->weights = (gg_importance){ 0 };
     j->n_tasks += p->cut.tasks;
     if (p->cut.decodes) {
-        gg_status st = gg_column_weights_open(&p->weights, j->imatrix, &p->a.t, err);
+        gg_status st = gg_imatrix_read_per_token(j->imatrix, &p->a.t, &p->weights, err);
         if (st != GG_OK) return st;
     }
-    j->weights += gg_column_weights_bytes(&p->weights);
+    j->weights += p->weights.columns * p->weights.matrices * sizeof *p->weights.mean2;
     bool full = j->n_pairs == MOST_PAIRS || j->n_tasks >= BATCH_TASKS ||
                 j->weights >= BATCH_WEIGHTS;
     return full ? run_batch(j, err) : GG_OK;

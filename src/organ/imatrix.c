@@ -15,6 +15,8 @@
 #include "base/text.h"
 #include "fused.h"
 #include "gguf/gguf.h"
+#include "numeric/numeric.h"
+#include "organ/gg_quant.h"
 #include "tensor_names.h"
 
 #define MOST_ENTRIES ((uint32_t)1 << 24)
@@ -416,6 +418,7 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
     if (st != GG_OK) return gg_at_file(err, im->path);
     out->columns = t->dims[0];
     out->matrices = gg_dims_from(t, 2);
+    out->rows = t->dims[1];
     out->mean2 = calloc(out->columns * out->matrices, sizeof *out->mean2);
     if (im->source) out->counts = calloc(out->matrices, sizeof *out->counts);
     if (!out->mean2 || (im->source && !out->counts)) st = gg_fail(err, GG_ENOMEM, "out of memory");
@@ -429,6 +432,8 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
 gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                                     gg_error *err)
 {
+    *out = (gg_importance){ 0 };
+    if (!im || !gg_can_decode(t->dtype) || t->elements == 0) return GG_OK;
     gg_status st = gg_imatrix_read(im, t, out, err);
     if (st != GG_OK || !out->counts) return st;
     for (uint64_t m = 0; m < out->matrices; m++) {
@@ -436,6 +441,24 @@ gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg
         for (uint64_t j = 0; j < out->columns; j++) out->mean2[m * out->columns + j] *= share;
     }
     return st;
+}
+
+const float *gg_importance_run(const gg_importance *w, uint64_t first, size_t n, size_t *run)
+{
+    /* not 0: a matrix with importance has columns */
+    uint64_t row = first / w->columns, column = first % w->columns, left = w->columns - column;
+    *run = left < n ? (size_t)left : n;
+    /* not 0: and rows */
+    return w->mean2 + row / w->rows * w->columns + column;
+}
+
+void gg_importance_sum(const gg_importance *w, uint64_t first, const float *a, const float *b,
+                       size_t n, double sums[2])
+{
+    for (size_t done = 0, run; w->mean2 && done < n; done += run) {
+        const float *weights = gg_importance_run(w, first + done, n - done, &run);
+        GG_PICK(gg_weighted_add)(weights, a + done, b + done, run, sums);
+    }
 }
 
 void gg_importance_free(gg_importance *importance)

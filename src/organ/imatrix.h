@@ -39,6 +39,7 @@ typedef struct gg_importance {
     float *mean2;  /* columns x matrices mean squared inputs; NULL if the file lacks the tensor */
     float *counts; /* inputs per matrix; NULL if the file does not state them (older format) */
     uint64_t columns, matrices;
+    uint64_t rows; /* of the tensor, per matrix */
 } gg_importance;
 
 /* Reads the importance of tensor t; ends with gg_importance_free. A single expert
@@ -53,7 +54,7 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
 /* The same with mean squares over all tokens of the text instead of over those that reached the
  * matrix: the means of an expert are multiplied by the share of the tokens that were routed to it,
  * which is 0 for an expert without tokens. The older format does not state these shares; they are
- * then 1. */
+ * then 1. There is no importance if `im` is NULL or t cannot be decoded. */
 gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                                     gg_error *err);
 
@@ -61,6 +62,15 @@ gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg
  * With `part`, t may have fewer matrices than the file. Errors: GG_NO, naming t. */
 gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, bool *has,
                            gg_error *err);
+
+/* The importance of the columns of *run values from value `first` of the tensor on, which lie in
+ * one row: n of them, or those that are left of it. */
+const float *gg_importance_run(const gg_importance *w, uint64_t first, size_t n, size_t *run);
+
+/* Adds n values from value `first` on to the sums of gg_weighted_add: the mean squared output of a
+ * matrix on the calibration text, and that of an error. Does nothing if there is no importance. */
+void gg_importance_sum(const gg_importance *w, uint64_t first, const float *a, const float *b,
+                       size_t n, double sums[2]);
 
 void gg_importance_free(gg_importance *importance);
 

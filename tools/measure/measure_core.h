@@ -8,7 +8,7 @@
 #include "organ/gg_gguf.h"
 #include "organ/gg_status.h"
 #include "rowtheta.h"
-#include "write/column_weights.h"
+#include "organ/imatrix.h"
 #include "write/selected_tensors.h"
 
 #include <pthread.h>
@@ -74,7 +74,7 @@ void gg_histogram_end(measure_histogram *h, gg_histogram out[GG_CLASS_COUNT]);
  * calibration text of an importance matrix, summed while the tensor is read. */
 typedef struct importance_taker {
     uint32_t dtype;
-    gg_column_weights weights;
+    gg_importance weights;
     double sums[2];
 } importance_taker;
 

@@ -100,8 +100,8 @@ gg_status gg_importance_start(importance_taker *k, const gg_imatrix *imatrix, co
                               bool *any, gg_error *err)
 {
     *k = (importance_taker){ .dtype = t->dtype };
-    gg_status st = gg_column_weights_open(&k->weights, imatrix, t, err);
-    *any = gg_column_weights_any(&k->weights);
+    gg_status st = gg_imatrix_read_per_token(imatrix, t, &k->weights, err);
+    *any = k->weights.mean2 != NULL;
     return st;
 }
 
@@ -114,15 +114,15 @@ gg_status gg_importance_add(importance_taker *k, const uint8_t *bytes, uint64_t 
     for (uint64_t at = 0; at < n && st == GG_OK; at += PIECE) {
         size_t got = n - at < PIECE ? (size_t)(n - at) : PIECE;
         st = gg_decode(k->dtype, bytes + at / info->block_elems * info->block_bytes, x, got, err);
-        if (st == GG_OK) gg_column_weights_add(&k->weights, first + at, x, x, got, k->sums);
+        if (st == GG_OK) gg_importance_sum(&k->weights, first + at, x, x, got, k->sums);
     }
     return st;
 }
 
 double gg_importance_end(importance_taker *k)
 {
-    double importance = gg_column_weights_any(&k->weights) ? k->sums[0] : NAN;
-    gg_column_weights_close(&k->weights);
+    double importance = k->weights.mean2 ? k->sums[0] : NAN;
+    gg_importance_free(&k->weights);
     *k = (importance_taker){ 0 };
     return importance;
 }

@@ -66,15 +66,6 @@ static gg_status read_norms(const expert_stack *s, uint64_t expert, double *sums
     return st;
 }
 
-/* The mean square of each column's inputs over all tokens; NULL = 1 for each. */
-static gg_status open_weights(const expert_stack *s, const gg_imatrix *imatrix, gg_importance *w,
-                              gg_error *err)
-{
-    gg_tensor t = s->pt->t;
-    *w = (gg_importance){ 0 };
-    return imatrix ? gg_imatrix_read_per_token(imatrix, &t, w, err) : GG_OK;
-}
-
 static double unit_score(const expert_stack *s, const gg_importance *w, uint64_t i)
 {
     return w->mean2 ? (double)w->mean2[i] * (double)s->norms[i] : (double)s->norms[i];
@@ -98,7 +89,8 @@ static gg_status score_stack(void *ctx, size_t i, unsigned worker, gg_error *err
         st = gg_fail(err, GG_EUNSUPPORTED,
                      "its values cannot be decoded, so its experts cannot be "
                      "ranked");
-    if (st == GG_OK && s->weighed) st = open_weights(s, r->o->imatrix, &w, err);
+    if (st == GG_OK && s->weighed)
+        st = gg_imatrix_read_per_token(r->o->imatrix, &s->pt->t, &w, err);
     for (uint64_t e = 0; e < s->experts && st == GG_OK; e++) {
         st = read_norms(s, e, sums, err);
         for (uint64_t j = 0; j < s->columns && st == GG_OK; j++) {
@@ -413,7 +405,8 @@ static gg_status keep_units_of(const ranking *r, const expert_stack *s, kept_lin
     l->gains = calloc(l->n + 1, sizeof *l->gains);
     gg_status st = c && l->units && l->gains ? GG_OK
                                              : gg_fail(err, GG_ENOMEM, "no memory for units");
-    if (st == GG_OK) st = open_weights(s, s->weighed ? r->o->imatrix : NULL, &w, err);
+    if (st == GG_OK)
+        st = gg_imatrix_read_per_token(s->weighed ? r->o->imatrix : NULL, &s->pt->t, &w, err);
     for (size_t i = 0; i < l->n && st == GG_OK; i++) {
         uint32_t *units = l->units + i * r->units;
         double kept = 0, all = 0;
@@ -439,7 +432,8 @@ static gg_status top_units(const ranking *r, const expert_stack *s, const uint64
 {
     gg_importance w;
     candidate *c = calloc(s->columns, sizeof *c);
-    gg_status st = c ? open_weights(s, s->weighed ? r->o->imatrix : NULL, &w, err)
+    gg_status st = c ? gg_imatrix_read_per_token(s->weighed ? r->o->imatrix : NULL, &s->pt->t, &w,
+                                                 err)
                      : gg_fail(err, GG_ENOMEM, "no memory for units");
     if (st != GG_OK) {
         free(c);
@@ -601,7 +595,7 @@ static gg_status report_text(const ranking *r, size_t i, const gg_imatrix *text,
     double all = 0, kept = 0, worst = 0;
     uint64_t lost = 0, units = r->out->units;
     char without[1024];
-    gg_status st = open_weights(s, text, &w, err);
+    gg_status st = gg_imatrix_read_per_token(text, &s->pt->t, &w, err);
     if (st != GG_OK || !w.mean2) return st;
     size_t k = 0;
     for (uint64_t e = 0; e < s->experts; e++) {

@@ -12,7 +12,7 @@ static float expected(uint64_t i)
 
 static void repeated(void)
 {
-    gg_weights w = { .of = { mean2, NULL, 3, 4 }, .rows = 5 };
+    gg_weights w = { .of = { mean2, NULL, 3, 4, 5 } };
     float room[64];
     for (uint64_t first = 0; first < 60; first++)
         for (size_t n = 1; first + n <= 60; n++) {
@@ -26,7 +26,7 @@ static void repeated(void)
 /* Part of a stack: its first matrix is number 2. */
 static void part_of_a_stack(void)
 {
-    gg_weights w = { .of = { mean2, NULL, 3, 4 }, .first = 2 * 3, .rows = 5 };
+    gg_weights w = { .of = { mean2, NULL, 3, 4, 5 }, .first = 2 * 3 };
     float room[30];
     const float *got = gg_weights_of(&w, 0, 30, room);
     for (size_t i = 0; i < 30; i++) T_EQ(got[i], expected(30 + i));
@@ -34,7 +34,7 @@ static void part_of_a_stack(void)
 
 static void none(void)
 {
-    gg_weights w = { .rows = 5 };
+    gg_weights w = { .of.rows = 5 };
     gg_error e = GG_ERROR_INIT;
     gg_tensor t = { .name = "x", .name_len = 1, .dims = { 256, 1, 1, 1 }, .dtype = GG_Q4_K };
     T_CHECK(!gg_weights_of(&w, 0, 30, NULL));
