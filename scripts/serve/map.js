@@ -2,7 +2,7 @@
 // every cell is a toggle, and so are the headings of rows and blocks. The arrow keys move.
 import { h, bytes, className, number, visible } from "./dom.js";
 import { also } from "./kept.js";
-import { nameOf, parseRanges, ranges, rowOf } from "./selection.js";
+import { limits, nameOf, parseRanges, ranges, rowOf } from "./selection.js";
 
 const order = ["embed", "skeleton", "organ", "norm", "adapter", "other"];
 const STEPS = 10;
@@ -46,21 +46,11 @@ export function smallMap(tensors) {
   return svg;
 }
 
-// The limits of the colours, as in the pictures of organ-measure: the 5 % and 95 % quantiles or, if these are equal, the
-// smallest and the largest value.
-function limits(values) {
-  const v = [...values].filter((x) => typeof x === "number" && Number.isFinite(x)).sort((a, b) => a - b);
-  if (!v.length) return null;
-  let out = Math.floor(0.05 * (v.length - 1) + 0.5);
-  if (v[out] === v[v.length - 1 - out]) out = 0;
-  return { low: v[out], high: v[v.length - 1 - out] };
-}
-
 // options: values (Map of name to number), label, reverse, among (values that share the colours); or chosen (Set), possible (Set), onchange
 export function anatomyMap(tensors, options = {}) {
   const { rows, outside, blocks, large } = arrange(tensors);
   const { values, chosen, possible } = options;
-  const scale = values && limits(options.among || values.values());
+  const scale = values && limits(options.among || values.values(), /, degrees$/.test(options.label));
   const cells = new Map(); // name -> button
   const can = (t) => !possible || possible.has(nameOf(t));
   const before = chosen && also("chosen", () => [...chosen]);
@@ -81,7 +71,7 @@ export function anatomyMap(tensors, options = {}) {
     let cls = "cell";
     if (values && (v === undefined || v === null)) cls += " none";
     else if (values && scale) {
-      let x = scale.high > scale.low ? (v - scale.low) / (scale.high - scale.low) : 0.5;
+      let x = (v - scale.low) / (scale.high - scale.low);
       if (options.reverse) x = 1 - x;
       cls += " v" + Math.max(0, Math.min(STEPS - 1, Math.floor(x * STEPS)));
     } else if (chosen) {

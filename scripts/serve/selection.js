@@ -1,4 +1,4 @@
-// selection.js - turns a set of chosen tensors into options of the tools.
+// selection.js - turns a set of chosen tensors into options of the tools; and the limits of a map's colours.
 
 export const nameOf = (t) => (typeof t.name === "string" ? t.name : "base64:" + t.name.base64);
 
@@ -75,4 +75,17 @@ export function mergeFilters(tensors, chosen, key, value, rest) {
   if (!items.length) return { error: "Choose at least one tensor on the map." };
   const text = [...items, key + "=" + rest].join(",");
   return text.length < 4000 ? { text } : { error: "This choice is too long for a command line. Choose whole rows." };
+}
+
+// The limits of the colours, as in the pictures of organ-measure (set_scale in tools/common/picture.c): the 5 % and 95 %
+// quantiles or, if these are equal, the smallest and the largest value; of degrees, to multiples of 5.
+export function limits(values, degrees) {
+  const v = [...values].filter((x) => typeof x === "number" && Number.isFinite(x)).sort((a, b) => a - b);
+  if (!v.length) return null;
+  let out = Math.floor(0.05 * (v.length - 1) + 0.5);
+  if (v[out] === v[v.length - 1 - out]) out = 0;
+  let low = v[out], high = v[v.length - 1 - out];
+  if (degrees) [low, high] = [5 * Math.floor(low / 5), 5 * Math.ceil(high / 5)];
+  if (high <= low) high = low + (Math.abs(low) > 100 ? Math.abs(low) / 100 : 1);
+  return { low, high };
 }

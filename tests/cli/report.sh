@@ -33,7 +33,13 @@ status=$?
 said="over: its subfolders .*; name them to see those: organ-report ... $T/over $T/over/sub\$"
 check_text "$status $(grep -c "$said" "$T/report.err")" "0 1" "models in a subfolder"
 
-# The colours of the maps have the limits of the pictures of organ-measure.
+# The colours of the maps have the limits of the pictures of organ-measure, in reports and on the page of organ-serve.
+map_limits='const { limits } = await import(process.cwd() + "/scripts/serve/selection.js");
+    const { readFileSync } = await import("node:fs");
+    const [head, ...rows] = readFileSync(process.argv[1], "utf8").trim().split("\n").map((l) => l.split("\t"));
+    const theta = head.indexOf("theta"), { low, high } = limits(rows.map((r) => parseFloat(r[theta])), true);
+    console.log(low + " " + high);'
+have node "the limits of colours on the page" && page=y || page=
 for m in verse code base; do
     organ-measure "$LAB/lab-$m-q4_k_m.gguf" > "$T/edge.tsv"
     organ-measure --force --svg "$T/edge.svg" "$LAB/lab-$m-q4_k_m.gguf"
@@ -42,6 +48,8 @@ for m in verse code base; do
         's/.* x="328" .* class="">\([0-9]*\)<.*/\1/p' "$T/edge.svg" | head -n 1)"
     check_text "$(sed -n 's/.* \([0-9]*\)\.0[^ ]* or less<.*/\1/p; s/^<.svg>\([0-9]*\)\.0[^ ]* or more<.*/\1/p' \
         "$T/edge/Z_MEASURE_REPORT.html" | tr '\n' ' ')" "$limits " "limits of colours, $m"
+    [ -z "$page" ] || check_text "$(node --input-type=module -e "$map_limits" "$T/edge.tsv" 2>&1)" "$limits" \
+        "limits of colours on the page, $m"
 done
 
 # The ranking as data; chimeras say what they were made of, parts of streams how far they are.
