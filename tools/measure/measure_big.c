@@ -469,10 +469,10 @@ static gg_status measure_scaled(const pass *p, bool *done, gg_error *err)
 
 /* ---- floats ---------------------------------------------------------------------------- */
 
-/* Finds the range of a span, and counts its buckets. */
-static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+/* Collects the values of a span and, the first time, sums their moments; or finds its range, and
+ * counts its buckets. */
+static gg_status take_span(pass *p, size_t i, unsigned worker, bool collects, gg_error *err)
 {
-    pass *p = ctx;
     room_part *own = &p->room->parts[worker];
     span_sum *sum = &p->room->sums[i];
     gg_status st = GG_OK;
@@ -480,23 +480,11 @@ static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
     for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
         st = read_run(p, p->first + i, r, own->x, &n, err);
         if (st != GG_OK || n == 0) continue;
-        add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
-        GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
-    }
-    return st;
-}
-
-/* Sums the moments of a span, and collects its values. */
-static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
-{
-    pass *p = ctx;
-    room_part *own = &p->room->parts[worker];
-    span_sum *sum = &p->room->sums[i];
-    gg_status st = GG_OK;
-    *sum = (span_sum){ 0 };
-    for (size_t r = 0, n; r < RUNS && st == GG_OK && run_length(p->v, p->first + i, r) > 0; r++) {
-        st = read_run(p, p->first + i, r, own->x, &n, err);
-        if (st != GG_OK || n == 0) continue;
+        if (!collects) {
+            add_span(sum, &(span_sum){ n, GG_PICK(gg_nk_range)(own->x, n), { 0, 0 } });
+            GG_PICK(gg_nk_count_buckets)(own->x, n, own->count);
+            continue;
+        }
         gg_float_set_add(p->room->set, worker, own->x, n);
         if (p->again) continue;
         gg_nk_central c = GG_PICK(gg_nk_central)(own->x, n, p->out->mean);
@@ -504,6 +492,16 @@ static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *er
         sum->central.m4 += c.m4;
     }
     return st;
+}
+
+static gg_status scan_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    return take_span(ctx, i, worker, false, err);
+}
+
+static gg_status collect_span(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    return take_span(ctx, i, worker, true, err);
 }
 
 void gg_measure_room_free(gg_measure_room *room)
