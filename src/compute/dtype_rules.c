@@ -222,15 +222,6 @@ static gg_status read_rules_text(const char *text, char **out, gg_error *err)
 
 /* ---- parsing ----------------------------------------------------------------------- */
 
-static const char *nearest_preset(const char *name)
-{
-    const char *names[64];
-    size_t n = 0;
-    for (const gg_preset *p; n < sizeof names / sizeof *names && (p = gg_preset_at(n)); n++)
-        names[n] = p->name;
-    return gg_nearest(name, strlen(name), names, n);
-}
-
 gg_status gg_dtype_rules_type(const char *name, const char *about, const gg_imatrix *imatrix,
                               uint32_t *dtype, gg_error *err)
 {
@@ -274,7 +265,7 @@ static gg_status parse_preset(const char *name, gg_dtype_rules *r, gg_error *err
     if (p) gg_fail(err, GG_EUSAGE, "'%s' is a second preset; give one", shown);
     else
         gg_fail(err, GG_EUSAGE, "'%s' is neither a preset nor GLOB=TYPE%s", shown,
-                gg_meant(nearest_preset(name), meant));
+                gg_meant(gg_preset_near(name), meant));
     gg_about(err, "dtype");
     return gg_fix(err, "give a preset such as q4_k_m, or rules such as 'blk.*.ffn_*=q4_k,*=f16'");
 }
@@ -389,16 +380,11 @@ static bool spares_delicate(const gg_tensor *t, const rule *r)
     return gg_is_delicate(t, &part) && !(part && strstr(r->glob, part));
 }
 
-static bool is_matrix(const gg_tensor *t)
-{
-    return gg_dims_from(t, 1) > 1;
-}
-
 static bool leave_alone(const gg_tensor *t, const rule *r)
 {
     if (r->dtype == KEEP || r->dtype == t->dtype) return true;
     if (!r->wild) return false;
-    return !is_matrix(t) || gg_is_integer(t->dtype) || spares_delicate(t, r);
+    return !gg_is_matrix(t) || gg_is_integer(t->dtype) || spares_delicate(t, r);
 }
 
 static bool row_fits(uint32_t dtype, uint64_t row)
@@ -457,7 +443,6 @@ static void note_rule(const rule *r, bool used, const gg_run *run)
 typedef struct summary {
     size_t changed, left, twice; /* twice: of those changed, quantized before */
     size_t roles, more;          /* number of roles named, and of matrices with other roles */
-    char text[SHOWN * 72];
     char role[SHOWN][64];
 } summary;
 
@@ -485,7 +470,7 @@ static void add_left(summary *s, const gg_tensor *t)
 static void count_choice(summary *s, const gg_tensor *t, uint32_t dtype)
 {
     if (dtype == t->dtype) {
-        if (is_matrix(t)) add_left(s, t);
+        if (gg_is_matrix(t)) add_left(s, t);
         return;
     }
     s->changed++;

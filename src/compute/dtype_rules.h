@@ -54,13 +54,13 @@ gg_status gg_dtype_rules_apply(gg_dtype_rules *r, gg_plan *p, const gg_meta *met
                                gg_computations *list, size_t *changed, const gg_run *run,
                                gg_error *err);
 
-/* Adapt the type keys of the first file: for a preset as llama-quantize does, else by
- * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged; those of
- * the importance matrix that is used are added. */
 /* After gg_dtype_rules_apply: the type that the preset has for tensor i of the plan, if the tensor
  * got another one because its rows do not fit it; else GG_DTYPE_KEEP. r may be NULL. */
 uint32_t gg_dtype_rules_wanted(const gg_dtype_rules *r, size_t i);
 
+/* Adapt the type keys of the first file: for a preset as llama-quantize does, else by
+ * gg_type_keys_update. The imatrix keys are removed if no quantized tensor is unchanged; those of
+ * the importance matrix that is used are added. */
 gg_status gg_dtype_rules_keys(const gg_dtype_rules *r, const gg_plan *p, gg_meta *meta,
                               gg_error *err);
 
@@ -97,6 +97,8 @@ typedef struct gg_type_chooser {
 
 /* Find a preset by name or alias (Q4_K is Q4_K_M), in upper or lower case; NULL if unknown. */
 const gg_preset *gg_preset_by_name(const char *name);
+/* The name that may have been meant; NULL if none is near. */
+const char *gg_preset_near(const char *name);
 
 /* What a preset looks at. */
 typedef struct gg_preset_model {

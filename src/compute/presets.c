@@ -4,6 +4,7 @@
 
 #include "arch/design.h"
 #include "base/error.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "organ/gg_organ.h"
@@ -19,6 +20,15 @@ const gg_preset *gg_preset_by_name(const char *name)
     for (size_t i = 0; i < gg_presets_n; i++)
         if (strcasecmp(gg_presets[i].name, name) == 0) return &gg_presets[i];
     return NULL;
+}
+
+const char *gg_preset_near(const char *name)
+{
+    const char **names = calloc(gg_presets_n + 1, sizeof *names), *near = NULL;
+    for (size_t i = 0; names && i < gg_presets_n; i++) names[i] = gg_presets[i].name;
+    if (names) near = gg_nearest(name, strlen(name), names, gg_presets_n);
+    free(names);
+    return near;
 }
 
 enum { KINDS_MOST = 32 };
@@ -245,28 +255,24 @@ static place *order_blocks(const gg_tensor *tensors, size_t n)
     return list;
 }
 
-/* The type of a tensor, and the one it would have if its rows fitted. */
-typedef struct choice {
-    uint32_t dtype, wanted;
-} choice;
-
-/* The type of tensor t. `seen` counts the earlier tensors of its kind. */
+/* The type of tensor t, and the one it would have if its rows fitted. `seen` counts the earlier
+ * tensors of its kind. */
 static gg_status choose_by_preset(chooser *c, const gg_tensor *t, int64_t block, uint64_t seen,
-                                  choice *to, gg_error *err)
+                                  uint32_t *dtype, uint32_t *wanted, gg_error *err)
 {
     size_t kind = kind_of(t);
-    to->wanted = to->dtype = c->p->dtype;
+    *wanted = *dtype = c->p->dtype;
     if (is_plain(c->p->dtype)) return GG_OK;
     uint64_t n = is_kind(kind, "attn_v") ? c->n_attn_v : c->layers, i = seen;
     if (is_kind(kind, "ffn_up|ffn_gate|ffn_down") && c->experts > 1 && block >= 0)
         i = (uint64_t)block;
     if (c->tied && strcmp(t->name, "token_embd.weight") == 0) kind = 0; /* output */
     c->any_row = true;
-    to->wanted = by_rules(c, kind, t, i, n);
+    *wanted = by_rules(c, kind, t, i, n);
     c->any_row = false;
-    to->dtype = gg_preset_fit_row(by_rules(c, kind, t, i, n), t->dims[0]);
-    if (t->dims[0] % gg_dtype_get(to->wanted)->block_elems == 0) to->wanted = to->dtype;
-    return check_imatrix(c, t, kind, to->dtype, err);
+    *dtype = gg_preset_fit_row(by_rules(c, kind, t, i, n), t->dims[0]);
+    if (t->dims[0] % gg_dtype_get(*wanted)->block_elems == 0) *wanted = *dtype;
+    return check_imatrix(c, t, kind, *dtype, err);
 }
 
 gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_t *dtypes,
@@ -287,11 +293,11 @@ gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_
     gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
     for (size_t k = 0; k < n && st == GG_OK; k++) {
         const gg_tensor *t = &tensors[order[k].i];
-        choice to = { t->dtype, t->dtype };
+        uint32_t *dtype = &dtypes[order[k].i], full;
+        *dtype = full = t->dtype;
         if (!gg_is_delicate(t, &part) && !gg_is_integer(t->dtype))
-            st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, &to, err);
-        dtypes[order[k].i] = to.dtype;
-        if (wanted) wanted[order[k].i] = to.wanted;
+            st = choose_by_preset(&c, t, order[k].block, seen[kind_of(t)]++, dtype, &full, err);
+        if (wanted) wanted[order[k].i] = full;
     }
     free(order);
     return st;

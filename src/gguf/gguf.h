@@ -98,6 +98,12 @@ static inline uint64_t gg_dims_from(const gg_tensor *t, uint32_t first)
     return n;
 }
 
+/* Whether it has several rows; norms and biases have one. */
+static inline bool gg_is_matrix(const gg_tensor *t)
+{
+    return gg_dims_from(t, 1) > 1;
+}
+
 /* The dimensions of a tensor before they are set. */
 #define GG_DIMS_ONE \
     { \

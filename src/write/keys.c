@@ -169,11 +169,6 @@ bool gg_is_quantized(uint32_t dtype)
     return !plain && !gg_is_integer(dtype);
 }
 
-static bool is_matrix(const gg_tensor *t)
-{
-    return gg_dims_from(t, 1) > 1;
-}
-
 /* Returns the dtype of most tensors; UINT32_MAX without tensors. Linear search, few types. */
 static uint32_t most_common_type(const gg_tensor *tensors, size_t n, bool matrices)
 {
@@ -184,7 +179,7 @@ static uint32_t most_common_type(const gg_tensor *tensors, size_t n, bool matric
     } seen[128];
     size_t types = 0, best = 0;
     for (size_t i = 0; i < n; i++) {
-        if (matrices && !is_matrix(&tensors[i])) continue;
+        if (matrices && !gg_is_matrix(&tensors[i])) continue;
         size_t k = 0;
         while (k < types && seen[k].dtype != tensors[i].dtype) k++;
         if (k == sizeof seen / sizeof seen[0]) continue;
