@@ -7,8 +7,8 @@
 #include "measure_big.h"
 #include "organ/gg_gguf.h"
 #include "organ/gg_status.h"
-#include "rowtheta.h"
 #include "organ/imatrix.h"
+#include "rowtheta.h"
 #include "write/selected_tensors.h"
 
 #include <pthread.h>
