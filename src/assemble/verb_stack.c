@@ -272,13 +272,14 @@ static void refuse_conflict(void *ctx, gg_conflict kind, const char *line)
 /* Check whether blocks of `other` would work in `first`. GG_NO with the first conflict: a key
  * that differs, or different dims of a tensor whose role has the same dims in all blocks of
  * `first`. */
-static gg_status check_agreement(const gg_source *first, const gg_source *other, const char *part,
+static gg_status check_agreement(gg_source *first, gg_source *other, const char *part,
                                  gg_error *err)
 {
     key_conflict c = { err, first };
     size_t n;
     if (gg_key_conflicts(gg_source_meta(first), gg_source_meta(other),
-                         GG_COMPAT_BLOCKS | GG_COMPAT_LAYERS_GO, refuse_conflict, &c) > 0)
+                         GG_COMPAT_BLOCKS | GG_COMPAT_LAYERS_GO, refuse_conflict, &c) > 0 ||
+        gg_table_conflicts(first, other, refuse_conflict, &c) > 0)
         return gg_at_file(err, gg_source_name(other));
     role *roles = roles_of(first, part, &n);
     gg_status st = roles ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors");

@@ -6,6 +6,7 @@
 #include "layer_keys.h"
 #include "json/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,5 +195,62 @@ size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flag
     compare_keys(&c, base, false);
     compare_keys(&c, donor, true);
     compare_vocabulary(&c);
+    return c.n;
+}
+
+/* ---- tables of RoPE -------------------------------------------------------------------------- */
+
+/* Programs that write tables differ in how they round. */
+static bool are_near(const float *a, const float *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-5f * fabsf(a[i]))) return false;
+    return true;
+}
+
+/* Whether two tables in F32 have the same values. They do if they cannot be read: whoever needs
+ * them tells. */
+static bool same_table(gg_source *base, size_t i, gg_source *donor, size_t k)
+{
+    const gg_tensor *x = gg_source_tensor(base, i), *y = gg_source_tensor(donor, k);
+    float a[128], b[128];
+    gg_data d[2];
+    gg_error none = GG_ERROR_INIT;
+    bool same = x->dtype == y->dtype && x->bytes == y->bytes;
+    if (!same || x->dtype != GG_F32 || !gg_source_seekable(base) || !gg_source_seekable(donor))
+        return same;
+    if (gg_data_open(base, i, &d[0], &none) != GG_OK) return true;
+    if (gg_data_open(donor, k, &d[1], &none) == GG_OK) {
+        for (uint64_t at = 0; same && at < x->bytes; at += sizeof a) {
+            size_t n = x->bytes - at < sizeof a ? (size_t)(x->bytes - at) : sizeof a;
+            if (gg_data_read(&d[0], at, a, n, &none) != GG_OK ||
+                gg_data_read(&d[1], at, b, n, &none) != GG_OK)
+                break;
+            same = are_near(a, b, n / sizeof *a);
+        }
+        gg_data_close(&d[1]);
+    }
+    gg_data_close(&d[0]);
+    return same;
+}
+
+size_t gg_table_conflicts(gg_source *base, gg_source *donor, gg_key_conflict_fn fn, void *ctx)
+{
+    static const char *const tables[] = { "rope_freqs.weight", "rope_factors_long.weight",
+                                          "rope_factors_short.weight" };
+    checker c = { .fn = fn, .ctx = ctx };
+    if (!gg_source_meta(base) || !gg_source_meta(donor)) return 0;
+    for (size_t n = 0; n < sizeof tables / sizeof *tables; n++) {
+        size_t i = gg_source_find(base, tables[n], strlen(tables[n])),
+               k = gg_source_find(donor, tables[n], strlen(tables[n]));
+        char line[160];
+        if (i == k && i == SIZE_MAX) continue;
+        if (i != SIZE_MAX && k != SIZE_MAX && same_table(base, i, donor, k)) continue;
+        snprintf(line, sizeof line, "%s, which scales RoPE, differs: %s", tables[n],
+                 i == SIZE_MAX   ? "only the donor has it"
+                 : k == SIZE_MAX ? "only the base has it"
+                                 : "base and donor have other values");
+        report_conflict(&c, GG_CONFLICT_VALUES, line);
+    }
     return c.n;
 }

@@ -26,3 +26,7 @@ typedef enum gg_conflict {
 typedef void (*gg_key_conflict_fn)(void *ctx, gg_conflict kind, const char *line);
 size_t gg_key_conflicts(const gg_meta *base, const gg_meta *donor, unsigned flags,
                         gg_key_conflict_fn fn, void *ctx);
+
+/* The same for the tables of RoPE, tensors that belong to the keys. Their values are compared if
+ * both models can be read in any order. */
+size_t gg_table_conflicts(gg_source *base, gg_source *donor, gg_key_conflict_fn fn, void *ctx);

@@ -763,8 +763,17 @@ merge_of eps.yml 0 "layer_norm_rms_epsilon differs: base 1e-6, donor 0.00001" "$
 merge_of heads.yml 1 "head_count differs: base 2, donor 4" "$(both base heads)"
 merge_of rope-llama31.yml 0 "rope_freqs.weight" "$(both chat llama31)"
 tensors s-mergekit/rope-llama31.yml x.gguf '^rope_freqs.weight' 0
-merge_of rope-llama31-first.yml 0 "" "$(both llama31 chat)"
+table="rope_freqs.weight, which scales RoPE, differs"
+merge_of rope-llama31-first.yml 0 "$table: only the base has it" "$(both llama31 chat)"
 tensors s-mergekit/rope-llama31-first.yml x.gguf '^rope_freqs.weight' 1
+cp -r models/llama31 models/llama32
+sed 's/"factor": 8.0/"factor": 32.0/' models/llama31/config.json > models/llama32/config.json
+merge_of "rope-llama31, another factor" 0 "$table: base and donor have other values" "$(both llama31 llama32)"
+right "rope-llama31, transplant" 0 "$table: only the donor" \
+    organ-transplant models/chat models/llama31 --type ffn -o x.gguf
+right "rope-llama31, stack" 1 "$table: only the base" organ-stack -o x.gguf models/llama31 0 models/chat 1
+cp -r models/llama31 models/same
+right "rope-llama31, the same" 0 - organ-merge --method linear models/llama31 models/same -o x.gguf
 merge_of rope-yarn.yml 0 "rope.scaling.type differs: base none, donor yarn" "$(both chat yarn)"
 merge_of yarn-first.yml 0 "rope.scaling.type differs: base yarn, donor none" "$(both yarn chat)"
 for order in "tied base" "base tied"; do

@@ -186,6 +186,7 @@ gg_status gg_note_kinship(const transplant *job, gg_held_notes *notes)
         !gg_source_meta(base) || !gg_source_meta(donor))
         return GG_OK;
     gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_key_conflict, &k);
+    gg_table_conflicts(base, donor, note_key_conflict, &k);
     note_rest(&k, "keys differ");
     compare_layers(&k, base, donor, &job->moves);
     note_rest(&k, "per-layer keys differ");
@@ -255,7 +256,8 @@ gg_status gg_graft_check(gg_source *base, gg_source *donor, const gg_moves *move
     gg_run quiet = *run; /* no progress for the check */
     quiet.progress = NULL;
     out->conflicts = gg_key_conflicts(gg_source_meta(base), gg_source_meta(donor), 0, note_line,
-                                      &quiet);
+                                      &quiet) +
+                     gg_table_conflicts(base, donor, note_line, &quiet);
     gg_lineage l;
     gg_compare_options o = { .sample = GG_LINEAGE_SAMPLE, .pairs = pairs, .n_pairs = k };
     gg_status st = gg_lineage_of(base, donor, &o, &quiet, &l, err);

@@ -168,6 +168,7 @@ gg_status gg_merge_check_kinship(merge_run *g, gg_source *s)
     gg_status st = must_agree(g, s);
     if (st != GG_OK) return st;
     gg_key_conflicts(gg_source_meta(first), gg_source_meta(s), GG_COMPAT_BLOCKS, note_conflict, &k);
+    gg_table_conflicts(first, s, note_conflict, &k);
     if (err->status != GG_OK || !(g->run->note || g->run->strict)) return err->status;
     st = judge_lineage(first, s, &doubtful, err);
     if (st != GG_OK || !doubtful) return st;
