@@ -6,11 +6,13 @@ function cut(mark,   i, s) {
     return s
 }
 function finish(   why, archs, when, values, n, i, word, names) {
-    if (kind == "") return
+    if (kind == "method") methods = methods (methods == "" ? "" : " ") substr(rest, 1, index(rest, " ") - 1)
+    if (kind !~ /^(used|harmless|noted|refused)$/) return
     why = cut(" -- ")
     archs = cut(" : ")
     when = cut(" if ")
     values = cut(" = ")
+    sub(/\$METHODS/, methods, values)
     n = split(rest, word, " ")
     for (i = 1; i <= n; i++) names = names (i > 1 ? ", " : "") "`" word[i] "`"
     if (archs != "") archs = (archs ~ /^!/ ? "not " substr(archs, 2) : archs)

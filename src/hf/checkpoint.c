@@ -133,7 +133,7 @@ static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *na
 
 gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
-    for (const gg_hf_other_file *b = gg_hf_other_files; b->name; b++)
+    for (const gg_hf_beside_file *b = gg_hf_beside_files; b->name; b++)
         if (list_file(ck, folder, b->name, err) != GG_OK) return err->status;
     char *templates = gg_path_in(folder, GG_HF_TEMPLATES, err);
     DIR *dir = templates ? gg_open_folder(templates, err) : NULL;
@@ -415,19 +415,10 @@ static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char
     return gg_ck_add_moved(ck, t, in, expert, move, err);
 }
 
-/* What quantizers leave beside weights, for activations and for caches, and what ComfyUI leaves to
- * tell that weights have scales. */
 static bool is_beside_weights(const gg_st_tensor *t)
 {
-    static const char *const ends[] = {
-        ".input_scale", ".output_scale", ".activation_scale", ".act_scale",
-        ".scale_input", ".q_scale",      ".k_scale",          ".v_scale",
-        ".prob_scale",  ".kv_scale",     ".kv_cache_scale",   ".kv_cache_scaling_factor",
-        ".comfy_quant", ".scaled_fp8",
-    };
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (name_ends_with(t->name, ends[i])) return true;
-    return strcmp(t->name, "scaled_fp8") == 0;
+    return gg_hf_ends_with(gg_hf_beside_weights, t->name, t->name_len) ||
+           strcmp(t->name, "scaled_fp8") == 0;
 }
 
 /* What the name of a scale ends with where that of its tensor has `of`. */

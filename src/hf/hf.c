@@ -23,6 +23,25 @@ static bool name_ends(const char *name, size_t len, const char *end)
     return gg_text_is(name, len, end) || gg_text_ends(name, len, end);
 }
 
+bool gg_hf_ends_with(const char *ends, const char *name, size_t len)
+{
+    const char *end;
+    size_t n;
+    while (gg_text_next_word(&ends, &end, &n))
+        if (len > n && memcmp(name + len - n, end, n) == 0) return true;
+    return false;
+}
+
+/* Returns what follows a word that the text begins with and is longer than, or NULL. */
+static const char *after_word(const char *words, const char *text, const char *end)
+{
+    const char *word;
+    size_t n;
+    while (gg_text_next_word(&words, &word, &n))
+        if ((size_t)(end - text) > n && memcmp(text, word, n) == 0) return text + n;
+    return NULL;
+}
+
 bool gg_hf_has(const char *archs, const char *arch)
 {
     if (!archs) return true;
@@ -702,24 +721,11 @@ static int64_t number_in_name(const char **name, const char *end)
 /* Returns what follows the prefixes of models and "layers.N", and sets *block to N. */
 static const char *skip_prefixes(const char *name, const char *end, int64_t *block)
 {
-    static const char *const prefixes[] = { "model.",     "language_model.", "transformer.",
-                                            "backbone.",  "gpt_neox.",       "text_model.",
-                                            "_orig_mod.", "module.",         "base_model.model." };
-    static const char *const lists[] = { "layers.", "h.", "blocks." };
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        size_t n = strlen(prefixes[i]);
-        if ((size_t)(end - name) <= n || memcmp(name, prefixes[i], n) != 0) continue;
-        name += n;
-        i = (size_t)-1; /* again: prefixes may be nested */
-    }
-    for (size_t i = 0; i < 3; i++) {
-        size_t n = strlen(lists[i]);
-        if ((size_t)(end - name) <= n || memcmp(name, lists[i], n) != 0 ||
-            !isdigit((unsigned char)name[n]))
-            continue;
-        name += n;
+    for (const char *p; (p = after_word(gg_hf_prefixes, name, end));) name = p; /* nested ones */
+    const char *number = after_word(gg_hf_blocks, name, end);
+    if (number && isdigit((unsigned char)*number)) {
+        name = number;
         *block = number_in_name(&name, end);
-        break;
     }
     return name;
 }
@@ -765,21 +771,6 @@ static void plain_prediction(gg_hf_match *m, char plain[GG_HF_NAME])
     }
 }
 
-/* The part of a model that is not its language model, by the start of a tensor's name; or NULL. */
-static const char *other_part(const char *plain)
-{
-    static const char *const parts[][2] = {
-        { "vision_tower.", "the vision tower" }, { "visual.", "the vision tower" },
-        { "vision_model.", "the vision tower" }, { "vision_encoder.", "the vision tower" },
-        { "embed_vision.", "the vision tower" }, { "multi_modal_projector.", "the projector" },
-        { "audio_tower.", "the audio tower" },   { "embed_audio.", "the audio tower" },
-        { "mtp.", "multi-token prediction" },
-    };
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strncmp(plain, parts[i][0], strlen(parts[i][0])) == 0) return parts[i][1];
-    return NULL;
-}
-
 gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
 {
     static const gg_hf_name none = { NULL, "", "-", NULL };
@@ -788,11 +779,12 @@ gg_hf_match gg_hf_find(const char *arch, const char *name, size_t len)
     if (!plain_name(name, len, &m, plain)) return m;
     if (strncmp(plain, "mtp.", 4) == 0 && gg_hf_is(arch, GG_HF_PREDICTIONS))
         plain_prediction(&m, plain);
-    m.part = other_part(plain);
-    if (m.part) {
-        m.rule = &none;
-        return m;
-    }
+    for (const gg_hf_part *p = gg_hf_parts; p->start; p++)
+        if (strncmp(plain, p->start, strlen(p->start)) == 0) {
+            m.part = p->name;
+            m.rule = &none;
+            return m;
+        }
     size_t n = strlen(plain), stem = n;
     if (name_ends(plain, n, ".weight")) m.ending = ".weight";
     else if (name_ends(plain, n, ".bias")) m.ending = ".bias";
@@ -833,15 +825,10 @@ bool gg_hf_is_plus_one(const char *arch, const char *name, size_t len)
 
 bool gg_hf_is_f32(const char *name, uint32_t n_dims)
 {
-    static const char *const always[] = { "ffn_gate_inp.weight",  "ffn_gate_inp_shexp.weight",
-                                          "position_embd.weight", "token_types.weight",
-                                          "ssm_conv1d.weight",    "shortconv.conv.weight",
-                                          "_norm.weight" };
     size_t n = strlen(name);
-    if (n_dims <= 1 || !name_ends(name, n, ".weight")) return true;
-    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
-        if (name_ends(name, n, always[i])) return true;
-    return false;
+    return n_dims <= 1 || !name_ends(name, n, ".weight") ||
+           gg_hf_ends_with(gg_hf_always_f32, name, n) ||
+           gg_text_has_word(gg_hf_always_f32, name, n);
 }
 
 /* ---- movement of values -------------------------------------------------------------------- */

@@ -83,11 +83,24 @@ typedef enum gg_hf_trait {
 
 extern const char *const gg_hf_traits[]; /* the architectures of each */
 
+/* Tensors whose names begin so belong to a part of the model, named in words, that is not its
+ * language model. */
+typedef struct gg_hf_part {
+    const char *start, *name;
+} gg_hf_part;
+
+/* Lists of words, of which the rows "words" of hf_tables.txt say what they are. */
+extern const char gg_hf_prefixes[], gg_hf_blocks[], gg_hf_beside_weights[], gg_hf_always_f32[];
+
+extern const gg_hf_part gg_hf_parts[];                      /* the last has no start */
 extern const gg_hf_class gg_hf_classes[];                   /* the last has no name */
 extern const gg_hf_key gg_hf_keys[];                        /* the last has no key */
 extern const gg_hf_key gg_hf_yarn_keys[];                   /* of rope scaling */
 extern const gg_hf_name gg_hf_names[];                      /* the last has no hf */
 extern const gg_hf_field_row gg_hf_fields[], gg_hf_flags[]; /* the last has no field */
+
+/* Whether a name is longer than one of these ends, and ends so. */
+bool gg_hf_ends_with(const char *ends, const char *name, size_t len);
 
 /* Whether a list of architectures, as in the tables, has this one. */
 bool gg_hf_has(const char *archs, const char *arch);

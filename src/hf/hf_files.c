@@ -34,28 +34,11 @@ bool gg_hf_has_file(const char *folder, const char *name, gg_error *err)
 
 #define MIB ((uint64_t)1 << 20)
 
-const gg_hf_other_file gg_hf_other_files[] = {
-    { GG_HF_CONFIG, 64 * MIB },
-    { GG_HF_ADAPTER_CONFIG, 64 * MIB },
-    { GG_HF_INDEX, 64 * MIB },
-    { "generation_config.json", 64 * MIB },
-    { "tokenizer_config.json", 64 * MIB },
-    { "special_tokens_map.json", 64 * MIB },
-    { "added_tokens.json", 64 * MIB },
-    { "chat_template.json", 64 * MIB },
-    { "chat_template.jinja", 64 * MIB },
-    { "tokenizer.json", 256 * MIB },
-    { "tokenizer.model", 256 * MIB },
-    { "vocab.json", 256 * MIB },
-    { "merges.txt", 256 * MIB },
-    { NULL, 0 },
-};
-
 /* The largest size of a file that is read beside the weights; 0 if it has no row. */
 static uint64_t most_of(const char *name)
 {
     if (strncmp(name, GG_HF_TEMPLATES "/", sizeof GG_HF_TEMPLATES) == 0) return 64 * MIB;
-    for (const gg_hf_other_file *b = gg_hf_other_files; b->name; b++)
+    for (const gg_hf_beside_file *b = gg_hf_beside_files; b->name; b++)
         if (strcmp(b->name, name) == 0) return b->most;
     return 0;
 }
@@ -293,23 +276,13 @@ gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err)
 static gg_status find_adapter(const char *folder, bool mlx, const char *only, gg_hf_files *files,
                               gg_error *err)
 {
-    static const struct {
-        const char *name, *why, *fix;
-    } others[] = {
-        { "adapter_model.bin", "a pickle of PyTorch, which can run programs and is not read",
-          "load the adapter with PEFT and save it with save_pretrained, which writes safetensors" },
-        { "adapter_model.pt", "a pickle of PyTorch, which can run programs and is not read",
-          "load the adapter with PEFT and save it with save_pretrained, which writes safetensors" },
-        { "adapters.npz", "a file of older versions of MLX, which is not read",
-          "train or convert it with a version of mlx_lm that writes adapters.safetensors" },
-    };
     char step[200];
     const char *name = only ? only : mlx ? MLX_WEIGHTS : PEFT_WEIGHTS;
     if (gg_hf_has_file(folder, name, err)) return add_name(files, name, strlen(name), err);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        if (!gg_hf_has_file(folder, others[i].name, err)) continue;
-        gg_fail(err, GG_EUNSUPPORTED, "the adapter is in %s, %s", others[i].name, others[i].why);
-        gg_fix(err, "%s", others[i].fix);
+    for (const gg_hf_foreign *f = gg_hf_foreign_adapters; f->end; f++) {
+        if (!gg_hf_has_file(folder, f->end, err)) continue;
+        gg_fail(err, GG_EUNSUPPORTED, "the adapter is in %s, %s", f->end, f->what);
+        gg_fix(err, "%s", f->fix);
         return gg_at_file(err, folder);
     }
     gg_fail(err, GG_EFORMAT, "this adapter has no %s", name);
@@ -421,46 +394,27 @@ static const char *first_shard(const gg_hf_files *files)
 /* Fails for a folder without safetensors, and names what it has instead. */
 static gg_status refuse_other_weights(const char *folder, gg_error *err)
 {
-#define PICKLE "a pickle of PyTorch, which can run programs and is not read"
-#define SAVE "save the model with save_pretrained of transformers, which writes safetensors"
-    static const struct {
-        const char *end, *what, *fix;
-    } others[] = {
-        { ".gguf", "a GGUF model", "give the path of this file" },
-        { ".bin", PICKLE, SAVE },
-        { ".bin.index.json", "an index of pickles of PyTorch, which are not read", SAVE },
-        { ".pth", PICKLE, SAVE },
-        { ".pt", PICKLE, SAVE },
-        { ".ckpt", PICKLE, SAVE },
-        { ".npz", "a file of older versions of MLX, which is not read",
-          "convert it with a version of mlx_lm that writes safetensors" },
-        { ".h5", "a file of TensorFlow, which is not read", SAVE },
-        { ".msgpack", "a file of Flax, which is not read", SAVE },
-        { ".onnx", "a graph of ONNX, which is not read", "use the model from which it was made" },
-    };
+    const gg_hf_foreign *best = NULL;
     DIR *dir = gg_open_folder(folder, err);
-    size_t best = sizeof others / sizeof *others, all = best;
     char name[200] = "";
     for (const char *file; dir && (file = gg_next_name(dir, err));)
-        for (size_t i = 0; i < all && i <= best; i++) {
+        for (const gg_hf_foreign *f = gg_hf_foreign_weights; f->end && (!best || f <= best); f++) {
             char shown[200];
             gg_escape(file, strnlen(file, 100), shown, sizeof shown);
-            if (!gg_text_ends(file, strlen(file), others[i].end) ||
-                (i == best && strcmp(shown, name) >= 0))
+            if (!gg_text_ends(file, strlen(file), f->end) ||
+                (f == best && strcmp(shown, name) >= 0))
                 continue;
-            best = i;
+            best = f;
             memcpy(name, shown, sizeof name);
         }
     if (dir) closedir(dir);
-    if (best < all) {
+    if (best) {
         gg_fail(err, GG_EUNSUPPORTED, "this checkpoint has no safetensors; %s is %s", name,
-                others[best].what);
-        return gg_fix(err, "%s", others[best].fix);
+                best->what);
+        return gg_fix(err, "%s", best->fix);
     }
     gg_fail(err, GG_EFORMAT, "this checkpoint has no model.safetensors");
     return gg_fix(err, "convert it with convert_hf_to_gguf.py of llama.cpp if it has other files");
-#undef PICKLE
-#undef SAVE
 }
 
 static gg_status choose_files(const char *folder, gg_hf_files *files, gg_error *err)

@@ -39,11 +39,19 @@ gg_hf_form gg_hf_form_of(const char *folder, bool adapter, gg_error *err);
 
 /* The files of a folder that are read beside the weights, and how large each may be: each of them
  * has a row here, so that none is replaced or changes unnoticed. The last row has no name. */
-typedef struct gg_hf_other_file {
+typedef struct gg_hf_beside_file {
     const char *name;
     uint64_t most; /* bytes */
-} gg_hf_other_file;
-extern const gg_hf_other_file gg_hf_other_files[];
+} gg_hf_beside_file;
+extern const gg_hf_beside_file gg_hf_beside_files[];
+
+/* Weights of other programs, or adapters: the end of the file's name, or its name; what the file
+ * is, and what to do. The last row has no name. */
+typedef struct gg_hf_foreign {
+    const char *end, *what, *fix;
+} gg_hf_foreign;
+extern const gg_hf_foreign gg_hf_foreign_weights[], gg_hf_foreign_adapters[];
+
 /* Whether a file of a checkpoint's folder with this name may be read: weights, and those above. */
 bool gg_hf_is_read(const char *name);
 #define GG_HF_TEMPLATES "additional_chat_templates" /* a folder of .jinja files */

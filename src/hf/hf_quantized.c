@@ -6,72 +6,20 @@
 
 #include <string.h>
 
-#define SAVE "load the model with transformers, call dequantize(), and save it again"
-#define CONVERT \
-    "convert it with convert_hf_to_gguf.py of llama.cpp, or save it without quantization"
-
-typedef struct method {
-    const char *word; /* of quant_method; "" = none */
-    const char *name, *fix;
-} method;
-
-static const method methods[] = {
-    { "bitsandbytes", "bitsandbytes", SAVE },
-    { "gptq", "GPTQ", CONVERT },
-    { "awq", "AWQ", SAVE },
-    { "compressed-tensors", "compressed-tensors", CONVERT },
-    { "modelopt", "ModelOpt (NVFP4 and the like)", CONVERT },
-    { "mxfp4", "MXFP4", CONVERT },
-    { "mlx", "MLX", "convert it with mlx_lm.convert, which can dequantize it" },
-    { "hqq", "HQQ", SAVE },
-    { "exl3", "EXL3", "use the model from which it was made" },
-    { "exl2", "EXL2", "use the model from which it was made" },
-    { "aqlm", "AQLM", "use the model from which it was made" },
-    { "quip", "QuIP", "use the model from which it was made" },
-    { "torchao", "torchao", SAVE },
-    { "quanto", "Quanto", SAVE },
-    { "fp8", "FP8", "save the model as BF16" },
-    { "auto-round", "AutoRound", "use the model from which it was made" },
-};
-
-/* Ends of names that only one method has, in the order in which they decide. */
-static const struct {
-    const char *end, *word;
-} ends[] = {
-    { ".quant_state.bitsandbytes__nf4", "bitsandbytes" },
-    { ".quant_state.bitsandbytes__fp4", "bitsandbytes" },
-    { ".absmax", "bitsandbytes" },
-    { ".quant_map", "bitsandbytes" },
-    { ".SCB", "bitsandbytes" },
-    { ".weight_packed", "compressed-tensors" },
-    { ".weight_scale_2", "modelopt" },
-    { ".g_idx", "gptq" },
-    { ".qzeros", "awq" },
-    { ".qweight", "awq" },
-    { ".W_q", "hqq" },
-    { ".trellis", "exl3" },
-    { ".q_weight", "exl2" },
-    { ".codebooks", "aqlm" },
-    { ".Qidxs", "quip" },
-    { "._data", "quanto" },
-    { "_blocks", "mxfp4" },
-    { ".scales", "mlx" },
-};
-
-static const method *method_of(const char *word, size_t len)
+static const gg_hf_method *method_of(const char *word, size_t len)
 {
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (gg_text_is(word, len, methods[i].word)) return &methods[i];
+    for (const gg_hf_method *m = gg_hf_methods; m->word; m++)
+        if (gg_text_is(word, len, m->word)) return m;
     return NULL;
 }
 
 /* A tensor that tells the method, and its name; NULL if none does. */
 static const gg_st_tensor *find_end(const gg_st_list *list, const char **word)
 {
-    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+    for (const gg_hf_method_end *e = gg_hf_method_ends; e->end; e++)
         for (size_t i = 0; i < list->n; i++)
-            if (gg_text_ends(list->items[i].name, list->items[i].name_len, ends[k].end)) {
-                *word = ends[k].word;
+            if (gg_text_ends(list->items[i].name, list->items[i].name_len, e->end)) {
+                *word = e->word;
                 return &list->items[i];
             }
     return NULL;
@@ -135,7 +83,7 @@ gg_status gg_hf_refuse_quantized(const gg_st_list *list, const gg_json_node *con
         lack = ", and their scales are missing";
     if (!*of) return GG_OK;
     if (strcmp(word, "awq") == 0 && is_gptq(list, *of)) word = "gptq";
-    const method *m = len ? method_of(stated, strlen(stated)) : method_of(word, strlen(word));
+    const gg_hf_method *m = len ? method_of(stated, strlen(stated)) : method_of(word, strlen(word));
     if (!m) {
         gg_fail(err, GG_EUNSUPPORTED, "the weights are quantized with %s%s",
                 len ? stated : "a method that is not known", lack);

@@ -3,6 +3,17 @@
 
 #include "safetensors.h"
 
+/* A method, by its word in quant_method, and by the ends of names that only it has. The last row of
+ * each table has no text. */
+typedef struct gg_hf_method {
+    const char *word, *name, *fix;
+} gg_hf_method;
+typedef struct gg_hf_method_end {
+    const char *end, *word;
+} gg_hf_method_end;
+extern const gg_hf_method gg_hf_methods[];
+extern const gg_hf_method_end gg_hf_method_ends[];
+
 #define GG_HF_METHOD 256
 
 /* The quant_method that `config`, quantization_config or NULL, states, escaped; returns its length.

@@ -1,5 +1,6 @@
-# tables.awk - makes the C tables of hf.h from hf_tables.txt, those of hf_fields.h from a table of
-# fields for each kind of JSON file, and that of tokenizer_parts.h from pretokenizers.txt.
+# tables.awk - makes the C tables of hf.h from hf_tables.txt, those of hf_files.h from files.txt, those of hf_fields.h
+# from a table of fields for each kind of JSON file, those of hf_quantized.h from quantization.txt, and that of
+# tokenizer_parts.h from pretokenizers.txt.
 function text(s) { return s == "" ? "NULL" : "\"" s "\"" }
 # The part of `rest` behind the mark, which is cut off with it; "" if there is none.
 function cut(mark,   i, s) {
@@ -22,6 +23,19 @@ function finish(   part, archs, value, row) {
         sub(/^[^ ]+ /, "", value)
         sub(/ .*/, "", rest)
         list[rest] = expanded(value)
+    } else if (kind == "words") {
+        value = rest
+        sub(/ .*/, "", value)
+        sub(/^[^ ]+ /, "", rest)
+        words = words "const char gg_hf_" value "[] = \"" rest "\";\n"
+    } else if (kind ~ /^(method|end|part|foreign|foreign_adapter)$/) {
+        value = expanded(cut(" -- "))
+        row = text(expanded(cut(" = ")))
+        if (kind == "method") list["METHODS"] = (list["METHODS"] == "" ? "" : list["METHODS"] " ") rest
+        row = text(rest) ", " row (value == "" ? "" : ", " text(value))
+    } else if (kind == "beside") {
+        split(rest, part, " ")
+        row = text(part[1]) ", (uint64_t)" part[2] " << 20"
     } else if (kind == "class") {
         split(rest, part, " ")
         row = text(part[1]) ", " text(part[2]) ", " text(part[3]) ", " text(part[4])
@@ -33,7 +47,7 @@ function finish(   part, archs, value, row) {
         value = text(cut(" -- "))
         archs = text(expanded(cut(" : ")))
         row = cut(" if ")
-        row = archs ", " text(cut(" = ")) ", " text(row) ", " value
+        row = archs ", " text(expanded(cut(" = "))) ", " text(row) ", " value
         rows[table] = rows[table] "    { GG_FIELD_" toupper(kind) ", " text(rest) ", " row " },\n"
         row = ""
     } else if (kind != "") {
@@ -102,7 +116,7 @@ FILENAME ~ /pretokenizers/ {
 END {
     finish()
     finish_pre()
-    print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\"\n#include \"hf/tokenizer_parts.h\""
+    print "/* Made by tables.awk. */\n#include \"hf/hf.h\"\n#include \"hf/hf_fields.h\"\n#include \"hf/hf_files.h\"\n#include \"hf/hf_quantized.h\"\n#include \"hf/tokenizer_parts.h\""
     print_table("gg_hf_class", "gg_hf_classes", "class", "NULL, NULL, NULL, NULL")
     print_table("gg_hf_key", "gg_hf_keys", "key", "NULL, NULL, 0, NULL, NULL")
     print_table("gg_hf_key", "gg_hf_yarn_keys", "yarn", "NULL, NULL, 0, NULL, NULL")
@@ -114,5 +128,12 @@ END {
     print "\nconst char *const gg_hf_traits[GG_HF_TRAITS] = {\n" rows["trait"] "};"
     print "_Static_assert(GG_HF_TRAITS == " traits ", \"each trait of hf.h has a row in hf_tables.txt\");"
     print_table("gg_hf_name", "gg_hf_names", "tensor", "NULL, NULL, NULL, NULL")
+    print_table("gg_hf_part", "gg_hf_parts", "part", "NULL, NULL")
+    print_table("gg_hf_beside_file", "gg_hf_beside_files", "beside", "NULL, 0")
+    print_table("gg_hf_foreign", "gg_hf_foreign_weights", "foreign", "NULL, NULL, NULL")
+    print_table("gg_hf_foreign", "gg_hf_foreign_adapters", "foreign_adapter", "NULL, NULL, NULL")
+    print_table("gg_hf_method", "gg_hf_methods", "method", "NULL, NULL, NULL")
+    print_table("gg_hf_method_end", "gg_hf_method_ends", "end", "NULL, NULL")
+    print "\n" words
     print "\nconst gg_pre_row gg_pre_rows[] = {\n" pre_rows "    { NULL, NULL, NULL, NULL, NULL, NULL },\n};"
 }

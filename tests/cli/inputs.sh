@@ -5,11 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # The names that the library reads beside weights.
-sed -n '/gg_hf_other_files\[\] = {/,/^};/p' src/hf/hf_files.c |
-    sed -n '/NULL/d; s/^ *{ \([A-Z_a-z."]*\), \([0-9]*\) .*/\1 \2/p' | while read -r name most; do
-    case $name in \"*) ;; *) name=$(sed -n "s/^#define $name //p" src/hf/hf_files.h) ;; esac
-    echo "$(echo "$name" | tr -d '"') $most"
-done > "$T/names"
+sed -n 's/^beside //p' src/hf/files.txt > "$T/names"
 [ "$(wc -l < "$T/names")" -ge 13 ] && ok || bad "the table of files has $(wc -l < "$T/names") rows"
 while read -r name most; do
     grep -F "| $most MiB " docs/security.md | grep -qF "$name" && ok ||
