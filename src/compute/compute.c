@@ -12,6 +12,7 @@
 #include "write/verb_run.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,6 +121,7 @@ typedef struct gg_slot {
     gg_step step;
     uint8_t *room, *bytes; /* what was allocated, and the encoded values in it */
     uint64_t lost;
+    bool made, counts; /* counts: an earlier step has lost values, so that these are not encoded */
     bool stopped;
     gg_encode_error error;
 } gg_slot;
@@ -208,48 +210,26 @@ static gg_status write_step(const gg_steps *s, const gg_slot *slot, gg_error *er
     return st;
 }
 
-static gg_status do_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+static gg_status make_step(const gg_steps *s, gg_slot *slot, gg_error *err)
 {
-    const gg_steps *s = ctx;
-    gg_slot *slot = &s->slots[i];
     float *x = NULL;
-    slot->step.worker = worker;
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = s->make(s->ctx, &slot->step, &x, err);
-    slot->stopped = x == NULL;
+    slot->stopped = s->write && !x;
     if (st != GG_OK || !x || !s->write) return st;
     /* Values that would become infinite: half a unit or more above the largest number. */
     uint32_t dtype = s->to.t->dtype;
     float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
     slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, limit);
-    if (slot->lost || s->lost) return GG_OK;
+    if (slot->lost || slot->counts) return GG_OK;
     st = encode_step(s, slot, x, err);
     return st == GG_OK && !slot->lost && any_order(s) ? write_step(s, slot, err) : st;
-}
-
-/* Sets the slots to the next steps of [first, end), and reads what they need. */
-static gg_status read_steps(gg_steps *s, uint64_t first, uint64_t end, size_t *used, gg_error *err)
-{
-    gg_status st = GG_OK;
-    for (*used = 0; *used < s->n_slots && first < end && st == GG_OK; ++*used) {
-        gg_slot *slot = &s->slots[*used];
-        size_t n = end - first < s->size ? (size_t)(end - first) : s->size;
-        slot->step = (gg_step){ .first = first, .n = n, .slot = *used };
-        slot->lost = 0;
-        slot->error = (gg_encode_error){ 0 };
-        if (s->read) st = s->read(s->ctx, &slot->step, err);
-        first += n;
-    }
-    return st;
 }
 
 static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
 {
     if (s->after) s->after(s->ctx, &slot->step);
-    if (!s->write) return GG_OK;
-    s->lost += slot->lost;
-    s->stopped = s->stopped || slot->stopped;
-    if (s->stopped || s->lost) return GG_OK;
+    if (!s->write || s->stopped || s->lost) return GG_OK;
     if (s->error) gg_add_errors(s->error, &slot->error);
     if (any_order(s)) return GG_OK;
     if (s->to.hash)
@@ -257,22 +237,106 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     return write_step(s, slot, err);
 }
 
+/* The steps of a run. One thread reads a step and one ends a step, in order, while all others make
+ * steps, so that neither waits for all of the others. Step i is in slot i % n_slots. */
+typedef struct gg_stages {
+    gg_steps *s;
+    uint64_t first, end; /* values that are not yet in a step */
+    size_t n;            /* steps; from the first one that failed on there are none */
+    size_t read, taken, ended;
+    bool reading, ending;
+    gg_error failure;
+    pthread_mutex_t lock; /* guards all of them, and the slots between two stages */
+    pthread_cond_t changed;
+} gg_stages;
+
+/* Sets a slot to the next step, and reads what it needs. */
+static gg_status read_step(gg_stages *g, gg_slot *slot, gg_error *err)
+{
+    gg_steps *s = g->s;
+    size_t n = g->end - g->first < s->size ? (size_t)(g->end - g->first) : s->size;
+    slot->step = (gg_step){ .first = g->first, .n = n, .slot = g->read % s->n_slots };
+    slot->lost = 0;
+    slot->error = (gg_encode_error){ 0 };
+    g->first += n;
+    return s->read ? s->read(s->ctx, &slot->step, err) : GG_OK;
+}
+
+/* Does one stage of one step, if there is one to do: false. The lock is held before and after. */
+static bool do_stage(gg_stages *g, unsigned worker)
+{
+    gg_steps *s = g->s;
+    gg_error err = GG_ERROR_INIT;
+    gg_status st;
+    size_t i = g->ended;
+    gg_slot *slot = &s->slots[i % s->n_slots];
+    if (!g->ending && i < g->taken && slot->made) {
+        g->ending = true;
+        s->lost += slot->lost;
+        s->stopped = s->stopped || slot->stopped;
+        pthread_mutex_unlock(&g->lock);
+        st = end_step(s, slot, &err);
+        pthread_mutex_lock(&g->lock);
+        g->ending = false;
+        g->ended++;
+    } else if (!g->reading && g->read < g->n && g->read - g->ended < s->n_slots) {
+        i = g->read;
+        g->reading = true;
+        pthread_mutex_unlock(&g->lock);
+        st = read_step(g, &s->slots[i % s->n_slots], &err);
+        pthread_mutex_lock(&g->lock);
+        g->reading = false;
+        g->read++;
+    } else if (g->taken < g->read && g->taken < g->n) {
+        i = g->taken++;
+        slot = &s->slots[i % s->n_slots];
+        slot->made = false;
+        slot->counts = s->lost > 0;
+        slot->step.worker = worker;
+        slot->step.stopped = s->stopped;
+        pthread_mutex_unlock(&g->lock);
+        st = make_step(s, slot, &err);
+        pthread_mutex_lock(&g->lock);
+        slot->made = true;
+    } else return false;
+    if (st != GG_OK && err.status == GG_OK) gg_fail(&err, st, "%s", gg_status_text(st));
+    if (st != GG_OK && i < g->n) {
+        g->n = i;
+        g->failure = err;
+    }
+    return true;
+}
+
+static gg_status do_stages(void *ctx, size_t task, unsigned worker, gg_error *err)
+{
+    gg_stages *g = ctx;
+    (void)task;
+    (void)err;
+    pthread_mutex_lock(&g->lock);
+    while (g->ended < g->n) {
+        if (do_stage(g, worker)) pthread_cond_broadcast(&g->changed);
+        else pthread_cond_wait(&g->changed, &g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+    return GG_OK;
+}
+
 gg_status gg_steps_run(gg_steps *s, uint64_t first, uint64_t end, unsigned threads, bool write,
                        gg_error *err)
 {
-    gg_status st = GG_OK;
+    gg_stages g = { .s = s, .first = first, .end = end, .failure = GG_ERROR_INIT };
+    if (first < end) g.n = (size_t)((end - first + s->size - 1) / s->size);
+    size_t n = g.n;
+    if (threads > s->threads) threads = s->threads;
     s->write = write && s->to.fd >= 0;
-    while (first < end && st == GG_OK) {
-        size_t used;
-        st = read_steps(s, first, end, &used, err);
-        if (st == GG_OK)
-            st = gg_parallel(used, threads < s->threads ? threads : s->threads, do_step, s, err);
-        for (size_t i = 0; i < used && st == GG_OK; i++) {
-            st = end_step(s, &s->slots[i], err);
-            first += s->slots[i].step.n;
-        }
-    }
-    return st;
+    pthread_mutex_init(&g.lock, NULL);
+    pthread_cond_init(&g.changed, NULL);
+    gg_status st = gg_parallel(threads, threads, do_stages, &g, err);
+    pthread_cond_destroy(&g.changed);
+    pthread_mutex_destroy(&g.lock);
+    if (st != GG_OK || g.n == n) return st;
+    gg_error_merge(err, &g.failure);
+    return g.failure.status;
 }
 
 gg_status gg_steps_fail_lost(const gg_steps *s, gg_error *err)
@@ -512,10 +576,10 @@ typedef struct values {
     feed in[COMPUTE_INPUTS];
     size_t step; /* values of each array below */
     size_t slots;
-    uint8_t *raw[COMPUTE_INPUTS];          /* per slot */
-    uint64_t (*bad_of)[COMPUTE_INPUTS];    /* per slot: values that are not finite */
-    uint64_t bad[COMPUTE_INPUTS], all_bad; /* of all steps so far */
-    float *x;                              /* per worker: a step of values per input */
+    uint8_t *raw[COMPUTE_INPUTS];       /* per slot */
+    uint64_t (*bad_of)[COMPUTE_INPUTS]; /* per slot: values that are not finite */
+    uint64_t bad[COMPUTE_INPUTS];       /* of all steps so far */
+    float *x;                           /* per worker: a step of values per input */
 } values;
 
 static size_t raw_bytes(const values *v, size_t k, size_t n)
@@ -523,7 +587,7 @@ static size_t raw_bytes(const values *v, size_t k, size_t n)
     return (size_t)gg_encoded_bytes(v->t->in[k].dtype, n);
 }
 
-static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
+static gg_status read_inputs(void *ctx, const gg_step *s, gg_error *err)
 {
     values *v = ctx;
     gg_status st = GG_OK;
@@ -533,31 +597,29 @@ static gg_status read_step(void *ctx, const gg_step *s, gg_error *err)
     return st;
 }
 
-static gg_status make_step(void *ctx, const gg_step *s, float **out, gg_error *err)
+static gg_status mix_inputs(void *ctx, const gg_step *s, float **out, gg_error *err)
 {
     values *v = ctx;
     float *x[COMPUTE_INPUTS] = { NULL };
-    uint64_t bad = v->all_bad; /* from then on values are only counted */
+    bool bad = s->stopped; /* from then on values are only counted */
     gg_status st = GG_OK;
     for (size_t k = 0; k < v->t->n_in && st == GG_OK; k++) {
         const uint8_t *raw = v->raw[k] + s->slot * raw_bytes(v, k, v->step);
         x[k] = v->x + (s->worker * v->t->n_in + k) * v->step;
         st = gg_decode(v->t->in[k].dtype, raw, x[k], s->n, err);
-        if (st == GG_OK)
-            bad += v->bad_of[s->slot][k] = gg_count_unusable(v->t->in[k].dtype, raw, x[k], s->n);
+        if (st != GG_OK) break;
+        v->bad_of[s->slot][k] = gg_count_unusable(v->t->in[k].dtype, raw, x[k], s->n);
+        bad = bad || v->bad_of[s->slot][k];
     }
     if (st != GG_OK || bad) return st;
     *out = x[0];
     return v->mix ? v->mix(v->state, s->first, s->n, x, err) : GG_OK;
 }
 
-static void after_step(void *ctx, const gg_step *s)
+static void count_bad_inputs(void *ctx, const gg_step *s)
 {
     values *v = ctx;
-    for (size_t k = 0; k < v->t->n_in; k++) {
-        v->bad[k] += v->bad_of[s->slot][k];
-        v->all_bad += v->bad_of[s->slot][k];
-    }
+    for (size_t k = 0; k < v->t->n_in; k++) v->bad[k] += v->bad_of[s->slot][k];
 }
 
 static gg_status open_values(values *v, const gg_steps *s, gg_error *err)
@@ -598,9 +660,9 @@ gg_status gg_compute_all(const gg_computation *t, compute_mix mix, void *state, 
 {
     values v = { .t = t, .mix = mix, .state = state };
     gg_steps s = { .to = *to, .size = STEP, .threads = 1, .ctx = &v };
-    s.read = read_step;
-    s.make = make_step;
-    s.after = after_step;
+    s.read = read_inputs;
+    s.make = mix_inputs;
+    s.after = count_bad_inputs;
     s.error = to->fd >= 0 ? t->error : NULL;
     if (to->at == GG_AT_POS && !t->in_order)
         s.threads = to->run->threads ? to->run->threads : gg_thread_count();

@@ -170,6 +170,7 @@ typedef struct gg_step {
     uint64_t first;
     size_t n, slot;
     unsigned worker;
+    bool stopped; /* an earlier step could not be written, nor can this one */
 } gg_step;
 
 /* Fill in the members up to `error`, then gg_steps_open, any number of gg_steps_run, and
@@ -179,12 +180,14 @@ typedef struct gg_steps {
     size_t size;      /* values per step: whole blocks of to.t's dtype */
     unsigned threads; /* most threads; gg_steps_open may lower it */
     void *ctx;
-    /* Reads what a step needs. Called by one thread, in the order of the steps. May be NULL. */
+    /* Reads what a step needs. Called by one thread at a time, in the order of the steps, while
+     * others make earlier steps. May be NULL. */
     gg_status (*read)(void *ctx, const gg_step *s, gg_error *err);
     /* Computes the values of a step: *x, which stays valid until the worker's next step. NULL: this
      * step and all after it cannot be written. Called by any thread, in any order. */
     gg_status (*make)(void *ctx, const gg_step *s, float **x, gg_error *err);
-    /* Called by one thread, in the order of the steps, when a step was made. May be NULL. */
+    /* Called by one thread at a time, in the order of the steps, when a step was made. May be NULL.
+     */
     void (*after)(void *ctx, const gg_step *s);
     gg_encode_error *error; /* what is written is compared with its values; NULL = it is not */
     bool

@@ -250,6 +250,8 @@ static gg_status check_plan(const purify_job *j, gg_error *err)
 
 /* ---- a signal ------------------------------------------------------------------------ */
 
+#define PURIFY_STEP (4 * COMPUTE_STEP) /* fits the second-level cache, as do its bytes */
+
 typedef struct sampled { /* the samples of a row, for theta */
     float *values;
     uint64_t n;
@@ -271,6 +273,7 @@ typedef struct purify_work {
     uint64_t no;     /* number of the signal */
     uint64_t in_row; /* its number in the row */
     /* The row and its totals. */
+    purify_row *row;
     sampled before, after;
     uint64_t row_values, nonfinite;
     double left, energy, change, size; /* sums of squares */
@@ -416,13 +419,17 @@ static gg_status purify_signal(purify_work *w, uint64_t no, uint64_t in_row, gg_
 
 /* ---- a row ---------------------------------------------------------------------------- */
 
-static gg_status theta_of(const sampled *s, double *theta, gg_error *err)
+/* Theta of the samples before (task 0), or after. */
+static gg_status find_theta(void *ctx, size_t task, unsigned worker, gg_error *err)
 {
+    const purify_work *w = ctx;
+    const sampled *s = task == 0 ? &w->before : &w->after;
     gg_measure m;
+    (void)worker;
     void *scratch = malloc(gg_measure_scratch((size_t)s->n) + 1);
     if (!scratch) return gg_fail(err, GG_ENOMEM, "no memory to measure");
     gg_measure_values(s->values, (size_t)s->n, scratch, &m);
-    *theta = m.theta;
+    *(task == 0 ? &w->row->r.theta_before : &w->row->r.theta_after) = m.theta;
     free(scratch);
     return GG_OK;
 }
@@ -447,8 +454,8 @@ static gg_status purify_one_row(purify_work *w, purify_row *row, uint64_t first,
     row->r.energy_kept = w->energy > 0 ? w->left / w->energy : 1.0;
     row->r.rel_l2 = w->size > 0 ? sqrt(w->change / w->size) : 0.0;
     row->r.outcome = w->same ? GG_PURIFY_IDENTICAL : GG_PURIFY_DONE;
-    st = theta_of(&w->before, &row->r.theta_before, err);
-    return st == GG_OK ? theta_of(&w->after, &row->r.theta_after, err) : st;
+    w->row = row;
+    return gg_parallel(2, w->steps.threads, find_theta, w, err);
 }
 
 /* ---- a tensor ------------------------------------------------------------------------- */
@@ -460,14 +467,14 @@ static gg_status open_work(purify_work *w, gg_error *err)
     w->operand = (operand){ gg_source_tensor(j->source, w->u->source)->dtype, &w->whole, 1 };
     gg_feed_open(&w->in, &w->operand, true);
     w->steps = (gg_steps){ .to = { .t = &w->u->t, .fd = w->sink.fd, .at = w->sink.at },
-                           .size = COMPUTE_STEP,
+                           .size = PURIFY_STEP,
                            .threads = j->threads,
                            .ctx = w,
                            .make = make_values,
                            .after = sample_stored,
                            .back = true };
     w->load = (gg_steps){ .to = { .t = gg_source_tensor(j->source, w->u->source), .fd = -1 },
-                          .size = COMPUTE_STEP,
+                          .size = PURIFY_STEP,
                           .threads = j->threads,
                           .ctx = w,
                           .read = read_values,
@@ -480,7 +487,7 @@ static gg_status open_work(purify_work *w, gg_error *err)
         j->room = j->x ? w->values : 0;
     }
     w->x = j->x;
-    w->raw = malloc(w->load.n_slots * (size_t)gg_encoded_bytes(w->operand.dtype, COMPUTE_STEP));
+    w->raw = malloc(w->load.n_slots * (size_t)gg_encoded_bytes(w->operand.dtype, w->load.size));
     w->kept = again ? NULL : malloc((size_t)w->bytes + 1);
     w->before.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
     w->after.values = malloc((size_t)GG_SAMPLE_DEFAULT * sizeof(float));
