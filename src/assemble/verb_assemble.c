@@ -234,7 +234,7 @@ static gg_status edit_keys(const assembly *a, gg_meta *meta, gg_error *err)
 static gg_status note_types(assembly *a, gg_error *err)
 {
     a->from = calloc(a->plan.n + 1, sizeof *a->from);
-    if (!a->from) return gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
+    if (!a->from) return gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
     for (size_t i = 0; i < a->plan.n; i++) a->from[i] = a->plan.tensors[i].t.dtype;
     return GG_OK;
 }

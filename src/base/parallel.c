@@ -1,4 +1,4 @@
-/* parallel.c - threads that take task numbers from a shared counter. */
+/* parallel.c - threads that take task numbers from a shared counter, and pipelines. */
 #include "parallel.h"
 
 #include "error.h"
@@ -86,4 +86,86 @@ gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_er
     if (j.failed_at == SIZE_MAX) return GG_OK;
     gg_error_merge(err, &j.failure);
     return j.failure.status;
+}
+
+/* ---- pipelines ------------------------------------------------------------------------------ */
+
+typedef struct pipeline {
+    gg_pipeline p; /* p.n becomes the first step that failed */
+    void *ctx;
+    pthread_mutex_t lock; /* guards all members */
+    pthread_cond_t changed;
+    size_t next[GG_STAGES]; /* the first step that has not begun the stage */
+    bool busy[GG_STAGES];   /* a stage that one thread at a time may be in */
+    uint8_t *passed;        /* per slot: stages that its step has passed */
+    gg_error failure;
+} pipeline;
+
+/* Steps that have passed all stages. */
+static size_t steps_ended(const pipeline *l)
+{
+    return l->next[GG_STAGES - 1] - l->busy[GG_STAGES - 1];
+}
+
+/* Whether a step can begin stage k. */
+static bool can_begin(const pipeline *l, size_t k)
+{
+    size_t i = l->next[k];
+    if (i >= l->p.n || l->busy[k]) return false;
+    if (k == 0) return i - steps_ended(l) < l->p.slots;
+    /* not 0: there is a slot */
+    return i < l->next[k - 1] && l->passed[i % l->p.slots] == k;
+}
+
+/* Runs one stage. The lock is held before and after. */
+static void run_stage(pipeline *l, size_t k, unsigned thread)
+{
+    size_t i = l->next[k]++;
+    gg_error err = GG_ERROR_INIT;
+    l->busy[k] = k != 1 || !l->p.together;
+    if (k == 0) l->passed[i % l->p.slots] = 0;
+    pthread_mutex_unlock(&l->lock);
+    gg_status st = l->p.stage[k](l->ctx, i, thread, &err);
+    pthread_mutex_lock(&l->lock);
+    l->busy[k] = false;
+    if (st == GG_OK) {
+        l->passed[i % l->p.slots]++;
+    } else if (i < l->p.n) {
+        if (err.status == GG_OK) gg_fail(&err, st, "%s", gg_status_text(st));
+        l->p.n = i;
+        l->failure = err;
+    }
+}
+
+/* Takes the last stage that can begin, so that a step tends to stay in the cache of a thread. */
+static gg_status run_stages(void *ctx, size_t task, unsigned thread, gg_error *err)
+{
+    pipeline *l = ctx;
+    (void)task, (void)err;
+    pthread_mutex_lock(&l->lock);
+    while (steps_ended(l) < l->p.n) {
+        size_t k = GG_STAGES;
+        while (k > 0 && !can_begin(l, k - 1)) k--;
+        if (k > 0) run_stage(l, k - 1, thread);
+        if (k > 0) pthread_cond_broadcast(&l->changed);
+        else pthread_cond_wait(&l->changed, &l->lock);
+    }
+    pthread_mutex_unlock(&l->lock);
+    return GG_OK;
+}
+
+gg_status gg_run_pipeline(const gg_pipeline *p, unsigned threads, void *ctx, gg_error *err)
+{
+    pipeline l = { .p = *p,
+                   .ctx = ctx,
+                   .lock = PTHREAD_MUTEX_INITIALIZER,
+                   .changed = PTHREAD_COND_INITIALIZER,
+                   .failure = GG_ERROR_INIT };
+    l.passed = calloc(p->slots, 1);
+    if (!l.passed) return gg_fail(err, GG_ENOMEM, "no memory for %u threads", threads);
+    gg_status st = gg_parallel(threads, threads, run_stages, &l, err);
+    free(l.passed);
+    if (st != GG_OK || l.p.n == p->n) return st;
+    gg_error_merge(err, &l.failure);
+    return l.failure.status;
 }

@@ -12,5 +12,20 @@ typedef gg_status (*gg_task)(void *ctx, size_t i, unsigned worker, gg_error *err
  * task runs in the caller alone. */
 gg_status gg_parallel(size_t n, unsigned threads, gg_task task, void *ctx, gg_error *err);
 
+#define GG_STAGES 3
+
+/* At most `slots` > 0 steps are in work at the same time, so that step i may use slot i % slots of
+ * a memory. */
+typedef struct gg_pipeline {
+    size_t n, slots;
+    gg_task stage[GG_STAGES];
+    bool together; /* several threads may be in the middle stage; the others have one, in order */
+} gg_pipeline;
+
+/* Runs all stages of step i < n one after the other, by any thread, while other threads work on
+ * other steps. From the first step that fails on, none is ended; its error is kept, as in
+ * gg_parallel. */
+gg_status gg_run_pipeline(const gg_pipeline *p, unsigned threads, void *ctx, gg_error *err);
+
 /* Number of processors that this process may use, at least 1. */
 unsigned gg_thread_count(void);

@@ -12,7 +12,6 @@
 #include "write/verb_run.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +120,6 @@ typedef struct gg_slot {
     gg_step step;
     uint8_t *room, *bytes; /* what was allocated, and the encoded values in it */
     uint64_t lost;
-    bool made, counts; /* counts: an earlier step has lost values, so that these are not encoded */
     bool stopped;
     gg_encode_error error;
 } gg_slot;
@@ -210,9 +208,34 @@ static gg_status write_step(const gg_steps *s, const gg_slot *slot, gg_error *er
     return st;
 }
 
-static gg_status make_step(const gg_steps *s, gg_slot *slot, gg_error *err)
+/* ---- the stages of a step */
+
+static gg_slot *slot_of_step(const gg_steps *s, size_t i)
 {
+    return &s->slots[i % s->n_slots]; /* not 0: gg_steps_open makes one */
+}
+
+/* Sets a slot to step i, and reads what it needs. */
+static gg_status read_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    gg_steps *s = ctx;
+    gg_slot *slot = slot_of_step(s, i);
+    uint64_t first = s->begin + i * s->size;
+    (void)worker;
+    *slot = (gg_slot){ .room = slot->room, .bytes = slot->bytes };
+    slot->step.first = first;
+    slot->step.n = s->end - first < s->size ? (size_t)(s->end - first) : s->size;
+    slot->step.slot = i % s->n_slots;
+    return s->read ? s->read(s->ctx, &slot->step, err) : GG_OK;
+}
+
+static gg_status make_step(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    gg_steps *s = ctx;
+    gg_slot *slot = slot_of_step(s, i);
     float *x = NULL;
+    slot->step.worker = worker;
+    slot->step.stopped = atomic_load(&s->stopped);
     gg_status st = gg_cancelled(err);
     if (st == GG_OK) st = s->make(s->ctx, &slot->step, &x, err);
     slot->stopped = s->write && !x;
@@ -221,15 +244,21 @@ static gg_status make_step(const gg_steps *s, gg_slot *slot, gg_error *err)
     uint32_t dtype = s->to.t->dtype;
     float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
     slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, limit);
-    if (slot->lost || slot->counts) return GG_OK;
+    if (slot->lost || atomic_load(&s->counts)) return GG_OK;
     st = encode_step(s, slot, x, err);
     return st == GG_OK && !slot->lost && any_order(s) ? write_step(s, slot, err) : st;
 }
 
-static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
+static gg_status end_step(void *ctx, size_t i, unsigned worker, gg_error *err)
 {
+    gg_steps *s = ctx;
+    const gg_slot *slot = slot_of_step(s, i);
+    (void)worker;
     if (s->after) s->after(s->ctx, &slot->step);
-    if (!s->write || s->stopped || s->lost) return GG_OK;
+    s->lost += slot->lost;
+    if (slot->lost) atomic_store(&s->counts, true);
+    if (slot->stopped) atomic_store(&s->stopped, true);
+    if (!s->write || s->lost || atomic_load(&s->stopped)) return GG_OK;
     if (s->error) gg_add_errors(s->error, &slot->error);
     if (any_order(s)) return GG_OK;
     if (s->to.hash)
@@ -237,106 +266,17 @@ static gg_status end_step(gg_steps *s, const gg_slot *slot, gg_error *err)
     return write_step(s, slot, err);
 }
 
-/* The steps of a run. One thread reads a step and one ends a step, in order, while all others make
- * steps, so that neither waits for all of the others. Step i is in slot i % n_slots. */
-typedef struct gg_stages {
-    gg_steps *s;
-    uint64_t first, end; /* values that are not yet in a step */
-    size_t n;            /* steps; from the first one that failed on there are none */
-    size_t read, taken, ended;
-    bool reading, ending;
-    gg_error failure;
-    pthread_mutex_t lock; /* guards all of them, and the slots between two stages */
-    pthread_cond_t changed;
-} gg_stages;
-
-/* Sets a slot to the next step, and reads what it needs. */
-static gg_status read_step(gg_stages *g, gg_slot *slot, gg_error *err)
-{
-    gg_steps *s = g->s;
-    size_t n = g->end - g->first < s->size ? (size_t)(g->end - g->first) : s->size;
-    slot->step = (gg_step){ .first = g->first, .n = n, .slot = g->read % s->n_slots };
-    slot->lost = 0;
-    slot->error = (gg_encode_error){ 0 };
-    g->first += n;
-    return s->read ? s->read(s->ctx, &slot->step, err) : GG_OK;
-}
-
-/* Does one stage of one step, if there is one to do: false. The lock is held before and after. */
-static bool do_stage(gg_stages *g, unsigned worker)
-{
-    gg_steps *s = g->s;
-    gg_error err = GG_ERROR_INIT;
-    gg_status st;
-    size_t i = g->ended;
-    gg_slot *slot = &s->slots[i % s->n_slots];
-    if (!g->ending && i < g->taken && slot->made) {
-        g->ending = true;
-        s->lost += slot->lost;
-        s->stopped = s->stopped || slot->stopped;
-        pthread_mutex_unlock(&g->lock);
-        st = end_step(s, slot, &err);
-        pthread_mutex_lock(&g->lock);
-        g->ending = false;
-        g->ended++;
-    } else if (!g->reading && g->read < g->n && g->read - g->ended < s->n_slots) {
-        i = g->read;
-        g->reading = true;
-        pthread_mutex_unlock(&g->lock);
-        st = read_step(g, &s->slots[i % s->n_slots], &err);
-        pthread_mutex_lock(&g->lock);
-        g->reading = false;
-        g->read++;
-    } else if (g->taken < g->read && g->taken < g->n) {
-        i = g->taken++;
-        slot = &s->slots[i % s->n_slots];
-        slot->made = false;
-        slot->counts = s->lost > 0;
-        slot->step.worker = worker;
-        slot->step.stopped = s->stopped;
-        pthread_mutex_unlock(&g->lock);
-        st = make_step(s, slot, &err);
-        pthread_mutex_lock(&g->lock);
-        slot->made = true;
-    } else return false;
-    if (st != GG_OK && err.status == GG_OK) gg_fail(&err, st, "%s", gg_status_text(st));
-    if (st != GG_OK && i < g->n) {
-        g->n = i;
-        g->failure = err;
-    }
-    return true;
-}
-
-static gg_status do_stages(void *ctx, size_t task, unsigned worker, gg_error *err)
-{
-    gg_stages *g = ctx;
-    (void)task;
-    (void)err;
-    pthread_mutex_lock(&g->lock);
-    while (g->ended < g->n) {
-        if (do_stage(g, worker)) pthread_cond_broadcast(&g->changed);
-        else pthread_cond_wait(&g->changed, &g->lock);
-    }
-    pthread_mutex_unlock(&g->lock);
-    return GG_OK;
-}
-
 gg_status gg_steps_run(gg_steps *s, uint64_t first, uint64_t end, unsigned threads, bool write,
                        gg_error *err)
 {
-    gg_stages g = { .s = s, .first = first, .end = end, .failure = GG_ERROR_INIT };
-    if (first < end) g.n = (size_t)((end - first + s->size - 1) / s->size);
-    size_t n = g.n;
-    if (threads > s->threads) threads = s->threads;
+    if (first >= end) return GG_OK;
     s->write = write && s->to.fd >= 0;
-    pthread_mutex_init(&g.lock, NULL);
-    pthread_cond_init(&g.changed, NULL);
-    gg_status st = gg_parallel(threads, threads, do_stages, &g, err);
-    pthread_cond_destroy(&g.changed);
-    pthread_mutex_destroy(&g.lock);
-    if (st != GG_OK || g.n == n) return st;
-    gg_error_merge(err, &g.failure);
-    return g.failure.status;
+    s->begin = first;
+    s->end = end;
+    /* not 0: a step has values */
+    size_t n = (size_t)((end - first + s->size - 1) / s->size);
+    gg_pipeline p = { n, s->n_slots, { read_step, make_step, end_step }, true };
+    return gg_run_pipeline(&p, threads < s->threads ? threads : s->threads, s, err);
 }
 
 gg_status gg_steps_fail_lost(const gg_steps *s, gg_error *err)

@@ -19,6 +19,8 @@
 #include "organ/imatrix.h"
 #include "write/plan.h"
 
+#include <stdatomic.h>
+
 /* ---- errors of encodings: how far encoded values are from the values that were encoded ----- */
 
 typedef struct gg_encode_error {
@@ -197,8 +199,9 @@ typedef struct gg_steps {
     struct gg_slot *slots;
     gg_weights weights;
     float *room; /* per worker: the weights of COMPUTE_STEP values, and the values decoded again */
-    bool write, stopped;
-    uint64_t lost; /* values that the dtype cannot represent */
+    uint64_t begin, end, lost; /* of a run; lost: values that the dtype cannot represent */
+    bool write;
+    atomic_bool stopped, counts; /* counts: values were lost, so that no more are encoded */
 } gg_steps;
 
 /* The weights of the encoder are those of a part of a stack, or of a whole tensor: see

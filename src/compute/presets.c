@@ -290,7 +290,7 @@ gg_status gg_preset_choose(const gg_preset *p, const gg_preset_model *m, uint32_
     c.low = in_list("IQ1_S|IQ1_M|IQ2_XXS|IQ2_XS|IQ2_S|IQ2_M", c.name);
     look_at_model(&c, tensors, n, m->meta ? m->meta : &none);
     place *order = order_blocks(tensors, n);
-    gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the tensors' types");
+    gg_status st = order ? GG_OK : gg_fail(err, GG_ENOMEM, "no memory for the types of tensors");
     for (size_t k = 0; k < n && st == GG_OK; k++) {
         const gg_tensor *t = &tensors[order[k].i];
         uint32_t *dtype = &dtypes[order[k].i], full;

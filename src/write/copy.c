@@ -17,7 +17,7 @@
  * so that threads wait for each other less often. Lanes share the smaller number. */
 #define STEP_HASHED ((size_t)256 << 10)
 #define STEP_PLAIN (4 * STEP_HASHED)
-#define STEP_OVERLAP ((size_t)1 << 20)  /* from a pipe, for each of two threads */
+#define STEPS_PIPED 3                   /* in work of a copy from a pipe */
 #define STEP_OF_LANE ((size_t)64 << 10) /* at least */
 
 void gg_turn_take(const gg_run *run)
@@ -122,45 +122,55 @@ static gg_status buffer_copy(copier *c, bool hashed, const gg_run *run, gg_error
     return st;
 }
 
-/* Two buffers for one copy: one is hashed while the other one is read and written. */
-typedef struct overlap {
+/* A copy from a pipe, in steps that several threads read, hash and write, one after the other. */
+typedef struct piped {
     copier *c;
     const gg_run *run;
-    uint8_t *bufs[2];
-    size_t held[2]; /* bytes in each */
-    unsigned now;   /* the buffer that is read */
-} overlap;
+    uint8_t *bufs[STEPS_PIPED];
+} piped;
 
-static gg_status overlap_step(void *ctx, size_t task, unsigned worker, gg_error *err)
+static size_t piped_bytes(const piped *p, size_t i)
 {
-    overlap *o = ctx;
-    copier *c = o->c;
-    (void)worker;
-    if (task == 0) {
-        gg_sha256_update(&c->hash, o->bufs[!o->now], o->held[!o->now]);
-        return GG_OK;
-    }
-    c->buf = o->bufs[o->now];
-    gg_status st = copier_read(c, err);
-    o->held[o->now] = c->held;
-    return st == GG_OK ? copier_write(c, o->run, err) : st;
+    uint64_t left = p->c->part.bytes - i * STEP_HASHED;
+    return left < STEP_HASHED ? (size_t)left : STEP_HASHED;
 }
 
-/* Copies from a pipe, which only one thread can read, while another thread hashes. */
+static gg_status piped_read(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    piped *p = ctx;
+    (void)worker;
+    return gg_data_read(&p->c->data, p->c->part.at + i * STEP_HASHED, p->bufs[i % STEPS_PIPED],
+                        piped_bytes(p, i), err);
+}
+
+static gg_status piped_hash(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    piped *p = ctx;
+    (void)worker, (void)err;
+    gg_sha256_update(&p->c->hash, p->bufs[i % STEPS_PIPED], piped_bytes(p, i));
+    return GG_OK;
+}
+
+static gg_status piped_write(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    piped *p = ctx;
+    (void)worker;
+    p->c->buf = p->bufs[i % STEPS_PIPED];
+    p->c->held = piped_bytes(p, i);
+    return copier_write(p->c, p->run, err);
+}
+
 static gg_status pipe_copy(copier *c, const gg_run *run, gg_error *err)
 {
-    uint8_t *room = malloc(2 * (STEP_OVERLAP + GG_LINE_ROOM));
-    if (!room) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
-    overlap o = { .c = c, .run = run };
-    gg_status st = GG_OK;
-    c->size = STEP_OVERLAP;
-    for (unsigned k = 0; k < 2; k++)
-        o.bufs[k] = gg_in_line(room + k * (STEP_OVERLAP + GG_LINE_ROOM), c->out.at);
-    for (bool more = true; more && st == GG_OK; o.now = !o.now) {
-        more = c->done < c->part.bytes; /* the last step only hashes */
-        st = gg_parallel(2, 2, overlap_step, &o, err);
-    }
-    free(room);
+    const size_t room = STEP_HASHED + GG_LINE_ROOM;
+    uint8_t *rooms = malloc(STEPS_PIPED * room);
+    if (!rooms) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
+    piped p = { .c = c, .run = run };
+    for (unsigned k = 0; k < STEPS_PIPED; k++) p.bufs[k] = gg_in_line(rooms + k * room, c->out.at);
+    size_t n = (size_t)((c->part.bytes + STEP_HASHED - 1) / STEP_HASHED);
+    gg_pipeline line = { n, STEPS_PIPED, { piped_read, piped_hash, piped_write }, false };
+    gg_status st = gg_run_pipeline(&line, 2, &p, err);
+    free(rooms);
     return st;
 }
 
@@ -172,7 +182,7 @@ gg_status gg_copy_part(const gg_plan_part *part, gg_place out, char sha[65], con
     if (st != GG_OK) return st;
     bool in_kernel = !sha && (out.at == GG_AT_POS ||
                               (c.data.fd >= 0 && gg_copy_by_kernel(c.data.fd, out.fd)));
-    bool from_pipe = sha && run && run->threads != 1 && part->bytes > STEP_OVERLAP &&
+    bool from_pipe = sha && run && run->threads != 1 && part->bytes > STEPS_PIPED * STEP_HASHED &&
                      part->source && !gg_source_seekable(part->source);
     st = in_kernel   ? kernel_copy(&c, run, err)
          : from_pipe ? pipe_copy(&c, run, err)
@@ -342,7 +352,7 @@ static gg_status run_lanes(void *ctx, size_t task, unsigned worker, gg_error *er
     uint8_t *bufs = malloc(lanes * (size + GG_LINE_ROOM));
     (void)task;
     (void)worker;
-    if (!bufs) return gg_fail(err, GG_ENOMEM, "no memory for copy buffers");
+    if (!bufs) return gg_fail(err, GG_ENOMEM, "no memory for a copy buffer");
     for (size_t i = 0; i < lanes; i++) {
         slots[i].room = bufs + i * (size + GG_LINE_ROOM);
         slots[i].c.size = size;

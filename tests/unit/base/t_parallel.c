@@ -119,7 +119,78 @@ static void stacks_are_large(void)
     T_EQ(atomic_load(&n), 64);
 }
 
+/* ---- pipelines */
+
+#define SLOTS 3
+
+typedef struct line {
+    int slot[SLOTS];             /* the step in it, and what it has become */
+    size_t made[N];              /* per step */
+    size_t ends;                 /* steps that have ended */
+    size_t fail_read, fail_make; /* SIZE_MAX = none */
+    atomic_int wrong;
+} line;
+
+static gg_status line_read(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    line *l = ctx;
+    (void)worker;
+    l->slot[i % SLOTS] = (int)i;
+    return i == l->fail_read ? gg_fail(err, GG_EIO, "read %zu", i) : GG_OK;
+}
+
+static gg_status line_make(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    line *l = ctx;
+    (void)worker;
+    l->made[i]++;
+    if (l->slot[i % SLOTS]++ != (int)i) atomic_fetch_add(&l->wrong, 1);
+    if (i % 7 == 0) usleep(100);
+    return i == l->fail_make ? gg_fail(err, GG_EFORMAT, "make %zu", i) : GG_OK;
+}
+
+static gg_status line_end(void *ctx, size_t i, unsigned worker, gg_error *err)
+{
+    line *l = ctx;
+    (void)worker, (void)err;
+    if (l->slot[i % SLOTS] != (int)i + 1 || l->ends++ != i) atomic_fetch_add(&l->wrong, 1);
+    return GG_OK;
+}
+
+static gg_status run_line(line *l, size_t n, unsigned threads, gg_error *e)
+{
+    gg_pipeline p = { n, SLOTS, { line_read, line_make, line_end }, true };
+    return gg_run_pipeline(&p, threads, l, e);
+}
+
+static void steps_pass_all_stages(void)
+{
+    for (unsigned threads = 1; threads <= 8; threads++) {
+        line l = { .fail_read = SIZE_MAX, .fail_make = SIZE_MAX };
+        gg_error e = GG_ERROR_INIT;
+        T_EQ(run_line(&l, N, threads, &e), GG_OK);
+        T_CHECK(l.ends == N && atomic_load(&l.wrong) == 0);
+        for (size_t i = 0; i < N; i++) T_EQ(l.made[i], 1);
+        T_EQ(run_line(&l, 0, threads, &e), GG_OK);
+    }
+}
+
+/* Step 7 fails late, step 8 is read at once: all before 7 are ended, for any number of threads. */
+static void the_first_failed_step_counts(void)
+{
+    for (unsigned threads = 1; threads <= 8; threads++)
+        for (size_t read = 6; read <= 8; read++) {
+            line l = { .fail_read = read, .fail_make = 7 };
+            gg_error e = GG_ERROR_INIT;
+            T_EQ(run_line(&l, N, threads, &e), read == 8 ? GG_EFORMAT : GG_EIO);
+            T_STR(e.what, read == 8 ? "make 7" : read == 7 ? "read 7" : "read 6");
+            T_CHECK(l.ends == (read < 7 ? read : 7) && atomic_load(&l.wrong) == 0);
+        }
+}
+
 static const t_case cases[] = {
+    { "steps pass all stages of a pipeline", steps_pass_all_stages },
+    { "the first failed step of a pipeline counts", the_first_failed_step_counts },
     { "threads have room for tables", stacks_are_large },
     { "each task runs once", each_runs_once },
     { "the lowest failure is kept", lowest_failure_is_kept },
