@@ -252,7 +252,8 @@ static void damage(void)
     for (int i = 0; i < 5; i++) T_CHECK(same.damage[i] == 0 || isnan(same.damage[i]));
     T_CHECK(same.damage[0] == 0 && same.energy2[0] == r.energy2[0]);
     /* Of sampled rows, the same quotient of fewer squares: the first and the one in the middle. */
-    rows few = compared(a, b, false, 2);
+    rows few = compared(a, b, false, 2), few_same = compared(a, a, false, 2);
+    T_EQ(few_same.energy2[0], few.energy2[0]);
     double part[2] = { 0, 0 };
     for (int i = 0; i < VALUES; i++) {
         if (i / COLUMNS != 0 && i / COLUMNS != ROWS / 2) continue;
