@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "numeric/mix.h"
+#include "numeric/numeric.h"
 #include "quant/quant.h"
 #include "write/copy.h"
 #include "write/keys.h"
@@ -428,13 +428,11 @@ static gg_status open_part(feed *f, const gg_plan_part *p, gg_error *err)
 /* Goes to the next part, after a look at the hash of this one. */
 static gg_status end_part(feed *f, gg_error *err)
 {
-    unsigned char digest[32];
     char hex[65];
     gg_data_close(&f->data);
     f->open = false;
     if (f->hashed) {
-        gg_sha256_final(&f->hash, digest);
-        gg_sha256_hex(digest, hex);
+        gg_hash_text(&f->hash, hex);
         if (gg_check_sha256(hex, f->op->parts[f->part].sha256, err) != GG_OK)
             return at_part(f, err);
     }

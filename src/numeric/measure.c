@@ -79,12 +79,6 @@ double gg_theta(double h, double k, double c)
     return 90.0 * (gg_score_entropy(h) + gg_score_kurtosis(k) + gg_score_cv(c)) / 3.0;
 }
 
-double gg_calibrated(double theta, double null_theta)
-{
-    if (!(theta > null_theta) || null_theta >= 90.0) return 0.0;
-    return 90.0 * (theta - null_theta) / (90.0 - null_theta);
-}
-
 /* ---- steps of all ways ------------------------------------------------------------- */
 
 size_t gg_keep_finite(const float *x, size_t n, float *out)

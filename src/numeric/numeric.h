@@ -48,9 +48,6 @@ double gg_score_kurtosis(double k);
 double gg_score_cv(double c);
 double gg_theta(double h, double k, double c);
 
-/* 90 max(0, theta - null) / (90 - null), or 0 if null >= 90. */
-double gg_calibrated(double theta, double null_theta);
-
 /* ---- null model -------------------------------------------------------- */
 
 #define GG_NULL_SEED UINT64_C(0x676775665f6e756c)
@@ -117,3 +114,8 @@ typedef struct gg_compare_result {
 } gg_compare_result;
 
 gg_compare_result gg_compare_finish(const gg_compare *acc);
+
+/* ---- mixes of values ---------------------------------------------------- */
+
+/* Number of values whose magnitude is not below `limit`, and of NaNs; limit may be INFINITY. */
+GG_DECLARE_KF(size_t, gg_mix_beyond, (const float *x, size_t n, float limit));

@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "base/parallel.h"
 #include "float_set.h"
-#include "numeric/mix.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 #include <stdatomic.h>

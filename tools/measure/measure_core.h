@@ -155,3 +155,5 @@ void gg_measure_null_free(measure_null *m);
 /* The theta of noise; it is computed on the first call for a dtype and count. */
 gg_status gg_measure_null_theta(measure_null *m, gg_measure_room *room, uint32_t dtype,
                                 uint64_t count, double *theta, gg_error *err);
+/* 90 max(0, theta - null) / (90 - null), or 0 if null >= 90. */
+double gg_calibrated(double theta, double null_theta);

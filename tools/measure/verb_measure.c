@@ -118,6 +118,12 @@ static gg_status hand_on(job *j, const gg_tensor_measure *row, gg_error *err)
     return j->o->row ? j->o->row(j->o->ctx, row, err) : GG_OK;
 }
 
+double gg_calibrated(double theta, double null_theta)
+{
+    if (!(theta > null_theta) || null_theta >= 90.0) return 0.0;
+    return 90.0 * (theta - null_theta) / (90.0 - null_theta);
+}
+
 /* Adds what depends on the null model. */
 static gg_status calibrate(job *j, done_row *d, gg_error *err)
 {

@@ -1,5 +1,5 @@
 /* k_mix.c - counts values by their magnitude. */
-#include "numeric/mix.h"
+#include "numeric/numeric.h"
 
 #include "numeric/nlanes.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/isa.h"
 #include "graft/mix_values.h"
-#include "numeric/mix.h"
+#include "numeric/numeric.h"
 
 #include <math.h>
 

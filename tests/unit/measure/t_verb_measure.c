@@ -558,6 +558,15 @@ static void test_null(void)
     null_of(GG_F32, 600, 3);
 }
 
+static void test_calibrated(void)
+{
+    T_EQ(gg_calibrated(90, 42), 90);
+    T_EQ(gg_calibrated(66, 42), 45);
+    T_EQ(gg_calibrated(42, 42), 0);
+    T_EQ(gg_calibrated(30, 42), 0);
+    T_EQ(gg_calibrated(90, 90), 0);
+}
+
 /* A null model is computed once for each type and count. */
 static void test_null_is_computed_once(void)
 {
@@ -653,6 +662,7 @@ static const t_case cases[] = {
     { "runs", test_runs },
     { "holes", test_holes },
     { "null model", test_null },
+    { "calibrated", test_calibrated },
     { "null model once", test_null_is_computed_once },
     { "wells and groups", test_wells_and_groups },
     { "clean up", test_clean_up },

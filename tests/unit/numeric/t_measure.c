@@ -207,9 +207,6 @@ static void scores(void)
     T_CHECK(NEAR(gg_score_cv(0.5), 0, 0) && NEAR(gg_score_cv(0.75), 0.5, 0) &&
             NEAR(gg_score_cv(7), 1, 0));
     T_CHECK(NEAR(gg_theta(0.5, 3, 1), 90, 1e-12) && NEAR(gg_theta(0, 0, 0), 0, 0));
-    T_CHECK(NEAR(gg_calibrated(90, 42), 90, 1e-12) && NEAR(gg_calibrated(42, 42), 0, 0));
-    T_CHECK(NEAR(gg_calibrated(30, 42), 0, 0) && NEAR(gg_calibrated(66, 42), 45, 1e-12));
-    T_CHECK(NEAR(gg_calibrated(90, 90), 0, 0));
 }
 
 static void sampling(void)

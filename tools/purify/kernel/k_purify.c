@@ -12,9 +12,9 @@
 #include "base/float_bits.h"
 #include "base/io.h"
 #include "base/parallel.h"
-#include "numeric/mix.h"
 #include "numeric/nkernel.h"
 #include "numeric/nlanes.h"
+#include "numeric/numeric.h"
 #include "purify/fft.h"
 
 #include <math.h>
