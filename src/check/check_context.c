@@ -68,6 +68,12 @@ size_t gg_check_find(const check *c, const char *name, size_t name_len)
     return gg_name_index_find(c->in->tensors, c->by_name, c->in->n, name, name_len);
 }
 
+const gg_tensor *gg_check_tensor(const check *c, const char *name)
+{
+    size_t i = gg_check_find(c, name, strlen(name));
+    return i == SIZE_MAX ? NULL : &c->in->tensors[i];
+}
+
 gg_status gg_check_open(check *c)
 {
     size_t n = c->in->n, room = n ? n : 1;

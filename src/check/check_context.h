@@ -106,6 +106,8 @@ void gg_check_close(check *c);
 
 /* The index of a tensor, or SIZE_MAX if it is absent. */
 size_t gg_check_find(const check *c, const char *name, size_t name_len);
+/* The same, or NULL. */
+const gg_tensor *gg_check_tensor(const check *c, const char *name);
 
 void gg_check_shape_text(uint32_t n, const uint64_t *dims, char *out, size_t size);
 

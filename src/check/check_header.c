@@ -213,8 +213,7 @@ static const gg_tensor *partner_of(const check *c, const gg_tensor *t, const cha
     char name[GG_RECORD_NAME + 16];
     int stem = (int)(t->name_len - strlen(end));
     int n = snprintf(name, sizeof name, "%.*s%s", stem, t->name, other);
-    size_t i = (size_t)n < sizeof name ? gg_check_find(c, name, (size_t)n) : SIZE_MAX;
-    return i == SIZE_MAX ? NULL : &c->in->tensors[i];
+    return (size_t)n < sizeof name ? gg_check_tensor(c, name) : NULL;
 }
 
 /* Reports tensors that are not halves of pairs. Returns the other half of tensor i, if it is a
@@ -564,8 +563,8 @@ static void check_long_context(check *c)
     size_t len = 0;
     uint64_t context = gg_design_number_or(&c->d, "context_length", 0),
              original = gg_design_number_or(&c->d, "rope.scaling.original_context_length", 0);
-    bool small = gg_check_find(c, "rope_factors_short.weight", 25) != SIZE_MAX,
-         large = gg_check_find(c, "rope_factors_long.weight", 24) != SIZE_MAX,
+    bool small = gg_check_tensor(c, "rope_factors_short.weight") != NULL,
+         large = gg_check_tensor(c, "rope_factors_long.weight") != NULL,
          read = c->arch && strstr(c->arch->globals.text, "rope_factors_long") != NULL;
     if (!read || (small && large)) return;
     gg_kv_str(gg_design_arch_key(&c->d, "rope.scaling.type"), &type, &len);

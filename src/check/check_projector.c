@@ -90,15 +90,9 @@ static void check_keys(check *c, const char *part)
 
 /* ---- tensors -------------------------------------------------------------------------------- */
 
-static const gg_tensor *find(const check *c, const char *name)
-{
-    size_t i = gg_check_find(c, name, strlen(name));
-    return i == SIZE_MAX ? NULL : &c->in->tensors[i];
-}
-
 static void require_tensor(check *c, const char *name, size_t *missing)
 {
-    if (!find(c, name) && (*missing)++ < SHOWN)
+    if (!gg_check_tensor(c, name) && (*missing)++ < SHOWN)
         say_error(c, "tensor-missing", at_name(name),
                   "this tensor is missing; projectors of this type need it");
 }
@@ -131,7 +125,7 @@ static void check_block(check *c, char prefix, uint64_t b, size_t *missing)
         require_tensor(c, name, missing);
     }
     snprintf(name, sizeof name, "%c.blk.%" PRIu64 ".attn_qkv.weight", prefix, b);
-    bool fused = find(c, name) != NULL;
+    bool fused = gg_check_tensor(c, name) != NULL;
     for (size_t i = 0; i < 3 && !fused; i++) {
         snprintf(name, sizeof name, "%c.blk.%" PRIu64 ".%s.weight", prefix, b, split[i]);
         require_tensor(c, name, missing);
@@ -168,7 +162,7 @@ static void check_biases(check *c)
         if (!gg_text_ends(t->name, t->name_len, ".bias") || t->name_len > 150 || t->n_dims != 1)
             continue;
         snprintf(name, sizeof name, "%.*s.weight", (int)(t->name_len - 5), t->name);
-        const gg_tensor *w = find(c, name);
+        const gg_tensor *w = gg_check_tensor(c, name);
         if (w && w->n_dims == 2)
             expect_side(c, t, 0, w->dims[1], "the number of rows of its matrix");
     }
@@ -178,7 +172,7 @@ static void check_sizes(check *c, const char *part, const check_projector *p)
 {
     uint64_t embd = number_of(c, part, "embedding_length"),
              patch = number_of(c, part, "patch_size"), blocks = number_of(c, part, "block_count");
-    const gg_tensor *t = find(c, "v.patch_embd.weight");
+    const gg_tensor *t = gg_check_tensor(c, "v.patch_embd.weight");
     char name[80];
     check_biases(c);
     if (!p->blocks) return;
@@ -189,11 +183,11 @@ static void check_sizes(check *c, const char *part, const check_projector *p)
     }
     for (uint64_t b = 0; b < blocks && b < MOST_BLOCKS; b++) {
         snprintf(name, sizeof name, "%c.blk.%" PRIu64 ".attn_out.weight", part[0], b);
-        expect_side(c, find(c, name), 1, embd, "embedding_length");
+        expect_side(c, gg_check_tensor(c, name), 1, embd, "embedding_length");
         snprintf(name, sizeof name, "%c.blk.%" PRIu64 ".ln1.weight", part[0], b);
-        expect_side(c, find(c, name), 0, embd, "embedding_length");
+        expect_side(c, gg_check_tensor(c, name), 0, embd, "embedding_length");
         snprintf(name, sizeof name, "%c.blk.%" PRIu64 ".ffn_up.weight", part[0], b);
-        t = find(c, name);
+        t = gg_check_tensor(c, name);
         /* old files have exchanged ffn_up and ffn_down */
         if (t && t->dims[1] != embd) expect_side(c, t, 0, embd, "embedding_length");
     }

@@ -140,11 +140,17 @@ static gg_status check_map(check *head, gg_source *s, const check *target)
     return st == GG_OK ? head->status : st;
 }
 
+static bool same_architecture(const check *a, const check *b)
+{
+    return a->d.name && b->d.name && a->d.name_len == b->d.name_len &&
+           memcmp(a->d.name, b->d.name, a->d.name_len) == 0;
+}
+
 static void compare_heads(check *head, const check *target)
 {
     if (gg_design_has(&head->d, "three_targets")) {
         expect_equal(head, "target_hidden_size", target, "embedding_length");
-        if (gg_check_find(head, "token_embd.weight", 17) == SIZE_MAX)
+        if (!gg_check_tensor(head, "token_embd.weight"))
             expect_equal(head, "embedding_length", target, "embedding_length");
     } else if (gg_design_has(&head->d, "wide_output")) {
         expect_equal(head, "embedding_length_out", target, "embedding_length");
@@ -157,8 +163,7 @@ static void compare_heads(check *head, const check *target)
                       "the blocks follow a trunk of %" PRIu64
                       " blocks, but the target has %" PRIu64,
                       head->d.trunk, target->d.trunk);
-        if (!head->d.name || !target->d.name || head->d.name_len != target->d.name_len ||
-            memcmp(head->d.name, target->d.name, head->d.name_len) != 0)
+        if (!same_architecture(head, target))
             say_error(head, RULE, at_name("general.architecture"),
                       "prediction blocks fit only the architecture of their model");
     }
@@ -170,16 +175,16 @@ static void compare_heads(check *head, const check *target)
 /* The rows of output.weight: those of d2t, or else one per token. */
 static void check_output_rows(check *c)
 {
-    size_t out = gg_check_find(c, "output.weight", 13), map = gg_check_find(c, "d2t", 3);
+    const gg_tensor *out = gg_check_tensor(c, "output.weight"), *map = gg_check_tensor(c, "d2t");
     uint64_t vocab = gg_design_vocabulary(&c->d), rows;
-    if (out == SIZE_MAX) return;
-    rows = c->in->tensors[out].dims[1];
-    if (map != SIZE_MAX && rows != c->in->tensors[map].dims[0])
-        say_error(c, "tensor-shape", at_tensor(&c->in->tensors[map]),
+    if (!out) return;
+    rows = out->dims[1];
+    if (map && rows != map->dims[0])
+        say_error(c, "tensor-shape", at_tensor(map),
                   "it has %" PRIu64 " numbers, but output.weight has %" PRIu64 " rows",
-                  c->in->tensors[map].dims[0], rows);
-    else if (map == SIZE_MAX && vocab > 0 && rows != vocab)
-        say_error(c, "tensor-shape", at_tensor(&c->in->tensors[out]),
+                  map->dims[0], rows);
+    else if (!map && vocab > 0 && rows != vocab)
+        say_error(c, "tensor-shape", at_tensor(out),
                   "it has %" PRIu64 " rows for %" PRIu64
                   " tokens, and no tensor d2t tells which tokens they are",
                   rows, vocab);
@@ -221,17 +226,17 @@ static void compare_pair(check *head, const check *target, const gg_tensor *a)
     size_t stem = a->name_len - strlen(end);
     bool embedding = gg_text_is(a->name, stem, "token_embd.weight");
     int n = snprintf(name, sizeof name, "%.*s.lora_b", (int)stem, a->name);
-    size_t i = (size_t)n < sizeof name ? gg_check_find(head, name, (size_t)n) : SIZE_MAX,
-           k = gg_check_find(target, a->name, stem);
+    size_t k = gg_check_find(target, a->name, stem);
     if (k == SIZE_MAX) {
         say_error(head, RULE, at_tensor(a), "the target has no tensor of the name before .lora_a");
         return;
     }
-    if (embedding && gg_check_find(target, "output.weight", 13) == SIZE_MAX)
+    if (embedding && !gg_check_tensor(target, "output.weight"))
         say_error(head, RULE, at_tensor(a),
                   "the embeddings of the target are its head too, and engines abort when a pair "
                   "changes them: fold the adapter into the target");
-    const gg_tensor *b = i == SIZE_MAX ? NULL : &head->in->tensors[i], *w = &target->in->tensors[k];
+    const gg_tensor *b = (size_t)n < sizeof name ? gg_check_tensor(head, name) : NULL,
+                    *w = &target->in->tensors[k];
     uint64_t in = a->dims[embedding ? 1 : 0], out = b ? b->dims[1] : 0;
     if (in != w->dims[embedding ? 1 : 0] || (b && out != w->dims[embedding ? 0 : 1]) ||
         a->dims[2] != w->dims[2])
@@ -243,9 +248,7 @@ static void compare_pair(check *head, const check *target, const gg_tensor *a)
 
 static void compare_architectures(check *head, const check *target)
 {
-    if (head->d.name && target->d.name &&
-        !(head->d.name_len == target->d.name_len &&
-          memcmp(head->d.name, target->d.name, head->d.name_len) == 0))
+    if (head->d.name && target->d.name && !same_architecture(head, target))
         say_error(head, RULE, at_name("general.architecture"),
                   "it differs from that of the target (%.*s)",
                   (int)(target->d.name_len < 64 ? target->d.name_len : 64), target->d.name);

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool has_tensor(const check *c, const char *name)
-{
-    return gg_check_find(c, name, strlen(name)) != SIZE_MAX;
-}
-
 /* ---- one word of a table ---------------------------------------------------------------- */
 
 /* The part of the model to which a list of words applies. */
@@ -226,9 +221,9 @@ static bool is_apart(const check *c, int64_t block)
     char name[64];
     if (c->d.trunk == c->d.blocks) return false;
     if ((uint64_t)block < c->d.trunk)
-        return gg_design_has(&c->d, "trunk_apart") && !has_tensor(c, "blk.0.attn_norm.weight");
+        return gg_design_has(&c->d, "trunk_apart") && !gg_check_tensor(c, "blk.0.attn_norm.weight");
     snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.eh_proj.weight", c->d.trunk);
-    return gg_design_has(&c->d, "prediction_apart") && !has_tensor(c, name);
+    return gg_design_has(&c->d, "prediction_apart") && !gg_check_tensor(c, name);
 }
 
 /* Checks all tensors of one block. Prediction blocks may be missing. */
@@ -402,7 +397,7 @@ static void check_prediction_heads(const body *b)
         if (block < c->d.trunk || block >= c->d.blocks) continue;
         for (size_t k = 0; k < 3; k++) {
             snprintf(name, sizeof name, "blk.%" PRIu64 ".nextn.%s.weight", block, heads[k]);
-            if (has_tensor(c, name)) continue;
+            if (gg_check_tensor(c, name)) continue;
             say_error(c, "tensor-missing", at_name(name),
                       "this tensor is missing; a prediction block needs it");
             return;
