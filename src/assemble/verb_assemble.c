@@ -97,8 +97,7 @@ static gg_status add_tensors(assembly *a, gg_error *err)
 
 static bool is_vocabulary_key(const gg_kv *kv)
 {
-    static const char prefix[] = "tokenizer.";
-    return kv->key_len >= sizeof prefix && memcmp(kv->key, prefix, sizeof prefix - 1) == 0;
+    return gg_text_begins(kv->key, kv->key_len, "tokenizer.");
 }
 
 /* The rows of a matrix with one row per token; 0 = the model does not have it. */

@@ -363,6 +363,7 @@ static void note_texts(const stacker *s, const gg_run *run)
     }
 }
 
+/* Whether these are the first blocks of one model, as many as given. */
 static bool keeps_order(const gg_block_order *o, uint64_t blocks)
 {
     if (o->n_models != 1 || o->n != blocks) return false;
@@ -542,15 +543,6 @@ static gg_status stacked_keys(stacker *s, gg_meta *meta)
     return gg_meta_set_u32(meta, key, (uint32_t)n, s->err);
 }
 
-/* Whether the model only loses its prediction blocks, which can be had back. */
-static bool keeps_trunk(const stacker *s)
-{
-    const gg_block_order *o = s->order;
-    bool same = o->n_models == 1 && o->n == gg_layer_trunk(&s->models[0]);
-    for (size_t i = 0; i < o->n && same; i++) same = o->blocks[i].block == i;
-    return same;
-}
-
 /* Records the blocks: "stack: 0-1 of A, 2-3 of B". */
 static gg_status record_step(stacker *s, const gg_run *run, gg_meta *meta)
 {
@@ -620,8 +612,9 @@ static gg_status plan_files(stacker *s, const char *output, const gg_run *run)
     gg_status st = plan_stack(s);
     if (st == GG_OK) st = stacked_keys(s, &meta);
     if (st == GG_OK && (!s->same || s->o->mtp_only)) st = follow_types(s, &meta);
-    if (st == GG_OK && !s->same && !s->o->mtp_only && !keeps_trunk(s))
-        st = record_step(s, run, &meta);
+    /* A model that only loses its prediction blocks can have them back. */
+    bool whole_trunk = keeps_order(s->order, gg_layer_trunk(&s->models[0]));
+    if (st == GG_OK && !s->same && !s->o->mtp_only && !whole_trunk) st = record_step(s, run, &meta);
     if (st == GG_OK && s->o->keys) st = s->o->keys(s->o->ctx, &meta, s->err);
     if (st == GG_OK)
         st = gg_plan_changed_file(&s->plan, output ? output : "-", gg_plan_version(first), &meta,

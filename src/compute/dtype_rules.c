@@ -498,27 +498,27 @@ static void note_summary(const summary *s, const gg_run *run)
 
 /* Tensors whose rows do not fit the type that the preset has for them. */
 typedef struct fallbacks {
-    size_t n;
-    uint32_t given[FALLBACK_SHOWN], wanted[FALLBACK_SHOWN];
-    size_t counts[FALLBACK_SHOWN];
-    uint64_t rows[FALLBACK_SHOWN];
+    size_t n, counts[FALLBACK_SHOWN]; /* of all, and by given type */
+    uint64_t given[FALLBACK_SHOWN], rows[FALLBACK_SHOWN], wanted[FALLBACK_SHOWN];
     size_t n_given, n_rows, n_wanted;
 } fallbacks;
 
-static void add_fallback(fallbacks *f, const gg_tensor *t, uint32_t given, uint32_t wanted)
+/* The index of a number in a list, to which it is added if there is room; else FALLBACK_SHOWN. */
+static size_t fallback_index(uint64_t list[FALLBACK_SHOWN], size_t *n, uint64_t number)
 {
     size_t i = 0;
+    while (i < *n && list[i] != number) i++;
+    if (i == *n && i < FALLBACK_SHOWN) list[(*n)++] = number;
+    return i;
+}
+
+static void add_fallback(fallbacks *f, const gg_tensor *t, uint32_t given, uint32_t wanted)
+{
+    size_t i = fallback_index(f->given, &f->n_given, given);
     f->n++;
-    while (i < f->n_given && f->given[i] != given) i++;
-    if (i < FALLBACK_SHOWN) {
-        f->given[i] = given;
-        f->counts[i]++;
-    }
-    if (i == f->n_given && i < FALLBACK_SHOWN) f->n_given++;
-    for (i = 0; i < f->n_rows && f->rows[i] != t->dims[0];) i++;
-    if (i == f->n_rows && i < FALLBACK_SHOWN) f->rows[f->n_rows++] = t->dims[0];
-    for (i = 0; i < f->n_wanted && f->wanted[i] != wanted;) i++;
-    if (i == f->n_wanted && i < FALLBACK_SHOWN) f->wanted[f->n_wanted++] = wanted;
+    if (i < FALLBACK_SHOWN) f->counts[i]++;
+    fallback_index(f->rows, &f->n_rows, t->dims[0]);
+    fallback_index(f->wanted, &f->n_wanted, wanted);
 }
 
 /* "13 tensors as Q5_0, 3 as Q8_0: their rows of 320 do not fit Q4_K or Q6_K" */
@@ -530,7 +530,7 @@ static void fallback_text(const fallbacks *f, char out[500])
                                i                   ? ""
                                : f->counts[i] == 1 ? " tensor"
                                                    : " tensors",
-                               gg_dtype_get(f->given[i])->name);
+                               gg_dtype_name((uint32_t)f->given[i]));
     if (named < f->n)
         at += (size_t)snprintf(out + at, 500 - at, ", %zu in other types", f->n - named);
     at += (size_t)snprintf(out + at, 500 - at, ": their rows of ");
@@ -540,7 +540,7 @@ static void fallback_text(const fallbacks *f, char out[500])
     at += (size_t)snprintf(out + at, 500 - at, " do not fit ");
     for (size_t i = 0; i < f->n_wanted; i++)
         at += (size_t)snprintf(out + at, 500 - at, "%s%s", i ? " or " : "",
-                               gg_dtype_get(f->wanted[i])->name);
+                               gg_dtype_name((uint32_t)f->wanted[i]));
 }
 
 /* Tells which tensors did not get the type of the preset, or refuses that. */

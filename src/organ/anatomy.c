@@ -36,6 +36,13 @@ const char *gg_class_folder(gg_class c)
     return classes[c].folder;
 }
 
+bool gg_is_class_folder(const char *name)
+{
+    for (int c = 0; c < GG_CLASS_COUNT; c++)
+        if (strcmp(name, classes[c].folder) == 0) return true;
+    return false;
+}
+
 const char *gg_class_label(gg_class c)
 {
     return classes[c].label;

@@ -28,9 +28,8 @@ static char *folder_of(const char *path, gg_error *err)
 /* Whether organ directories use that name at their top level. */
 static bool is_reserved(const char *name)
 {
-    for (int c = 0; c < GG_CLASS_COUNT; c++)
-        if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
-    return strcmp(name, GG_MANIFEST) == 0 || strncmp(name, "trailing-", 9) == 0 || name[0] == '.';
+    return gg_is_class_folder(name) || strcmp(name, GG_MANIFEST) == 0 ||
+           strncmp(name, "trailing-", 9) == 0 || name[0] == '.';
 }
 
 /* Whether path is a name at the top level of the directory that organ directories do not use. */

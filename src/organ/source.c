@@ -461,3 +461,10 @@ static gg_status admit_keys(const gg_meta *meta, gg_error *err)
     if (st == GG_OK) st = gg_split_numbers(meta, &no, &count, err);
     return st;
 }
+
+gg_status gg_refuse_rows_together(const gg_tensor *t, gg_error *err)
+{
+    gg_fail(err, GG_EUNSUPPORTED, "%u rows of %s lie together, so that none can be moved alone",
+            gg_rows_together(t->dtype), gg_dtype_name(t->dtype));
+    return gg_at_tensor(err, t->name, t->name_len);
+}

@@ -123,6 +123,9 @@ void gg_source_note(const gg_source *s, const char *path, const char *text);
 void gg_source_note_cut(const gg_source *s, const char *path, uint64_t missing);
 void gg_source_note_partial(const gg_source *s, const gg_partial_set *set);
 
+/* GG_EUNSUPPORTED: rows of the tensor cannot be moved alone (gg_rows_together). */
+gg_status gg_refuse_rows_together(const gg_tensor *t, gg_error *err);
+
 /* ---- padding ---- */
 
 /* Maximum of unusual padding in a source: it is kept in memory, and as text in a manifest. */

@@ -62,9 +62,7 @@ gg_status gg_source_join_add(gg_source *s, const gg_tensor *t, const gg_strip *s
         if (strips[i].first % rows == 0 && strips[i].rows % rows == 0 &&
             strips[i].every % rows == 0)
             continue;
-        gg_fail(err, GG_EUNSUPPORTED, "%u rows of %s lie together, so that none can be moved alone",
-                rows, gg_dtype_name(from->dtype));
-        return gg_at_tensor(err, from->name, from->name_len);
+        return gg_refuse_rows_together(from, err);
     }
     *to = *t;
     to->name = gg_names_add(&join_of(s)->names, t->name, t->name_len, err);

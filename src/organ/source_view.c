@@ -106,11 +106,8 @@ static gg_status move_slice(gg_source *view, moved m, gg_error *err)
     const gg_tensor *stored = gg_source_tensor(view->of, m.s.index);
     tensor_view *t = &view_of(view)->tensors[m.s.index];
     unsigned rows = gg_rows_together(stored->dtype);
-    if (rows > 1 && (m.s.columns || m.s.first % rows || m.s.per % rows)) {
-        gg_fail(err, GG_EUNSUPPORTED, "%u rows of %s lie together, so that none can be moved alone",
-                rows, gg_dtype_name(stored->dtype));
-        return gg_at_tensor(err, stored->name, stored->name_len);
-    }
+    if (rows > 1 && (m.s.columns || m.s.first % rows || m.s.per % rows))
+        return gg_refuse_rows_together(stored, err);
     if (!m.s.columns) return insert_moved(&t->rows, &t->n_rows, m, err);
     gg_status st = insert_moved(&t->cols, &t->n_cols, m, err);
     if (st != GG_OK || moves_whole_blocks(gg_dtype_get(stored->dtype), &m.s)) return st;

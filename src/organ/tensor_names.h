@@ -9,6 +9,7 @@
 gg_anatomy gg_anatomy_of(const char *name, size_t name_len);
 
 const char *gg_class_folder(gg_class c); /* "skeleton" "organs" "embed" "norm" "adapters" "other" */
+bool gg_is_class_folder(const char *name);
 /* What people see: "attention" "ffn" "embedding" "norm" "adapter" "other". */
 const char *gg_class_label(gg_class c);
 

@@ -466,9 +466,8 @@ static gg_status find_twin(const vocab_view *v, size_t k, const gg_tensor *t, si
 static gg_status check_rows(const gg_source *s, const gg_tensor *t, gg_error *err)
 {
     if (gg_rows_together(t->dtype) == 1) return GG_OK;
-    gg_fail_in(err, GG_EUNSUPPORTED, s, t,
-               "%u rows of %s lie together, so that none can be moved alone",
-               gg_rows_together(t->dtype), gg_dtype_name(t->dtype));
+    gg_refuse_rows_together(t, err);
+    gg_at_file(err, gg_source_name(s));
     return gg_fix(err, "use the model from before its rows were interleaved");
 }
 

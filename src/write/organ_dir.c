@@ -129,13 +129,6 @@ static gg_status make_manifest(const gg_organ_dir *d, gg_manifest *m, gg_error *
 
 /* ---- replacing a directory -------------------------------------------------- */
 
-static bool is_folder(const char *name)
-{
-    for (int c = 0; c < GG_CLASS_COUNT; c++)
-        if (strcmp(name, gg_class_folder((gg_class)c)) == 0) return true;
-    return false;
-}
-
 /* Whether dirfd/name contains only records and leftovers of killed runs. */
 static bool only_records(int dirfd, const char *name, gg_error *err)
 {
@@ -161,7 +154,7 @@ static bool may_replace(const char *path, gg_error *err)
                     (name[0] == '.' && gg_text_ends(name, strlen(name), ".tmp")) ||
                     (strncmp(name, "trailing-", 9) == 0 &&
                      gg_text_ends(name, strlen(name), ".raw"));
-        may = ours || (is_folder(name) && only_records(dirfd(dir), name, err));
+        may = ours || (gg_is_class_folder(name) && only_records(dirfd(dir), name, err));
     }
     if (dir) closedir(dir);
     return may;
@@ -309,11 +302,9 @@ static const gg_entry *same_entry(const gg_organ_dir *d, size_t i)
  * its blocks if the file system supports it. */
 static gg_status clone_file(gg_organ_dir *d, const char *from, const char *name, gg_error *err)
 {
-    size_t size = strlen(gg_source_name(d->base)) + strlen(from) + 2;
-    char *path = malloc(size);
+    char *path = gg_path_in(gg_source_name(d->base), from, err);
     int fd = -1;
-    if (!path) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(path, size, "%s/%s", gg_source_name(d->base), from);
+    if (!path) return err->status;
     gg_error no_link = GG_ERROR_INIT;
     if (d->link && gg_outdir_link(d->out, path, name, &no_link) == GG_OK) {
         free(path);

@@ -155,10 +155,8 @@ static gg_status odd_bytes_of_dir(gg_plan_file *f, const gg_file_layout *layout,
     f->pads = layout->pads;
     f->n_pads = layout->n_pads;
     if (!layout->trailing) return GG_OK;
-    size_t size = strlen(dir) + strlen(layout->trailing) + 2;
-    f->trailing = malloc(size);
-    if (!f->trailing) return gg_fail(err, GG_ENOMEM, "no memory for a path");
-    snprintf(f->trailing, size, "%s/%s", dir, layout->trailing);
+    f->trailing = gg_path_in(dir, layout->trailing, err);
+    if (!f->trailing) return err->status;
     f->trailing_bytes = layout->trailing_bytes;
     f->trailing_sha256 = layout->trailing_sha256;
     int fd = open(f->trailing, O_RDONLY | O_CLOEXEC); /* if it is missing, copying fails */

@@ -17,13 +17,6 @@ static gg_status visit_whole(const gg_source *s, size_t i, const gg_visit *v, gg
     return v->fn(v->ctx, &p, err);
 }
 
-/* An expert is selected by its own name or by that of its stack. */
-static bool expert_selected(const gg_select *select, const gg_tensor *stack, const gg_selected *p)
-{
-    return gg_select_match(select, p->t.name, p->t.name_len, &p->t.a) ||
-           gg_select_match(select, stack->name, stack->name_len, &stack->a);
-}
-
 gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_error *err)
 {
     uint64_t experts;
@@ -42,7 +35,10 @@ gg_status gg_selected_of(const gg_source *s, size_t i, const gg_visit *v, gg_err
         if (!gg_expert_tensor(t, experts, e, &p.t, p.name)) continue;
         p.t.name = p.name;
         p.at = e * p.t.bytes;
-        if (expert_selected(v->select, t, &p)) st = v->fn(v->ctx, &p, err);
+        /* An expert is selected by its own name or by that of its stack. */
+        if (gg_select_match(v->select, p.name, p.t.name_len, &p.t.a) ||
+            gg_select_match(v->select, t->name, t->name_len, &t->a))
+            st = v->fn(v->ctx, &p, err);
     }
     return st;
 }
