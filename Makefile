@@ -88,7 +88,7 @@ all: $(LIB) $(BINS) $(patsubst %,$(B)/completion/%,organ _organ organ.fish) ## b
 # libm, verb_measure_read.c gathers samples, and vocab.c looks up a million tokens.
 LOGIC = $(if $(filter -O2,$(CFLAGS)),-Os $(SPARED))
 FAST := src/organ/anatomy% src/json/json_format.c src/vocab/vocab.c tools/measure/verb_measure_read.c \
-	src/quant/% src/numeric/% $(filter-out $(patsubst %,src/base/%.c,io output parallel escape status nearest),$(wildcard src/base/*.c))
+	src/quant/% src/numeric/% $(filter-out $(patsubst %,src/base/%.c,io output parallel status nearest),$(wildcard src/base/*.c))
 $(call objects,$(filter-out $(FAST),$(SRC) $(MAIN)) $(TABLES)) $(API_OPTIONS): FLAGS = $(LOGIC)
 # Where there is a level 1, few machines use level 0, which is built for size.
 $(L0): FLAGS = $(if $(L1),$(LOGIC),$(VECTOR)) -DGG_LEVEL=0

@@ -39,6 +39,10 @@ size_t gg_escape(const char *bytes, size_t len, char *out, size_t size)
 {
     size_t used = 0, i = 0;
     while (i < len) {
+        if (bytes[i] >= ' ' && bytes[i] <= '~' && bytes[i] != '\\') {
+            put(out, size, &used, bytes[i++]);
+            continue;
+        }
         uint32_t cp = 0;
         size_t n = gg_utf8_next(bytes + i, len - i, &cp);
         if (n == 0 || (gg_utf8_unsafe(cp) && cp != '\t' && cp != '\n')) {

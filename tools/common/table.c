@@ -52,16 +52,17 @@ static void lose(int why)
 
 #define PIECE ((size_t)65536)
 
+static gg_error failure; /* of any cell: clearing one for each takes longer than printing */
+
 static void put(const char *bytes, size_t n)
 {
-    gg_error err = GG_ERROR_INIT;
     if (streamed && row.len + n >= PIECE) {
         fwrite(row.data, 1, row.len, stdout);
         gg_buf_clear(&row);
         if (n >= PIECE) fwrite(bytes, 1, n, stdout);
         if (n >= PIECE) return;
     }
-    if (gg_buf_append(&row, bytes, n, &err) != GG_OK) lose(ENOMEM);
+    if (gg_buf_append(&row, bytes, n, &failure) != GG_OK) lose(ENOMEM);
 }
 
 static void put_text(const char *text)
@@ -279,10 +280,9 @@ static where_value *value_of(const table *t, where_kind kind)
 /* Keeps the escaped text of a cell for the conditions. */
 static void keep_text(const table *t, const char *bytes, size_t n)
 {
-    gg_error err = GG_ERROR_INIT;
     if (!filtered(t) || t->column > MAX_COLUMNS) return;
     value_of(t, WHERE_TEXT);
-    if (gg_buf_reserve(&filter.words, 4 * n + 1, &err) != GG_OK) {
+    if (gg_buf_reserve(&filter.words, 4 * n + 1, &failure) != GG_OK) {
         value_of(t, WHERE_ABSENT);
         lose(ENOMEM);
         return;
@@ -300,14 +300,13 @@ static gg_status to_row(void *ctx, const char *bytes, size_t n, gg_error *err)
 
 static void put_bytes(table *t, const char *bytes, size_t n)
 {
-    gg_error err = GG_ERROR_INIT;
     keep_text(t, bytes, n);
     if (t->json) {
         gg_json_out o = { to_row, NULL };
-        if (gg_mj_put_bytes(&o, bytes, n, &err) != GG_OK) lose(ENOMEM);
+        if (gg_mj_put_bytes(&o, bytes, n, &failure) != GG_OK) lose(ENOMEM);
     } else {
         const gg_json_out o = { to_row, NULL };
-        gg_mj_put_escaped(&o, bytes, n, &err);
+        gg_mj_put_escaped(&o, bytes, n, &failure);
     }
 }
 
@@ -397,12 +396,11 @@ void table_put_cells(table *t, const table_cell *cells, size_t n)
 void table_member(table *t, const char *name, const char *text)
 {
     gg_json_out o = { to_row, NULL };
-    gg_error err = GG_ERROR_INIT;
     if (!t->json) return;
     put_text(", \"");
     put_text(name);
     put_text("\": ");
-    if (gg_mj_put_bytes(&o, text, strlen(text), &err) != GG_OK) lose(ENOMEM);
+    if (gg_mj_put_bytes(&o, text, strlen(text), &failure) != GG_OK) lose(ENOMEM);
 }
 
 /* ---- rows ------------------------------------------------------------------------- */
