@@ -69,17 +69,12 @@ gg_status gg_ck_check_fields(gg_checkpoint *ck, const gg_fields *f, const gg_jso
 
 /* ---- paths -------------------------------------------------------------------------------- */
 
-static bool name_ends_with(const char *name, const char *tail)
-{
-    return gg_text_ends(name, strlen(name), tail);
-}
-
 bool gg_is_checkpoint(const char *path, gg_error *err)
 {
     struct stat s;
     if (!gg_stat(path, &s, err)) return false;
     if (S_ISREG(s.st_mode))
-        return gg_is_safetensors_name(path) || name_ends_with(path, GG_HF_INDEX) ||
+        return gg_is_safetensors_name(path) || gg_text_ends(path, strlen(path), GG_HF_INDEX) ||
                strcmp(path, GG_HF_INDEX) == 0;
     return S_ISDIR(s.st_mode) && !gg_hf_has_file(path, GG_MANIFEST, err) &&
            gg_hf_form_of(path, false, err) != GG_HF_NOTHING;
@@ -87,34 +82,36 @@ bool gg_is_checkpoint(const char *path, gg_error *err)
 
 /* ---- files -------------------------------------------------------------------------------- */
 
-gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err)
+static gg_status list_file(gg_ck_file **list, size_t *n, const char *path, int fd,
+                           const gg_stamp *stamp, gg_error *err)
 {
-    if (fd < 0) return err->status;
-    gg_ck_file f = { strdup(path), fd, { 0 } };
-    gg_stamp_fd(fd, &f.stamp, err);
-    if (f.path && err->status == GG_OK && GG_ROOM(ck->files, ck->n_files, NULL, err) == GG_OK) {
-        ck->files[ck->n_files++] = f;
-        return GG_OK;
+    gg_ck_file f = { strdup(path), fd, *stamp };
+    if (!f.path || GG_ROOM(*list, *n, NULL, err) != GG_OK) {
+        free(f.path);
+        return gg_ck_no_room(err);
     }
-    free(f.path);
-    close(fd);
-    return err->status == GG_OK ? gg_ck_no_room(err) : err->status;
+    (*list)[(*n)++] = f;
+    return GG_OK;
 }
 
-static gg_status add_beside(gg_checkpoint *ck, const char *path, const gg_stamp *stamp,
-                            gg_error *err)
+gg_status gg_ck_add_file(gg_checkpoint *ck, const char *path, int fd, gg_error *err)
 {
-    gg_ck_file f = { strdup(path), -1, *stamp };
-    if (f.path && GG_ROOM(ck->others, ck->n_others, NULL, err) == GG_OK) {
-        ck->others[ck->n_others++] = f;
-        return GG_OK;
-    }
-    free(f.path);
-    return gg_ck_no_room(err);
+    gg_stamp stamp;
+    if (fd < 0) return err->status;
+    gg_stamp_fd(fd, &stamp, err);
+    if (err->status == GG_OK) list_file(&ck->files, &ck->n_files, path, fd, &stamp, err);
+    if (err->status != GG_OK) close(fd);
+    return err->status;
+}
+
+static gg_status add_other(gg_checkpoint *ck, const char *path, const gg_stamp *stamp,
+                           gg_error *err)
+{
+    return list_file(&ck->others, &ck->n_others, path, -1, stamp, err);
 }
 
 /* Adds FOLDER/NAME if it is a file that can be read. */
-static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *name, gg_error *err)
+static gg_status add_beside(gg_checkpoint *ck, const char *folder, const char *name, gg_error *err)
 {
     gg_error why = GG_ERROR_INIT;
     char *path = gg_path_in(folder, name, err);
@@ -123,7 +120,7 @@ static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *na
     if (fd >= 0) {
         gg_stamp_fd(fd, &stamp, err);
         close(fd);
-        if (err->status == GG_OK) add_beside(ck, path, &stamp, err);
+        if (err->status == GG_OK) add_other(ck, path, &stamp, err);
     } else if (gg_is_of_system(&why) && why.sys_errno != ENOENT && why.sys_errno != EACCES) {
         gg_error_merge(err, &why);
     }
@@ -134,11 +131,11 @@ static gg_status list_file(gg_checkpoint *ck, const char *folder, const char *na
 gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
     for (const gg_hf_beside_file *b = gg_hf_beside_files; b->name; b++)
-        if (list_file(ck, folder, b->name, err) != GG_OK) return err->status;
+        if (add_beside(ck, folder, b->name, err) != GG_OK) return err->status;
     char *templates = gg_path_in(folder, GG_HF_TEMPLATES, err);
     DIR *dir = templates ? gg_open_folder(templates, err) : NULL;
     for (const char *name; dir && err->status == GG_OK && (name = gg_next_name(dir, err));)
-        if (gg_text_ends(name, strlen(name), ".jinja")) list_file(ck, templates, name, err);
+        if (gg_text_ends(name, strlen(name), ".jinja")) add_beside(ck, templates, name, err);
     if (dir) closedir(dir);
     free(templates);
     return err->status;
@@ -147,9 +144,9 @@ gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err
 gg_status gg_ck_list_other(gg_checkpoint *ck, const gg_checkpoint *other, gg_error *err)
 {
     for (size_t i = 0; i < other->n_files && err->status == GG_OK; i++)
-        add_beside(ck, other->files[i].path, &other->files[i].stamp, err);
+        add_other(ck, other->files[i].path, &other->files[i].stamp, err);
     for (size_t i = 0; i < other->n_others && err->status == GG_OK; i++)
-        add_beside(ck, other->others[i].path, &other->others[i].stamp, err);
+        add_other(ck, other->others[i].path, &other->others[i].stamp, err);
     return err->status;
 }
 
@@ -298,7 +295,7 @@ static const char *name_of(const void *ck, size_t i, size_t *len)
     return t->name;
 }
 
-static gg_ck_tensor *tensor_named(gg_checkpoint *ck, const char *name, size_t len, gg_error *err)
+gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t len, gg_error *err)
 {
     gg_gguf *g = &ck->header;
     size_t i = gg_text_find(&ck->names_made, ck, name, len), cap = ck->cap;
@@ -313,16 +310,10 @@ static gg_ck_tensor *tensor_named(gg_checkpoint *ck, const char *name, size_t le
     return &ck->made[g->n_tensors++];
 }
 
-gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err)
+bool gg_ck_has(const gg_checkpoint *ck, const char *name)
 {
-    return tensor_named(ck, name, strlen(name), err);
-}
-
-bool gg_ck_find(const gg_checkpoint *ck, const char *name, size_t *index)
-{
-    *index = gg_name_index_find(ck->header.tensors, ck->header.by_name, ck->header.n_tensors, name,
-                                strlen(name));
-    return *index != SIZE_MAX;
+    const gg_gguf *g = &ck->header;
+    return gg_name_index_find(g->tensors, g->by_name, g->n_tensors, name, strlen(name)) != SIZE_MAX;
 }
 
 void gg_ck_drop_empty(gg_checkpoint *ck)
@@ -400,7 +391,7 @@ gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_
 static gg_status add_moved(gg_checkpoint *ck, const gg_st_tensor *in, const char *name,
                            int64_t expert, const gg_hf_move *move, gg_error *err)
 {
-    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, err);
+    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, strlen(name), err);
     if (!t) return err->status;
     free(t->values); /* what config.json gives is also stored */
     t->values = NULL;
@@ -437,7 +428,8 @@ static const gg_st_tensor *renamed(const gg_checkpoint *ck, const gg_st_tensor *
                                    const char *to)
 {
     char name[512];
-    if (!name_ends_with(t->name, from) || t->name_len + strlen(to) >= sizeof name) return NULL;
+    if (!gg_text_ends(t->name, t->name_len, from) || t->name_len + strlen(to) >= sizeof name)
+        return NULL;
     snprintf(name, sizeof name, "%.*s%s", (int)(t->name_len - strlen(from)), t->name, to);
     return gg_ck_stored(ck, name);
 }
@@ -500,21 +492,22 @@ static const char *arch_of_names(const gg_checkpoint *ck)
     return NULL;
 }
 
-static gg_status add_stored(gg_checkpoint *ck, const char *arch, const gg_hf_sizes *sizes,
-                            uint64_t blocks, const gg_st_tensor *in, gg_error *err)
+static gg_status add_stored(gg_checkpoint *ck, const gg_hf_sizes *sizes, uint64_t blocks, size_t i,
+                            gg_error *err)
 {
-    gg_hf_match m = gg_hf_find(arch, in->name, in->name_len);
+    const gg_st_tensor *in = &ck->in.items[i];
+    const char *arch = ck->arch;
+    gg_hf_match m = ck->match[i];
     if (m.mtp) m.block += (int64_t)trunk_of(&ck->header.meta);
     if (m.part) return GG_OK; /* note_parts names it */
     bool beyond = m.block >= 0 && (uint64_t)m.block >= blocks;
     if (beyond && gg_hf_is(arch, GG_HF_DROPS_PREDICTIONS))
         return GG_OK; /* multi-token prediction */
     if (!m.rule && (is_beside_weights(in) || is_scale_of_f8(ck, in))) return GG_OK;
-    if (!m.rule && is_of_adapter(in->name)) {
+    if (!m.rule && is_of_adapter(in->name))
         return gg_ck_refuse(ck, in, GG_EUNSUPPORTED,
                             "merge it with merge_and_unload of PEFT, and save the model again", err,
                             "the checkpoint has an adapter that was not merged into it");
-    }
     if (!m.rule) {
         const char *fits = arch_of_names(ck);
         const gg_json_node *how = gg_hf_field(gg_json_root(ck->config), "quantization_config");
@@ -720,7 +713,7 @@ gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err)
 static gg_status add_values(gg_checkpoint *ck, const char *name, float *values, size_t n,
                             gg_error *err)
 {
-    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, err);
+    gg_ck_tensor *t = gg_ck_tensor_named(ck, name, strlen(name), err);
     if (!t) {
         free(values);
         return err->status;
@@ -749,16 +742,16 @@ static gg_status add_list(gg_checkpoint *ck, const char *field, const char *name
     return add_values(ck, name, values, n, err);
 }
 
-static gg_status add_rope_tensors(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status add_rope_tensors(gg_checkpoint *ck, gg_error *err)
 {
     float *values = NULL;
     size_t n = 0;
     gg_status st = GG_OK;
-    if (gg_hf_is(arch, GG_HF_LLAMA3_ROPE)) {
+    if (gg_hf_is(ck->arch, GG_HF_LLAMA3_ROPE)) {
         st = gg_hf_rope_freqs(gg_json_root(ck->config), &values, &n, err);
         if (st == GG_OK && n) st = add_values(ck, "rope_freqs.weight", values, n, err);
     }
-    if (gg_hf_is(arch, GG_HF_LONG_ROPE)) {
+    if (gg_hf_is(ck->arch, GG_HF_LONG_ROPE)) {
         st = add_list(ck, "long_factor", "rope_factors_long.weight", err);
         if (st == GG_OK) st = add_list(ck, "short_factor", "rope_factors_short.weight", err);
     }
@@ -785,29 +778,30 @@ gg_status gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, cons
     return st;
 }
 
-/* The stored tensors that become the head and the embeddings; NULL if there is none. */
-static const gg_st_tensor *stored_as(const gg_checkpoint *ck, const char *arch, const char *hf,
-                                     const char *gguf)
+/* Finds what the names of all stored tensors mean for the architecture, and which of them are the
+ * head and the embeddings. */
+static gg_status match_names(gg_checkpoint *ck, gg_error *err)
 {
+    ck->match = calloc(ck->in.n + 1, sizeof *ck->match);
+    if (!ck->match) return gg_ck_no_room(err);
     for (size_t i = 0; i < ck->in.n; i++) {
         const gg_st_tensor *t = &ck->in.items[i];
-        gg_hf_match m = gg_hf_find(arch, t->name, t->name_len);
-        if (m.rule && m.block < 0 && strcmp(m.ending, ".weight") == 0 &&
-            (strcmp(m.rule->hf, hf) == 0 || strcmp(m.rule->gguf, gguf) == 0))
-            return t;
+        const gg_hf_match m = ck->match[i] = gg_hf_find(ck->arch, t->name, t->name_len);
+        if (!m.rule || m.block >= 0 || strcmp(m.ending, ".weight") != 0) continue;
+        bool head = strcmp(m.rule->hf, "lm_head") == 0 || strcmp(m.rule->gguf, "output") == 0;
+        if (head && !ck->head) ck->head = t;
+        if (strcmp(m.rule->gguf, "token_embd") == 0 && !ck->embeddings) ck->embeddings = t;
     }
-    return NULL;
+    return GG_OK;
 }
 
 /* Whether lm_head is a copy of the embeddings, which mamba has and GGUF leaves out. */
-static gg_status is_copied_head(const gg_checkpoint *ck, const char *arch, const gg_st_tensor *t,
-                                bool *copied, gg_error *err)
+static gg_status is_copied_head(const gg_checkpoint *ck, const gg_st_tensor *t, bool *copied,
+                                gg_error *err)
 {
     *copied = false;
-    if (!gg_hf_is(arch, GG_HF_COPIED_HEAD) || t != stored_as(ck, arch, "lm_head", "output"))
-        return GG_OK;
-    const gg_st_tensor *e = stored_as(ck, arch, "embeddings", "token_embd");
-    return e ? gg_ck_same_values(ck, t, e, copied, err) : GG_OK;
+    if (t != ck->head || !ck->embeddings || !gg_hf_is(ck->arch, GG_HF_COPIED_HEAD)) return GG_OK;
+    return gg_ck_same_values(ck, t, ck->embeddings, copied, err);
 }
 
 /* Whether the class is that of a model without a head, such as LlamaModel. */
@@ -821,13 +815,12 @@ static bool is_headless(const gg_json_node *config)
 }
 
 /* Compares tie_word_embeddings with the head that is stored. */
-static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status check_head(gg_checkpoint *ck, gg_error *err)
 {
     const gg_json_node *field = gg_hf_field(gg_json_root(ck->config), "tie_word_embeddings");
-    const gg_st_tensor *head = stored_as(ck, arch, "lm_head", "output"),
-                       *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
-    bool none = gg_hf_is(arch, GG_HF_NO_HEAD); /* engines give these no head of their own */
-    bool tied = gg_hf_is(arch, GG_HF_TIED), same = true;
+    const gg_st_tensor *head = ck->head, *embd = ck->embeddings;
+    bool none = gg_hf_is(ck->arch, GG_HF_NO_HEAD); /* engines give these no head of their own */
+    bool tied = gg_hf_is(ck->arch, GG_HF_TIED), same = true;
     if (!embd) return GG_OK;
     if (field && gg_json_bool(field, &tied, err) != GG_OK) return err->status;
     if (!tied && !head && !field && is_headless(gg_json_root(ck->config))) return GG_OK;
@@ -856,16 +849,16 @@ static gg_status check_head(gg_checkpoint *ck, const char *arch, gg_error *err)
 
 /* Compares vocab_size with the rows of the embeddings, of which some architectures have spare ones.
  */
-static gg_status check_vocab_size(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status check_vocab_size(gg_checkpoint *ck, gg_error *err)
 {
     const gg_json_node *field = gg_hf_field(gg_json_root(ck->config), "vocab_size");
-    const gg_st_tensor *embd = stored_as(ck, arch, "embed_tokens", "token_embd");
+    const gg_st_tensor *embd = ck->embeddings;
     unsigned long long rows = embd && embd->n_dims == 2 ? embd->dims[0] : 0;
     uint64_t n = 0;
     char value[80];
     if (!field || !rows) return GG_OK;
     bool whole = gg_json_u64(field, &n, NULL) == GG_OK,
-         spare = gg_hf_is(arch, GG_HF_COPIED_HEAD) || gg_hf_is(arch, GG_HF_SPARE_ROWS);
+         spare = gg_hf_is(ck->arch, GG_HF_COPIED_HEAD) || gg_hf_is(ck->arch, GG_HF_SPARE_ROWS);
     if (whole && (n == rows || (n < rows && spare))) return GG_OK;
     gg_hf_value_text(field, value);
     return gg_ck_note(ck, true, err,
@@ -891,14 +884,14 @@ static bool is_told(const gg_json_node *config, const char *arch, const char *te
 }
 
 /* Notes fields that tell of tensors where nothing tells of which: those of other architectures. */
-static gg_status note_other_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status note_other_flags(gg_checkpoint *ck, gg_error *err)
 {
     gg_buf list = GG_BUF_INIT;
     for (const gg_hf_field_row *f = gg_hf_flags; f->field && err->status == GG_OK; f++) {
         bool value = false, known = false, before = false;
         for (const gg_hf_field_row *g = gg_hf_flags; g->field; g++) {
             bool same = strcmp(g->field, f->field) == 0;
-            known = known || (same && gg_hf_has(g->archs, arch));
+            known = known || (same && gg_hf_has(g->archs, ck->arch));
             before = before || (same && g < f);
         }
         bool tells = !f->by || strcmp(f->by, "write") != 0;
@@ -915,23 +908,22 @@ static gg_status note_other_flags(gg_checkpoint *ck, const char *arch, gg_error 
 }
 
 /* Compares the fields that tell whether a model has biases and the like with the tensors. */
-static gg_status check_flags(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status check_flags(gg_checkpoint *ck, gg_error *err)
 {
     const gg_json_node *config = gg_json_root(ck->config);
     for (const gg_hf_field_row *f = gg_hf_flags; f->field && err->status == GG_OK; f++) {
         const char *by = f->by ? f->by : "false";
         bool value = strcmp(by, "true") == 0;
-        size_t i;
-        if (!gg_hf_has(f->archs, arch) || strcmp(by, "write") == 0) continue;
-        bool stated = is_stated(config, f, &value), there = gg_ck_find(ck, f->from, &i);
-        bool open = !stated && (strcmp(by, "read") == 0 || is_told(config, arch, f->from));
+        if (!gg_hf_has(f->archs, ck->arch) || strcmp(by, "write") == 0) continue;
+        bool stated = is_stated(config, f, &value), there = gg_ck_has(ck, f->from);
+        bool open = !stated && (strcmp(by, "read") == 0 || is_told(config, ck->arch, f->from));
         if (there == value || open) continue;
         gg_ck_note(ck, true, err,
                    stated ? "config.json has %s = %s, but the model has %s %s"
                           : "config.json has no %s, which stands for %s, but the model has %s %s",
                    f->field, value ? "true" : "false", there ? "the tensor" : "no", f->from);
     }
-    return err->status == GG_OK ? note_other_flags(ck, arch, err) : err->status;
+    return err->status == GG_OK ? note_other_flags(ck, err) : err->status;
 }
 
 /* The number of tokens that gemma3's embeddings are cut to. */
@@ -948,12 +940,12 @@ static gg_status count_tokens(const gg_checkpoint *ck, const char *folder, uint6
 }
 
 /* Makes the keys of the tokenizer, and notes what is wrong with it: the tensors do not need it. */
-static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const char *arch,
-                                const char *pre, gg_error *err)
+static gg_status read_tokenizer(gg_checkpoint *ck, const char *folder, const char *pre,
+                                gg_error *err)
 {
     gg_gguf *g = &ck->header;
     size_t n = g->meta.n;
-    gg_hf_tokenizer_from from = { folder, arch, gg_json_root(ck->config), pre, 0 };
+    gg_hf_tokenizer_from from = { folder, ck->arch, gg_json_root(ck->config), pre, 0 };
     gg_buf notes = GG_BUF_INIT;
     if (!gg_hf_has_tokenizer(folder, err)) return err->status;
     for (size_t i = 0; i < g->n_tensors; i++)
@@ -1011,25 +1003,26 @@ static const gg_hf_class *class_of_type(const gg_json_node *config)
     return NULL;
 }
 
-/* Finds the class. *by_type tells that config.json names none, and model_type decided. */
-static gg_status class_of_config(const gg_json_node *config, const gg_hf_class **out, bool *by_type,
-                                 gg_error *err)
+const gg_hf_class *gg_ck_class(const gg_json_node *config, bool *by_type, gg_error *err)
 {
     const gg_json_node *first = gg_json_first(gg_json_get(config, "architectures"));
     const char *name = "";
     size_t len = 0;
+    bool named = gg_json_string(first, &name, &len, NULL) == GG_OK;
+    const gg_hf_class *class = gg_hf_class_find(name, len);
     *by_type = false;
-    if (gg_json_type_of(first) != GG_JSON_STRING) first = NULL;
-    if (first && gg_json_string(first, &name, &len, err) != GG_OK) return err->status;
-    *out = gg_hf_class_find(name, len);
-    if (!*out && (!first || gg_text_begins(name, len, "PeftModel"))) {
-        *out = class_of_type(config);
-        *by_type = *out != NULL;
+    if (!class && (!named || gg_text_begins(name, len, "PeftModel"))) {
+        class = class_of_type(config);
+        *by_type = class != NULL;
     }
-    if (*out) return GG_OK;
-    if (first) return fail_class(name, len, err);
-    gg_fail(err, GG_EUNSUPPORTED, "config.json does not name the model's class (architectures)");
-    return gg_fix(err, "add it, as the model's base has it");
+    if (!class && named) {
+        fail_class(name, len, err);
+    } else if (!class) {
+        gg_fail(err, GG_EUNSUPPORTED,
+                "config.json does not name the model's class (architectures)");
+        gg_fix(err, "add it, as the model's base has it");
+    }
+    return class;
 }
 
 /* The end of a path, or in a cache of Hugging Face the name of the repository: the path ends with
@@ -1051,14 +1044,12 @@ static const char *name_of_path(const char *path, size_t *len)
     return path + from;
 }
 
-gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err)
+gg_status gg_ck_keys(const gg_json_node *config, const gg_hf_class *class, const char *folder,
+                     gg_meta *meta, gg_error *err)
 {
-    const gg_hf_class *class = NULL;
     const char *stated;
     size_t len;
     char text[256];
-    bool by_type;
-    if (class_of_config(config, &class, &by_type, err) != GG_OK) return err->status;
     const char *path = folder;
     if (gg_json_string(gg_json_get(config, "_name_or_path"), &stated, &len, NULL) == GG_OK &&
         len > 0 && len < sizeof text) {
@@ -1095,19 +1086,19 @@ static gg_status type_keys(gg_checkpoint *ck, gg_error *err)
 
 /* Sets the number of prediction blocks to that of the files, which may lack those that config.json
  * tells of, or have others. */
-static gg_status count_predictions(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status count_predictions(gg_checkpoint *ck, gg_error *err)
 {
     gg_meta *meta = &ck->header.meta;
     uint64_t declared = gg_arch_number(meta, "nextn_predict_layers"), trunk = trunk_of(meta), n = 0;
     char key[96];
     for (size_t i = 0; i < ck->in.n; i++) {
-        gg_hf_match m = gg_hf_find(arch, ck->in.items[i].name, ck->in.items[i].name_len);
+        const gg_hf_match m = ck->match[i];
         if (m.mtp && m.rule && (uint64_t)m.block >= n) n = (uint64_t)m.block + 1;
     }
     if (n == declared || n > 1000) return GG_OK;
-    snprintf(key, sizeof key, "%s.block_count", arch);
+    snprintf(key, sizeof key, "%s.block_count", ck->arch);
     gg_status st = gg_meta_set_u32(meta, key, (uint32_t)(trunk + n), err);
-    snprintf(key, sizeof key, "%s.nextn_predict_layers", arch);
+    snprintf(key, sizeof key, "%s.nextn_predict_layers", ck->arch);
     if (st == GG_OK && n) st = gg_meta_set_u32(meta, key, (uint32_t)n, err);
     else if (st == GG_OK) gg_meta_delete(meta, key);
     return st == GG_OK ? gg_ck_note(ck, false, err,
@@ -1120,7 +1111,7 @@ static gg_status count_predictions(gg_checkpoint *ck, const char *arch, gg_error
 
 /* Names what belongs to other parts than the language model, and blocks that engines do not have.
  */
-static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status note_parts(gg_checkpoint *ck, gg_error *err)
 {
     enum { PARTS = 8 };
     struct {
@@ -1129,13 +1120,15 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
     } part[PARTS] = { { NULL, 0 } };
     gg_buf text = GG_BUF_INIT;
     uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
+    bool counted = gg_hf_is(ck->arch, GG_HF_PREDICTIONS); /* count_predictions compares them */
     for (size_t i = 0; i < ck->in.n; i++) {
-        gg_hf_match m = gg_hf_find(arch, ck->in.items[i].name, ck->in.items[i].name_len);
-        bool beyond = gg_hf_is(arch, GG_HF_DROPS_PREDICTIONS) && (uint64_t)m.block >= blocks &&
+        const gg_hf_match m = ck->match[i];
+        bool beyond = gg_hf_is(ck->arch, GG_HF_DROPS_PREDICTIONS) && (uint64_t)m.block >= blocks &&
                       m.block >= 0;
         const char *name = beyond ? "multi-token prediction" : m.part;
         size_t k = 0;
         if (!name) continue;
+        counted = counted || strcmp(name, "multi-token prediction") == 0;
         while (k < PARTS - 1 && part[k].name && strcmp(part[k].name, name) != 0) k++;
         part[k].name = name;
         part[k].n++;
@@ -1144,10 +1137,7 @@ static gg_status note_parts(gg_checkpoint *ck, const char *arch, gg_error *err)
                                                "num_nextn_predict_layers");
     if (!declared) declared = gg_hf_field(gg_json_root(ck->config), "mtp_num_hidden_layers");
     double predicted = 0;
-    bool counted = gg_hf_is(arch, GG_HF_PREDICTIONS); /* count_predictions compares them */
     if (declared) gg_json_f64(declared, &predicted, NULL);
-    for (size_t k = 0; k < PARTS && part[k].name; k++)
-        if (strcmp(part[k].name, "multi-token prediction") == 0) counted = true;
     if (predicted > 0 && !counted)
         gg_ck_note(ck, false, err,
                    "config.json declares %.0f for multi-token prediction, but the files have no "
@@ -1199,7 +1189,7 @@ static gg_status note_rounding(gg_checkpoint *ck, gg_error *err)
     return st;
 }
 
-static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab, gg_error *err)
+static gg_status map_tensors(gg_checkpoint *ck, uint64_t vocab, gg_error *err)
 {
     gg_hf_sizes sizes = gg_hf_sizes_of(&ck->header.meta);
     uint64_t blocks = gg_arch_number(&ck->header.meta, "block_count");
@@ -1207,14 +1197,13 @@ static gg_status map_tensors(gg_checkpoint *ck, const char *arch, uint64_t vocab
     sizes.vocab = vocab;
     for (size_t i = 0; i < ck->in.n && st == GG_OK; i++) {
         bool copied;
-        st = is_copied_head(ck, arch, &ck->in.items[i], &copied, err);
-        if (st == GG_OK && !copied)
-            st = add_stored(ck, arch, &sizes, blocks, &ck->in.items[i], err);
+        st = is_copied_head(ck, &ck->in.items[i], &copied, err);
+        if (st == GG_OK && !copied) st = add_stored(ck, &sizes, blocks, i, err);
     }
     gg_ck_drop_empty(ck);
     for (size_t i = 0; i < ck->header.n_tensors && st == GG_OK; i++) {
         gg_ck_tensor *t = &ck->made[i];
-        if (t->hf_name && gg_hf_is_plus_one(arch, t->hf_name, strlen(t->hf_name)))
+        if (t->hf_name && gg_hf_is_plus_one(ck->arch, t->hf_name, strlen(t->hf_name)))
             t->op = GG_CK_PLUS_ONE;
     }
     return st;
@@ -1261,7 +1250,7 @@ static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_err
         const char *line = memchr(p, '\n', (size_t)(end - p));
         if (!line) line = end;
         if (ck->header.n_tensors >= most) break; /* a list that does not belong to this file */
-        if (!tensor_named(ck, p, (size_t)(line - p), err)) return err->status;
+        if (!gg_ck_tensor_named(ck, p, (size_t)(line - p), err)) return err->status;
         p = line + 1;
     }
     return GG_OK;
@@ -1270,11 +1259,11 @@ static gg_status order_tensors(gg_checkpoint *ck, const own_order *order, gg_err
 /* The tensors of a file that these tools have written. */
 static gg_status open_own(gg_checkpoint *ck, const own_order *order, gg_error *err)
 {
-    char arch[64];
-    gg_hf_arch(&ck->header.meta, arch);
+    gg_hf_arch(&ck->header.meta, ck->arch);
     ck->any_type = !order->hf;
     gg_status st = order->hf ? order_tensors(ck, order, err) : GG_OK;
-    if (st == GG_OK && order->hf) st = map_tensors(ck, arch, UINT64_MAX, err);
+    if (st == GG_OK && order->hf) st = match_names(ck, err);
+    if (st == GG_OK && order->hf) st = map_tensors(ck, UINT64_MAX, err);
     for (size_t i = 0; i < ck->in.n && st == GG_OK && !order->hf; i++)
         if (!is_scale_of_f8(ck, &ck->in.items[i])) st = add_unmoved(ck, &ck->in.items[i], err);
     return st == GG_OK ? gg_ck_finish(ck, false, err) : st;
@@ -1412,23 +1401,23 @@ static gg_status add_other_classes(const gg_json_node *config, const char *arch,
 }
 
 /* Compares config.json and its quantization_config with their tables. */
-static gg_status check_config(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status check_config(gg_checkpoint *ck, gg_error *err)
 {
     const gg_json_node *config = gg_json_root(ck->config);
     gg_buf twice = GG_BUF_INIT;
-    gg_status st = gg_hf_contradictions(config, arch, &twice, err);
-    if (st == GG_OK) st = add_other_classes(config, arch, &twice, err);
+    gg_status st = gg_hf_contradictions(config, ck->arch, &twice, err);
+    if (st == GG_OK) st = add_other_classes(config, ck->arch, &twice, err);
     if (st == GG_OK && twice.len)
         st = gg_ck_note(ck, true, err, "config.json contradicts itself: %s", twice.data);
     gg_buf_free(&twice);
     if (st == GG_OK)
-        st = gg_ck_check_fields(ck, &(gg_fields){ gg_config_fields, arch, true, "config.json" },
+        st = gg_ck_check_fields(ck, &(gg_fields){ gg_config_fields, ck->arch, true, "config.json" },
                                 config, err);
     config = gg_hf_field(config, "quantization_config");
     if (st == GG_OK && config)
         st = gg_ck_check_fields(
-            ck, &(gg_fields){ gg_quantization_fields, arch, false, "quantization_config" }, config,
-            err);
+            ck, &(gg_fields){ gg_quantization_fields, ck->arch, false, "quantization_config" },
+            config, err);
     return st;
 }
 
@@ -1463,28 +1452,27 @@ static gg_status read_block_size(gg_checkpoint *ck, const gg_json_node *how, gg_
 static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
 {
     bool by_type = false;
-    const gg_hf_class *class;
     const gg_st_tensor *quantized = NULL;
     const gg_json_node *root = gg_json_root(ck->config),
                        *how = gg_hf_field(root, "quantization_config");
-    gg_status st = class_of_config(root, &class, &by_type, err);
-    if (st == GG_OK) st = read_block_size(ck, how, err);
+    const gg_hf_class *class = gg_ck_class(root, &by_type, err);
+    gg_status st = class ? read_block_size(ck, how, err) : err->status;
     if (st == GG_OK && by_type)
         st = gg_ck_note(ck, false, err,
                         "config.json does not name the class; model_type decides: %s", class->name);
     if (!how) how = gg_hf_field(root, "compression_config");
     if (st == GG_OK && gg_hf_refuse_quantized(&ck->in, how, &quantized, err) != GG_OK)
         return gg_ck_at(ck, quantized, err);
-    return st == GG_OK ? gg_ck_keys(root, folder, &ck->header.meta, err) : st;
+    return st == GG_OK ? gg_ck_keys(root, class, folder, &ck->header.meta, err) : st;
 }
 
 /* MLX stores the norms of these architectures with 1 added, and the conversion would add it again.
  * Its convolutions, whose kernel is not the last dimension, tell its checkpoints from others. */
-static gg_status refuse_mlx(gg_checkpoint *ck, const char *arch, gg_error *err)
+static gg_status refuse_mlx(gg_checkpoint *ck, gg_error *err)
 {
-    for (size_t i = 0; gg_hf_is(arch, GG_HF_LINEAR_BLOCKS) && i < ck->in.n; i++) {
+    for (size_t i = 0; gg_hf_is(ck->arch, GG_HF_LINEAR_BLOCKS) && i < ck->in.n; i++) {
         const gg_st_tensor *t = &ck->in.items[i];
-        if (!name_ends_with(t->name, "linear_attn.conv1d.weight") || t->n_dims != 3 ||
+        if (!gg_text_ends(t->name, t->name_len, "linear_attn.conv1d.weight") || t->n_dims != 3 ||
             t->dims[1] == 1 || t->dims[2] != 1)
             continue;
         return gg_ck_refuse(
@@ -1498,46 +1486,37 @@ static gg_status refuse_mlx(gg_checkpoint *ck, const char *arch, gg_error *err)
 /* Makes the keys and tensors of a model of Hugging Face. */
 static gg_status open_model(gg_checkpoint *ck, const char *folder, const char *pre, gg_error *err)
 {
-    char arch[64];
     gg_status st = open_keys(ck, folder, err);
     if (st != GG_OK) return st;
     ck->has_keys = true;
-    gg_hf_arch(&ck->header.meta, arch);
+    gg_hf_arch(&ck->header.meta, ck->arch);
     uint64_t tokens = UINT64_MAX;
-    if (gg_hf_is(arch, GG_HF_SPARE_ROWS)) st = count_tokens(ck, folder, &tokens, err);
-    if (st == GG_OK) st = check_config(ck, arch, err);
-    if (st == GG_OK) st = refuse_mlx(ck, arch, err);
-    if (st == GG_OK) st = add_rope_tensors(ck, arch, err);
-    if (st == GG_OK) st = count_predictions(ck, arch, err);
-    if (st == GG_OK) st = map_tensors(ck, arch, tokens, err);
-    if (st == GG_OK) st = note_parts(ck, arch, err);
-    if (st == GG_OK) st = check_head(ck, arch, err);
-    if (st == GG_OK) st = check_vocab_size(ck, arch, err);
+    if (gg_hf_is(ck->arch, GG_HF_SPARE_ROWS)) st = count_tokens(ck, folder, &tokens, err);
+    if (st == GG_OK) st = check_config(ck, err);
+    if (st == GG_OK) st = refuse_mlx(ck, err);
+    if (st == GG_OK) st = add_rope_tensors(ck, err);
+    if (st == GG_OK) st = match_names(ck, err);
+    if (st == GG_OK) st = count_predictions(ck, err);
+    if (st == GG_OK) st = map_tensors(ck, tokens, err);
+    if (st == GG_OK) st = note_parts(ck, err);
+    if (st == GG_OK) st = check_head(ck, err);
+    if (st == GG_OK) st = check_vocab_size(ck, err);
     if (st == GG_OK) st = gg_ck_finish(ck, true, err);
-    if (st == GG_OK) st = check_flags(ck, arch, err);
+    if (st == GG_OK) st = check_flags(ck, err);
     if (st == GG_OK) st = note_rounding(ck, err);
     if (st == GG_OK) st = type_keys(ck, err);
-    return st == GG_OK ? read_tokenizer(ck, folder, arch, pre, err) : st;
+    return st == GG_OK ? read_tokenizer(ck, folder, pre, err) : st;
 }
 
-/* Whether the open file has LoRA pairs of PEFT. */
+/* Whether the open file has LoRA pairs: of PEFT, of MLX, or for image models. */
 static bool has_pairs(const gg_checkpoint *ck)
 {
-    for (size_t i = 0; i < ck->in.n; i++)
-        if (strstr(ck->in.items[i].name, ".lora_A.") || strstr(ck->in.items[i].name, ".lora_B."))
+    for (size_t i = 0; i < ck->in.n; i++) {
+        const gg_st_tensor *t = &ck->in.items[i];
+        if (strstr(t->name, ".lora_A.") || strstr(t->name, ".lora_B.") ||
+            gg_hf_ends_with(gg_hf_pair_ends, t->name, t->name_len))
             return true;
-    return false;
-}
-
-/* Whether the open file is an adapter of another program: of MLX, or for image models. */
-static bool has_other_pairs(const gg_checkpoint *ck)
-{
-    static const char *const ends[] = { ".lora_a",           ".lora_b",        ".lora_down.weight",
-                                        ".lora_up.weight",   ".lora_A",        ".lora_B",
-                                        ".lora.down.weight", ".lora.up.weight" };
-    for (size_t i = 0; i < ck->in.n; i++)
-        for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
-            if (name_ends_with(ck->in.items[i].name, ends[k])) return true;
+    }
     return false;
 }
 
@@ -1559,8 +1538,7 @@ static gg_status choose_view(gg_checkpoint *ck, const char *path, const gg_sourc
     gg_status st = stored_keys(ck, header, &order, err);
     bool config = ck->config && ck->form == GG_HF_MODEL;
     if (st != GG_OK) return st;
-    ck->adapter = ck->form == GG_HF_PEFT || ck->form == GG_HF_MLX ||
-                  (!config && (has_pairs(ck) || has_other_pairs(ck)));
+    ck->adapter = ck->form == GG_HF_PEFT || ck->form == GG_HF_MLX || (!config && has_pairs(ck));
     if (ck->adapter && (!ck->has_keys || order.hf)) {
         st = open_pairs(ck, path, &order, o, err);
     } else if (config && !ck->has_keys) {
@@ -1690,6 +1668,7 @@ void gg_checkpoint_close(gg_checkpoint *ck)
     free(ck->files);
     free(ck->in.items);
     free(ck->by_name);
+    free(ck->match);
     free(ck->notes);
     free(ck->doubt);
     free(ck->beside);

@@ -69,7 +69,10 @@ typedef struct gg_checkpoint {
     size_t n_others;
     gg_st_list in;                /* all stored tensors, file after file */
     const gg_st_tensor **by_name; /* sorted */
-    gg_json *config;              /* config.json, or that of an adapter; NULL if there is none */
+    char arch[64];                /* of a model, with what its stored names mean */
+    gg_hf_match *match;
+    const gg_st_tensor *head, *embeddings; /* NULL if there is none */
+    gg_json *config; /* config.json, or that of an adapter; NULL if there is none */
     gg_hf_form form;
     bool adapter;
     bool may_store;    /* `stored` is allowed also where it is a conversion that fails */
@@ -126,9 +129,9 @@ uint64_t gg_ck_block_size(const gg_checkpoint *ck, int axis, uint64_t n, uint64_
 
 /* The tensor of that name, which has no pieces if it is new; NULL without memory. Valid until the
  * next call. */
-gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, gg_error *err);
-/* Whether the model has a tensor of that name; sets its index. */
-bool gg_ck_find(const gg_checkpoint *ck, const char *name, size_t *index);
+gg_ck_tensor *gg_ck_tensor_named(gg_checkpoint *ck, const char *name, size_t len, gg_error *err);
+/* Whether the model has a tensor of that name. Needs gg_ck_finish. */
+bool gg_ck_has(const gg_checkpoint *ck, const char *name);
 /* Drops those that have stayed new, when all tensors are named. */
 void gg_ck_drop_empty(gg_checkpoint *ck);
 /* Adds a piece. Errors: those of gg_ck_check_type; GG_ENOMEM. */
@@ -187,5 +190,9 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
 /* Adds the keys that adapter_config.json gives an adapter under its stored names. */
 gg_status gg_peft_stored_keys(gg_checkpoint *ck, const gg_json_node *config, gg_error *err);
 
+/* The class that config.json names; NULL if it fails. *by_type tells that it names none, so that
+ * model_type has decided. */
+const gg_hf_class *gg_ck_class(const gg_json_node *config, bool *by_type, gg_error *err);
 /* The keys of config.json. */
-gg_status gg_ck_keys(const gg_json_node *config, const char *folder, gg_meta *meta, gg_error *err);
+gg_status gg_ck_keys(const gg_json_node *config, const gg_hf_class *class, const char *folder,
+                     gg_meta *meta, gg_error *err);

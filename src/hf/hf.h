@@ -90,7 +90,8 @@ typedef struct gg_hf_part {
 } gg_hf_part;
 
 /* Lists of words, of which the rows "words" of hf_tables.txt say what they are. */
-extern const char gg_hf_prefixes[], gg_hf_blocks[], gg_hf_beside_weights[], gg_hf_always_f32[];
+extern const char gg_hf_prefixes[], gg_hf_blocks[], gg_hf_beside_weights[], gg_hf_always_f32[],
+    gg_hf_pair_ends[];
 
 extern const gg_hf_part gg_hf_parts[];                      /* the last has no start */
 extern const gg_hf_class gg_hf_classes[];                   /* the last has no name */

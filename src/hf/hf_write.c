@@ -301,7 +301,7 @@ static gg_status add_array(gg_hf_writer *w, const char *name, const hf_array *a,
     size_t first = a->runs[0].piece.in;
     bool wide = false;
     gg_status st = GG_OK;
-    gg_ck_tensor *t = gg_ck_tensor_named(w->ck, name, err);
+    gg_ck_tensor *t = gg_ck_tensor_named(w->ck, name, strlen(name), err);
     if (!t) return err->status;
     if (t->n_pieces) {
         char why[200];

@@ -140,7 +140,7 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
 {
     const gg_st_tensor *t = h->t;
     const gg_hf_move *move = &h->move;
-    gg_ck_tensor *m = gg_ck_tensor_named(p->ck, name, err);
+    gg_ck_tensor *m = gg_ck_tensor_named(p->ck, name, strlen(name), err);
     if (!m) return err->status;
     if (m->n_pieces == 0) {
         m->times = h->times;
@@ -416,7 +416,7 @@ static gg_status add_norm(peft *p, const gg_st_tensor *t, gg_error *err)
     if (!m.rule || m.rule->gguf[0] == '-' || !gg_hf_gguf_name(m.rule, &m, name) ||
         !gg_hf_views(NULL, &p->sizes, t->n_dims, t->dims, &move))
         return refuse_name(p, t, err);
-    gg_ck_tensor *made = gg_ck_tensor_named(p->ck, name, err);
+    gg_ck_tensor *made = gg_ck_tensor_named(p->ck, name, strlen(name), err);
     if (!made) return err->status;
     if (made->n_pieces) return refuse_name(p, t, err);
     made->op = gg_hf_is_plus_one(p->arch, hf, strlen(hf)) ? GG_CK_PLUS_ONE : GG_CK_NONE;
@@ -591,8 +591,7 @@ static gg_status check_against_base(const peft *p, const gg_checkpoint *named, g
     if (!tensor_of_base(p, named, "token_embd.weight", 17)) return GG_OK; /* only keys are known */
     for (size_t i = 0; i < p->ck->header.n_tensors && st == GG_OK; i++)
         st = check_tensor(p, named, i, err);
-    size_t n;
-    bool pair = gg_ck_find(p->ck, "token_embd.weight.lora_a", &n);
+    bool pair = gg_ck_has(p->ck, "token_embd.weight.lora_a");
     if (st == GG_OK && pair && !tensor_of_base(p, named, "output.weight", 13))
         st = gg_ck_note(p->ck, true, err,
                         "it has a pair for the embeddings of a base whose embeddings are tied: "
@@ -638,7 +637,10 @@ static gg_status open_named_base(const peft *p, const char *folder, gg_checkpoin
         }
         gg_status st = gg_ck_list_beside(p->ck, path, err);
         if (st == GG_OK) st = gg_hf_parse(path, GG_HF_CONFIG, &config, err);
-        if (st == GG_OK) st = gg_ck_keys(gg_json_root(config), path, meta, err);
+        bool by_type;
+        const gg_json_node *root = gg_json_root(config);
+        const gg_hf_class *class = st == GG_OK ? gg_ck_class(root, &by_type, err) : NULL;
+        st = class ? gg_ck_keys(root, class, path, meta, err) : err->status;
         gg_json_free(config);
         return st;
     }
