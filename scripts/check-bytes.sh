@@ -4,7 +4,7 @@
 # calls whom). The limits are for gcc 12 on x86-64 and the flags of a plain `make`; other builds are not checked.
 set -u
 build=${1:-build}
-keys=560 largest=1050 # KB, 3 % above what they were
+keys=560 largest=1060 # KB, 3 % above what they were
 made=$(head -n 1 "$build/flags.mk")
 cc=${made#'# CC='} cc=${cc%% CFLAGS=*}
 case $made in *' CFLAGS=-O2 LDFLAGS= PACK=-Wl'*) ;; *) cc=false ;; esac

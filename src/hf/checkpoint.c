@@ -795,7 +795,7 @@ static gg_status match_names(gg_checkpoint *ck, gg_error *err)
     return GG_OK;
 }
 
-/* Whether lm_head is a copy of the embeddings, which mamba has and GGUF leaves out. */
+/* Whether lm_head is a copy of the embeddings, which GGUF leaves out. */
 static gg_status is_copied_head(const gg_checkpoint *ck, const gg_st_tensor *t, bool *copied,
                                 gg_error *err)
 {

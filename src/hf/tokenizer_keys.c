@@ -239,11 +239,12 @@ static gg_status ids_of_texts(specials *s, gg_error *err)
     return GG_OK;
 }
 
-/* A field of config.json, or of its text_config, or of generation_config.json. */
+/* A field of config.json, or of its text part, or of generation_config.json. */
 static const gg_json_node *field_of(const gg_json_node *from, const char *field)
 {
     const gg_json_node *node = gg_json_get(from, field);
-    return is_absent(node) ? gg_json_get(gg_json_get(from, "text_config"), field) : node;
+    if (is_absent(node)) node = gg_json_get(gg_json_get(from, "text_config"), field);
+    return is_absent(node) ? gg_json_get(gg_json_get(from, "llm_config"), field) : node;
 }
 
 /* The ids of texts that no file states, such as those of a tokenizer.model. The converter leaves

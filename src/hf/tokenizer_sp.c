@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "tokenizer_parts.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* ---- protocol buffers ------------------------------------------------------------------------ */
@@ -141,6 +142,18 @@ static gg_status note_normalizer(gg_tk *tk, const message *whole, const field *f
     return err->status;
 }
 
+/* Whether it is a vocabulary of tiktoken: lines of a token in base64 and its number. */
+static bool is_tiktoken(const char *bytes, size_t len)
+{
+    const char *end = memchr(bytes, '\n', len), *space = end ? memchr(bytes, ' ', len) : NULL;
+    if (!space || space == bytes || space + 1 >= end) return false;
+    for (const char *p = bytes; p < space; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("+/=", *p)) return false;
+    for (const char *p = space + 1; p < end; p++)
+        if (!isdigit((unsigned char)*p) && *p != '\r') return false;
+    return true;
+}
+
 static gg_status count_pieces(gg_tk *tk, message m, uint64_t *n, gg_error *err)
 {
     field f;
@@ -152,6 +165,10 @@ static gg_status count_pieces(gg_tk *tk, message m, uint64_t *n, gg_error *err)
         if (f.number == TRAINER && f.wire == 2) read_kind(&m, &f, &kind, err);
         if (f.number == TRAINER) whole = true;
         if (f.number == NORMALIZER && f.wire == 2) note_normalizer(tk, &m, &f, err);
+    }
+    if (err->status == GG_OK && *n == 0) {
+        gg_fail(err, GG_EFORMAT, "this SentencePiece model has no pieces");
+        return gg_fix(err, "download it again");
     }
     if (err->status == GG_OK && !whole)
         gg_tk_note(tk, err,
@@ -172,6 +189,10 @@ gg_status gg_tk_read_sp(gg_tk *tk, const char *bytes, size_t len, gg_error *err)
     field f;
     gg_hf_token token;
     uint64_t n, id = 0;
+    if (is_tiktoken(bytes, len)) {
+        gg_fail(err, GG_EUNSUPPORTED, "this is a vocabulary of tiktoken, which lacks the merges");
+        return gg_fix(err, "add the tokenizer.json of the model, as transformers has it");
+    }
     if (count_pieces(tk, m, &n, err) != GG_OK || gg_tk_room(tk, n, n, err) != GG_OK)
         return err->status;
     while (next_field(&m, &f, err))

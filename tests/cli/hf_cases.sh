@@ -4,6 +4,7 @@
 # files, quantized weights, other classes, and adapters that are no plain change of their base.
 . "$(dirname "$0")/lib.sh"
 . tests/checkpoints.sh
+pieces=$PWD/$D/hf/gemma3-vlm/tokenizer.model
 cd "$T" || exit 1
 
 key() { check_text "$(organ-keys m --get "$1" 2> /dev/null)" "$2" "$3: $1"; }
@@ -264,6 +265,24 @@ $(blocks 2 "$attn
 $l.self_attn.q_norm.weight 2 4")"
 noted "has no use_qk_norm, which stands for false, but the model has the tensor blk.0.attn_q_norm.weight" \
     "norms that transformers leaves out" organ-keys m
+# Engines give Command R no head of its own; it may be stored.
+model m CohereForCausalLM 2 '"layer_norm_eps": 1e-5, "logit_scale": 1' "$ends
+$head
+$(blocks 2 "$attn" | grep -v post_attention)"
+check "a head that equals the embeddings" organ-extract --list m
+check_text "$(grep -c '^output.weight' "$T/out")" 0 "a head that equals the embeddings"
+# Rows beyond the tokenizer are cut from the head too.
+model m Gemma3ForCausalLM 2 '"sliding_window": 8, "llm_config": {"bos_token_id": 4}' "$(printf '%s\n' "$ends" "$head" |
+    sed 's/ 12 8/ 112 8/'; blocks 2 "$attn
+$qk
+$four")"
+edit 's/"vocab_size": 12/"vocab_size": 96/'
+cp "$pieces" m/tokenizer.model
+check "a head with spare rows" organ-assemble m --force -o x.gguf
+check_text "$(organ-extract --list x.gguf | awk -F'\t' "$BY_NAME"'
+    col("name") ~ /^(token_embd|output)\./ { printf "%s ", col("dims") }')" "8x96 8x96 " "a head with spare rows"
+check_text "$(organ-keys x.gguf --get tokenizer.ggml.bos_token_id)" 4 "an id in llm_config"
+rm x.gguf
 model m MambaForCausalLM 2 '"state_size": 4' "backbone.embeddings.weight 12 8"
 noted "has no use_conv_bias, which stands for true, but the model has no blk.0.ssm_conv1d.bias" \
     "the default" organ-keys m
