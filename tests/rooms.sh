@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 T=$(mktemp -d "${TMPDIR:-/tmp}/rooms.XXXXXX") || exit 1
 trap 'rm -rf "$T"' EXIT
 trap 'exit 130' INT TERM HUP
+jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 status=0
 for room in ${ROOMS:-merge stack prune imatrix lora purify api}; do
     rm -rf "$T/tree"
@@ -34,7 +35,7 @@ for room in ${ROOMS:-merge stack prune imatrix lora purify api}; do
             done | xargs rm -f
         done
         git init -q . 2> /dev/null
-        make -s all units > "$T/log" 2>&1 ||
+        make -s -j"$jobs" all units > "$T/log" 2>&1 ||
             { tail -n 5 "$T/log"; echo "$room: the tree does not build without it"; exit 1; }
         ONLY="${ONLY:-}" sh tests/run.sh > "$T/log" 2>&1 ||
             { tail -n 20 "$T/log"; echo "$room: a test fails without it"; exit 1; }

@@ -46,13 +46,14 @@ there() {
     )
 }
 files=64
+jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 [ "$(there tr_TR.UTF-8 locale charmap)" = UTF-8 ] || { echo "surroundings.sh: no Turkish" >&2; exit 1; }
 failed=0
-there tr_TR.UTF-8 make -s B="$T/build" demo || failed=1
-there tr_TR.UTF-8 make -s B="$T/build" test || failed=1
+there tr_TR.UTF-8 make -s -j"$jobs" B="$T/build" demo || failed=1
+there tr_TR.UTF-8 make -s -j"$jobs" B="$T/build" test || failed=1
 files=256
-there de_DE.UTF-8 make -s B="$T/build" demo || failed=1
-there de_DE.UTF-8 make -s B="$T/build" test || failed=1
+there de_DE.UTF-8 make -s -j"$jobs" B="$T/build" demo || failed=1
+there de_DE.UTF-8 make -s -j"$jobs" B="$T/build" test || failed=1
 left=$(find "$T/a folder for files" -mindepth 1)
 [ -z "$left" ] || { echo "surroundings.sh: left in TMPDIR: $left"; failed=1; }
 exit $failed
