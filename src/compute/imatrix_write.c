@@ -238,8 +238,8 @@ static gg_status put_keys(const gg_imatrix_file *f, gg_meta *meta, gg_error *err
 
 static void put_u32(gg_buf *b, double v, gg_error *err)
 {
-    uint32_t n = v < INT32_MAX ? (uint32_t)v : INT32_MAX;
-    uint8_t le[4] = { (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24) };
+    uint8_t le[4];
+    gg_put_le32(le, v < INT32_MAX ? (uint32_t)v : INT32_MAX);
     gg_buf_append(b, le, sizeof le, err);
 }
 

@@ -93,47 +93,45 @@ static uint32_t guess_type(const char *value)
 }
 
 /* Sets an array from "a,b,c". Modifies `value`. */
-static gg_status set_array(gg_meta *meta, gg_kv *kv, char *value, const char *text, gg_error *err)
+static gg_status set_array(gg_meta *meta, const gg_kv *kv, char *value, const char *text,
+                           gg_error *err)
 {
     gg_buf data = GG_BUF_INIT;
     gg_status st = GG_OK;
-    kv->count = 0;
-    for (char *item = *value ? value : NULL; item && st == GG_OK; kv->count++) {
+    uint64_t count = 0;
+    for (char *item = *value ? value : NULL; item && st == GG_OK; count++) {
         char *comma = strchr(item, ',');
         uint8_t le[8];
         if (comma) *comma = '\0';
-        if (kv->elem_type == GG_TYPE_STR) {
-            gg_put_le64(le, strlen(item));
-            st = gg_buf_append(&data, le, 8, err);
-            if (st == GG_OK) st = gg_buf_append(&data, item, strlen(item), err);
-        } else if (!gg_parse_scalar(item, kv->elem_type, le)) {
+        if (kv->elem_type == GG_TYPE_STR) st = gg_array_add_str(&data, item, strlen(item), err);
+        else if (!gg_parse_scalar(item, kv->elem_type, le))
             st = bad(err, text, "an element does not fit the type");
-        } else {
-            st = gg_buf_append(&data, le, gg_type_size(kv->elem_type), err);
-        }
+        else st = gg_buf_append(&data, le, gg_type_size(kv->elem_type), err);
         item = comma ? comma + 1 : NULL;
     }
-    kv->data = (const uint8_t *)(data.data ? data.data : "");
-    kv->size = data.len;
-    if (st == GG_OK) st = gg_meta_set(meta, kv, err);
+    if (st == GG_OK) st = gg_meta_set_array(meta, kv->key, kv->elem_type, count, &data, err);
     gg_buf_free(&data);
     return st;
+}
+
+/* Sets data and size to a text or to a scalar, which is put into `le`. */
+static gg_status take_value(gg_kv *kv, const char *value, uint8_t le[8], const char *text,
+                            gg_error *err)
+{
+    bool is_text = kv->type == GG_TYPE_STR;
+    if (!is_text && !gg_parse_scalar(value, kv->type, le))
+        return bad(err, text, "the value does not fit the type");
+    kv->data = is_text ? (const uint8_t *)value : le;
+    kv->size = is_text ? strlen(value) : gg_type_size(kv->type);
+    return GG_OK;
 }
 
 static gg_status set_value(gg_meta *meta, gg_kv *kv, char *value, const char *text, gg_error *err)
 {
     uint8_t le[8];
     if (kv->type == GG_TYPE_ARR) return set_array(meta, kv, value, text, err);
-    if (kv->type == GG_TYPE_STR) {
-        kv->data = (const uint8_t *)value;
-        kv->size = strlen(value);
-    } else {
-        if (!gg_parse_scalar(value, kv->type, le))
-            return bad(err, text, "the value does not fit the type");
-        kv->data = le;
-        kv->size = gg_type_size(kv->type);
-    }
-    gg_status st = gg_meta_set(meta, kv, err);
+    gg_status st = take_value(kv, value, le, text, err);
+    if (st == GG_OK) st = gg_meta_set(meta, kv, err);
     kv->data = NULL; /* it pointed to a variable of this function */
     return st;
 }
@@ -216,16 +214,8 @@ static gg_status set_element(gg_meta *meta, const char *key, uint64_t i, char *v
     }
     if (!parse_type(&value, &one)) one.type = array->elem_type;
     if (one.type != array->elem_type) return bad(err, text, "the elements have another type");
-    if (one.type == GG_TYPE_STR) {
-        one.data = (const uint8_t *)value;
-        one.size = strlen(value);
-    } else if (!gg_parse_scalar(value, one.type, le)) {
-        return bad(err, text, "the value does not fit the type");
-    } else {
-        one.data = le;
-        one.size = gg_type_size(one.type);
-    }
-    return gg_meta_set_element(meta, key, i, &one, err);
+    gg_status st = take_value(&one, value, le, text, err);
+    return st == GG_OK ? gg_meta_set_element(meta, key, i, &one, err) : st;
 }
 
 gg_status gg_meta_set_text(gg_meta *meta, const char *text, gg_error *err)

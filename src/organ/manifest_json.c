@@ -252,10 +252,8 @@ static gg_status read_string(const gg_json_node *node, bool with_length, gg_buf 
     char *text = NULL;
     size_t n;
     gg_status st = gg_mj_bytes(node, "a str value", &text, &n, err);
-    uint8_t le[8];
-    gg_put_le64(le, n);
-    if (st == GG_OK && with_length) st = gg_buf_append(to, le, sizeof le, err);
-    if (st == GG_OK) st = gg_buf_append(to, text, n, err);
+    if (st == GG_OK)
+        st = with_length ? gg_array_add_str(to, text, n, err) : gg_buf_append(to, text, n, err);
     free(text);
     return st;
 }
@@ -313,8 +311,7 @@ gg_status gg_mj_kv(const gg_json_node *node, gg_meta *meta, gg_error *err)
         kv.key = key;
         kv.data = (const uint8_t *)(plain ? text : data.data);
         if (!plain) kv.size = data.len;
-        gg_meta one = { &kv, 1, 1, NULL };
-        st = gg_meta_copy(meta, &one, err); /* appends; the caller checks for duplicates later */
+        st = gg_meta_append(meta, &kv, err); /* the caller checks for duplicates later */
     }
     gg_at_offset(err, gg_json_offset(node));
     free(key);
