@@ -117,31 +117,26 @@ static const char *plain_of(const void *v, size_t i, size_t *len)
     return t->plain;
 }
 
-/* Of two tokens with the same text the first is found, and false is returned for the second. */
-static bool index_token(const gg_vocab *v, gg_text_index *x, size_t i, gg_error *err)
+/* Of two with the same bytes the first is found, and false is returned for the second. */
+static bool index_one(const gg_vocab *v, gg_text_index *x, size_t i, gg_error *err)
 {
     size_t was;
     return gg_text_add(x, v, i, &was, err) == GG_OK && was == SIZE_MAX;
 }
 
-/* The slot of a merge, or the empty one where it belongs. The start of the hash is an address, so
- * that nobody can choose merges that share a slot. */
-static uint32_t *slot_of_pair(const gg_vocab *v, uint32_t left, uint32_t right)
+/* The bytes of the two tokens of a merge, which lie together. */
+static const char *pair_of(const void *v, size_t i, size_t *len)
 {
-    uint64_t h = ((uint64_t)(uintptr_t)v->by_pair ^ left) * 0x9e3779b97f4a7c15u;
-    h = ((h ^ h >> 32) + right) * 0x9e3779b97f4a7c15u;
-    for (size_t i = (size_t)(h >> 32);; i++) {
-        uint32_t *slot = &v->by_pair[i & (v->pair_slots - 1)];
-        const gg_vocab_merge *m = *slot ? &v->merges[*slot - 1] : NULL;
-        if (!m || (m->left == left && m->right == right)) return slot;
-    }
+    const gg_vocab_merge *m = &((const gg_vocab *)v)->merges[i];
+    *len = sizeof m->left + sizeof m->right;
+    return (const char *)m;
 }
 
 static gg_status index_texts(gg_vocab *v, gg_error *err)
 {
     v->by_text = (gg_text_index){ .at = text_of, .expect = v->n };
     for (size_t i = 0; i < v->n && err->status == GG_OK; i++)
-        v->repeats |= !index_token(v, &v->by_text, i, err);
+        v->repeats |= !index_one(v, &v->by_text, i, err);
     return err->status;
 }
 
@@ -153,29 +148,25 @@ static gg_status index_plain(gg_vocab *v, gg_error *err)
         int32_t type = v->tokens[i].type;
         if (type != GG_TOKEN_CONTROL && type != GG_TOKEN_UNKNOWN && type != GG_TOKEN_UNUSED &&
             type != GG_TOKEN_BYTE)
-            index_token(v, &v->by_plain, i, err);
+            index_one(v, &v->by_plain, i, err);
     }
     for (size_t i = v->n; i-- > 0 && err->status == GG_OK;)
-        if (v->tokens[i].type == GG_TOKEN_BYTE) index_token(v, &v->by_plain, i, err);
+        if (v->tokens[i].type == GG_TOKEN_BYTE) index_one(v, &v->by_plain, i, err);
     return err->status;
 }
 
 static gg_status index_merges(gg_vocab *v, gg_error *err)
 {
-    for (v->pair_slots = 1024; v->pair_slots < 2 * v->n_merges;) v->pair_slots *= 2;
-    if (!(v->by_pair = calloc(v->pair_slots, sizeof *v->by_pair))) return no_room(err);
-    for (size_t i = 0; i < v->n_merges; i++) {
-        const gg_vocab_merge *m = &v->merges[i];
-        if (m->left == UINT32_MAX || m->right == UINT32_MAX) continue;
-        uint32_t *slot = slot_of_pair(v, m->left, m->right);
-        if (!*slot) *slot = (uint32_t)i + 1;
-    }
-    return GG_OK;
+    v->by_pair = (gg_text_index){ .at = pair_of, .expect = v->n_merges };
+    for (size_t i = 0; i < v->n_merges && err->status == GG_OK; i++)
+        if (v->merges[i].left != UINT32_MAX && v->merges[i].right != UINT32_MAX)
+            index_one(v, &v->by_pair, i, err);
+    return err->status;
 }
 
 gg_status gg_vocab_index(gg_vocab *v, gg_error *err)
 {
-    if (v->by_pair) return GG_OK;
+    if (v->by_pair.at) return GG_OK;
     return index_plain(v, err) == GG_OK ? index_merges(v, err) : err->status;
 }
 
@@ -186,15 +177,16 @@ size_t gg_vocab_find(const gg_vocab *v, const char *text, size_t len)
 
 size_t gg_vocab_find_plain(const gg_vocab *v, const char *bytes, size_t len)
 {
-    assert(v->by_pair);
+    assert(v->by_pair.at);
     return gg_text_find(&v->by_plain, v, bytes, len);
 }
 
 const gg_vocab_merge *gg_vocab_find_merge(const gg_vocab *v, uint32_t left, uint32_t right)
 {
-    assert(v->by_pair);
-    uint32_t slot = *slot_of_pair(v, left, right);
-    return slot ? &v->merges[slot - 1] : NULL;
+    assert(v->by_pair.at);
+    uint32_t pair[2] = { left, right };
+    size_t i = gg_text_find(&v->by_pair, v, (const char *)pair, sizeof pair);
+    return i == SIZE_MAX ? NULL : &v->merges[i];
 }
 
 size_t gg_vocab_same(const gg_vocab *v, const gg_vocab *of, const gg_vocab_token *t)
@@ -345,7 +337,7 @@ void gg_vocab_free(gg_vocab *v)
     free(v->merges);
     gg_text_index_free(&v->by_text);
     gg_text_index_free(&v->by_plain);
-    free(v->by_pair);
+    gg_text_index_free(&v->by_pair);
     gg_names_free(&v->names);
     *v = (gg_vocab){ 0 };
 }

@@ -34,9 +34,7 @@ typedef struct gg_vocab {
     gg_vocab_merge *merges;
     size_t n_merges;
     gg_names names;
-    gg_text_index by_text, by_plain;
-    uint32_t *by_pair; /* a hash table of 1 + the number of a merge; 0 = empty */
-    size_t pair_slots; /* a power of 2 */
+    gg_text_index by_text, by_plain, by_pair; /* of merges, by their two tokens */
 } gg_vocab;
 
 /* Reads the vocabulary of a model, whose keys must outlive it. GG_NO if it has none; GG_EFORMAT if
