@@ -1,6 +1,7 @@
 /* float_bits.h - floats and their bit patterns, and powers of two. Internal. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,4 +32,10 @@ static inline double gg_power_of_two(int e)
     double d;
     memcpy(&d, &u, sizeof d);
     return d;
+}
+
+/* Whether x >= 0 has no fraction. floor would need libm, with which programs start later. */
+static inline bool gg_is_whole(double x)
+{
+    return x >= 0x1p53 || x == (double)(uint64_t)x;
 }

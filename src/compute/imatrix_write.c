@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "gguf/gguf.h"
@@ -253,7 +254,8 @@ static gg_status put_old_entry(const gg_imatrix_file *f, const sum_ctx *c, gg_bu
         st = add_up_matrix(c, m, NULL, &count, err);
         most = count > most ? count : most;
     }
-    double calls = ceil(most / chunk_size(f));
+    double calls = most / chunk_size(f);
+    if (!gg_is_whole(calls)) calls = (double)((uint64_t)calls + 1);
     put_u32(b, (double)s->name_len, err);
     gg_buf_append(b, s->name, s->name_len, err);
     put_u32(b, calls, err);

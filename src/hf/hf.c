@@ -519,7 +519,7 @@ static gg_status set_rope_sections(const gg_json_node *config, const char *arch,
     bool fits = !list || (gg_json_count(list) > 0 && gg_json_count(list) <= 4);
     for (const gg_json_node *n = gg_json_first(list); n && fits; n = gg_json_next(n), i++) {
         double x = 0;
-        fits = number_of(n, &x) && x >= 0 && x < 65536 && x == floor(x);
+        fits = number_of(n, &x) && x >= 0 && x < 65536 && gg_is_whole(x);
         if (fits) gg_put_le32(le + 4 * i, (uint32_t)x);
     }
     if (!fits)

@@ -6,6 +6,7 @@
  */
 #include "base/cursor.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/text.h"
 #include "checkpoint.h"
 
@@ -721,7 +722,7 @@ static gg_status check_pattern(const gg_json_node *config, const char *name, boo
         size_t n;
         double x;
         if (gg_json_type_of(m) == GG_JSON_NUMBER && gg_json_f64(m, &x, NULL) == GG_OK &&
-            (!ranks || (x >= 1 && x == floor(x))))
+            (!ranks || (x >= 1 && gg_is_whole(x))))
             continue;
         const char *text = gg_json_key(m, &n);
         gg_escape(text, n < 100 ? n : 100, key, sizeof key);
@@ -778,8 +779,7 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_sourc
     p->rank = adapter_number(p->mlx ? gg_json_get(p->config, "lora_parameters") : p->config,
                              p->mlx ? "rank" : "r", 0);
     p->rslora = adapter_flag(p->config, "use_rslora");
-    bool ranked = !gg_json_get(p->config, "r") || p->mlx ||
-                  (p->rank >= 1 && p->rank == floor(p->rank));
+    bool ranked = !gg_json_get(p->config, "r") || p->mlx || (p->rank >= 1 && gg_is_whole(p->rank));
     if (ranked && (p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the %s of this adapter is not known, or no %snumber above 0",
             p->mlx    ? "rank or scale (lora_parameters)"
