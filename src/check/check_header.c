@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/text_index.h"
+#include "base/utf8.h"
 #include "organ/gg_verbs.h"
 #include "organ/record.h"
 #include "organ/tensor_names.h"
@@ -891,7 +892,7 @@ void gg_check_vocabulary_rules(check *c)
  * Source: llama.cpp v0.5.0, src/llama-vocab.cpp. */
 
 typedef struct token_facts {
-    uint64_t empty, first_empty;
+    uint64_t empty, first_empty, mangled, first_mangled;
     bool bytes[256]; /* there is a token of that byte */
     uint32_t named;  /* bit i: the vocabulary has word i of gg_check_named_tokens */
 } token_facts;
@@ -915,6 +916,8 @@ static void gather(const gg_kv *tokens, token_facts *f)
         int byte = byte_of(s, len);
         if (byte >= 0) f->bytes[byte] = true;
         if (len == 0 && f->empty++ == 0) f->first_empty = id;
+        /* some older vocabularies of pieces have single bytes */
+        if (len > 1 && !gg_utf8_valid(s, len) && f->mangled++ == 0) f->first_mangled = id;
         const char *at = gg_check_named_tokens, *word;
         size_t n;
         for (uint32_t bit = 1; gg_text_next_word(&at, &word, &n); bit <<= 1)
@@ -1000,6 +1003,11 @@ static void check_token_rules(check *c, const gg_kv *tokens)
                     "%" PRIu64 " token%s empty, the first of them token %" PRIu64
                     ": its text was lost",
                     f.empty, f.empty == 1 ? " is" : "s are", f.first_empty);
+    if (f.mangled)
+        say_warning(c, "vocabulary", at_key(tokens),
+                    "%" PRIu64 " token%s not valid UTF-8, the first of them token %" PRIu64
+                    ": no text can have it",
+                    f.mangled, f.mangled == 1 ? " is" : "s are", f.first_mangled);
     if (gg_text_is(model, len, "llama")) check_bytes(c, tokens, &f);
     check_named(c, &f);
     check_types(c);

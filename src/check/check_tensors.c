@@ -425,17 +425,23 @@ static size_t count_lacking(const body *b, const group *one, const group *many, 
     return i == one->n ? missing : SIZE_MAX;
 }
 
+/* Of an architecture that is known, other rules tell what a block needs. They do not know which
+ * biases a model has: engines load each that is there. */
 static void check_odd_block(body *b, const group *one, const group *many)
 {
     const part *first;
+    bool known = b->c->arch != NULL;
     gg_check_level level = GG_CHECK_ERROR;
     bool lacks = true;
     size_t missing = count_lacking(b, one, many, &first);
     if (!first || missing > 2) {
         lacks = false;
-        if (one->block == 0 || count_lacking(b, many, one, &first) > 2 || !first) return;
+        if ((one->block == 0 && !known) || count_lacking(b, many, one, &first) > 2 || !first)
+            return;
         if (first->t->a.known) level = GG_CHECK_WARNING;
     }
+    if (known && !gg_text_ends(first->rest, first->len, ".bias")) return;
+    if (known) level = GG_CHECK_WARNING;
     gg_check_say(b->c, level, "block-roles", at_block(one->block),
                  "it %s %.*s, which %zu other blocks of its kind %s", lacks ? "lacks" : "has",
                  (int)(first->len < 100 ? first->len : 100), first->rest, many->alike,
@@ -486,10 +492,8 @@ void gg_check_block_rules(check *c)
     } else if (b.n_groups > 0 || !gg_design_has(&c->d, "no_blk")) {
         check_block_numbers(&b);
         if (gg_design_has(&c->d, "prediction_heads")) check_prediction_heads(&b);
-        if (!c->arch) {
-            check_block_roles(&b);
-            check_stacks(c);
-        }
+        check_block_roles(&b);
+        if (!c->arch) check_stacks(c);
     }
     free(b.parts);
     free(b.groups);

@@ -803,6 +803,9 @@ template '<tool_call>{"name": x}</tool_call>'
 row "24 a plain tag that is a normal token" 0 "!$split" organ-check "$T/x.gguf"
 tokens alloc ''
 row "24 an empty token" 0 "1 token is empty, the first of them token" organ-check "$T/y.gguf"
+sed 's#"alloc"#{"base64": "/2Fi"}#' "$T/manifest" > "$T/parts/manifest.json"
+organ-assemble -q "$T/parts" -o "$T/y.gguf" --force
+row "24 a token that is not UTF-8" 0 "1 token is not valid UTF-8, the first of them token" organ-check "$T/y.gguf"
 tokens '<0xE3>' '(0xE3)'
 row "24 a byte is missing" 1 "and an engine stops at a text that needs one: <0xE3>" \
     organ-check "$T/y.gguf"

@@ -249,6 +249,14 @@ $l.self_attn.q_proj.bias 8")"
 noted "attention_bias = false, but the model has the tensor blk.0.attn_q.bias" "biases that are not used" organ-keys m
 edit 's/"attention_bias": false/"attention_bias": true/'
 quiet "biases" organ-keys m
+for row in "1|it lacks attn_q.bias, which 2 other blocks of its kind have" "0|it lacks" \
+    "[12]|it has attn_q.bias, which 2"; do
+    model m LlamaForCausalLM 3 '"attention_bias": true' "$ends
+$head
+$(blocks 3 "$attn
+$l.self_attn.q_proj.bias 8" | grep -v "${row%%|*}.self_attn.q_proj.bias")"
+    organ-check -q m | grep -q "warning${TAB}block-roles.*${row#*|}" && ok || bad "a lost bias: ${row#*|}"
+done
 edit 's/"attention_bias": true/"attention_dropout": 0/'
 noted "has no attention_bias, which stands for false, but the model has the tensor blk.0.attn_q.bias" \
     "biases that transformers leaves out" organ-keys m
