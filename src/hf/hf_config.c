@@ -99,30 +99,26 @@ static bool same_parent(const hf_field *a, const hf_field *b)
 static gg_status put_fields(const hf_config *c, gg_buf *to, gg_error *err)
 {
     gg_buf_text(to, "{", err);
-    for (size_t i = 0; i < c->n && err->status == GG_OK; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         const hf_field *f = &c->list[i];
         const char *dot = strchr(f->path, '.');
         bool first = i == 0 || !same_parent(f, f - 1),
              last = i + 1 == c->n || !same_parent(f, f + 1);
         gg_buf_text(to, i ? ",\n" : "\n", err);
-        if (dot && first && err->status == GG_OK) {
-            to->len -= i ? 1 : 0;
-            gg_buf_printf(to, err, "\n  \"%.*s\": {\n", (int)(dot - f->path), f->path);
-        }
-        if (err->status == GG_OK)
-            gg_buf_printf(to, err, "%s\"%s\": %s%s", dot ? "    " : "  ", dot ? dot + 1 : f->path,
-                          f->json, dot && last ? "\n  }" : "");
+        if (dot && first) gg_buf_printf(to, err, "  \"%.*s\": {\n", (int)(dot - f->path), f->path);
+        gg_buf_printf(to, err, "%s\"%s\": %s%s", dot ? "    " : "  ", dot ? dot + 1 : f->path,
+                      f->json, dot && last ? "\n  }" : "");
     }
-    return err->status == GG_OK ? gg_buf_text(to, "\n}\n", err) : err->status;
+    return gg_buf_text(to, "\n}\n", err);
 }
 
 /* The object as a text, and parsed. */
 static gg_status render(hf_config *c, gg_buf *to, gg_error *err)
 {
-    put_fields(c, to, err);
+    gg_status st = put_fields(c, to, err);
     gg_json_free(c->parsed);
     c->parsed = NULL;
-    return err->status == GG_OK ? gg_json_parse(to->data, to->len, &c->parsed, err) : err->status;
+    return st == GG_OK ? gg_json_parse(to->data, to->len, &c->parsed, err) : st;
 }
 
 static gg_status refresh(hf_config *c, gg_error *err)
@@ -299,6 +295,7 @@ static float *read_factors(const gg_hf_writer *w, const char *name, size_t *n, g
     gg_data d;
     if (!t || t->dtype != GG_F32 || t->elements > 65536) return NULL;
     float *x = malloc((size_t)t->bytes + 4);
+    if (!x) gg_ck_no_room(err);
     if (!x || gg_data_open(w->s, i, &d, err) != GG_OK) {
         free(x);
         return NULL;
@@ -317,12 +314,12 @@ static gg_status add_factors(hf_config *c, const gg_hf_writer *w, const char *na
     gg_buf b = GG_BUF_INIT;
     gg_json_out out = gg_json_to_buf(&b);
     if (!x) return err->status;
-    for (size_t i = 0; i < n && err->status == GG_OK; i++) {
+    for (size_t i = 0; i < n; i++) {
         gg_buf_text(&b, i ? ", " : "[", err);
-        if (err->status == GG_OK) gg_json_put_f32(&out, x[i], err);
+        gg_json_put_f32(&out, x[i], err);
     }
     free(x);
-    if (err->status == GG_OK) gg_buf_text(&b, "]", err);
+    gg_buf_text(&b, "]", err);
     add_text(c, "rope_scaling.type", "longrope", err);
     return add_json(c, path, &b, err);
 }
@@ -486,14 +483,14 @@ static gg_status add_modules(hf_config *c, const gg_hf_writer *w, uint64_t rank,
     gg_buf targets = GG_BUF_INIT, ranks = GG_BUF_INIT;
     gg_buf_text(&targets, "[", err);
     gg_buf_text(&ranks, "{", err);
-    for (size_t i = 0; i < w->n_modules && err->status == GG_OK; i++) {
+    for (size_t i = 0; i < w->n_modules; i++) {
         gg_buf_printf(&targets, err, "%s\n    \"%s\"", i ? "," : "", w->modules[i].name);
-        if (w->modules[i].rank != rank && err->status == GG_OK)
+        if (w->modules[i].rank != rank)
             gg_buf_printf(&ranks, err, "%s\n    \"%s\": %llu", ranks.len > 1 ? "," : "",
                           w->modules[i].name, (unsigned long long)w->modules[i].rank);
     }
-    if (err->status == GG_OK) gg_buf_text(&targets, "\n  ]", err);
-    if (err->status == GG_OK) gg_buf_text(&ranks, ranks.len > 1 ? "\n  }" : "}", err);
+    gg_buf_text(&targets, "\n  ]", err);
+    gg_buf_text(&ranks, ranks.len > 1 ? "\n  }" : "}", err);
     add_json(c, "rank_pattern", &ranks, err);
     return add_json(c, "target_modules", &targets, err);
 }

@@ -325,7 +325,7 @@ static gg_status put_keys(gg_buf *to, const gg_meta *meta, gg_error *err)
     }
     gg_json_put_text(&in, "]", err);
     gg_json_put_text(&out, ",\"gguf.keys\":", err);
-    if (err->status == GG_OK) gg_json_put_string(&out, keys.data, keys.len, err);
+    gg_json_put_string(&out, keys.data, keys.len, err);
     gg_buf_free(&keys);
     return err->status;
 }
@@ -347,13 +347,11 @@ static gg_status put_tensor(gg_buf *to, const gg_tensor *t, bool comma, gg_error
     }
     if (comma) gg_json_put_text(&out, ",", err);
     gg_json_put_string(&out, t->name, t->name_len, err);
-    if (err->status == GG_OK) gg_buf_printf(to, err, ":{\"dtype\":\"%s\",\"shape\":[", type);
-    for (uint32_t i = t->n_dims; i-- > 0 && err->status == GG_OK;)
+    gg_buf_printf(to, err, ":{\"dtype\":\"%s\",\"shape\":[", type);
+    for (uint32_t i = t->n_dims; i-- > 0;)
         gg_buf_printf(to, err, "%llu%s", (unsigned long long)t->dims[i], i ? "," : "");
-    if (err->status == GG_OK)
-        gg_buf_printf(to, err, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)t->offset,
-                      (unsigned long long)(t->offset + t->bytes));
-    return err->status;
+    return gg_buf_printf(to, err, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)t->offset,
+                         (unsigned long long)(t->offset + t->bytes));
 }
 
 /* The metadata by which these tools read the file back as the same model. */
@@ -361,13 +359,11 @@ static gg_status put_model(gg_buf *out, const gg_meta *meta, const char *hf_orde
 {
     gg_json_out json = gg_json_to_buf(out);
     gg_buf_text(out, "\"format\":\"pt\"", err);
-    if (err->status == GG_OK) put_keys(out, meta, err);
-    if (err->status == GG_OK)
-        gg_buf_printf(out, err, ",\"gguf.names\":\"%s\"", hf_order ? "hf" : "gguf");
-    if (err->status == GG_OK && hf_order) gg_buf_text(out, ",\"gguf.order\":", err);
-    if (err->status == GG_OK && hf_order)
-        gg_json_put_string(&json, hf_order, strlen(hf_order), err);
-    return err->status;
+    put_keys(out, meta, err);
+    gg_buf_printf(out, err, ",\"gguf.names\":\"%s\"", hf_order ? "hf" : "gguf");
+    if (!hf_order) return err->status;
+    gg_buf_text(out, ",\"gguf.order\":", err);
+    return gg_json_put_string(&json, hf_order, strlen(hf_order), err);
 }
 
 /* The metadata of a file of other programs: texts only. */
@@ -397,13 +393,13 @@ gg_status gg_st_header(const gg_meta *meta, const gg_tensor *tensors, size_t n,
     uint8_t length[8] = { 0 };
     bool stored = form->stored, metadata = !stored || meta->n > 0;
     gg_buf_append(out, length, sizeof length, err);
-    if (err->status == GG_OK) gg_buf_text(out, metadata ? "{\"__metadata__\":{" : "{", err);
-    if (err->status == GG_OK && stored) put_texts(out, meta, err);
-    else if (err->status == GG_OK) put_model(out, meta, form->hf_order, err);
-    if (err->status == GG_OK && metadata) gg_buf_text(out, "}", err);
+    gg_buf_text(out, metadata ? "{\"__metadata__\":{" : "{", err);
+    if (stored) put_texts(out, meta, err);
+    else put_model(out, meta, form->hf_order, err);
+    if (metadata) gg_buf_text(out, "}", err);
     for (size_t i = 0; i < n && err->status == GG_OK; i++)
         put_tensor(out, &tensors[i], metadata || i > 0, err);
-    if (err->status == GG_OK) gg_buf_text(out, "}", err);
+    gg_buf_text(out, "}", err);
     while (err->status == GG_OK && out->len % 8 != 0) gg_buf_text(out, " ", err);
     if (err->status != GG_OK) return err->status;
     if (out->len - 8 > GG_ST_HEADER)

@@ -226,20 +226,20 @@ static gg_status read_merges(gg_tk *tk, const gg_json_node *list, bool keep, gg_
 
 /* ---- normalizers ----------------------------------------------------------------------------- */
 
-/* Calls fn for a normalizer, pre-tokenizer or post-processor, or for each of a sequence. */
+/* Unless there was an error, calls fn for a normalizer or pre-tokenizer, or for each of a sequence.
+ */
 typedef gg_status part_fn(gg_tk *tk, const gg_json_node *part, gg_error *err);
 static gg_status each_part(gg_tk *tk, const gg_json_node *node, const char *list, part_fn *fn,
                            gg_error *err)
 {
     const gg_json_node *parts = gg_json_get(node, list);
     bool sequence = gg_json_is(gg_json_get(node, "type"), "Sequence");
-    if (gg_json_type_of(node) <= GG_JSON_NULL) return err->status;
+    if (err->status != GG_OK || gg_json_type_of(node) <= GG_JSON_NULL) return err->status;
     if (gg_json_type_of(node) != GG_JSON_OBJECT ||
         (sequence && gg_json_type_of(parts) != GG_JSON_ARRAY))
         return gg_fail_at(gg_json_offset(node), err, "a step of the tokenizer is not an object");
     if (!sequence) return fn(tk, node, err);
-    for (const gg_json_node *p = gg_json_first(parts); p && err->status == GG_OK;
-         p = gg_json_next(p))
+    for (const gg_json_node *p = gg_json_first(parts); p; p = gg_json_next(p))
         each_part(tk, p, list, fn, err);
     return err->status;
 }
@@ -339,9 +339,8 @@ static gg_status read_byte_bpe(gg_tk *tk, const gg_json_node *model, gg_error *e
                          gg_json_is_true(gg_json_get(model, "ignore_merges")), err);
     gg_buf_free(&steps);
     if (err->status == GG_OK) read_merges(tk, gg_json_get(model, "merges"), true, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
-    return err->status == GG_OK ? each_part(tk, pre, "pretokenizers", note_pre, err) : err->status;
+    each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
+    return each_part(tk, pre, "pretokenizers", note_pre, err);
 }
 
 /* Whether a space is put before each text. */
@@ -372,12 +371,9 @@ static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *
     read_merges(tk, gg_json_get(model, "merges"), own, err);
     if (err->status == GG_OK)
         gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
+    each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
+    each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
+    each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
     return err->status == GG_OK ? note_all_pieces(tk, err) : err->status;
 }
 
@@ -428,10 +424,8 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
     tk->scores = true;
     if (err->status == GG_OK)
         gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_unigram_normalizer, err);
+    each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
+    each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_unigram_normalizer, err);
     return err->status == GG_OK ? note_all_pieces(tk, err) : err->status;
 }
 
@@ -502,12 +496,10 @@ static gg_status read_word_pieces(gg_tk *tk, gg_error *err)
         t->text = gg_names_add(&tk->names, text.data, t->len = text.len, err);
     }
     gg_buf_free(&text);
-    if (err->status == GG_OK) gg_meta_set_bool(tk->meta, lowercase_key, false, err);
-    if (err->status == GG_OK) gg_meta_set_bool(tk->meta, accents_key, false, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_word_normalizer, err);
-    if (err->status == GG_OK)
-        each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", note_words, err);
+    gg_meta_set_bool(tk->meta, lowercase_key, false, err);
+    gg_meta_set_bool(tk->meta, accents_key, false, err);
+    each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_word_normalizer, err);
+    each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", note_words, err);
     if (err->status == GG_OK && gg_json_type_of(gg_json_get(root, "pre_tokenizer")) < GG_JSON_BOOL)
         note_steps(tk, "not at all", 10, err);
     return err->status;
