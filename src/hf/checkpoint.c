@@ -14,7 +14,6 @@
 #include "tokenizer.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -132,12 +131,11 @@ gg_status gg_ck_list_beside(gg_checkpoint *ck, const char *folder, gg_error *err
 {
     for (const gg_hf_beside_file *b = gg_hf_beside_files; b->name; b++)
         if (add_beside(ck, folder, b->name, err) != GG_OK) return err->status;
-    char *templates = gg_path_in(folder, GG_HF_TEMPLATES, err);
-    DIR *dir = templates ? gg_open_folder(templates, err) : NULL;
-    for (const char *name; dir && err->status == GG_OK && (name = gg_next_name(dir, err));)
-        if (gg_text_ends(name, strlen(name), ".jinja")) add_beside(ck, templates, name, err);
-    if (dir) closedir(dir);
-    free(templates);
+    gg_hf_files templates = { .list = NULL };
+    gg_hf_list_templates(folder, &templates, err);
+    for (size_t i = 0; i < templates.n && err->status == GG_OK; i++)
+        add_beside(ck, folder, templates.list[i], err);
+    gg_hf_files_free(&templates);
     return err->status;
 }
 
@@ -271,12 +269,10 @@ static gg_status open_files(gg_checkpoint *ck, const char *folder, const char *o
         free(file);
     }
     if (st == GG_OK && files.index) {
-        char *path = gg_path_in(folder, GG_HF_INDEX, err);
         gg_fields f = { gg_index_fields, "", false, GG_HF_INDEX };
-        st = path ? gg_ck_check_fields(ck, &f, gg_json_root(files.index), err) : GG_ENOMEM;
+        st = gg_ck_check_fields(ck, &f, gg_json_root(files.index), err);
         if (st == GG_OK) st = follow_index(ck, &files, err);
-        if (path) gg_at_file(err, path);
-        free(path);
+        gg_hf_at(folder, GG_HF_INDEX, err);
     }
     if (st == GG_OK && files.skipped[0])
         st = gg_ck_note(ck, false, err, "%s is used; other files are left out: %s", files.list[0],

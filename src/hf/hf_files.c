@@ -49,6 +49,14 @@ bool gg_hf_is_read(const char *name)
            most_of(name) > 0;
 }
 
+gg_status gg_hf_at(const char *folder, const char *name, gg_error *err)
+{
+    char *path = err->status == GG_OK ? NULL : gg_path_in(folder, name, err);
+    if (path) gg_at_file(err, path);
+    free(path);
+    return err->status;
+}
+
 static gg_status read_open(int fd, uint64_t most, char **bytes, size_t *len, gg_error *err)
 {
     struct stat s;
@@ -94,9 +102,8 @@ gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t 
         }
         close(fd);
     }
-    if (path) gg_at_file(err, path);
     free(path);
-    return err->status;
+    return gg_hf_at(folder, name, err);
 }
 
 /* Python writes numbers that JSON does not have as Infinity, -Infinity and NaN. They become texts,
@@ -146,10 +153,7 @@ gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_er
         *out = NULL;
     }
     free(text);
-    char *path = st == GG_OK ? NULL : gg_path_in(folder, name, err);
-    if (path) gg_at_file(err, path);
-    free(path);
-    return st;
+    return gg_hf_at(folder, name, err);
 }
 
 /* ---- lists -------------------------------------------------------------------------------- */
@@ -217,6 +221,22 @@ static gg_status list_folder(const char *folder, const char *start, gg_hf_files 
     for (const char *name; err->status == GG_OK && (name = gg_next_name(dir, err));)
         if (is_weights(folder, name, start, err)) add_name(files, name, strlen(name), err);
     closedir(dir);
+    sort_names(files);
+    return err->status;
+}
+
+gg_status gg_hf_list_templates(const char *folder, gg_hf_files *files, gg_error *err)
+{
+    char *path = gg_path_in(folder, GG_HF_TEMPLATES, err);
+    DIR *dir = path ? gg_open_folder(path, err) : NULL;
+    for (const char *name; dir && err->status == GG_OK && (name = gg_next_name(dir, err));) {
+        if (!gg_text_ends(name, strlen(name), ".jinja")) continue;
+        char *full = gg_path_in(GG_HF_TEMPLATES, name, err);
+        if (full) add_name(files, full, strlen(full), err);
+        free(full);
+    }
+    if (dir) closedir(dir);
+    free(path);
     sort_names(files);
     return err->status;
 }
@@ -449,12 +469,7 @@ static gg_status find_indexed(const char *folder, const char *only, gg_hf_files 
     gg_status st = gg_hf_parse(folder, GG_HF_INDEX, &files->index, err);
     if (st == GG_OK)
         st = files_of_index(gg_json_get(gg_json_root(files->index), "weight_map"), files, err);
-    if (st != GG_OK) {
-        char *path = gg_path_in(folder, GG_HF_INDEX, err);
-        if (path) gg_at_file(err, path);
-        free(path);
-        return st;
-    }
+    if (st != GG_OK) return gg_hf_at(folder, GG_HF_INDEX, err);
     /* transformers would take this one, and other programs both. */
     if (!only && !is_listed(files, "model" END) && gg_hf_has_file(folder, "model" END, err))
         snprintf(files->skipped, sizeof files->skipped, "model" END);

@@ -61,6 +61,12 @@ bool gg_hf_is_read(const char *name);
 gg_status gg_hf_read(const char *folder, const char *name, char **bytes, size_t *len,
                      gg_error *err);
 
+/* Lists the names of the .jinja files in GG_HF_TEMPLATES, with that folder before them. */
+gg_status gg_hf_list_templates(const char *folder, gg_hf_files *files, gg_error *err);
+
+/* Like gg_at_file, for FOLDER/NAME. */
+gg_status gg_hf_at(const char *folder, const char *name, gg_error *err);
+
 /* Parses FOLDER/NAME. */
 gg_status gg_hf_parse(const char *folder, const char *name, gg_json **out, gg_error *err);
 

@@ -170,22 +170,13 @@ static gg_status add_decoded(gg_tk *tk, bool only_new, gg_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static gg_status at_file(const gg_tk *tk, const char *name, gg_error *err)
-{
-    gg_error ignored = GG_ERROR_INIT;
-    if (err->status == GG_OK) return GG_OK;
-    char *path = gg_path_in(tk->from->folder, name, &ignored);
-    if (path) gg_at_file(err, path);
-    free(path);
-    return err->status;
-}
-
 /* Reads the added tokens that belong to a SentencePiece model, in the converter's order. */
 static gg_status add_to_pieces(gg_tk *tk, gg_error *err)
 {
     bool decoder = gg_json_get(gg_json_root(tk->config), "added_tokens_decoder") != NULL;
-    if (add_listed(tk, err) != GG_OK) return at_file(tk, "added_tokens.json", err);
-    if (add_decoded(tk, false, err) != GG_OK) return at_file(tk, "tokenizer_config.json", err);
+    if (add_listed(tk, err) != GG_OK) return gg_hf_at(tk->from->folder, "added_tokens.json", err);
+    if (add_decoded(tk, false, err) != GG_OK)
+        return gg_hf_at(tk->from->folder, "tokenizer_config.json", err);
     if (decoder && !gg_hf_is(tk->from->arch, GG_HF_ADDED_TOKENS)) return GG_OK;
     const gg_json_node *list = gg_json_get(gg_json_root(tk->json), "added_tokens");
     for (const gg_json_node *a = gg_json_first(list); a && err->status == GG_OK;
@@ -196,7 +187,7 @@ static gg_status add_to_pieces(gg_tk *tk, gg_error *err)
         if (gg_json_string(gg_json_get(a, "content"), &added.text, &added.len, err) == GG_OK)
             gg_tk_add(tk, &added, err);
     }
-    return at_file(tk, "tokenizer.json", err);
+    return gg_hf_at(tk->from->folder, "tokenizer.json", err);
 }
 
 /* Reads the tokens from the first of the files that the folder has. */
@@ -209,14 +200,14 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
         (gg_tk_is_sp(tk->bytes, len) || !gg_hf_has_file(folder, "tokenizer.json", err))) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_sp(tk, tk->bytes, len, err);
-        at_file(tk, "tokenizer.model", err);
+        gg_hf_at(tk->from->folder, "tokenizer.model", err);
         if (err->status == GG_OK) gg_tk_compare_json(tk, err);
         return err->status == GG_OK ? add_to_pieces(tk, err) : err->status;
     }
     if (gg_hf_has_file(folder, "tokenizer.json", err)) {
         read_json(folder, "tokenizer.json", &tk->json, err);
         if (err->status == GG_OK) gg_tk_read_json(tk, err);
-        at_file(tk, "tokenizer.json", err);
+        gg_hf_at(tk->from->folder, "tokenizer.json", err);
     } else {
         free(tk->bytes);
         tk->bytes = NULL;
@@ -225,12 +216,12 @@ static gg_status read_tokens(gg_tk *tk, gg_error *err)
         if (err->status == GG_OK && (!tk->vocab || !tk->bytes))
             return gg_fail(err, GG_EUNSUPPORTED, "the checkpoint has no files of a tokenizer");
         if (err->status == GG_OK) gg_tk_read_vocab(tk, tk->bytes, len, err);
-        at_file(tk, "vocab.json", err);
+        gg_hf_at(tk->from->folder, "vocab.json", err);
         if (err->status == GG_OK) add_listed(tk, err);
-        at_file(tk, "added_tokens.json", err);
+        gg_hf_at(tk->from->folder, "added_tokens.json", err);
     }
     if (err->status == GG_OK) add_decoded(tk, true, err);
-    return at_file(tk, "tokenizer_config.json", err);
+    return gg_hf_at(tk->from->folder, "tokenizer_config.json", err);
 }
 
 gg_status gg_hf_tokenizer(const gg_hf_tokenizer_from *from, gg_meta *meta, gg_buf *notes,

@@ -1,19 +1,14 @@
 /* tokenizer_keys.c - special tokens, flags, chat templates, and what generation_config.json has. */
 #include "base/error.h"
-#include "base/grow.h"
-#include "base/io.h"
 #include "base/text.h"
 #include "gguf/gguf.h"
 #include "hf.h"
 #include "hf_files.h"
 #include "tokenizer_parts.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- special tokens -------------------------------------------------------------------------- */
 
@@ -45,12 +40,6 @@ static bool text_of(const gg_json_node *node, const char **text, size_t *len)
 {
     if (gg_json_type_of(node) == GG_JSON_OBJECT) node = gg_json_get(node, "content");
     return gg_json_string(node, text, len, NULL) == GG_OK && *len > 0;
-}
-
-static bool is_absent(const gg_json_node *node)
-{
-    gg_json_type type = gg_json_type_of(node);
-    return type == GG_JSON_NONE || type == GG_JSON_NULL;
 }
 
 static bool is_role(const role *r, const char *text, size_t len)
@@ -192,7 +181,7 @@ static gg_status read_processor(specials *s, const gg_json_node *post, gg_error 
     for (const gg_json_node *p = gg_json_first(list); p && err->status == GG_OK;
          p = gg_json_next(p))
         read_processor(s, p, err);
-    if (list || is_absent(post) || err->status != GG_OK) return err->status;
+    if (list || gg_json_type_of(post) <= GG_JSON_NULL || err->status != GG_OK) return err->status;
     if (gg_json_string(gg_json_get(post, "type"), &text, &len, err) != GG_OK) return err->status;
     if (gg_text_is(text, len, "ByteLevel")) return GG_OK;
     if (gg_text_is(text, len, "RobertaProcessing")) read_roberta(s, post);
@@ -243,8 +232,11 @@ static gg_status ids_of_texts(specials *s, gg_error *err)
 static const gg_json_node *field_of(const gg_json_node *from, const char *field)
 {
     const gg_json_node *node = gg_json_get(from, field);
-    if (is_absent(node)) node = gg_json_get(gg_json_get(from, "text_config"), field);
-    return is_absent(node) ? gg_json_get(gg_json_get(from, "llm_config"), field) : node;
+    if (gg_json_type_of(node) <= GG_JSON_NULL)
+        node = gg_json_get(gg_json_get(from, "text_config"), field);
+    if (gg_json_type_of(node) <= GG_JSON_NULL)
+        node = gg_json_get(gg_json_get(from, "llm_config"), field);
+    return node;
 }
 
 /* The ids of texts that no file states, such as those of a tokenizer.model. The converter leaves
@@ -279,7 +271,7 @@ static gg_status stated_ids(specials *s, const gg_json_node *from, const char *l
         const gg_json_node *node = field_of(from, field);
         if (lists && gg_json_type_of(node) == GG_JSON_ARRAY) node = gg_json_first(node);
         if (gg_json_u64(node, &id, NULL) == GG_OK) set_id(s, i, id, err);
-        else if (lists && !is_absent(node) &&
+        else if (lists && gg_json_type_of(node) > GG_JSON_NULL &&
                  (gg_json_i64(node, &none, NULL) != GG_OK || none >= 0))
             gg_tk_note(s->tk, err, "%s of %s is not the id of a token, and is left out", field,
                        lists);
@@ -296,7 +288,7 @@ static gg_status stated_flags(specials *s, gg_error *err)
         snprintf(field, sizeof field, "add_%s_token", role_rows[i].name);
         const gg_json_node *node = gg_json_get(gg_json_root(s->tk->config), field);
         if (gg_json_bool(node, &flag, NULL) == GG_OK) set_role_flag(&s->role[i], flag);
-        else if (!is_absent(node))
+        else if (gg_json_type_of(node) > GG_JSON_NULL)
             gg_tk_note(s->tk, err,
                        "%s of tokenizer_config.json is neither true nor false, and is left out",
                        field);
@@ -432,47 +424,23 @@ static gg_status set_stated(gg_tk *tk, const gg_json_node *stated, gg_error *err
     return set_names(tk, &names, err);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* The names of the .jinja files in a folder, sorted; each is malloc'd. */
-static gg_status list_templates(const char *folder, char ***list, size_t *n, gg_error *err)
-{
-    DIR *dir = gg_open_folder(folder, err);
-    *list = NULL;
-    *n = 0;
-    if (!dir) return err->status;
-    for (const char *name; err->status == GG_OK && (name = gg_next_name(dir, err));) {
-        if (!gg_text_ends(name, strlen(name), ".jinja")) continue;
-        if (GG_ROOM(*list, *n, NULL, err) != GG_OK) break;
-        if (((*list)[*n] = strdup(name))) ++*n;
-        else gg_fail(err, GG_ENOMEM, "no memory for the chat templates");
-    }
-    closedir(dir);
-    if (*n) qsort(*list, *n, sizeof **list, by_text);
-    return err->status;
-}
-
 static gg_status set_additional(gg_tk *tk, gg_error *err)
 {
+    const char *folder = tk->from->folder;
     names_list names = { .n = 0 };
-    char **list = NULL, *folder = gg_path_in(tk->from->folder, GG_HF_TEMPLATES, err);
-    size_t n = 0;
-    if (folder) list_templates(folder, &list, &n, err);
-    for (size_t i = 0; i < n; i++) {
-        char *text = NULL, *name = gg_path_in(GG_HF_TEMPLATES, list[i], err);
-        size_t len = 0;
-        if (err->status == GG_OK) gg_hf_read(tk->from->folder, name, &text, &len, err);
-        free(name);
-        template t = { list[i], text, strlen(list[i]) - strlen(".jinja"), len };
-        if (text && err->status == GG_OK) set_template(tk, &t, &names, err);
+    gg_hf_files files = { .list = NULL };
+    gg_hf_list_templates(folder, &files, err);
+    for (size_t i = 0; i < files.n && err->status == GG_OK; i++) {
+        const char *name = files.list[i] + sizeof GG_HF_TEMPLATES;
+        template t = { .name = name, .name_len = strlen(name) - strlen(".jinja") };
+        char *text = NULL;
+        if (gg_hf_read(folder, files.list[i], &text, &t.len, err) == GG_OK && text) {
+            t.text = text;
+            set_template(tk, &t, &names, err);
+        }
         free(text);
-        free(list[i]);
     }
-    free(list);
-    free(folder);
+    gg_hf_files_free(&files);
     return set_names(tk, &names, err);
 }
 
@@ -503,7 +471,7 @@ static gg_status set_templates(gg_tk *tk, gg_error *err)
         set_stated(tk, stated, err);
         return err->status == GG_OK ? note_other_template(tk, err) : err->status;
     }
-    if (!is_absent(stated))
+    if (gg_json_type_of(stated) > GG_JSON_NULL)
         gg_tk_note(tk, err,
                    "chat_template of tokenizer_config.json is not a text, and is left out");
     if (err->status == GG_OK &&
