@@ -546,6 +546,8 @@ $l.self_attn.q_proj.$name 1
 $l.self_attn.k_scale 1")"
     quiet "k-quantized/fp8-$name" organ-keys m
 done
+edit 's/"quant_method": "fp8"/"quant_method": "quark"/'
+quiet "k-quantized/fp8-quark" organ-keys m
 for name in q_scale k_scale v_scale prob_scale kv_scale kv_cache_scale k_proj.kv_cache_scaling_factor \
     k_proj.k_scale; do
     model m LlamaForCausalLM 2 '' "$ends
