@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_NAMES = 64, MAX_NAME = 64 };
+enum { MAX_NAMES = 128, MAX_NAME = 64 };
 
 /* Types of tokens: those that engines look for in a text before they split it. */
 enum { UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4 };
@@ -16,7 +16,9 @@ typedef struct token_names {
     const char *at[MAX_NAMES];
     size_t len[MAX_NAMES];
     bool known[MAX_NAMES];
-    bool if_known[MAX_NAMES]; /* plain text if the vocabulary lacks it */
+    bool if_known[MAX_NAMES];  /* plain text if the vocabulary lacks it */
+    bool in_angles[MAX_NAMES]; /* and of the form <name>, which may be an ordinary token */
+    uint64_t starts[MAX_NAMES], ends[MAX_NAMES]; /* lengths at which other tokens divide it */
     bool split[MAX_NAMES];
     uint64_t id[MAX_NAMES];
     size_t n;
@@ -78,6 +80,14 @@ static size_t plain_name(const char *p, size_t left)
     return n && gg_text_has_word(plain, p, n) ? n : 0;
 }
 
+/* The same of any <name> and </name>. */
+static size_t any_name(const char *p, size_t left)
+{
+    size_t at = left > 1 && p[1] == '/' ? 2 : 1, n = at;
+    while (n < left && n + 1 < MAX_NAME && (is_name_byte(p[n]) || p[n] == ':')) n++;
+    return n > at && n < left && p[n] == '>' ? n + 1 : 0;
+}
+
 /* The same of [NAME] and [/NAME] in capitals, and [gMASK]. */
 static size_t bracket_name(const char *p, size_t left)
 {
@@ -95,6 +105,7 @@ static void collect_name(token_names *names, const char *at, size_t len, bool if
     if (names->n == MAX_NAMES) return;
     names->at[names->n] = at;
     names->len[names->n] = len;
+    names->in_angles[names->n] = if_known && *at == '<';
     names->if_known[names->n++] = if_known;
 }
 
@@ -118,6 +129,7 @@ static void collect(token_names *names, const char *text, size_t len)
             if (!n) n = one_bar(p, left);
             if (!n) n = plain_name(p, left);
             if (n) collect_name(names, p, n, false);
+            else if ((n = any_name(p, left)) > 0) collect_name(names, p, n, true);
         } else if (*p == '[' && (n = bracket_name(p, left)) > 0) {
             collect_name(names, p, n, !gg_text_has_word(brackets, p, n));
         }
@@ -128,6 +140,15 @@ static void collect(token_names *names, const char *text, size_t len)
 
 /* ---- the vocabulary ----------------------------------------------------------------------- */
 
+/* Notes where a token of `len` bytes begins or ends name k. */
+static void divide(token_names *names, size_t k, const char *token, size_t len)
+{
+    size_t n = names->len[k];
+    if (!names->in_angles[k] || len == 0 || len >= n) return;
+    if (memcmp(names->at[k], token, len) == 0) names->starts[k] |= 1ull << len;
+    if (memcmp(names->at[k] + n - len, token, len) == 0) names->ends[k] |= 1ull << (n - len);
+}
+
 static void look_up(token_names *names, const gg_kv *tokens, const gg_kv *types)
 {
     const char *token;
@@ -135,6 +156,7 @@ static void look_up(token_names *names, const gg_kv *tokens, const gg_kv *types)
     uint64_t pos = 0, type;
     for (uint64_t id = 0; names->n && gg_kv_next_str(tokens, &pos, &token, &len); id++)
         for (size_t k = 0; k < names->n; k++) {
+            divide(names, k, token, len);
             if (names->len[k] != len || memcmp(names->at[k], token, len) != 0) continue;
             if (!gg_kv_u64_at(types, id, &type)) type = 0;
             names->known[k] = true;
@@ -170,6 +192,8 @@ bool gg_template_tokens_find(const gg_meta *meta, gg_template_tokens *out)
     collect(&names, text, len);
     look_up(&names, tokens, gg_meta_find(meta, "tokenizer.ggml.token_type"));
     for (size_t k = 0; k < names.n; k++) {
+        /* A tokenizer may join an ordinary token of two others, as any word. */
+        if (names.starts[k] & names.ends[k]) continue;
         if (names.known[k] && names.split[k]) {
             out->split++;
             append(out->split_list, sizeof out->split_list, &names, k);

@@ -4,8 +4,9 @@
 #include "organ/gg_gguf.h"
 
 /* The special tokens that a template writes in the forms <|name|>, <|name>, <name|>, [NAME] and
- * <start_of_turn>, and that do not work. Each is counted once, and at most 64 are looked at. The
- * lists are escaped, have spaces between the names, and as many of them as fit. */
+ * <start_of_turn>, and that do not work; also <name>, if it is a token that no two others make.
+ * Each is counted once, and at most 128 are looked at. The lists are escaped, have spaces between
+ * the names, and as many of them as fit. */
 typedef struct gg_template_tokens {
     size_t unknown; /* not in the vocabulary */
     size_t split;   /* of a type that engines split into pieces: neither control nor user-defined */

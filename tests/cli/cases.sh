@@ -763,7 +763,7 @@ template() { new keys "$T/y.gguf" -q --set "tokenizer.chat_template=str:$1"; }
 split="engines split into pieces" lacks="special tokens that the vocabulary lacks"
 lack1="special token that the vocabulary lacks"
 number() { organ-keys "$T/y.gguf" --get tokenizer.ggml.tokens | awk -v t="$1" '$0 == t { print NR - 1; exit }'; }
-for t in '<start_of_turn>' '<|im_start|>' '<|turn>' '<turn|>' '[INST]' '[TOOL_CALLS]' '<｜User｜>'; do
+for t in '<start_of_turn>' '<|im_start|>' '<|turn>' '<turn|>' '[INST]' '[TOOL_CALLS]' '<｜User｜>' '</think>'; do
     tokens alloc "$t"
     id=$(number "$t")
     template "$t user"
@@ -800,7 +800,10 @@ template '<tool_call>{"name": x}</tool_call> <think> a < b | c > d <<SYS>>'
 row "24 plain tags" 0 "!that the vocabulary lacks" organ-check "$T/x.gguf"
 tokens alloc '<tool_call>'
 template '<tool_call>{"name": x}</tool_call>'
-row "24 a plain tag that is a normal token" 0 "!$split" organ-check "$T/x.gguf"
+row "24 a plain tag that is a normal token" 0 "$split" organ-check "$T/x.gguf"
+row "24 a plain tag of two tokens" 0 '' new keys "$T/y.gguf" -q --set 'tokenizer.ggml.tokens[900]=tool_call>' \
+    --set 'tokenizer.chat_template=str:<tool_call>'
+row "24 a plain tag of two tokens: verdict" 0 "!$split" organ-check "$T/x.gguf"
 tokens alloc ''
 row "24 an empty token" 0 "1 token is empty, the first of them token" organ-check "$T/y.gguf"
 sed 's#"alloc"#{"base64": "/2Fi"}#' "$T/manifest" > "$T/parts/manifest.json"
