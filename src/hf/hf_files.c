@@ -321,6 +321,8 @@ static gg_status files_of_index(const gg_json_node *map, gg_hf_files *files, gg_
     size_t last_len = SIZE_MAX;
     if (gg_json_type_of(map) != GG_JSON_OBJECT)
         return gg_fail(err, GG_EFORMAT, "the index has no weight_map");
+    if (!gg_json_first(map))
+        return gg_fail(err, GG_EFORMAT, "the weight_map of the index is empty");
     for (const gg_json_node *m = gg_json_first(map); m; m = gg_json_next(m)) {
         const char *name;
         size_t len;

@@ -459,6 +459,7 @@ bad_folder "has no model.safetensors"
 cp "$H/falcon/model.safetensors" "$T/bad/a.safetensors"
 cp "$H/falcon/model.safetensors" "$T/bad/b.safetensors"
 indexed '' "the index has no weight_map"
+indexed '"weight_map": {}' "the weight_map of the index is empty"
 indexed '"weight_map": {"lm_head.weight": "a.safetensors"}' "the index names 1 tensors, but the files have"
 indexed '"weight_map": {"lm_head.weight": "a.safetensors", "x": "b.safetensors"}' "but it has not"
 rm "$T/bad"/*
