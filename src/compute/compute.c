@@ -120,7 +120,7 @@ typedef struct gg_slot {
     gg_step step;
     uint8_t *room, *bytes; /* what was allocated, and the encoded values in it */
     uint64_t lost;
-    bool stopped;
+    bool stopped, large; /* large: F16 cannot hold a value */
     gg_encode_error error;
 } gg_slot;
 
@@ -172,6 +172,32 @@ void gg_steps_close(gg_steps *s)
     s->room = NULL;
 }
 
+/* The largest value of F16, in which most quantized types store their scales. */
+#define MOST_F16 65504.0f
+
+/* Counts the least and the largest of n values if F16 cannot hold them, and the blocks hold another
+ * value, because their scales saturate: off by a quarter, or by a half with fewer than 4 bits. */
+static gg_status count_saturated(uint32_t dtype, const float *x, const uint8_t *blocks, size_t n,
+                                 uint64_t *lost, gg_error *err)
+{
+    const gg_dtype_info *info = gg_dtype_get(dtype);
+    float share = 8 * info->block_bytes >= 4 * info->block_elems ? 0.25f : 0.5f;
+    size_t ends[2] = { 0, 0 };
+    for (size_t i = 1; i < n; i++) {
+        if (x[i] < x[ends[0]]) ends[0] = i;
+        if (x[i] > x[ends[1]]) ends[1] = i;
+    }
+    float *made = malloc(n * sizeof *made);
+    gg_status st = made ? gg_decode(dtype, blocks, made, n, err)
+                        : gg_fail(err, GG_ENOMEM, "no memory for %zu values", n);
+    for (size_t k = ends[0] == ends[1]; k < 2 && st == GG_OK; k++) {
+        float want = fabsf(x[ends[k]]), off = fabsf(made[ends[k]] - x[ends[k]]);
+        *lost += want > MOST_F16 && !(off <= want * share);
+    }
+    free(made);
+    return st;
+}
+
 static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
@@ -182,6 +208,8 @@ static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_erro
         const float *w = gg_weights_of(&s->weights, slot->step.first + done, n, room);
         uint8_t *to = slot->bytes + encoded_bytes(s, done);
         st = gg_encode(dtype, x + done, to, n, n, w, err);
+        if (st == GG_OK && slot->large)
+            st = count_saturated(dtype, x + done, to, n, &slot->lost, err);
         if (st == GG_OK && s->back) {
             st = gg_decode(dtype, to, x + done, n, err);
             slot->lost += gg_count_bad(x + done, n);
@@ -243,7 +271,10 @@ static gg_status make_step(void *ctx, size_t i, unsigned worker, gg_error *err)
     /* Values that would become infinite: half a unit or more above the largest number. */
     uint32_t dtype = s->to.t->dtype;
     float limit = dtype == GG_F16 ? 65520.0f : dtype == GG_BF16 ? 0x1.ffp127f : INFINITY;
-    slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, limit);
+    bool quantized = gg_is_quantized(dtype);
+    slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, quantized ? MOST_F16 : limit);
+    slot->large = quantized && slot->lost > 0;
+    if (slot->large) slot->lost = GG_PICK(gg_mix_beyond)(x, slot->step.n, limit);
     if (slot->lost || atomic_load(&s->counts)) return GG_OK;
     st = encode_step(s, slot, x, err);
     return st == GG_OK && !slot->lost && any_order(s) ? write_step(s, slot, err) : st;

@@ -226,6 +226,15 @@ mkmodel "$T/y.gguf" t.weight:BF16:16x2 && head -c $(($(wc -c < "$T/y.gguf") - 64
 bytes 32 '\303\107' >> "$T/big.gguf"
 row "08 bf16-1e5" 2 "32 of its values are too large for F16" new assemble "$T/big.gguf" --dtype t.weight=f16
 row "08 bf16-1e5 as f32" 0 '' new assemble "$T/big.gguf" --dtype t.weight=f32
+# The scales of blocks are F16 too.
+mkmodel "$T/y.gguf" t.weight:BF16:256x1 && head -c $(($(wc -c < "$T/y.gguf") - 512)) "$T/y.gguf" > "$T/head"
+{ cat "$T/head" && bytes 256 '\303\107'; } > "$T/big.gguf"
+{ cat "$T/head" && bytes 256 '\150\123'; } > "$T/huge.gguf"
+for t in q4_0 q4_1 q5_1 q8_0 q2_k q3_k q4_k q6_k iq4_xs; do
+    case $t in q?_1) ;; *) row "08 1e5 as $t" 0 '' new assemble "$T/big.gguf" --dtype "t.weight=$t" ;; esac
+    row "08 1e12 as $t" 2 "of its values are too large for " new assemble "$T/huge.gguf" --dtype "t.weight=$t"
+done
+row "08 1e12 as mxfp4" 0 '' new assemble "$T/huge.gguf" --dtype t.weight=mxfp4
 
 # ---- 11 scalars and shapes of image models: ComfyUI-GGUF#136, #392, InvokeAI#9564
 
