@@ -82,12 +82,6 @@ static double adapter_number(const gg_json_node *config, const char *name, doubl
     return gg_json_f64(gg_json_get(config, name), &x, NULL) == GG_OK ? x : otherwise;
 }
 
-static bool adapter_flag(const gg_json_node *config, const char *name)
-{
-    bool yes = false;
-    return gg_json_bool(gg_json_get(config, name), &yes, NULL) == GG_OK && yes;
-}
-
 /* Whether a key of alpha_pattern is the module or the end of its name, after a dot. */
 static bool pattern_fits(const char *key, size_t n, const char *module, size_t len)
 {
@@ -778,7 +772,7 @@ static gg_status read_adapter_config(peft *p, const char *folder, const gg_sourc
                                    : adapter_number(p->config, "lora_alpha", o->adapter_alpha);
     p->rank = adapter_number(p->mlx ? gg_json_get(p->config, "lora_parameters") : p->config,
                              p->mlx ? "rank" : "r", 0);
-    p->rslora = adapter_flag(p->config, "use_rslora");
+    p->rslora = gg_json_is_true(gg_json_get(p->config, "use_rslora"));
     bool ranked = !gg_json_get(p->config, "r") || p->mlx || (p->rank >= 1 && gg_is_whole(p->rank));
     if (ranked && (p->alpha > 0) && (p->alpha < 1e30)) return GG_OK;
     gg_fail(err, GG_EUSAGE, "the %s of this adapter is not known, or no %snumber above 0",
@@ -849,23 +843,30 @@ static bool has_module(const peft *p, const char *key, size_t n)
     return false;
 }
 
+/* How many names there are, and the first of them, escaped. */
+typedef struct name_count {
+    size_t n;
+    char first[200];
+} name_count;
+
+static void count_name(name_count *c, const char *name, size_t len)
+{
+    if (c->n++ == 0) gg_escape(name, len < 60 ? len : 60, c->first, sizeof c->first);
+}
+
 /* Notes keys of a pattern that no pair has. */
 static gg_status note_unused(const peft *p, const char *name, gg_error *err)
 {
-    size_t n = 0, len, shown = 0;
-    const char *first = "";
-    char text[200];
+    name_count unused = { 0 };
     const gg_json_node *m = gg_json_first(gg_json_get(p->config, name));
     for (; m; m = gg_json_next(m)) {
+        size_t len;
         const char *key = gg_json_key(m, &len);
-        if (!key || has_module(p, key, len) || n++) continue;
-        first = key;
-        shown = len < 60 ? len : 60;
+        if (key && !has_module(p, key, len)) count_name(&unused, key, len);
     }
-    if (n == 0) return GG_OK;
-    gg_escape(first, shown, text, sizeof text);
-    return gg_ck_note(p->ck, true, err, "%s has %zu name%s that no pair has: %s%s", name, n,
-                      n == 1 ? "" : "s", text, n == 1 ? "" : " ...");
+    if (unused.n == 0) return GG_OK;
+    return gg_ck_note(p->ck, true, err, "%s has %zu name%s that no pair has: %s%s", name, unused.n,
+                      unused.n == 1 ? "" : "s", unused.first, unused.n == 1 ? "" : " ...");
 }
 
 /* Whether a stored tensor is of the module, whose name may be only the end of its own. */
@@ -886,18 +887,17 @@ static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
 {
     const gg_json_node *m = gg_json_get(p->config, list);
     const char *module;
-    size_t len, n = 0;
-    char first[200], more[40] = "";
+    size_t len;
+    char more[40] = "";
+    name_count lacking = { 0 };
     if (gg_json_type_of(m) != GG_JSON_ARRAY) return GG_OK;
-    for (m = gg_json_first(m); m; m = gg_json_next(m)) {
-        if (gg_json_string(m, &module, &len, NULL) != GG_OK || has_tensor_of(p, module, len))
-            continue;
-        if (n++ == 0) gg_escape(module, len < 60 ? len : 60, first, sizeof first);
-    }
-    if (n == 0) return GG_OK;
-    if (n > 1) snprintf(more, sizeof more, " and %zu more", n - 1);
+    for (m = gg_json_first(m); m; m = gg_json_next(m))
+        if (gg_json_string(m, &module, &len, NULL) == GG_OK && !has_tensor_of(p, module, len))
+            count_name(&lacking, module, len);
+    if (lacking.n == 0) return GG_OK;
+    if (lacking.n > 1) snprintf(more, sizeof more, " and %zu more", lacking.n - 1);
     return gg_ck_note(p->ck, false, err, "%s names %s%s, for which the adapter has no tensors",
-                      list, first, more);
+                      list, lacking.first, more);
 }
 
 /* Notes parameters of target_parameters for which the adapter has no pair. */
@@ -905,9 +905,7 @@ static gg_status note_targets(const peft *p, gg_error *err)
 {
     static const char *const ends[] = { ".lora_A", ".base_layer.lora_A" };
     const gg_json_node *t = gg_json_first(gg_json_get(p->config, "target_parameters"));
-    char lacking[200], shared[200];
-    size_t lack = 0;
-    bool share = false;
+    name_count lacking = { 0 }, shared = { 0 };
     for (; t; t = gg_json_next(t)) {
         const char *text;
         char pair[300];
@@ -920,26 +918,19 @@ static gg_status note_targets(const peft *p, gg_error *err)
             int m = snprintf(pair, sizeof pair, "%.*s%s", (int)n, text, ends[i]);
             pairs += has_tensor_of(p, pair, (size_t)m);
         }
-        if (pairs == 0 && lack++ == 0)
-            gg_escape(text, len < 60 ? len : 60, lacking, sizeof lacking);
-        if (pairs == 1 && !share && (share = count_targets(p, text, n, NULL) > 1))
-            gg_escape(text, len < 60 ? len : 60, shared, sizeof shared);
+        if (pairs == 0) count_name(&lacking, text, len);
+        if (pairs == 1 && shared.n == 0 && count_targets(p, text, n, NULL) > 1)
+            count_name(&shared, text, len);
     }
-    if (lack)
+    if (lacking.n)
         gg_ck_note(p->ck, true, err,
-                   "target_parameters names %s%s, for which the adapter has no tensors", lacking,
-                   lack > 1 ? " and others" : "");
-    if (share && err->status == GG_OK)
+                   "target_parameters names %s%s, for which the adapter has no tensors",
+                   lacking.first, lacking.n > 1 ? " and others" : "");
+    if (shared.n && err->status == GG_OK)
         gg_ck_note(p->ck, true, err,
                    "target_parameters names %s and another, but the adapter has one pair for them",
-                   shared);
+                   shared.first);
     return err->status;
-}
-
-/* The number after "layers." in a module's name, or -1. */
-static int64_t block_of_module(const peft *p, const char *module, size_t len)
-{
-    return gg_hf_find(p->arch, module, len).block;
 }
 
 /* Whether PEFT would use the pair: target_modules, exclude_modules and layers_to_transform decide.
@@ -965,7 +956,7 @@ static bool is_targeted(const peft *p, const char *module, size_t len)
     if (!l) return true;
     for (; l; l = l == layers ? NULL : gg_json_next(l))
         if (gg_json_f64(l, &block, NULL) == GG_OK &&
-            block == (double)block_of_module(p, module, len))
+            block == (double)gg_hf_find(p->arch, module, len).block)
             return true;
     return false;
 }
@@ -973,27 +964,23 @@ static bool is_targeted(const peft *p, const char *module, size_t len)
 /* Notes pairs that PEFT leaves out because the configuration does not name their modules. */
 static gg_status note_untargeted(const peft *p, gg_error *err)
 {
-    const char *first = NULL;
-    size_t n = 0, shown = 0;
-    char text[200];
+    name_count unused = { 0 };
     for (size_t i = 0; i < p->ck->in.n; i++) {
         const char *module = after_prefix(p->ck->by_name[i]->name),
-                   *end = strstr(module, ".lora_A"),
-                   *embedding = strstr(module, ".lora_embedding_A");
-        if (!end) end = embedding;
+                   *end = strstr(module, ".lora_A");
+        if (!end) end = strstr(module, ".lora_embedding_A");
         size_t len = end ? (size_t)(end - module) : 0;
-        if (!end || cut_end(module, &len, ".base_layer") || gg_text_ends(module, len, ".experts") ||
-            count_targets(p, module, len, NULL) || is_targeted(p, module, len) || n++)
-            continue;
-        first = module;
-        shown = len < 60 ? len : 60;
+        if (end && !cut_end(module, &len, ".base_layer") &&
+            !gg_text_ends(module, len, ".experts") && !count_targets(p, module, len, NULL) &&
+            !is_targeted(p, module, len))
+            count_name(&unused, module, len);
     }
-    if (n == 0) return GG_OK;
-    gg_escape(first, shown, text, sizeof text);
+    if (unused.n == 0) return GG_OK;
     return gg_ck_note(p->ck, true, err,
                       "target_modules, exclude_modules or layers_to_transform leave out %zu pair%s "
                       "that the adapter has, which PEFT does not use: %s%s",
-                      n, n == 1 ? "" : "s", text, n == 1 ? "" : " ...");
+                      unused.n, unused.n == 1 ? "" : "s", unused.first,
+                      unused.n == 1 ? "" : " ...");
 }
 
 /* Names what is left out, or has changed. */
