@@ -59,14 +59,12 @@ static gg_status set_tokens(gg_tk *tk, gg_error *err)
         gg_put_le32(bytes, (uint32_t)t->type);
         gg_buf_append(&types, bytes, 4, err);
     }
-    if (err->status == GG_OK)
-        gg_meta_set_array(tk->meta, "tokenizer.ggml.tokens", GG_TYPE_STR, tk->n, &texts, err);
+    gg_meta_set_array(tk->meta, "tokenizer.ggml.tokens", GG_TYPE_STR, tk->n, &texts, err);
     gg_buf_free(&texts);
-    if (err->status == GG_OK && tk->scores)
+    if (tk->scores)
         gg_meta_set_array(tk->meta, "tokenizer.ggml.scores", GG_TYPE_F32, tk->n, &scores, err);
-    if (err->status == GG_OK)
-        gg_meta_set_array(tk->meta, "tokenizer.ggml.token_type", GG_TYPE_I32, tk->n, &types, err);
-    if (err->status == GG_OK && tk->n_merges)
+    gg_meta_set_array(tk->meta, "tokenizer.ggml.token_type", GG_TYPE_I32, tk->n, &types, err);
+    if (tk->n_merges)
         gg_meta_set_array(tk->meta, "tokenizer.ggml.merges", GG_TYPE_STR, tk->n_merges, &tk->merges,
                           err);
     gg_buf_free(&scores);

@@ -369,8 +369,7 @@ static gg_status read_piece_bpe(gg_tk *tk, const gg_json_node *model, gg_error *
     tk->scores = true;
     mark_bytes(tk);
     read_merges(tk, gg_json_get(model, "merges"), own, err);
-    if (err->status == GG_OK)
-        gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
+    gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
     each_part(tk, gg_json_get(root, "normalizer"), "normalizers", find_prefix, err);
     each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     each_part(tk, gg_json_get(root, "normalizer"), "normalizers", note_normalizer, err);
@@ -422,8 +421,7 @@ static gg_status read_unigram(gg_tk *tk, const gg_json_node *model, gg_error *er
     tk->model = "t5";
     tk->pre = tk->from->pre ? tk->from->pre : "default";
     tk->scores = true;
-    if (err->status == GG_OK)
-        gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
+    gg_meta_set_bool(tk->meta, "tokenizer.ggml.add_space_prefix", false, err);
     each_part(tk, gg_json_get(root, "pre_tokenizer"), "pretokenizers", find_prefix, err);
     each_part(tk, gg_json_get(root, "normalizer"), "normalizers", read_unigram_normalizer, err);
     return err->status == GG_OK ? note_all_pieces(tk, err) : err->status;

@@ -557,17 +557,17 @@ gg_status gg_tk_special_keys(gg_tk *tk, gg_error *err)
     specials s = { .tk = tk };
     read_texts(&s);
     read_processor(&s, gg_json_get(gg_json_root(tk->json), "post_processor"), err);
-    if (err->status == GG_OK) stated_flags(&s, err);
-    if (err->status == GG_OK) ids_of_texts(&s, err);
-    if (err->status == GG_OK) stated_ids(&s, tk->from->config, NULL, err);
-    if (err->status == GG_OK)
-        stated_ids(&s, gg_json_root(tk->generation), "generation_config.json", err);
-    if (err->status == GG_OK) stated_ids(&s, tk->from->config, "config.json", err);
-    if (err->status == GG_OK) find_ids(&s, err);
+    stated_flags(&s, err);
+    ids_of_texts(&s, err);
+    stated_ids(&s, tk->from->config, NULL, err);
+    stated_ids(&s, gg_json_root(tk->generation), "generation_config.json", err);
+    stated_ids(&s, tk->from->config, "config.json", err);
+    find_ids(&s, err);
     exceptions(&s);
-    if (err->status == GG_OK) set_roles(&s, err);
-    if (err->status == GG_OK) set_space_prefix(tk, err);
+    set_roles(&s, err);
+    set_space_prefix(tk, err);
     if (err->status == GG_OK) set_templates(tk, err);
-    if (err->status == GG_OK) set_sampling(tk, err);
-    return err->status == GG_OK ? note_ends(&s, err) : err->status;
+    set_sampling(tk, err);
+    note_ends(&s, err);
+    return err->status;
 }
