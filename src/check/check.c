@@ -361,6 +361,8 @@ gg_status gg_check_model(const char *spec, const gg_check_options *o, const gg_r
         bool whole = !lack.shards && !lack.bytes;
         st = check_source(&c, s, &in, &room);
         if (st == GG_OK && c.o->target && !lack.shards) st = gg_check_target(&c, s, c.o->target);
+        if (st == GG_OK && c.o->data && whole && !c.o->target && c.kind == GG_KIND_DRAFT)
+            st = gg_check_head_data(&c, s);
         if (st == GG_OK && c.o->data && whole) {
             st = gg_check_data(&c, s, run);
             if (st == GG_OK) st = check_rest_of_pipe(&c, s);

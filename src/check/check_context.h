@@ -147,6 +147,8 @@ void gg_check_projector_rules(check *c);
 size_t gg_check_projector_output(const check *c, uint64_t *width);
 /* Checks a draft head without its target. */
 void gg_check_head_rules(check *c);
+/* The same for its data, with its own vocabulary, which is that of its target. */
+gg_status gg_check_head_data(check *c, gg_source *s);
 /* Compares a draft model with the model for which it drafts, the source `spec`. */
 gg_status gg_check_target(check *head, gg_source *s, const char *spec);
 

@@ -302,6 +302,14 @@ static gg_status compare(check *head, gg_source *s, const check *target)
     return check_map(head, s, target);
 }
 
+gg_status gg_check_head_data(check *head, gg_source *s)
+{
+    gg_status st = gg_check_open(head);
+    if (st == GG_OK) st = check_map(head, s, head);
+    gg_check_close(head);
+    return st;
+}
+
 gg_status gg_check_target(check *head, gg_source *s, const char *spec)
 {
     gg_source *theirs = NULL;

@@ -680,8 +680,10 @@ fits() { organ-check --target $A "$T/x.gguf"; }
 out4=output.weight:F32:64x4
 eagle "1 7 5 3" $out4
 row "16 d2t-ok" 1 "!d2t" fits
+row "16 d2t-ok, alone" 1 "!	target	d2t" organ-check --data "$T/x.gguf"
 eagle "0 0 0 0" $out4
 row "16 d2t-all-zero" 1 "all of its 4 numbers are 0" fits
+row "16 d2t-all-zero, alone" 1 "all of its 4 numbers are 0" organ-check --data "$T/x.gguf"
 eagle "1 7 5 7" $out4
 row "16 d2t-twice" 1 "1 of its numbers are there before, for example 7" fits
 eagle "1 7 5 1024" $out4
