@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/float_bits.h"
 #include "base/text.h"
+#include "base/text_index.h"
 #include "checkpoint.h"
 
 #include "gguf/gguf.h"
@@ -19,6 +20,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Names of modules, or of their parameters, that a field of the configuration has. */
+typedef struct listed {
+    const gg_json_node *node;
+    uint32_t first; /* the number of the first of the same name, which has what follows */
+    uint32_t n[3];  /* how many parameters have it: all, gate_up_proj, down_proj */
+    uint8_t found;  /* marks of what it names that is there */
+} listed;
+
+typedef struct name_list {
+    listed *items;
+    size_t n;
+    size_t regular;        /* the first that is a regular expression; SIZE_MAX = none */
+    bool parameters;       /* each is a module and its parameter */
+    gg_text_index by_name; /* of modules, without "$" at the end */
+} name_list;
 
 typedef struct peft {
     gg_checkpoint *ck;
@@ -35,6 +52,13 @@ typedef struct peft {
     size_t odd; /* pairs of another rank than that of the configuration, and the first of them */
     char odd_rank[240];
     size_t skipped, whole; /* tensors of other parts, and whole matrices, that are left out */
+    size_t unlike;         /* matrices of pairs that were not compared, and the first of them */
+    const char *unlike_name;
+    name_list alphas, ranks;            /* alpha_pattern and rank_pattern */
+    name_list targets, excluded, saved; /* target_modules, exclude_modules, modules_to_save */
+    name_list parameters;               /* target_parameters */
+    double *layers;                     /* layers_to_transform, sorted */
+    size_t n_layers;
 } peft;
 
 /* ---- refusals ------------------------------------------------------------------------------- */
@@ -82,35 +106,90 @@ static double adapter_number(const gg_json_node *config, const char *name, doubl
     return gg_json_f64(gg_json_get(config, name), &x, NULL) == GG_OK ? x : otherwise;
 }
 
-/* Whether a key of alpha_pattern is the module or the end of its name, after a dot. */
-static bool pattern_fits(const char *key, size_t n, const char *module, size_t len)
+/* ---- lists of names --------------------------------------------------------------------------
+ * An adapter may have as many names as pairs, so that they are looked up, not compared one by one.
+ */
+
+/* A name as it was written. */
+static const char *written_name(const gg_json_node *node, size_t *len)
 {
-    bool whole = n > 0 && key[0] == '^';
-    if (whole) {
-        key++;
-        n--;
-    }
-    if (n > 0 && key[n - 1] == '$') n--;
-    if (n > len || memcmp(module + len - n, key, n) != 0) return false;
-    return n == len || (!whole && module[len - n - 1] == '.');
+    const char *text = gg_json_key(node, len);
+    if (text || gg_json_string(node, &text, len, NULL) == GG_OK) return text;
+    *len = 0;
+    return "";
 }
 
-/* The value that alpha_pattern or rank_pattern has for a module, whose name has no
- * "base_model.model." before it. *value keeps what it has if there is none. */
-static gg_status pattern_value(const peft *p, const gg_st_tensor *t, const char *name,
-                               const char *module, size_t len, double *value, gg_error *err)
+/* The bytes before the last dot of a name, and the dot; 0 = it has none. */
+static size_t after_dot(const char *name, size_t len)
 {
-    const gg_json_node *pattern = gg_json_get(p->config, name);
-    for (const gg_json_node *m = gg_json_first(pattern); m; m = gg_json_next(m)) {
-        size_t n;
-        const char *key = gg_json_key(m, &n);
-        for (size_t i = 0; key && i < n; i++)
-            if (strchr("*+?()[]{}|\\", key[i]))
-                return gg_ck_refuse(p->ck, t, GG_EUNSUPPORTED, "write whole names of modules there",
-                                    err, "%s has a regular expression", name);
-        if (key && pattern_fits(key, n, module, len)) return gg_json_f64(m, value, err);
+    while (len > 0 && name[len - 1] != '.') len--;
+    return len;
+}
+
+static const char *name_at(const void *list, size_t i, size_t *len)
+{
+    const name_list *l = list;
+    const char *text = written_name(l->items[i].node, len);
+    size_t dot = l->parameters ? after_dot(text, *len) : 0;
+    if (dot > 0) *len = dot - 1;
+    else if (!l->parameters && *len > 0 && text[*len - 1] == '$') --*len;
+    return text;
+}
+
+static gg_status read_names(name_list *l, const gg_json_node *config, const char *field,
+                            gg_json_type type, gg_error *err)
+{
+    const gg_json_node *node = gg_json_get(config, field), *m = gg_json_first(node);
+    size_t n = gg_json_count(node), was;
+    l->by_name.at = name_at;
+    l->regular = SIZE_MAX;
+    if (gg_json_type_of(node) != type || n == 0) return err->status;
+    if (!(l->items = calloc(n, sizeof *l->items))) return gg_ck_no_room(err);
+    for (; m && err->status == GG_OK; m = gg_json_next(m)) {
+        size_t len, dot;
+        const char *text = written_name(m, &len);
+        for (size_t i = 0; i < len && l->regular == SIZE_MAX; i++)
+            if (strchr("*+?()[]{}|\\", text[i])) l->regular = l->n;
+        l->items[l->n] = (listed){ .node = m, .first = (uint32_t)l->n };
+        if (gg_text_add(&l->by_name, l, l->n, &was, err) == GG_OK && was != SIZE_MAX)
+            l->items[l->n].first = (uint32_t)was;
+        listed *first = &l->items[l->items[l->n++].first];
+        if (!l->parameters || (dot = after_dot(text, len)) == 0) continue;
+        first->n[0]++;
+        first->n[1] += gg_text_is(text + dot, len - dot, "gate_up_proj");
+        first->n[2] += gg_text_is(text + dot, len - dot, "down_proj");
     }
-    return GG_OK;
+    return err->status;
+}
+
+/* Finds a name, and marks it. SIZE_MAX = it is not in the list. */
+static size_t find_name(name_list *l, const char *name, size_t len, uint8_t mark)
+{
+    size_t i = len ? gg_text_find(&l->by_name, l, name, len) : SIZE_MAX;
+    if (i != SIZE_MAX) l->items[i].found |= mark;
+    return i;
+}
+
+/* The first name that is the module or the end of its name, after a dot; "^" stands for its
+ * beginning. SIZE_MAX = none. All such names are marked. */
+static size_t find_module(name_list *l, const char *module, size_t len, uint8_t mark)
+{
+    char whole[512] = "^";
+    size_t first = SIZE_MAX, i;
+    if (len + 1 >= sizeof whole || l->n == 0) return first; /* no matrix has such a name */
+    for (size_t at = 0; at < len; at++)
+        if ((at == 0 || module[at - 1] == '.') &&
+            (i = find_name(l, module + at, len - at, mark)) < first)
+            first = i;
+    memcpy(whole + 1, module, len);
+    i = l->parameters ? SIZE_MAX : find_name(l, whole, len + 1, mark);
+    return i < first ? i : first;
+}
+
+static void free_names(name_list *l)
+{
+    gg_text_index_free(&l->by_name);
+    free(l->items);
 }
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
@@ -148,14 +227,25 @@ static gg_status add_half(const peft *p, const peft_half *h, const char *name, i
     return gg_ck_add_moved(p->ck, m, t, expert, move, err);
 }
 
+/* The value that alpha_pattern or rank_pattern has for a module, whose name has no
+ * "base_model.model." before it. *value keeps what it has if there is none. */
+static gg_status pattern_value(peft *p, name_list *l, const peft_pair *pair, const char *name,
+                               double *value, gg_error *err)
+{
+    size_t i = find_module(l, pair->module, pair->len, 1);
+    if (l->regular < i)
+        return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED, "write whole names of modules there",
+                            err, "%s has a regular expression", name);
+    return i == SIZE_MAX ? GG_OK : gg_json_f64(l->items[i].node, value, err);
+}
+
 /* Sets *factor to what lora_B needs with this rank; 0 = none. */
 static gg_status strength_of(peft *p, const peft_pair *pair, uint64_t rank, float *factor,
                              gg_error *err)
 {
     double alpha = p->alpha, r = p->rank, x;
-    gg_status st = pattern_value(p, pair->b, "alpha_pattern", pair->module, pair->len, &alpha, err);
-    if (st == GG_OK)
-        st = pattern_value(p, pair->b, "rank_pattern", pair->module, pair->len, &r, err);
+    gg_status st = pattern_value(p, &p->alphas, pair, "alpha_pattern", &alpha, err);
+    if (st == GG_OK) st = pattern_value(p, &p->ranks, pair, "rank_pattern", &r, err);
     if (st == GG_OK && rank > 0 && r > 0 && r != (double)rank && p->odd++ == 0)
         snprintf(
             p->odd_rank, sizeof p->odd_rank, "%.*s has rank %llu, but adapter_config.json has %g",
@@ -268,21 +358,17 @@ static bool experts_fit(const peft *p, const peft_pair *pair, bool inner, uint64
            (inner ? a->dims[1] : b->dims[0]) == embd;
 }
 
-/* How many parameters of a module target_parameters names, such as MODULE.down_proj; of all whose
- * name ends so with `parameter`. */
-static size_t count_targets(const peft *p, const char *module, size_t len, const char *parameter)
+/* How many parameters of a module target_parameters names, such as MODULE.down_proj. `which` is
+ * that of listed.n. */
+static size_t count_targets(const peft *p, const char *module, size_t len, int which)
 {
-    const gg_json_node *t = gg_json_first(gg_json_get(p->config, "target_parameters"));
-    const char *text;
-    size_t n = 0, m;
-    for (; t; t = gg_json_next(t)) {
-        if (gg_json_string(t, &text, &m, NULL) != GG_OK) continue;
-        size_t dot = m;
-        while (dot > 0 && text[dot - 1] != '.') dot--;
-        if (dot == 0 || (parameter && !gg_text_is(text + dot, m - dot, parameter))) continue;
-        m = dot - 1;
-        if (m > len || memcmp(module + len - m, text, m) != 0) continue;
-        n += m == len || module[len - m - 1] == '.';
+    const name_list *l = &p->parameters;
+    size_t n = 0;
+    for (size_t at = 0; at < len && len < 512; at++) {
+        size_t i = at == 0 || module[at - 1] == '.'
+                       ? gg_text_find(&l->by_name, l, module + at, len - at)
+                       : SIZE_MAX;
+        if (i != SIZE_MAX) n += l->items[i].n[which];
     }
     return n;
 }
@@ -296,8 +382,8 @@ static bool is_inner(const peft *p, const peft_pair *pair, bool inner)
     snprintf(name, sizeof name, "%.*s.base_layer.lora_A.weight",
              (int)(pair->module + pair->len - pair->a->name), pair->a->name);
     if (inner || gg_ck_stored(p->ck, name)) return inner;
-    size_t gate_up = count_targets(p, pair->module, pair->len, "gate_up_proj"),
-           down = count_targets(p, pair->module, pair->len, "down_proj");
+    size_t gate_up = count_targets(p, pair->module, pair->len, 1),
+           down = count_targets(p, pair->module, pair->len, 2);
     if (!gate_up != !down) return gate_up > 0;
     return pair->a->dims[1] == embd && pair->b->dims[0] != embd;
 }
@@ -475,11 +561,10 @@ static gg_status check_base_layer(peft *p, const gg_st_tensor *t, const char *mo
     if (!m.rule || !gg_hf_gguf_name(m.rule, &m, name)) return refuse_module(p, t, err);
     if (p->model) i = gg_source_find(p->model, name, strlen(name));
     if (!p->model || m.rule->ops ||
-        (i != SIZE_MAX && gg_dtype_get(gg_source_tensor(p->model, i)->dtype)->block_elems > 1))
-        return gg_ck_note(p->ck, true, err,
-                          "%s is saved with the adapter; it was not compared with the base, and is "
-                          "left out",
-                          t->name);
+        (i != SIZE_MAX && gg_dtype_get(gg_source_tensor(p->model, i)->dtype)->block_elems > 1)) {
+        if (p->unlike++ == 0) p->unlike_name = t->name;
+        return GG_OK;
+    }
     const gg_tensor *of = i == SIZE_MAX ? NULL : gg_source_tensor(p->model, i);
     same = of && t->n_dims == 2 && of->dims[0] == t->dims[1] && of->dims[1] == t->dims[0];
     gg_status st = same ? same_as_base(p, t, i, &same, err) : GG_OK;
@@ -831,16 +916,12 @@ static gg_status check_names(peft *p, gg_error *err)
     return GG_OK;
 }
 
-/* Whether a pair is of a module that a key of alpha_pattern or rank_pattern is for. */
-static bool has_module(const peft *p, const char *key, size_t n)
+/* The module of a pair's tensor, and the length of its name; NULL if `t` is none. */
+static const char *module_of(const gg_st_tensor *t, const char *half, size_t *len)
 {
-    for (size_t i = 0; i < p->ck->in.n; i++) {
-        const char *module = after_prefix(p->ck->in.items[i].name), *end = strstr(module, ".lora_");
-        size_t len = end ? (size_t)(end - module) : 0;
-        if (end) cut_end(module, &len, ".base_layer");
-        if (end && pattern_fits(key, n, module, len)) return true;
-    }
-    return false;
+    const char *module = after_prefix(t->name), *end = strstr(module, half);
+    *len = end ? (size_t)(end - module) : 0;
+    return end ? module : NULL;
 }
 
 /* How many names there are, and the first of them, escaped. */
@@ -855,45 +936,50 @@ static void count_name(name_count *c, const char *name, size_t len)
 }
 
 /* Notes keys of a pattern that no pair has. */
-static gg_status note_unused(const peft *p, const char *name, gg_error *err)
+static gg_status note_unused(const peft *p, name_list *l, const char *name, gg_error *err)
 {
     name_count unused = { 0 };
-    const gg_json_node *m = gg_json_first(gg_json_get(p->config, name));
-    for (; m; m = gg_json_next(m)) {
-        size_t len;
-        const char *key = gg_json_key(m, &len);
-        if (key && !has_module(p, key, len)) count_name(&unused, key, len);
+    size_t len;
+    for (size_t i = 0; i < p->ck->in.n && l->n; i++) {
+        const char *module = module_of(&p->ck->in.items[i], ".lora_", &len);
+        if (module) cut_end(module, &len, ".base_layer");
+        if (module) find_module(l, module, len, 1);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        const char *key = written_name(l->items[i].node, &len);
+        if (!l->items[l->items[i].first].found) count_name(&unused, key, len);
     }
     if (unused.n == 0) return GG_OK;
     return gg_ck_note(p->ck, true, err, "%s has %zu name%s that no pair has: %s%s", name, unused.n,
                       unused.n == 1 ? "" : "s", unused.first, unused.n == 1 ? "" : " ...");
 }
 
-/* Whether a stored tensor is of the module, whose name may be only the end of its own. */
-static bool has_tensor_of(const peft *p, const char *module, size_t len)
+/* Marks the names that a stored tensor has in its own, between dots. */
+static void mark_parts(const peft *p, name_list *l)
 {
-    if (len == 0 || memchr(module, '\0', len)) return false; /* no name of a tensor has a NUL */
-    for (size_t i = 0; i < p->ck->in.n; i++) {
-        const char *name = after_prefix(p->ck->in.items[i].name), *at = name;
-        for (; (at = strchr(at, module[0])); at++)
-            if (strncmp(at, module, len) == 0 && at[len] == '.' && (at == name || at[-1] == '.'))
-                return true;
+    for (size_t i = 0; i < p->ck->in.n && l->n; i++) {
+        const char *at = after_prefix(p->ck->in.items[i].name);
+        if (strlen(at) >= 256) continue; /* no matrix has such a name */
+        for (; at; at = (at = strchr(at, '.')) ? at + 1 : NULL)
+            for (const char *end = at; (end = strchr(end, '.')); end++)
+                find_name(l, at, (size_t)(end - at), 1);
     }
-    return false;
 }
 
 /* Notes modules of a list for which the adapter has no tensor: a part of it may be lost. */
-static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
+static gg_status note_lacking(const peft *p, name_list *l, const char *list, gg_error *err)
 {
-    const gg_json_node *m = gg_json_get(p->config, list);
-    const char *module;
-    size_t len;
+    size_t len, written;
     char more[40] = "";
     name_count lacking = { 0 };
-    if (gg_json_type_of(m) != GG_JSON_ARRAY) return GG_OK;
-    for (m = gg_json_first(m); m; m = gg_json_next(m))
-        if (gg_json_string(m, &module, &len, NULL) == GG_OK && !has_tensor_of(p, module, len))
-            count_name(&lacking, module, len);
+    mark_parts(p, l);
+    for (size_t i = 0; i < l->n; i++) {
+        const char *module = written_name(l->items[i].node, &written);
+        name_at(l, i, &len);
+        if (gg_json_type_of(l->items[i].node) == GG_JSON_STRING &&
+            !(l->items[l->items[i].first].found && len == written))
+            count_name(&lacking, module, written);
+    }
     if (lacking.n == 0) return GG_OK;
     if (lacking.n > 1) snprintf(more, sizeof more, " and %zu more", lacking.n - 1);
     return gg_ck_note(p->ck, false, err, "%s names %s%s, for which the adapter has no tensors",
@@ -901,25 +987,23 @@ static gg_status note_lacking(const peft *p, const char *list, gg_error *err)
 }
 
 /* Notes parameters of target_parameters for which the adapter has no pair. */
-static gg_status note_targets(const peft *p, gg_error *err)
+static gg_status note_targets(peft *p, gg_error *err)
 {
-    static const char *const ends[] = { ".lora_A", ".base_layer.lora_A" };
-    const gg_json_node *t = gg_json_first(gg_json_get(p->config, "target_parameters"));
+    name_list *l = &p->parameters;
     name_count lacking = { 0 }, shared = { 0 };
-    for (; t; t = gg_json_next(t)) {
-        const char *text;
-        char pair[300];
-        size_t len, pairs = 0;
-        if (gg_json_string(t, &text, &len, NULL) != GG_OK) continue;
-        size_t n = len;
-        while (n > 0 && text[n - 1] != '.') n--;
-        n = n ? n - 1 : len; /* the module */
-        for (int i = 0; i < 2 && n < 250; i++) {
-            int m = snprintf(pair, sizeof pair, "%.*s%s", (int)n, text, ends[i]);
-            pairs += has_tensor_of(p, pair, (size_t)m);
-        }
-        if (pairs == 0) count_name(&lacking, text, len);
-        if (pairs == 1 && shared.n == 0 && count_targets(p, text, n, NULL) > 1)
+    size_t len, n;
+    for (size_t i = 0; i < p->ck->in.n && l->n; i++) {
+        const char *module = module_of(&p->ck->in.items[i], ".lora_A.", &len);
+        bool of_base = module && cut_end(module, &len, ".base_layer");
+        if (module) find_module(l, module, len, of_base ? 2 : 1);
+    }
+    for (size_t i = 0; i < l->n; i++) {
+        const uint8_t found = l->items[l->items[i].first].found;
+        const char *text = written_name(l->items[i].node, &len);
+        if (gg_json_type_of(l->items[i].node) != GG_JSON_STRING) continue;
+        name_at(l, i, &n);
+        if (found == 0) count_name(&lacking, text, len);
+        if ((found == 1 || found == 2) && shared.n == 0 && count_targets(p, text, n, 0) > 1)
             count_name(&shared, text, len);
     }
     if (lacking.n)
@@ -933,47 +1017,35 @@ static gg_status note_targets(const peft *p, gg_error *err)
     return err->status;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
 /* Whether PEFT would use the pair: target_modules, exclude_modules and layers_to_transform decide.
  */
-static bool is_targeted(const peft *p, const char *module, size_t len)
+static bool is_targeted(peft *p, const char *module, size_t len)
 {
-    static const char *const lists[] = { "target_modules", "exclude_modules" };
-    const char *name;
-    double block;
-    size_t n;
-    for (int i = 0; i < 2; i++) {
-        const gg_json_node *list = gg_json_get(p->config, lists[i]), *m = gg_json_first(list);
-        bool found = false;
-        if (!m || gg_json_type_of(list) != GG_JSON_ARRAY) continue; /* a pattern, or nothing */
-        for (; m && !found; m = gg_json_next(m))
-            found = gg_json_string(m, &name, &n, NULL) == GG_OK &&
-                    pattern_fits(name, n, module, len);
-        if (found == (i == 1)) return false;
-    }
-    const gg_json_node *layers = gg_json_get(p->config, "layers_to_transform"),
-                       *l = gg_json_first(layers);
-    if (gg_json_type_of(layers) == GG_JSON_NUMBER) l = layers;
-    if (!l) return true;
-    for (; l; l = l == layers ? NULL : gg_json_next(l))
-        if (gg_json_f64(l, &block, NULL) == GG_OK &&
-            block == (double)gg_hf_find(p->arch, module, len).block)
-            return true;
-    return false;
+    double block = (double)gg_hf_find(p->arch, module, len).block; /* the number after "layers." */
+    if (p->targets.n && find_module(&p->targets, module, len, 1) == SIZE_MAX) return false;
+    if (find_module(&p->excluded, module, len, 1) != SIZE_MAX) return false;
+    return !p->layers || bsearch(&block, p->layers, p->n_layers, sizeof block, by_number) != NULL;
 }
 
 /* Notes pairs that PEFT leaves out because the configuration does not name their modules. */
-static gg_status note_untargeted(const peft *p, gg_error *err)
+static gg_status note_untargeted(peft *p, gg_error *err)
 {
     name_count unused = { 0 };
     for (size_t i = 0; i < p->ck->in.n; i++) {
-        const char *module = after_prefix(p->ck->by_name[i]->name),
-                   *end = strstr(module, ".lora_A");
-        if (!end) end = strstr(module, ".lora_embedding_A");
-        size_t len = end ? (size_t)(end - module) : 0;
-        if (end && !cut_end(module, &len, ".base_layer") &&
-            !gg_text_ends(module, len, ".experts") && !count_targets(p, module, len, NULL) &&
-            !is_targeted(p, module, len))
-            count_name(&unused, module, len);
+        size_t len;
+        const char *module = module_of(p->ck->by_name[i], ".lora_A", &len);
+        if (!module) module = module_of(p->ck->by_name[i], ".lora_embedding_A", &len);
+        if (!module || cut_end(module, &len, ".base_layer") ||
+            gg_text_ends(module, len, ".experts") || count_targets(p, module, len, 0) ||
+            is_targeted(p, module, len))
+            continue;
+        count_name(&unused, module, len);
     }
     if (unused.n == 0) return GG_OK;
     return gg_ck_note(p->ck, true, err,
@@ -983,11 +1055,26 @@ static gg_status note_untargeted(const peft *p, gg_error *err)
                       unused.n == 1 ? "" : " ...");
 }
 
+/* Notes matrices of pairs that were not compared. */
+static gg_status note_unlike(const peft *p, gg_error *err)
+{
+    if (p->unlike == 1)
+        return gg_ck_note(p->ck, true, err,
+                          "%s is saved with the adapter; it was not compared with the base, and is "
+                          "left out",
+                          p->unlike_name);
+    return gg_ck_note(p->ck, true, err,
+                      "%s and %zu more are saved with the adapter; they were not compared with the "
+                      "base, and are left out",
+                      p->unlike_name, p->unlike - 1);
+}
+
 /* Names what is left out, or has changed. */
-static gg_status note_changes(const peft *p, gg_error *err)
+static gg_status note_changes(peft *p, gg_error *err)
 {
     gg_status st = GG_OK;
-    if (p->odd)
+    if (p->unlike) st = note_unlike(p, err);
+    if (p->odd && st == GG_OK)
         st = gg_ck_note(p->ck, true, err,
                         p->mlx ? "%s (%zu pair%s of another rank): MLX scales all ranks alike, "
                                  "which is folded into lora_b"
@@ -1004,13 +1091,35 @@ static gg_status note_changes(const peft *p, gg_error *err)
                         p->skipped);
     if (st == GG_OK && p->whole)
         st = gg_ck_note(p->ck, false, err, "%zu whole matrices are left out", p->whole);
-    if (st == GG_OK && !p->mlx) st = note_unused(p, "rank_pattern", err);
-    if (st == GG_OK && !p->mlx) st = note_unused(p, "alpha_pattern", err);
-    if (st == GG_OK && !p->mlx) st = note_lacking(p, "target_modules", err);
-    if (st == GG_OK && !p->mlx) st = note_lacking(p, "modules_to_save", err);
+    if (st == GG_OK && !p->mlx) st = note_unused(p, &p->ranks, "rank_pattern", err);
+    if (st == GG_OK && !p->mlx) st = note_unused(p, &p->alphas, "alpha_pattern", err);
+    if (st == GG_OK && !p->mlx) st = note_lacking(p, &p->targets, "target_modules", err);
+    if (st == GG_OK && !p->mlx) st = note_lacking(p, &p->saved, "modules_to_save", err);
     if (st == GG_OK && !p->mlx) st = note_targets(p, err);
     if (st == GG_OK && !p->mlx) st = note_untargeted(p, err);
     return st;
+}
+
+/* Reads the fields of the configuration that name modules, parameters and layers. */
+static gg_status read_lists(peft *p, gg_error *err)
+{
+    const gg_json_node *c = p->config, *layers = gg_json_get(c, "layers_to_transform"),
+                       *m = gg_json_type_of(layers) == GG_JSON_NUMBER ? layers
+                                                                      : gg_json_first(layers);
+    p->parameters.parameters = true;
+    read_names(&p->alphas, c, "alpha_pattern", GG_JSON_OBJECT, err);
+    read_names(&p->ranks, c, "rank_pattern", GG_JSON_OBJECT, err);
+    read_names(&p->targets, c, "target_modules", GG_JSON_ARRAY, err);
+    read_names(&p->excluded, c, "exclude_modules", GG_JSON_ARRAY, err);
+    read_names(&p->saved, c, "modules_to_save", GG_JSON_ARRAY, err);
+    read_names(&p->parameters, c, "target_parameters", GG_JSON_ARRAY, err);
+    if (err->status != GG_OK || !m) return err->status;
+    p->layers = calloc(gg_json_count(layers) + 1, sizeof *p->layers);
+    if (!p->layers) return gg_ck_no_room(err);
+    for (; m; m = m == layers ? NULL : gg_json_next(m))
+        p->n_layers += gg_json_f64(m, &p->layers[p->n_layers], NULL) == GG_OK;
+    qsort(p->layers, p->n_layers, sizeof *p->layers, by_number);
+    return GG_OK;
 }
 
 gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node *config,
@@ -1026,6 +1135,7 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
     if (p.model) p.base = gg_source_meta(p.model);
     gg_status st = check_names(&p, err);
     if (st == GG_OK) st = read_adapter_config(&p, folder, o, err);
+    if (st == GG_OK) st = read_lists(&p, err);
     if (st == GG_OK && !p.base) {
         p.base = &meta;
         st = open_named_base(&p, folder, &named, &meta, err);
@@ -1044,6 +1154,9 @@ gg_status gg_peft_open(gg_checkpoint *ck, const char *folder, const gg_json_node
     if (st == GG_OK) st = check_against_base(&p, named, err);
     gg_checkpoint_close(named);
     gg_meta_free(&meta);
+    name_list *lists[] = { &p.alphas, &p.ranks, &p.targets, &p.excluded, &p.saved, &p.parameters };
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) free_names(lists[i]);
+    free(p.layers);
     return st;
 }
 

@@ -774,6 +774,34 @@ noted "target_parameters names mlp.experts.gate_up_proj and others, for which th
     "experts that are lost" convert
 adapter '"target_parameters": ["\u0000.x"]'
 noted 'target_parameters names \x00.x, for which' "experts whose name has a NUL" convert
+adapter '"target_modules": ["q_proj", "lost$", "^model.layers.0"], "target_parameters": ["^model.layers.0.x"]'
+noted "target_modules names lost$ and 1 more, for which" "the marks of patterns in names of modules" convert
+grep -q 'target_parameters names ^model.layers.0.x, for which' err || bad "a mark in a parameter: $(cat err)"
+adapter '"alpha_pattern": {"^model.layers.0.self_attn.q_proj": 8, "q_proj$": 4}'
+check "patterns of whole names, and of their ends" convert
+! grep -q 'no pair has' err || bad "patterns of whole names, and of their ends: $(cat err)"
+adapter '"alpha_pattern": {"q_proj": 8, "x.*": 4}'
+noted "alpha_pattern has 1 name that no pair has: x.*" "a regular expression behind what fits" convert
+adapter '"alpha_pattern": {"x.*": 4, "q_proj": 8}'
+check_error 3 "alpha_pattern has a regular expression" "one before it" convert
+# As many names in the configuration as pairs are not compared with each other.
+names() { awk -v n=2500 -v form="$1" 'BEGIN { for (i = 0; i < n; i++) printf "%s" form, i ? "," : "", i }'; }
+lists="\"layers_to_transform\": [$(names 1%04d)], \"exclude_modules\": [$(names '"l%d.q_proj"')]"
+for list in target_modules modules_to_save; do
+    lists="$lists, \"$list\": [\"q_proj\", $(names '"l%d.q_proj"')]"
+done
+lists="$lists, \"target_parameters\": [$(names '"m%d.experts.down_proj"')]"
+for list in rank_pattern alpha_pattern; do lists="$lists, \"$list\": {$(names '"l%d.q_proj": 1')}"; done
+adapter "$lists"
+{ blocks 2500 "$pair"; blocks 2 "${p%.*}.v_proj.base_layer.weight 4 8"; } | stored a/adapter_model.safetensors
+rm -rf wide
+mkdir wide
+config LlamaForCausalLM 2500 > wide/config.json
+sed "s,nobody/nothing,$PWD/wide," a/adapter_config.json > c && mv c a/adapter_config.json
+noted "leave out 2500 pairs" "names for 2500 pairs" \
+    limited 3 organ-keys a
+check_text "$(grep -c 'layers.0.self_attn.v_proj.base_layer.weight and 1 more are saved with the adapter' err)" 1 \
+    "matrices that were not compared are one note"
 # Halves, norms and matrices of types that are not read.
 for type in F4 X9 I8; do
     case $type in I*) text="its values are integers ($type)" ;; *) text="its type $type cannot be read" ;; esac
