@@ -592,9 +592,11 @@ static uint32_t type_of_pieces(const gg_checkpoint *ck, const gg_ck_tensor *t)
 
 #define MOST_SCALES ((uint64_t)1 << 22) /* of a tensor: all of them are held while it is read */
 
-/* Whether any F8 tensor has a scale. */
+/* Whether the configuration states a quantization, or any F8 tensor has a scale. */
 static bool has_scales(gg_checkpoint *ck)
 {
+    if (!ck->looked_for_scales)
+        ck->scales = gg_hf_field(gg_json_root(ck->config), "quantization_config");
     for (size_t i = 0; i < ck->in.n && !ck->looked_for_scales; i++)
         ck->scales = ck->scales || gg_ck_scale_of(ck, &ck->in.items[i]);
     ck->looked_for_scales = true;
@@ -634,8 +636,7 @@ static gg_status check_f8_scales(gg_checkpoint *ck, const gg_ck_tensor *t, gg_er
         size_t n_scales;
         if (!is_f8(in)) continue;
         const gg_st_tensor *s = scales_of(ck, in, &n_scales);
-        bool stated = gg_hf_field(gg_json_root(ck->config), "quantization_config") != NULL;
-        if (!s && (ck->stored || !(stated || has_scales(ck)))) continue; /* it is 1 */
+        if (!s && (ck->stored || !has_scales(ck))) continue; /* it is 1 */
         uint64_t rows = in->n_dims ? in->dims[0] : 1;
         uint64_t size[2] = { 0 };
         bool guessed = false;
