@@ -210,6 +210,7 @@ organ-assemble -q $LAB/lab-verse-q4_k_m.gguf --shards 3 -o "$T/lost.gguf"
 L1=$T/lost-00001-of-00003.gguf L3=$T/lost-00003-of-00003.gguf C=$LAB/lab-code-q4_k_m.gguf
 mv "$T/lost-00002-of-00003.gguf" "$T/second"
 mkdir "$T/none"
+organ-stack -q $C 0 -o "$T/one.gguf"
 lost() { # COMMAND... with the output $T/none/x
     check_exit 3 "$*" "$@"
     grep -q 'missing' "$T/err" && ok || bad "$*: $(cat "$T/err")"
@@ -232,6 +233,7 @@ for shard in "$L1" "$L3"; do
     lost organ-transplant $C "$shard" --type ffn --skip-mismatched -o "$T/none/x.gguf"
     lost organ-transplant $C "$shard" --tensors blk.0.attn_q.weight,blk.3.attn_q.weight --add --skip-mismatched \
         -o "$T/none/x.gguf"
+    lost organ-transplant "$T/one.gguf" "$shard" --tensors "blk.[1-9].*" --add -o "$T/none/x.gguf"
     lost organ-graft $C "$shard" --type ffn --skip-mismatched -o "$T/none/x"
     lost organ-purify "$shard" -o "$T/none/x.gguf"
     lost organ-lora "$shard" $C --rank 2 -o "$T/none/x.gguf"

@@ -566,5 +566,14 @@ check "as many rows as may be unused" organ-assemble "$T/ck" --force -q -o "$T/m
 checkpoint "$T/ck" 262151
 again "$abc" "$merged" "$end"
 refused "has 6 tokens for 262151 ids; at most 262144 may be unused" "more rows than may be unused"
+again "$abc" "$merged" '{"id": 262150, "content": "<|end|>", "special": true}'
+refused "has 6 tokens for 262151 ids; at most 262144 may be unused" "a token that is far behind the others"
+echo '{"model": {"type": "Unigram", "unk_id": 1, "vocab": [["<s>", 0], ["<unk>", 0], ["a", -2.5]]}}' \
+    > "$T/ck/tokenizer.json"
+refused "has 3 tokens for 262151 ids; at most 262144 may be unused" "the same for Unigram"
+rm "$T/ck/tokenizer.json"
+checkpoint "$T/ck" 262300
+cp "$sp" "$T/ck/tokenizer.model"
+refused "ids; at most 262144 may be unused" "the same for pieces"
 
 finish
