@@ -96,6 +96,13 @@ while IFS= read -r row <&4; do
     [ $got = 4 ] && one_line "$T/err" && ok || bad "$line: exit $got on a full disk: $(head -n 2 "$T/err")"
     case $(left) in '' | *changed*) ok ;; *) bad "$line: a full disk leaves $(left)" ;; esac
 done 4< "$T/rows"
+# A bare value is printed byte for byte, but a terminal gets nothing that would act on it.
+printf 'a\033[1m\n\342\200\256b\t\303\274%0300d\303\274\r' 0 > "$T/acts"
+printf 'a\\x1b[1m\n\\xe2\\x80\\xaeb\t\303\274%0300d\303\274\\x0d' 0 > "$T/shown"
+organ-keys -q "$a" --set-file "general.name=$T/acts" -o "$T/acting.gguf"
+organ-keys "$T/acting.gguf" --get general.name | cmp -s - "$T/acts" && ok || bad "a bare value in a pipe"
+[ -z "$pty" ] || { onpty organ-keys "$T/acting.gguf" --get general.name | cmp -s - "$T/shown" && ok ||
+    bad "a bare value on a terminal"; }
 row=
 reset
 for n in 4 5 6 7 8 10 12; do

@@ -91,9 +91,27 @@ static const cli_option options[] = {
 
 /* ---- reading ----------------------------------------------------------------- */
 
+/* What a terminal gets: all that would act on it is escaped, but for tabs and the ends of lines. */
+static bool put_visible(const char *bytes, const char *end)
+{
+    char visible[4 * 256 + 1];
+    while (bytes < end) {
+        const char *stop = bytes;
+        while (stop < end && stop - bytes < 256 && *stop != '\n' && *stop != '\t') stop++;
+        /* no half of a character */
+        while (stop < end && stop - bytes > 252 && (*stop & 0xc0) == 0x80) stop--;
+        gg_escape(bytes, (size_t)(stop - bytes), visible, sizeof visible);
+        fputs(visible, stdout);
+        if (stop == bytes) putchar(*stop++);
+        bytes = stop;
+    }
+    return !ferror(stdout);
+}
+
 static gg_status to_stdout(void *ctx, const char *bytes, size_t n, gg_error *err)
 {
     (void)ctx;
+    if (isatty(STDOUT_FILENO) && put_visible(bytes, bytes + n)) return GG_OK;
     if (n == 0 || fwrite(bytes, 1, n, stdout) == n) return GG_OK;
     return gg_fail_errno(err, "cannot write to stdout");
 }
