@@ -229,7 +229,8 @@ static gg_status start_pipe(gg_source *s, gg_error *err)
     const uint8_t *m = p->buf;
     size_t n = buffered(p);
     bool model = n >= 4 && memcmp(m, "GGUF", 4) == 0;
-    bool other = n > 0 && !model && (gg_is_safetensors(m, n) || gg_is_other_kind(m, n));
+    bool zeros = n > 1 && m[0] == 0 && memcmp(m, m + 1, n - 1) == 0;
+    bool other = zeros || (n > 0 && !model && (gg_is_safetensors(m, n) || gg_is_other_kind(m, n)));
     p->records = s->grows = n >= 4 && !other && m[1] == 0 && m[2] == 0 && m[3] == 0;
     return p->records ? GG_OK : read_pipe_header(s, err);
 }

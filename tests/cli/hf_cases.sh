@@ -774,9 +774,10 @@ noted "target_parameters names mlp.experts.gate_up_proj and others, for which th
     "experts that are lost" convert
 adapter '"target_parameters": ["\u0000.x"]'
 noted 'target_parameters names \x00.x, for which' "experts whose name has a NUL" convert
-adapter '"target_modules": ["q_proj", "lost$", "^model.layers.0"], "target_parameters": ["^model.layers.0.x"]'
-noted "target_modules names lost$ and 1 more, for which" "the marks of patterns in names of modules" convert
-grep -q 'target_parameters names ^model.layers.0.x, for which' err || bad "a mark in a parameter: $(cat err)"
+q='^model.layers.0.self_attn.q_proj'
+adapter "\"target_modules\": [\"q_proj\", \"q_proj\$\", \"$q\"], \"target_parameters\": [\"$q.x\"]"
+noted "target_modules names q_proj$ and 1 more, for which" "the marks of patterns in names of modules" convert
+grep -qF "target_parameters names $q.x, for which" err || bad "a mark in a parameter: $(cat err)"
 adapter '"alpha_pattern": {"^model.layers.0.self_attn.q_proj": 8, "q_proj$": 4}'
 check "patterns of whole names, and of their ends" convert
 ! grep -q 'no pair has' err || bad "patterns of whole names, and of their ends: $(cat err)"

@@ -396,6 +396,10 @@ for f in zeros.gguf zeros.bin zeros; do
     check_error 3 "all zeros: the download did not finish" "$f on a pipe" \
         sh -c "cat '$T/$f' | organ-measure - > /dev/null"
 done
+check_error 3 "all zeros: the download did not finish" "zeros on a pipe, checked" \
+    sh -c "head -c 4096 /dev/zero | organ-check - > /dev/null"
+check_error 3 "all zeros: the download did not finish" "zeros without end" \
+    limited 3 organ-merge --method linear - $VERSE -o "$T/never.gguf" < /dev/zero
 { printf '\000\000\000\000\000\000\000\000\030\000\000\000x'; head -c 1000 "$T/endless"; } > "$T/unnamed.bin"
 check_error 3 "empty name" "a record without a name" organ-measure "$T/unnamed.bin"
 check_error 3 "empty name" "a record without a name, on a pipe" \

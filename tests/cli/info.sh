@@ -384,6 +384,7 @@ check_exit 1 "no such model" organ-info ollama:none
 check_exit 2 "no such name" organ-info hf:../../etc
 check_error 2 "ollama:verse is in the cache" "a key in a cache" organ-keys ollama:verse \
     --set general.name=str:x --in-place
+check_error 2 "ollama:verse is in the cache" "a journal in a cache" organ-keys ollama:verse --recover
 check_error 2 "ollama:verse is in the cache" "a graft in a cache" organ-transplant ollama:verse \
     "$LAB/lab-code-q4_k_m.gguf" --type ffn --in-place --no-undo
 # Scripts that take models know these names, too.
