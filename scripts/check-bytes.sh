@@ -5,7 +5,7 @@
 # flags of a plain `make`; other builds are not checked.
 set -u
 build=${1:-build}
-keys=560 largest=1060 # KB, 3 % above what they were
+keys=570 largest=1060 # KB, 3 % above what they were
 made=$(head -n 1 "$build/flags.mk")
 cc=${made#'# CC='} cc=${cc%% CFLAGS=*}
 case $made in *' CFLAGS=-O2 LDFLAGS= PACK=-Wl'*) ;; *) cc=false ;; esac
