@@ -23,6 +23,29 @@ for s in 1 2; do
 done
 organ-keys -q "$T/m1.gguf" --set general.name=str:before -o "$T/old.gguf"
 
+# ---- a call that fails takes no note away ----------------------------------------------------------------
+# shouts COMMAND...: at some reads and allocations that fail, it fails too, or has its note.
+shouts() {
+    for op in read alloc; do
+        LD_PRELOAD=$SO FAULT_OP=$op FAULT_NTH=0 FAULT_COUNT=$T/n "$@" -j 1 > "$T/out" 2> "$T/said"
+        calls=$(cat "$T/n") i=1
+        rm "$T/n"
+        [ -s "$T/said" ] && ok || bad "$*: no note"
+        while [ $i -le "$calls" ]; do
+            LD_PRELOAD=$SO FAULT_OP=$op FAULT_NTH=$i "$@" -j 1 > "$T/out" 2> "$T/err"
+            got=$?
+            [ $got = 4 ] || { [ $got = 0 ] && cmp -s "$T/err" "$T/said"; } && ok ||
+                bad "$*: $op $i: exit $got: $(head -n 1 "$T/err")"
+            i=$((i + calls / 12 + 1))
+        done
+    done
+}
+organ-stack -q "$LAB/lab-verse-q4_k_m.gguf" 0 -o "$T/verse.gguf"
+organ-stack -q "$LAB/lab-stranger-q4_k_m.gguf" 0 -o "$T/stranger.gguf"
+shouts organ-stack "$T/verse.gguf" 0 "$T/stranger.gguf" 0 --check
+shouts organ-merge --method linear "$T/verse.gguf" "$T/stranger.gguf" --check
+shouts organ-transplant "$T/verse.gguf" "$T/stranger.gguf" --type ffn --check
+
 # ---- changes in place ----------------------------------------------------------------------------------
 M=$T/k/m.gguf
 fresh() {

@@ -217,21 +217,22 @@ static gg_status print_block(void *ctx, const gg_stack_row *row, gg_error *err)
 }
 
 /* Notes models of another lineage than the first. */
-static void note_strangers(cli *c, const gg_block_order *order)
+static gg_status note_strangers(cli *c, const gg_block_order *order)
 {
     gg_compare_options o = { .sample = 32 };
     gg_run quiet = { .threads = c->run.threads };
-    for (size_t i = 1; i < order->n_models && c->run.note; i++) {
+    gg_status st = GG_OK;
+    for (size_t i = 1; i < order->n_models && c->run.note && st == GG_OK; i++) {
         gg_lineage l;
-        gg_error ignored = { 0 };
         size_t first = 0;
         while (order->models[first] != order->models[i]) first++;
-        if (first == i &&
-            gg_lineage_of(order->models[0], order->models[i], &o, &quiet, &l, &ignored) == GG_OK &&
-            l.verdict == GG_LINEAGE_STRANGERS)
+        if (first != i) continue;
+        st = gg_lineage_of(order->models[0], order->models[i], &o, &quiet, &l, &c->err);
+        if (st == GG_OK && l.verdict == GG_LINEAGE_STRANGERS)
             cli_note(c, "%s shares no lineage with %s: their blocks will not fit each other",
                      gg_source_name(order->models[i]), gg_source_name(order->models[0]));
     }
+    return st;
 }
 
 static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
@@ -251,7 +252,7 @@ static gg_status write_model(cli *c, gg_block_order *order, gg_stack_report *r)
         st = gg_picture_source(&picture, gg_source_name(order->models[i]), &index, &c->err);
     }
     if (st == GG_OK) st = picture_allowed(c, opt.svg);
-    if (st == GG_OK) note_strangers(c, order);
+    if (st == GG_OK) st = note_strangers(c, order);
     if (st == GG_OK)
         st = gg_stack_blocks(order, &o, opt.check ? NULL : opt.output, &c->run, r, &c->err);
     if (st == GG_OK && opt.svg) st = picture_save(c, &picture, opt.svg);
