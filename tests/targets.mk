@@ -33,6 +33,8 @@ lint: all
 	sh scripts/check-portable.sh
 	sh scripts/check-language.sh
 	sh scripts/check-division.sh
+	@bad=; for p in tests/mutants/*.patch; do git apply --check "$$p" || bad="$$bad $$p"; done; \
+		[ -z "$$bad" ] || { echo "these faults no longer apply, see tests/mutants/README.md:$$bad"; exit 1; }
 	@clang-format --dry-run -Werror $(FORMATTED)
 	sh scripts/check-clangd.sh
 	cppcheck --quiet --std=c11 --error-exitcode=1 --inline-suppr --enable=warning,portability \

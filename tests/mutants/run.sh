@@ -39,7 +39,7 @@ units() {
 try() {
     patterns=$(sed -n 's/^Tests: //p; /^---/q' "$1")
     [ -n "$patterns" ] || { verdict='names no tests'; return; }
-    patch -s -p1 < "$1" > "$log" 2>&1 || { verdict='does not apply'; return; }
+    patch -s -F0 -p1 < "$1" > "$log" 2>&1 || { verdict='does not apply'; return; }
     # shellcheck disable=SC2046,SC2086
     if ! make -s all $(units $patterns) > "$log" 2>&1; then
         verdict='does not build'
