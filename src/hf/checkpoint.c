@@ -346,7 +346,8 @@ gg_status gg_ck_add_piece(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_ck_
     return GG_OK;
 }
 
-gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
+/* Adds the tensor and the file to an error. */
+static gg_status at_stored(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err)
 {
     gg_at_tensor(err, t->name, t->name_len);
     return gg_at_file(err, ck->files[t->file].path);
@@ -362,7 +363,7 @@ gg_status gg_ck_refuse(const gg_checkpoint *ck, const gg_st_tensor *t, gg_status
     va_end(args);
     gg_fail(err, status, "%s", what);
     if (fix) gg_fix(err, "%s", fix);
-    return gg_ck_at(ck, t, err);
+    return at_stored(ck, t, err);
 }
 
 gg_status gg_ck_add_moved(const gg_checkpoint *ck, gg_ck_tensor *t, const gg_st_tensor *in,
@@ -765,10 +766,10 @@ gg_status gg_ck_same_values(const gg_checkpoint *ck, const gg_st_tensor *a, cons
     for (uint64_t at = 0; *same && at < a->bytes && st == GG_OK; at += STEP) {
         size_t n = a->bytes - at < STEP ? (size_t)(a->bytes - at) : STEP;
         st = gg_pread_all(ck->files[a->file].fd, buf, n, a->at + at, err);
-        if (st != GG_OK) gg_ck_at(ck, a, err);
+        if (st != GG_OK) at_stored(ck, a, err);
         else if ((st = gg_pread_all(ck->files[b->file].fd, buf + STEP, n, b->at + at, err)) !=
                  GG_OK)
-            gg_ck_at(ck, b, err);
+            at_stored(ck, b, err);
         else *same = memcmp(buf, buf + STEP, n) == 0;
     }
     free(buf);
@@ -1459,7 +1460,7 @@ static gg_status open_keys(gg_checkpoint *ck, const char *folder, gg_error *err)
                         "config.json does not name the class; model_type decides: %s", class->name);
     if (!how) how = gg_hf_field(root, "compression_config");
     if (st == GG_OK && gg_hf_refuse_quantized(&ck->in, how, &quantized, err) != GG_OK)
-        return gg_ck_at(ck, quantized, err);
+        return at_stored(ck, quantized, err);
     return st == GG_OK ? gg_ck_keys(root, class, folder, &ck->header.meta, err) : st;
 }
 

@@ -172,8 +172,6 @@ gg_status gg_ck_no_room(gg_error *err);
 /* Gives all tensors their shapes, types and offsets. With f32_rules some are always F32. */
 gg_status gg_ck_finish(gg_checkpoint *ck, bool f32_rules, gg_error *err);
 
-/* Adds the tensor and the file to an error. */
-gg_status gg_ck_at(const gg_checkpoint *ck, const gg_st_tensor *t, gg_error *err);
 /* Fails because of a stored tensor; `fix` says what to do, or is NULL. */
 gg_status gg_ck_refuse(const gg_checkpoint *ck, const gg_st_tensor *t, gg_status status,
                        const char *fix, gg_error *err, const char *fmt, ...) GG_PRINTF(6, 7);
