@@ -412,6 +412,53 @@ static void blend_refusals(void)
     gg_source_close(s[1]);
 }
 
+/* ---- steps ---------------------------------------------------------------------------- */
+
+#define STEPS 100 /* more than two threads have slots for */
+
+typedef struct slots {
+    uint64_t in[STEPS], ends; /* the step in each slot, and how many have ended */
+} slots;
+
+static gg_status take_slot(void *ctx, const gg_step *s, gg_error *err)
+{
+    (void)err;
+    ((slots *)ctx)->in[s->slot] = s->first;
+    return GG_OK;
+}
+
+/* Meanwhile the other thread takes all the slots that it can get. */
+static gg_status make_slowly(void *ctx, const gg_step *s, float **x, gg_error *err)
+{
+    const slots *c = ctx;
+    uint64_t first = s->first;
+    (void)x;
+    if (first / COMPUTE_STEP % 40 == 0) usleep(5000);
+    if (s->first == first && c->in[s->slot] == first) return GG_OK;
+    return gg_fail(err, GG_EUSAGE, "the slot of value %" PRIu64 " is taken", first);
+}
+
+static void count_ends(void *ctx, const gg_step *s)
+{
+    slots *c = ctx;
+    c->ends += s->first == c->ends * COMPUTE_STEP && c->in[s->slot] == s->first;
+}
+
+static void steps_keep_their_slots(void)
+{
+    gg_error e = GG_ERROR_INIT;
+    gg_tensor t = { .dtype = GG_F32, .elements = STEPS * COMPUTE_STEP };
+    slots c = { .ends = 0 };
+    gg_steps s = { .to = { .t = &t, .fd = -1 }, .size = COMPUTE_STEP, .threads = 2, .ctx = &c };
+    s.read = take_slot;
+    s.make = make_slowly;
+    s.after = count_ends;
+    T_CHECK(gg_steps_open(&s, NULL, 0, 0, &e) == GG_OK && s.n_slots < STEPS / 2);
+    T_CHECKF(gg_steps_run(&s, 0, t.elements, 2, false, &e) == GG_OK, "%s", e.what);
+    T_EQ(c.ends, STEPS);
+    gg_steps_close(&s);
+}
+
 static const t_case cases[] = {
     { "set up", set_up },
     { "convert", convert },
@@ -426,6 +473,7 @@ static const t_case cases[] = {
     { "T 0 and T 1 are bytes", blend_ends },
     { "T 1 in another dtype", blend_ends_converted },
     { "what blends refuse", blend_refusals },
+    { "steps keep their slots", steps_keep_their_slots },
     { "clean up", clean_up },
 };
 
