@@ -123,7 +123,7 @@ static void run_stage(pipeline *l, size_t k, unsigned thread)
     size_t i = l->next[k]++;
     gg_error err = GG_ERROR_INIT;
     l->busy[k] = k != 1 || !l->p.together;
-    if (k == 0) l->passed[i % l->p.slots] = 0;
+    if (k == 0) l->passed[i % l->p.slots] = 0; /* not 0: there is a slot */
     pthread_mutex_unlock(&l->lock);
     gg_status st = l->p.stage[k](l->ctx, i, thread, &err);
     pthread_mutex_lock(&l->lock);

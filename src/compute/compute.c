@@ -253,7 +253,7 @@ static gg_status read_step(void *ctx, size_t i, unsigned worker, gg_error *err)
     *slot = (gg_slot){ .room = slot->room, .bytes = slot->bytes };
     slot->step.first = first;
     slot->step.n = s->end - first < s->size ? (size_t)(s->end - first) : s->size;
-    slot->step.slot = i % s->n_slots;
+    slot->step.slot = (size_t)(slot - s->slots);
     return s->read ? s->read(s->ctx, &slot->step, err) : GG_OK;
 }
 
