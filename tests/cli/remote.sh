@@ -37,6 +37,8 @@ check_text "$(grep -c 'HTTP status 503: retrying (1 of 3)' "$T/err")" 1 "a busy 
 check "an answer that broke off is repeated" organ-info "$at/stops/verse.gguf"
 check "all shards by the name of the first" organ-extract --list "$at/good/split-00001-of-00003.gguf"
 check_text "$(wc -l < "$T/out")" "$(organ-extract -q --list "$T/verse.gguf" | wc -l)" "tensors of all shards"
+cp "$T/small.gguf" "$T/a\"b\\c.gguf"
+check 'a URL with " and \' organ-info "$at/good/a\"b\\c.gguf"
 check_error 2 "the URL has a control character" "an option of curl in a URL" organ-info "$verse
 output = $T/pwned"
 # What a stopped request writes while the folder is removed does not keep the folder.
