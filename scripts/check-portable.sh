@@ -135,6 +135,7 @@ other	clang
 other	clang-format
 other	cppcheck
 other	curl
+other	git
 other	lighttpd
 other	llama-cli
 other	llama-perplexity
