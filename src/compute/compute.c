@@ -164,6 +164,7 @@ gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_f
 
 void gg_steps_close(gg_steps *s)
 {
+    if (s->to.zeroed && atomic_load(&s->vanished)) *s->to.zeroed = !atomic_load(&s->kept);
     for (size_t i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].room);
     gg_weights_close(&s->weights);
     free(s->slots);
@@ -198,7 +199,26 @@ static gg_status count_saturated(uint32_t dtype, const float *x, const uint8_t *
     return st;
 }
 
-static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_error *err)
+/* Notices whether a value is not 0 as written, which most tensors have in their first step, or
+ * whether one became 0. */
+static gg_status watch_zeros(gg_steps *s, const float *x, const uint8_t *blocks, size_t n,
+                             gg_error *err)
+{
+    bool kept = false, vanished = false;
+    float *made = malloc(n * sizeof *made);
+    gg_status st = made ? gg_decode(s->to.t->dtype, blocks, made, n, err)
+                        : gg_fail(err, GG_ENOMEM, "no memory for %zu values", n);
+    for (size_t i = 0; i < n && st == GG_OK && !kept; i++) {
+        kept = made[i] != 0;
+        vanished = vanished || x[i] != 0;
+    }
+    free(made);
+    if (kept) atomic_store(&s->kept, true);
+    if (vanished) atomic_store(&s->vanished, true);
+    return st;
+}
+
+static gg_status encode_step(gg_steps *s, gg_slot *slot, float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
     float *room = s->room ? s->room + slot->step.worker * 2 * COMPUTE_STEP : NULL;
@@ -210,6 +230,8 @@ static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_erro
         st = gg_encode(dtype, x + done, to, n, n, w, err);
         if (st == GG_OK && slot->large)
             st = count_saturated(dtype, x + done, to, n, &slot->lost, err);
+        if (st == GG_OK && s->to.zeroed && !atomic_load(&s->kept))
+            st = watch_zeros(s, x + done, to, n, err);
         if (st == GG_OK && s->back) {
             st = gg_decode(dtype, to, x + done, n, err);
             slot->lost += gg_count_bad(x + done, n);
@@ -530,6 +552,29 @@ gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
     gg_fail_unusable(err, f->op->dtype, f->bad);
     gg_fix(err, "leave it out, or keep its dtype");
     return at_part(f, err);
+}
+
+gg_status gg_require_finite(gg_source *s, size_t index, gg_error *err)
+{
+    const gg_tensor *t = gg_source_tensor(s, index);
+    gg_plan_part whole = gg_plan_whole(s, index);
+    const operand op = { t->dtype, &whole, 1 };
+    gg_status st = GG_OK;
+    feed f;
+    if (!gg_can_decode(t->dtype)) return gg_verify_data(s, index, err);
+    gg_feed_open(&f, &op, true);
+    for (uint64_t left = t->elements, n; left > 0 && st == GG_OK; left -= n) {
+        n = left < COMPUTE_STEP ? left : COMPUTE_STEP;
+        st = gg_feed_next(&f, (size_t)n, err);
+    }
+    if (st == GG_OK && f.bad) {
+        st = gg_fail_unusable(err, t->dtype, f.bad);
+        gg_fix(err, "repair or replace this file");
+    }
+    gg_feed_close(&f);
+    if (st == GG_OK) return GG_OK;
+    gg_at_tensor(err, t->name, t->name_len);
+    return gg_at_file(err, gg_source_name(s));
 }
 
 /* Values per step: all arrays of a step fit the second-level cache. */

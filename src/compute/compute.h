@@ -202,6 +202,7 @@ typedef struct gg_steps {
     uint64_t begin, end, lost; /* of a run; lost: values that the dtype cannot represent */
     bool write;
     atomic_bool stopped, counts; /* counts: values were lost, so that no more are encoded */
+    atomic_bool kept, vanished;  /* a value is not 0 as written; one is, but was not before */
 } gg_steps;
 
 /* The weights of the encoder are those of a part of a stack, or of a whole tensor: see
@@ -282,6 +283,10 @@ void gg_feed_close(feed *f);
 uint64_t gg_count_unusable(uint32_t dtype, const void *stored, const float *x, size_t n);
 gg_status gg_fail_unusable(gg_error *err, uint32_t dtype, uint64_t count);
 gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
+
+/* GG_EFORMAT, with the tensor and the file, if a value is NaN or infinite. Compares the hash that
+ * an organ directory has. Types that cannot be decoded pass. */
+gg_status gg_require_finite(gg_source *s, size_t index, gg_error *err);
 
 /* Compute n values from element `first` on: from x[0] (and x[1], x[2]) into x[0]. */
 typedef gg_status (*compute_mix)(void *state, uint64_t first, size_t n, float *const *x,

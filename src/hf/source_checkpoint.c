@@ -6,6 +6,7 @@
 #include "organ/source.h"
 #include "quant/quant.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -155,6 +156,11 @@ static gg_status load_scales(const gg_checkpoint *ck, ck_cache *c, const gg_st_t
                        ? gg_pread_all(ck->files[s->file].fd, raw, (size_t)s->bytes, s->at, err)
                        : gg_ck_no_room(err);
     if (st == GG_OK) gg_st_decode(s->type, raw, c->scale, (size_t)s->elements);
+    for (uint64_t i = 0; i < s->elements && st == GG_OK && !ck->stored; i++)
+        if (!(c->scale[i] > 0 && isfinite(c->scale[i])))
+            st = gg_ck_refuse(ck, s, GG_EFORMAT, "download it again, or save the model as BF16",
+                              err, "its value %llu is %g, and a scale must be above 0",
+                              (unsigned long long)i, (double)c->scale[i]);
     free(raw);
     if (st != GG_OK) return st;
     uint64_t cols = in->n_dims ? in->dims[in->n_dims - 1] : 1,

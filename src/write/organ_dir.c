@@ -243,11 +243,11 @@ static bool is_one_part(const gg_plan_tensor *pt)
 
 /* Writes computed data, or several parts. Sets sha if the producer hashes what it writes; else it
  * remains empty and the result must be read again. */
-static gg_status write_parts(gg_organ_dir *d, const gg_plan_tensor *pt, gg_place out, char sha[65],
+static gg_status write_parts(gg_organ_dir *d, gg_plan_tensor *pt, gg_place out, char sha[65],
                              gg_error *err)
 {
     gg_sha256 h;
-    gg_target to = { &pt->t, out.fd, out.at, d->run, &h };
+    gg_target to = { &pt->t, out.fd, out.at, d->run, &h, &pt->zeroed };
     gg_sha256_init(&h);
     gg_status st = pt->make ? pt->make(pt->ctx, &to, err) : GG_OK;
     for (size_t i = 0; !pt->make && i < pt->n_parts && st == GG_OK; i++)
@@ -336,7 +336,7 @@ static gg_status copy_same(gg_organ_dir *d, size_t i, const gg_entry *same, gg_e
  * Unless that sets its hash, the lane reads it again. */
 static gg_status start_record(gg_organ_dir *d, gg_lane *l, gg_error *err)
 {
-    const gg_plan_tensor *pt = &d->plan.tensors[l->item];
+    gg_plan_tensor *pt = &d->plan.tensors[l->item];
     gg_dir_item *it = &d->items[l->item];
     gg_status st = begin_record(d, &pt->t, it->file, &l->out, err);
     bool one = is_one_part(pt);
@@ -469,6 +469,7 @@ gg_status gg_organ_dir_close(gg_organ_dir *d, gg_status st, gg_error *err)
     if (st == GG_OK) st = gg_watch_check(&d->plan.watch, err);
     if (st == GG_OK) st = gg_outdir_commit(d->out, err);
     else gg_outdir_abort(d->out);
+    if (st == GG_OK) gg_note_zeroed(&d->plan, d->run);
     for (size_t i = 0; i < d->plan.n; i++) {
         free(d->items[i].file);
         free(d->items[i].history);

@@ -676,10 +676,11 @@ static gg_status write_padding(writer *w, size_t f, const gg_tensor *after, uint
 }
 
 /* Writes a computed tensor. */
-static gg_status make_tensor(const writer *w, const gg_plan_tensor *pt, gg_place to, gg_error *err)
+static gg_status make_tensor(const writer *w, gg_plan_tensor *pt, gg_place to, gg_error *err)
 {
     if (!pt->make) return GG_OK;
-    gg_status st = pt->make(pt->ctx, &(gg_target){ &pt->t, to.fd, to.at, w->run, NULL }, err);
+    const gg_target target = { &pt->t, to.fd, to.at, w->run, NULL, &pt->zeroed };
+    gg_status st = pt->make(pt->ctx, &target, err);
     return st == GG_OK ? st : gg_at_tensor(err, pt->t.name, pt->t.name_len);
 }
 
@@ -705,7 +706,7 @@ static gg_status write_file(writer *w, size_t f, gg_error *err)
     if (st == GG_OK)
         st = write_padding(w, f, NULL, of->data_start - of->header.size, pf->n == 0, err);
     for (size_t i = 0; i < pf->n && st == GG_OK; i++) {
-        const gg_plan_tensor *pt = &w->p->tensors[pf->first + i];
+        gg_plan_tensor *pt = &w->p->tensors[pf->first + i];
         const gg_place to = { of->fd, GG_AT_POS };
         if (w->in_order) st = make_tensor(w, pt, to, err);
         for (size_t k = 0; k < pt->n_parts && w->in_order && st == GG_OK; k++)
@@ -734,7 +735,7 @@ static gg_status next_part(void *ctx, gg_lane *l, const char *sha, bool *more, g
 {
     writer *w = ctx;
     size_t i = l->item;
-    const gg_plan_tensor *pt = &w->p->tensors[i];
+    gg_plan_tensor *pt = &w->p->tensors[i];
     const out_file *of = &w->files[w->file_of[i]];
     uint64_t at = of->data_start + pt->t.offset;
     assert(pt->t.offset + pt->t.bytes <= of->data_bytes);
@@ -881,6 +882,22 @@ static gg_status write_plan(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_e
     return st;
 }
 
+void gg_note_zeroed(const gg_plan *p, const gg_run *run)
+{
+    const gg_tensor *first = NULL;
+    char more[60] = "";
+    size_t n = 0;
+    for (size_t i = p->n; i-- > 0;)
+        if (p->tensors[i].zeroed && ++n) first = &p->tensors[i].t;
+    if (n > 1)
+        snprintf(more, sizeof more, ", and those of %zu more tensor%s", n - 1, n == 2 ? "" : "s");
+    if (n)
+        gg_note(run,
+                "all values of '%.*s' are too small for %s and became 0%s: BF16 and F32 can hold "
+                "them",
+                (int)first->name_len, first->name, gg_dtype_name(first->dtype), more);
+}
+
 gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error *err)
 {
     gg_held_notes notes = { 0 };
@@ -893,6 +910,7 @@ gg_status gg_plan_write(gg_plan *p, const gg_run *run, uint64_t *bytes, gg_error
             st = gg_guard_output(p->files[f].path, p->watch.list[i], err);
     if (st == GG_OK) st = check_plan(p, run, &notes, err);
     if (st == GG_OK) st = write_plan(p, run, bytes, err);
+    if (st == GG_OK) gg_note_zeroed(p, run);
     gg_held_end(&notes, run, st == GG_OK);
     return st;
 }

@@ -23,6 +23,7 @@ typedef struct gg_target {
     /* Hash of what is written, or NULL. A producer adds either all bytes to it, in order, or none;
      * after none, the caller has to read the bytes again. */
     gg_sha256 *hash;
+    bool *zeroed; /* becomes true if values were not 0, and all are 0 as written; or NULL */
 } gg_target;
 
 /* Computes a tensor instead of copying it: writes t->bytes bytes at offset `at` of fd, or in
@@ -36,6 +37,7 @@ typedef struct gg_plan_tensor {
     size_t n_parts;
     gg_plan_make make; /* instead of parts */
     void *ctx;
+    bool zeroed; /* see gg_target; set when it was written */
 } gg_plan_tensor;
 
 typedef struct gg_plan_file {
@@ -183,6 +185,9 @@ gg_status gg_plan_output(gg_plan *p, const gg_split *split, const char *output, 
 /* Note the largest tensor if it alone exceeds `shard_size` (0 = no limit): a tensor is never
  * split, so its shard becomes larger than that. */
 void gg_note_large_shard(const gg_plan *p, uint64_t shard_size, const gg_run *run);
+
+/* Notes tensors that were written as 0, because all their values are too small for their types. */
+void gg_note_zeroed(const gg_plan *p, const gg_run *run);
 
 /* The number of GGUF files of a source, or of those that an organ directory came from. */
 size_t gg_plan_file_count(const gg_source *s);

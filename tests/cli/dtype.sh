@@ -154,6 +154,31 @@ mkmodel "$T/axes.gguf" a.weight:F32:256x2 b.weight:F32:256x1x2 c.weight:F32:256x
 check "rows in other axes" organ-assemble -q "$T/axes.gguf" --output "$T/rows.gguf" --dtype '*=f16'
 check_text "$(types "$T/rows.gguf")" "F16:3 F32:1" "rows in other axes"
 
+# Values that are too small for a type, in one tensor and in two; those of a tensor with others are not noted.
+mkmodel "$T/tiny.gguf" blk.0.ffn_up.weight:F32:256x80 blk.0.ffn_down.weight:F32:256x80
+size=$(wc -c < "$T/tiny.gguf")
+tiny() { # BYTES: the last of them become values of 6.4e-10
+    { head -c $((size - $1)) "$T/tiny.gguf"; head -c "$1" /dev/zero | tr '\000' 0; } > "$T/small.gguf"
+}
+became0() { # TYPE [OPTION...]: the notes about it
+    t=$1
+    shift
+    organ-assemble "$T/small.gguf" --dtype "*=$t" "$@" --force 2>&1 > "$T/piped.gguf" | grep 'became 0'
+}
+tiny 81920
+for t in f16 q8_0 q4_k iq4_xs tq2_0; do
+    check_text "$(became0 $t -o "$T/m.gguf")" "organ-assemble: all values of 'blk.0.ffn_down.weight' are too small \
+for $(echo $t | tr a-z A-Z) and became 0: BF16 and F32 can hold them" "too small for $t"
+done
+check_text "$(became0 q8_0 -o - | wc -l | tr -d ' ')" 1 "too small, to stdout"
+for t in f32 bf16 mxfp4; do check_text "$(became0 $t -o "$T/m.gguf")" "" "not too small for $t"; done
+tiny 81916
+check_text "$(became0 f16 -o "$T/m.gguf")" "" "not all values are too small"
+tiny 163840
+case $(became0 f16 -o "$T/m.gguf") in
+*"'blk.0.ffn_up.weight' are too small for F16 and became 0, and those of 1 more tensor:"*) ok ;;
+*) bad "two tensors of small values" ;; esac
+
 # Refused: nothing may be written.
 rm -f "$T/m.gguf"
 for t in iq2_xxs iq2_xs iq1_s; do

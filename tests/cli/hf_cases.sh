@@ -578,8 +578,15 @@ quiet "k-quantized/comfy, newer" organ-keys m
 model.layers.0.self_attn.v_proj.scale_weight 1"; } > list
 bytes=$(stored_header m/model.safetensors < list)
 { head -c $((bytes - 36)) /dev/zero
-    head -c 32 /dev/zero | tr '\000' 8
-    printf '\000\000\000\100'; } >> m/model.safetensors
+    head -c 32 /dev/zero | tr '\000' 8; } >> m/model.safetensors
+cp m/model.safetensors unscaled
+for bits in '\0000\0000' '\0000\0200' '\0300\0177' '\0200\0177' '\0000\0300'; do
+    { cat unscaled; printf '\000\000%b' "$bits"; } > m/model.safetensors
+    check_error 3 "and a scale must be above 0" "F8 with a scale whose bits are not those of a number above 0" \
+        organ-assemble -q m -o x.gguf
+done
+check_absent x.gguf "F8 with a wrong scale"
+{ cat unscaled; printf '\000\000\000\100'; } > m/model.safetensors
 quiet "F8 with a scale of ComfyUI" organ-assemble -q m -o x.gguf
 check_text "$(organ-measure x.gguf --tensors blk.0.attn_v.weight --columns min,max --sample 0 | tail -n 1)" \
     "2${TAB}2" "its values are those of the weight times the scale"
@@ -834,6 +841,10 @@ for field in '"target_modules": "all-linear"' '"layers_to_transform": [0, 1]' '"
     adapter "$field"
     quiet "$field" convert
 done
+adapter ''
+printf '\200\177' | dd of=a/adapter_model.safetensors bs=1 seek=$(($(wc -c < a/adapter_model.safetensors) - 2)) \
+    conv=notrunc 2> ./dd
+check_error 3 "1 of its values are NaN or infinite" "a pair with an infinite value" convert
 adapter '' "base_model.model.model.norm.weight 6"
 check_error 3 "another length than the norm of the base" "a norm of another model" convert
 for half in "A.weight 2 6" "B.weight 6 2"; do

@@ -25,6 +25,16 @@ awk -F '\t' -v f="$T/columns" \
     'NR == 1 { for (i = 1; i <= NF; i++) c[$i] = i; next } $c["rel_l2"] != "-" && $c["rel_l2"] > 1e-5' "$T/out" \
     > "$T/far"
 check_text "$(cat "$T/far")" "" "the product is the adapter's"
+# NaN and infinite values of an adapter go nowhere.
+bad_values() { check_error 3 "1 of its values are NaN or infinite" "$@"; }
+for value in NaN infinity; do
+    case $value in NaN) bits='\0300\0177' ;; *) bits='\0200\0377' ;; esac
+    { head -c $(($(wc -c < "$T/back.gguf") - 2)) "$T/back.gguf"; printf '%b' "$bits"; } > "$T/bad.gguf"
+    bad_values "$value folded" organ-transplant -q "$T/b32.gguf" --adapter "$T/bad.gguf" -o "$T/worse.gguf"
+    bad_values "$value copied" organ-lora --from "$T/bad.gguf" -o "$T/worse.gguf"
+    bad_values "$value for PEFT" organ-lora --from "$T/bad.gguf" --base "$T/b32.gguf" --to-peft "$T/worse.gguf"
+    check_absent "$T/worse.gguf" "an adapter with $value"
+done
 # An engine and the suite read the same: alpha is the rank, the shapes are llama.cpp's.
 check "alpha" organ-keys "$T/back.gguf" --get adapter.lora.alpha
 check_text "$(cat "$T/out")" 8 "alpha is the rank"

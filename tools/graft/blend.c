@@ -23,6 +23,7 @@ static gg_status make_join(void *ctx, const gg_target *to, gg_error *err)
 {
     const join_ctx *j = ctx;
     gg_target part = *to;
+    part.zeroed = NULL; /* a matrix of the stack may become 0 */
     gg_status st = GG_OK;
     for (size_t i = 0; i < 3 && st == GG_OK; i++)
         if (j->of[i].source) st = gg_verify_data(j->of[i].source, j->of[i].index, err);

@@ -207,7 +207,7 @@ gg_status gg_lora_open(gg_source *adapter, const gg_source *base, double strengt
     for (size_t i = 0; i < gg_source_count(adapter) && st == GG_OK; i++)
         st = check_adapter_tensor(adapter, base, i, out, err);
     for (size_t i = 0; i < gg_source_count(adapter) && st == GG_OK; i++)
-        st = gg_verify_data(adapter, i, err);
+        st = gg_require_finite(adapter, i, err);
     if (st == GG_OK && out->pairs == 0)
         st = gg_fail(err, GG_EFORMAT, "the adapter has no LoRA tensors");
     if (st == GG_OK) {
@@ -246,7 +246,6 @@ static gg_status load_half(feed *f, uint64_t n, uint64_t columns, uint64_t row, 
     for (uint64_t done = 0; done < n;) {
         size_t step = n - done < COMPUTE_STEP ? (size_t)(n - done) : COMPUTE_STEP;
         gg_status st = gg_feed_next(f, step, err);
-        if (st == GG_OK && f->bad) st = gg_feed_fail_bad(f, err);
         if (st != GG_OK) return st;
         if (!columns) memcpy(to + done, f->x, step * sizeof *to);
         for (size_t k = 0; columns && k < step; k++)

@@ -150,9 +150,9 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     const transplant *job = ctx;
     (void)worker;
     const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
-    const gg_plan_tensor *pt = &job->plan.tensors[i];
+    gg_plan_tensor *pt = &job->plan.tensors[i];
     gg_place to = { job->fds[t->file], gg_model_at(job->model, t) };
-    gg_target all = { t, to.fd, to.at, job->run, NULL };
+    gg_target all = { t, to.fd, to.at, job->run, NULL, &pt->zeroed };
     gg_status st = pt->make ? pt->make(pt->ctx, &all, err)
                             : gg_copy_part(&pt->parts[0], to, NULL, job->run, err);
     return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);
@@ -222,6 +222,7 @@ static gg_status change_base(transplant *job, const char *undo)
     for (size_t i = 0; job->fds && i < job->model->n_files; i++)
         if (job->fds[i] >= 0 && close(job->fds[i]) != 0 && st == GG_OK)
             st = gg_fail_errno(job->err, "close failed");
+    if (st == GG_OK) gg_note_zeroed(&job->plan, job->run);
     gg_held_end(&job->notes, job->run, st == GG_OK);
     return st;
 }

@@ -4,7 +4,9 @@
 #include "common/table.h"
 
 #include "assemble/hf_names.h"
+#include "compute/compute.h"
 #include "gg_lora.h"
+#include "organ/source_layout.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +117,8 @@ static gg_status convert_adapter(cli *c)
     if (opt.to_peft && (size_t)snprintf(path, sizeof path, "%s/adapter_model.safetensors",
                                         opt.to_peft) >= sizeof path)
         cli_usage(c, "--to-peft: the path is too long");
+    for (size_t i = 0; st == GG_OK && !gg_source_refusal(from) && i < gg_source_count(from); i++)
+        st = gg_require_finite(from, i, &c->err);
     if (st == GG_OK)
         st = gg_assemble(from, &o, opt.to_peft ? path : opt.output, &c->run, &r, &c->err);
     gg_source_close(from);
