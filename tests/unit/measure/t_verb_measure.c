@@ -248,7 +248,7 @@ static void test_scaled(void)
 
 /* ---- sources ------------------------------------------------------------------------ */
 
-#define TENSORS 7
+#define TENSORS 8
 static char folder[64], records[96], fifo[96];
 
 static const gg_tensor made[TENSORS] = {
@@ -259,6 +259,7 @@ static const gg_tensor made[TENSORS] = {
     { "blk.2.attn_q.weight", 19, 2, GG_IQ2_XXS, { 256, 9, 1, 1 }, 2304, 9 * 66, 0, 0 },
     { "token_embd.weight", 17, 2, GG_BF16, { 96, 1500, 1, 1 }, 144000, 288000, 0, 0 },
     { "rope_freqs.weight", 17, 1, GG_Q5_0, { 400000, 1, 1, 1 }, 400000, 400000 / 32 * 22, 0, 0 },
+    { "blk.2.attn_k.weight", 19, 2, GG_F64, { 250, 400, 1, 1 }, 100000, 800000, 0, 0 },
 };
 static uint8_t *data[TENSORS];
 
