@@ -234,6 +234,7 @@ check_error 2 "--energy 2" "too much energy" pair --energy 2 --output "$T/none.g
 check_error 2 "--energy 0" "no energy" pair --energy 0 --output "$T/none.gguf"
 check_error 2 "give --tuned or --from" "one model" organ-lora --base "$T/b.gguf" --output "$T/none.gguf"
 check_exit 1 "experts of a dense model" pair --experts 0 --output "$T/none.gguf"
+check_error 3 "this is not a LoRA adapter" "a model as an adapter" organ-lora --from "$T/b.gguf" -o "$T/none.gguf"
 check_error 2 "give --from or --experts, not both" "a conversion of some experts" organ-lora \
     --from "$LAB/lab-lora-code.gguf" \
     --experts 0 -o "$T/none.gguf"

@@ -6,6 +6,7 @@
 #include "assemble/hf_names.h"
 #include "compute/compute.h"
 #include "gg_lora.h"
+#include "gguf/gguf.h"
 #include "organ/source_layout.h"
 
 #include <stdio.h>
@@ -111,6 +112,11 @@ static gg_status convert_adapter(cli *c)
     c->adapter_base = base;
     c->adapter_alpha = opt.alpha;
     if (st == GG_OK) st = cli_open(c, opt.from, CLI_SPOOLED, &from);
+    if (st == GG_OK && !gg_meta_text_is(gg_source_meta(from), "general.type", "adapter")) {
+        gg_fail(&c->err, GG_EFORMAT, "this is not a LoRA adapter");
+        gg_fix(&c->err, "for an adapter from the difference of two models, use --base and --tuned");
+        st = gg_at_file(&c->err, opt.from);
+    }
     if (opt.to_peft && strcmp(opt.to_peft, "-") == 0)
         cli_usage(c, "--to-peft: a folder cannot be written to a pipe; for a folder named -, "
                      "write ./-");
