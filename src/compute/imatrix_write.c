@@ -206,11 +206,10 @@ static gg_status add_dataset(gg_buf *list, uint64_t *n, const char *text, size_t
     return gg_array_add_str(list, text, len, err);
 }
 
-/* The names of all texts, each once, and the sum of their chunks. */
-static gg_status put_keys(const gg_imatrix_file *f, gg_meta *meta, gg_error *err)
+/* The names of all texts, each once. Returns their number. */
+static uint64_t list_datasets(const gg_imatrix_file *f, gg_buf *list, gg_error *err)
 {
-    gg_buf list = GG_BUF_INIT;
-    uint64_t n = 0, chunks = 0;
+    uint64_t n = 0;
     for (size_t i = 0; i < f->n_from; i++) {
         const gg_meta *own = gg_imatrix_meta(f->from[i]);
         const gg_kv *sets = own ? gg_meta_find(own, "imatrix.datasets") : NULL;
@@ -218,12 +217,20 @@ static gg_status put_keys(const gg_imatrix_file *f, gg_meta *meta, gg_error *err
         const char *text;
         uint64_t pos = 0;
         size_t len;
-        chunks += info.chunks;
         while (sets && gg_kv_next_str(sets, &pos, &text, &len))
-            add_dataset(&list, &n, text, len, err);
+            add_dataset(list, &n, text, len, err);
         if (!sets && info.dataset[0])
-            add_dataset(&list, &n, info.dataset, strlen(info.dataset), err);
+            add_dataset(list, &n, info.dataset, strlen(info.dataset), err);
     }
+    return n;
+}
+
+/* The names of all texts, and the sum of their chunks. */
+static gg_status put_keys(const gg_imatrix_file *f, gg_meta *meta, gg_error *err)
+{
+    gg_buf list = GG_BUF_INIT;
+    uint64_t n = list_datasets(f, &list, err), chunks = 0;
+    for (size_t i = 0; i < f->n_from; i++) chunks += gg_imatrix_info_of(f->from[i]).chunks;
     gg_meta_set_str(meta, "general.type", "imatrix", 7, err);
     if (err->status == GG_OK)
         gg_meta_set_array(meta, "imatrix.datasets", GG_TYPE_STR, n, &list, err);
@@ -275,8 +282,9 @@ static gg_status write_old(gg_imatrix_file *f, const char *path, const gg_run *r
 {
     gg_buf b = GG_BUF_INIT;
     gg_output *out = NULL;
-    uint64_t at = 0, chunks = 0;
+    uint64_t at = 0, chunks = 0, texts = list_datasets(f, &b, err);
     const char *text = "";
+    gg_buf_clear(&b);
     gg_status st = gg_output_open(path, run->force, &out, err);
     put_u32(&b, (double)(f->plan.n / 2), err);
     for (size_t i = 0; i < f->plan.n && st == GG_OK; i += 2) { /* sums, then counts */
@@ -290,6 +298,9 @@ static gg_status write_old(gg_imatrix_file *f, const char *path, const gg_run *r
         chunks += info.chunks;
         if (info.dataset[0]) text = info.dataset;
     }
+    if (texts > 1)
+        gg_note(run, "the older format names one text, so %llu of the %llu names are left out",
+                (unsigned long long)texts - 1, (unsigned long long)texts);
     put_u32(&b, (double)chunks, err);
     put_u32(&b, (double)strlen(text), err);
     if (st == GG_OK) st = gg_buf_text(&b, text, err);
