@@ -186,17 +186,21 @@ static gg_status check_unknown_type(const char *value, const char *text, gg_erro
 }
 
 /* Whether `key` names an element of an array, as in "tokenizer.ggml.token_type[7]", and is not a
- * key itself. Cuts the number off the key then. */
+ * key itself. Cuts the number off the key then; *i is UINT64_MAX if an array is followed by
+ * anything else, which would otherwise silently become a new key. */
 static bool names_element(const gg_meta *meta, char *key, uint64_t *i)
 {
     char *open = strrchr(key, '['), *end;
-    if (!open || open == key || open[1] < '0' || open[1] > '9' || gg_meta_find(meta, key))
-        return false;
+    if (!open || open == key || gg_meta_find(meta, key)) return false;
+    bool digit = open[1] >= '0' && open[1] <= '9';
     errno = 0;
     *i = strtoull(open + 1, &end, 10);
-    if (errno || strcmp(end, "]") != 0) return false;
+    if (!digit || errno || strcmp(end, "]") != 0) *i = UINT64_MAX;
     *open = '\0';
-    return true;
+    const gg_kv *array = gg_meta_find(meta, key);
+    if (*i != UINT64_MAX || (array && array->type == GG_TYPE_ARR)) return true;
+    *open = '[';
+    return false;
 }
 
 static gg_status set_element(gg_meta *meta, const char *key, uint64_t i, char *value,
@@ -207,6 +211,9 @@ static gg_status set_element(gg_meta *meta, const char *key, uint64_t i, char *v
     const gg_kv *array = gg_meta_find(meta, key);
     if (!array || array->type != GG_TYPE_ARR)
         return gg_fail(err, GG_EUSAGE, "%s: there is no array '%s'", text, key);
+    if (i == UINT64_MAX)
+        return gg_fail(err, GG_EUSAGE, "%s: one element of an array is written as %s[7]", text,
+                       key);
     if (i >= array->count) {
         gg_fail(err, GG_EUSAGE, "%s: the array has %llu elements, which are numbered from 0", text,
                 (unsigned long long)array->count);
