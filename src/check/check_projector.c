@@ -81,9 +81,13 @@ static void check_keys(check *c, const char *part)
     require_key(c, part, "patch_size");
     if (key_of(c, part, "patch_size", full) && number_of(c, part, "patch_size") == 0)
         say_error(c, RULE, at_name(full), "it is 0, and llama.cpp divides by it");
-    if (key_of(c, part, "attention.head_count", full) &&
-        number_of(c, part, "attention.head_count") == 0)
+    uint64_t heads = number_of(c, part, "attention.head_count");
+    uint64_t embd = number_of(c, part, "embedding_length");
+    if (key_of(c, part, "attention.head_count", full) && heads == 0)
         say_error(c, RULE, at_name(full), "it is 0, and llama.cpp divides by it");
+    if (heads > 0 && embd % heads > 0)
+        say_error(c, RULE, at_name(full),
+                  "%" PRIu64 " dimensions cannot be divided among %" PRIu64 " heads", embd, heads);
     require_colours(c, "image_mean");
     require_colours(c, "image_std");
 }
@@ -100,8 +104,9 @@ static void require_tensor(check *c, const char *name, size_t *missing)
 /* Requires "mm.0.weight" as it is, and of "mm.0" the weight and the bias. */
 static void require_word(check *c, const char *word, size_t len, size_t *missing)
 {
-    static const char *const whole[] = { ".weight", ".bias",  "_embed_k", ".query",   "boi",
-                                         "eoi",     "_begin", "_end",     "_newline", "_break" };
+    static const char *const whole[] = { ".weight", ".bias",    ".weight.1", "_embed_k",
+                                         ".query",  "boi",      "eoi",       "_begin",
+                                         "_end",    "_newline", "_break" };
     char name[120];
     for (size_t i = 0; i < sizeof whole / sizeof whole[0]; i++)
         if (gg_text_ends(word, len, whole[i])) {
@@ -137,6 +142,7 @@ static void check_tensors(check *c, const char *part, const check_projector *p)
     size_t missing = 0, len;
     uint64_t blocks = number_of(c, part, "block_count");
     const char *at = p->needs, *word;
+    if (p->blocks && part[0] == 'v') require_tensor(c, "v.patch_embd.weight", &missing);
     while (gg_text_next_word(&at, &word, &len)) require_word(c, word, len, &missing);
     for (uint64_t b = 0; p->blocks && b < blocks && b < MOST_BLOCKS; b++)
         check_block(c, part[0], b, &missing);
@@ -151,6 +157,22 @@ static void expect_side(check *c, const gg_tensor *t, uint32_t side, uint64_t wa
     if (!t || want == 0 || t->dims[side] == want) return;
     say_error(c, "tensor-shape", at_tensor(t), "its side %u is %" PRIu64 ", but %s is %" PRIu64,
               side, t->dims[side], why, want);
+}
+
+/* Blocks past block_count are not read: the engine then computes without them. */
+static void check_beyond(check *c, const char *part, uint64_t blocks)
+{
+    char full[80];
+    bool known = key_of(c, part, "block_count", full) != NULL;
+    for (size_t i = 0; i < c->in->n && known; i++) {
+        const gg_tensor *t = &c->in->tensors[i];
+        if (t->a.block < 0 || (uint64_t)t->a.block < blocks || t->name[0] != part[0] ||
+            memcmp(t->name + 1, ".blk.", 5) != 0)
+            continue;
+        say_warning(c, "block-count", at_tensor(t),
+                    "llama.cpp does not use blocks from block_count (%" PRIu64 ") on", blocks);
+        return;
+    }
 }
 
 /* A bias has one value per row of its matrix. */
@@ -175,6 +197,7 @@ static void check_sizes(check *c, const char *part, const check_projector *p)
     const gg_tensor *t = gg_check_tensor(c, "v.patch_embd.weight");
     char name[80];
     check_biases(c);
+    check_beyond(c, part, blocks);
     if (!p->blocks) return;
     if (part[0] == 'v' && t && t->n_dims == 4) {
         expect_side(c, t, 0, patch, "patch_size");
@@ -232,6 +255,11 @@ void gg_check_projector_rules(check *c)
         say_error(
             c, RULE, at_name("clip.has_vision_encoder"),
             "neither this key nor clip.has_audio_encoder is true, so that llama.cpp loads nothing");
+    uint64_t gelu = 0, silu = 0;
+    if (gg_kv_u64(gg_design_key(&c->d, "clip.use_gelu"), &gelu) && gelu &&
+        gg_kv_u64(gg_design_key(&c->d, "clip.use_silu"), &silu) && silu)
+        say_error(c, RULE, at_name("clip.use_silu"),
+                  "it and clip.use_gelu are both true, and llama.cpp refuses that");
     if (vision) check_part(c, "vision");
     if (audio) check_part(c, "audio");
 }

@@ -72,12 +72,14 @@ static bool is_kind(size_t kind, const char *name)
 /* The part of an image model that image quantizers keep and that the tensor belongs to, or NULL. */
 static const char *image_part(const gg_tensor *t)
 {
+    bool block = t->a.block >= 0;
+    const char *const *parts = block ? gg_delicate_image_blocks : gg_delicate_image_parts;
+    size_t most = block ? gg_delicate_image_blocks_n : gg_delicate_image_parts_n;
     if (t->a.part != GG_PART_DIFFUSION) return NULL;
-    for (size_t i = 0; i < gg_delicate_image_parts_n; i++) {
-        const char *part = gg_delicate_image_parts[i], *at = strstr(t->name, part);
-        size_t n = strlen(part);
-        if (t->a.block >= 0 && !strstr(part, "refiner")) continue;
-        if (at && (at == t->name || at[-1] == '.') && (at[n] == '.' || !at[n])) return part;
+    for (size_t i = 0; i < most; i++) {
+        const char *at = strstr(t->name, parts[i]);
+        size_t n = strlen(parts[i]);
+        if (at && (at == t->name || at[-1] == '.') && (at[n] == '.' || !at[n])) return parts[i];
     }
     return NULL;
 }

@@ -23,9 +23,10 @@ extern const gg_preset gg_presets[];
 extern const gg_preset_kind gg_preset_kinds[];
 extern const gg_preset_rule gg_preset_rules[];
 extern const gg_type_shorter gg_types_shorter[];
-extern const char *const gg_delicate_parts[], *const gg_delicate_image_parts[];
+extern const char *const gg_delicate_parts[], *const gg_delicate_image_parts[],
+                                                  *const gg_delicate_image_blocks[];
 extern const size_t gg_presets_n, gg_preset_kinds_n, gg_preset_rules_n, gg_types_shorter_n,
-    gg_delicate_parts_n, gg_delicate_image_parts_n;
+    gg_delicate_parts_n, gg_delicate_image_parts_n, gg_delicate_image_blocks_n;
 
 /* clang-format off */
 #define PRESET(name, file_type, dtype) { #name, file_type, GG_##dtype }

@@ -256,7 +256,8 @@ static const char *const block_lists[] = {
     "txt_in.individual_token_refiner.blocks.", "distilled_guidance_layer.layers.", "double_blocks.",
     "single_blocks.", "joint_blocks.", "single_transformer_blocks.", "transformer_blocks.",
     "noise_refiner.", "context_refiner.", "input_blocks.", "middle_block.", "output_blocks.",
-    "down_blocks.", "up_blocks.", "blocks.", "layers.",
+    "down_blocks.", "up_blocks.", "double_stream_blocks.", "single_stream_blocks.",
+    "double_layers.", "single_layers.", "blocks.", "layers.",
 };
 /* clang-format on */
 

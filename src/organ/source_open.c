@@ -65,9 +65,16 @@ bool gg_is_part_name(const char *path)
     size_t prefix;
     uint32_t no, count;
     if (gg_shard_parse(path, &prefix, &no, &count)) return false;
+    const char *end = strrchr(name, '.');
+    if (strstr(name, ".gguf-split-") ||
+        (end && strlen(end) == 4 && strspn(end + 1, "0123456789") == 3))
+        return true; /* model.gguf-split-a, model.gguf.001 */
     for (; (name = strstr(name, "part")) != NULL; name += 4) {
         const char *number = name + 4 + strspn(name + 4, "-_.");
         if (*number >= '0' && *number <= '9') return true;
+        if (number > name + 4 && strlen(number) == 2 &&
+            strspn(number, "abcdefghijklmnopqrstuvwxyz") == 2)
+            return true; /* model.gguf.part-aa, of split(1) */
     }
     return false;
 }

@@ -383,6 +383,10 @@ row "14 m.gguf.part1of2" 1 "join all parts with cat" organ-check "$T/m.gguf.part
 row "14 m.gguf.part2of2" 3 "join all parts with cat" organ-check "$T/m.gguf.part2of2"
 row "14 part1of2" 0 "incomplete" organ-info "$T/m.gguf.part1of2"
 row "14 part2of2" 3 "join all parts with cat" organ-info "$T/m.gguf.part2of2"
+for name in m.gguf.part-aa m.gguf-split-a m.gguf.001; do
+    cp "$T/m.gguf.part1of2" "$T/$name"
+    row "14 $name" 1 "join all parts with cat" organ-check "$T/$name"
+done
 row "14 header-only" 0 "next:  organ-remote --complete" organ-info "$T/header.gguf"
 row "14 last-tensor-cut" 1 "the tensor needs" organ-check "$T/last.gguf"
 row "14 a middle shard" 0 "1 of 3 shards is missing" organ-info "$T/set-00001-of-00003.gguf"
@@ -425,7 +429,8 @@ row "a damaged adapter" 1 "error" organ-check "$T/adapter.gguf"
 A=tests/data/lab/lab-base-q4_k_m.gguf
 # vision WIDTH [TENSOR]: a projector for embeddings of that width, without the tensor
 vision() {
-    set -- "$1" "${2:-none}" v.patch_embd.weight:F16:14x14x3x64 v.post_ln.weight:F32:64 mm.0.weight:F16:256x256 \
+    set -- "$1" "${2:-none}" v.patch_embd.weight:F16:14x14x3x64 v.patch_embd.weight.1:F16:14x14x3x64 \
+        v.patch_embd.bias:F32:64 v.position_embd.weight:F32:64x16 v.post_ln.weight:F32:64 mm.0.weight:F16:256x256 \
         mm.0.bias:F32:256 "mm.2.weight:F16:256x$1" "mm.2.bias:F32:$1"
     width=$1 without=$2
     shift 2
@@ -490,7 +495,16 @@ spoiled clip.projector_type=str:gemma3
 row "06 another type" 1 "mm.input_projection.weight" organ-check "$T/x.gguf"
 spoiled clip.projector_type=str:gemma4uv
 row "06 a type without rules" 0 "not checked: there are no rules for tensors of projectors" organ-info "$T/x.gguf"
-for t in v.blk.0.attn_out.weight v.blk.1.ffn_down.weight v.blk.1.attn_qkv.weight mm.2.weight mm.0.bias; do
+spoiled clip.use_gelu=bool:true clip.use_silu=bool:true
+row "06 both activations" 1 "both true, and llama.cpp refuses that" organ-check "$T/x.gguf"
+spoiled clip.use_gelu=bool:true clip.use_silu=bool:false
+row "06 one activation" 0 "no findings" organ-info "$T/x.gguf"
+spoiled clip.vision.attention.head_count=u32:3
+row "06 heads of no width" 1 "64 dimensions cannot be divided among 3 heads" organ-check "$T/x.gguf"
+spoiled clip.vision.block_count=u32:1
+row "06 a block more than counted" 0 "v.blk.1.ln1.weight" organ-check "$T/x.gguf"
+for t in v.blk.0.attn_out.weight v.blk.1.ffn_down.weight v.blk.1.attn_qkv.weight mm.2.weight mm.0.bias \
+    v.patch_embd.weight v.patch_embd.weight.1 v.patch_embd.bias v.position_embd.weight; do
     vision 256 $t
     text=$t
     case $t in *attn_qkv*) text=v.blk.1.attn_k.weight ;; esac
@@ -512,6 +526,10 @@ for t in f16 bf16; do
     check_text "$(organ-extract -q --list "$T/x.gguf" | awk -F '\t' "$BY_NAME"'{ printf "%s ", col("dtype") }')" \
         "dtype F32 F32 Q4_K Q4_K " "07 $t"
 done
+mkmodel "$T/y.gguf" mm.input_projection.weight:F16:256x64 mm.2.weight:F16:256x64 &&
+    organ-keys -q "$T/y.gguf" --set general.architecture=str:clip -o "$T/p.gguf" --force
+row "07 the projection that engines transpose" 0 "1 re-encoded, 1 left: mm.input_projection.weight" \
+    new assemble "$T/p.gguf" --dtype q8_0
 mkmodel "$T/y.gguf" -n 2 v.blk.%.attn_q.weight:F16:256x64 v.blk.%.ffn_down.weight:F16:538x64 &&
     organ-keys -q "$T/y.gguf" --set general.architecture=str:clip -o "$T/p.gguf" --force
 row "07 odd-rows" 0 "rows of 538" new assemble "$T/p.gguf" --dtype q4_k_m
@@ -849,6 +867,14 @@ for p in q4_k_m q8_0 iq4_xs; do
         awk -F '\t' "$BY_NAME"'col("dtype") == "F16" { n++ } END { print n }')" \
         8 "27 $p: what keeps its type"
 done
+# Names of other models, of which only the last two are encoded.
+mkmodel "$T/names.gguf" txt_in.individual_token_refiner.blocks.0.self_attn.qkv.weight:F16:256x256 \
+    input_blocks.0.0.weight:F16:256x4 out.2.weight:F16:256x4 modF.1.weight:F16:256x256 \
+    adaln_single.linear.weight:F16:256x256 double_stream_blocks.0.block.ff_i.gate.weight:F16:256x4 \
+    all_final_layer.2-1.linear.weight:F16:256x64 double_stream_blocks.0.block.ff_i.experts.0.w1.weight:F16:256x256 \
+    double_layers.0.attn.w1k.weight:F16:256x256
+organ-keys "$T/names.gguf" -q --set general.architecture=str:hidream --in-place
+row "27 other models" 0 "2 re-encoded, 7 left" new assemble "$T/names.gguf" --dtype q4_k_m
 row "27 spelled out" 0 '' new assemble "$T/image.gguf" --dtype 'img_in*=q8_0'
 check_text "$(organ-extract --list "$T/x.gguf" 2> "$T/err" |
     awk -F '\t' "$BY_NAME"'col("name") == "img_in.weight" { print col("dtype") }')" Q8_0 \
@@ -895,6 +921,11 @@ check_same "$T/x.gguf" "$T/place.gguf" "25 as printed"
 printf '%s\n' '"a \"b\"\n\u00e9"' '\x22c"' 'tab\tx\\y' '' '"' > "$T/lines"
 row "25 a line that is not a JSON string" 2 "line 5: it begins with a quotation mark" \
     new keys "$T/place.gguf" --set-file "a.tokens=$T/lines"
+for i in -1 x 1-3 '' 99999999999999999999; do
+    row "25 no number: [$i]" 2 "one element of an array is written as a.types[7]" \
+        new keys "$T/array.gguf" --set "a.types[$i]=3"
+done
+row "25 a key with brackets" 0 '' new keys "$T/array.gguf" --set "a.other[x]=3"
 sed '$d' "$T/lines" > "$T/four"
 row "25 JSON strings and escapes" 0 '' new keys "$T/place.gguf" --set-file "a.tokens=$T/four"
 check_text "$(organ-keys "$T/x.gguf" --json --get a.tokens | sed 's/.*"value": *//')" \

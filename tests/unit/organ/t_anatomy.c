@@ -355,6 +355,11 @@ static const struct family_row {
       "adaLN_modulation.1.bias" },
     { "txt_in.c_embedder.linear_2.weight", E, DIF, -1, "txt_in.c_embedder.linear_2" },
     { "img_in.proj.weight", E, DIF, -1, "img_in.proj" },
+    /* HiDream, AuraFlow */
+    { "double_stream_blocks.3.block.adaLN_modulation.1.weight", X, DIF, 3,
+      "block.adaLN_modulation.1" },
+    { "single_layers.7.attn.w1q.weight", S, DIF, 7, "attn.w1q" },
+    { "modF.1.weight", X, DIF, -1, "modF.1" },
     /* Lumina 2, Z-Image */
     { "layers.25.attention.qkv.weight", S, DIF, 25, "attention.qkv" },
     { "layers.25.attention.out.weight", S, DIF, 25, "attention.out" },
