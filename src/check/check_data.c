@@ -10,6 +10,7 @@
 #include "quant/quant.h"
 #include "write/verb_run.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 /* The results of reading a tensor. */
 typedef struct seen {
     uint64_t nans, infinite, narrowed, dead_rows, rows;
+    double least; /* finite, or infinity */
     bool zeros, constant, decoded;
     unsigned char digest[32];
 } seen;
@@ -57,6 +59,7 @@ static void look_at_values(reader *r, seen *s, const gg_tensor *t, size_t n)
         double v = value_at(r, t->dtype, i);
         s->nans += isnan(v) != 0;
         s->infinite += isinf(v) != 0;
+        if (v < s->least && v >= -DBL_MAX) s->least = v;
         if (v != 0) s->zeros = r->row_zero = false;
         if (v != r->first) s->constant = false;
         if (++r->in_row == row_length) {
@@ -77,6 +80,7 @@ static gg_status read_values(reading *j, reader *r, size_t i, gg_error *err)
     size_t step = info && info->block_bytes ? PIECE / info->block_elems * info->block_bytes : PIECE;
     s->decoded = info && info->block_bytes && gg_can_decode(t->dtype);
     s->zeros = s->constant = r->row_zero = true;
+    s->least = INFINITY;
     gg_sha256_init(&h);
     gg_status st = gg_data_open(j->source, i, &r->data, err);
     for (uint64_t at = 0; at < t->bytes && st == GG_OK; at += step) {
@@ -138,6 +142,25 @@ static gg_status read_all_weights(reading *j, gg_error *err)
 
 /* ---- findings ----------------------------------------------------------------------- */
 
+/* What engines or encoders take only above 0, or not below it. Returns whether there was such a
+ * finding. */
+static bool report_sign(check *c, const gg_tensor *t, const seen *s)
+{
+    bool factors = gg_text_begins(t->name, t->name_len, "rope_freqs.") ||
+                   gg_text_begins(t->name, t->name_len, "rope_factors_"),
+         sums = c->kind == GG_KIND_IMATRIX && (gg_text_ends(t->name, t->name_len, ".in_sum2") ||
+                                               gg_text_ends(t->name, t->name_len, ".counts"));
+    if (factors && s->least <= 0)
+        say_error(
+            c, "rope", at_tensor(t),
+            "its smallest value is %g; engines divide angles by each, so that all must be above 0",
+            s->least);
+    if (sums && s->least < 0)
+        say_error(c, "imatrix", at_tensor(t),
+                  "its smallest value is %g; encoders refuse sums and counts below 0", s->least);
+    return factors && s->least <= 0;
+}
+
 static void report_tensor(check *c, const gg_tensor *t, const seen *s)
 {
     bool matrix = t->dims[1] > 1;
@@ -155,6 +178,7 @@ static void report_tensor(check *c, const gg_tensor *t, const seen *s)
                  t->dtype == GG_F64
                      ? "are beyond the range of F32, and tools that compute with them refuse them"
                      : "are integers that F32 would round");
+    if (report_sign(c, t, s)) return;
     if (s->zeros)
         gg_check_say(c, matrix ? GG_CHECK_WARNING : GG_CHECK_NOTE, "zeros", where,
                      "all its values are zero");

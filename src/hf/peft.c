@@ -272,10 +272,20 @@ static uint64_t rank_of(const peft *p, const peft_pair *pair)
     return a == b ? a : 0;
 }
 
+/* Whether the halves have the shapes of a pair of that rank if each is transposed, or if they are
+ * exchanged, but not as they are. */
+static bool is_turned(const peft *p, const peft_pair *pair)
+{
+    if (pair->a->n_dims != 2 || pair->b->n_dims != 2) return false;
+    uint64_t a = pair->a->dims[p->mlx], b = pair->b->dims[!p->mlx], rank = pair->a->dims[!p->mlx];
+    return rank == pair->b->dims[p->mlx] && rank < a && rank < b &&
+           (a != b || (double)rank == p->rank);
+}
+
 /* Moves the rows of lora_B, or the columns of lora_A, as `ops` moves those of the matrix. MLX
  * stores both halves transposed, but those of an embedding as GGUF does. */
 static bool move_pair(const peft *p, const peft_pair *pair, const char *ops, gg_hf_move *a,
-                      gg_hf_move *b)
+                      gg_hf_move *b, bool *fits)
 {
     const char *of_a, *of_b;
     char text_a[200], text_b[200];
@@ -286,9 +296,9 @@ static bool move_pair(const peft *p, const peft_pair *pair, const char *ops, gg_
         of_a = pair->embedding ? NULL : text_a;
         of_b = text_b;
     }
-    if (!gg_hf_views(of_a, &p->sizes, 2, pair->a->dims, a) ||
-        !gg_hf_views(of_b, &p->sizes, 2, pair->b->dims, b) || a->n_dims != 2 || b->n_dims != 2)
-        return false;
+    *fits = gg_hf_views(of_a, &p->sizes, 2, pair->a->dims, a) &&
+            gg_hf_views(of_b, &p->sizes, 2, pair->b->dims, b);
+    if (!*fits || a->n_dims != 2 || b->n_dims != 2) return false;
     uint64_t step = p->mlx ? pair->b->dims[1] : 1;
     for (uint32_t i = 0; i < b->n_views && !columns; i++) {
         const gg_hf_view *v = &b->view[i];
@@ -327,16 +337,21 @@ static gg_status add_pair(peft *p, const peft_pair *pair, gg_error *err)
     if (m.mtp && m.block >= 0) m.block += (int64_t)p->trunk;
     if (!m.rule || m.rule->gguf[0] == '-' || (m.block >= 0 && (uint64_t)m.block >= p->blocks))
         return refuse_module(p, pair->b, err);
-    if (rank_of(p, pair) == 0)
+    bool turned = is_turned(p, pair), fits = true;
+    if (turned || rank_of(p, pair) == 0)
         return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED, "save the adapter again", err,
-                            "the halves of the pair do not fit each other");
+                            turned ? "the halves of the pair are transposed, or exchanged"
+                                   : "the halves of the pair do not fit each other");
     for (const gg_hf_name *r = m.rule; r; r = gg_hf_further(r)) {
         if (!gg_hf_gguf_name(r, &m, name) ||
-            !move_pair(p, pair, r->ops, &half[0].move, &half[1].move))
+            !move_pair(p, pair, r->ops, &half[0].move, &half[1].move, &fits))
             return gg_ck_refuse(p->ck, pair->b, GG_EUNSUPPORTED,
-                                "merge the adapter into its base with PEFT", err,
-                                "adapters of this matrix cannot be converted, because it becomes "
-                                "several transposed ones");
+                                fits ? "merge the adapter into its base with PEFT"
+                                     : "use the model that the adapter was trained for",
+                                err,
+                                fits ? "adapters of this matrix cannot be converted, because it "
+                                       "becomes several transposed ones"
+                                     : "the base has this matrix in another shape");
         gg_status st = strength_of(p, pair, rank_of(p, pair), &half[1].times, err);
         if (st == GG_OK) st = add_halves(p, name, m.expert, half, err);
         if (st != GG_OK) return st;
@@ -639,7 +654,9 @@ static gg_status check_half(const peft *p, const gg_tensor *t, const gg_tensor *
         p->ck, in, GG_EUNSUPPORTED, "use the model that the adapter was trained for", err,
         "it is for a matrix with %llu %s, but that of the base has %llu%s",
         (unsigned long long)have, a == embedding ? "rows" : "columns", (unsigned long long)want,
-        have != want && of->name_len < 20 ? " (was the vocabulary resized?)" : "");
+        have != want && !gg_text_begins(of->name, of->name_len, "blk.")
+            ? " (was the vocabulary resized?)"
+            : "");
 }
 
 /* Compares tensor i of the adapter with the base. */

@@ -291,6 +291,12 @@ only general.architecture error adapter "$A" --delete general.architecture
 only general.architecture error adapter "$A" --set general.architecture=str:lama
 only adapter.lora.alpha warning adapter "$A" --delete adapter.lora.alpha
 only adapter.lora.alpha error adapter "$A" --set adapter.lora.alpha=f64:16
+for row in 29:counts 33:in_sum2; do # the sign of its last values
+    cp "$I" "$T/below.imatrix"
+    printf '\277' | dd of="$T/below.imatrix" bs=1 seek=$(($(wc -c < "$I") - ${row%:*})) conv=notrunc 2> /dev/null
+    organ-check -q --data "$T/below.imatrix" | cells level,rule,where | sed 1d > "$T/out"
+    check_text "$(grep -v kind "$T/out")" "error${TAB}imatrix${TAB}output.weight.${row#*:}" "${row#*:} below 0"
+done
 only imatrix.chunk_size error imatrix "$I" --delete imatrix.chunk_size
 sed 's/blk\.0\.attn_q\.weight\.counts/blk.0.attn_q.weight.countz/' "$I" > "$T/pair.imatrix"
 organ-check -q "$T/pair.imatrix" | cells rule,where | sed 1d > "$T/out"
@@ -402,6 +408,20 @@ data note dead-rows blk.1.a.weight row
 cp "$T/w.gguf" "$T/same.gguf" && dd if="$T/w.gguf" of="$T/same.gguf" bs=1 skip=$((at - 2048)) \
     seek=$((at + 2048)) count=2048 conv=notrunc 2> /dev/null
 data note repeated-block "block 2" same
+# Engines divide by the factors of RoPE.
+for row in 'rope_freqs 0 0000:0000' 'rope_freqs -1 0200:0277' 'rope_freqs 1 0200:0077' \
+    'rope_factors_long 0 0000:0000' 'rope_factors_short 0 0000:0000'; do
+    set -- $row
+    mkmodel "$T/$1.gguf" $1.weight:F32:8
+    x="\\0000\\0000\\${3%:*}\\${3#*:}"
+    want="error${TAB}rope${TAB}its smallest value is $2; engines divide angles by each, so that all must be above 0"
+    { head -c $(($(wc -c < "$T/$1.gguf") - 32)) "$T/$1.gguf"
+        printf '%b' "$x$x$x$x$x$x$x$x"; } > "$T/factors.gguf"
+    [ "$2" = 1 ] && want=''
+    check_text "$(organ-check -q --data "$T/factors.gguf" | awk -F"$TAB" -v w="$1.weight" "$BY_NAME"'
+        col("where") == w && (col("rule") == "rope" || col("rule") == "zeros") {
+            print col("level") "\t" col("rule") "\t" col("message") }')" "$want" "$1 of $2"
+done
 organ-check -q --data "$T/w.gguf" | grep -E 'nan|infinite|zeros|dead|repeated' &&
     bad "random weights are called bad" || ok
 for f in nan inf zero row same; do

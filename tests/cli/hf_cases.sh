@@ -854,6 +854,23 @@ for half in "A.weight 2 6" "B.weight 6 2"; do
     blocks 2 "$pair" | sed "s/lora_${half%%.*}.weight .*/lora_$half/" | stored a/adapter_model.safetensors
     check_error 3 "model.layers.0.self_attn.q_proj.lora_" "a pair of another shape: $half" convert
 done
+# Why a pair is refused: its halves are [r, in] and [out, r], here with r = 2 and heads of 4 rows.
+while read -r module a b text; do
+    rm -rf a
+    mkdir a
+    echo '{"peft_type": "LORA", "r": 2, "lora_alpha": 4}' > a/adapter_config.json
+    blocks 2 "base_model.model.$l.$module.lora_A.weight $(echo $a | tr x ' ')
+base_model.model.$l.$module.lora_B.weight $(echo $b | tr x ' ')" | stored a/adapter_model.safetensors
+    check_error 3 "$text" "$module of $a and $b" convert
+done << \EOF
+self_attn.q_proj 8x2 2x8 the halves of the pair are transposed, or exchanged
+self_attn.o_proj 8x2 2x8 the halves of the pair are transposed, or exchanged
+self_attn.k_proj 8x2 2x4 the halves of the pair are transposed, or exchanged
+mlp.up_proj 16x2 2x8 the halves of the pair are transposed, or exchanged
+self_attn.q_proj 3x8 8x2 the halves of the pair do not fit each other
+self_attn.q_proj 2x8 6x2 the base has this matrix in another shape
+self_attn.q_proj 2x6 8x2 that of the base has 8; use the model
+EOF
 adapter '"new_trick": true'
 noted "new_trick = true" "an unknown field of an adapter" convert
 adapter ''
