@@ -212,7 +212,8 @@ check_text "$(tr -d ' \n' < "$T/to-lora-llama-rank-pattern/adapter_config.json" 
 check_error 2 "base" "no base" organ-lora --from "$T/lora-falcon.gguf" --to-peft "$T/no"
 check_error 1 "which its base is not" "another base" organ-lora --from "$T/lora-falcon.gguf" \
     --base "$H/gptneox" --to-peft "$T/no"
-check_error 2 "it is not an adapter" "a model" organ-lora --from "$T/falcon.gguf" --base "$H/falcon" --to-peft "$T/no"
+check_error 3 "this is not a LoRA adapter" "a model" \
+    organ-lora --from "$T/falcon.gguf" --base "$H/falcon" --to-peft "$T/no"
 pair() {
     made "$T/pair0.gguf" '{"key": "general.type", "type": "str", "value": "adapter"},
 {"key": "adapter.lora.alpha", "type": "f32", "value": 4},' "$@"

@@ -112,7 +112,7 @@ static gg_status convert_adapter(cli *c)
     c->adapter_base = base;
     c->adapter_alpha = opt.alpha;
     if (st == GG_OK) st = cli_open(c, opt.from, CLI_SPOOLED, &from);
-    if (st == GG_OK && !gg_source_refusal(from) &&
+    if (st == GG_OK && !gg_source_refusal(from) && gg_source_meta(from) &&
         !gg_meta_text_is(gg_source_meta(from), "general.type", "adapter")) {
         gg_fail(&c->err, GG_EFORMAT, "this is not a LoRA adapter");
         gg_fix(&c->err, "for an adapter from the difference of two models, use --base and --tuned");
