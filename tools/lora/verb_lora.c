@@ -18,6 +18,7 @@
 #include "organ/source_layout.h"
 #include "organ/tensor_names.h"
 #include "write/copy.h"
+#include "write/key_compat.h"
 #include "write/keys.h"
 #include "write/plan.h"
 #include "write/selected_tensors.h"
@@ -68,6 +69,7 @@ typedef struct lora_job {
     double kept, total; /* sums over all pairs */
     gg_buf lost;        /* names that were not noted yet */
     size_t changed;     /* the tensor of the base that the first pair changes */
+    size_t keys;        /* that differ */
     gg_plan plan;
     gg_computations made;
 } lora_job;
@@ -358,7 +360,18 @@ static gg_status skip_target(lora_job *x, const lora_target *g, gg_error *err)
 
 /* ---- the adapter --------------------------------------------------------------------- */
 
-static gg_status check_architectures(const lora_job *x, gg_error *err)
+#define MOST_KEYS 4 /* keys that are noted */
+
+/* An adapter has no place for keys of the tuned model. */
+static void note_key(void *ctx, gg_conflict kind, const char *line)
+{
+    lora_job *x = ctx;
+    (void)kind;
+    if (x->keys++ < MOST_KEYS)
+        gg_note(x->run, "not in the adapter, which holds matrices only: %s", line);
+}
+
+static gg_status check_architectures(lora_job *x, gg_error *err)
 {
     const gg_meta *a = gg_source_meta(x->base), *b = gg_source_meta(x->tuned);
     const char *ta, *tb;
@@ -369,6 +382,7 @@ static gg_status check_architectures(const lora_job *x, gg_error *err)
     if (na != nb || memcmp(ta, tb, na) != 0)
         return gg_fail(err, GG_NO, "the models have different architectures");
     gg_status st = gg_refuse_split_experts(x->base, err);
+    gg_key_conflicts(a, b, GG_COMPAT_BLOCKS | GG_COMPAT_LAYERS_GO, note_key, x);
     return st == GG_OK ? gg_refuse_split_experts(x->tuned, err) : st;
 }
 
@@ -496,7 +510,7 @@ static gg_status write_adapter(lora_job *x, const char *output, gg_error *err)
     return st;
 }
 
-static gg_status check_lora_call(const lora_job *x, const char *output, gg_error *err)
+static gg_status check_lora_call(lora_job *x, const char *output, gg_error *err)
 {
     if (!(x->o->energy >= 0 && x->o->energy <= 1))
         return gg_fail(err, GG_EUSAGE, "the share to keep must be above 0 and at most 1");
