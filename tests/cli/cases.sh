@@ -302,6 +302,15 @@ row "19 gemma4" 1 "v.blk.0.attn_q.weight" organ-check "$T/x.gguf"
 rm -rf "$T/text"
 row "19 gemma4: the text part" 0 '' organ-extract -q "$T/x.gguf" --part text -o "$T/text"
 row "19 gemma4: the text part" 1 "!v.blk" organ-check "$T/text"
+set --
+for b in 0 1 2 3 4; do
+    set -- "$@" v.blk.$b.attn_q.weight:F32:64x64 a.blk.$b.ln1.weight:F32:64 a.blk.$b.ln2.weight:F32:64
+done
+mkmodel "$T/y.gguf" token_embd.weight:F32:64x8 "$@" && new keys "$T/y.gguf" -q --set general.architecture=str:gemma4 \
+    2> /dev/null
+row "19 one finding for a tower" 1 "it and 9 more tensors are of the part audio, which" organ-check "$T/x.gguf"
+check_text "$(grep -c 'tensor-unexpected.a.blk' "$T/out") $(grep -c 'tensor-unexpected.v.blk' "$T/out")" "1 5" \
+    "19 one finding for a tower, and one for each of a few tensors"
 
 # ---- 20 a block is dropped from a hybrid model: llama.cpp#27976
 
