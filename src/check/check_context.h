@@ -142,9 +142,9 @@ uint64_t gg_check_direction_layer(const gg_tensor *t);
 
 /* check_projector.c: rules for projectors. */
 void gg_check_projector_rules(check *c);
-/* The tensor that has the width of a projector's output, and the width. SIZE_MAX if it is not
- * known. */
-size_t gg_check_projector_output(const check *c, uint64_t *width);
+/* The tensor *i that has the width of the output for a part ("vision"), and the width; *i is
+ * SIZE_MAX if that is not known. Returns false if the projector does not have the part. */
+bool gg_check_projector_output(const check *c, const char *part, size_t *i, uint64_t *width);
 /* Checks a draft head without its target. */
 void gg_check_head_rules(check *c);
 /* The same for its data, with its own vocabulary, which is that of its target. */

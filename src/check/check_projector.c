@@ -264,13 +264,12 @@ void gg_check_projector_rules(check *c)
     if (audio) check_part(c, "audio");
 }
 
-size_t gg_check_projector_output(const check *c, uint64_t *width)
+bool gg_check_projector_output(const check *c, const char *part, size_t *i, uint64_t *width)
 {
     size_t len = 0;
-    const char *type = type_of(c, "vision", &len);
-    if (!type) type = type_of(c, "audio", &len);
+    const char *type = type_of(c, part, &len);
     const check_projector *p = table_of(type, len);
-    size_t i = p && p->output[0] ? gg_check_find(c, p->output, strlen(p->output)) : SIZE_MAX;
-    if (i != SIZE_MAX) *width = c->in->tensors[i].dims[p->side];
-    return i;
+    *i = p && p->output[0] ? gg_check_find(c, p->output, strlen(p->output)) : SIZE_MAX;
+    if (*i != SIZE_MAX) *width = c->in->tensors[*i].dims[p->side];
+    return has_part(c, part);
 }

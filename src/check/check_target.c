@@ -61,6 +61,7 @@ static void compare_vocabularies(check *head, const check *target)
     theirs = gg_design_key(&target->d, "tokenizer.ggml.tokens");
     if (ours && theirs && ours->type == GG_TYPE_ARR && theirs->type == GG_TYPE_ARR)
         compare_tokens(head, ours, theirs);
+    if (!theirs) gg_check_unchecked(head, "the target has no vocabulary to compare with");
 }
 
 /* ---- heads ---------------------------------------------------------------------------------- */
@@ -206,16 +207,21 @@ void gg_check_head_rules(check *c)
 
 static void compare_projector(check *head, const check *target)
 {
+    static const char *const parts[] = { "vision", "audio" };
     uint64_t width = 0, embd = gg_design_number_or(&target->d, "embedding_length", 0);
-    size_t i = gg_check_projector_output(head, &width);
-    if (i == SIZE_MAX || embd == 0)
+    size_t i, unknown = 0;
+    for (size_t k = 0; k < 2; k++) {
+        if (!gg_check_projector_output(head, parts[k], &i, &width)) continue;
+        if (i == SIZE_MAX || embd == 0) unknown++;
+        else if (width != embd)
+            say_error(head, RULE, at_tensor(&head->in->tensors[i]),
+                      "the width of the output is %" PRIu64
+                      ", but the embedding_length of the target is %" PRIu64,
+                      width, embd);
+    }
+    if (unknown)
         gg_check_unchecked(
             head, "the width of its output is not known, so it was not compared with the target");
-    else if (width != embd)
-        say_error(head, RULE, at_tensor(&head->in->tensors[i]),
-                  "the width of the output is %" PRIu64
-                  ", but the embedding_length of the target is %" PRIu64,
-                  width, embd);
 }
 
 /* Compares a pair of matrices with the matrix that it changes. */
@@ -310,6 +316,12 @@ gg_status gg_check_head_data(check *head, gg_source *s)
     return st;
 }
 
+static bool may_be_target(gg_kind kind)
+{
+    return kind == GG_KIND_MODEL || kind == GG_KIND_DRAFT || kind == GG_KIND_VOCABULARY ||
+           kind == GG_KIND_CHECKPOINT;
+}
+
 gg_status gg_check_target(check *head, gg_source *s, const char *spec)
 {
     gg_source *theirs = NULL;
@@ -324,7 +336,10 @@ gg_status gg_check_target(check *head, gg_source *s, const char *spec)
         st = gg_fail(head->err, GG_EUSAGE, "organ records have no keys to compare");
     if (st == GG_OK) st = gg_check_open(&target);
     if (st == GG_OK) st = gg_check_open(head);
-    if (st == GG_OK) {
+    if (st == GG_OK && !may_be_target(gg_kind_of(theirs)))
+        say_error(head, RULE, at_name(""), "the target is not a language model but: %s",
+                  gg_kind_name(gg_kind_of(theirs)));
+    else if (st == GG_OK) {
         gg_check_find_architecture(&target);
         st = compare(head, s, &target);
     }

@@ -525,6 +525,17 @@ vision 320
 row "06 for-320" 0 "no findings" organ-info "$T/ok.gguf"
 row "06 for-320: another target" 1 "the width of the output is 320, but the embedding_length of the target is 256" \
     organ-check "$T/ok.gguf" --target $A
+organ-keys -q $A --delete tokenizer.ggml.tokens -o "$T/x.gguf" --force
+row "16 a target without a vocabulary" 0 "the target has no vocabulary" organ-check $A --target "$T/x.gguf"
+row "06 a target that is a projector" 1 "the target is not a language model but: projector" \
+    organ-check $A --target "$T/ok.gguf"
+vision 256
+spoiled clip.has_audio_encoder=bool:true clip.audio.projector_type=str:voxtral clip.projector_type= \
+    clip.vision.projector_type=str:qwen3vl_merger
+mkmodel "$T/y.gguf" mm.a.mlp.2.weight:F16:256x320 &&
+    organ-transplant -q "$T/x.gguf" "$T/y.gguf" --add --tensors 'mm.a.*' -o "$T/z.gguf" --force
+row "06 images and sound: another target" 1 "mm.a.mlp.2.weight" organ-check "$T/z.gguf" --target $A
+check_text "$(grep -c "the width of the output is 320" "$T/out")" 1 "06 images and sound: the width for sound"
 
 # Projectors that are re-encoded: llama.cpp#20159, #18122, ik_llama.cpp#1367
 for t in f16 bf16; do
