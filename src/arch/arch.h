@@ -55,7 +55,7 @@ typedef struct gg_arch_name {
 /* Keys that engines read with one type only. */
 typedef struct gg_arch_key_type {
     const char *type, *keys;
-    bool of_all; /* all architectures read them; otherwise those whose record says so */
+    bool of_all; /* all architectures read them; otherwise those whose record lists them */
     unsigned line;
 } gg_arch_key_type;
 

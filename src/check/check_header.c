@@ -483,8 +483,8 @@ static void check_type_of_key(check *c, const char *name, const char *type)
                   gg_type_name(kv->type), type);
 }
 
-/* The type as which the architecture reads a key that not all read, or NULL. In its record,
- * "KEY:TYPE" is a type of its own. */
+/* The type as which the architecture reads a key that not all read, or NULL: it requires it, or its
+ * record lists it among those that it reads, where "KEY:TYPE" is a type of its own. */
 static const char *type_it_reads(const gg_arch *a, const char *name, const char *usual,
                                  char own[32])
 {
@@ -496,7 +496,7 @@ static const char *type_it_reads(const gg_arch *a, const char *name, const char 
         snprintf(own, 32, "%.*s", (int)(len - n - 1), word + n + 1);
         return own;
     }
-    return NULL;
+    return a && gg_text_has_word(a->keys.text, name, n) ? usual : NULL;
 }
 
 static void check_types_of_keys(check *c)

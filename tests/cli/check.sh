@@ -107,6 +107,14 @@ for pair in llama.attention.sliding_window=u64:1 llama.expert_gating_func=f32:1 
     organ-check -q "$T/unread.gguf" > "$T/out"
     check_text "$(grep -Ec 'key-type|layer-array' "$T/out")" 0 "$pair is not read, or read so"
 done
+# Keys that only some architectures read.
+for pair in gpt2/attention.layer_norm_rms_epsilon/0 llama/attention.layer_norm_rms_epsilon/1 \
+    rwkv6/attention.layer_norm_rms_epsilon/1 llama/attention.clamp_kqv/0 mpt/attention.clamp_kqv/1 \
+    llama/use_parallel_residual/0 gptneox/use_parallel_residual/1; do
+    a=${pair%%/*} k=${pair#*/}
+    organ-keys -q "$V" --set general.architecture=str:$a --set "$a.${k%/*}=f64:1" --output "$T/some.gguf" --force
+    check_text "$(organ-check -q "$T/some.gguf" | grep -c "key-type${TAB}$a.${k%/*}${TAB}")" "${k#*/}" "$pair: f64"
+done
 for pair in t5/0 qwen2/1; do # t5 has no RoPE
     a=${pair%/*}
     organ-keys -q "$V" --set general.architecture=str:$a --set $a.embedding_length=u32:64 \
