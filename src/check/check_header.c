@@ -3,6 +3,7 @@
  * importance matrices. */
 #include "check_context.h"
 
+#include "base/cursor.h"
 #include "base/text.h"
 #include "base/text_index.h"
 #include "base/utf8.h"
@@ -430,6 +431,27 @@ static bool is_array_of(const gg_kv *kv, uint32_t type)
            kv->elem_type == GG_TYPE_BOOL;
 }
 
+/* Engines abort on sections of RoPE that name no dimension, or more than a head has. Where the key
+ * is optional, they use it only if the first two are above 0. */
+static void check_sections(check *c, const gg_kv *kv, const char *name)
+{
+    int64_t part[4], sum = 0;
+    uint64_t head = 0;
+    bool needed = c->arch && gg_text_has_word(c->arch->keys.text, name, strlen(name));
+    for (uint64_t i = 0; i < 4; i++) {
+        gg_kv one;
+        part[i] = gg_kv_element(kv, i, &one) ? (int32_t)gg_le32(one.data) : 0;
+        sum += part[i];
+    }
+    if (!needed && (part[0] <= 0 || part[1] <= 0)) return;
+    gg_design_formula(&c->d, "key", 3, 0, &head);
+    if ((part[0] <= 0 && part[1] <= 0 && part[2] <= 0) || sum <= 0)
+        say_error(c, "rope", at_key(kv), "engines need a section above 0 among the first three");
+    else if (head > 0 && (uint64_t)sum > head)
+        say_error(c, "rope", at_key(kv),
+                  "its sections have %" PRId64 " dimensions, but a head has %" PRIu64, sum, head);
+}
+
 /* Checks a key that is a number, or an array with exactly one number per block (or four numbers:
  * the sections of RoPE). */
 static void check_number_or_array(check *c, const gg_kv *kv, const char *name, uint32_t type)
@@ -446,6 +468,8 @@ static void check_number_or_array(check *c, const gg_kv *kv, const char *name, u
     else if (kv->type == GG_TYPE_ARR && sections && kv->count != 4)
         say_error(c, "layer-array", at_key(kv), "it has %" PRIu64 " values; engines read 4",
                   kv->count);
+    else if (kv->type == GG_TYPE_ARR && sections && kv->elem_type != GG_TYPE_BOOL)
+        check_sections(c, kv, name);
     else if (kv->type == GG_TYPE_ARR && !sections && n > 0 && kv->count != n)
         say_error(c, "layer-array", at_key(kv),
                   "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count, n);
