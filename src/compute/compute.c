@@ -164,7 +164,6 @@ gg_status gg_steps_open(gg_steps *s, const gg_imatrix *imatrix, uint64_t stack_f
 
 void gg_steps_close(gg_steps *s)
 {
-    if (s->to.zeroed && atomic_load(&s->vanished)) *s->to.zeroed = !atomic_load(&s->kept);
     for (size_t i = 0; s->slots && i < s->n_slots; i++) free(s->slots[i].room);
     gg_weights_close(&s->weights);
     free(s->slots);
@@ -201,7 +200,7 @@ static gg_status count_saturated(uint32_t dtype, const float *x, const uint8_t *
 
 /* Notices whether a value is not 0 as written, which most tensors have in their first step, or
  * whether one became 0. */
-static gg_status watch_zeros(gg_steps *s, const float *x, const uint8_t *blocks, size_t n,
+static gg_status watch_zeros(const gg_steps *s, const float *x, const uint8_t *blocks, size_t n,
                              gg_error *err)
 {
     bool kept = false, vanished = false;
@@ -213,12 +212,12 @@ static gg_status watch_zeros(gg_steps *s, const float *x, const uint8_t *blocks,
         vanished = vanished || x[i] != 0;
     }
     free(made);
-    if (kept) atomic_store(&s->kept, true);
-    if (vanished) atomic_store(&s->vanished, true);
+    if (kept) atomic_store(&s->to.zeros->kept, true);
+    if (vanished) atomic_store(&s->to.zeros->vanished, true);
     return st;
 }
 
-static gg_status encode_step(gg_steps *s, gg_slot *slot, float *x, gg_error *err)
+static gg_status encode_step(const gg_steps *s, gg_slot *slot, float *x, gg_error *err)
 {
     uint32_t dtype = s->to.t->dtype;
     float *room = s->room ? s->room + slot->step.worker * 2 * COMPUTE_STEP : NULL;
@@ -230,7 +229,7 @@ static gg_status encode_step(gg_steps *s, gg_slot *slot, float *x, gg_error *err
         st = gg_encode(dtype, x + done, to, n, n, w, err);
         if (st == GG_OK && slot->large)
             st = count_saturated(dtype, x + done, to, n, &slot->lost, err);
-        if (st == GG_OK && s->to.zeroed && !atomic_load(&s->kept))
+        if (st == GG_OK && s->to.zeros && !atomic_load(&s->to.zeros->kept))
             st = watch_zeros(s, x + done, to, n, err);
         if (st == GG_OK && s->back) {
             st = gg_decode(dtype, to, x + done, n, err);
@@ -547,7 +546,8 @@ gg_status gg_feed_next(feed *f, size_t elems, gg_error *err)
     return st;
 }
 
-gg_status gg_feed_fail_bad(const feed *f, gg_error *err)
+/* The error for f->bad > 0. */
+static gg_status fail_bad(const feed *f, gg_error *err)
 {
     gg_fail_unusable(err, f->op->dtype, f->bad);
     gg_fix(err, "leave it out, or keep its dtype");
@@ -664,7 +664,7 @@ static gg_status refuse_bad(values *v, gg_error *err)
 {
     for (size_t k = 0; k < v->t->n_in; k++) {
         v->in[k].bad = v->bad[k];
-        if (v->bad[k]) return gg_feed_fail_bad(&v->in[k], err);
+        if (v->bad[k]) return fail_bad(&v->in[k], err);
     }
     return GG_OK;
 }
@@ -790,7 +790,7 @@ static gg_status try_step(trial *t, uint64_t first, size_t n, gg_error *err)
 {
     const float *weights = gg_weights_of(&t->weights, first, n, t->room);
     gg_status st = gg_feed_next(&t->in, n, err);
-    if (st == GG_OK && t->in.bad) return gg_feed_fail_bad(&t->in, err);
+    if (st == GG_OK && t->in.bad) return fail_bad(&t->in, err);
     for (size_t k = 0; k < t->of->n && st == GG_OK; k++) {
         uint32_t dtype = t->of->dtypes[k];
         st = gg_encode(dtype, t->in.x, t->out, n, n, weights, err);

@@ -202,7 +202,6 @@ typedef struct gg_steps {
     uint64_t begin, end, lost; /* of a run; lost: values that the dtype cannot represent */
     bool write;
     atomic_bool stopped, counts; /* counts: values were lost, so that no more are encoded */
-    atomic_bool kept, vanished;  /* a value is not 0 as written; one is, but was not before */
 } gg_steps;
 
 /* The weights of the encoder are those of a part of a stack, or of a whole tensor: see
@@ -282,7 +281,6 @@ void gg_feed_close(feed *f);
  * integers that float32 rounds. `x` are the stored values after gg_decode. The error for them. */
 uint64_t gg_count_unusable(uint32_t dtype, const void *stored, const float *x, size_t n);
 gg_status gg_fail_unusable(gg_error *err, uint32_t dtype, uint64_t count);
-gg_status gg_feed_fail_bad(const feed *f, gg_error *err); /* the error for bad > 0 */
 
 /* GG_EFORMAT, with the tensor and the file, if a value is NaN or infinite. Compares the hash that
  * an organ directory has. Types that cannot be decoded pass. */

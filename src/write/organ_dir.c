@@ -247,7 +247,7 @@ static gg_status write_parts(gg_organ_dir *d, gg_plan_tensor *pt, gg_place out, 
                              gg_error *err)
 {
     gg_sha256 h;
-    gg_target to = { &pt->t, out.fd, out.at, d->run, &h, &pt->zeroed };
+    gg_target to = { &pt->t, out.fd, out.at, d->run, &h, &pt->zeros };
     gg_sha256_init(&h);
     gg_status st = pt->make ? pt->make(pt->ctx, &to, err) : GG_OK;
     for (size_t i = 0; !pt->make && i < pt->n_parts && st == GG_OK; i++)

@@ -679,7 +679,7 @@ static gg_status write_padding(writer *w, size_t f, const gg_tensor *after, uint
 static gg_status make_tensor(const writer *w, gg_plan_tensor *pt, gg_place to, gg_error *err)
 {
     if (!pt->make) return GG_OK;
-    const gg_target target = { &pt->t, to.fd, to.at, w->run, NULL, &pt->zeroed };
+    const gg_target target = { &pt->t, to.fd, to.at, w->run, NULL, &pt->zeros };
     gg_status st = pt->make(pt->ctx, &target, err);
     return st == GG_OK ? st : gg_at_tensor(err, pt->t.name, pt->t.name_len);
 }
@@ -888,7 +888,8 @@ void gg_note_zeroed(const gg_plan *p, const gg_run *run)
     char more[60] = "";
     size_t n = 0;
     for (size_t i = p->n; i-- > 0;)
-        if (p->tensors[i].zeroed && ++n) first = &p->tensors[i].t;
+        if (p->tensors[i].zeros.vanished && !p->tensors[i].zeros.kept && ++n)
+            first = &p->tensors[i].t;
     if (n > 1)
         snprintf(more, sizeof more, ", and those of %zu more tensor%s", n - 1, n == 2 ? "" : "s");
     if (n)

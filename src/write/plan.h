@@ -14,6 +14,14 @@
 #include "organ/manifest.h"
 #include "verb_run.h"
 
+#include <stdatomic.h>
+
+/* Of a tensor, or of all of its parts: whether a value is not 0 as written, or may not be; whether
+ * one is that was not 0 before it was encoded. */
+typedef struct gg_zeros {
+    atomic_bool kept, vanished;
+} gg_zeros;
+
 /* The place of a computed tensor. */
 typedef struct gg_target {
     const gg_tensor *t;
@@ -23,7 +31,7 @@ typedef struct gg_target {
     /* Hash of what is written, or NULL. A producer adds either all bytes to it, in order, or none;
      * after none, the caller has to read the bytes again. */
     gg_sha256 *hash;
-    bool *zeroed; /* becomes true if values were not 0, and all are 0 as written; or NULL */
+    gg_zeros *zeros; /* NULL = not noticed */
 } gg_target;
 
 /* Computes a tensor instead of copying it: writes t->bytes bytes at offset `at` of fd, or in
@@ -37,7 +45,7 @@ typedef struct gg_plan_tensor {
     size_t n_parts;
     gg_plan_make make; /* instead of parts */
     void *ctx;
-    bool zeroed; /* see gg_target; set when it was written */
+    gg_zeros zeros; /* known when it was written */
 } gg_plan_tensor;
 
 typedef struct gg_plan_file {

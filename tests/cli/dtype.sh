@@ -179,6 +179,19 @@ case $(became0 f16 -o "$T/m.gguf") in
 *"'blk.0.ffn_up.weight' are too small for F16 and became 0, and those of 1 more tensor:"*) ok ;;
 *) bad "two tensors of small values" ;; esac
 
+# A stack is merged expert by expert.
+mkmodel "$T/tiny.gguf" -k llama.expert_count=2 blk.0.ffn_up_exps.weight:F32:256x8x2
+size=$(wc -c < "$T/tiny.gguf")
+for n in 8192 16384; do
+    tiny $n
+    cp "$T/small.gguf" "$T/same.gguf"
+    organ-merge "$T/small.gguf" "$T/same.gguf" --method linear --dtype '*=q8_0' -o "$T/m.gguf" --force \
+        > "$T/out" 2>&1
+    check_text "$(organ-measure "$T/m.gguf" --sample 0 | awk -F"$TAB" "$BY_NAME"'NR == 2 { print col("max") == 0 }'
+        grep -c "blk.0.ffn_up_exps.weight' are too small for Q8_0" "$T/out")" "$((n / 16384))
+$((n / 16384))" "$n bytes of small experts, merged"
+done
+
 # Refused: nothing may be written.
 rm -f "$T/m.gguf"
 for t in iq2_xxs iq2_xs iq1_s; do

@@ -23,12 +23,12 @@ static gg_status make_join(void *ctx, const gg_target *to, gg_error *err)
 {
     const join_ctx *j = ctx;
     gg_target part = *to;
-    part.zeroed = NULL; /* a matrix of the stack may become 0 */
     gg_status st = GG_OK;
     for (size_t i = 0; i < 3 && st == GG_OK; i++)
         if (j->of[i].source) st = gg_verify_data(j->of[i].source, j->of[i].index, err);
     for (size_t i = 0; i < j->n && st == GG_OK; i++) {
         part.t = &j->list[i].t;
+        if (j->list[i].stays && to->zeros) atomic_store(&to->zeros->kept, true);
         if (j->list[i].stays) gg_progress_add(to->run, part.t->bytes);
         else st = j->list[i].p.make(j->list[i].p.ctx, &part, err);
         part.at = gg_offset_after(part.at, part.t->bytes);

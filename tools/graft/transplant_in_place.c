@@ -152,7 +152,7 @@ static gg_status overwrite(void *ctx, size_t i, unsigned worker, gg_error *err)
     const gg_tensor *t = gg_source_tensor(job->base, job->moves.list[i].base);
     gg_plan_tensor *pt = &job->plan.tensors[i];
     gg_place to = { job->fds[t->file], gg_model_at(job->model, t) };
-    gg_target all = { t, to.fd, to.at, job->run, NULL, &pt->zeroed };
+    gg_target all = { t, to.fd, to.at, job->run, NULL, &pt->zeros };
     gg_status st = pt->make ? pt->make(pt->ctx, &all, err)
                             : gg_copy_part(&pt->parts[0], to, NULL, job->run, err);
     return st == GG_OK ? st : gg_at_tensor(err, t->name, t->name_len);

@@ -476,6 +476,7 @@ static gg_status copy_expert(const merge_ctx *ctx, size_t k, const gg_merge_job 
     uint64_t skip = gg_encoded_bytes(to->t->dtype, job->skip);
     gg_plan_part part = { s, ctx->at[k], skip, to->t->bytes, NULL };
     *copied = gg_source_tensor(s, ctx->at[k])->dtype == to->t->dtype;
+    if (*copied && to->zeros) atomic_store(&to->zeros->kept, true);
     return *copied ? gg_copy_part(&part, (gg_place){ to->fd, to->at }, NULL, to->run, err) : GG_OK;
 }
 
