@@ -75,7 +75,7 @@ within "assemble" organ-assemble -q "$T/big.gguf" --output - --set-kv general.na
     cat "$T/header"
     yes 'values of all kinds' | head -c $((4 * PART)) # no more: what follows the tensors is copied too
 } > "$T/pipe" 2> "$T/err.yes" &
-within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=q4_0' \
+within "assemble, pipe to pipe, re-encoded" organ-assemble -q -j 2 - --output - --dtype 'blk.0.*=q8_0,blk.3.*=bf16' \
     < "$T/pipe"
 
 # A merge needs the memory of its counters, not of a tensor, which has 32 MiB in F16 here. iso needs
