@@ -135,6 +135,11 @@ static bool factor(const gg_design *d, const char *name, size_t len, uint64_t bl
         *v = most_used(d);
         return true;
     }
+    if (gg_text_is(name, len, "labels")) {
+        const gg_kv *labels = gg_design_arch_key(d, "classifier.output_labels");
+        *v = labels && labels->count ? labels->count : 1;
+        return true;
+    }
     if (gg_text_has_word("key value rot headsize head", name, len) && has_no_heads(d, v))
         return true;
     for (const gg_arch_name *n = gg_arch_names; n->name; n++)
@@ -203,7 +208,7 @@ bool gg_design_eval(const gg_design *d, const char *text, size_t len, uint64_t b
 bool gg_design_name_known(const char *name, size_t len)
 {
     if (len > 0 && (name[0] == '#' || (name[0] >= '0' && name[0] <= '9'))) return true;
-    if (gg_text_has_word("vocab mostused", name, len)) return true;
+    if (gg_text_has_word("vocab mostused labels", name, len)) return true;
     const gg_arch_name *n = gg_arch_names;
     while (n->name && !gg_text_is(name, len, n->name)) n++;
     return n->name != NULL;

@@ -68,8 +68,8 @@ bool gg_design_formula(const gg_design *d, const char *text, size_t len, uint64_
 /* The same for a shape: formulas with commas between them. */
 bool gg_design_eval(const gg_design *d, const char *text, size_t len, uint64_t block,
                     gg_design_shape *out);
-/* Whether a name in a formula is known. Numbers are, and so are "vocab", "mostused"
- * and "#KEY".
+/* Whether a name in a formula is known. Numbers are, and so are "vocab", "mostused",
+ * "labels" and "#KEY".
  */
 bool gg_design_name_known(const char *name, size_t len);
 

@@ -235,6 +235,22 @@ static void check_unexpected(check *c)
     }
 }
 
+/* Without a head, engines return a value of the embedding as the score; without the pooler, that of
+ * a head for other values. */
+static void check_ranking(check *c)
+{
+    if (gg_design_number_or(&c->d, "pooling_type", 0) != 4 || gg_check_tensor(c, "cls.weight"))
+        return;
+    if (!gg_check_tensor(c, "cls.output.weight"))
+        say_warning(c, "tensor-missing", at_name("cls.output.weight"),
+                    "by pooling_type the model ranks, but it has neither this tensor nor "
+                    "cls.weight, so that its scores mean nothing");
+    else if (gg_text_is(c->d.name, c->d.name_len, "bert"))
+        say_warning(c, "tensor-missing", at_name("cls.weight"),
+                    "by pooling_type the model ranks, but its pooler is missing, and engines "
+                    "compute scores without it");
+}
+
 /* Some engines look only for one tensor to tell whether the trunk or the prediction blocks are in
  * another file. Then they do without the other tensors too. */
 static bool is_apart(const check *c, int64_t block)
@@ -279,6 +295,7 @@ void gg_check_table_rules(check *c)
             apply_block(c, *prefix, (int64_t)b);
     }
     check_unexpected(c);
+    check_ranking(c);
 }
 
 /* ---- blocks ------------------------------------------------------------------------------- */

@@ -348,6 +348,30 @@ row "23 donor" 0 '' new transplant "$T/base.gguf" "$T/donor.gguf" --add
 check_same "$T/x.gguf" "$T/donor.gguf" "23 base and donor"
 row "23 base" 1 "cls.weight" organ-compare "$T/base.gguf" "$T/x.gguf"
 
+# ranking TEXT TENSOR KEY...: what organ-check says of a bert model with a classifier
+ranking() {
+    text=$1
+    # shellcheck disable=SC2086 # one or two
+    mkmodel "$T/y.gguf" -k bert.embedding_length=64 token_embd.weight:F32:64x8 $2
+    shift 2
+    set -- "$text" "$@" bert.pooling_type=u32:4 general.architecture=str:bert
+    for one; do
+        shift
+        case $one in *=*) set -- "$@" --set "$one" ;; esac
+    done
+    organ-keys -q "$T/y.gguf" "$@" -o "$T/x.gguf" --force 2> /dev/null
+    row "23 $text" 1 "$text" organ-check "$T/x.gguf"
+}
+ranking "its pooler is missing" cls.output.weight:F32:64x1
+ranking "so that its scores mean nothing" blk.0.attn_q.weight:F32:64x64
+ranking "!pooling_type" "cls.weight:F32:64x64 cls.output.weight:F32:64x1"
+ranking "64x2, but the keys require 64x1" cls.output.weight:F32:64x2
+ranking "!cls.output.weight" "cls.weight:F32:64x64 cls.output.weight:F32:64x2" \
+    'bert.classifier.output_labels=str[]:a,b'
+ranking "64x2, but the keys require 64x3" cls.output.weight:F32:64x2 'bert.classifier.output_labels=str[]:a,b,c'
+organ-keys -q "$T/x.gguf" --set bert.pooling_type=u32:9 -o "$T/y.gguf" --force 2> /dev/null
+row "23 no such pooling" 1 "engines know the types 0 to 4" organ-check "$T/y.gguf"
+
 # ---- 26 adapters that do not fit: llama.cpp#9114
 
 A=$LAB/lab-base-q4_k_m.gguf L=$LAB/lab-lora-code.gguf
