@@ -431,6 +431,14 @@ static bool is_array_of(const gg_kv *kv, uint32_t type)
            kv->elem_type == GG_TYPE_BOOL;
 }
 
+static bool has_negative(const gg_kv *kv)
+{
+    gg_kv one;
+    for (uint64_t i = 0; gg_kv_element(kv, i, &one); i++)
+        if ((int32_t)gg_le32(one.data) < 0) return true;
+    return false;
+}
+
 /* Engines abort on sections of RoPE that name no dimension, or more than a head has. Where the key
  * is optional, they use it only if the first two are above 0. */
 static void check_sections(check *c, const gg_kv *kv, const char *name)
@@ -470,6 +478,10 @@ static void check_number_or_array(check *c, const gg_kv *kv, const char *name, u
                   kv->count);
     else if (kv->type == GG_TYPE_ARR && sections && kv->elem_type != GG_TYPE_BOOL)
         check_sections(c, kv, name);
+    else if (kv->type == GG_TYPE_ARR && kv->elem_type == GG_TYPE_I32 && has_negative(kv) &&
+             gg_text_has_word("attention.head_count attention.head_count_kv feed_forward_length",
+                              name, strlen(name)))
+        say_error(c, "key-value", at_key(kv), "a value is below 0");
     else if (kv->type == GG_TYPE_ARR && !sections && n > 0 && kv->count != n)
         say_error(c, "layer-array", at_key(kv),
                   "it has %" PRIu64 " values, but the model has %" PRIu64 " blocks", kv->count, n);

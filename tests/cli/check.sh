@@ -115,6 +115,8 @@ for pair in gpt2/attention.layer_norm_rms_epsilon/0 llama/attention.layer_norm_r
     organ-keys -q "$V" --set general.architecture=str:$a --set "$a.${k%/*}=f64:1" --output "$T/some.gguf" --force
     check_text "$(organ-check -q "$T/some.gguf" | grep -c "key-type${TAB}$a.${k%/*}${TAB}")" "${k#*/}" "$pair: f64"
 done
+key negative 'llama.attention.head_count_kv=i32[]:2,-2,2,2'
+finds error key-value llama.attention.head_count_kv "a negative number of heads" "$T/negative.gguf"
 for pair in 0,0,0,0/1 0,0,0,4/1 4,-4,0,0/1 9,4,4,0/1 4,4,2,0/0 9,4,3,0/0; do
     organ-keys -q "$V" --set general.architecture=str:qwen2vl --set qwen2vl.embedding_length=u32:64 \
         --set qwen2vl.attention.head_count=u32:4 --set "qwen2vl.rope.dimension_sections=i32[]:${pair%/*}" \
