@@ -15,6 +15,7 @@
 #include "organ/tensor_names.h"
 #include "quant/quant.h"
 #include "write/history.h"
+#include "write/key_compat.h"
 #include "write/plan.h"
 #include "write/verb_run.h"
 
@@ -112,7 +113,13 @@ static gg_status find_twin(const mixer *x, const gg_tensor *t, size_t expert, si
     return gg_at_file(x->err, gg_source_name(s));
 }
 
-/* Experts must have the architecture of the base. Notes those of another lineage. */
+/* The feed-forward layers of an expert work with the keys of the base, but not with its heads. */
+static void note_key(void *ctx, gg_conflict kind, const char *line)
+{
+    if (kind == GG_CONFLICT_VALUES) gg_note(ctx, "%s; the mixture has that of the base", line);
+}
+
+/* Experts must have the architecture of the base. Notes other keys and those of another lineage. */
 static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
 {
     gg_source *s = x->m->experts[i];
@@ -131,6 +138,8 @@ static gg_status check_expert(const mixer *x, size_t i, const gg_run *run)
                           "it is not a dense model of the architecture %s, as the base is",
                           x->arch.dense);
     if (!run->note) return GG_OK;
+    gg_run named = *run;
+    gg_key_conflicts(gg_source_meta(x->m->base), meta, GG_COMPAT_BLOCKS, note_key, &named);
     st = gg_lineage_of(x->m->base, s, &o, &quiet, &l, x->err);
     if (st == GG_OK && (l.verdict == GG_LINEAGE_STRANGERS || l.verdict == GG_LINEAGE_UNDECIDABLE))
         gg_note(run, "%s shares no lineage with the base: as an expert it will be noise",
