@@ -172,7 +172,8 @@ if grep -q "shares no lineage with the base" "$T/err"; then ok; else bad "no not
 organ-keys -q "$LAB/lab-code-q4_k_m.gguf" --set llama.rope.freq_base=f32:777 -o "$T/turned.gguf"
 organ-stack --experts-from "$LAB/lab-base-q4_k_m.gguf,$T/turned.gguf" --base "$LAB/lab-base-q4_k_m.gguf" \
     -o "$T/turned-mix.gguf" 2> "$T/err"
-check_text "$(grep -c "llama.rope.freq_base differs.*; the mixture has that of the base" "$T/err")" 1 "a key that differs"
+check_text "$(grep -c "llama.rope.freq_base differs.*; the mixture has that of the base" "$T/err")" \
+    1 "a key that differs"
 cp $VERSE "$T/own.gguf"
 check_error 2 "own.gguf" "an input as output" organ-stack --experts-from "$T/own.gguf,$CODE" -o "$T/own.gguf" --force
 check_absent "$T/no.gguf" "nothing is written"
