@@ -113,6 +113,11 @@ mkmodel "$T/foreign.gguf" -n 3 blk.%.ssm_dt:F32:16 blk.%.ssm_dt.scale:F32:1 blk.
 row "02 rename" 0 "3 tensors renamed" new stack "$T/foreign.gguf" --rename 'blk.*.ssm_dt=blk.*.ssm_dt.bias' -v
 check_text "$(organ-extract --list "$T/x.gguf" | grep -c 'ssm_dt\.bias')" 3 "02 renamed in all blocks"
 cp "$T/x.gguf" "$T/renamed.gguf"
+mkmodel "$T/y.gguf" x_embedder.weight:F16:64x8 &&
+    organ-keys -q "$T/y.gguf" --set 'comfy.gguf.orig_shape.x_embedder.weight=i32[]:8,4,16' -o "$T/shaped.gguf" --force
+row "02 the key of a shape" 0 '' new stack "$T/shaped.gguf" -q --rename 'x_embedder.*=img_in.*'
+check_text "$(organ-keys "$T/x.gguf" 'comfy.*' | sed 1d | cut -f1)" comfy.gguf.orig_shape.img_in.weight \
+    "02 the key of a shape follows its tensor"
 row "02 back" 0 '' new stack "$T/renamed.gguf" --rename 'blk.*.ssm_dt.bias=blk.*.ssm_dt'
 check_same "$T/x.gguf" "$T/foreign.gguf" "02 renamed back"
 row "02 exchanged" 0 "2 tensors renamed" new stack "$T/foreign.gguf" --rename blk.0.ssm_dt=blk.1.ssm_dt -v \

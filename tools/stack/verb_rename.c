@@ -6,6 +6,7 @@
 #include "write/plan.h"
 #include "write/verb_run.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,27 @@ static gg_status check_unique(const gg_plan *p, gg_error *err)
     return err->status;
 }
 
+/* The key with the shape that a tensor had in its checkpoint has the name of the tensor. */
+static gg_status rename_shapes(gg_plan *p, const gg_source *s, gg_error *err)
+{
+    static const char shape[] = "comfy.gguf.orig_shape.";
+    char key[sizeof shape + LONGEST], name[sizeof shape + LONGEST];
+    gg_meta *meta = &p->files[0].meta;
+    gg_status st = GG_OK;
+    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
+        snprintf(key, sizeof key, "%s%s", shape, gg_source_tensor(s, i)->name);
+        snprintf(name, sizeof name, "%s%s", shape, p->tensors[i].t.name);
+        const gg_kv *have = strcmp(key, name) != 0 ? gg_meta_find(meta, key) : NULL;
+        if (!have) continue;
+        gg_kv kv = *have;
+        kv.key = name;
+        kv.key_len = strlen(name);
+        st = gg_meta_set(meta, &kv, err);
+        if (st == GG_OK) gg_meta_delete(meta, key);
+    }
+    return st;
+}
+
 gg_status gg_stack_rename(gg_source *model, const gg_texts *names, const char *output,
                           const gg_run *run, gg_stack_report *report, gg_error *err)
 {
@@ -131,6 +153,7 @@ gg_status gg_stack_rename(gg_source *model, const gg_texts *names, const char *o
     if (st == GG_OK)
         st = gg_plan_changed_file(&plan, output, gg_plan_version(model), gg_source_meta(model),
                                   model, err);
+    if (st == GG_OK) st = rename_shapes(&plan, model, err);
     if (st == GG_OK) st = gg_plan_write(&plan, run, &report->bytes, err);
     gg_plan_free(&plan);
     free(list);
