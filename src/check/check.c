@@ -30,16 +30,6 @@ const gg_check_rule *gg_check_rule_at(size_t i)
 
 /* ---- what a file is ------------------------------------------------------------------------ */
 
-const char *gg_kind_name(gg_kind kind)
-{
-    static const char *const names[] = { "language model",    "adapter",          "control vector",
-                                         "importance matrix", "projector",        "patch",
-                                         "vocabulary",        "organ records",    "draft head",
-                                         "prediction blocks", "image model",      "speech model",
-                                         "checkpoint",        "safetensors file", "empty file" };
-    return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
-}
-
 typedef struct kind_row {
     const char *word; /* in options */
     const char *use;  /* "this is ..."; NULL for a model */

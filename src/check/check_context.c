@@ -240,6 +240,16 @@ static gg_kind kind_with_tensors(const gg_meta *meta, size_t n, size_t diffusion
     return diffusion * 2 > n && names_decide(meta) ? GG_KIND_IMAGE : kind;
 }
 
+const char *gg_kind_name(gg_kind kind)
+{
+    static const char *const names[] = { "language model",    "adapter",          "control vector",
+                                         "importance matrix", "projector",        "patch",
+                                         "vocabulary",        "organ records",    "draft head",
+                                         "prediction blocks", "image model",      "speech model",
+                                         "checkpoint",        "safetensors file", "empty file" };
+    return (unsigned)kind < GG_KIND_COUNT ? names[kind] : "unknown";
+}
+
 gg_kind gg_kind_of(const gg_source *s)
 {
     static const gg_kind stored[] = { [GG_STORED_FILE] = GG_KIND_TENSORS,

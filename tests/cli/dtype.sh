@@ -187,7 +187,7 @@ for n in 8192 16384; do
     cp "$T/small.gguf" "$T/same.gguf"
     organ-merge "$T/small.gguf" "$T/same.gguf" --method linear --dtype '*=q8_0' -o "$T/m.gguf" --force \
         > "$T/out" 2>&1
-    check_text "$(organ-measure "$T/m.gguf" --sample 0 | awk -F"$TAB" "$BY_NAME"'NR == 2 { print col("max") == 0 }'
+    check_text "$(organ-measure "$T/m.gguf" --sample 0 | awk -F"$TAB" "$BY_NAME"'NR == 2 { print (col("max") == 0) }'
         grep -c "blk.0.ffn_up_exps.weight' are too small for Q8_0" "$T/out")" "$((n / 16384))
 $((n / 16384))" "$n bytes of small experts, merged"
 done
