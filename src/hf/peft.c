@@ -170,8 +170,8 @@ static size_t find_name(name_list *l, const char *name, size_t len, uint8_t mark
     return i;
 }
 
-/* The first name that is the module or the end of its name, after a dot; "^" stands for its
- * beginning. SIZE_MAX = none. All such names are marked. */
+/* The first name in the list that the module has, whole or behind a dot; a name with "^" before it
+ * must be the whole one. SIZE_MAX = none. All such names are marked. */
 static size_t find_module(name_list *l, const char *module, size_t len, uint8_t mark)
 {
     char whole[512] = "^";

@@ -54,7 +54,7 @@ gg_status gg_imatrix_read(const gg_imatrix *im, const gg_tensor *t, gg_importanc
 /* The same with mean squares over all tokens of the text instead of over those that reached the
  * matrix: the means of an expert are multiplied by the share of the tokens that were routed to it,
  * which is 0 for an expert without tokens. The older format does not state these shares; they are
- * then 1. There is no importance if `im` is NULL or t cannot be decoded. */
+ * then 1. If `im` is NULL, or t cannot be decoded, out->mean2 is NULL. */
 gg_status gg_imatrix_read_per_token(const gg_imatrix *im, const gg_tensor *t, gg_importance *out,
                                     gg_error *err);
 
@@ -68,7 +68,7 @@ gg_status gg_imatrix_check(const gg_imatrix *im, const gg_tensor *t, bool part, 
 const float *gg_importance_run(const gg_importance *w, uint64_t first, size_t n, size_t *run);
 
 /* Adds n values from value `first` on to the sums of gg_weighted_add: the mean squared output of a
- * matrix on the calibration text, and that of an error. Does nothing if there is no importance. */
+ * matrix on the calibration text, and that of an error. Does nothing if w->mean2 is NULL. */
 void gg_importance_sum(const gg_importance *w, uint64_t first, const float *a, const float *b,
                        size_t n, double sums[2]);
 

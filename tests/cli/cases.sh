@@ -118,6 +118,13 @@ mkmodel "$T/y.gguf" x_embedder.weight:F16:64x8 &&
 row "02 the key of a shape" 0 '' new stack "$T/shaped.gguf" -q --rename 'x_embedder.*=img_in.*'
 check_text "$(organ-keys "$T/x.gguf" 'comfy.*' | sed 1d | cut -f1)" comfy.gguf.orig_shape.img_in.weight \
     "02 the key of a shape follows its tensor"
+mkmodel "$T/y.gguf" img_in.weight:F32:4x4 txt_in.weight:F32:4x4
+organ-keys -q "$T/y.gguf" --set comfy.gguf.orig_shape.img_in.weight=str:of-img \
+    --set comfy.gguf.orig_shape.txt_in.weight=str:of-txt -o "$T/shaped.gguf" --force
+row "02 two names exchanged" 0 '' organ-stack -q "$T/shaped.gguf" --rename img_in.weight=txt_in.weight \
+    --rename txt_in.weight=img_in.weight -o "$T/x.gguf" --force
+check_text "$(for t in img txt; do organ-keys "$T/x.gguf" --get comfy.gguf.orig_shape.${t}_in.weight; done)" \
+    of-txtof-img "02 the keys of their shapes"
 row "02 back" 0 '' new stack "$T/renamed.gguf" --rename 'blk.*.ssm_dt.bias=blk.*.ssm_dt'
 check_same "$T/x.gguf" "$T/foreign.gguf" "02 renamed back"
 row "02 exchanged" 0 "2 tensors renamed" new stack "$T/foreign.gguf" --rename blk.0.ssm_dt=blk.1.ssm_dt -v \

@@ -2,6 +2,7 @@
 #include "rename.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "gguf/gguf.h"
 #include "write/plan.h"
 #include "write/verb_run.h"
@@ -115,25 +116,32 @@ static gg_status check_unique(const gg_plan *p, gg_error *err)
     return err->status;
 }
 
-/* The key with the shape that a tensor had in its checkpoint has the name of the tensor. */
+/* A key with the shape that a tensor had in its checkpoint ends with the name of the tensor. Those
+ * with new names come last, so that two tensors may exchange their names. */
 static gg_status rename_shapes(gg_plan *p, const gg_source *s, gg_error *err)
 {
     static const char shape[] = "comfy.gguf.orig_shape.";
-    char key[sizeof shape + LONGEST], name[sizeof shape + LONGEST];
-    gg_meta *meta = &p->files[0].meta;
-    gg_status st = GG_OK;
-    for (size_t i = 0; i < p->n && st == GG_OK; i++) {
-        snprintf(key, sizeof key, "%s%s", shape, gg_source_tensor(s, i)->name);
-        snprintf(name, sizeof name, "%s%s", shape, p->tensors[i].t.name);
-        const gg_kv *have = strcmp(key, name) != 0 ? gg_meta_find(meta, key) : NULL;
-        if (!have) continue;
-        gg_kv kv = *have;
-        kv.key = name;
-        kv.key_len = strlen(name);
-        st = gg_meta_set(meta, &kv, err);
-        if (st == GG_OK) gg_meta_delete(meta, key);
-    }
-    return st;
+    const size_t n = sizeof shape - 1;
+    char name[sizeof shape + LONGEST];
+    gg_meta *meta = &p->files[0].meta, made = GG_META_INIT;
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < meta->n && err->status == GG_OK; i++) {
+            gg_kv kv = meta->kv[i];
+            size_t t = gg_text_begins(kv.key, kv.key_len, shape)
+                           ? gg_source_find(s, kv.key + n, kv.key_len - n)
+                           : SIZE_MAX;
+            if ((t != SIZE_MAX) != pass) continue;
+            if (t == SIZE_MAX) {
+                gg_meta_append(&made, &kv, err);
+                continue;
+            }
+            kv.key_len = (size_t)snprintf(name, sizeof name, "%s%s", shape, p->tensors[t].t.name);
+            kv.key = name;
+            gg_meta_set(&made, &kv, err);
+        }
+    gg_meta_free(meta);
+    *meta = made;
+    return err->status;
 }
 
 gg_status gg_stack_rename(gg_source *model, const gg_texts *names, const char *output,
